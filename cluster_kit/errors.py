@@ -1,0 +1,91 @@
+"""Every error a person can cause, on one page.
+
+KitError                     exit code
+├── ManifestError            2   the manifest, or what it asks for, is wrong
+├── HostError                3   this host cannot do it
+├── EngineError              4   Docker or Compose failed
+├── TrainingFailed           5   the training ended with an error
+├── DeadlinePassed           6   a deadline of the manifest passed
+└── Interrupted              130 Ctrl-C or SIGTERM
+
+Each carries a message (what happened, with the value, and the rule) and a cure (what to type or
+change next). Anything else that is raised is a bug in the kit and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class KitError(Exception):
+    """A deliberate error: `message` says what happened, `cure` what to do next."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, cure: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.cure = cure
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """One thing wrong with a manifest: where it stands, its value, the rule it breaks, the cure."""
+
+    place: str
+    value: str
+    rule: str
+    cure: str
+
+    def __str__(self) -> str:
+        shown = f" = {self.value}" if self.value else ""
+        return f"{self.place}{shown}: {self.rule}\n    → {self.cure}"
+
+
+class ManifestError(KitError):
+    """The manifest cannot be planned; `problems` holds all of them, not only the first."""
+
+    exit_code = 2
+
+    def __init__(self, source: str, problems: Sequence[Problem]) -> None:
+        count = f"{len(problems)} problem" + ("s" if len(problems) != 1 else "")
+        lines = "\n".join(f"  {problem}" for problem in problems)
+        super().__init__(f"{source}: {count}\n{lines}")
+        self.problems = tuple(problems)
+
+
+class UsageError(KitError):
+    """The command line asks for something that does not exist."""
+
+    exit_code = 2
+
+
+class HostError(KitError):
+    """This host cannot do what was asked."""
+
+    exit_code = 3
+
+
+class EngineError(KitError):
+    """Docker or Compose failed; the message carries their own words."""
+
+    exit_code = 4
+
+
+class TrainingFailed(KitError):
+    """The training ended with an error."""
+
+    exit_code = 5
+
+
+class DeadlinePassed(KitError):
+    """The start or the job deadline of the manifest passed."""
+
+    exit_code = 6
+
+
+class Interrupted(KitError):
+    """Ctrl-C or SIGTERM; everything has been cleaned up."""
+
+    exit_code = 130

@@ -1,0 +1,70 @@
+"""The one place that starts programs on the host."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Completed:
+    """How a command ended. `output` is stdout, `errors` stderr (empty where it was shown live)."""
+
+    command: tuple[str, ...]
+    code: int
+    output: str
+    errors: str
+
+    @property
+    def ok(self) -> bool:
+        return self.code == 0
+
+    def last_words(self, lines: int = 15) -> str:
+        """The end of what the command said, stderr first choice, for an error message."""
+        said = (self.errors.strip() or self.output.strip()).splitlines()
+        return "\n".join(said[-lines:])
+
+
+def run(
+    command: Sequence[str],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    show: bool = False,
+    timeout_s: float | None = None,
+) -> Completed:
+    """Run to the end and return how it ended; never raises for a non-zero exit.
+
+    Args:
+        env: added to the present environment.
+        show: let the command write to this terminal instead of capturing it.
+    Raises:
+        FileNotFoundError: the program is not installed.
+        subprocess.TimeoutExpired: it ran past `timeout_s` seconds and was killed.
+    """
+    done = subprocess.run(
+        list(command),
+        env={**os.environ, **(env or {})},
+        cwd=cwd,
+        capture_output=not show,
+        text=True,
+        timeout=timeout_s,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    return Completed(tuple(command), done.returncode, done.stdout or "", done.stderr or "")
+
+
+def start_daemon(command: Sequence[str], log_path: str) -> int:
+    """Start a program that outlives us, in its own session, and return its pid."""
+    with open(log_path, "ab") as log:  # noqa: PTH123 - handed to the child as a descriptor
+        child = subprocess.Popen(
+            list(command),
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    return child.pid
