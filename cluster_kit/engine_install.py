@@ -116,7 +116,8 @@ def _add_next_suite() -> None:
     """Offer the Docker packages of the next Debian release, from the mirror already in use."""
     mirror, keyring = _debian_mirror()
     SOURCES.write_text(
-        f"Types: deb\nURIs: {mirror}\nSuites: {NEXT_SUITE}\nComponents: main\nSigned-By: {keyring}\n"
+        f"Types: deb\nURIs: {mirror}\nSuites: {NEXT_SUITE}\n"
+        f"Components: main\nSigned-By: {keyring}\n"
     )
     names = " ".join(PACKAGES)
     PINS.write_text(

@@ -1,1 +1,0 @@
-import typer, rich

@@ -1,0 +1,110 @@
+"""The resolved cluster: frozen, complete, and valid by construction (see `plan`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network
+from typing import Literal
+
+Role = Literal["chief", "worker", "ps", "evaluator"]
+ROLES: tuple[Role, ...] = ("chief", "worker", "ps", "evaluator")
+
+BEACON_PORT_OFFSET = 1
+"""The leader's beacon listens on the port after TensorFlow's."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One process in one container.
+
+    `gpus` are device ids as the engine takes them; empty means that the task sees none.
+    `cpus` (cores) and `memory` (bytes) are limits, None where there is none.
+    """
+
+    role: Role
+    index: int
+    ip: IPv4Address
+    command: tuple[str, ...]
+    gpus: tuple[str, ...] = ()
+    cpus: float | None = None
+    memory: int | None = None
+    environment: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"{self.role}-{self.index}"
+
+    @property
+    def serves(self) -> bool:
+        """Whether it is a TensorFlow server that waits for work, not a program of its own."""
+        return self.command[0] == "serve"
+
+
+@dataclass(frozen=True)
+class Deadlines:
+    """Seconds: until every server answers, for the whole job, and for the evaluator after it."""
+
+    start: float
+    job: float
+    evaluator_grace: float
+
+
+@dataclass(frozen=True)
+class Mount:
+    """A read-only directory of the host inside every container."""
+
+    source: str
+    target: str
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Everything a compose file says, decided."""
+
+    name: str
+    source: str
+    image: str
+    built_here: bool
+    user: str
+    subnet: IPv4Network
+    gateway: IPv4Address
+    port: int
+    addressing: Literal["ip", "name"]
+    data: str
+    mounts: tuple[Mount, ...]
+    server: Literal["native", "python"]
+    deadlines: Deadlines
+    retries: int
+    tasks: tuple[Task, ...]
+
+    @property
+    def project(self) -> str:
+        """Compose's project name."""
+        return project_of(self.name)
+
+    @property
+    def leader(self) -> Task:
+        """The task whose end decides the run: the chief, else worker 0."""
+        return next(
+            (task for task in self.tasks if task.role == "chief"),
+            next(task for task in self.tasks if task.role == "worker"),
+        )
+
+    def of(self, role: Role) -> tuple[Task, ...]:
+        return tuple(task for task in self.tasks if task.role == role)
+
+    def address(self, task: Task) -> str:
+        """`host:port` of a task's TensorFlow server, by IP or by service name as chosen."""
+        return f"{self.host(task)}:{self.port}"
+
+    def host(self, task: Task) -> str:
+        return str(task.ip) if self.addressing == "ip" else task.name
+
+    @property
+    def beacon(self) -> str:
+        return f"{self.host(self.leader)}:{self.port + BEACON_PORT_OFFSET}"
+
+
+def project_of(name: str) -> str:
+    """The Compose project of a cluster: prefixed, so that it is never a project of the user's."""
+    return f"cluster-kit-{name}"

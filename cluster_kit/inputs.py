@@ -1,0 +1,62 @@
+"""The program and the data that a manifest names: on this host, or known to be in the image."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster_kit.cluster import Mount
+from cluster_kit.errors import Problem
+from cluster_kit.manifest import Manifest
+
+BUILT_IN_PROGRAMS = ("classifier",)
+DATA_SETS = ("digits",)
+DATA_SETS_IN_IMAGE = "/opt/datasets"
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """`program` and `data` as paths inside a container (or a built-in name), and their mounts."""
+
+    program: str
+    data: str
+    mounts: tuple[Mount, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+def resolve(manifest: Manifest, folder: Path) -> Inputs:
+    """Find program and data; relative paths are seen from `folder`, the manifest's own."""
+    program, program_mounts, program_problems = _program(manifest.program, folder)
+    data, data_mounts, data_problems = _data(manifest, folder)
+    return Inputs(
+        program, data, program_mounts + data_mounts, tuple(program_problems + data_problems)
+    )
+
+
+def _program(name: str, folder: Path) -> tuple[str, tuple[Mount, ...], list[Problem]]:
+    if name in BUILT_IN_PROGRAMS:
+        return name, (), []
+    path = (folder / name).resolve()
+    if path.is_file():
+        return f"/program/{path.name}", (Mount(str(path.parent), "/program"),), []
+    rule = f"neither a built-in program ({', '.join(BUILT_IN_PROGRAMS)}) nor a file at {path}"
+    cure = "mend the path, seen from the manifest's folder"
+    return name, (), [Problem("program", f'"{name}"', rule, cure)]
+
+
+def _data(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], list[Problem]]:
+    name = manifest.data
+    if name in DATA_SETS:
+        return f"{DATA_SETS_IN_IMAGE}/{name}", (), []
+    path = (folder / name).resolve()
+    cure = "mend the path, seen from the manifest, or pass --data DIR (make: DATA=DIR)"
+    if not path.is_dir():
+        known = ", ".join(DATA_SETS)
+        rule = f"neither a data set of the image ({known}) nor a directory at {path}"
+        return name, (), [Problem("data", f'"{name}"', rule, cure)]
+    missing = [part for part in ("Train", "Validate", "Test") if not (path / part).is_dir()]
+    problems = []
+    if manifest.program == "classifier" and missing:
+        rule = f"the classifier needs folders Train/, Validate/, Test/; there is no {missing[0]}/"
+        problems = [Problem("data", f'"{name}"', rule, cure)]
+    return "/data", (Mount(str(path), "/data"),), problems

@@ -1,0 +1,8 @@
+"""The labels by which the kit finds what is its own. Nothing without them is ever touched."""
+
+CLUSTER = "cluster-kit.cluster"
+ROLE = "cluster-kit.role"
+INDEX = "cluster-kit.index"
+GPUS = "cluster-kit.gpus"
+LEADER = "cluster-kit.leader"
+PLAN = "cluster-kit.plan"

@@ -1,0 +1,165 @@
+"""From a cluster to the bytes of its compose file. The only user of Jinja2. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+
+from cluster_kit import __version__, labels
+from cluster_kit.cluster import Cluster, Mount, Task
+from cluster_kit.tf_config import tf_configs
+
+TEMPLATES = Path(__file__).resolve().parents[1] / "templates"
+NO_GPU = "-1"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A key and its value, ready as YAML."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Service:
+    """One service of the compose file; every field but the names is ready as YAML."""
+
+    name: str
+    container: str
+    command: str
+    restart: str
+    ip: str
+    environment: tuple[Pair, ...]
+    limits: tuple[Pair, ...]
+    devices: str
+    labels: tuple[Pair, ...]
+
+
+def render(cluster: Cluster) -> str:
+    """The compose file's text. Same cluster, same bytes."""
+    digest = plan_hash(cluster)
+    return _template().render(
+        header={
+            "generator": f"cluster-kit {__version__}",
+            "source": cluster.source,
+            "command": f"cluster-kit render {Path(cluster.source).stem}",
+            "hash": digest,
+        },
+        project=cluster.project,
+        image=quote(cluster.image),
+        user=quote(cluster.user),
+        mounts=[Mount(quote(m.source), quote(m.target)) for m in cluster.mounts],
+        environment=_common_environment(cluster),
+        services=_services(cluster, digest),
+        subnet=str(cluster.subnet),
+        gateway=str(cluster.gateway),
+        network_labels=(
+            Pair(labels.CLUSTER, quote(cluster.name)),
+            Pair(labels.PLAN, quote(digest)),
+        ),
+    )
+
+
+def plan_hash(cluster: Cluster) -> str:
+    """12 hex digits over everything the cluster says and the version of the kit that says it."""
+    text = json.dumps([__version__, asdict(cluster)], default=str, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def quote(text: str) -> str:
+    """A YAML scalar that Compose reads back as exactly this text: it interpolates `$`."""
+    escaped = text.replace("$", "$$")
+    if escaped.isprintable():
+        return "'" + escaped.replace("'", "''") + "'"
+    return json.dumps(escaped)
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    return environment.get_template("compose.yaml.j2")
+
+
+def _common_environment(cluster: Cluster) -> tuple[Pair, ...]:
+    """What all tasks share. Proxies that Docker hands on must not catch the cluster's own gRPC."""
+    names = [task.name for task in cluster.tasks] if cluster.addressing == "name" else []
+    no_proxy = ",".join(["localhost", "127.0.0.1", str(cluster.subnet), *names])
+    deadlines = cluster.deadlines
+    values = {
+        "CLUSTER_KIT_BEACON": cluster.beacon,
+        "CLUSTER_KIT_DATA": cluster.data,
+        "CLUSTER_KIT_EVALUATOR_GRACE_S": f"{deadlines.evaluator_grace:g}",
+        "CLUSTER_KIT_JOB_DEADLINE_S": f"{deadlines.job:g}",
+        "CLUSTER_KIT_LEADER": cluster.leader.name,
+        "CLUSTER_KIT_RETRIES": str(cluster.retries),
+        "CLUSTER_KIT_SERVER": cluster.server,
+        "CLUSTER_KIT_START_DEADLINE_S": f"{deadlines.start:g}",
+        "NO_PROXY": no_proxy,
+        "no_proxy": no_proxy,
+    }
+    return tuple(Pair(name, quote(value)) for name, value in values.items())
+
+
+def _services(cluster: Cluster, digest: str) -> list[Service]:
+    configs = tf_configs(cluster)
+    leader = cluster.leader
+    return [
+        _service(cluster, task, configs[task.name], digest, leads=task is leader)
+        for task in cluster.tasks
+    ]
+
+
+def _service(cluster: Cluster, task: Task, config: str, digest: str, *, leads: bool) -> Service:
+    identity = {"CLUSTER_KIT_TASK": task.name, "TF_CONFIG": config}
+    if not task.gpus:
+        identity["CUDA_VISIBLE_DEVICES"] = NO_GPU
+    limits = []
+    if task.cpus is not None:
+        limits.append(Pair("cpus", quote(f"{task.cpus:g}")))
+    if task.memory is not None:
+        limits.append(Pair("memory", quote(f"{task.memory}b")))
+    return Service(
+        name=task.name,
+        container=f"{cluster.name}-{task.name}",
+        command=_flow(task.command),
+        restart=_restart(cluster, leads),
+        ip=str(task.ip),
+        environment=tuple(
+            Pair(name, quote(value))
+            for name, value in sorted({**dict(task.environment), **identity}.items())
+        ),
+        limits=tuple(limits),
+        devices=_flow(task.gpus) if task.gpus else "",
+        labels=(
+            Pair(labels.CLUSTER, quote(cluster.name)),
+            Pair(labels.ROLE, task.role),
+            Pair(labels.INDEX, quote(str(task.index))),
+            Pair(labels.GPUS, quote(",".join(task.gpus))),
+            Pair(labels.LEADER, quote(str(leads).lower())),
+            Pair(labels.PLAN, quote(digest)),
+        ),
+    )
+
+
+def _restart(cluster: Cluster, leads: bool) -> str:
+    """Docker brings a crashed task back, but never the leader: its end is the verdict."""
+    if leads or cluster.retries == 0:
+        return '"no"'
+    return f"on-failure:{cluster.retries}"
+
+
+def _flow(items: tuple[str, ...]) -> str:
+    return "[" + ", ".join(quote(item) for item in items) + "]"
