@@ -1,0 +1,99 @@
+"""What a run showed while it ran: a value that the view draws and the judge reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from cluster_kit.cluster import Cluster
+from cluster_kit.engine import Event
+from cluster_kit.progress import Entry
+
+CRASH_CODES = (137, 139)
+
+
+@dataclass(frozen=True)
+class TaskView:
+    """One task as it stands: what the status table shows."""
+
+    name: str
+    role: str
+    ip: str
+    gpus: tuple[str, ...]
+    state: str = "created"
+    exit_code: int | None = None
+    restarts: int = 0
+    step: int | None = None
+    steps_per_s: float | None = None
+    loss: float | None = None
+    accuracy: float | None = None
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Everything seen so far. `tasks` by name, in task order; times are Unix seconds."""
+
+    tasks: dict[str, TaskView]
+    events: tuple[Event, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    starts: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, cluster: Cluster) -> Observed:
+        """Nothing seen yet."""
+        return cls({t.name: TaskView(t.name, t.role, str(t.ip), t.gpus) for t in cluster.tasks})
+
+    def with_event(self, event: Event) -> Observed:
+        """After one more event of the engine's."""
+        task = self.tasks.get(event.task)
+        if task is None:
+            return self
+        starts = self.starts
+        if event.action == "start":
+            count = starts.get(event.task, 0) + 1
+            starts = {**starts, event.task: count}
+            task = replace(task, state="running", exit_code=None, restarts=count - 1)
+        elif event.action == "die":
+            task = replace(task, state="ended", exit_code=event.exit_code)
+        tasks = {**self.tasks, task.name: task}
+        return replace(self, tasks=tasks, starts=starts, events=(*self.events, event))
+
+    def with_entry(self, entry: Entry) -> Observed:
+        """After one more line of a task's progress file."""
+        entries = (*self.entries, entry)
+        task = self.tasks.get(entry.task)
+        if task is None:
+            return replace(self, entries=entries)
+        if entry.event == "ready" and task.state == "running":
+            task = replace(task, state="ready")
+        if entry.event in ("step", "epoch", "evaluation"):
+            task = replace(task, state="training" if entry.event != "evaluation" else "scoring")
+        for key in ("step", "steps_per_s", "loss", "accuracy"):
+            if isinstance(entry.fields.get(key), int | float):
+                task = replace(task, **{key: entry.fields[key]})
+        return replace(self, tasks={**self.tasks, task.name: task}, entries=entries)
+
+    def last(self, task: str, event: str) -> Entry | None:
+        """The newest entry of this kind by this task."""
+        found = (e for e in reversed(self.entries) if e.task == task and e.event == event)
+        return next(found, None)
+
+    def ended_for_good(self, task: str) -> Entry | None:
+        """A supervisor's last word, if it said one after its container's last start."""
+        started = max(
+            (e.time for e in self.events if (e.task, e.action) == (task, "start")), default=0
+        )
+        end = self.last(task, "end")
+        return end if end is not None and end.time >= started - CLOCK_SLACK_S else None
+
+    def metrics(self) -> dict[str, Any]:
+        """Final figures by name, the newest of each."""
+        found: dict[str, Any] = {}
+        for entry in self.entries:
+            if entry.event == "metrics":
+                found |= entry.fields
+        return found
+
+
+CLOCK_SLACK_S = 0.05
+"""Engine and task read the same clock, at different resolutions."""

@@ -1,0 +1,153 @@
+"""How a run ended, and which task is to blame. Pure: what was observed in, verdict out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from cluster_kit.cluster import Cluster
+from cluster_kit.engine import Container, Event
+from cluster_kit.errors import DeadlinePassed, Interrupted, TrainingFailed
+from cluster_kit.observed import Observed
+from cluster_kit.progress import Entry
+
+DEADLINE_REASONS = ("start-deadline", "job-deadline", "evaluator-grace")
+STOP_CODES = (0, 143)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`exit_code` is the kit's own (see errors); `blame` names a task, "" where none is."""
+
+    success: bool
+    exit_code: int
+    reason: str
+    blame: str = ""
+    message: str = ""
+
+
+def judge(cluster: Cluster, seen: Observed, how: str) -> Verdict:
+    """The verdict on a run.
+
+    Args:
+        how: "ended" (the leader ended for good), "interrupted" or "overdue" (the kit's own bound
+            on the whole run passed).
+    """
+    leader = cluster.leader.name
+    if how == "interrupted":
+        return Verdict(False, Interrupted.exit_code, "interrupted", "", "interrupted by a signal")
+    end = seen.ended_for_good(leader)
+    if how == "overdue":
+        message = f"the run went past its deadlines ({cluster.deadlines.job:g} s for the job)"
+        return Verdict(False, DeadlinePassed.exit_code, "job-deadline", leader, message)
+    code = seen.tasks[leader].exit_code
+    if code == 0:
+        return _judge_evaluator(cluster, seen)
+    reason = str(end.fields.get("reason", "failed")) if end else "failed"
+    message = str(end.fields.get("message", "")) if end else ""
+    if reason in DEADLINE_REASONS:
+        blame = _first_named(end, leader)
+        return Verdict(False, DeadlinePassed.exit_code, reason, blame, message)
+    blame, blamed_code = _first_failure(seen, leader, code)
+    if blame != leader or not message:
+        message = f"{blame} ended with exit code {blamed_code}{_meaning(seen, blame, blamed_code)}"
+    return Verdict(False, TrainingFailed.exit_code, reason, blame, message)
+
+
+def _judge_evaluator(cluster: Cluster, seen: Observed) -> Verdict:
+    """The training went well; a promised evaluation must have, too."""
+    for task in cluster.of("evaluator"):
+        end, code = seen.ended_for_good(task.name), seen.tasks[task.name].exit_code
+        if code in STOP_CODES:
+            continue
+        reason = str(end.fields.get("reason", "failed")) if end else "failed"
+        message = str(end.fields.get("message", "")) if end else ""
+        if code is None:
+            message = message or f"{task.name} was still running after its grace"
+            return Verdict(False, DeadlinePassed.exit_code, "evaluator-grace", task.name, message)
+        if reason in DEADLINE_REASONS:
+            return Verdict(False, DeadlinePassed.exit_code, reason, task.name, message)
+        message = message or f"{task.name} ended with exit code {code}"
+        return Verdict(False, TrainingFailed.exit_code, reason, task.name, message)
+    return Verdict(True, 0, "finished")
+
+
+def _first_named(end: Entry | None, leader: str) -> str:
+    """The first task that a deadline waited for."""
+    named = (end.fields.get("tasks") if end else None) or []
+    return str(named[0]) if named else leader
+
+
+def _first_failure(seen: Observed, leader: str, code: int | None) -> tuple[str, int | None]:
+    """The first task that failed in the leader's last attempt: later ones fell over it."""
+    attempt = seen.last(leader, "start")
+    since = attempt.time if attempt else 0.0
+    deaths = [event for event in seen.events if event.action == "die" and event.time >= since]
+    failed = [event for event in deaths if event.exit_code not in STOP_CODES]
+    if not failed:
+        return leader, code
+    first = min(failed, key=lambda event: event.time)
+    return first.task, first.exit_code
+
+
+def _meaning(seen: Observed, task: str, code: int | None) -> str:
+    if any(event.action == "oom" and event.task == task for event in seen.events):
+        return " (out of memory: raise its `memory` limit)"
+    if code is not None and code > 128:
+        return f" (killed by signal {code - 128})"
+    return ""
+
+
+def outcome(
+    cluster: Cluster,
+    verdict: Verdict,
+    seen: Observed,
+    containers: list[Container],
+    timings: dict[str, float],
+    last_words: str,
+) -> dict[str, Any]:
+    """outcome.json: every fact of the run. Times in seconds."""
+    found = {container.name: container for container in containers}
+    return {
+        "cluster": cluster.name,
+        "success": verdict.success,
+        "exit_code": verdict.exit_code,
+        "reason": verdict.reason,
+        "blame": verdict.blame or None,
+        "message": verdict.message,
+        "last_words": last_words,
+        "tasks": [_task(task.name, seen, found.get(task.name)) for task in cluster.tasks],
+        "timings_s": {name: round(value, 3) for name, value in timings.items()},
+        "metrics": metrics(seen, cluster),
+    }
+
+
+def _task(name: str, seen: Observed, container: Container | None) -> dict[str, Any]:
+    view = seen.tasks[name]
+    oom = any(event.action == "oom" and event.task == name for event in seen.events)
+    return {
+        "name": name,
+        "role": view.role,
+        "index": int(name.rpartition("-")[2]),
+        "ip": container.ip if container else view.ip,
+        "gpu": list(container.gpus) if container else list(view.gpus),
+        "exit_code": container.exit_code if container else view.exit_code,
+        "restarts": view.restarts,
+        "oom": oom or bool(container and container.oom),
+    }
+
+
+def metrics(seen: Observed, cluster: Cluster) -> dict[str, Any]:
+    """Final figures: what the programs reported, and the last of each where they did not."""
+    found = seen.metrics()
+    for task in cluster.of("evaluator"):
+        scored = seen.last(task.name, "evaluation")
+        if scored is not None and "accuracy" in scored.fields:
+            found.setdefault("validation_accuracy", scored.fields["accuracy"])
+    return found
+
+
+def first_death(seen: Observed, task: str) -> Event | None:
+    """The first non-zero end of a task."""
+    deaths = (e for e in seen.events if e.task == task and e.action == "die" and e.exit_code)
+    return next(deaths, None)

@@ -1,0 +1,109 @@
+"""Where things lie: manifests, generated files and runs, below one root."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from cluster_kit.errors import UsageError
+
+KIT_ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A folder with `compose/` (manifests, generated files) and `runs/`."""
+
+    root: Path
+
+    @property
+    def manifests(self) -> Path:
+        return self.root / "compose"
+
+    def generated(self, cluster: str) -> Path:
+        """The compose file of a cluster."""
+        return self.manifests / cluster / "compose.yaml"
+
+    def runs(self, cluster: str) -> Path:
+        return self.root / "runs" / cluster
+
+
+def here() -> Workspace:
+    """The current directory where it has a `compose/`, else the kit's own clone."""
+    current = Path.cwd()
+    return Workspace(current if (current / "compose").is_dir() else KIT_ROOT)
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write beside and rename: a reader sees the old text or the new one, never half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside.write_text(text, encoding="utf-8")
+    beside.replace(path)
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """One run's evidence and outputs; `output` is what the containers see as /output."""
+
+    path: Path
+
+    @property
+    def output(self) -> Path:
+        return self.path / "output"
+
+    @property
+    def progress(self) -> Path:
+        return self.output / "progress"
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    @property
+    def outcome(self) -> Path:
+        return self.path / "outcome.json"
+
+
+def new_run(runs: Path, now: datetime) -> RunDirectory:
+    """Make `runs/<name>/<time>/` and point `latest` at it."""
+    stem = now.strftime("%Y%m%d-%H%M%S")
+    runs.mkdir(parents=True, exist_ok=True)
+    for attempt in range(1, 1000):
+        path = runs / (stem if attempt == 1 else f"{stem}-{attempt}")
+        try:
+            path.mkdir()
+        except FileExistsError:
+            continue
+        _point_latest(runs, path.name)
+        return _prepared(path)
+    raise RuntimeError(f"{runs}: no free run directory for {stem}")
+
+
+def last_run(runs: Path) -> RunDirectory:
+    """The newest run's directory, to go on in it.
+
+    Raises:
+        UsageError: there is none yet.
+    """
+    latest = runs / "latest"
+    if not latest.is_dir():
+        raise UsageError(f"nothing to resume: {runs} holds no run", "run it without --resume first")
+    return _prepared(latest.resolve())
+
+
+def _prepared(path: Path) -> RunDirectory:
+    """Docker would make a missing bind source itself, as root."""
+    run = RunDirectory(path)
+    run.progress.mkdir(parents=True, exist_ok=True)
+    run.logs.mkdir(exist_ok=True)
+    return run
+
+
+def _point_latest(runs: Path, name: str) -> None:
+    link = runs / f".latest.{os.getpid()}"
+    link.unlink(missing_ok=True)
+    link.symlink_to(name)
+    link.replace(runs / "latest")
