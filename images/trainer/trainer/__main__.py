@@ -1,0 +1,37 @@
+"""python3 -m trainer serve | run PROGRAM [ARG…]"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from trainer.errors import EXIT_USAGE, TrainerError
+from trainer.task import read_task
+
+USAGE = "usage: python3 -m trainer serve | run PROGRAM [ARG…]"
+
+
+def main(arguments: list[str]) -> int:
+    """Run this container's task; its exit code."""
+    try:
+        match arguments:
+            case ["serve"]:
+                from trainer.serve import serve
+
+                return serve(read_task())
+            case ["run", program, *rest]:
+                from trainer.supervise import supervise
+
+                return supervise(read_task(), program, rest)
+    except TrainerError as problem:
+        print(f"error: {problem}", file=sys.stderr, flush=True)
+        return problem.exit_code
+    print(USAGE, file=sys.stderr)
+    return EXIT_USAGE
+
+
+if __name__ == "__main__":
+    code = main(sys.argv[1:])
+    sys.stdout.flush()
+    # TensorFlow's threads neither stop nor need to: leave without waiting for them.
+    os._exit(code)

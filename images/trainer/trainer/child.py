@@ -1,0 +1,88 @@
+"""The program as a child process that cannot outlive its supervisor."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainer import mailbox
+from trainer.errors import ContractError
+from trainer.task import Task
+
+STOP_S = 0.6
+PACKAGE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class ProgramEnded:
+    """A program's return code: negative when a signal killed it."""
+
+    attempt: int
+    returncode: int
+
+
+@dataclass(frozen=True)
+class Program:
+    """What to run. A built-in program starts before the servers answer, and asks the mailbox."""
+
+    command: tuple[str, ...]
+    builtin: bool
+
+
+def find_program(name: str, arguments: Sequence[str]) -> Program:
+    """`name` is a built-in program (`classifier`) or the path of a Python file."""
+    if name.isidentifier() and (PACKAGE / name / "__main__.py").exists():
+        return Program((sys.executable, "-m", f"trainer.{name}", *arguments), builtin=True)
+    if Path(name).is_file():
+        return Program((sys.executable, name, *arguments), builtin=False)
+    builtins = ", ".join(sorted(path.parent.name for path in PACKAGE.glob("*/__main__.py")))
+    raise ContractError(
+        f"program {name!r}: neither a file in this container nor one of {builtins};"
+        " give a path under /program"
+    )
+
+
+class Child:
+    """One attempt at the program; `then` is called from a thread when it has ended."""
+
+    def __init__(
+        self, task: Task, program: Program, attempt: int, then: Callable[[ProgramEnded], None]
+    ) -> None:
+        self.mailbox = Path(tempfile.mkdtemp(prefix="cluster-kit-"))
+        environment = dict(os.environ)
+        environment[mailbox.VARIABLE] = str(self.mailbox)
+        environment["CLUSTER_KIT_PROGRESS"] = str(task.progress_file)
+        environment.setdefault("PYTHONUNBUFFERED", "1")
+        if program.builtin:
+            path = (str(PACKAGE.parent), environment.get("PYTHONPATH", ""))
+            environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
+        # By way of a small process that asks to die with us and then becomes the program:
+        # preexec_fn would run Python between fork and exec, while other threads hold locks.
+        guard = (sys.executable, "-I", "-S", str(PACKAGE / "guard.py"), str(os.getpid()))
+        self._process = subprocess.Popen((*guard, *program.command), env=environment)
+        threading.Thread(
+            target=lambda: then(ProgramEnded(attempt, self._process.wait())), daemon=True
+        ).start()
+
+    def tell(self, name: str) -> None:
+        """Put an empty file `name` into the program's mailbox."""
+        (self.mailbox / name).touch()
+
+    def last_words(self) -> str:
+        file = self.mailbox / mailbox.LAST_WORDS
+        return " ".join(file.read_text().split()) if file.exists() else ""
+
+    def stop(self) -> None:
+        """SIGTERM, then SIGKILL after STOP_S; returns when it is gone."""
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()

@@ -1,0 +1,136 @@
+"""The leader's supervision: servers first, deadlines, and another attempt after a crash."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+
+from trainer import mailbox, outcome, probe
+from trainer.child import Child, Program, ProgramEnded
+from trainer.outcome import Outcome
+from trainer.probe import ServersMissing, ServersReady
+from trainer.progress import Progress
+from trainer.task import Task
+
+
+@dataclass(frozen=True)
+class ServersAsked:
+    """The answer to one attempt's question whether all servers are there."""
+
+    attempt: int
+    answer: ServersReady | ServersMissing
+
+
+class Lead:
+    """Runs the leader's program, again after a crash, within the deadlines."""
+
+    def __init__(
+        self, task: Task, program: Program, progress: Progress, events: SimpleQueue[object]
+    ) -> None:
+        self._task = task
+        self._program = program
+        self._progress = progress
+        self._events = events
+        self._job_ends_at: float | None = None
+        self._ready: ServersReady | None = None
+        self._child: Child | None = None
+
+    def run(self) -> Outcome:
+        """Attempt until the program finishes, fails by itself, or no attempt is left."""
+        attempt = 1
+        while True:
+            ended = self._attempt(attempt)
+            if isinstance(ended, Outcome):
+                return ended
+            failure = outcome.program_ended(ended.returncode, self._child.last_words())
+            crash = self._crash(ended) if ended.returncode else ""
+            if not crash:
+                return failure
+            if attempt > self._task.retries:
+                return Outcome(
+                    failure.exit_code,
+                    outcome.FAILED,
+                    f"{failure.message} ({crash}; {attempt - 1} of {self._task.retries} retries"
+                    " used)",
+                )
+            attempt += 1
+            self._progress.write("retry", attempt=attempt, reason=crash)
+            print(f"{self._task.name}: {crash}; attempt {attempt}", file=sys.stderr, flush=True)
+
+    def _attempt(self, attempt: int) -> Outcome | ProgramEnded:
+        """One attempt: an Outcome where it was ended, ProgramEnded where it ended itself."""
+        self._progress.write("start", attempt=attempt)
+        self._ready = self._child = None
+        cancelled = threading.Event()
+        self._ask_servers(attempt, cancelled)
+        if self._program.builtin:
+            self._start_child(attempt)
+        try:
+            while True:
+                event = self._next_event()
+                match event:
+                    case ServersAsked(attempt=of, answer=ServersReady() as ready) if of == attempt:
+                        self._servers_ready(ready, attempt)
+                    case ServersAsked(attempt=of, answer=ServersMissing() as gap) if of == attempt:
+                        self._stop_child()
+                        return outcome.deadline(outcome.START_DEADLINE, str(gap), gap.tasks)
+                    case ProgramEnded(attempt=of) if of == attempt:
+                        return event
+                    case Outcome():
+                        self._stop_child()
+                        return event
+        finally:
+            cancelled.set()
+
+    def _ask_servers(self, attempt: int, cancelled: threading.Event) -> None:
+        """Put ServersAsked on the queue, from a thread unless none serves."""
+        if not self._task.servers:
+            self._events.put(ServersAsked(attempt, ServersReady({})))
+            return
+
+        def ask() -> None:
+            answer = probe.wait_for(
+                self._task.servers, self._task.start_deadline_s, cancelled=cancelled
+            )
+            self._events.put(ServersAsked(attempt, answer))
+
+        threading.Thread(target=ask, name="probe", daemon=True).start()
+
+    def _servers_ready(self, ready: ServersReady, attempt: int) -> None:
+        self._ready = ready
+        self._progress.write("ready")
+        if self._job_ends_at is None and self._task.job_deadline_s:
+            self._job_ends_at = time.monotonic() + self._task.job_deadline_s
+        if self._child is None:
+            self._start_child(attempt)
+        self._child.tell(mailbox.SERVERS_READY)
+
+    def _next_event(self) -> object:
+        """The next event, or the job deadline's Outcome when that comes first."""
+        if self._job_ends_at is None:
+            return self._events.get()
+        try:
+            return self._events.get(timeout=max(0.0, self._job_ends_at - time.monotonic()))
+        except Empty:
+            return outcome.deadline(
+                outcome.JOB_DEADLINE,
+                f"the program was still running after {self._task.job_deadline_s:g} s",
+            )
+
+    def _crash(self, ended: ProgramEnded) -> str:
+        """Why this failure deserves another attempt; '' where the program failed by itself."""
+        if ended.returncode < 0:
+            return outcome.program_ended(ended.returncode).message
+        if self._ready is None or not self._task.servers:
+            return ""
+        return "; ".join(probe.lost_since(self._ready, self._task.servers))
+
+    def _start_child(self, attempt: int) -> None:
+        self._child = Child(self._task, self._program, attempt, self._events.put)
+
+    def _stop_child(self) -> None:
+        if self._child:
+            self._child.stop()

@@ -1,0 +1,40 @@
+"""What a supervisor and a built-in program say to each other: a few files in a private directory.
+
+Supervisor to program: `servers-ready`, `job-ended`. Program to supervisor: `last-words`, one line
+for the end message. Outside a cluster there is no mailbox and nothing to wait for.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+VARIABLE = "CLUSTER_KIT_MAILBOX"
+SERVERS_READY = "servers-ready"
+JOB_ENDED = "job-ended"
+LAST_WORDS = "last-words"
+
+
+def _directory() -> Path | None:
+    path = os.environ.get(VARIABLE)
+    return Path(path) if path else None
+
+
+def wait_for_servers() -> None:
+    """Block until every server of the cluster answers; the supervisor ends us at the deadline."""
+    directory = _directory()
+    while directory and not (directory / SERVERS_READY).exists():
+        time.sleep(0.02)
+
+
+def job_has_ended() -> bool:
+    """Whether the leader has ended; True outside a cluster, where nobody leads."""
+    directory = _directory()
+    return directory is None or (directory / JOB_ENDED).exists()
+
+
+def leave_last_words(line: str) -> None:
+    directory = _directory()
+    if directory:
+        (directory / LAST_WORDS).write_text(line)

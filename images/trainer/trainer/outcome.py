@@ -1,0 +1,56 @@
+"""How a task ended: the last line of its progress file, and its exit code."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+
+from trainer.errors import EXIT_DEADLINE, EXIT_TERMINATED
+from trainer.progress import Progress
+
+FINISHED = "finished"
+FAILED = "failed"
+START_DEADLINE = "start-deadline"
+JOB_DEADLINE = "job-deadline"
+EVALUATOR_GRACE = "evaluator-grace"
+STOPPED = "stopped"
+LEADER_LOST = "leader-lost"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Exit code, one of the reasons above, one readable line, and the tasks to blame."""
+
+    exit_code: int
+    reason: str
+    message: str
+    tasks: tuple[str, ...] = ()
+
+    def record(self, progress: Progress) -> None:
+        progress.write(
+            "end",
+            exit_code=self.exit_code,
+            reason=self.reason,
+            message=self.message,
+            tasks=list(self.tasks),
+        )
+
+
+def stopped() -> Outcome:
+    return Outcome(EXIT_TERMINATED, STOPPED, "stopped by SIGTERM")
+
+
+def deadline(reason: str, message: str, tasks: tuple[str, ...] = ()) -> Outcome:
+    return Outcome(EXIT_DEADLINE, reason, message, tasks)
+
+
+def program_ended(returncode: int, last_words: str = "") -> Outcome:
+    """The outcome of a program by its return code (negative: killed by that signal)."""
+    if returncode == 0:
+        return Outcome(0, FINISHED, last_words or "the program finished")
+    if returncode < 0:
+        name = signal.Signals(-returncode).name
+        return Outcome(128 - returncode, FAILED, f"the program was killed by {name}")
+    return Outcome(
+        returncode, FAILED, last_words or f"the program ended with exit code {returncode}"
+    )

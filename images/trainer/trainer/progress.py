@@ -1,0 +1,33 @@
+"""The progress file: one JSON object a line, appended; the host reads it while we run."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+from trainer.errors import ContractError
+
+
+class Progress:
+    """Appends events to one file. Each is a single write, so lines of two processes never mix."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        except OSError as problem:
+            raise ContractError(
+                f"cannot write {path}: {problem.strerror}; mount a directory of this user's there"
+            ) from problem
+
+    def write(self, event: str, **keys: object) -> None:
+        line = json.dumps({"time": round(time.time(), 3), "event": event, **keys})
+        os.write(self._file, line.encode() + b"\n")
+
+
+def from_environment() -> Progress | None:
+    """The file that CLUSTER_KIT_PROGRESS names, None outside a cluster."""
+    path = os.environ.get("CLUSTER_KIT_PROGRESS")
+    return Progress(Path(path)) if path else None

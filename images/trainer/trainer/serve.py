@@ -1,0 +1,87 @@
+"""A server task: a TensorFlow server that ends with the job."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sys
+from queue import SimpleQueue
+
+from trainer import beacon, native_server, outcome, python_server, wire
+from trainer.beacon import JobEnded
+from trainer.errors import ServerError, TrainerError
+from trainer.outcome import Outcome
+from trainer.progress import Progress
+from trainer.task import Address, Task
+
+
+def serve(task: Task) -> int:
+    """Run until the leader says that the job has ended, or SIGTERM; the exit code."""
+    events: SimpleQueue[Outcome] = SimpleQueue()
+    signal.signal(signal.SIGTERM, lambda *_: events.put(outcome.stopped()))
+    progress = Progress(task.progress_file)
+    if task.beacon:
+        beacon.follow(
+            task.beacon, task.start_deadline_s, lambda ended: events.put(job_ended(task, ended))
+        )
+    try:
+        target = start(task)
+    except TrainerError as problem:
+        Outcome(problem.exit_code, outcome.FAILED, str(problem)).record(progress)
+        raise
+    progress.write("ready")
+    print(f"{task.name}: TensorFlow server ready, {target}", flush=True)
+    ended = events.get()
+    ended.record(progress)
+    print(f"{task.name}: {ended.message}", flush=True)
+    return ended.exit_code
+
+
+def start(task: Task) -> str:
+    """Start the server that the task asks for; its target. ServerError where it cannot listen."""
+    check_port(task.address)
+    definition = wire.server_def(
+        task.cluster, task.role, task.index, task.address.port, task.gpu_memory_mb
+    )
+    if task.server == "native":
+        try:
+            return native_server.start(definition)
+        except native_server.NativeUnavailable as problem:
+            print(f"{task.name}: no native server ({problem}); using tf.distribute.Server",
+                  file=sys.stderr, flush=True)  # fmt: skip
+    return python_server.start(definition)
+
+
+def check_port(address: Address) -> None:
+    """Fail with a clear message where TensorFlow would only log one.
+
+    TensorFlow listens on all addresses, so an IP that is not this machine's would go unnoticed.
+    A name may stand for a virtual address (swarm, Kubernetes), so only its port is tried.
+    """
+    is_name = any(letter.isalpha() for letter in address.host) and ":" not in address.host
+    host = "0.0.0.0" if is_name else address.host
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host, address.port), family=family).close()
+    except OSError as problem:
+        raise ServerError(
+            f"cannot listen on {address}: {problem.strerror}; the address must be this container's"
+            " own (TF_CONFIG) and its port free"
+        ) from problem
+
+
+def job_ended(task: Task, ended: JobEnded) -> Outcome:
+    """A server's outcome: 0 when the job ended, however it ended, or its leader was lost."""
+    if ended.exit_code is not None:
+        return Outcome(
+            0, outcome.FINISHED, f"the job ended (exit code {ended.exit_code} of {task.leader})"
+        )
+    if ended.seen:
+        return Outcome(
+            0, outcome.LEADER_LOST, f"{task.leader} was gone for {beacon.LOST_AFTER_S:g} s"
+        )
+    return outcome.deadline(
+        outcome.START_DEADLINE,
+        f"{task.leader} did not appear at {task.beacon} within {task.start_deadline_s:g} s",
+        (task.leader,),
+    )

@@ -1,0 +1,43 @@
+"""A program under a light supervisor: it starts the program, and knows how and when to end it."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Sequence
+from queue import SimpleQueue
+
+from trainer import outcome
+from trainer.beacon import Announcer
+from trainer.child import find_program
+from trainer.errors import TrainerError
+from trainer.follow import follow
+from trainer.lead import Lead
+from trainer.outcome import Outcome
+from trainer.progress import Progress
+from trainer.task import Task
+
+
+def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
+    """Run the program to its end; the exit code. The leader's end is the job's end."""
+    events: SimpleQueue[object] = SimpleQueue()
+    signal.signal(signal.SIGTERM, lambda *_: events.put(outcome.stopped()))
+    signal.signal(signal.SIGINT, lambda *_: events.put(outcome.stopped()))
+    progress = Progress(task.progress_file)
+    announcer = None
+    try:
+        if task.is_leader and task.beacon:
+            announcer = Announcer(task.beacon)
+        program = find_program(name, arguments)
+        if task.is_leader:
+            ended = Lead(task, program, progress, events).run()
+        else:
+            ended = follow(task, program, progress, events)
+    except TrainerError as problem:
+        ended = Outcome(problem.exit_code, outcome.FAILED, str(problem))
+    ended.record(progress)
+    if ended.exit_code:
+        print(f"{task.name}: {ended.message}", file=sys.stderr, flush=True)
+    if announcer:
+        announcer.announce(ended.exit_code)
+    return ended.exit_code

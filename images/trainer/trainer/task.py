@@ -1,0 +1,153 @@
+"""Who this container is: TF_CONFIG and CLUSTER_KIT_* read once into one frozen value."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainer.errors import ContractError
+
+EVALUATOR = "evaluator"
+
+
+@dataclass(frozen=True)
+class Address:
+    """`host:port`; IPv6 hosts in brackets, as TensorFlow writes them."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str, what: str) -> Address:
+        host, colon, port = text.rpartition(":")
+        if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
+            raise ContractError(f"{what} = {text!r}: must be host:port, as in 10.0.0.5:2222")
+        return cls(host.strip("[]"), int(port))
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task of the cluster, as the host described it. Deadlines in seconds, None for none."""
+
+    role: str
+    index: int
+    cluster: Mapping[str, tuple[str, ...]]
+    leader: str
+    beacon: Address | None
+    servers: Mapping[str, str]
+    """Task name to address of every task that runs `serve`."""
+    output: Path
+    start_deadline_s: float
+    job_deadline_s: float | None
+    evaluator_grace_s: float
+    retries: int
+    server: str
+    gpu_memory_mb: int | None
+
+    @property
+    def name(self) -> str:
+        return f"{self.role}-{self.index}"
+
+    @property
+    def is_leader(self) -> bool:
+        return self.name == self.leader
+
+    @property
+    def address(self) -> Address:
+        return Address.parse(self.cluster[self.role][self.index], "TF_CONFIG's own address")
+
+    @property
+    def progress_file(self) -> Path:
+        return self.output / "progress" / f"{self.name}.jsonl"
+
+
+def read_task(env: Mapping[str, str] = os.environ) -> Task:
+    """The task that `env` describes; ContractError names the variable that is wrong."""
+    cluster, role, index = read_tf_config(env.get("TF_CONFIG", ""))
+    name = env.get("CLUSTER_KIT_TASK") or f"{role}-{index}"
+    if name != f"{role}-{index}":
+        raise ContractError(
+            f"CLUSTER_KIT_TASK = {name!r}, but TF_CONFIG's task is {role}-{index}: must agree"
+        )
+    beacon = env.get("CLUSTER_KIT_BEACON")
+    server = env.get("CLUSTER_KIT_SERVER") or "native"
+    if server not in ("native", "python"):
+        raise ContractError(f"CLUSTER_KIT_SERVER = {server!r}: must be native or python")
+    return Task(
+        role=role,
+        index=index,
+        cluster=cluster,
+        leader=env.get("CLUSTER_KIT_LEADER") or default_leader(cluster, name),
+        beacon=Address.parse(beacon, "CLUSTER_KIT_BEACON") if beacon else None,
+        servers=server_addresses(cluster, env.get("CLUSTER_KIT_SERVERS")),
+        output=Path(env.get("CLUSTER_KIT_OUTPUT") or "/output"),
+        start_deadline_s=number(env, "CLUSTER_KIT_START_DEADLINE_S", 120.0),
+        job_deadline_s=number(env, "CLUSTER_KIT_JOB_DEADLINE_S", 0.0) or None,
+        evaluator_grace_s=number(env, "CLUSTER_KIT_EVALUATOR_GRACE_S", 60.0),
+        retries=int(number(env, "CLUSTER_KIT_RETRIES", 0)),
+        server=server,
+        gpu_memory_mb=int(number(env, "CLUSTER_KIT_GPU_MEMORY_MB", 0)) or None,
+    )
+
+
+def read_tf_config(text: str) -> tuple[dict[str, tuple[str, ...]], str, int]:
+    """(cluster, role, index) of a TF_CONFIG; a lone `worker-0` where there is none."""
+    if not text:
+        return {}, "worker", 0
+    try:
+        config = json.loads(text)
+        cluster = {str(job): tuple(hosts) for job, hosts in config.get("cluster", {}).items()}
+        role, index = str(config["task"]["type"]), int(config["task"]["index"])
+    except (ValueError, TypeError, KeyError, AttributeError) as problem:
+        raise ContractError(
+            f"TF_CONFIG = {text[:200]!r}: must be JSON with cluster, task.type and task.index"
+            f" ({type(problem).__name__}: {problem})"
+        ) from problem
+    if not 0 <= index < len(cluster.get(role, ())):
+        raise ContractError(f"TF_CONFIG's task {role}-{index} is not in its own cluster {cluster}")
+    return cluster, role, index
+
+
+def default_leader(cluster: Mapping[str, tuple[str, ...]], name: str) -> str:
+    """The chief, else worker 0, else the task itself."""
+    for role in ("chief", "worker"):
+        if cluster.get(role):
+            return f"{role}-0"
+    return name
+
+
+def server_addresses(
+    cluster: Mapping[str, tuple[str, ...]], names: str | None = None
+) -> dict[str, str]:
+    """Name → address of the tasks that serve: `names` (comma list), else what the roles say.
+
+    Every ps serves; workers do when a chief coordinates them (there is a chief and a ps).
+    """
+    tasks = {f"{role}-{i}": host for role, hosts in cluster.items() for i, host in enumerate(hosts)}
+    if names is not None:
+        wanted = [name.strip() for name in names.split(",") if name.strip()]
+        unknown = [name for name in wanted if name not in tasks]
+        if unknown:
+            raise ContractError(f"CLUSTER_KIT_SERVERS: {', '.join(unknown)} not in TF_CONFIG")
+        return {name: tasks[name] for name in wanted}
+    coordinated = bool(cluster.get("chief")) and bool(cluster.get("ps"))
+    roles = ("ps", "worker") if coordinated else ("ps",)
+    return {name: host for name, host in tasks.items() if name.rpartition("-")[0] in roles}
+
+
+def number(env: Mapping[str, str], key: str, default: float) -> float:
+    """The number ≥ 0 in `env[key]`, `default` when absent or empty."""
+    text = env.get(key) or str(default)
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if value < 0:
+        raise ContractError(f"{key} = {text!r}: must be a number, 0 or more")
+    return value
