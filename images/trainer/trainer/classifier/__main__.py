@@ -1,0 +1,51 @@
+"""python3 -m trainer.classifier [ARG…]: train, or evaluate where this task is the evaluator."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from trainer import mailbox, progress
+from trainer.classifier import options
+from trainer.errors import TrainerError
+from trainer.task import EVALUATOR, Task, read_task
+
+
+def main(arguments: list[str]) -> int:
+    """Run this task's part; the exit code."""
+    try:
+        task = read_task()
+        chosen = options.parse(arguments, data_directory(), task.output)
+        run(task, chosen)
+    except TrainerError as problem:
+        mailbox.leave_last_words(str(problem))
+        print(f"error: {problem}", file=sys.stderr)
+        return problem.exit_code
+    return 0
+
+
+def data_directory() -> Path:
+    return Path(os.environ.get("CLUSTER_KIT_DATA") or "/data")
+
+
+def run(task: Task, chosen: options.Options) -> None:
+    os.environ["TF_USE_LEGACY_KERAS"] = "1"
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+    if task.role == EVALUATOR:
+        os.nice(10)
+        from trainer.classifier.evaluate import evaluate
+
+        evaluate(chosen, progress.from_environment())
+    else:
+        from trainer.classifier.train import train
+
+        train(task, chosen, progress.from_environment())
+
+
+if __name__ == "__main__":
+    code = main(sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Interpreter and TensorFlow take up to 40 s to take down a strategy; all is written by now.
+    os._exit(code)

@@ -1,0 +1,96 @@
+"""The classifier's arguments."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to train, on what, and for how long. The same for the chief and the evaluator."""
+
+    data: Path
+    output: Path
+    model: str
+    image_size: int
+    """Pixels, height and width."""
+    batch_size: int
+    """Images per step; one step is one worker's batch."""
+    epochs: int
+    steps_per_epoch: int | None
+    """None: as many as show every training image once."""
+    learning_rates: tuple[tuple[int, float], ...]
+    """(first epoch, rate), by epoch, from 0."""
+    dropout: float
+    bn_momentum: float | None
+    rotation: float
+    """Degrees either way."""
+    shift: float
+    """Fraction of the image's side, either way."""
+    zoom: float
+    shear: float
+    flip: bool
+    seed: int
+
+    def learning_rate(self, epoch: int) -> float:
+        """The rate in `epoch` (from 0)."""
+        return [rate for first, rate in self.learning_rates if first <= epoch][-1]
+
+
+def parse(arguments: Sequence[str], data: Path, output: Path) -> Options:
+    """Options from the command line; argparse ends the process with 2 where they are wrong."""
+    parser = argparse.ArgumentParser(
+        prog="classifier", formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
+    add = parser.add_argument
+    add("--model", choices=("mobilenet_v2", "cnn"), default="mobilenet_v2", help="architecture")
+    add("--image-size", type=positive, default=224, help="pixels a side")
+    add("--batch-size", type=positive, default=32, help="images per step and worker")
+    add("--epochs", type=positive, default=10, help="epochs in all, resumed ones counted")
+    add("--steps-per-epoch", type=positive, help="steps (default: every image once)")
+    add("--learning-rates", nargs="+", type=rate_from, metavar="EPOCH:RATE", help="schedule",
+        default=[(0, 1e-3), (3, 1e-4), (7, 1e-5)])  # fmt: skip
+    add("--dropout", type=fraction, default=0.2, help="before the last layer")
+    add("--bn-momentum", type=fraction, help="BatchNorm; MobileNetV2's own 0.999 needs long runs")
+    add("--rotation", type=float, default=40.0, help="degrees either way")
+    add("--shift", type=fraction, default=0.2, help="fraction of the side, either way")
+    add("--zoom", type=fraction, default=0.2, help="scale between 1-ZOOM and 1+ZOOM")
+    add("--shear", type=float, default=0.2, help="x moves by up to SHEAR times y")
+    add("--flip", action=argparse.BooleanOptionalAction, default=True, help="left to right")
+    add("--seed", type=int, default=1, help="order of files, weights and augmentations")
+    given = vars(parser.parse_args(arguments))
+    rates = tuple(sorted(given.pop("learning_rates")))
+    if rates[0][0] != 0:
+        parser.error(f"--learning-rates starts at epoch {rates[0][0]}: the first must be 0")
+    return Options(data=data, output=output, learning_rates=rates, **given)
+
+
+def positive(text: str) -> int:
+    """A whole number, 1 or more."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text}: must be 1 or more")
+    return value
+
+
+def fraction(text: str) -> float:
+    """A number from 0 up to, not including, 1."""
+    value = float(text)
+    if not 0 <= value < 1:
+        raise argparse.ArgumentTypeError(f"{text}: must be at least 0 and below 1")
+    return value
+
+
+def rate_from(text: str) -> tuple[int, float]:
+    """`3:1e-4` is rate 1e-4 from epoch 3 (counted from 0) on."""
+    epoch, _, rate = text.partition(":")
+    try:
+        pair = int(epoch), float(rate)
+    except ValueError as problem:
+        raise argparse.ArgumentTypeError(f"{text}: must be EPOCH:RATE, as in 3:1e-4") from problem
+    if pair[0] < 0 or pair[1] <= 0:
+        raise argparse.ArgumentTypeError(f"{text}: epoch from 0, rate above 0")
+    return pair
