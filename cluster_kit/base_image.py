@@ -1,0 +1,185 @@
+"""The image that the trainer image is built on: pulled where a registry answers, else made here.
+
+Making one means: a minimal system with Python from this host's own Debian or Ubuntu mirror, by
+mmdebstrap, imported as a local image. No mirror's address is left in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from cluster_kit.errors import EngineError, HostError
+from cluster_kit.process import Completed, run
+
+REGISTRY_BASE = "python:3.11-slim"
+PULL_TIMEOUT_S = 90.0  # an engine without a registry says so in well under a second
+PACKAGES = ("python3", "python3-venv", "ca-certificates", "libstdc++6", "usr-is-merged")
+LEFT_OUT = ("doc", "man", "info", "locale")
+OLDEST_PYTHON = (3, 11)
+
+Say = Callable[[str], None]
+
+_CURE = (
+    "make a base image with Python 3.11 to 3.13 available to this engine (`docker pull "
+    f"{REGISTRY_BASE}` or `docker load`) and name it in CLUSTER_KIT_BASE, "
+    "or run `sudo make image` on a Debian or Ubuntu machine"
+)
+
+
+def choose_base(say: Say) -> str:
+    """The name of a base image that is present in the engine; pulls or makes one where none is.
+
+    Raises:
+        HostError: no registry answers and a base cannot be made here.
+        EngineError: making one failed.
+    """
+    named = os.environ.get("CLUSTER_KIT_BASE")
+    if named:
+        return named
+    made = local_base_tag() if _host_system() else None
+    for tag in (REGISTRY_BASE, made):
+        if tag and present(tag):
+            return tag
+    say(f"pulling {REGISTRY_BASE}")
+    if _pull(REGISTRY_BASE):
+        return REGISTRY_BASE
+    if made is None:
+        raise HostError(
+            f"no registry gave {REGISTRY_BASE}, and this host is neither Debian nor Ubuntu", _CURE
+        )
+    say("no registry answers: making a base image from this host's own package mirror")
+    _make(made)
+    return made
+
+
+def present(tag: str) -> bool:
+    """Whether the engine has an image of this name."""
+    return run(["docker", "image", "inspect", "--format", "{{.Id}}", tag]).ok
+
+
+def local_base_tag() -> str:
+    """cluster-kit/base:<system>-<suite>-<hash of the recipe>."""
+    system, suite = _host_system() or ("unknown", "unknown")
+    recipe = "\n".join(_mmdebstrap(suite, "", (), ()))
+    return f"cluster-kit/base:{system}-{suite}-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
+
+
+def _host_system() -> tuple[str, str] | None:
+    """("debian", "bookworm"), or None where there is no such system to copy."""
+    try:
+        release = platform.freedesktop_os_release()
+    except OSError:
+        return None
+    system, suite = release.get("ID", ""), release.get("VERSION_CODENAME", "")
+    return (system, suite) if system in ("debian", "ubuntu") and suite else None
+
+
+def _pull(tag: str) -> bool:
+    try:
+        return run(["docker", "pull", "--quiet", tag], timeout_s=PULL_TIMEOUT_S).ok
+    except subprocess.TimeoutExpired:
+        return False
+
+
+def _make(tag: str) -> None:
+    _install_mmdebstrap()
+    suite = (_host_system() or ("", ""))[1]
+    sources = sources_of(suite, _asked("apt-get", "indextargets", "Created-By: Packages").output)
+    if not sources:
+        raise HostError(f"the apt configuration of this host has no source for {suite}", _CURE)
+    options = transport_options(_asked("apt-config", "dump").output)
+    with tempfile.TemporaryDirectory(prefix="cluster-kit-") as folder:
+        archive = str(Path(folder) / "base.tar")
+        _asked(*_mmdebstrap(suite, archive, sources, options))
+        _asked("docker", "import", archive, tag)
+    version = _python_version(tag)
+    if version < OLDEST_PYTHON:
+        run(["docker", "image", "rm", tag])
+        raise HostError(
+            f"this host's system brings Python {version[0]}.{version[1]}; "
+            f"the trainer needs {OLDEST_PYTHON[0]}.{OLDEST_PYTHON[1]} or newer",
+            _CURE,
+        )
+
+
+def _mmdebstrap(
+    suite: str, archive: str, sources: Iterable[str], options: Iterable[str]
+) -> tuple[str, ...]:
+    return (
+        "mmdebstrap",
+        "--quiet",
+        "--variant=essential",
+        "--format=tar",
+        "--skip=output/dev",
+        f"--include={','.join(PACKAGES)}",
+        *(f"--dpkgopt=path-exclude=/usr/share/{part}/*" for part in LEFT_OUT),
+        *(f"--aptopt={option}" for option in options),
+        '--customize-hook=rm -rf "$1"/etc/apt/sources.list* "$1"/etc/apt/apt.conf.d/99*',
+        suite,
+        archive,
+        *sources,
+    )
+
+
+def sources_of(suite: str, targets: str) -> tuple[str, ...]:
+    """One-line apt sources of the system itself, out of what `apt-get indextargets` prints.
+
+    Foreign repositories and sources of other suites stay out: the base is this host's own system.
+    """
+    sources = []
+    for stanza in targets.strip().split("\n\n"):
+        field = dict(line.split(": ", 1) for line in stanza.splitlines() if ": " in line)
+        release = field.get("Release", "")
+        if (
+            (release == suite or release.startswith(f"{suite}-"))
+            and field.get("Component") in ("main", "universe")
+            and field.get("Origin", "Debian") in ("Debian", "Ubuntu")
+        ):
+            sources.append(f"deb {field['Repo-URI']} {release} {field['Component']}")
+    return tuple(dict.fromkeys(sources))
+
+
+def transport_options(configuration: str) -> tuple[str, ...]:
+    """The host's own apt options for reaching its mirror: proxy, certificates, clock checks."""
+    wanted = re.compile(r'^Acquire::(https?::|Check-(Valid-Until|Date) ).*"[^"]+";$', re.MULTILINE)
+    return tuple(found.group(0) for found in wanted.finditer(configuration))
+
+
+def _install_mmdebstrap() -> None:
+    if shutil.which("mmdebstrap"):
+        return
+    if os.geteuid() != 0:
+        raise HostError(
+            f"no registry gave {REGISTRY_BASE}, and only root can install mmdebstrap to make one",
+            "run `sudo apt-get install mmdebstrap` and try again, or " + _CURE,
+        )
+    done = run(["apt-get", "install", "-y", "-q", "--no-install-recommends", "mmdebstrap"])
+    if not done.ok:
+        _asked("apt-get", "update", "-q")
+        _asked("apt-get", "install", "-y", "-q", "--no-install-recommends", "mmdebstrap")
+
+
+def _python_version(tag: str) -> tuple[int, int]:
+    words = "import sys; print(*sys.version_info[:2])"
+    shown = _asked("docker", "run", "--rm", "--network=none", tag, "python3", "-c", words).output
+    major, minor = shown.split()
+    return int(major), int(minor)
+
+
+def _asked(*command: str) -> Completed:
+    done = run(command, env={"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"})
+    if not done.ok:
+        raise EngineError(
+            f"{command[0]} failed (exit {done.code}) while making a base image:\n"
+            f"{done.last_words()}",
+            _CURE,
+        )
+    return done

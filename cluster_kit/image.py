@@ -1,0 +1,158 @@
+"""The trainer image: its name, whether it is there, building it, and checking that it works.
+
+The name holds a hash of everything the build reads, so a changed input is a new name and an
+unchanged one is never built twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from cluster_kit.base_image import choose_base, present
+from cluster_kit.errors import EngineError
+from cluster_kit.pip_access import build_secrets
+from cluster_kit.process import run
+
+Variant = Literal["cpu", "gpu"]
+Say = Callable[[str], None]
+
+SOURCE = Path(__file__).resolve().parents[1] / "images" / "trainer"
+CHECK_TIMEOUT_S = 300.0
+
+
+@dataclass(frozen=True)
+class CheckLine:
+    """One thing that was tried inside the image. `detail` is a version, or what went wrong."""
+
+    name: str
+    ok: bool
+    detail: str
+    seconds: float
+
+
+def image_tag(variant: Variant, source: Path = SOURCE) -> str:
+    """cluster-kit/trainer:<variant>-<12 hex digits over the build's inputs>."""
+    return f"cluster-kit/trainer:{variant}-{inputs_hash(variant, source)}"
+
+
+def inputs_hash(variant: Variant, source: Path = SOURCE) -> str:
+    """Over names and contents, so that a moved file counts as a change as well."""
+    digest = hashlib.sha256()
+    for path in _inputs(variant, source):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(source).as_posix()}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()[:12]
+
+
+def _inputs(variant: Variant, source: Path) -> Iterator[Path]:
+    requirements = (f"requirements-{part}.txt" for part in ("common", "digits", variant))
+    yield from (source / name for name in ("Dockerfile", ".dockerignore", *requirements))
+    yield from sorted(source.glob("*.py"))
+    yield from sorted((source / "trainer").rglob("*.py"))
+
+
+def image_present(tag: str) -> bool:
+    """Whether the engine has this image."""
+    return present(tag)
+
+
+def image_size(tag: str) -> int:
+    """Bytes, as the engine counts them.
+
+    Raises:
+        EngineError: there is no such image.
+    """
+    done = run(["docker", "image", "inspect", "--format", "{{.Size}}", tag])
+    if not done.ok:
+        raise EngineError(f"no image {tag}: {done.last_words()}", "run `make image`")
+    return int(done.output)
+
+
+def ensure_image(variant: Variant, say: Say, *, show: bool = False) -> bool:
+    """Build the image where it is absent; returns whether it was built.
+
+    Args:
+        say: prints a line of progress.
+        show: let BuildKit draw its progress on this terminal.
+    Raises:
+        HostError: no base image can be had on this host.
+        EngineError: the build failed; its last words are in the message.
+    """
+    tag = image_tag(variant)
+    if image_present(tag):
+        return False
+    base = choose_base(say)
+    say(f"building {tag} on {base} (the first time takes minutes)")
+    with build_secrets() as secrets:
+        command = _build_command(variant, tag, base, secrets, "auto" if show else "plain")
+        done = run(command, env={"DOCKER_BUILDKIT": "1"}, show=show)
+    if not done.ok:
+        raise EngineError(f"building {tag} failed (exit {done.code}):\n{done.last_words()}", _CURE)
+    return True
+
+
+_CURE = (
+    "run `make image` to watch the build; a package that cannot be fetched means that pip's "
+    "configuration (`pip config list`, https_proxy) does not reach an index from this host"
+)
+
+
+def _build_command(
+    variant: Variant, tag: str, base: str, secrets: tuple[str, ...], progress: str
+) -> tuple[str, ...]:
+    return (
+        *("docker", "buildx", "build", "--load", f"--builder={_engines_own_builder()}"),
+        "--network=host",
+        "--provenance=false",  # it would name the base and the build arguments
+        f"--progress={progress}",
+        f"--build-arg=BASE={base}",
+        f"--build-arg=VARIANT={variant}",
+        f"--build-arg=INPUTS={tag.rpartition('-')[2]}",
+        *secrets,
+        f"--tag={tag}",
+        str(SOURCE),
+    )
+
+
+def _engines_own_builder() -> str:
+    """It has the context's name. Any other builder cannot see a base that was made locally."""
+    return run(["docker", "context", "show"]).output.strip() or "default"
+
+
+def check_image(tag: str, *, gpus: bool = False) -> list[CheckLine]:
+    """Try the image the way a task runs: the caller's uid, read-only, no capabilities, no network.
+
+    Imports TensorFlow and tf_keras, trains one step, starts a server and computes on it.
+
+    Args:
+        gpus: give the container all GPUs of this host.
+    Raises:
+        EngineError: the container did not start, or did not end within five minutes.
+    """
+    name = f"cluster-kit-check-{os.getpid()}"
+    command = (
+        *("docker", "run", "--rm", "--pull=never", "--init", f"--name={name}", "--network=none"),
+        *("--read-only", "--cap-drop=ALL", f"--user={os.getuid()}:{os.getgid()}"),
+        *("--tmpfs=/tmp:mode=1777", *(["--gpus=all"] if gpus else [])),
+        *("--entrypoint=python3", tag, "/opt/trainer/check_image.py"),
+    )
+    try:
+        done = run(command, timeout_s=CHECK_TIMEOUT_S)
+    except subprocess.TimeoutExpired as late:
+        run(["docker", "rm", "--force", name])
+        raise EngineError(
+            f"the check of {tag} did not end within {CHECK_TIMEOUT_S:.0f} s",
+            "see whether this machine has memory to spare (a task needs about 1 GB), and try again",
+        ) from late
+    lines = [CheckLine(**json.loads(line)) for line in done.output.splitlines() if line[:1] == "{"]
+    if not lines:
+        raise EngineError(f"{tag} did not start:\n{done.last_words()}", "run `make image`")
+    return lines

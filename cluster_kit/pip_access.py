@@ -1,0 +1,98 @@
+"""How this host reaches its package index, so that a build inside the engine can do the same.
+
+What pip itself would use (its files and the PIP_ variables) is turned into a pip.conf and a
+certificate bundle. Both are handed to the build as secrets: they may name a company's mirror, or
+hold a password, and must not end in a layer.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from cluster_kit.process import run
+
+CA_IN_BUILD = "/run/secrets/ca.pem"
+PLAIN = ("index-url", "proxy", "trusted-host", "timeout", "retries")
+ADDRESSES = ("extra-index-url", "find-links")  # several, of which local folders are of no use
+CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
+SYSTEM_CA = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")
+# Docker knows these by name: their values reach the build but neither its history nor its cache.
+PROXY_VARIABLES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+
+
+@dataclass(frozen=True)
+class PipAccess:
+    """`conf` is the text of a pip.conf, `ca` the certificate bundle's text (empty: none)."""
+
+    conf: str
+    ca: str
+
+
+@contextmanager
+def build_secrets() -> Iterator[tuple[str, ...]]:
+    """Arguments for `docker buildx build`; the files they name exist only inside the block."""
+    access = pip_access(_pip_config_list(), os.environ)
+    with TemporaryDirectory(prefix="cluster-kit-") as folder:
+        conf, ca = Path(folder) / "pip.conf", Path(folder) / "ca.pem"
+        conf.write_text(access.conf)
+        ca.write_text(access.ca)
+        yield (
+            f"--secret=id=pip.conf,src={conf}",
+            f"--secret=id=ca.pem,src={ca}",
+            *(f"--build-arg={name}" for name in PROXY_VARIABLES if os.environ.get(name)),
+        )
+
+
+def pip_access(listing: str, environment: Mapping[str, str]) -> PipAccess:
+    """What `pip config list` printed and the environment say, as one pip.conf and one bundle."""
+    settings = _settings(listing, environment)
+    lines = [f"{name} = {settings[name]}" for name in PLAIN if settings.get(name)]
+    for name in ADDRESSES:
+        remote = [a for a in settings.get(name, "").split() if a.startswith(("http:", "https:"))]
+        if remote:
+            lines.append(f"{name} = {' '.join(remote)}")
+    bundle = _bundle(settings, environment)
+    if bundle:
+        lines.append(f"cert = {CA_IN_BUILD}")
+    return PipAccess("\n".join(["[global]", *lines, ""]), bundle)
+
+
+def _settings(listing: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """Later wins: files for every command, files for `install`, the environment."""
+    by_section: dict[str, dict[str, str]] = {"global": {}, "install": {}}
+    for line in listing.splitlines():
+        key, separator, value = line.partition("=")
+        section, _, name = key.strip().rpartition(".")
+        if separator and section in by_section:
+            by_section[section][name] = str(ast.literal_eval(value))
+    known = {*PLAIN, *ADDRESSES, "cert"}
+    from_environment = {
+        name: environment[variable]
+        for name in known
+        if (variable := "PIP_" + name.upper().replace("-", "_")) in environment
+    }
+    if "PIP_DEFAULT_TIMEOUT" in environment:
+        from_environment.setdefault("timeout", environment["PIP_DEFAULT_TIMEOUT"])
+    return {**by_section["global"], **by_section["install"], **from_environment}
+
+
+def _bundle(settings: Mapping[str, str], environment: Mapping[str, str]) -> str:
+    """The system's own bundle comes last: newer pips trust it without being told."""
+    named = (settings.get("cert"), *(environment.get(name) for name in CA_VARIABLES), *SYSTEM_CA)
+    for path in named:
+        if path and Path(path).is_file():
+            return Path(path).read_text()
+    return ""
+
+
+def _pip_config_list() -> str:
+    """Empty where the kit runs in an environment without pip."""
+    done = run([sys.executable, "-m", "pip", "config", "list"])
+    return done.output if done.ok else ""
