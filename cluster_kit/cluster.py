@@ -59,12 +59,15 @@ class Mount:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Everything a compose file says, decided."""
+    """Everything a compose file says, decided.
+
+    `variant` is that of the kit's own image, None where the manifest names another.
+    """
 
     name: str
     source: str
     image: str
-    built_here: bool
+    variant: Literal["cpu", "gpu"] | None
     user: str
     subnet: IPv4Network
     gateway: IPv4Address

@@ -6,6 +6,8 @@ Everything is found by our labels; what does not carry them is never touched.
 from __future__ import annotations
 
 import contextlib
+import io
+import tarfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,11 +15,13 @@ from typing import Any
 
 import docker
 from docker.errors import APIError, DockerException, NotFound
+from docker.types import DeviceRequest
 
 from cluster_kit import labels
 from cluster_kit.errors import EngineError, HostError
 
 _PARALLEL = 8
+_PROBE = "cluster-kit/gpu-probe"
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,7 @@ class Container:
     """A task's container as the engine sees it now.
 
     `exit_code` is None while it runs or before it started; `started` and `finished` are the
-    engine's own RFC 3339 times.
+    engine's own RFC 3339 times; `output` is the host's directory mounted at /output.
     """
 
     id: str
@@ -43,6 +47,7 @@ class Container:
     error: str
     started: str
     finished: str
+    output: str
 
 
 @dataclass(frozen=True)
@@ -127,6 +132,29 @@ class Engine:
                 exit_code=int(code) if code is not None else None,
             )
 
+    def gpu_refusal(self, device_id: str) -> str:
+        """Why the engine cannot hand out this GPU, "" where it can.
+
+        `docker info` does not tell; creating and starting a container does. Its image is empty, so
+        that where the GPU is handed out the start fails later, for want of a program.
+        """
+        empty = io.BytesIO()
+        tarfile.open(fileobj=empty, mode="w").close()
+        self._client.api.import_image_from_data(empty.getvalue(), repository=_PROBE)
+        request = DeviceRequest(driver="nvidia", device_ids=[device_id], capabilities=[["gpu"]])
+        probe = self._client.containers.create(
+            _PROBE, ["/none"], device_requests=[request], network_disabled=True
+        )
+        try:
+            probe.start()
+        except APIError as error:
+            said = _first_line(error)
+            return "" if "/none" in said else said
+        finally:
+            probe.remove(force=True)
+            self._client.images.remove(_PROBE, force=True)
+        return ""
+
     def logs(self, container_id: str, tail: int | None = None) -> str:
         """What a container said, stdout and stderr in order, times in front."""
         raw = self._client.containers.get(container_id).logs(
@@ -205,6 +233,7 @@ def _container(attrs: dict[str, Any]) -> Container:
         error=state.get("Error", ""),
         started=state["StartedAt"],
         finished=state["FinishedAt"],
+        output=next((m["Source"] for m in attrs["Mounts"] if m["Destination"] == "/output"), ""),
     )
 
 

@@ -30,10 +30,14 @@ class Network:
 
 @dataclass(frozen=True)
 class HostFacts:
-    """The host as a plan sees it. `memory` in bytes, `user` as `uid:gid`."""
+    """The host as a plan sees it. `memory` in bytes, `user` as `uid:gid`.
+
+    `gpu_refusal` is why the engine cannot hand out the GPUs that are there, "" where it can.
+    """
 
     cpus: int
     memory: int
     user: str
     gpus: tuple[Gpu, ...] = ()
+    gpu_refusal: str = ""
     networks: tuple[Network, ...] = ()

@@ -13,20 +13,28 @@ Assignment = tuple[tuple[str, ...], ...]
 
 
 def assign(
-    wish: str | Sequence[str], per_worker: int | None, workers: int, inventory: Sequence[Gpu]
+    wish: str | Sequence[str],
+    per_worker: int | None,
+    workers: int,
+    inventory: Sequence[Gpu],
+    refusal: str = "",
 ) -> tuple[Assignment, list[Problem]]:
     """Give each worker its own GPUs, the same number each, in the order listed.
 
     Args:
         wish: "none", "auto" or device ids (indexes or UUIDs).
         per_worker: GPUs of each worker; None divides a list evenly, and means 1 for "auto".
+        refusal: why the engine cannot hand them out, "" where it can.
     Returns:
         One tuple of device ids per worker (empty tuples on a CPU-only host with "auto"), and what
         is wrong with the wish.
     """
     nothing: Assignment = ((),) * workers
-    if wish == "none" or (wish == "auto" and not inventory):
+    if wish == "none" or (wish == "auto" and (refusal or not inventory)):
         return nothing, []
+    if refusal:
+        cure = 'cluster-kit doctor says what is missing; or write `gpus = "auto"` or "none"'
+        return nothing, [Problem("gpus", str(wish), f"the engine refuses: {refusal}", cure)]
     if wish == "auto":
         each = per_worker or 1
         ids = [str(gpu.index) for gpu in inventory][: workers * each]

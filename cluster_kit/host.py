@@ -20,8 +20,10 @@ def gather(engine: Engine | None) -> HostFacts:
     networks = [*_routes(ROUTES)]
     if engine is None:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        return HostFacts(os.cpu_count() or 1, memory, user, gpu_inventory(), tuple(networks))
+        cpus = os.cpu_count() or 1
+        return HostFacts(cpus, memory, user, gpu_inventory(), networks=tuple(networks))
     info = engine.info()
+    inventory = gpu_inventory()
     own = {cidr: cluster for _, cluster, cidr in engine.networks() if cluster}
     docker_networks = [
         Network(f"Docker network {name}", IPv4Network(cidr), cluster)
@@ -35,7 +37,8 @@ def gather(engine: Engine | None) -> HostFacts:
         cpus=info["NCPU"],
         memory=info["MemTotal"],
         user=user,
-        gpus=gpu_inventory(),
+        gpus=inventory,
+        gpu_refusal=engine.gpu_refusal(inventory[0].uuid) if inventory else "",
         networks=tuple(docker_networks + networks),
     )
 

@@ -49,12 +49,16 @@ def find(reference: str, folder: Path) -> Path:
 
 
 def load(path: Path, overrides: Mapping[str, Any] | None = None) -> Loaded:
-    """Read a manifest and lay the overrides over it (None means: not given).
+    """Read a manifest and lay the overrides over it, table by table.
+
+    `extra_args` among the overrides is added after the manifest's own `args`.
 
     Raises:
         ManifestError: the file is no TOML at all.
     """
-    raw = {**_read(path), **{k: v for k, v in (overrides or {}).items() if v is not None}}
+    raw = _merged(_read(path), dict(overrides or {}))
+    if isinstance(raw.get("args", []), list):
+        raw["args"] = [*raw.get("args", []), *raw.pop("extra_args", [])]
     problems: list[Problem] = []
     broken: set[str] = set()
     for _ in range(20):
@@ -78,6 +82,15 @@ def _read(path: Path) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         problem = Problem(path.name, "", f"not valid TOML: {error}", "mend the line it names")
         raise ManifestError(str(path), [problem]) from None
+
+
+def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for key, value in above.items():
+        inner = merged.get(key)
+        both = isinstance(inner, dict) and isinstance(value, dict)
+        merged[key] = _merged(inner, value) if both and inner is not None else value
+    return merged
 
 
 def _mend(raw: dict[str, Any], place: Sequence[str], path: Path) -> None:

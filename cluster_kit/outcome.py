@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine import Container, Event
+from cluster_kit.engine import Container
 from cluster_kit.errors import DeadlinePassed, Interrupted, TrainingFailed
 from cluster_kit.observed import Observed
 from cluster_kit.progress import Entry
@@ -146,8 +146,3 @@ def metrics(seen: Observed, cluster: Cluster) -> dict[str, Any]:
             found.setdefault("validation_accuracy", scored.fields["accuracy"])
     return found
 
-
-def first_death(seen: Observed, task: str) -> Event | None:
-    """The first non-zero end of a task."""
-    deaths = (e for e in seen.events if e.task == task and e.action == "die" and e.exit_code)
-    return next(deaths, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 
 from cluster_kit import addresses, gpus
@@ -18,11 +19,19 @@ Counted = tuple[tuple[Role, int], ...]
 OWN_IMAGE = "trainer"
 
 
-def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, image_tag: str) -> Cluster:
+@dataclass(frozen=True)
+class OwnImages:
+    """Tags of the kit's own image, by variant."""
+
+    cpu: str
+    gpu: str
+
+
+def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, own: OwnImages) -> Cluster:
     """Decide everything. Same arguments, same cluster.
 
     Args:
-        image_tag: tag of the kit's own image, used where the manifest says `image = "trainer"`.
+        own: tags of the kit's own image, used where the manifest says `image = "trainer"`.
     Raises:
         ManifestError: with every problem of the manifest, in the manifest's order.
     """
@@ -32,7 +41,7 @@ def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, image_tag: str) -> Cl
     subnet, subnet_problems = _subnet(manifest, facts)
     workers = max(manifest.worker, 0)
     devices, gpu_problems = gpus.assign(
-        manifest.gpus, manifest.gpus_per_worker, workers, facts.gpus
+        manifest.gpus, manifest.gpus_per_worker, workers, facts.gpus, facts.gpu_refusal
     )
     found += subnet_problems + gpu_problems
     pins, pin_problems = _pins(manifest, subnet)
@@ -44,8 +53,8 @@ def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, image_tag: str) -> Cl
     return Cluster(
         name=manifest.name,
         source=f"{loaded.path.parent.name}/{loaded.path.name}",
-        image=image_tag if manifest.image == OWN_IMAGE else manifest.image,
-        built_here=manifest.image == OWN_IMAGE,
+        image=_image(manifest, own, gpu=any(devices)),
+        variant=("gpu" if any(devices) else "cpu") if manifest.image == OWN_IMAGE else None,
         user=facts.user,
         subnet=subnet,
         gateway=addresses.gateway(subnet),
@@ -60,6 +69,12 @@ def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, image_tag: str) -> Cl
         retries=manifest.retries,
         tasks=_tasks(manifest, inputs, subnet, devices, pins),
     )
+
+
+def _image(manifest: Manifest, own: OwnImages, *, gpu: bool) -> str:
+    if manifest.image != OWN_IMAGE:
+        return manifest.image
+    return own.gpu if gpu else own.cpu
 
 
 def _counts(manifest: Manifest) -> Counted:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+PATIENCE_S = 15.0
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,8 @@ def run(
 ) -> Completed:
     """Run to the end and return how it ended; never raises for a non-zero exit.
 
+    The command has a session of its own: Ctrl-C reaches the kit alone, which then ends it.
+
     Args:
         env: added to the present environment.
         show: let the command write to this terminal instead of capturing it.
@@ -44,17 +50,33 @@ def run(
         FileNotFoundError: the program is not installed.
         subprocess.TimeoutExpired: it ran past `timeout_s` seconds and was killed.
     """
-    done = subprocess.run(
+    child = subprocess.Popen(
         list(command),
         env={**os.environ, **(env or {})},
         cwd=cwd,
-        capture_output=not show,
-        text=True,
-        timeout=timeout_s,
+        stdout=None if show else subprocess.PIPE,
+        stderr=None if show else subprocess.PIPE,
         stdin=subprocess.DEVNULL,
-        check=False,
+        text=True,
+        errors="replace",
+        start_new_session=True,
     )
-    return Completed(tuple(command), done.returncode, done.stdout or "", done.stderr or "")
+    try:
+        output, errors = child.communicate(timeout=timeout_s)
+    except BaseException:
+        _end(child)
+        raise
+    return Completed(tuple(command), child.returncode, output or "", errors or "")
+
+
+def _end(child: subprocess.Popen[str]) -> None:
+    """Ask the command to end and wait: Compose finishes what the engine is doing for it."""
+    for ask in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, ask)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.communicate(timeout=PATIENCE_S)
+            return
 
 
 def start_daemon(command: Sequence[str], log_path: str) -> int:

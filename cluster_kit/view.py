@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 from typing import Protocol
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
 from rich.table import Table
@@ -108,7 +108,7 @@ class LiveView:
             return
         rows = list(self._seen.tasks.values())
         hidden = len(rows) - MAX_ROWS
-        parts = [head, status_table(rows[:MAX_ROWS])]
+        parts: list[RenderableType] = [head, status_table(rows[:MAX_ROWS])]
         if hidden > 0:
             parts.append(Text(f"… and {hidden} more tasks (cluster-kit status)", style="dim"))
         self._live.update(Group(*parts))

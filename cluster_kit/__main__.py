@@ -1,0 +1,24 @@
+"""`cluster-kit` and `python -m cluster_kit`: the one place where errors become exit codes."""
+
+from __future__ import annotations
+
+import sys
+
+from cluster_kit import signals
+from cluster_kit.cli import app as application
+from cluster_kit.cli import look, make, run  # noqa: F401 - their verbs register themselves
+from cluster_kit.errors import KitError
+
+
+def main() -> None:
+    """Run the command line."""
+    signals.interrupt_once()
+    try:
+        application.app()
+    except KitError as error:
+        application.tell(error, as_json="--json" in sys.argv)
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()

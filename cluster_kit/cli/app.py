@@ -1,0 +1,55 @@
+"""The application, its one way to fail, and where its words go."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import typer
+from rich.console import Console
+
+from cluster_kit import __version__
+from cluster_kit.errors import KitError
+
+app = typer.Typer(
+    name="cluster-kit",
+    help="Local clusters for distributed TensorFlow: one container per task.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+
+def print_json(facts: Any) -> None:
+    """Facts for a script, on stdout."""
+    typer.echo(json.dumps(facts, indent=2, default=str))
+
+
+def tell(error: KitError, as_json: bool = False) -> None:
+    """Say what happened, the rule and the cure."""
+    if as_json:
+        facts = {"message": error.message, "cure": error.cure, "exit_code": error.exit_code}
+        print_json({"success": False, "error": facts})
+        return
+    err.print("error:", style="bold red", end=" ")
+    err.print(error.message, markup=False, soft_wrap=True)
+    if error.cure:
+        err.print(f"  → {error.cure}", markup=False, soft_wrap=True)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"cluster-kit {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: bool = typer.Option(
+        False, "--version", callback=_print_version, is_eager=True, help="Print the version."
+    ),
+) -> None:
+    """Local clusters for distributed TensorFlow: one container per task."""

@@ -1,0 +1,133 @@
+"""Verbs that only look: status, logs, doctor, schema."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from cluster_kit.cli import options
+from cluster_kit.cli.app import app, err, out, print_json
+from cluster_kit.engine import Container, Engine
+from cluster_kit.errors import HostError, UsageError
+from cluster_kit.follow import follow_logs
+from cluster_kit.manifest import json_schema
+from cluster_kit.observed import TaskView
+from cluster_kit.preflight import Check, check_host
+from cluster_kit.prepare import Order, cluster_name, planned
+from cluster_kit.standing import standing
+from cluster_kit.view import status_table
+from cluster_kit.workspace import here
+
+_MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "bold red")}
+
+
+@app.command()
+def status(
+    name: Annotated[str, typer.Argument(help="A cluster; all of them where none is given.")] = "",
+    json_: options.Json = False,
+) -> None:
+    """Show every task of the clusters that are up: IP, GPU, state, restarts, step, loss."""
+    engine = Engine()
+    names = [cluster_name(name, here())] if name else engine.clusters()
+    found = {cluster: standing(engine, cluster) for cluster in names}
+    if json_:
+        print_json({cluster: [_facts(task) for task in tasks] for cluster, tasks in found.items()})
+        return
+    if not any(found.values()):
+        err.print(f"no cluster {name} is up" if name else "no cluster is up")
+    for cluster, tasks in found.items():
+        if tasks:
+            out.print(status_table(tasks, title=cluster))
+
+
+def _facts(task: TaskView) -> dict[str, Any]:
+    return {**task.__dict__, "gpus": list(task.gpus)}
+
+
+@app.command()
+def logs(
+    name: options.ClusterName = "quickstart",
+    tasks: Annotated[list[str] | None, typer.Argument(help="Only these: chief-0 …")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until they end.")] = False,
+    json_: options.Json = False,
+) -> None:
+    """Print what tasks said, merged by time, each line with its task's name."""
+    engine = Engine()
+    cluster = cluster_name(name, here())
+    containers = engine.containers(cluster)
+    if not containers:
+        err.print(f"no cluster {cluster} is up; the logs of ended runs are in runs/{cluster}/")
+        return
+    containers = _chosen(containers, tasks or [])
+    if follow:
+        for thread in follow_logs(engine, containers, _print_line):
+            thread.join()
+        return
+    lines = sorted(_stamped(engine, containers), key=lambda line: line[0])
+    if json_:
+        print_json([{"time": time, "task": task, "text": text} for time, task, text in lines])
+        return
+    for _, task, text in lines:
+        _print_line(task, text)
+
+
+def _chosen(containers: list[Container], tasks: list[str]) -> list[Container]:
+    known = [container.name for container in containers]
+    unknown = [task for task in tasks if task not in known]
+    if unknown:
+        raise UsageError(f"no task {unknown[0]} is there", f"there are: {', '.join(known)}")
+    return [container for container in containers if not tasks or container.name in tasks]
+
+
+def _stamped(engine: Engine, containers: list[Container]) -> list[tuple[str, str, str]]:
+    lines = []
+    for container in containers:
+        for line in engine.logs(container.id).splitlines():
+            stamp, _, text = line.partition(" ")
+            lines.append((stamp, container.name, text))
+    return lines
+
+
+def _print_line(task: str, text: str) -> None:
+    out.print(Text.assemble((f"{task:>12} ", "cyan"), text), soft_wrap=True)
+
+
+@app.command()
+def doctor(
+    manifest: Annotated[
+        str, typer.Argument(help="Also check what this manifest needs: path or name.")
+    ] = "",
+    json_: options.Json = False,
+) -> None:
+    """Check this host: engine, Compose, disk, memory, GPUs, subnet, proxy, each with its cure."""
+    try:
+        engine = Engine()
+    except HostError as error:
+        checks = [Check("engine", "fail", error.message, error.cure)]
+    else:
+        cluster = planned(Order(manifest, {}), here(), engine) if manifest else None
+        checks = check_host(engine, cluster)
+    if json_:
+        print_json([check.__dict__ for check in checks])
+    else:
+        _print_checks(checks)
+    if any(check.state == "fail" for check in checks):
+        raise typer.Exit(HostError.exit_code)
+
+
+def _print_checks(checks: list[Check]) -> None:
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2))
+    for check in checks:
+        mark, style = _MARKS[check.state]
+        cure = f"\n→ {check.cure}" if check.cure else ""
+        table.add_row(Text(mark, style=style), check.name, check.found + cure)
+    out.print(table)
+
+
+@app.command()
+def schema() -> None:
+    """Print the manifest's JSON Schema, for editors."""
+    print_json(json_schema())

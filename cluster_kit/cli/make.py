@@ -1,0 +1,54 @@
+"""Verbs that prepare a machine: image, engine."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from cluster_kit.cli import options
+from cluster_kit.cli.app import app, err, out, print_json
+from cluster_kit.engine import Engine
+from cluster_kit.engine_install import ensure_engine
+from cluster_kit.errors import EngineError
+from cluster_kit.image import check_image, ensure_image, image_present, image_size, image_tag
+
+image = typer.Typer(help="The shared training image.", no_args_is_help=True)
+app.add_typer(image, name="image")
+
+Variant = Annotated[Literal["cpu", "gpu"], typer.Option("--variant", help="cpu or gpu.")]
+
+
+@image.command("build")
+def build(variant: Variant = "cpu", json_: options.Json = False) -> None:
+    """Build it where it is absent or its inputs have changed."""
+    built = ensure_image(variant, err.print, show=not json_)
+    tag = image_tag(variant)
+    facts = {"image": tag, "built": built, "bytes": image_size(tag)}
+    if json_:
+        print_json(facts)
+    else:
+        what = "built" if built else "up to date"
+        err.print(f"{tag}: {what}, {image_size(tag) / 1e9:.2f} GB")
+
+
+@image.command("check")
+def check(variant: Variant = "cpu", json_: options.Json = False) -> None:
+    """Import TensorFlow and tf_keras, run one step and a server round trip inside it."""
+    tag = image_tag(variant)
+    if not image_present(tag):
+        raise EngineError(f"{tag} is not built", "run `make image` (cluster-kit image build)")
+    lines = check_image(tag)
+    if json_:
+        print_json([line.__dict__ for line in lines])
+        return
+    for line in lines:
+        out.print(line, markup=False)
+
+
+@app.command()
+def engine() -> None:
+    """Install and start a Docker engine where none answers and where that is possible."""
+    ensure_engine(err.print, typer.confirm)
+    version = Engine().info().get("ServerVersion", "?")
+    err.print(f"Docker Engine {version} answers")

@@ -1,0 +1,91 @@
+"""Arguments and options that several verbs share, and how they become overrides."""
+
+from __future__ import annotations
+
+import shlex
+import tomllib
+from typing import Annotated, Any
+
+import typer
+
+from cluster_kit.errors import UsageError
+
+Reference = Annotated[str, typer.Argument(help="A manifest's path, or its name in compose/.")]
+ClusterName = Annotated[str, typer.Argument(help="A cluster's name, or its manifest's path.")]
+Workers = Annotated[int | None, typer.Option("--workers", help="Number of workers.")]
+Ps = Annotated[int | None, typer.Option("--ps", help="Number of parameter servers.")]
+Name = Annotated[str | None, typer.Option("--name", help="Run it under another name.")]
+Program = Annotated[
+    str | None, typer.Option("--program", help="Run this program instead (drops its args).")
+]
+Args = Annotated[
+    str | None, typer.Option("--args", help="Further arguments; the last of a flag wins.")
+]
+Data = Annotated[str | None, typer.Option("--data", help="Data set of the image, or directory.")]
+Gpus = Annotated[str | None, typer.Option("--gpus", help="none, auto, or ids: 0,1 or GPU-<uuid>.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Any other key, as TOML: --set deadline.start=30"),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print facts as JSON on stdout.")]
+
+
+def overrides(
+    workers: int | None = None,
+    ps: int | None = None,
+    name: str | None = None,
+    program: str | None = None,
+    args: str | None = None,
+    data: str | None = None,
+    gpus: str | None = None,
+    sets: list[str] | None = None,
+) -> dict[str, Any]:
+    """The keys that the command line gives, as `load` lays them over the file."""
+    given: dict[str, Any] = {"worker": workers, "ps": ps, "name": name, "gpus": _gpus(gpus)}
+    if program is not None:
+        given |= {"program": _from_here(program), "args": []}
+    if data is not None:
+        given["data"] = _from_here(data)
+    if args is not None:
+        given["extra_args"] = _split(args)
+    found = {key: value for key, value in given.items() if value is not None}
+    for text in sets or []:
+        _lay(found, text)
+    return found
+
+
+def _split(args: str) -> list[str]:
+    try:
+        return shlex.split(args)
+    except ValueError as error:
+        raise UsageError(f"--args {args!r}: {error}", "close the quote") from None
+
+
+def _gpus(text: str | None) -> object:
+    if text is None or text in ("none", "auto"):
+        return text
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _from_here(text: str) -> str:
+    """A path on the command line is seen from the current directory, not from the manifest."""
+    from pathlib import Path
+
+    path = Path(text)
+    return str(path.resolve()) if path.exists() else text
+
+
+def _lay(found: dict[str, Any], text: str) -> None:
+    """`a.b=value`, the value in TOML or else taken as a string."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise UsageError(f"--set {text!r} is no key=value", "e.g. --set deadline.start=30")
+    try:
+        parsed = tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        parsed = value
+    *tables, last = key.strip().split(".")
+    inner = found
+    for table in tables:
+        inner = inner.setdefault(table, {})
+    inner[last] = parsed

@@ -1,0 +1,142 @@
+"""Verbs that make or end something: up, render, down."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from cluster_kit import launch as launching
+from cluster_kit.cli import options
+from cluster_kit.cli.app import app, err, out, print_json
+from cluster_kit.engine import Engine
+from cluster_kit.errors import UsageError
+from cluster_kit.prepare import Order, cluster_name, engine_or_none, planned
+from cluster_kit.render import render as rendered
+from cluster_kit.view import make_view
+from cluster_kit.workspace import here
+
+
+@app.command()
+def up(
+    manifest: options.Reference = "quickstart",
+    workers: options.Workers = None,
+    ps: options.Ps = None,
+    name: options.Name = None,
+    program: options.Program = None,
+    args: options.Args = None,
+    data: options.Data = None,
+    gpus: options.Gpus = None,
+    set_: options.Set = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the containers there.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on in the last run's directory.")
+    ] = False,
+    json_: options.Json = False,
+) -> None:
+    """Run a cluster to its end: plan, build, start, watch, judge, save, remove."""
+    order = Order(manifest, options.overrides(workers, ps, name, program, args, data, gpus, set_))
+    view = make_view(err)
+    try:
+        outcome = launching.launch(order, here(), view, keep=keep, resume=resume)
+    finally:
+        view.close()
+    if json_:
+        print_json(outcome)
+    else:
+        _tell_outcome(outcome, keep)
+    raise typer.Exit(outcome["exit_code"])
+
+
+def _tell_outcome(outcome: dict[str, Any], keep: bool) -> None:
+    """The verdict, why, and where everything lies."""
+    seconds = outcome["timings_s"]["total"]
+    run = _short(outcome["run"])
+    if outcome["success"]:
+        out.print(Text.assemble(("success", "bold green"), f" in {seconds:.1f} s"))
+    else:
+        blame = f", blame {outcome['blame']}" if outcome["blame"] else ""
+        out.print(Text.assemble(("failed", "bold red"), f" after {seconds:.1f} s{blame}"))
+        out.print(f"  {outcome['message']}", markup=False, soft_wrap=True)
+        for line in outcome["last_words"].splitlines():
+            out.print(f"  | {line}", markup=False, soft_wrap=True)
+    for key, value in sorted(outcome["metrics"].items()):
+        shown = f"{value:.4g}" if isinstance(value, float) else value
+        out.print(f"  {key.replace('_', ' ')}: {shown}", markup=False)
+    out.print(f"  everything is in {run}", markup=False, soft_wrap=True)
+    if keep:
+        name = outcome["cluster"]
+        out.print(f"  still there: `cluster-kit status {name}`, `cluster-kit down {name}`")
+
+
+def _short(path: str) -> str:
+    """Relative to the current directory where it lies below it."""
+    whole = Path(path)
+    return str(whole.relative_to(Path.cwd())) if whole.is_relative_to(Path.cwd()) else path
+
+
+@app.command()
+def render(
+    manifest: options.Reference = "quickstart",
+    workers: options.Workers = None,
+    ps: options.Ps = None,
+    name: options.Name = None,
+    program: options.Program = None,
+    args: options.Args = None,
+    data: options.Data = None,
+    gpus: options.Gpus = None,
+    set_: options.Set = None,
+    check: Annotated[bool, typer.Option("--check", help="Fail where the file is stale.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print it, write nothing.")] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Show what would change.")] = False,
+    json_: options.Json = False,
+) -> None:
+    """Write compose/<name>/compose.yaml, which runs with `docker compose up` alone."""
+    given = options.overrides(workers, ps, name, program, args, data, gpus, set_)
+    workspace = here()
+    cluster = planned(Order(manifest, given), workspace, engine_or_none())
+    text, file = rendered(cluster), workspace.generated(cluster.name)
+    old = file.read_text(encoding="utf-8") if file.exists() else ""
+    if dry_run:
+        typer.echo(text, nl=False)
+    elif diff:
+        typer.echo(_diff(old, text, _short(str(file))), nl=False)
+    elif check and old != text:
+        state = "stale" if old else "missing"
+        raise UsageError(f"{_short(str(file))} is {state}", f"run `cluster-kit render {manifest}`")
+    elif not check:
+        launching.write_compose(workspace, cluster, text)
+    if json_ and not (dry_run or diff):
+        tasks = {task.name: str(task.ip) for task in cluster.tasks}
+        print_json({"file": str(file), "subnet": str(cluster.subnet), "tasks": tasks})
+    elif not (dry_run or diff):
+        err.print(f"{_short(str(file))}: {len(cluster.tasks)} tasks on {cluster.subnet}")
+
+
+def _diff(old: str, new: str, name: str) -> str:
+    lines = difflib.unified_diff(
+        old.splitlines(keepends=True), new.splitlines(keepends=True), name, f"{name} (new)"
+    )
+    return "".join(lines)
+
+
+@app.command()
+def down(name: options.ClusterName = "quickstart", json_: options.Json = False) -> None:
+    """Remove a cluster's containers and network, found by their labels."""
+    engine = Engine()
+    cluster = cluster_name(name, here())
+    if cluster not in engine.clusters():
+        others = ", ".join(engine.clusters()) or "none"
+        if json_:
+            print_json({"cluster": cluster, "removed": 0})
+        else:
+            err.print(f"nothing to remove: no cluster {cluster} is up (up: {others})")
+        return
+    count = engine.remove(cluster)
+    if json_:
+        print_json({"cluster": cluster, "removed": count})
+    else:
+        err.print(f"{cluster}: {count} containers and their network removed")

@@ -1,0 +1,207 @@
+"""The whole story of one run: plan, build, up, watch, judge, save, down."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from cluster_kit import compose, evidence, outcome, signals
+from cluster_kit.cluster import Cluster
+from cluster_kit.engine import Engine
+from cluster_kit.errors import HostError, KitError
+from cluster_kit.follow import follow_logs
+from cluster_kit.image import ensure_image
+from cluster_kit.observed import Observed
+from cluster_kit.preflight import refuse_if_unfit
+from cluster_kit.prepare import Order, planned
+from cluster_kit.render import render
+from cluster_kit.view import View
+from cluster_kit.watch import Watch
+from cluster_kit.workspace import RunDirectory, Workspace, last_run, new_run, write_atomically
+
+PLANS = 3
+"""How often a plan is made again because somebody took its subnet in between."""
+
+
+@dataclass
+class Stopwatch:
+    """Seconds by name of the step."""
+
+    timings: dict[str, float]
+    started: float
+
+    @contextlib.contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.timings[name] = time.monotonic() - began
+
+
+def launch(
+    order: Order, workspace: Workspace, view: View, *, keep: bool, resume: bool
+) -> dict[str, Any]:
+    """Run a cluster to its end and return its outcome, which is also saved with the run.
+
+    Whatever happens after the start, the evidence is saved and, unless `keep`, everything removed.
+
+    Raises:
+        KitError: it never came to a run: a wrong manifest, an unfit host, a failing engine.
+        KeyboardInterrupt: before anything was started.
+    """
+    watch = Stopwatch({}, time.monotonic())
+    engine = Engine()
+    view.phase("planning")
+    with watch.step("plan"):
+        cluster = planned(order, workspace, engine)
+    with watch.step("render"):
+        text = render(cluster)
+    _refuse_running(engine, cluster.name)
+    with watch.step("preflight"):
+        refuse_if_unfit(engine, cluster)
+    with watch.step("build"):
+        _build(cluster, view)
+    now = datetime.now()
+    runs = workspace.runs(cluster.name)
+    run = last_run(runs) if resume else new_run(runs, now)
+    return _run(Launch(order, workspace, view, engine, watch, run, keep), cluster, text)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What all steps of one run share."""
+
+    order: Order
+    workspace: Workspace
+    view: View
+    engine: Engine
+    watch: Stopwatch
+    run: RunDirectory
+    keep: bool
+
+
+def _run(it: Launch, cluster: Cluster, text: str) -> dict[str, Any]:
+    since = time.time()
+    watcher: Watch | None = None
+    how = "interrupted"
+    try:
+        it.view.phase(f"starting {len(cluster.tasks)} containers")
+        with it.watch.step("up"):
+            cluster = _up(it, cluster, text)
+        watcher = Watch(it.engine, cluster, it.run, since)
+        it.view.phase(f"running {cluster.name} on {cluster.subnet}")
+        _follow(it, cluster)
+        how = watcher.until_ended(it.view.update)
+        signals.ignore()
+    except KeyboardInterrupt:
+        it.view.phase("interrupted: saving the evidence and cleaning up")
+    except BaseException as error:
+        signals.ignore()
+        it.engine.remove(cluster.name)
+        _note_failure(it, error)
+        raise
+    return _conclude(it, cluster, watcher, how, since)
+
+
+def _note_failure(it: Launch, error: BaseException) -> None:
+    """A run that never came to a verdict still says so where one looks for it."""
+    code = error.exit_code if isinstance(error, KitError) else 1
+    told = {"success": False, "exit_code": code, "reason": "engine", "message": str(error)}
+    write_atomically(it.run.outcome, json.dumps(told, indent=2) + "\n")
+
+
+def _up(it: Launch, cluster: Cluster, text: str) -> Cluster:
+    """Write the file and start it; with a new plan where the subnet was taken meanwhile."""
+    for attempt in range(1, PLANS + 1):
+        file = write_compose(it.workspace, cluster, text)
+        try:
+            compose.up(file, it.run.output)
+            return cluster
+        except compose.SubnetTaken:
+            it.engine.remove(cluster.name)
+            if attempt == PLANS or it.order.overrides.get("subnet", "auto") != "auto":
+                raise
+            cluster = planned(it.order, it.workspace, it.engine)
+            text = render(cluster)
+    raise AssertionError("unreachable")
+
+
+def write_compose(workspace: Workspace, cluster: Cluster, text: str) -> Path:
+    """Write a cluster's compose file, and the output directory of a plain `docker compose up`."""
+    file = workspace.generated(cluster.name)
+    write_atomically(file, text)
+    (file.parent / "output").mkdir(exist_ok=True)
+    return file
+
+
+def _follow(it: Launch, cluster: Cluster) -> None:
+    heard = {cluster.leader.name, *(task.name for task in cluster.of("evaluator"))}
+    containers = [c for c in it.engine.containers(cluster.name) if c.name in heard]
+    follow_logs(it.engine, containers, it.view.log)
+
+
+def _conclude(
+    it: Launch, cluster: Cluster, watcher: Watch | None, how: str, since: float
+) -> dict[str, Any]:
+    """Judge, save, remove, and save again with the time that the removal took."""
+    seen = watcher.seen if watcher else Observed.of(cluster)
+    containers = it.engine.containers(cluster.name)
+    verdict = outcome.judge(cluster, seen, how)
+    logs = evidence.save(it.engine, it.run, it.workspace.generated(cluster.name), seen, containers)
+    words = evidence.last_words(logs.get(verdict.blame, "")) if verdict.blame else ""
+    it.watch.timings.update(_training_times(seen, cluster, since))
+
+    def save() -> dict[str, Any]:
+        it.watch.timings["total"] = time.monotonic() - it.watch.started
+        told = outcome.outcome(cluster, verdict, seen, containers, it.watch.timings, words)
+        told["run"] = str(it.run.path)
+        write_atomically(it.run.outcome, json.dumps(told, indent=2) + "\n")
+        return told
+
+    told = save()
+    if it.keep and how != "interrupted":
+        return told
+    it.view.phase("removing the containers")
+    with it.watch.step("down"):
+        it.engine.remove(cluster.name)
+    return save()
+
+
+def _training_times(seen: Observed, cluster: Cluster, since: float) -> dict[str, float]:
+    """Seconds from the start of the containers to the first step, and from there to the end."""
+    leader = cluster.leader.name
+    steps = [e.time for e in seen.entries if e.task == leader and e.event in ("step", "epoch")]
+    if not steps:
+        return {}
+    ends = [e.time for e in seen.events if e.task == leader and e.action == "die"]
+    times = {"first_step": steps[0] - since}
+    return {**times, "train": ends[-1] - steps[0]} if ends else times
+
+
+def _build(cluster: Cluster, view: View) -> None:
+    if cluster.variant is None:
+        return
+    view.phase(f"the shared image {cluster.image}")
+    ensure_image(cluster.variant, view.phase)
+
+
+def _refuse_running(engine: Engine, name: str) -> None:
+    """Ended containers of an earlier run are in the way and are removed; running ones are not."""
+    found = engine.containers(name)
+    running = [
+        container.name for container in found if container.state in ("running", "restarting")
+    ]
+    if running:
+        raise HostError(
+            f"the cluster {name} is already up ({len(running)} running tasks)",
+            f"`cluster-kit down {name}` first, or run this one beside it with `--name OTHER`",
+        )
+    if found:
+        engine.remove(name)

@@ -1,0 +1,143 @@
+"""Is this host fit? `doctor` shows every check; `up` refuses where one fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from cluster_kit import compose
+from cluster_kit.cluster import Cluster
+from cluster_kit.engine import Engine
+from cluster_kit.errors import HostError
+from cluster_kit.host import gpu_inventory
+from cluster_kit.image import image_present
+from cluster_kit.process import run
+
+MINIMUM_ENGINE = (23, 0)
+DISK_TO_BUILD = 8 * 2**30
+DISK_TO_RUN = 1 * 2**30
+SERVER_MEMORY = 200 * 2**20
+PROGRAM_MEMORY = 900 * 2**20
+"""Resident private memory of a server and of a TensorFlow program, measured, rounded up."""
+
+State = Literal["ok", "warn", "fail"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the doctor's: what was looked at, what was found, and the cure."""
+
+    name: str
+    state: State
+    found: str
+    cure: str = ""
+
+
+def check_host(engine: Engine, cluster: Cluster | None) -> list[Check]:
+    """Everything that a run needs, with the cluster's own needs where one is given."""
+    info = engine.info()
+    return [
+        _engine(str(info.get("ServerVersion", ""))),
+        _compose(),
+        _buildx(),
+        _disk(str(info.get("DockerRootDir", "/")), cluster),
+        _memory(int(info["MemTotal"]), cluster),
+        _gpus(engine),
+        _subnet(cluster),
+        _proxy(),
+    ]
+
+
+def refuse_if_unfit(engine: Engine, cluster: Cluster) -> None:
+    """Raises HostError with every failing check; warnings pass."""
+    failed = [check for check in check_host(engine, cluster) if check.state == "fail"]
+    if failed:
+        found = "\n".join(f"  {check.name}: {check.found}" for check in failed)
+        cures = "\n    ".join(check.cure for check in failed)
+        raise HostError(f"this host is not fit to run {cluster.name}:\n{found}", cures)
+
+
+def _engine(version: str) -> Check:
+    numbers = tuple(int(part) for part in version.split("+")[0].split(".")[:2] if part.isdigit())
+    if numbers < MINIMUM_ENGINE:
+        return Check("engine", "fail", f"Docker Engine {version}", "needs 23.0 or newer: upgrade")
+    return Check("engine", "ok", f"Docker Engine {version}")
+
+
+def _compose() -> Check:
+    found = compose.version()
+    needed = ".".join(map(str, compose.MINIMUM))
+    if found is None:
+        return Check("compose", "fail", "no Compose v2", f"install its plugin, {needed} or newer")
+    text = f"Docker Compose {'.'.join(map(str, found))}"
+    if found < compose.MINIMUM:
+        return Check("compose", "fail", text, f"needs {needed} or newer: upgrade the plugin")
+    return Check("compose", "ok", text)
+
+
+def _buildx() -> Check:
+    done = run(["docker", "buildx", "version"])
+    if not done.ok:
+        return Check("buildx", "warn", "no Buildx plugin", "install it: building images needs it")
+    return Check("buildx", "ok", done.output.split()[1] if done.output.split() else "found")
+
+
+def _disk(root: str, cluster: Cluster | None) -> Check:
+    path = Path(root)
+    if not path.exists():
+        return Check("disk", "ok", "the engine's disk is not visible from here")
+    free = shutil.disk_usage(path).free
+    built = cluster is None or cluster.variant is None or image_present(cluster.image)
+    needed = DISK_TO_RUN if built else DISK_TO_BUILD
+    text = f"{free / 2**30:.0f} GiB free in {root}"
+    if free < needed:
+        cure = f"needs {needed / 2**30:.0f} GiB: free some (docker system prune)"
+        return Check("disk", "fail", text, cure)
+    return Check("disk", "ok", text)
+
+
+def _memory(total: int, cluster: Cluster | None) -> Check:
+    text = f"{total / 2**30:.1f} GiB"
+    if cluster is None:
+        return Check("memory", "ok", text)
+    needed = sum(SERVER_MEMORY if task.serves else PROGRAM_MEMORY for task in cluster.tasks)
+    text += f", about {needed / 2**30:.1f} GiB needed before the program's own"
+    if needed > total:
+        return Check("memory", "fail", text, "ask for fewer tasks, or give the engine more memory")
+    return Check("memory", "ok", text)
+
+
+def _gpus(engine: Engine) -> Check:
+    inventory = gpu_inventory()
+    if not inventory:
+        return Check("gpus", "ok", "no NVIDIA driver: CPU only")
+    names = ", ".join(f"{gpu.index}: {gpu.name}" for gpu in inventory)
+    refusal = engine.gpu_refusal(inventory[0].uuid)
+    if refusal:
+        cure = (
+            "install the NVIDIA Container Toolkit, then `nvidia-ctk runtime configure` and restart"
+        )
+        return Check("gpus", "warn", f"{names}, but the engine refuses them: {refusal}", cure)
+    return Check("gpus", "ok", names)
+
+
+def _subnet(cluster: Cluster | None) -> Check:
+    if cluster is None:
+        return Check("subnet", "ok", "chosen when a manifest is planned")
+    return Check("subnet", "ok", f"{cluster.subnet} is free")
+
+
+def _proxy() -> Check:
+    """Docker hands its client's proxies to every container, where they break plain gRPC."""
+    path = Path(os.environ.get("DOCKER_CONFIG", Path.home() / ".docker")) / "config.json"
+    try:
+        proxies = json.loads(path.read_text()).get("proxies") or {}
+    except (OSError, ValueError):
+        proxies = {}
+    if proxies:
+        return Check("proxy", "ok", f"set in {path}; the cluster's subnet is exempted by no_proxy")
+    return Check("proxy", "ok", "none handed to containers")

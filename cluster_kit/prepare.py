@@ -1,0 +1,56 @@
+"""Load and plan: what every verb that takes a manifest does first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster_kit import inputs
+from cluster_kit.cluster import Cluster
+from cluster_kit.engine import Engine
+from cluster_kit.errors import HostError
+from cluster_kit.host import gather
+from cluster_kit.image import image_tag
+from cluster_kit.load import find, load
+from cluster_kit.plan import OwnImages, plan
+from cluster_kit.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a person asked for: a manifest, and what overrides it."""
+
+    manifest: str
+    overrides: Mapping[str, Any]
+
+
+def planned(order: Order, workspace: Workspace, engine: Engine | None) -> Cluster:
+    """The cluster that a manifest means on this host, now.
+
+    Raises:
+        UsageError: no such manifest.
+        ManifestError: everything that is wrong with it.
+    """
+    path = find(order.manifest, workspace.manifests)
+    loaded = load(path, order.overrides)
+    found = inputs.resolve(loaded.manifest, path.parent)
+    own = OwnImages(cpu=image_tag("cpu"), gpu=image_tag("gpu"))
+    return plan(loaded, found, gather(engine), own)
+
+
+def cluster_name(reference: str, workspace: Workspace) -> str:
+    """The cluster that `status`, `logs` and `down` mean: a manifest's, or simply its name."""
+    candidate = Path(reference)
+    if candidate.suffix == ".toml" and candidate.is_file():
+        return load(candidate.resolve()).manifest.name
+    return reference
+
+
+def engine_or_none() -> Engine | None:
+    """Rendering needs no engine: without one the host's own routes must do."""
+    try:
+        return Engine()
+    except HostError:
+        return None

@@ -1,0 +1,43 @@
+"""How a cluster stands now, from its containers and the progress files that they mount."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from cluster_kit.engine import Container, Engine
+from cluster_kit.observed import TaskView
+from cluster_kit.progress import ProgressReader
+
+_FIGURES = ("step", "steps_per_s", "loss", "accuracy")
+
+
+def standing(engine: Engine, cluster: str) -> list[TaskView]:
+    """Every task of a cluster, in task order; empty where no such cluster is up."""
+    containers = engine.containers(cluster)
+    figures = _figures(containers)
+    return [replace(_view(c), **figures.get(c.name, {})) for c in containers]
+
+
+def _view(container: Container) -> TaskView:
+    return TaskView(
+        name=container.name,
+        role=container.role,
+        ip=container.ip,
+        gpus=container.gpus,
+        state=container.state,
+        exit_code=container.exit_code,
+        restarts=container.restarts,
+    )
+
+
+def _figures(containers: list[Container]) -> dict[str, dict[str, Any]]:
+    """The newest figures of each task; none where the output directory is not ours to read."""
+    if not containers or not containers[0].output:
+        return {}
+    found: dict[str, dict[str, Any]] = {}
+    for entry in ProgressReader(Path(containers[0].output) / "progress", since=0.0).poll():
+        newest = {key: entry.fields[key] for key in _FIGURES if key in entry.fields}
+        found[entry.task] = {**found.get(entry.task, {}), **newest}
+    return found
