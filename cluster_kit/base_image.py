@@ -21,7 +21,7 @@ from cluster_kit.process import Completed, run
 
 REGISTRY_BASE = "python:3.11-slim"
 PULL_TIMEOUT_S = 90.0  # an engine without a registry says so in well under a second
-PACKAGES = ("python3", "python3-venv", "ca-certificates", "libstdc++6", "usr-is-merged")
+PACKAGES = ("python3", "python3-venv", "ca-certificates", "libstdc++6")
 LEFT_OUT = ("doc", "man", "info", "locale")
 OLDEST_PYTHON = (3, 11)
 
@@ -123,6 +123,7 @@ def _mmdebstrap(
         *(f"--dpkgopt=path-exclude=/usr/share/{part}/*" for part in LEFT_OUT),
         *(f"--aptopt={option}" for option in options),
         '--customize-hook=rm -rf "$1"/etc/apt/sources.list* "$1"/etc/apt/apt.conf.d/99*',
+        '--customize-hook=rm -f "$1"/etc/resolv.conf "$1"/etc/hostname',  # this host's own
         suite,
         archive,
         *sources,

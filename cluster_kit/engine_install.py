@@ -40,8 +40,10 @@ def compose_works() -> bool:
     return shutil.which("docker") is not None and run(["docker", "compose", "version"]).ok
 
 
-def ensure_engine(say: Say, ask: Callable[[str], bool]) -> None:
+def ensure_engine(say: Say, ask: Callable[[str], bool]) -> bool:
     """Leave a healthy engine alone; install and start one where that is possible and allowed.
+
+    Returns whether anything had to be done.
 
     Args:
         say: prints a line of progress.
@@ -51,7 +53,7 @@ def ensure_engine(say: Say, ask: Callable[[str], bool]) -> None:
         EngineError: the installation or the daemon failed, with its own words.
     """
     if engine_answers() and compose_works():
-        return
+        return False
     _refuse_where_we_may_not()
     if sys.stdin.isatty() and not ask("No Docker engine answers. Install and start one now?"):
         raise HostError("no Docker engine answers, and installing one was declined", _BY_HAND)
@@ -61,6 +63,7 @@ def ensure_engine(say: Say, ask: Callable[[str], bool]) -> None:
     if not engine_answers():
         say("starting the Docker engine")
         _start()
+    return True
 
 
 _BY_HAND = (

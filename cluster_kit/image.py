@@ -56,7 +56,8 @@ def _inputs(variant: Variant, source: Path) -> Iterator[Path]:
     requirements = (f"requirements-{part}.txt" for part in ("common", "digits", variant))
     yield from (source / name for name in ("Dockerfile", ".dockerignore", *requirements))
     yield from sorted(source.glob("*.py"))
-    yield from sorted((source / "trainer").rglob("*.py"))
+    package = (path for path in (source / "trainer").rglob("*") if path.is_file())
+    yield from sorted(path for path in package if "__pycache__" not in path.parts)
 
 
 def image_present(tag: str) -> bool:

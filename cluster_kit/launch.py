@@ -16,7 +16,7 @@ from cluster_kit.cluster import Cluster
 from cluster_kit.engine import Engine
 from cluster_kit.errors import HostError, KitError
 from cluster_kit.follow import follow_logs
-from cluster_kit.image import ensure_image
+from cluster_kit.image import ensure_image, image_present
 from cluster_kit.observed import Observed
 from cluster_kit.preflight import refuse_if_unfit
 from cluster_kit.prepare import Order, planned
@@ -186,10 +186,11 @@ def _training_times(seen: Observed, cluster: Cluster, since: float) -> dict[str,
 
 
 def _build(cluster: Cluster, view: View) -> None:
-    if cluster.variant is None:
+    if cluster.variant is None or image_present(cluster.image):
         return
-    view.phase(f"the shared image {cluster.image}")
-    ensure_image(cluster.variant, view.phase)
+    view.phase(f"building the shared image {cluster.image}")
+    view.close()
+    ensure_image(cluster.variant, view.phase, show=True)
 
 
 def _refuse_running(engine: Engine, name: str) -> None:

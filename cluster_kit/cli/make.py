@@ -16,18 +16,19 @@ from cluster_kit.image import check_image, ensure_image, image_present, image_si
 image = typer.Typer(help="The shared training image.", no_args_is_help=True)
 app.add_typer(image, name="image")
 
+Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing where nothing was to do.")]
 Variant = Annotated[Literal["cpu", "gpu"], typer.Option("--variant", help="cpu or gpu.")]
 
 
 @image.command("build")
-def build(variant: Variant = "cpu", json_: options.Json = False) -> None:
+def build(variant: Variant = "cpu", quiet: Quiet = False, json_: options.Json = False) -> None:
     """Build it where it is absent or its inputs have changed."""
     built = ensure_image(variant, err.print, show=not json_)
     tag = image_tag(variant)
     facts = {"image": tag, "built": built, "bytes": image_size(tag)}
     if json_:
         print_json(facts)
-    else:
+    elif built or not quiet:
         what = "built" if built else "up to date"
         err.print(f"{tag}: {what}, {image_size(tag) / 1e9:.2f} GB")
 
@@ -47,8 +48,9 @@ def check(variant: Variant = "cpu", json_: options.Json = False) -> None:
 
 
 @app.command()
-def engine() -> None:
+def engine(quiet: Quiet = False) -> None:
     """Install and start a Docker engine where none answers and where that is possible."""
-    ensure_engine(err.print, typer.confirm)
-    version = Engine().info().get("ServerVersion", "?")
-    err.print(f"Docker Engine {version} answers")
+    changed = ensure_engine(err.print, typer.confirm)
+    if changed or not quiet:
+        version = Engine().info().get("ServerVersion", "?")
+        err.print(f"Docker Engine {version} answers")

@@ -1,0 +1,95 @@
+# cluster-kit: local clusters for distributed TensorFlow. `make` lists what there is.
+
+CLUSTER   ?= quickstart
+VARIANT   ?= cpu
+PYTHON    ?= python3
+KIT       := .venv/bin/cluster-kit
+ENGINE    ?= auto
+export ENGINE
+
+# Only what is given overrides the manifest.
+OVERRIDES = $(if $(N_WORKERS),--workers $(N_WORKERS)) $(if $(N_PS),--ps $(N_PS)) \
+  $(if $(NAME),--name $(NAME)) $(if $(PROGRAM),--program '$(PROGRAM)') \
+  $(if $(ARGS),--args='$(subst ','\'',$(ARGS))') $(if $(DATA),--data '$(DATA)') \
+  $(if $(GPUS),--gpus $(GPUS))
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+##@ Run a cluster
+.PHONY: cluster
+cluster: engine ## Run CLUSTER to its end   [CLUSTER N_WORKERS N_PS NAME PROGRAM ARGS DATA GPUS KEEP RESUME]
+	@$(KIT) up $(CLUSTER) $(OVERRIDES) $(if $(KEEP),--keep) $(if $(RESUME),--resume)
+
+.PHONY: up
+up: cluster ## The same as cluster
+
+.PHONY: smoke
+smoke: ## The smallest cluster with every role, CPU only
+	@$(MAKE) --no-print-directory cluster CLUSTER=smoke
+
+.PHONY: render
+render: $(KIT) ## Write compose/CLUSTER/compose.yaml, for plain `docker compose up`
+	@$(KIT) render $(CLUSTER) $(OVERRIDES)
+
+.PHONY: status logs down doctor
+status: $(KIT) ## Show the tasks of all clusters that are up
+	@$(KIT) status
+logs: $(KIT) ## Print what CLUSTER's tasks said
+	@$(KIT) logs $(or $(NAME),$(CLUSTER))
+down: $(KIT) ## Remove CLUSTER's containers and network
+	@$(KIT) down $(or $(NAME),$(CLUSTER))
+doctor: $(KIT) ## Check this host, with the cure for what is wrong
+	@$(KIT) doctor
+
+##@ Prepare
+.PHONY: engine
+engine: $(KIT) ## Install and start a Docker engine where none answers   [ENGINE=never]
+	@$(KIT) engine --quiet
+
+.PHONY: image
+image: $(KIT) engine ## Build the shared training image where it is absent or stale   [VARIANT=cpu|gpu]
+	@$(KIT) image build --variant $(VARIANT) --quiet
+
+# The environment is made anew when the dependencies change.
+$(KIT): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "cluster-kit needs Python 3.11 or newer; this is $$($(PYTHON) --version). Set PYTHON=…"; exit 3; }
+	@echo "installing cluster-kit into .venv"
+	@$(PYTHON) -m venv .venv 2>/dev/null || { \
+	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	    && apt-get update -q >/dev/null && apt-get install -y -q python3-venv >/dev/null \
+	    && $(PYTHON) -m venv .venv; } \
+	  || { echo "no venv module: install it (apt-get install python3-venv)"; exit 3; }
+	@.venv/bin/pip install --quiet --disable-pip-version-check -e '.[dev]' 2>.venv/pip.log \
+	  || { cat .venv/pip.log; rm -f $(KIT); exit 3; }
+	@touch $(KIT)
+
+##@ Develop
+.PHONY: test
+test: engine image ## Run every test that this machine can; says what it skipped and why
+	@.venv/bin/pytest
+
+.PHONY: test-unit
+test-unit: $(KIT) ## Only the tests that need neither Docker nor TensorFlow
+	@.venv/bin/pytest tests/unit tests/golden tests/trainer
+
+.PHONY: check
+check: $(KIT) ## Lint, types and formatting
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+	@.venv/bin/mypy
+
+.PHONY: bench
+bench: engine image ## Measure against the plain way: table, JSON and PNG in build/bench/
+	@.venv/bin/python -m tests.bench
+
+.PHONY: clean
+clean: ## Remove generated compose files and build results; runs/ is kept
+	@rm -rf build .pytest_cache .mypy_cache .ruff_cache
+	@find compose -mindepth 1 -maxdepth 1 -type d -exec rm -rf {} +
+
+.PHONY: help
+help:
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-z][a-z-]*:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
