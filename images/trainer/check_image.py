@@ -1,7 +1,7 @@
 """Does this image work? Prints one JSON line per thing tried: name, ok, detail, seconds.
 
 Run inside a container by `cluster-kit image check`. The server is the one every ps runs: started
-through TensorFlow's C API in a process of its own, asked who it is, then given something to compute.
+through TensorFlow's C API in its own process, asked who it is, then given a product to compute.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ def compute_on_server() -> str:
 
     with subprocess.Popen([sys.executable, "-c", SERVER]) as server:
         try:
-            ready = probe.wait_for({"worker-0": ADDRESS}, deadline_s=30)
-            if not isinstance(ready, probe.ServersReady):
-                raise RuntimeError(str(ready))
+            match probe.wait_for({"worker-0": ADDRESS}, deadline_s=30):
+                case probe.ServersMissing() as missing:
+                    raise RuntimeError(str(missing))
             with tf.Graph().as_default(), tf.device("/job:worker/task:0"):
                 product = tf.constant(6) * tf.constant(7)
                 with tf.compat.v1.Session(f"grpc://{ADDRESS}") as session:

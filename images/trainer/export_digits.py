@@ -2,8 +2,8 @@
 
     TARGET/{Train,Validate,Test}/<digit>/<index>.png      8x8 pixels, greyscale
 
-About 70, 15 and 15 % of every class. The order within a class is that of a hash of the index, so
-the split is the same on every machine and does not follow the writers, who come one after the other.
+About 70, 15 and 15 % of every class. The order within a class is that of a hash of the index: the
+split is the same on every machine, and does not follow the writers, who come one after the other.
 The file is read straight from the package: importing scikit-learn would need SciPy as well.
 """
 

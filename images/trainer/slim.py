@@ -68,9 +68,9 @@ STRIP_FROM_BYTES = 1_000_000
 def slim_packages(venv: Path) -> None:
     site = next((venv / "lib").glob("python3*")) / "site-packages"
     remove(site, PACKAGE_PARTS)
-    for library in sorted(site.rglob("*.so*")):
-        if library.stat().st_size >= STRIP_FROM_BYTES:
-            drop_symbol_table(library)
+    for path in sorted(site.rglob("*")):
+        if path.is_file() and path.stat().st_size >= STRIP_FROM_BYTES:
+            drop_symbol_table(path)
     compile_all(site)
 
 
@@ -100,17 +100,17 @@ def compile_all(top: Path) -> None:
 
 
 def drop_symbol_table(path: Path) -> int:
-    """What `strip --strip-unneeded` does to a shared library, without a tool chain in the image.
+    """What `strip` does to a library or program, but with no tool chain to install for it.
 
     The linker puts the symbol table behind everything that is loaded. When that is so, the file
     ends after its last segment and the section headers, which no loader reads, are forgotten.
-    Libraries that were patched later have segments behind it; they gain nothing and stay as they are.
+    Libraries that were patched later have segments behind it: they gain little or nothing.
 
     Returns the number of bytes saved.
     """
     with path.open("r+b") as file:
         header = file.read(64)
-        if header[:6] != b"\x7fELF\x02\x01":  # 64-bit, little-endian
+        if header[:6] != b"\x7fELF\x02\x01":  # 64-bit, little-endian; other files stay as they are
             return 0
         (segments_at,) = struct.unpack_from("<Q", header, 32)
         size, count = struct.unpack_from("<HH", header, 54)

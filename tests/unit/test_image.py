@@ -1,0 +1,197 @@
+"""The image's name, and what of this host's configuration a build may see."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import shutil
+import sysconfig
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from cluster_kit import base_image, image
+from cluster_kit.pip_access import CA_IN_BUILD, build_secrets, pip_access
+
+ADDRESS = "https://someone:secret@mirror.example/simple"
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A small copy of images/trainer."""
+    shutil.copytree(
+        image.SOURCE, tmp_path / "trainer", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    return tmp_path / "trainer"
+
+
+def build_time_script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, image.SOURCE / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_tag_is_stable_and_names_the_variant(source: Path) -> None:
+    assert image.image_tag("cpu", source) == image.image_tag("cpu")
+    assert image.image_tag("cpu").startswith("cluster-kit/trainer:cpu-")
+    assert image.image_tag("cpu") != image.image_tag("gpu")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    ["Dockerfile", ".dockerignore", "slim.py", "requirements-common.txt", "requirements-cpu.txt",
+     "requirements-digits.txt", "trainer/__main__.py", "trainer/new.txt"],
+)  # fmt: skip
+def test_a_changed_input_is_a_new_tag(source: Path, changed: str) -> None:
+    with (source / changed).open("a") as file:
+        file.write("\n# changed\n")
+    assert image.image_tag("cpu", source) != image.image_tag("cpu")
+
+
+def test_what_the_build_does_not_read_leaves_the_tag_alone(source: Path) -> None:
+    (source / "README.md").write_text("other words")
+    (source / "requirements-gpu.txt").write_text("other pins")
+    (source / "trainer" / "__pycache__").mkdir()
+    (source / "trainer" / "__pycache__" / "x.pyc").write_bytes(b"")
+    assert image.image_tag("cpu", source) == image.image_tag("cpu")
+    assert image.image_tag("gpu", source) != image.image_tag("gpu")
+
+
+def test_a_renamed_file_is_a_new_tag(source: Path) -> None:
+    (source / "trainer" / "wire.py").rename(source / "trainer" / "wires.py")
+    assert image.image_tag("cpu", source) != image.image_tag("cpu")
+
+
+def test_every_requirement_is_pinned() -> None:
+    for path in image.SOURCE.glob("requirements-*.txt"):
+        for line in path.read_text().splitlines():
+            assert not line or line.startswith(("#", "-r ")) or "==" in line, f"{path.name}: {line}"
+
+
+def test_the_build_names_no_host_and_no_frontend() -> None:
+    for path in (image.SOURCE / "Dockerfile", *image.SOURCE.glob("requirements-*.txt")):
+        text = path.read_text()
+        assert "http:" not in text and "https:" not in text
+        assert "syntax=" not in text  # it would be fetched from a registry
+
+
+def test_pip_access_keeps_remote_addresses_only() -> None:
+    listing = (
+        f"global.index-url='{ADDRESS}'\n"
+        "global.extra-index-url='file:///opt/simple https://more.example/simple'\n"
+        "global.find-links='/opt/wheels'\n"
+        ":env:.timeout='7'\n"
+    )
+    conf = pip_access(listing, {"SSL_CERT_FILE": "/nowhere"}).conf
+    assert f"index-url = {ADDRESS}\n" in conf
+    assert "extra-index-url = https://more.example/simple\n" in conf
+    assert "/opt" not in conf and "find-links" not in conf
+
+
+def test_the_environment_outranks_pips_files(tmp_path: Path) -> None:
+    bundle = tmp_path / "ca.pem"
+    bundle.write_text("certificate")
+    environment = {"PIP_INDEX_URL": "https://b.example", "PIP_CERT": str(bundle)}
+    access = pip_access("global.index-url='https://a.example'\nglobal.cert='/old'\n", environment)
+    assert "index-url = https://b.example\n" in access.conf
+    assert f"cert = {CA_IN_BUILD}\n" in access.conf
+    assert access.ca == "certificate"
+
+
+def test_secrets_reach_the_build_by_file_and_variable_name_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("cluster_kit.pip_access._pip_config_list", lambda: "")
+    monkeypatch.setenv("PIP_INDEX_URL", ADDRESS)
+    monkeypatch.setenv("https_proxy", "http://someone:secret@proxy.example:3128")
+    with build_secrets() as arguments:
+        assert "--build-arg=https_proxy" in arguments
+        assert not any("example" in argument or "someone" in argument for argument in arguments)
+        conf = Path(arguments[0].partition("src=")[2])
+        assert ADDRESS in conf.read_text()
+    assert not conf.exists()
+
+
+TARGETS = """\
+Origin: Debian
+Component: main
+Release: trixie
+Repo-URI: http://mirror.example/debian/
+
+Origin: Debian
+Component: main
+Release: bookworm
+Repo-URI: http://mirror.example/debian/
+
+Origin: Debian
+Component: main
+Release: bookworm-security
+Repo-URI: http://mirror.example/security/
+
+Origin: Somebody
+Component: main
+Release: bookworm
+Repo-URI: http://other.example/
+"""
+
+
+def test_a_base_is_made_from_the_hosts_own_suite_only() -> None:
+    assert base_image.sources_of("bookworm", TARGETS) == (
+        "deb http://mirror.example/debian/ bookworm main",
+        "deb http://mirror.example/security/ bookworm-security main",
+    )
+
+
+def test_apts_way_to_its_mirror_is_kept() -> None:
+    dump = (
+        'Acquire "";\nAcquire::http "";\nAcquire::http::Proxy "http://p:1";\n'
+        'Acquire::https::CaInfo "/ca.pem";\nAcquire::Check-Valid-Until "false";\n'
+        'Acquire::Languages:: "none";\nAPT::Architecture "amd64";\n'
+    )
+    assert base_image.transport_options(dump) == (
+        'Acquire::http::Proxy "http://p:1";',
+        'Acquire::https::CaInfo "/ca.pem";',
+        'Acquire::Check-Valid-Until "false";',
+    )
+
+
+def test_a_named_base_is_taken_without_asking_docker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLUSTER_KIT_BASE", "registry.example/python:3.12")
+    assert base_image.choose_base(lambda _: None) == "registry.example/python:3.12"
+
+
+def test_digits_are_split_by_class_and_always_the_same_way() -> None:
+    split = build_time_script("export_digits").split
+    images = [(index, []) for index in range(180)]
+    parts = split(images)
+    assert {name: len(members) for name, members in parts.items()} == {
+        "Train": 126,
+        "Validate": 27,
+        "Test": 27,
+    }
+    assert sorted(image for members in parts.values() for image in members) == images
+    assert split(images[::-1]) == parts
+
+
+def test_a_library_without_its_symbol_table_still_loads(tmp_path: Path) -> None:
+    modules = sorted(Path(str(sysconfig.get_config_var("DESTSHARED"))).glob("*.so"))
+    if not modules:
+        pytest.skip("this Python has no extension modules as files")
+    library = tmp_path / modules[0].name
+    shutil.copy(modules[0], library)
+    drop_symbol_table = build_time_script("slim").drop_symbol_table
+    saved = drop_symbol_table(library)
+    assert saved > 0
+    assert library.stat().st_size == modules[0].stat().st_size - saved
+    assert drop_symbol_table(library) == 0
+    ctypes.CDLL(str(library))
+
+
+def test_other_files_keep_their_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    path.write_bytes(b"x" * 100)
+    assert build_time_script("slim").drop_symbol_table(path) == 0
+    assert path.read_bytes() == b"x" * 100
