@@ -19,7 +19,7 @@ class NativeUnavailable(Exception):
 
 def start(server_def: bytes) -> str:
     """Start the server in this process and return its target (`grpc://…`). It never stops."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     framework, library = load()
     status = ctypes.c_void_p(framework.TF_NewStatus())
     server = ctypes.c_void_p(library.TF_NewServer(server_def, len(server_def), status))

@@ -30,10 +30,10 @@ def data_directory() -> Path:
 
 
 def run(task: Task, chosen: options.Options) -> None:
-    os.environ["TF_USE_LEGACY_KERAS"] = "1"
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     if task.role == EVALUATOR:
         os.nice(10)
+    prepare_tensorflow()
+    if task.role == EVALUATOR:
         from trainer.classifier.evaluate import evaluate
 
         evaluate(chosen, progress.from_environment())
@@ -41,6 +41,15 @@ def run(task: Task, chosen: options.Options) -> None:
         from trainer.classifier.train import train
 
         train(task, chosen, progress.from_environment())
+
+
+def prepare_tensorflow() -> None:
+    """Import it with tf_keras as tf.keras, and without its advice about retracing at each save."""
+    os.environ["TF_USE_LEGACY_KERAS"] = "1"
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+    import tensorflow as tf
+
+    tf.get_logger().setLevel("ERROR")
 
 
 if __name__ == "__main__":

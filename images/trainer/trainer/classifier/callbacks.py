@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import threading
 import time
@@ -88,6 +89,9 @@ class EpochReport(keras.callbacks.Callback):
 
     def on_train_end(self, logs: dict | None = None) -> None:
         self._ticker.stop()
+        # When fit returns and drops its locals, TensorFlow takes their functions back from every
+        # worker, which has taken from one second to forty. This frame keeps them all alive.
+        self._keeps_fit_alive = inspect.currentframe()
 
     def _measure(self, step: int, now: float) -> None:
         self._epochs_run += 1

@@ -32,12 +32,13 @@ def training_set(
     cached = share * options.image_size**2 * 3 <= CACHE_BYTES
     if cached:
         images = decoded(images, options.image_size).cache()
-    images = images.shuffle(min(share, 10_000), reshuffle_each_iteration=True).repeat()
+    seed = options.seed + tf.cast(index, tf.int64)
+    images = images.shuffle(min(share, 10_000), seed, reshuffle_each_iteration=True).repeat()
     if not cached:
         images = decoded(images, options.image_size)
     batches = images.batch(options.batch_size, drop_remainder=True)
-    batches = batches.map(
-        lambda image, label: (augment(image, options), tf.one_hot(label, classes)),
+    batches = tf.data.Dataset.zip(batches, tf.data.Dataset.random(seed)).map(
+        lambda batch, seed: (augment(batch[0], options, seed), tf.one_hot(batch[1], classes)),
         num_parallel_calls=tf.data.AUTOTUNE,
     )
     return batches.prefetch(tf.data.AUTOTUNE)
@@ -68,11 +69,14 @@ def decoded(files: tf.data.Dataset, size: int) -> tf.data.Dataset:
     return files.map(decode, num_parallel_calls=tf.data.AUTOTUNE)
 
 
-def augment(images: tf.Tensor, options: Options) -> tf.Tensor:
-    """Turn, shear, zoom, flip and shift a batch [batch, size, size, 3]; one resampling in all."""
+def augment(images: tf.Tensor, options: Options, seed: tf.Tensor | int) -> tf.Tensor:
+    """Turn, shear, zoom, flip and shift a batch [batch, size, size, 3]; one resampling in all.
+
+    The same `seed` gives the same result.
+    """
     return tf.raw_ops.ImageProjectiveTransformV3(
         images=tf.cast(images, tf.float32),
-        transforms=random_transforms(tf.shape(images)[0], options),
+        transforms=random_transforms(tf.shape(images)[0], options, seed),
         output_shape=(options.image_size, options.image_size),
         fill_value=0.0,
         interpolation="BILINEAR",
@@ -80,25 +84,29 @@ def augment(images: tf.Tensor, options: Options) -> tf.Tensor:
     )
 
 
-def random_transforms(count: tf.Tensor, options: Options) -> tf.Tensor:
+def random_transforms(count: tf.Tensor | int, options: Options, seed: tf.Tensor | int) -> tf.Tensor:
     """[count, 8] float32: rows a0 a1 a2 b0 b1 b2 0 0 that map an output pixel to its source.
 
     (x, y) → centre + A·((x, y) - centre) + shift, with A = rotation · shear · zoom and flip.
     """
 
-    def draw(limit: float) -> tf.Tensor:
-        return tf.random.uniform((count,), -limit, limit)
-
-    angle, shear = draw(math.radians(options.rotation)), draw(options.shear)
-    zoom_x, zoom_y = 1.0 + draw(options.zoom), 1.0 + draw(options.zoom)
+    shift = options.shift * options.image_size
+    limits = (math.radians(options.rotation), options.shear, options.zoom, options.zoom)
+    limits = (*limits, shift, shift, 1.0)
+    seeds = tf.stack([tf.cast(seed, tf.int64), 0])
+    drawn = tf.random.stateless_uniform((len(limits), count), seeds, -1.0, 1.0)
+    angle, shear, zoom_x, zoom_y, shift_x, shift_y, side = tf.unstack(
+        drawn * tf.constant(limits)[:, tf.newaxis]
+    )
+    zoom_x, zoom_y = 1.0 + zoom_x, 1.0 + zoom_y
     if options.flip:
-        zoom_x *= tf.sign(draw(1.0) + 1e-9)
+        zoom_x = tf.where(side < 0, -zoom_x, zoom_x)
     cos, sin = tf.cos(angle), tf.sin(angle)
     a0, a1 = cos * zoom_x, (cos * shear - sin) * zoom_y
     b0, b1 = sin * zoom_x, (sin * shear + cos) * zoom_y
     centre = (options.image_size - 1) / 2
-    a2 = centre - (a0 + a1) * centre + draw(options.shift * options.image_size)
-    b2 = centre - (b0 + b1) * centre + draw(options.shift * options.image_size)
+    a2 = centre - (a0 + a1) * centre + shift_x
+    b2 = centre - (b0 + b1) * centre + shift_y
     zero = tf.zeros_like(a0)
     return tf.stack([a0, a1, a2, b0, b1, b2, zero, zero], axis=1)
 

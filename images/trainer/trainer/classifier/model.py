@@ -11,19 +11,21 @@ keras = tf.keras
 
 def build(options: Options, classes: int) -> keras.Model:
     """A compiled model from images [n, size, size, 3] in 0…255 to probabilities [n, classes]."""
-    keras.utils.set_random_seed(options.seed)
+    tf.random.set_seed(options.seed)
     image = keras.Input((options.image_size, options.image_size, 3), name="image")
     scaled = keras.layers.Rescaling(1 / 255, name="scaled")(image)
     features = mobilenet_v2(scaled) if options.model == "mobilenet_v2" else cnn(scaled)
     dropped = keras.layers.Dropout(options.dropout)(features)
     output = keras.layers.Dense(classes, activation="softmax", name="probabilities")(dropped)
     model = keras.Model(image, output, name=options.model)
+    tf.random.set_seed(None)
     if options.bn_momentum is not None:
         set_momentum(model, options.bn_momentum)
     model.compile(
         optimizer=keras.optimizers.Adam(options.learning_rate(0)),
         loss=keras.losses.CategoricalCrossentropy(),
         metrics=[keras.metrics.CategoricalAccuracy(name="accuracy")],
+        steps_per_execution=options.steps_per_call,
     )
     return model
 

@@ -22,6 +22,8 @@ class Options:
     epochs: int
     steps_per_epoch: int | None
     """None: as many as show every training image once."""
+    steps_per_call: int
+    """Steps that a worker does per message of the chief."""
     learning_rates: tuple[tuple[int, float], ...]
     """(first epoch, rate), by epoch, from 0."""
     dropout: float
@@ -51,6 +53,7 @@ def parse(arguments: Sequence[str], data: Path, output: Path) -> Options:
     add("--batch-size", type=positive, default=32, help="images per step and worker")
     add("--epochs", type=positive, default=10, help="epochs in all, resumed ones counted")
     add("--steps-per-epoch", type=positive, help="steps (default: every image once)")
+    add("--steps-per-call", type=positive, default=1, help="steps a worker does per message")
     add("--learning-rates", nargs="+", type=rate_from, metavar="EPOCH:RATE", help="schedule",
         default=[(0, 1e-3), (3, 1e-4), (7, 1e-5)])  # fmt: skip
     add("--dropout", type=fraction, default=0.2, help="before the last layer")

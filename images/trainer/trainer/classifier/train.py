@@ -44,6 +44,7 @@ def train(task: Task, options: Options, progress: Progress | None) -> None:
     with strategy.scope() if strategy else contextlib.nullcontext():
         network = model.build(options, len(classes))
         if first_epoch:
+            network.optimizer.build(network.trainable_variables)
             network.load_weights(checkpoints.find(options.output)[-1].path)
     if strategy:
         print(model.placement(network), flush=True)
@@ -141,11 +142,21 @@ def finish(
 
 
 def export(network: tf.keras.Model, target: object) -> None:
-    """Write a SavedModel beside `target`, then put it in its place."""
+    """Write a SavedModel beside `target`, then put it in its place.
+
+    It takes images [n, size, size, 3] in 0…255 and returns probabilities: `serving_default`, and
+    `serve` for tf.saved_model.load.
+    """
     new, old = target.with_name(f".{target.name}.new"), target.with_name(f".{target.name}.old")
     for left_over in (new, old):
         shutil.rmtree(left_over, ignore_errors=True)
-    network.export(str(new))
+    serve = tf.function(
+        lambda image: {"probabilities": network(image, training=False)},
+        input_signature=[tf.TensorSpec(network.input_shape, tf.float32, "image")],
+    )
+    archive = tf.Module()
+    archive.weights, archive.serve = network.weights, serve
+    tf.saved_model.save(archive, str(new), signatures=serve)
     if target.exists():
         target.rename(old)
     new.rename(target)
