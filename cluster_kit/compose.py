@@ -43,7 +43,7 @@ def up(file: Path, output: Path) -> None:
         EngineError: anything else that Compose or the engine refused.
     """
     done = run(
-        ["docker", "compose", "-f", str(file), "up", "--detach", "--pull", "never"],
+        ["docker", "compose", "-f", str(file), "up", "--detach"],
         env={"CLUSTER_KIT_OUTPUT": str(output), "COMPOSE_ANSI": "never"},
     )
     if done.ok:

@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine import Container
+from cluster_kit.engine import Container, Event
 from cluster_kit.errors import DeadlinePassed, Interrupted, TrainingFailed
 from cluster_kit.observed import Observed
 from cluster_kit.progress import Entry
 
 DEADLINE_REASONS = ("start-deadline", "job-deadline", "evaluator-grace")
 STOP_CODES = (0, 143)
+SURVIVED_S = 30.0
+"""A chief falls over a lost ps in 2 s, all-reduce workers over each other in 9 s."""
+OUT_OF_MEMORY = " (out of memory: raise its `memory` limit)"
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,8 @@ def judge(cluster: Cluster, seen: Observed, how: str) -> Verdict:
     blame, blamed_code = _first_failure(seen, leader, code)
     if blame != leader or not message:
         message = f"{blame} ended with exit code {blamed_code}{_meaning(seen, blame, blamed_code)}"
+    elif _out_of_memory(seen, blame):
+        message += OUT_OF_MEMORY
     return Verdict(False, TrainingFailed.exit_code, reason, blame, message)
 
 
@@ -68,6 +73,8 @@ def _judge_evaluator(cluster: Cluster, seen: Observed) -> Verdict:
         if reason in DEADLINE_REASONS:
             return Verdict(False, DeadlinePassed.exit_code, reason, task.name, message)
         message = message or f"{task.name} ended with exit code {code}"
+        if _out_of_memory(seen, task.name):
+            message += OUT_OF_MEMORY
         return Verdict(False, TrainingFailed.exit_code, reason, task.name, message)
     return Verdict(True, 0, "finished")
 
@@ -79,23 +86,47 @@ def _first_named(end: Entry | None, leader: str) -> str:
 
 
 def _first_failure(seen: Observed, leader: str, code: int | None) -> tuple[str, int | None]:
-    """The first task that failed in the leader's last attempt: later ones fell over it."""
+    """The first task that failed in the leader's last attempt: later ones fell over it.
+
+    The evaluator has no part in the training and so none in the leader's failure.
+    """
     attempt = seen.last(leader, "start")
     since = attempt.time if attempt else 0.0
     deaths = [event for event in seen.events if event.action == "die" and event.time >= since]
-    failed = [event for event in deaths if event.exit_code not in STOP_CODES]
+    training = {task.name for task in seen.tasks.values() if task.role != "evaluator"}
+    failed = [
+        event
+        for event in deaths
+        if event.task in training
+        and event.exit_code not in STOP_CODES
+        and not _was_survived(seen, leader, event)
+    ]
     if not failed:
         return leader, code
     first = min(failed, key=lambda event: event.time)
     return first.task, first.exit_code
 
 
+def _was_survived(seen: Observed, leader: str, death: Event) -> bool:
+    """Whether the task came back and the training went on: then it did not end over this."""
+    came_back = any(
+        event.task == death.task and event.action == "start" and event.time > death.time
+        for event in seen.events
+    )
+    ends = [e.time for e in seen.events if (e.task, e.action) == (leader, "die")]
+    return came_back and bool(ends) and ends[-1] - death.time > SURVIVED_S
+
+
 def _meaning(seen: Observed, task: str, code: int | None) -> str:
-    if any(event.action == "oom" and event.task == task for event in seen.events):
-        return " (out of memory: raise its `memory` limit)"
+    if _out_of_memory(seen, task):
+        return OUT_OF_MEMORY
     if code is not None and code > 128:
         return f" (killed by signal {code - 128})"
     return ""
+
+
+def _out_of_memory(seen: Observed, task: str) -> bool:
+    return any(event.action == "oom" and event.task == task for event in seen.events)
 
 
 def outcome(
@@ -124,7 +155,6 @@ def outcome(
 
 def _task(name: str, seen: Observed, container: Container | None) -> dict[str, Any]:
     view = seen.tasks[name]
-    oom = any(event.action == "oom" and event.task == name for event in seen.events)
     return {
         "name": name,
         "role": view.role,
@@ -133,7 +163,7 @@ def _task(name: str, seen: Observed, container: Container | None) -> dict[str, A
         "gpu": list(container.gpus) if container else list(view.gpus),
         "exit_code": container.exit_code if container else view.exit_code,
         "restarts": view.restarts,
-        "oom": oom or bool(container and container.oom),
+        "oom": _out_of_memory(seen, name) or bool(container and container.oom),
     }
 
 
@@ -145,4 +175,3 @@ def metrics(seen: Observed, cluster: Cluster) -> dict[str, Any]:
         if scored is not None and "accuracy" in scored.fields:
             found.setdefault("validation_accuracy", scored.fields["accuracy"])
     return found
-

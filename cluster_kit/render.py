@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -47,12 +48,13 @@ def render(cluster: Cluster) -> str:
     return _template().render(
         header={
             "generator": f"cluster-kit {__version__}",
-            "source": cluster.source,
-            "command": f"cluster-kit render {Path(cluster.source).stem}",
+            "source": _comment(cluster.source),
+            "command": _comment(f"cluster-kit render {shlex.quote(Path(cluster.source).stem)}"),
             "hash": digest,
         },
         project=cluster.project,
         image=quote(cluster.image),
+        pull_policy="missing" if cluster.variant is None else "never",
         user=quote(cluster.user),
         mounts=[Mount(quote(m.source), quote(m.target)) for m in cluster.mounts],
         environment=_common_environment(cluster),
@@ -77,7 +79,19 @@ def quote(text: str) -> str:
     escaped = text.replace("$", "$$")
     if escaped.isprintable():
         return "'" + escaped.replace("'", "''") + "'"
-    return json.dumps(escaped)
+    return '"' + "".join(map(_escape, escaped)) + '"'
+
+
+def _escape(character: str) -> str:
+    """In YAML's double quotes. JSON's escapes do not do: they write `😀` as two halves."""
+    if character in '"\\':
+        return "\\" + character
+    return character if character.isprintable() else f"\\U{ord(character):08x}"
+
+
+def _comment(text: str) -> str:
+    """A file's name may hold a line break; a comment may not."""
+    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 @cache
@@ -95,22 +109,25 @@ def _template() -> Template:
 
 def _common_environment(cluster: Cluster) -> tuple[Pair, ...]:
     """What all tasks share. Proxies that Docker hands on must not catch the cluster's own gRPC."""
-    names = [task.name for task in cluster.tasks] if cluster.addressing == "name" else []
-    no_proxy = ",".join(["localhost", "127.0.0.1", str(cluster.subnet), *names])
     deadlines = cluster.deadlines
     values = {
         "CLUSTER_KIT_BEACON": cluster.beacon,
         "CLUSTER_KIT_DATA": cluster.data,
-        "CLUSTER_KIT_EVALUATOR_GRACE_S": f"{deadlines.evaluator_grace:g}",
-        "CLUSTER_KIT_JOB_DEADLINE_S": f"{deadlines.job:g}",
+        "CLUSTER_KIT_EVALUATOR_GRACE_S": f"{deadlines.evaluator_grace:.15g}",
+        "CLUSTER_KIT_JOB_DEADLINE_S": f"{deadlines.job:.15g}",
         "CLUSTER_KIT_LEADER": cluster.leader.name,
         "CLUSTER_KIT_RETRIES": str(cluster.retries),
         "CLUSTER_KIT_SERVER": cluster.server,
-        "CLUSTER_KIT_START_DEADLINE_S": f"{deadlines.start:g}",
-        "NO_PROXY": no_proxy,
-        "no_proxy": no_proxy,
+        "CLUSTER_KIT_START_DEADLINE_S": f"{deadlines.start:.15g}",
+        "NO_PROXY": _no_proxy(cluster),
+        "no_proxy": _no_proxy(cluster),
     }
     return tuple(Pair(name, quote(value)) for name, value in values.items())
+
+
+def _no_proxy(cluster: Cluster) -> str:
+    names = [task.name for task in cluster.tasks] if cluster.addressing == "name" else []
+    return ",".join(["localhost", "127.0.0.1", str(cluster.subnet), *names])
 
 
 def _services(cluster: Cluster, digest: str) -> list[Service]:
@@ -123,6 +140,9 @@ def _services(cluster: Cluster, digest: str) -> list[Service]:
 
 
 def _service(cluster: Cluster, task: Task, config: str, digest: str, *, leads: bool) -> Service:
+    own = dict(task.environment)
+    for key in {"NO_PROXY", "no_proxy"} & own.keys():
+        own[key] = f"{own[key]},{_no_proxy(cluster)}"
     identity = {"CLUSTER_KIT_TASK": task.name, "TF_CONFIG": config}
     if not task.gpus:
         identity["CUDA_VISIBLE_DEVICES"] = NO_GPU
@@ -138,8 +158,7 @@ def _service(cluster: Cluster, task: Task, config: str, digest: str, *, leads: b
         restart=_restart(cluster, leads),
         ip=str(task.ip),
         environment=tuple(
-            Pair(name, quote(value))
-            for name, value in sorted({**dict(task.environment), **identity}.items())
+            Pair(name, quote(value)) for name, value in sorted({**own, **identity}.items())
         ),
         limits=tuple(limits),
         devices=_flow(task.gpus) if task.gpus else "",

@@ -82,10 +82,14 @@ def _lay(found: dict[str, Any], text: str) -> None:
         raise UsageError(f"--set {text!r} is no key=value", "e.g. --set deadline.start=30")
     try:
         parsed = tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         parsed = value
     *tables, last = key.strip().split(".")
     inner = found
     for table in tables:
         inner = inner.setdefault(table, {})
+        if not isinstance(inner, dict):
+            raise UsageError(
+                f"--set {text!r}: {table} has been given a value already", f"give {table} once"
+            )
     inner[last] = parsed

@@ -14,6 +14,7 @@ from cluster_kit.cli import options
 from cluster_kit.cli.app import app, err, out, print_json
 from cluster_kit.engine import Engine
 from cluster_kit.errors import UsageError
+from cluster_kit.image import image_present
 from cluster_kit.prepare import Order, cluster_name, engine_or_none, planned
 from cluster_kit.render import render as rendered
 from cluster_kit.view import make_view
@@ -114,6 +115,8 @@ def render(
         print_json({"file": str(file), "subnet": str(cluster.subnet), "tasks": tasks})
     elif not (dry_run or diff):
         err.print(f"{_short(str(file))}: {len(cluster.tasks)} tasks on {cluster.subnet}")
+        if cluster.variant and not image_present(cluster.image):
+            err.print("  its image is not built yet: `make image`, then `docker compose up` there")
 
 
 def _diff(old: str, new: str, name: str) -> str:

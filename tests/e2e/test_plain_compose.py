@@ -1,0 +1,50 @@
+"""The generated file without the kit: `docker compose up` in its directory, and nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import docker
+import pytest
+
+from tests.e2e.conftest import Kit, mine
+
+
+def compose(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["docker", "compose", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+
+
+def test_docker_compose_up_ends_by_itself_with_every_task_at_0(
+    kit: Kit, client: docker.DockerClient
+) -> None:
+    assert kit.run("render", "smoke", "--name", kit.name).returncode == 0
+    folder = kit.root / "compose" / kit.name
+    assert compose(folder, "config", "--quiet").returncode == 0
+    done = compose(folder, "up")
+    assert done.returncode == 0, done.stderr
+    containers, _ = mine(client, kit.name)
+    codes = {c.attrs["Config"]["Hostname"]: c.attrs["State"]["ExitCode"] for c in containers}
+    assert codes == {"chief-0": 0, "worker-0": 0, "ps-0": 0, "evaluator-0": 0}
+    assert (folder / "output" / "model").is_dir()
+    assert compose(folder, "down").returncode == 0
+    assert mine(client, kit.name) == ([], [])
+
+
+@pytest.mark.parametrize("code", [1, 3])
+def test_exit_code_from_returns_the_chiefs_own_code(kit: Kit, code: int) -> None:
+    program = kit.program(f"import sys\nprint('I give up')\nsys.exit({code})\n")
+    made = kit.run("render", "smoke", "--name", kit.name, "--program", program)
+    assert made.returncode == 0, made.stderr
+    folder = kit.root / "compose" / kit.name
+    done = compose(folder, "up", "--attach", "chief-0", "--exit-code-from", "chief-0")
+    assert done.returncode == code, done.stderr
+    assert "I give up" in done.stdout
+    compose(folder, "down")

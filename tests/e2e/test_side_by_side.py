@@ -1,0 +1,63 @@
+"""Clusters on one host keep out of each other's way; --keep, status, logs and down."""
+
+from __future__ import annotations
+
+import json
+
+import docker
+
+from tests.e2e.conftest import Kit, mine
+
+QUICK = ("--args=--epochs 1 --steps-per-epoch 5",)
+
+
+def test_one_manifest_runs_twice_at_once_under_two_names(
+    kit: Kit, client: docker.DockerClient
+) -> None:
+    names = [f"{kit.name}-a", f"{kit.name}-b"]
+    processes = [kit.start("up", "smoke", "--name", name, *QUICK) for name in names]
+    said = [process.communicate(timeout=180)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], said
+    ips = [{task["ip"] for task in kit.outcome(name)["tasks"]} for name in names]
+    assert not ips[0] & ips[1]
+    assert mine(client, kit.name) == ([], [])
+
+
+def test_a_kept_cluster_can_be_looked_at_and_removed(kit: Kit, client: docker.DockerClient) -> None:
+    assert kit.run("up", "smoke", "--name", kit.name, "--keep", *QUICK).returncode == 0
+    status = json.loads(kit.run("status", kit.name, "--json").stdout)
+    tasks = {task["name"]: task for task in status[kit.name]}
+    assert set(tasks) == {"chief-0", "worker-0", "ps-0", "evaluator-0"}
+    assert tasks["chief-0"]["step"] == 5
+    logs = kit.run("logs", kit.name, "chief-0")
+    assert "epoch 1/1" in logs.stdout
+    assert kit.run("logs", kit.name, "worker-9").returncode == 2
+    assert kit.run("down", kit.name).returncode == 0
+    assert mine(client, kit.name) == ([], [])
+    again = kit.run("down", kit.name)
+    assert again.returncode == 0
+    assert "nothing to remove" in again.stderr
+
+
+def test_a_running_cluster_is_not_started_again(kit: Kit) -> None:
+    waits = kit.program("import time\nprint('here', flush=True)\ntime.sleep(60)\n")
+    first = kit.start("up", "smoke", "--name", kit.name, "--program", waits)
+    try:
+        assert first.stdout is not None
+        next(line for line in first.stdout if "running" in line)
+        second = kit.run("up", "smoke", "--name", kit.name)
+        assert second.returncode == 3
+        assert "already up" in second.stderr
+    finally:
+        first.terminate()
+        first.communicate(timeout=60)
+
+
+def test_a_resumed_run_goes_on_where_the_last_one_ended(kit: Kit) -> None:
+    assert kit.run("up", "smoke", "--name", kit.name, *QUICK).returncode == 0
+    more = kit.run(
+        "up", "smoke", "--name", kit.name, "--resume", "--args=--epochs 2 --steps-per-epoch 5"
+    )
+    assert more.returncode == 0, more.stderr
+    assert "epoch 2/2" in more.stderr and "epoch 1/2" not in more.stderr
+    assert len([p for p in (kit.root / "runs" / kit.name).iterdir() if not p.is_symlink()]) == 1
