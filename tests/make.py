@@ -1,0 +1,100 @@
+"""Small makers of hosts, manifests and clusters, for tests that need one and not its details."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import IPv4Network
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cluster_kit.cluster import Cluster, Mount
+from cluster_kit.errors import ManifestError, Problem
+from cluster_kit.facts import Gpu, HostFacts, Network
+from cluster_kit.inputs import BUILT_IN_PROGRAMS, DATA_SETS, Inputs
+from cluster_kit.load import Loaded
+from cluster_kit.manifest import Manifest
+from cluster_kit.plan import OwnImages, plan
+
+GIB = 2**30
+OWN = OwnImages(
+    cpu="cluster-kit/trainer:cpu-0123456789ab", gpu="cluster-kit/trainer:gpu-0123456789ab"
+)
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def gpus(count: int) -> tuple[Gpu, ...]:
+    return tuple(
+        Gpu(index, f"GPU-{index:08d}-aaaa-bbbb-cccc-0123456789ab", "NVIDIA A100", 80 * GIB)
+        for index in range(count)
+    )
+
+
+def network(cidr: str, owner: str = "Docker network bridge", cluster: str = "") -> Network:
+    return Network(owner, IPv4Network(cidr), cluster)
+
+
+def host(**different: Any) -> HostFacts:
+    """A big host: 64 CPUs, 256 GiB, no GPU, a Docker bridge and a route to its own network."""
+    usual = {
+        "cpus": 64,
+        "memory": 256 * GIB,
+        "user": "1000:1000",
+        "networks": (
+            network("172.17.0.0/16"),
+            network("192.168.1.0/24", "a route of this host (eth0)"),
+        ),
+    }
+    return HostFacts(**{**usual, **different})
+
+
+def inputs(manifest: Manifest) -> Inputs:
+    """Program and data as if every path that is named existed, in the same place everywhere."""
+    program, data = manifest.program, f"/opt/datasets/{manifest.data}"
+    mounts: list[Mount] = []
+    if program not in BUILT_IN_PROGRAMS:
+        program = f"/program/{Path(program).name}"
+        mounts.append(Mount("/home/you/project", "/program"))
+    if manifest.data not in DATA_SETS:
+        data = "/data"
+        mounts.append(Mount("/home/you/images", "/data"))
+    return Inputs(program, data, tuple(mounts))
+
+
+def manifest(**keys: Any) -> Manifest:
+    return Manifest.model_validate({"format": 1, "name": "demo", **keys})
+
+
+def loaded(written: Manifest, path: str = "/work/compose/demo.toml") -> Loaded:
+    return Loaded(written, Path(path))
+
+
+def cluster(facts: HostFacts | None = None, **keys: Any) -> Cluster:
+    """The cluster of a manifest with these keys on a big host."""
+    written = manifest(**keys)
+    return plan(loaded(written), inputs(written), facts or host(), OWN)
+
+
+def problems(facts: HostFacts | None = None, **keys: Any) -> tuple[Problem, ...]:
+    """Everything that `plan` finds wrong with a manifest of the right shape."""
+    try:
+        cluster(facts, **keys)
+    except ManifestError as error:
+        return error.problems
+    return ()
+
+
+def parse_compose(text: str) -> dict[str, Any]:
+    """A compose file as Compose understands it: YAML, with `$$` meaning `$`."""
+    found = _interpolated(yaml.safe_load(text))
+    assert isinstance(found, dict)
+    return found
+
+
+def _interpolated(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.replace("$$", "$")
+    if isinstance(value, Mapping):
+        return {key: _interpolated(inner) for key, inner in value.items()}
+    return [_interpolated(inner) for inner in value] if isinstance(value, list) else value

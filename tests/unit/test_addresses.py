@@ -1,0 +1,139 @@
+"""Stable blocks: who is where depends on role and index only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import IPv4Network
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster_kit import addresses
+from cluster_kit.cluster import Cluster
+from tests.make import cluster, host, network, problems
+
+counts = st.fixed_dictionaries({"worker": st.integers(1, 700), "ps": st.integers(1, 300)})
+small = st.fixed_dictionaries({"worker": st.integers(1, 40), "ps": st.integers(1, 20)})
+names = st.from_regex(r"[a-z]([a-z0-9-]{0,20}[a-z0-9])?", fullmatch=True)
+
+
+def ips(of: Cluster) -> dict[str, object]:
+    return {task.name: task.ip for task in of.tasks}
+
+
+@given(counts)
+def test_no_two_tasks_share_an_address_and_none_has_a_reserved_one(count: dict[str, int]) -> None:
+    made = cluster(evaluator=1, **count)
+    used = [task.ip for task in made.tasks]
+    assert len(set(used)) == len(used) == count["worker"] + count["ps"] + 2
+    assert all(ip in made.subnet for ip in used)
+    reserved = {made.gateway, made.subnet.network_address, made.subnet.broadcast_address}
+    assert not reserved & set(used)
+
+
+@given(small, st.integers(1, 30), st.integers(1, 30))
+def test_more_workers_and_ps_move_nobody(
+    count: dict[str, int], workers: int, parameter_servers: int
+) -> None:
+    before = ips(cluster(evaluator=1, **count))
+    more = {"worker": count["worker"] + workers, "ps": count["ps"] + parameter_servers}
+    after = ips(cluster(evaluator=1, **more))
+    assert before.items() <= after.items()
+
+
+def test_growth_beyond_a_slash_24_moves_nobody_either() -> None:
+    before, after = cluster(worker=100), cluster(worker=500)
+    assert (before.subnet.prefixlen, after.subnet.prefixlen) == (24, 22)
+    assert ips(before).items() <= ips(after).items()
+
+
+def test_without_evaluator_or_chief_the_others_stay() -> None:
+    whole = ips(cluster(chief=1, evaluator=1, worker=2, ps=1))
+    assert ips(cluster(chief=0, evaluator=0, worker=2, ps=0)).items() <= whole.items()
+
+
+@given(names)
+def test_the_same_name_gets_the_same_slot(name: str) -> None:
+    assert cluster(name=name).subnet == cluster(name=name).subnet
+
+
+def test_different_names_get_different_subnets() -> None:
+    found = {cluster(name=f"cluster-{number}").subnet for number in range(20)}
+    assert len(found) > 15
+
+
+subnets = st.builds(
+    lambda pool, prefix, place: _inside(pool, prefix, place),
+    st.sampled_from(addresses.PRIVATE),
+    st.integers(13, 28),
+    st.integers(0, 2**24),
+)
+
+
+def _inside(pool: IPv4Network, prefix: int, place: int) -> IPv4Network:
+    prefix = max(prefix, pool.prefixlen)
+    size = 2 ** (32 - prefix)
+    base = int(pool.network_address) + (place * size) % pool.num_addresses
+    return IPv4Network((base, prefix))
+
+
+@given(names, st.lists(subnets, max_size=40), st.integers(1, 400))
+def test_a_picked_subnet_overlaps_no_network_of_anybody_else(
+    name: str, foreign: list[IPv4Network], workers: int
+) -> None:
+    facts = host(networks=tuple(network(str(subnet)) for subnet in foreign))
+    picked = cluster(facts, name=name, worker=workers).subnet
+    assert not any(picked.overlaps(subnet) for subnet in foreign)
+
+
+def test_a_clusters_own_network_is_not_in_its_way() -> None:
+    first = cluster(name="mine").subnet
+    own = network(str(first), "Docker network cluster-kit-mine_cluster", "mine")
+    route = network(str(first), "a route of this host (br-1)", "mine")
+    assert cluster(host(networks=(own, route)), name="mine").subnet == first
+
+
+def test_a_taken_slot_sends_the_cluster_to_the_next_one() -> None:
+    first = cluster(name="mine").subnet
+    second = cluster(host(networks=(network(str(first)),)), name="mine").subnet
+    assert not second.overlaps(first)
+
+
+@pytest.mark.parametrize("prefix", range(addresses.WIDEST, addresses.NARROWEST + 1))
+def test_every_subnet_holds_a_chief_an_evaluator_a_ps_and_two_workers(prefix: int) -> None:
+    made = cluster(subnet=f"172.28.0.0/{prefix}", worker=2, ps=1, evaluator=1)
+    assert len({task.ip for task in made.tasks}) == 5
+
+
+@pytest.mark.parametrize("prefix", range(addresses.WIDEST, addresses.NARROWEST + 1))
+def test_what_fits_a_subnet_is_distinct_and_inside(prefix: int) -> None:
+    layout, size = addresses.layout(prefix), 2 ** (32 - prefix)
+    offsets = [
+        layout.offset(role, index)
+        for role in ("chief", "worker", "ps", "evaluator")
+        for index in _fitting(prefix, role)
+    ]
+    assert len(offsets) == len(set(offsets))
+    assert all(o is not None and addresses.GATEWAY_OFFSET < o < size - 1 for o in offsets)
+
+
+def _fitting(prefix: int, role: str) -> Iterator[int]:
+    limit = 1 if role in ("chief", "evaluator") else 5000
+    return (i for i in range(limit) if addresses.fits(prefix, [(role, i)]))  # type: ignore[list-item]
+
+
+def test_whatever_fits_a_subnet_fits_the_next_larger_one() -> None:
+    last = [("worker", 400), ("ps", 100)]
+    fitting = [addresses.fits(prefix, last) for prefix in range(29, 15, -1)]  # type: ignore[arg-type]
+    assert all(not smaller or larger for smaller, larger in pairwise(fitting))
+    assert fitting[-1]
+
+
+def test_no_subnet_at_all_is_said_with_the_cure() -> None:
+    taken = host(networks=tuple(network(str(pool)) for pool in addresses.POOLS))
+    (problem,) = problems(taken)
+    assert problem.place == "subnet"
+    assert "every slot" in problem.rule
+    assert "docker network prune" in problem.cure
