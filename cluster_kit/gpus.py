@@ -39,12 +39,15 @@ def assign(
         each = per_worker or 1
         ids = [str(gpu.index) for gpu in inventory][: workers * each]
         problems = _too_few(len(inventory), workers, each, "auto")
+    elif not wish:
+        cure = 'list one GPU per worker, or write `gpus = "none"` or "auto"'
+        return nothing, [Problem("gpus", "[]", "an empty list", cure)]
     else:
         ids = list(wish)
         each = per_worker or max(1, len(ids) // max(1, workers))
         problems = _unknown(ids, inventory) + _twice(ids, inventory)
         problems += _too_few(len(ids), workers, each, str(ids))
-        if not problems and len(ids) != workers * each:
+        if not problems and workers and len(ids) != workers * each:
             rule = f"{len(ids)} GPUs do not divide evenly among {workers} workers with {each} each"
             cure = f"list {workers * each} GPUs, or change `worker` or `gpus_per_worker`"
             problems.append(Problem("gpus", str(ids), rule, cure))
@@ -74,8 +77,9 @@ def _unknown(ids: Sequence[str], inventory: Sequence[Gpu]) -> list[Problem]:
 
 def _twice(ids: Sequence[str], inventory: Sequence[Gpu]) -> list[Problem]:
     names = [gpu.uuid if (gpu := resolve(wanted, inventory)) else wanted for wanted in ids]
+    cure = "list each GPU once: by its index or its UUID"
     return [
-        Problem("gpus", f'"{name}"', f"listed {count} times: one GPU for two workers", "once")
+        Problem("gpus", str(list(ids)), f"{name} {count} times: one GPU for two tasks", cure)
         for name, count in Counter(names).items()
         if count > 1
     ]
@@ -85,5 +89,8 @@ def _too_few(have: int, workers: int, each: int, value: str) -> list[Problem]:
     if have >= workers * each:
         return []
     rule = f"{workers} workers with {each} GPU(s) each need {workers * each}, there are {have}"
-    cure = f'at most {have // each} workers, or `gpus = "none"` to train on the CPU'
+    most = have // each
+    cure = 'write `gpus = "none"` to train on the CPU'
+    if most:
+        cure = f"write `worker = {most}`, or {cure.removeprefix('write ')}"
     return [Problem("gpus", value, rule, cure)]

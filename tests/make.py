@@ -21,6 +21,7 @@ GIB = 2**30
 OWN = OwnImages(
     cpu="cluster-kit/trainer:cpu-0123456789ab", gpu="cluster-kit/trainer:gpu-0123456789ab"
 )
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -87,7 +88,7 @@ def problems(facts: HostFacts | None = None, **keys: Any) -> tuple[Problem, ...]
 
 def parse_compose(text: str) -> dict[str, Any]:
     """A compose file as Compose understands it: YAML, with `$$` meaning `$`."""
-    found = _interpolated(yaml.safe_load(text))
+    found = _interpolated(yaml.load(text, Loader=_LOADER))
     assert isinstance(found, dict)
     return found
 

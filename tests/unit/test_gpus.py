@@ -1,0 +1,122 @@
+"""Each worker its own GPUs, the same number each, and nobody else any."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.make import cluster, gpus, host, manifest, problems
+
+inventories = st.sampled_from((1, 2, 8))
+
+
+@given(inventories, st.integers(1, 8), st.integers(1, 8))
+def test_no_gpu_twice_equal_counts_and_none_for_anybody_else(
+    there: int, workers: int, each: int
+) -> None:
+    facts = host(gpus=gpus(there))
+    keys = {"worker": workers, "gpus": "auto", "gpus_per_worker": each, "evaluator": 1}
+    if workers * each > there:
+        assert [problem.place for problem in problems(facts, **keys)] == ["gpus"]
+        return
+    made = cluster(facts, **keys)
+    given_out = [device for task in made.of("worker") for device in task.gpus]
+    assert len(set(given_out)) == len(given_out) == workers * each
+    assert {len(task.gpus) for task in made.of("worker")} == {each}
+    assert not any(task.gpus for task in made.tasks if task.role != "worker")
+
+
+@given(st.integers(1, 7), st.booleans())
+def test_one_more_worker_changes_no_others_gpu(workers: int, listed: bool) -> None:
+    def devices(count: int) -> list[tuple[str, ...]]:
+        wish = [str(index) for index in range(count)] if listed else "auto"
+        made = cluster(host(gpus=gpus(8)), worker=count, gpus=wish)
+        return [task.gpus for task in made.of("worker")]
+
+    assert devices(workers + 1)[:workers] == devices(workers)
+
+
+def test_a_list_is_divided_evenly_in_its_order() -> None:
+    made = cluster(host(gpus=gpus(4)), worker=2, gpus=["3", "1", "0", "2"])
+    assert [task.gpus for task in made.of("worker")] == [("3", "1"), ("0", "2")]
+
+
+def test_uuids_and_whole_numbers_are_ids_too() -> None:
+    inventory = gpus(2)
+    made = cluster(host(gpus=inventory), worker=2, gpus=[1, inventory[0].uuid])
+    assert [task.gpus for task in made.of("worker")] == [("1",), (inventory[0].uuid,)]
+
+
+@pytest.mark.parametrize("facts", [host(), host(gpus=gpus(2), gpu_refusal="no runtime")])
+def test_auto_means_cpu_only_where_no_gpu_can_be_had(facts) -> None:  # type: ignore[no-untyped-def]
+    made = cluster(facts, gpus="auto", gpus_per_worker=2)
+    assert not any(task.gpus for task in made.tasks)
+    assert made.variant == "cpu"
+
+
+def test_gpus_choose_the_gpu_image() -> None:
+    made = cluster(host(gpus=gpus(2)), gpus="auto")
+    assert (made.variant, made.image) == ("gpu", "cluster-kit/trainer:gpu-0123456789ab")
+
+
+def test_the_default_is_none_even_where_there_are_some() -> None:
+    assert manifest().gpus == "none"
+    assert not any(task.gpus for task in cluster(host(gpus=gpus(8))).tasks)
+
+
+def test_one_gpu_for_two_tasks_is_refused() -> None:
+    (problem,) = problems(host(gpus=gpus(2)), worker=2, gpus=["0", "0"])
+    assert (problem.place, problem.value) == ("gpus", "['0', '0']")
+    assert "one GPU for two tasks" in problem.rule
+    assert "once" in problem.cure
+
+
+def test_index_and_uuid_of_the_same_gpu_are_the_same_gpu() -> None:
+    inventory = gpus(2)
+    (problem,) = problems(host(gpus=inventory), worker=2, gpus=["1", inventory[1].uuid])
+    assert inventory[1].uuid in problem.rule
+    assert "one GPU for two tasks" in problem.rule
+
+
+def test_a_gpu_that_is_not_there_is_named_with_those_that_are() -> None:
+    inventory = gpus(1)
+    (problem,) = problems(host(gpus=inventory), worker=1, gpus=["7"])
+    assert problem.value == '"7"'
+    assert f"0 ({inventory[0].uuid})" in problem.rule
+    assert "auto" in problem.cure
+
+
+def test_a_list_on_a_host_without_gpus_is_refused() -> None:
+    (problem,) = problems(host(), worker=1, gpus=["0"])
+    assert "it has: none" in problem.rule
+
+
+def test_uneven_gpus_are_refused_with_both_numbers() -> None:
+    (problem,) = problems(host(gpus=gpus(3)), worker=2, gpus=["0", "1", "2"])
+    assert "3 GPUs do not divide evenly among 2 workers" in problem.rule
+    assert "list 2 GPUs" in problem.cure
+
+
+@pytest.mark.parametrize(
+    ("keys", "cure"),
+    [({"worker": 3}, "`worker = 2`"), ({"worker": 1, "gpus_per_worker": 3}, '`gpus = "none"`')],
+)
+def test_too_few_gpus_say_how_many_workers_they_serve(keys: dict[str, int], cure: str) -> None:
+    (problem,) = problems(host(gpus=gpus(2)), gpus="auto", **keys)
+    assert "there are 2" in problem.rule
+    assert cure in problem.cure
+    assert "worker = 0" not in problem.cure
+
+
+def test_an_empty_list_is_refused_for_what_it_is() -> None:
+    (problem,) = problems(host(gpus=gpus(2)), gpus=[])
+    assert (problem.value, problem.rule) == ("[]", "an empty list")
+    assert '"none"' in problem.cure
+
+
+def test_a_refusing_engine_is_quoted() -> None:
+    facts = host(gpus=gpus(2), gpu_refusal="could not select device driver")
+    (problem,) = problems(facts, gpus=["0", "1"])
+    assert "could not select device driver" in problem.rule
+    assert "doctor" in problem.cure

@@ -1,0 +1,182 @@
+"""The compose file: same cluster, same bytes, and every text arrives as it was written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster_kit.cluster import Mount
+from cluster_kit.render import plan_hash, quote, render
+from tests.make import cluster, gpus, host, parse_compose
+
+TRAPS = (
+    "on", "123", "null", "~", "", " ", "0x1f", "1e3", "2024-01-01", "yes", "a: b", "a #b", "- a",
+    "*anchor", "&anchor", "!tag", "%directive", "@at", "`tick`", "{a}", "[a]", "|", ">", "?",
+    "$HOME", "${HOME}", "$$", "$${A:-b}", "it's", '"', "'", "''", "\\n", "\n", "a\nb\n", "\t",
+    "\r\n", "\x1b[0m", "\x85", "\u2028", "\ufeff", "é", "日本", "😀", "😀\n", "a\\", "\x7f",
+)  # fmt: skip
+texts = st.sampled_from(TRAPS) | st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\0")
+)
+
+
+@given(texts)
+def test_an_argument_arrives_as_it_was_written(text: str) -> None:
+    made = cluster(args=[text, "last"])
+    assert service(made, "chief-0")["command"] == ["run", "classifier", text, "last"]
+
+
+@given(texts)
+def test_an_environment_value_arrives_as_it_was_written(text: str) -> None:
+    made = cluster(role={"ps": {"environment": {"VALUE": text}}})
+    assert service(made, "ps-1")["environment"]["VALUE"] == text
+    assert "VALUE" not in service(made, "chief-0")["environment"]
+
+
+@given(texts)
+def test_a_mount_arrives_as_it_was_written(text: str) -> None:
+    made = replace(cluster(), mounts=(Mount(f"/home/{text}", "/program"),))
+    volume = service(made, "chief-0")["volumes"][-1]
+    assert (volume["source"], volume["read_only"]) == (f"/home/{text}", True)
+
+
+@given(texts)
+def test_a_quoted_text_is_one_line(text: str) -> None:
+    assert len(quote(text).splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["on", "123", "null", "0x10", "1e3", "no", "y"])
+def test_a_name_that_yaml_would_take_for_something_else_stays_a_name(name: str) -> None:
+    parsed = parse_compose(render(cluster(name=name)))
+    assert parsed["name"] == f"cluster-kit-{name}"
+    assert parsed["services"]["chief-0"]["labels"]["cluster-kit.cluster"] == name
+    assert parsed["services"]["chief-0"]["container_name"] == f"{name}-chief-0"
+
+
+def test_a_source_with_a_line_break_stays_inside_its_comment() -> None:
+    text = render(replace(cluster(), source="a\nname: evil/b.toml"))
+    assert all(line.startswith("#") for line in text.splitlines()[:3])
+    assert parse_compose(text)["name"] == "cluster-kit-demo"
+
+
+def test_the_header_names_generator_source_command_and_hash() -> None:
+    made = cluster()
+    head = render(made).splitlines()[:3]
+    assert head[0].startswith("# cluster-kit ")
+    assert "compose/demo.toml" in head[0]
+    assert "`cluster-kit render demo`" in head[1]
+    assert head[2] == f"# plan {plan_hash(made)}"
+
+
+@given(st.integers(1, 5), st.integers(1, 3))
+def test_the_same_cluster_gives_the_same_bytes(workers: int, ps: int) -> None:
+    keys: dict[str, Any] = {"worker": workers, "ps": ps}
+    assert render(cluster(**keys)) == render(cluster(**keys))
+
+
+def test_the_order_of_environment_variables_in_the_manifest_changes_nothing() -> None:
+    one = {"worker": {"environment": {"A": "1", "B": "2"}}}
+    other = {"worker": {"environment": {"B": "2", "A": "1"}}}
+    assert render(cluster(role=one)) == render(cluster(role=other))
+
+
+def test_another_plan_has_another_hash() -> None:
+    assert plan_hash(cluster(worker=2)) != plan_hash(cluster(worker=3))
+
+
+def test_a_thousand_tasks_render() -> None:
+    made = cluster(worker=799, ps=200)
+    text = render(made)
+    assert text.count("    container_name: ") == len(made.tasks) == 1000
+
+
+def test_task_limits_lie_over_those_of_the_role() -> None:
+    made = cluster(
+        role={"worker": {"cpus": 1, "memory": "1g", "environment": {"A": "role", "B": "role"}}},
+        task={"worker-1": {"cpus": 0.5, "environment": {"A": "task"}}},
+    )
+    first, second = service(made, "worker-0"), service(made, "worker-1")
+    assert first["deploy"]["resources"]["limits"] == {"cpus": "1", "memory": f"{2**30}b"}
+    assert second["deploy"]["resources"]["limits"] == {"cpus": "0.5", "memory": f"{2**30}b"}
+    assert (first["environment"]["A"], second["environment"]["A"]) == ("role", "task")
+    assert second["environment"]["B"] == "role"
+    assert "deploy" not in service(made, "ps-0")
+
+
+def test_a_gpu_is_reserved_by_its_id_and_the_others_see_none() -> None:
+    made = cluster(host(gpus=gpus(2)), gpus="auto", evaluator=1)
+    worker = service(made, "worker-1")
+    (device,) = worker["deploy"]["resources"]["reservations"]["devices"]
+    assert device == {"driver": "nvidia", "device_ids": ["1"], "capabilities": ["gpu"]}
+    assert "CUDA_VISIBLE_DEVICES" not in worker["environment"]
+    for name in ("chief-0", "ps-0", "ps-1", "evaluator-0"):
+        assert service(made, name)["environment"]["CUDA_VISIBLE_DEVICES"] == "-1"
+        assert "deploy" not in service(made, name)
+    assert not any("gpus" in one for one in services(made).values())
+
+
+def test_the_cluster_is_exempted_from_proxies_whatever_the_manifest_adds() -> None:
+    made = cluster(role={"worker": {"environment": {"no_proxy": "intranet.example"}}})
+    exempt = service(made, "worker-0")["environment"]["no_proxy"].split(",")
+    assert {"intranet.example", "localhost", str(made.subnet)} <= set(exempt)
+    assert (
+        service(made, "chief-0")["environment"]["NO_PROXY"] == f"localhost,127.0.0.1,{made.subnet}"
+    )
+
+
+def test_names_are_exempted_from_proxies_too_where_tasks_are_called_by_name() -> None:
+    exempt = service(cluster(addressing="name"), "chief-0")["environment"]["no_proxy"]
+    assert {"chief-0", "worker-1", "ps-0"} <= set(exempt.split(","))
+
+
+def test_the_leader_is_never_restarted_by_docker_the_others_are() -> None:
+    made = cluster(retries=2, evaluator=1)
+    assert service(made, "chief-0")["restart"] == "no"
+    assert service(made, "ps-0")["restart"] == "on-failure:2"
+    assert service(cluster(retries=0), "ps-0")["restart"] == "no"
+
+
+def test_without_a_chief_worker_0_leads_and_all_workers_run_the_program() -> None:
+    made = cluster(chief=0, ps=0, worker=2)
+    leads = {name: s["labels"]["cluster-kit.leader"] for name, s in services(made).items()}
+    assert leads == {"worker-0": "true", "worker-1": "false"}
+    assert service(made, "worker-1")["command"] == ["run", "classifier"]
+    assert service(made, "worker-1")["environment"]["CLUSTER_KIT_LEADER"] == "worker-0"
+
+
+def test_under_a_chief_ps_and_workers_serve() -> None:
+    commands = {name: s["command"][0] for name, s in services(cluster(evaluator=1)).items()}
+    assert commands["chief-0"] == commands["evaluator-0"] == "run"
+    assert commands["worker-0"] == commands["ps-1"] == "serve"
+
+
+def test_every_container_is_locked_down_and_publishes_nothing() -> None:
+    for one in services(cluster(evaluator=1)).values():
+        assert one["init"] is True
+        assert one["read_only"] is True
+        assert one["cap_drop"] == ["ALL"]
+        assert one["security_opt"] == ["no-new-privileges:true"]
+        assert one["user"] == "1000:1000"
+        assert "ports" not in one
+
+
+def test_deadlines_reach_the_tasks_exactly() -> None:
+    made = cluster(deadline={"start": "90s", "job": 1234567.5, "evaluator_grace": "2m"})
+    environment = service(made, "ps-0")["environment"]
+    assert environment["CLUSTER_KIT_START_DEADLINE_S"] == "90"
+    assert environment["CLUSTER_KIT_JOB_DEADLINE_S"] == "1234567.5"
+    assert environment["CLUSTER_KIT_EVALUATOR_GRACE_S"] == "120"
+
+
+def services(made: Any) -> dict[str, Any]:
+    found = parse_compose(render(made))["services"]
+    assert isinstance(found, dict)
+    return found
+
+
+def service(made: Any, name: str) -> Any:
+    return services(made)[name]
