@@ -75,10 +75,16 @@ test-unit: $(KIT) ## Only the tests that need neither Docker nor TensorFlow
 	@.venv/bin/pytest tests/unit tests/golden tests/trainer
 
 .PHONY: check
-check: $(KIT) ## Lint, types and formatting
+check: $(KIT) ## Lint, formatting, types, stale files
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy
+	@$(KIT) schema | cmp -s - compose/schema.json \
+	  || { echo "compose/schema.json is stale: run \`make schema\`"; exit 1; }
+
+.PHONY: schema
+schema: $(KIT) ## Write the manifest's JSON Schema, for editors, to compose/schema.json
+	@$(KIT) schema > compose/schema.json
 
 .PHONY: bench
 bench: engine image ## Measure against the plain way: table, JSON and PNG in build/bench/
