@@ -1,0 +1,73 @@
+"""The package of the image, importable without installing it; ports and a task runner."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+IMAGE = Path(os.environ.get("TRAINER_PATH") or Path(__file__).parents[2] / "images" / "trainer")
+sys.path.insert(0, str(IMAGE))
+
+
+@pytest.fixture
+def free_port() -> Callable[[], int]:
+    """A function that gives a TCP port of 127.0.0.1 that nobody uses."""
+
+    def find() -> int:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            return probe.getsockname()[1]
+
+    return find
+
+
+@pytest.fixture
+def run_task(tmp_path: Path) -> Callable[..., subprocess.Popen]:
+    """Start `python -m trainer ARGUMENTS…` as a task with output in tmp_path; killed at the end."""
+    started: list[subprocess.Popen] = []
+
+    def run(name: str, cluster: dict, *arguments: str, **variables: object) -> subprocess.Popen:
+        role, _, index = name.rpartition("-")
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(IMAGE),
+            "CLUSTER_KIT_OUTPUT": str(tmp_path),
+            "CLUSTER_KIT_TASK": name,
+            "TMPDIR": str(tmp_path),
+            "TF_CONFIG": json.dumps(
+                {"cluster": cluster, "task": {"type": role, "index": int(index)}}
+            ),
+            **{key: str(value) for key, value in variables.items()},
+        }
+        process = subprocess.Popen(
+            [sys.executable, "-m", "trainer", *arguments],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield run
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def events(tmp_path: Path) -> Callable[[str], list[dict]]:
+    """The events of one task's progress file."""
+
+    def read(name: str) -> list[dict]:
+        text = (tmp_path / "progress" / f"{name}.jsonl").read_text()
+        return [json.loads(line) for line in text.splitlines()]
+
+    return read

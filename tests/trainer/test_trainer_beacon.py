@@ -1,0 +1,77 @@
+"""The beacon: heard at once, told from a crash, and bounded when nobody speaks."""
+
+from __future__ import annotations
+
+import threading
+import time
+from queue import SimpleQueue
+
+import pytest
+from trainer import beacon
+from trainer.beacon import Announcer, JobEnded
+from trainer.errors import ServerError
+from trainer.task import Address
+
+
+def test_every_follower_hears_the_end_and_nobody_lingers(free_port):
+    address = Address("127.0.0.1", free_port())
+    heard: SimpleQueue[JobEnded] = SimpleQueue()
+    beacon.follow(address, 5, heard.put)
+    announcer = Announcer(address)
+    for _ in range(4):
+        beacon.follow(address, 5, heard.put)
+    time.sleep(0.4)
+    began = time.monotonic()
+    announcer.announce(7)
+    assert time.monotonic() - began < 0.4
+    assert [heard.get(timeout=1) for _ in range(5)] == [JobEnded(7)] * 5
+
+
+def test_who_connects_late_hears_it_too(free_port):
+    address = Address("127.0.0.1", free_port())
+    Announcer(address).announce(0)
+    assert beacon.listen(address, 2) == JobEnded(0)
+
+
+def test_a_leader_that_never_comes(free_port):
+    ended = beacon.listen(Address("127.0.0.1", free_port()), 0.3)
+    assert ended == JobEnded(None, seen=False)
+
+
+def test_a_crashed_leader_is_awaited_again(free_port):
+    import socket
+
+    address = Address("127.0.0.1", free_port())
+    crashed = socket.create_server((address.host, address.port))
+    heard: SimpleQueue[JobEnded] = SimpleQueue()
+    threading.Thread(target=lambda: heard.put(beacon.listen(address, 5)), daemon=True).start()
+    follower, _ = crashed.accept()
+    follower.close()
+    crashed.close()
+    time.sleep(0.2)
+    announcer = Announcer(address)
+    time.sleep(0.8)
+    announcer.announce(3)
+    assert heard.get(timeout=2) == JobEnded(3)
+
+
+def test_a_leader_that_stays_away_is_lost(free_port):
+    import socket
+
+    address = Address("127.0.0.1", free_port())
+    crashed = socket.create_server((address.host, address.port))
+    heard: SimpleQueue[JobEnded] = SimpleQueue()
+    threading.Thread(
+        target=lambda: heard.put(beacon.listen(address, 5, lost_after_s=0.4)), daemon=True
+    ).start()
+    follower, _ = crashed.accept()
+    crashed.close()
+    follower.close()
+    assert heard.get(timeout=3) == JobEnded(None)
+
+
+def test_a_taken_port_is_named(free_port):
+    address = Address("127.0.0.1", free_port())
+    Announcer(address)
+    with pytest.raises(ServerError, match=str(address.port)):
+        Announcer(address)

@@ -1,0 +1,66 @@
+"""The probe against servers of our own that answer GetStatus."""
+
+from __future__ import annotations
+
+from concurrent import futures
+
+import pytest
+from trainer import probe, wire
+from trainer.probe import ServersMissing, ServersReady
+
+grpc = pytest.importorskip("grpc", reason="grpcio, a part of the image, is not installed here")
+
+
+@pytest.fixture
+def server():
+    """A function that starts a gRPC server which says that it is job:task; its address."""
+    running = []
+
+    def start(job: str, task: int, incarnation: int = 5, port: int = 0) -> str:
+        device = wire.block(1, f"/job:{job}/replica:0/task:{task}/device:CPU:0")
+        device += b"\x31" + incarnation.to_bytes(8, "little")
+        handler = grpc.unary_unary_rpc_method_handler(lambda *_: wire.block(1, device))
+        service = grpc.method_handlers_generic_handler(
+            "tensorflow.WorkerService", {"GetStatus": handler}
+        )
+        one = grpc.server(futures.ThreadPoolExecutor(1))
+        one.add_generic_rpc_handlers((service,))
+        bound = one.add_insecure_port(f"127.0.0.1:{port}")
+        one.start()
+        running.append(one)
+        return f"127.0.0.1:{bound}"
+
+    yield start
+    for one in running:
+        one.stop(0)
+
+
+def test_all_there(server):
+    servers = {"ps-0": server("ps", 0, 11), "worker-0": server("worker", 0, 12)}
+    assert probe.wait_for(servers, 5) == ServersReady({"ps-0": 11, "worker-0": 12})
+
+
+def test_silent_and_misplaced_are_named(server, free_port):
+    servers = {
+        "ps-0": server("ps", 0),
+        "worker-0": server("ps", 1),
+        "worker-1": f"127.0.0.1:{free_port()}",
+    }
+    found = probe.wait_for(servers, 0.8)
+    assert isinstance(found, ServersMissing)
+    assert found.tasks == ("worker-0", "worker-1")
+    assert f"{servers['worker-0']} answers as ps:1, expected worker:0" in str(found)
+    assert f"worker-1 at {servers['worker-1']} is silent" in str(found)
+
+
+def test_a_restart_and_a_loss_show(server, free_port):
+    servers = {
+        "ps-0": server("ps", 0, 1),
+        "ps-1": server("ps", 1, 2),
+        "ps-2": f"127.0.0.1:{free_port()}",
+    }
+    ready = ServersReady({"ps-0": 1, "ps-1": 99, "ps-2": 3})
+    lost = probe.lost_since(ready, servers)
+    assert lost[0] == "ps-1 was started again"
+    assert "ps-2" in lost[1]
+    assert len(lost) == 2

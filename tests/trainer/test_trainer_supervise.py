@@ -1,0 +1,200 @@
+"""Supervisors with toy programs, as real processes: codes, reasons, deadlines, signals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+ALONE = {"chief": ["127.0.0.1:1"]}
+EVALUATOR = {"evaluator": ["127.0.0.1:1"]}
+
+
+@pytest.fixture
+def program(tmp_path: Path):
+    """A function that writes a Python program; its path."""
+
+    def write(text: str) -> str:
+        path = tmp_path / "program.py"
+        path.write_text("import os, sys, time, signal\n" + text)
+        return str(path)
+
+    return write
+
+
+def wait_for(condition, seconds: float = 10.0) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def test_a_program_that_finishes(run_task, events, program):
+    task = run_task("chief-0", ALONE, "run", program("print('hello', sys.argv[1])"), "x")
+    assert task.wait(10) == 0
+    assert "hello x" in task.stdout.read()
+    found = events("chief-0")
+    assert [event["event"] for event in found] == ["start", "ready", "end"]
+    assert (found[-1]["reason"], found[-1]["exit_code"], found[-1]["tasks"]) == ("finished", 0, [])
+
+
+def test_an_ordinary_failure_is_final(run_task, events, program):
+    path = program("raise SystemExit(3)")
+    assert run_task("chief-0", ALONE, "run", path, CLUSTER_KIT_RETRIES=2).wait(10) == 3
+    found = events("chief-0")
+    assert [event["event"] for event in found] == ["start", "ready", "end"]
+    assert (found[-1]["reason"], found[-1]["exit_code"]) == ("failed", 3)
+    assert "exit code 3" in found[-1]["message"]
+
+
+def test_a_killed_program_starts_again(run_task, events, program, tmp_path):
+    mark = tmp_path / "mark"
+    path = program(
+        f"m = {str(mark)!r}\n"
+        "if not os.path.exists(m): open(m, 'w').close(); os.kill(os.getpid(), 9)\n"
+    )
+    assert run_task("chief-0", ALONE, "run", path, CLUSTER_KIT_RETRIES=1).wait(10) == 0
+    found = events("chief-0")
+    assert [event["event"] for event in found] == [
+        "start", "ready", "retry", "start", "ready", "end",
+    ]  # fmt: skip
+    assert "SIGKILL" in found[2]["reason"]
+    assert found[3]["attempt"] == 2
+
+
+def test_retries_are_bounded(run_task, events, program):
+    path = program("os.kill(os.getpid(), 9)")
+    assert run_task("chief-0", ALONE, "run", path, CLUSTER_KIT_RETRIES=1).wait(10) == 137
+    assert events("chief-0")[-1]["reason"] == "failed"
+    assert "1 of 1 retries used" in events("chief-0")[-1]["message"]
+
+
+def test_the_job_deadline(run_task, events, program):
+    path = program("time.sleep(60)")
+    task = run_task("chief-0", ALONE, "run", path, CLUSTER_KIT_JOB_DEADLINE_S=0.3)
+    assert task.wait(10) == 6
+    assert events("chief-0")[-1]["reason"] == "job-deadline"
+
+
+@pytest.mark.parametrize("deaf", [False, True])
+def test_sigterm_ends_within_a_second(run_task, events, program, tmp_path, deaf):
+    ready = tmp_path / "ready"
+    deafness = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" if deaf else ""
+    path = program(f"{deafness}open({str(ready)!r}, 'w').close()\ntime.sleep(60)")
+    task = run_task("chief-0", ALONE, "run", path)
+    wait_for(ready.exists)
+    began = time.monotonic()
+    task.terminate()
+    assert task.wait(5) == 143
+    assert time.monotonic() - began < 1
+    assert events("chief-0")[-1]["reason"] == "stopped"
+
+
+def test_a_killed_supervisor_leaves_no_program(run_task, program, tmp_path):
+    pid_file = tmp_path / "pid"
+    path = program(
+        f"open({str(pid_file)!r} + '~', 'w').write(str(os.getpid()))\n"
+        f"os.rename({str(pid_file)!r} + '~', {str(pid_file)!r})\ntime.sleep(60)"
+    )
+    task = run_task("chief-0", ALONE, "run", path)
+    wait_for(pid_file.exists)
+    pid = int(pid_file.read_text())
+    task.send_signal(signal.SIGKILL)
+    task.wait()
+    wait_for(lambda: not running(pid), 2)
+
+
+def running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+
+
+def test_an_unknown_program_is_named(run_task, events):
+    task = run_task("chief-0", ALONE, "run", "/nowhere/train.py")
+    assert task.wait(10) == 2
+    assert "/nowhere/train.py" in task.stdout.read()
+    assert events("chief-0")[-1]["exit_code"] == 2
+
+
+def pair(run_task, free_port, leader: str, evaluator: str, **variables: object):
+    """A leader and an evaluator that follows its beacon."""
+    common = {
+        "CLUSTER_KIT_BEACON": f"127.0.0.1:{free_port()}", "CLUSTER_KIT_LEADER": "chief-0",
+        "CLUSTER_KIT_START_DEADLINE_S": 10, **variables,
+    }  # fmt: skip
+    follower = run_task("evaluator-0", EVALUATOR, "run", evaluator, **common)
+    return run_task("chief-0", ALONE, "run", leader, **common), follower
+
+
+def write(path: Path, text: str) -> str:
+    path.write_text("import os, sys, time, pathlib\n" + text)
+    return str(path)
+
+
+WAITS_FOR_THE_END = (
+    "ended = pathlib.Path(os.environ['CLUSTER_KIT_MAILBOX']) / 'job-ended'\n"
+    "while not ended.exists(): time.sleep(0.02)\n"
+)
+
+
+def test_the_evaluator_hears_the_end(run_task, free_port, events, tmp_path):
+    leader, follower = pair(
+        run_task, free_port,
+        write(tmp_path / "l.py", "time.sleep(0.5)"),
+        write(tmp_path / "e.py", WAITS_FOR_THE_END),
+    )  # fmt: skip
+    assert (leader.wait(10), follower.wait(10)) == (0, 0)
+    assert events("evaluator-0")[-1]["reason"] == "finished"
+
+
+def test_the_evaluators_grace(run_task, free_port, events, tmp_path):
+    leader, follower = pair(
+        run_task, free_port,
+        write(tmp_path / "l.py", "time.sleep(0.5)"), write(tmp_path / "e.py", "time.sleep(60)"),
+        CLUSTER_KIT_EVALUATOR_GRACE_S=0.3,
+    )  # fmt: skip
+    assert (leader.wait(10), follower.wait(10)) == (0, 6)
+    assert events("evaluator-0")[-1]["reason"] == "evaluator-grace"
+
+
+def test_a_failed_job_ends_the_evaluator_at_once(run_task, free_port, events, tmp_path):
+    leader, follower = pair(
+        run_task, free_port,
+        write(tmp_path / "l.py", "time.sleep(0.5); sys.exit(4)"),
+        write(tmp_path / "e.py", "time.sleep(60)"),
+    )  # fmt: skip
+    assert (leader.wait(10), follower.wait(10)) == (4, 0)
+    assert "exit code 4" in events("evaluator-0")[-1]["message"]
+
+
+def test_a_leader_that_never_comes(run_task, free_port, events, program):
+    task = run_task(
+        "evaluator-0", EVALUATOR, "run", program("time.sleep(60)"), CLUSTER_KIT_LEADER="chief-0",
+        CLUSTER_KIT_BEACON=f"127.0.0.1:{free_port()}", CLUSTER_KIT_START_DEADLINE_S=0.4,
+    )  # fmt: skip
+    assert task.wait(10) == 6
+    end = events("evaluator-0")[-1]
+    assert (end["reason"], end["tasks"]) == ("start-deadline", ["chief-0"])
+
+
+def test_missing_servers_at_the_start_deadline(run_task, free_port, events, program):
+    pytest.importorskip("grpc", reason="grpcio, a part of the image, is not installed here")
+    cluster = {**ALONE, "ps": [f"127.0.0.1:{free_port()}"]}
+    path = program("print('must not run')")
+    task = run_task("chief-0", cluster, "run", path, CLUSTER_KIT_START_DEADLINE_S=0.5)
+    assert task.wait(10) == 6
+    assert "must not run" not in task.stdout.read()
+    end = events("chief-0")[-1]
+    assert (end["reason"], end["tasks"]) == ("start-deadline", ["ps-0"])
+
+
+def test_usage():
+    from trainer.__main__ import main
+
+    assert main([]) == main(["dance"]) == 2

@@ -1,0 +1,60 @@
+"""Reading TF_CONFIG and the contract's variables."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from trainer.errors import ContractError
+from trainer.task import read_task
+
+CLUSTER = {"chief": ["a:1"], "worker": ["b:1", "c:1"], "ps": ["d:1"]}
+
+
+def environment(role: str = "chief", index: int = 0, cluster: dict | None = None, **more: str):
+    config = {"cluster": cluster or CLUSTER, "task": {"type": role, "index": index}}
+    return {"TF_CONFIG": json.dumps(config), **more}
+
+
+def test_a_chief_leads_and_knows_its_servers():
+    task = read_task(environment(CLUSTER_KIT_JOB_DEADLINE_S="5"))
+    assert (task.name, task.is_leader, task.job_deadline_s) == ("chief-0", True, 5.0)
+    assert task.servers == {"worker-0": "b:1", "worker-1": "c:1", "ps-0": "d:1"}
+
+
+def test_workers_do_not_serve_without_a_chief():
+    task = read_task(environment("worker", 1, {"worker": ["b:1", "c:1"], "ps": ["d:1"]}))
+    assert not task.is_leader
+    assert task.leader == "worker-0"
+    assert task.servers == {"ps-0": "d:1"}
+
+
+def test_the_host_may_name_the_servers():
+    task = read_task(environment(CLUSTER_KIT_SERVERS="ps-0"))
+    assert task.servers == {"ps-0": "d:1"}
+    with pytest.raises(ContractError, match="ps-7"):
+        read_task(environment(CLUSTER_KIT_SERVERS="ps-7"))
+
+
+def test_without_tf_config_it_is_a_lone_worker():
+    task = read_task({})
+    assert (task.name, task.is_leader, task.servers) == ("worker-0", True, {})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"TF_CONFIG": "{"}, "must be JSON"),
+        ({"TF_CONFIG": "[]"}, "must be JSON"),
+        (environment("worker", 2), "worker-2 is not in its own cluster"),
+        (environment(CLUSTER_KIT_TASK="ps-0"), "must agree"),
+        (environment(CLUSTER_KIT_BEACON="nowhere"), "host:port"),
+        (environment(CLUSTER_KIT_SERVER="go"), "native or python"),
+        (environment(CLUSTER_KIT_RETRIES="-1"), "0 or more"),
+        (environment(CLUSTER_KIT_START_DEADLINE_S="soon"), "0 or more"),
+    ],
+)
+def test_what_is_wrong_is_named(wrong: dict, says: str):
+    with pytest.raises(ContractError, match=says) as caught:
+        read_task(wrong)
+    assert caught.value.exit_code == 2

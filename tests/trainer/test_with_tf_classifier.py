@@ -1,0 +1,120 @@
+"""With TensorFlow: the input pipeline's promises, and a short training in one task."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
+from trainer.classifier import data, files, model, options  # noqa: E402
+
+SMALL = ("--model", "cnn", "--image-size", "8", "--batch-size", "8", "--no-flip")
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    """Two classes, told apart by which half is bright: 30 images a class and split."""
+    root = tmp_path / "data"
+    for split in ("Train", "Validate", "Test"):
+        for name, bright in (("left", slice(0, 4)), ("right", slice(4, 8))):
+            folder = root / split / name
+            folder.mkdir(parents=True)
+            for index in range(30):
+                pixels = tf.random.stateless_uniform((8, 8, 3), (index, len(name)), 0, 90).numpy()
+                pixels[:, bright] += 150
+                png = tf.io.encode_png(tf.cast(pixels, tf.uint8))
+                (folder / f"{index:02}.png").write_bytes(png.numpy())
+    return root
+
+
+def chosen(pictures: Path, *more: str) -> options.Options:
+    return options.parse((*SMALL, *more), pictures, pictures.parent)
+
+
+def still(given: options.Options, **more: object) -> options.Options:
+    return dataclasses.replace(given, rotation=0, shift=0, zoom=0, shear=0, flip=False, **more)
+
+
+def test_without_augmentation_a_batch_stays_as_it_is(pictures):
+    images = tf.random.uniform((5, 8, 8, 3), 0, 255)
+    same = data.augment(images, still(chosen(pictures)), 3)
+    assert float(tf.reduce_max(tf.abs(same - images))) < 1e-3
+
+
+def test_flips_mirror_some_images_and_nothing_else(pictures):
+    images = tf.random.uniform((64, 8, 8, 3), 0, 255)
+    flipped = data.augment(images, dataclasses.replace(still(chosen(pictures)), flip=True), 3)
+    kept = tf.reduce_max(tf.abs(flipped - images), (1, 2, 3)) < 1e-2
+    mirrored = tf.reduce_max(tf.abs(flipped - images[:, :, ::-1]), (1, 2, 3)) < 1e-2
+    assert bool(tf.reduce_all(kept | mirrored))
+    assert 10 < int(tf.reduce_sum(tf.cast(mirrored, tf.int32))) < 54
+
+
+def test_workers_share_the_files_without_overlap(pictures):
+    given = still(chosen(pictures), batch_size=30)
+    split = files.split(pictures, "Train", files.class_names(pictures))
+    shares = []
+    for index in (0, 1):
+        images, _ = next(iter(data.training_set(split, 2, given, 2, index)))
+        shares.append({image.numpy().tobytes() for image in images})
+    assert [len(share) for share in shares] == [30, 30]
+    assert not shares[0] & shares[1]
+
+
+def test_a_share_smaller_than_a_batch_still_fills_it(pictures):
+    given = chosen(pictures, "--batch-size", "128")
+    split = files.split(pictures, "Train", files.class_names(pictures))
+    images, labels = next(iter(data.training_set(split, 2, given, 100, 70)))
+    assert images.shape == (128, 8, 8, 3)
+    assert labels.shape == (128, 2)
+
+
+def test_the_worker_index_of_this_process():
+    assert int(data.worker_index()) == 0
+
+
+def test_the_cnn_has_a_kernel_worth_splitting(pictures):
+    for size in ("8", "16", "28", "32"):
+        network = model.build(chosen(pictures, "--image-size", size), 10)
+        assert max(weight.shape.num_elements() * 4 for weight in network.weights) >= 512 << 10
+
+
+def test_a_lone_task_trains_resumes_and_knows_when_it_is_done(run_task, events, pictures):
+    def run(epochs: int, *more: str) -> str:
+        task = run_task(
+            "worker-0", {"worker": ["127.0.0.1:1"]}, "run", "classifier", *SMALL,
+            "--epochs", str(epochs), "--steps-per-epoch", "20", "--learning-rates", "0:1e-3", *more,
+            CLUSTER_KIT_DATA=pictures,
+        )  # fmt: skip
+        output = task.communicate(timeout=120)[0]
+        assert task.returncode == 0, output
+        return output
+
+    run(2)
+    output = pictures.parent
+    assert (output / "model" / "saved_model.pb").exists()
+    assert json.loads((output / "result.json").read_text())["test_accuracy"] > 0.9
+    assert [e["epoch"] for e in events("worker-0") if e["event"] == "epoch"] == [1, 2]
+    run(3)
+    epochs = [(e["epoch"], e["step"]) for e in events("worker-0") if e["event"] == "epoch"]
+    assert epochs == [(1, 20), (2, 40), (3, 60)]
+    assert "nothing to do" in run(3)
+
+
+def test_a_loss_that_is_no_number_ends_it(run_task, events, pictures):
+    task = run_task(
+        "worker-0", {"worker": ["127.0.0.1:1"]}, "run", "classifier", *SMALL, "--epochs", "2",
+        "--steps-per-epoch", "10", "--learning-rates", "0:1e38", CLUSTER_KIT_DATA=pictures,
+    )  # fmt: skip
+    task.communicate(timeout=120)
+    assert task.returncode == 1
+    end = events("worker-0")[-1]
+    assert end["reason"] == "failed"
+    assert "the loss is nan in epoch 1 (step 10)" in end["message"]
+    assert not list((pictures.parent / "checkpoints").glob("*.index"))
