@@ -12,20 +12,32 @@ from cluster_kit.errors import Problem
 from cluster_kit.facts import HostFacts
 from cluster_kit.manifest import Limits, Manifest
 
+_COMPONENT = r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*"
+IMAGE = re.compile(
+    rf"(?:[A-Za-z0-9.-]+(?::[0-9]+)?/)?{_COMPONENT}(?:/{_COMPONENT})*"
+    r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@[a-z0-9]+:[0-9a-f]{32,})?"
+)
+"""Docker's reference grammar: host, path, tag, digest."""
+TASK = re.compile(rf"({'|'.join(ROLES)})-(0|[1-9][0-9]{{0,8}})")
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
-RESERVED = re.compile(r"TF_CONFIG|CUDA_VISIBLE_DEVICES|CLUSTER_KIT_\w+")
+RESERVED = re.compile(r"TF_CONFIG|(CUDA|NVIDIA)_VISIBLE_DEVICES|CLUSTER_KIT_\w+")
 
 
 def check_shape(manifest: Manifest) -> Iterator[Problem]:
     """Names, counts, port, and overrides that point at nothing."""
     if not NAME.fullmatch(manifest.name):
         rule = "must be a DNS label of at most 40 characters: a-z, 0-9 and inner hyphens"
-        near = re.sub(r"[^a-z0-9]+", "-", manifest.name.lower()).strip("-")[:40] or "my-cluster"
-        yield Problem("name", f'"{manifest.name}"', rule, f'for example `name = "{near}"`')
+        near = re.sub(r"[^a-z0-9]+", "-", manifest.name.lower()).strip("-")[:40].strip("-")
+        cure = f'for example `name = "{near or "my-cluster"}"`'
+        yield Problem("name", f'"{manifest.name}"', rule, cure)
     yield from _check_counts(manifest)
     if not 1024 <= manifest.port <= 65534:
         rule = "must be 1024 to 65534 (unprivileged; the next port is the beacon's)"
         yield Problem("port", str(manifest.port), rule, "write `port = 2222`")
+    if not IMAGE.fullmatch(manifest.image):
+        rule = "not the name of an image"
+        cure = 'write `image = "trainer"`, or one like "registry:5000/team/name:tag"'
+        yield Problem("image", f'"{manifest.image}"', rule, cure)
     yield from _check_tasks_exist(manifest)
 
 
@@ -48,42 +60,62 @@ def _check_counts(manifest: Manifest) -> Iterator[Problem]:
     if manifest.chief == 1 and manifest.ps == 0:
         rule = "at least 1 ps task is needed under a chief that coordinates workers"
         yield Problem("ps", "0", rule, "write `ps = 1`, or `chief = 0`")
+    if too_many(manifest):
+        role = "worker" if manifest.worker >= manifest.ps else "ps"
+        rule = f"so many tasks fit in no subnet up to a /{addresses.WIDEST}"
+        yield Problem(role, str(getattr(manifest, role)), rule, "ask for fewer tasks")
+
+
+def last_indexes(manifest: Manifest) -> tuple[tuple[Role, int], ...]:
+    """The highest index of each role that has a task."""
+    counts = ((role, getattr(manifest, role)) for role in ROLES)
+    return tuple((role, count - 1) for role, count in counts if count > 0)
+
+
+def too_many(manifest: Manifest) -> bool:
+    """Whether no subnet could hold the tasks: then nothing may count through them."""
+    return addresses.prefix_needed(last_indexes(manifest)) is None
 
 
 def _check_tasks_exist(manifest: Manifest) -> Iterator[Problem]:
     for name in manifest.task:
-        role, _, index = name.rpartition("-")
         place = f"task.{name}"
-        if role not in ROLES or not index.isdigit() or str(int(index)) != index:
+        match = TASK.fullmatch(name)
+        if match is None:
             rule = "no task is called that"
             yield Problem(place, "", rule, "tasks are called like `worker-1`: a role and its index")
-        elif int(index) >= getattr(manifest, role):
-            count = getattr(manifest, role)
+            continue
+        role, index, count = match[1], int(match[2]), getattr(manifest, match[1])
+        if index >= count:
             rule = f"there is no such task: {role} = {count}"
-            cure = f"raise `{role}` to {int(index) + 1}, or take the override out"
+            cure = "take the override out"
+            if index == 0 or role in ("worker", "ps"):
+                cure = f"raise `{role}` to {index + 1}, or {cure}"
             yield Problem(place, "", rule, cure)
 
 
 def check_limits(manifest: Manifest, facts: HostFacts) -> Iterator[Problem]:
     """CPU and memory limits against the host, and environment names that are the kit's own."""
-    for role in ROLES:
-        yield from _check_table(f"role.{role}", getattr(manifest.role, role), facts)
-    for name, limits in manifest.task.items():
-        yield from _check_table(f"task.{name}", limits, facts)
-    total = sum(_memory_limits(manifest))
-    if total > facts.memory:
+    tables: dict[str, Limits] = {f"role.{r}": getattr(manifest.role, r) for r in ROLES}
+    tables |= {f"task.{name}": limits for name, limits in manifest.task.items()}
+    for place, limits in tables.items():
+        yield from _check_table(place, limits, facts)
+    total = _memory_limits(manifest)
+    alone = all((limits.memory or 0) <= facts.memory for limits in tables.values())
+    if alone and total > facts.memory:
         rule = f"all memory limits add up to {_gib(total)}, this host has {_gib(facts.memory)}"
         yield Problem("memory", "", rule, "lower the limits or ask for fewer tasks")
 
 
-def _memory_limits(manifest: Manifest) -> Iterator[int]:
-    for role in ROLES:
-        of_role = getattr(manifest.role, role).memory or 0
-        for index in range(getattr(manifest, role)):
-            own = manifest.task.get(f"{role}-{index}")
-            limit = (own.memory if own else None) or of_role
-            if limit:
-                yield limit
+def _memory_limits(manifest: Manifest) -> int:
+    """The sum over all tasks: each role's, corrected by what single tasks say."""
+    of_role: dict[str, int] = {r: getattr(manifest.role, r).memory or 0 for r in ROLES}
+    total: int = sum(of_role[role] * max(0, getattr(manifest, role)) for role in ROLES)
+    for name, own in manifest.task.items():
+        match = TASK.fullmatch(name)
+        if match and own.memory is not None and int(match[2]) < getattr(manifest, match[1]):
+            total += own.memory - of_role[match[1]]
+    return total
 
 
 def _check_table(place: str, limits: Limits, facts: HostFacts) -> Iterator[Problem]:
@@ -92,7 +124,8 @@ def _check_table(place: str, limits: Limits, facts: HostFacts) -> Iterator[Probl
         yield Problem(f"{place}.cpus", f"{limits.cpus:g}", rule, f"at most `cpus = {facts.cpus}`")
     if limits.memory is not None and limits.memory > facts.memory:
         rule = f"this host has {_gib(facts.memory)}"
-        yield Problem(f"{place}.memory", _gib(limits.memory), rule, "lower it")
+        cure = f'at most `memory = "{facts.memory // 2**20}m"`'
+        yield Problem(f"{place}.memory", _gib(limits.memory), rule, cure)
     for key in limits.environment:
         if RESERVED.fullmatch(key):
             rule = "this variable is the kit's own: it decides what the task is"
@@ -106,15 +139,13 @@ def _gib(size: int) -> str:
     return f"{size / 2**30:.1f} GiB"
 
 
-def check_subnet(
-    manifest: Manifest, facts: HostFacts, last: tuple[tuple[Role, int], ...]
-) -> tuple[IPv4Network | None, list[Problem]]:
+def check_subnet(manifest: Manifest, facts: HostFacts) -> tuple[IPv4Network | None, list[Problem]]:
     """A subnet that the manifest states: well-formed, private, big enough, and free.
 
     Docker itself notices a clash with another Docker network only at start, and one with a route
     of the host never: it takes the gateway's address for itself.
     """
-    text = manifest.subnet
+    text, last = manifest.subnet, last_indexes(manifest)
     try:
         subnet = IPv4Network(text)
     except ValueError as error:
@@ -129,7 +160,7 @@ def check_subnet(
     if not widest <= subnet.prefixlen <= narrowest:
         rule = f"the prefix must be /{widest} to /{narrowest}"
         problems.append(Problem("subnet", f'"{text}"', rule, "e.g. a /24"))
-    elif not addresses.fits(subnet.prefixlen, last):
+    elif not too_many(manifest) and not addresses.fits(subnet.prefixlen, last):
         needed = addresses.prefix_needed(last, smallest=narrowest)
         rule = "too small for its tasks' address blocks"
         cure = f'use a /{needed} or larger, or "auto"'
@@ -138,4 +169,5 @@ def check_subnet(
         if network.cluster != manifest.name and network.subnet.overlaps(subnet):
             rule = f"overlaps {network.subnet} of {network.owner}"
             problems.append(Problem("subnet", f'"{text}"', rule, 'choose another, or "auto"'))
-    return (None if problems else subnet), problems
+    usable = not problems and not too_many(manifest)
+    return (subnet if usable else None), problems

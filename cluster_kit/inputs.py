@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,8 +37,8 @@ def resolve(manifest: Manifest, folder: Path) -> Inputs:
 def _program(name: str, folder: Path) -> tuple[str, tuple[Mount, ...], list[Problem]]:
     if name in BUILT_IN_PROGRAMS:
         return name, (), []
-    path = (folder / name).resolve()
-    if path.is_file():
+    path = _seen_from(folder, name)
+    if _holds(path.is_file):
         return f"/program/{path.name}", (Mount(str(path.parent), "/program"),), []
     rule = f"neither a built-in program ({', '.join(BUILT_IN_PROGRAMS)}) nor a file at {path}"
     cure = "mend the path, seen from the manifest's folder"
@@ -48,15 +49,31 @@ def _data(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], lis
     name = manifest.data
     if name in DATA_SETS:
         return f"{DATA_SETS_IN_IMAGE}/{name}", (), []
-    path = (folder / name).resolve()
-    cure = "mend the path, seen from the manifest, or pass --data DIR (make: DATA=DIR)"
-    if not path.is_dir():
+    path = _seen_from(folder, name)
+    cure = "mend the path, seen from the manifest's folder, or pass --data DIR (make: DATA=DIR)"
+    if not name or not _holds(path.is_dir):
         known = ", ".join(DATA_SETS)
         rule = f"neither a data set of the image ({known}) nor a directory at {path}"
         return name, (), [Problem("data", f'"{name}"', rule, cure)]
-    missing = [part for part in ("Train", "Validate", "Test") if not (path / part).is_dir()]
+    missing = [part for part in ("Train", "Validate", "Test") if not _holds((path / part).is_dir)]
     problems = []
     if manifest.program == "classifier" and missing:
-        rule = f"the classifier needs folders Train/, Validate/, Test/; there is no {missing[0]}/"
+        absent = ", ".join(f"{part}/" for part in missing)
+        rule = f"the classifier needs folders Train/, Validate/, Test/; there is no {absent}"
         problems = [Problem("data", f'"{name}"', rule, cure)]
     return "/data", (Mount(str(path), "/data"),), problems
+
+
+def _seen_from(folder: Path, name: str) -> Path:
+    try:
+        return (folder / Path(name).expanduser()).resolve()
+    except (OSError, RuntimeError):  # no such user, or links that go round in a circle
+        return folder / name
+
+
+def _holds(question: Callable[[], bool]) -> bool:
+    """A path too long to exist, or behind a closed door, is not there."""
+    try:
+        return question()
+    except OSError:
+        return False

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
+import json
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,15 +40,22 @@ def find(reference: str, folder: Path) -> Path:
     """
     given = Path(reference)
     for candidate in (given, folder / f"{reference}.toml"):
-        if candidate.is_file():
+        if _is_file(candidate):
             return candidate.resolve()
     names = sorted(path.stem for path in folder.glob("*.toml"))
-    near = difflib.get_close_matches(reference, names, n=1)
+    near = difflib.get_close_matches(given.stem, names, n=1)
     hint = f"did you mean `{near[0]}`? " if near else ""
     raise UsageError(
         f"no manifest `{reference}`: neither a file nor a name in {folder}/",
         f"{hint}there are: {', '.join(names) or 'none'}",
     )
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def load(path: Path, overrides: Mapping[str, Any] | None = None) -> Loaded:
@@ -54,11 +64,13 @@ def load(path: Path, overrides: Mapping[str, Any] | None = None) -> Loaded:
     `extra_args` among the overrides is added after the manifest's own `args`.
 
     Raises:
-        ManifestError: the file is no TOML at all.
+        ManifestError: the file cannot be read, or is no TOML at all.
     """
-    raw = _merged(_read(path), dict(overrides or {}))
+    given = copy.deepcopy(dict(overrides or {}))
+    extra = given.pop("extra_args", [])
+    raw = _merged(_read(path), given)
     if isinstance(raw.get("args", []), list):
-        raw["args"] = [*raw.get("args", []), *raw.pop("extra_args", [])]
+        raw["args"] = [*raw.get("args", []), *extra]
     problems: list[Problem] = []
     broken: set[str] = set()
     for _ in range(20):
@@ -67,7 +79,7 @@ def load(path: Path, overrides: Mapping[str, Any] | None = None) -> Loaded:
             return Loaded(manifest, path, tuple(problems), frozenset(broken))
         except ValidationError as error:
             for detail in error.errors():
-                place = [str(part) for part in detail["loc"]]
+                place = _place(detail["loc"])
                 problem = _problem(place, detail)
                 if problem.place not in broken:
                     problems.append(problem)
@@ -78,10 +90,17 @@ def load(path: Path, overrides: Mapping[str, Any] | None = None) -> Loaded:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        problem = Problem(path.name, "", f"not valid TOML: {error}", "mend the line it names")
-        raise ManifestError(str(path), [problem]) from None
+        # Some editors begin a file with a byte order mark.
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        rule, cure = f"cannot be read: {error.strerror}", "name a file that you may read"
+    except UnicodeDecodeError as error:
+        rule, cure = f"not valid TOML: {error}", "save the file as UTF-8"
+    except RecursionError:
+        rule, cure = "not valid TOML: nested too deeply", "a manifest has three levels at most"
+    except ValueError as error:
+        rule, cure = f"not valid TOML: {error}", "mend the line it names"
+    raise ManifestError(str(path), [Problem(path.name, "", rule, cure)])
 
 
 def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
@@ -109,9 +128,15 @@ def _mend(raw: dict[str, Any], place: Sequence[str], path: Path) -> None:
         raw["name"] = path.stem
 
 
+def _place(loc: Sequence[object]) -> list[str]:
+    """Keys of the file only: inside `gpus`, a union, pydantic names its branches as well."""
+    place = [str(part) for part in loc]
+    return place[:1] if place[0] == "gpus" else place
+
+
 def _problem(place: Sequence[str], detail: Any) -> Problem:
     kind, value = detail["type"], detail.get("input")
-    dotted = ".".join(_visible(place))
+    dotted = ".".join(part if _BARE_KEY.fullmatch(part) else json.dumps(part) for part in place)
     if kind == "missing":
         default = "1" if dotted == "format" else '"my-cluster"'
         return Problem(dotted, "", "is required", f"add `{dotted} = {default}`")
@@ -120,36 +145,58 @@ def _problem(place: Sequence[str], detail: Any) -> Problem:
     if dotted == "format":
         rule = "this kit reads format 1"
         return Problem(dotted, _short(value), rule, "write `format = 1`, or use the kit it is for")
-    message = str(detail["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")
-    rule = message if message.startswith(("a size", "a duration")) else f"must be {message}"
+    return Problem(dotted, _short(value), _rule(dotted, detail), _meaning(place))
+
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_TYPES = {
+    "string_type": "must be a text in quotes",
+    "string_unicode": "must be valid Unicode",
+    "int_type": "must be a whole number",
+    "float_type": "must be a number",
+    "list_type": "must be a list",
+    "dict_type": "must be a table",
+    "model_type": "must be a table",
+}
+
+
+def _rule(dotted: str, detail: Any) -> str:
     if dotted == "gpus":
-        rule = 'must be "none", "auto" or a list'
-    return Problem(dotted, _short(value), rule, _meaning(place))
-
-
-def _visible(place: Sequence[str]) -> list[str]:
-    """A union's branch is pydantic's word, not a key of the file."""
-    return [part for part in place if not part.startswith(("literal[", "list[", "function-"))]
+        return 'must be "none", "auto" or a list of indexes or UUIDs'
+    if detail["type"] in _TYPES:
+        return _TYPES[detail["type"]]
+    message = str(detail["msg"])
+    if detail["type"] == "value_error":
+        return message.removeprefix("Value error, ")
+    return "must be " + message.removeprefix("Input should be ")
 
 
 def _short(value: Any) -> str:
-    shown = f'"{value}"' if isinstance(value, str) else str(value)
+    shown = f'"{value}"' if isinstance(value, str) else _written(value)
     return shown if len(shown) <= 60 else shown[:57] + "…"
+
+
+def _written(value: Any) -> str:
+    """As TOML writes it, near enough."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    try:
+        return str(value)
+    except ValueError:
+        return "a very long number"
 
 
 def _table(place: Sequence[str]) -> Any:
     """The model that the last key of `place` stands in, None where there is no such table."""
     model: Any = Manifest
-    for part in place[:-1]:
-        if model is None:
+    for depth, part in enumerate(place[:-1]):
+        if depth == 1 and place[0] == "task":
             model = TaskLimits
-        elif part == "task":
-            model = None
-        elif part in model.model_fields:
+        elif part in getattr(model, "model_fields", {}):
             model = model.model_fields[part].annotation
         else:
             return None
-    return model
+    return model if hasattr(model, "model_fields") else None
 
 
 def _nearest(place: Sequence[str]) -> str:
@@ -160,9 +207,9 @@ def _nearest(place: Sequence[str]) -> str:
 
 
 def _meaning(place: Sequence[str]) -> str:
-    """What the key is for, from its own description."""
-    visible = _visible(place)
-    table = _table(visible)
-    info = getattr(table, "model_fields", {}).get(visible[-1])
-    meaning = info.description if info else None
-    return f"{visible[-1]}: {meaning}" if meaning else "see the README's table of options"
+    """What the key is for, from the description of the nearest key that has one."""
+    for end in range(len(place), 0, -1):
+        info = getattr(_table(place[:end]), "model_fields", {}).get(place[end - 1])
+        if info is not None and info.description:
+            return f"{place[end - 1]}: {info.description}"
+    return "see the README's table of options"

@@ -2,49 +2,82 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+)
 
 FORMAT = 1
 
-_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+_MEASURE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*([a-z]*)")
+_POWERS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+_SIZES = {f"{unit}{end}": size for unit, size in _POWERS.items() for end in ("", "b", "ib")}
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+_LEAST_MEMORY, _MOST_MEMORY = 6 * 2**20, 2**60
+"""The engine refuses less; nobody has more."""
+_LONGEST_S = 366 * 86400.0
 
 
 def _bytes(value: object) -> object:
     """`"2g"`, `"512m"` (powers of 1024) or a whole number of bytes."""
+    size: float | None = None
     if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", str(value).strip().lower())
-    if not match:
+        size = value
+    elif isinstance(value, str):
+        match = _MEASURE.fullmatch(value.strip().lower())
+        if match and match[2] in _SIZES:
+            size = float(match[1]) * _SIZES[match[2]]
+    if size is None:
         raise ValueError('a size is a number with a unit: "512m", "2g"')
-    return int(float(match[1]) * _UNITS[match[2]])
+    if not _LEAST_MEMORY <= size <= _MOST_MEMORY:
+        raise ValueError("a size is at least 6 MiB, the engine's own minimum, and at most 1 EiB")
+    return int(size)
 
 
 def _seconds(value: object) -> object:
     """A number of seconds, or `"90s"`, `"10m"`, `"2h"`."""
+    seconds: float | None = None
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh])", str(value).strip().lower())
-    if not match:
+        seconds = value
+    elif isinstance(value, str):
+        match = _MEASURE.fullmatch(value.strip().lower())
+        if match and match[2] in _SECONDS:
+            seconds = float(match[1]) * _SECONDS[match[2]]
+    if seconds is None or math.isnan(seconds):
         raise ValueError('a duration is a number of seconds, or "90s", "10m", "2h"')
-    return float(match[1]) * _SECONDS[match[2]]
+    if not 0 < seconds <= _LONGEST_S:
+        raise ValueError("a duration is more than 0 seconds and at most a year")
+    return float(seconds)
+
+
+def _text(value: str) -> str:
+    """What no command line, environment or UTF-8 file can hold is refused here, not there."""
+    if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
+        raise ValueError("a text cannot hold a NUL character or bytes that are not UTF-8")
+    return value
 
 
 Bytes = Annotated[
     int,
     BeforeValidator(_bytes),
-    Field(gt=0),
     WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string"}]}),
 ]
 Seconds = Annotated[
     float,
     BeforeValidator(_seconds),
-    Field(gt=0),
     WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string"}]}),
 ]
+Text = Annotated[str, AfterValidator(_text)]
 GpuId = Annotated[
     str,
     BeforeValidator(lambda value: str(value) if type(value) is int else value),
@@ -59,9 +92,11 @@ class _Strict(BaseModel):
 class Limits(_Strict):
     """What one role, or one task, gets beyond the defaults."""
 
-    cpus: float | None = Field(None, gt=0, description="CPU limit in cores, e.g. `0.5`")
+    cpus: float | None = Field(
+        None, ge=0.01, allow_inf_nan=False, description="CPU limit in cores, e.g. `0.5`"
+    )
     memory: Bytes | None = Field(None, description='Memory limit, e.g. `"2g"`')
-    environment: dict[str, str] = Field(
+    environment: dict[str, Text] = Field(
         default_factory=dict, description="Environment variables, added to the kit's own"
     )
 
@@ -85,10 +120,10 @@ class DeadlineTable(_Strict):
 class RoleTable(_Strict):
     """Overrides by role."""
 
-    chief: Limits = Limits()
-    worker: Limits = Limits()
-    ps: Limits = Limits()
-    evaluator: Limits = Limits()
+    chief: Limits = Field(Limits(), description="The chief's limits and environment")
+    worker: Limits = Field(Limits(), description="Those of every worker")
+    ps: Limits = Field(Limits(), description="Those of every parameter server")
+    evaluator: Limits = Field(Limits(), description="The evaluator's")
 
 
 class Manifest(_Strict):
@@ -100,16 +135,16 @@ class Manifest(_Strict):
     worker: int = Field(2, description="Workers: 1 or more")
     ps: int = Field(2, description="Parameter servers: 0 or more; they need a chief")
     evaluator: int = Field(0, description="Side-car evaluators: 0 or 1, in a spec of their own")
-    program: str = Field(
+    program: Text = Field(
         "classifier",
         description="A built-in program, or the path of a Python file whose directory is mounted",
     )
-    args: list[str] = Field(default_factory=list, description="Arguments of the program")
-    data: str = Field(
+    args: list[Text] = Field(default_factory=list, description="Arguments of the program")
+    data: Text = Field(
         "digits",
         description="A data set of the image, or a directory with `Train/ Validate/ Test/`",
     )
-    image: str = Field(
+    image: Text = Field(
         "trainer",
         description="`trainer` builds the kit's own; anything else is an image you have",
     )
@@ -132,7 +167,10 @@ class Manifest(_Strict):
         None, gt=0, description="GPUs of each worker; the list evenly divided, or 1"
     )
     retries: int = Field(
-        3, ge=0, description="Restarts per task after a crash; the program goes on from its backup"
+        3,
+        ge=0,
+        le=100,
+        description="Restarts per task after a crash; the program goes on from its backup",
     )
     deadline: DeadlineTable = Field(DeadlineTable(), description="How long things may take")
     role: RoleTable = Field(RoleTable(), description="Limits and environment by role")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 
 from cluster_kit import addresses, gpus
-from cluster_kit.checks import check_limits, check_shape, check_subnet
+from cluster_kit.checks import check_limits, check_shape, check_subnet, last_indexes, too_many
 from cluster_kit.cluster import ROLES, Cluster, Deadlines, Role, Task
 from cluster_kit.errors import ManifestError, Problem
 from cluster_kit.facts import HostFacts
@@ -14,9 +14,17 @@ from cluster_kit.inputs import Inputs
 from cluster_kit.load import Loaded
 from cluster_kit.manifest import Limits, Manifest
 
-Counted = tuple[tuple[Role, int], ...]
-
 OWN_IMAGE = "trainer"
+
+_DEPENDS: dict[str, tuple[str, ...]] = {
+    "ps": ("chief",),
+    "gpus": ("worker", "gpus_per_worker"),
+    "subnet": (*ROLES, "name"),
+    "task": (*ROLES, "subnet"),
+    "memory": (*ROLES, "role", "task"),
+    "data": ("program",),
+}
+"""Which other keys a rule looks at: where one of these is broken, the rule judges a default."""
 
 
 @dataclass(frozen=True)
@@ -39,16 +47,16 @@ def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, own: OwnImages) -> Cl
     problems = list(loaded.problems)
     found = [*check_shape(manifest), *check_limits(manifest, facts), *inputs.problems]
     subnet, subnet_problems = _subnet(manifest, facts)
-    workers = max(manifest.worker, 0)
+    workers = 0 if too_many(manifest) else max(manifest.worker, 0)
     devices, gpu_problems = gpus.assign(
         manifest.gpus, manifest.gpus_per_worker, workers, facts.gpus, facts.gpu_refusal
     )
     found += subnet_problems + gpu_problems
     pins, pin_problems = _pins(manifest, subnet)
     found += pin_problems
-    problems += [problem for problem in found if problem.place not in loaded.broken]
+    problems += [problem for problem in found if _certain(problem, loaded.broken)]
     if problems:
-        raise ManifestError(str(loaded.path), problems)
+        raise ManifestError(str(loaded.path), sorted(problems, key=_position))
     assert subnet is not None
     return Cluster(
         name=manifest.name,
@@ -77,22 +85,28 @@ def _image(manifest: Manifest, own: OwnImages, *, gpu: bool) -> str:
     return own.gpu if gpu else own.cpu
 
 
-def _counts(manifest: Manifest) -> Counted:
-    return tuple((role, getattr(manifest, role)) for role in ROLES)
+def _certain(problem: Problem, broken: frozenset[str]) -> bool:
+    """Whether the problem is the file's own, not one of the defaults in its broken places."""
+    depends = _DEPENDS.get(_key(problem.place), ())
+    return problem.place not in broken and not any(_key(place) in depends for place in broken)
 
 
-def _last(manifest: Manifest) -> Counted:
-    return tuple((role, count - 1) for role, count in _counts(manifest) if count > 0)
+def _position(problem: Problem) -> int:
+    keys = list(Manifest.model_fields)
+    key = _key(problem.place)
+    return keys.index(key) if key in keys else len(keys)
+
+
+def _key(place: str) -> str:
+    return place.partition(".")[0]
 
 
 def _subnet(manifest: Manifest, facts: HostFacts) -> tuple[IPv4Network | None, list[Problem]]:
-    last = _last(manifest)
     if manifest.subnet != "auto":
-        return check_subnet(manifest, facts, last)
-    prefix = addresses.prefix_needed(last)
+        return check_subnet(manifest, facts)
+    prefix = addresses.prefix_needed(last_indexes(manifest))
     if prefix is None:
-        rule = "so many tasks fit in no subnet up to a /16"
-        return None, [Problem("worker", str(manifest.worker), rule, "ask for fewer tasks")]
+        return None, []
     subnet = addresses.pick_subnet(manifest.name, prefix, facts.networks)
     if subnet is None:
         pools = ", ".join(str(pool) for pool in addresses.POOLS)
@@ -106,38 +120,50 @@ def _pins(
     manifest: Manifest, subnet: IPv4Network | None
 ) -> tuple[dict[str, IPv4Address], list[Problem]]:
     """Addresses that tasks pin for themselves, each inside the subnet and nobody else's."""
-    wishes = {name: limits.ip for name, limits in manifest.task.items() if limits.ip is not None}
     pins: dict[str, IPv4Address] = {}
     problems: list[Problem] = []
-    if wishes and manifest.subnet == "auto":
-        rule = "a pinned address needs a fixed subnet"
-        cure = 'write `subnet = "172.28.0.0/24"`, say'
-        return {}, [Problem(f"task.{name}.ip", wishes[name], rule, cure) for name in wishes]
-    if subnet is None:
-        return {}, []
+    for name, limits in manifest.task.items():
+        if limits.ip is None:
+            continue
+        place, written = f"task.{name}.ip", f'"{limits.ip}"'
+        try:
+            pins[name] = IPv4Address(limits.ip)
+        except ValueError:
+            cure = 'write one like "172.28.0.5"'
+            problems.append(Problem(place, written, "no IPv4 address", cure))
+            continue
+        if manifest.subnet == "auto":
+            rule = "a pinned address needs a fixed subnet"
+            problems.append(Problem(place, written, rule, 'write `subnet = "172.28.0.0/24"`, say'))
+    if subnet is not None:
+        problems += _misplaced(manifest, subnet, pins)
+    return pins, problems
+
+
+def _misplaced(
+    manifest: Manifest, subnet: IPv4Network, pins: dict[str, IPv4Address]
+) -> list[Problem]:
+    if not pins or manifest.subnet == "auto":
+        return []
+    problems = []
+    cure = f"choose a free address of {subnet}"
     taken = {
         addresses.gateway(subnet): "the gateway",
         subnet.network_address: "the network's own address",
         subnet.broadcast_address: "the broadcast address",
     }
-    for role, count in _counts(manifest):
-        for index in range(count):
-            if f"{role}-{index}" not in wishes:
+    for role, last in last_indexes(manifest):
+        for index in range(last + 1):
+            if f"{role}-{index}" not in pins:
                 taken[_address(subnet, role, index)] = f"{role}-{index}"
-    for name, wish in wishes.items():
-        place, cure = f"task.{name}.ip", f"choose a free address of {subnet}"
-        try:
-            address = IPv4Address(wish)
-        except ValueError:
-            problems.append(Problem(place, f'"{wish}"', "no IPv4 address", cure))
-            continue
+    for name, address in pins.items():
+        place, written = f"task.{name}.ip", f'"{address}"'
         if address not in subnet:
-            problems.append(Problem(place, wish, f"outside the subnet {subnet}", cure))
+            problems.append(Problem(place, written, f"outside the subnet {subnet}", cure))
         elif address in taken:
-            problems.append(Problem(place, wish, f"taken: {taken[address]}", cure))
-        taken[address] = name
-        pins[name] = address
-    return pins, problems
+            problems.append(Problem(place, written, f"taken by {taken[address]}", cure))
+        taken.setdefault(address, name)
+    return problems
 
 
 def _address(subnet: IPv4Network, role: Role, index: int) -> IPv4Address:

@@ -12,8 +12,8 @@ import yaml
 from cluster_kit.cluster import Cluster, Mount
 from cluster_kit.errors import ManifestError, Problem
 from cluster_kit.facts import Gpu, HostFacts, Network
-from cluster_kit.inputs import BUILT_IN_PROGRAMS, DATA_SETS, Inputs
-from cluster_kit.load import Loaded
+from cluster_kit.inputs import BUILT_IN_PROGRAMS, DATA_SETS, Inputs, resolve
+from cluster_kit.load import Loaded, load
 from cluster_kit.manifest import Manifest
 from cluster_kit.plan import OwnImages, plan
 
@@ -99,3 +99,15 @@ def _interpolated(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _interpolated(inner) for key, inner in value.items()}
     return [_interpolated(inner) for inner in value] if isinstance(value, list) else value
+
+
+def problems_of(text: str, folder: Path, facts: HostFacts | None = None) -> list[Problem]:
+    """Everything that is wrong with a manifest's text, through `load`, `resolve` and `plan`."""
+    file = folder / "demo.toml"
+    file.write_text(text, encoding="utf-8")
+    try:
+        read = load(file)
+        plan(read, resolve(read.manifest, folder), facts or host(), OWN)
+    except ManifestError as error:
+        return list(error.problems)
+    return []
