@@ -87,7 +87,9 @@ MISTAKES = {
         'subnet = "10.8.1.0/24"', "subnet", '"10.8.1.0/24"',
         "overlaps 10.8.0.0/16 of a route of this host (tun0)", "choose another",
     ),
-    "subnet too wide": ('subnet = "10.128.0.0/12"', "subnet", '"10.128.0.0/12"', "/16 to /29", "/24"),
+    "subnet too wide": (
+        'subnet = "10.128.0.0/12"', "subnet", '"10.128.0.0/12"', "/16 to /29", "e.g. a /24"
+    ),
     "subnet with host bits": (
         'subnet = "172.28.0.5/24"', "subnet", '"172.28.0.5/24"', "has host bits set", "CIDR"
     ),

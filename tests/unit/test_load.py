@@ -1,0 +1,164 @@
+"""Finding, reading and overriding manifests: whatever the file holds, a message, no traceback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster_kit.errors import ManifestError, Problem, UsageError
+from cluster_kit.load import find, load
+from cluster_kit.manifest import Manifest
+from cluster_kit.plan import plan
+from tests.make import OWN, gpus, host, inputs
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("quickstart", "smoke"):
+        (tmp_path / f"{name}.toml").write_text(f'format = 1\nname = "{name}"\n', encoding="utf-8")
+    return tmp_path
+
+
+def test_a_manifest_is_found_by_name_and_by_path(folder: Path) -> None:
+    file = folder / "smoke.toml"
+    assert find("smoke", folder) == find(str(file), folder) == file
+
+
+def test_a_missing_manifest_proposes_a_near_name_and_lists_all(folder: Path) -> None:
+    for reference in ("quikstart", "compose/quikstart.toml"):
+        with pytest.raises(UsageError) as caught:
+            find(reference, folder)
+        assert reference in caught.value.message
+        assert caught.value.cure == "did you mean `quickstart`? there are: quickstart, smoke"
+
+
+@pytest.mark.parametrize("reference", ["", ".", "x" * 5000, "no/such/folder", "a\0b", "~"])
+def test_a_reference_that_can_be_no_file_is_refused_like_any_other(
+    reference: str, folder: Path
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        find(reference, folder)
+    assert "there are: quickstart, smoke" in caught.value.cure
+
+
+def test_a_folder_without_manifests_says_so(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        find("quickstart", tmp_path)
+    assert caught.value.cure == "there are: none"
+
+
+BROKEN = {
+    "a syntax error": (b'format = 1\nname = "demo"\nworker = = 2\n', "line 3", "mend the line"),
+    "a key twice": (b'format = 1\nname = "a"\nname = "b"\n', "Cannot overwrite", "mend the line"),
+    "a task's table twice": (
+        b"[task.worker-1]\ncpus = 1\n[task.worker-1]\ncpus = 2\n",
+        "Cannot declare",
+        "mend the line",
+    ),
+    "an open text": (b'format = 1\nname = "demo', "at end of document", "mend the line"),
+    "YAML": (b"format: 1\n", "line 1", "mend the line"),
+    "Latin-1": ('format = 1\nname = "Köln"\n'.encode("latin-1"), "utf-8", "save the file as UTF-8"),
+    "UTF-16": ("format = 1".encode("utf-16"), "utf-8", "save the file as UTF-8"),
+    "a number without end": (b"port = " + b"9" * 5000, "limit", "mend the line"),
+    "brackets without end": (b"args = " + b"[" * 100_000, "too deeply", "three levels"),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_file_that_is_no_toml_is_one_problem_with_a_cure(what: str, tmp_path: Path) -> None:
+    content, rule, cure = BROKEN[what]
+    file = tmp_path / "demo.toml"
+    file.write_bytes(content)
+    (problem,) = _problems(file)
+    assert problem.place == "demo.toml"
+    assert rule in problem.rule
+    assert cure in problem.cure
+
+
+def test_a_directory_or_a_vanished_file_cannot_be_read(tmp_path: Path) -> None:
+    (directory,) = _problems(tmp_path)
+    assert "cannot be read: Is a directory" in directory.rule
+    (gone,) = _problems(tmp_path / "gone.toml")
+    assert "cannot be read: No such file" in gone.rule
+
+
+def _problems(file: Path) -> tuple[Problem, ...]:
+    with pytest.raises(ManifestError) as caught:
+        load(file)
+    return caught.value.problems
+
+
+@pytest.mark.parametrize("content", ["﻿format = 1\n", "format = 1\r\n", "\n\nformat=1 # 1\n"])
+def test_marks_and_line_ends_of_other_systems_are_welcome(content: str, tmp_path: Path) -> None:
+    file = tmp_path / "demo.toml"
+    file.write_bytes((content + 'name = "demo"').encode())
+    assert load(file).manifest.name == "demo"
+
+
+def test_overrides_lie_over_the_file_table_by_table(tmp_path: Path) -> None:
+    file = tmp_path / "demo.toml"
+    file.write_text(
+        'format = 1\nname = "demo"\nworker = 2\nargs = ["-a"]\n[deadline]\nstart = 9\njob = 99\n',
+        encoding="utf-8",
+    )
+    given = {"worker": 5, "deadline": {"start": "1m"}, "extra_args": ["-b", "1"]}
+    read = load(file, given).manifest
+    assert (read.worker, read.deadline.start, read.deadline.job) == (5, 60.0, 99.0)
+    assert read.args == ["-a", "-b", "1"]
+    assert given["extra_args"] == ["-b", "1"], "the caller's overrides stay as they were"
+
+
+def test_further_arguments_beside_broken_ones_are_no_unknown_key(tmp_path: Path) -> None:
+    file = tmp_path / "demo.toml"
+    file.write_text('format = 1\nname = "demo"\nargs = "x"\n', encoding="utf-8")
+    assert [p.place for p in load(file, {"extra_args": ["-b"]}).problems] == ["args"]
+
+
+@pytest.mark.parametrize(
+    ("written", "bytes_"),
+    [('"512m"', 512 * 2**20), ('"2g"', 2**31), ('"1.5GiB"', 3 * 2**29), ("10000000", 10**7)],
+)
+def test_sizes_are_read_in_powers_of_1024(written: str, bytes_: int, tmp_path: Path) -> None:
+    file = tmp_path / "demo.toml"
+    file.write_text(f'format = 1\nname = "demo"\n[role.ps]\nmemory = {written}\n', encoding="utf-8")
+    assert load(file).manifest.role.ps.memory == bytes_
+
+
+anything = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(10**12, 10**400)
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(["auto", "none", "9" * 400 + "g", "1e9s", "172.28.0.0/24", "worker-0"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["worker-0", "ps-1", "cpus", "x.y", ""]), inner)
+        | st.fixed_dictionaries({}, optional=dict.fromkeys(["worker", "ps", "environment"], inner))
+        | st.fixed_dictionaries({}, optional=dict.fromkeys(["cpus", "memory", "ip"], inner))
+    ),
+    max_leaves=5,
+)
+keys = st.sampled_from([*Manifest.model_fields, "other", "list[0]", "a.b"])
+
+
+@given(st.dictionaries(keys, anything, max_size=6))
+def test_no_nonsense_ever_ends_in_anything_but_a_cluster_or_problems(
+    nonsense: dict[str, Any],
+) -> None:
+    file = Path(__file__).resolve().parents[2] / "compose" / "quickstart.toml"
+    try:
+        read = load(file, nonsense)
+        plan(read, inputs(read.manifest), host(gpus=gpus(2)), OWN)
+    except ManifestError as error:
+        for problem in error.problems:
+            assert problem.place
+            assert problem.rule
+            assert problem.cure
+        places = [(problem.place, problem.rule) for problem in error.problems]
+        assert len(set(places)) == len(places), "the same thing said twice"
