@@ -64,13 +64,7 @@ class Observed:
         task = self.tasks.get(entry.task)
         if task is None:
             return replace(self, entries=entries)
-        if entry.event == "ready" and task.state == "running":
-            task = replace(task, state="ready")
-        if entry.event in ("step", "epoch", "evaluation"):
-            task = replace(task, state="training" if entry.event != "evaluation" else "scoring")
-        for key in ("step", "steps_per_s", "loss", "accuracy"):
-            if isinstance(entry.fields.get(key), int | float):
-                task = replace(task, **{key: entry.fields[key]})
+        task = replace(task, state=_state_after(entry, task.state), **figures(entry))
         return replace(self, tasks={**self.tasks, task.name: task}, entries=entries)
 
     def last(self, task: str, event: str) -> Entry | None:
@@ -94,6 +88,30 @@ class Observed:
                 found |= entry.fields
         return found
 
+
+def _state_after(entry: Entry, state: str) -> str:
+    """An ended task stays so: its last lines are often read after the engine's word of its end."""
+    if state == "ended":
+        return state
+    if entry.event == "ready":
+        return "ready" if state == "running" else state
+    return _STATES.get(entry.event, state)
+
+
+_STATES = {"step": "training", "epoch": "training", "evaluation": "scoring"}
+
+
+def figures(entry: Entry) -> dict[str, Any]:
+    """What a status table shows of an entry; a user's program may have written anything there."""
+    found = {key: entry.fields.get(key) for key in ("step", "steps_per_s", "loss", "accuracy")}
+    return {
+        key: value
+        for key, value in found.items()
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _HUGE
+    }
+
+
+_HUGE = 1e30
 
 CLOCK_SLACK_S = 0.05
 """Engine and task read the same clock, at different resolutions."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -174,4 +175,9 @@ def metrics(seen: Observed, cluster: Cluster) -> dict[str, Any]:
         scored = seen.last(task.name, "evaluation")
         if scored is not None and "accuracy" in scored.fields:
             found.setdefault("validation_accuracy", scored.fields["accuracy"])
-    return found
+    return {name: _as_json(value) for name, value in found.items()}
+
+
+def _as_json(value: object) -> object:
+    """A training that diverges reports NaN, which is no JSON."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
