@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from itertools import takewhile
 from pathlib import Path
 
 from cluster_kit.engine import Container, Engine
@@ -19,9 +20,14 @@ _STAMP = re.compile(r"^\d{4}-\d\d-\d\dT[\d:.]+Z ", re.MULTILINE)
 _NOISE = re.compile(
     r"^(WARNING: All log messages before absl"
     r"|[IW]\d{4} |\d{4}-\d\d-\d\d [\d:.]+: [IW] "
-    r"|WARNING:tensorflow|INFO:tensorflow"
+    r"|(E\d{4} |\d{4}-\d\d-\d\d [\d:.]+: E ).*(Unable to register cu|failed call to cuInit)"
+    r"|WARNING:tensorflow|INFO:tensorflow|WARNING:absl|INFO:absl"
     r"|To enable the following instructions)"
 )
+_IGNORED = "Exception ignored in"
+"""Python says this of what goes wrong while it shuts down, after the error that matters."""
+_RECENT = 40
+"""Lines after which a traceback is history: the program went on, and ended of something else."""
 
 
 def save(
@@ -47,20 +53,23 @@ def last_words(log: str, limit: int = 12) -> str:
     """
     lines = [_STAMP.sub("", line).rstrip() for line in log.splitlines()]
     telling = [line for line in lines if line.strip() and not _NOISE.match(line)]
-    starts = [i for i, line in enumerate(telling) if line.startswith("Traceback (most recent")]
-    if starts and len(telling) - starts[-1] > 2:
-        traceback = telling[starts[-1] :]
-        end = _end_of_traceback(traceback)
-        error = traceback[end:]
+    starts = [
+        i
+        for i, line in enumerate(telling)
+        if line.startswith("Traceback (most recent")
+        and not (i > 0 and telling[i - 1].startswith(_IGNORED))
+    ]
+    traceback = telling[starts[-1] :] if starts else []
+    end = _end_of_traceback(traceback)
+    if traceback[end:] and len(traceback) - end <= _RECENT:
+        error = list(takewhile(lambda line: not line.startswith(_IGNORED), traceback[end:]))
         head = traceback[:end]
         room = max(2, limit - min(len(error), 6))
         return "\n".join([*head[-room:], *error[:6]])
     return "\n".join(telling[-limit:])
 
 
-def _end_of_traceback(lines: Iterable[str]) -> int:
+def _end_of_traceback(lines: Sequence[str]) -> int:
     """Index of the first line after the frames: the error."""
-    for index, line in enumerate(lines):
-        if index > 0 and not line.startswith(" "):
-            return index
-    return index
+    ends = (i for i, line in enumerate(lines) if i > 0 and not line.startswith(" "))
+    return next(ends, len(lines))

@@ -12,6 +12,7 @@ from cluster_kit.engine import Engine
 from cluster_kit.facts import Gpu, HostFacts, Network
 
 ROUTES = Path("/proc/net/route")
+WIDEST_ROUTE = 8
 
 
 def gather(engine: Engine | None) -> HostFacts:
@@ -26,7 +27,7 @@ def gather(engine: Engine | None) -> HostFacts:
     inventory = gpu_inventory()
     own = {cidr: cluster for _, cluster, cidr in engine.networks() if cluster}
     docker_networks = [
-        Network(f"Docker network {name}", IPv4Network(cidr), cluster)
+        Network(f"Docker network {name}", IPv4Network(cidr, strict=False), cluster)
         for name, cluster, cidr in engine.networks()
     ]
     # A running cluster shows up twice: as a Docker network and as its bridge's route.
@@ -46,18 +47,20 @@ def gather(engine: Engine | None) -> HostFacts:
 def _routes(table: Path) -> list[Network]:
     """IPv4 routes of this host, without the default one. None where there is no /proc.
 
+    A VPN may write the default route as two halves, 0.0.0.0/1 and 128.0.0.0/1: nobody's subnet
+    is that wide, so they count as default.
+
     Source: proc(5), net/route: little-endian hexadecimal destination and mask.
     """
     if not table.exists():
         return []
     routes = []
     for line in table.read_text().splitlines()[1:]:
-        device, destination, *_rest = line.split()
-        mask = line.split()[7]
-        if int(mask, 16) == 0:
+        device, destination, *_, mask, _mtu, _window, _irtt = line.split()
+        prefix = int(mask, 16).bit_count()
+        if prefix < WIDEST_ROUTE:
             continue
         address = int.from_bytes(bytes.fromhex(destination), "little")
-        prefix = int(mask, 16).bit_count()
         subnet = IPv4Network((address, prefix), strict=False)
         routes.append(Network(f"a route of this host ({device})", subnet))
     return routes

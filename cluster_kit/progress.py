@@ -35,9 +35,12 @@ class ProgressReader:
         return sorted(found, key=lambda entry: entry.time)
 
     def _new(self, path: Path) -> Iterator[Entry]:
-        with path.open("rb") as file:
-            file.seek(self._offsets.get(path, 0))
-            text = file.read()
+        try:
+            with path.open("rb") as file:
+                file.seek(self._offsets.get(path, 0))
+                text = file.read()
+        except OSError:
+            return  # removed meanwhile, or not a file: the program may write here what it likes
         whole = text[: text.rfind(b"\n") + 1]
         self._offsets[path] = self._offsets.get(path, 0) + len(whole)
         for line in whole.splitlines():
@@ -51,5 +54,5 @@ def _parse(task: str, line: bytes) -> Entry | None:
     try:
         fields = json.loads(line)
         return Entry(task, float(fields.pop("time")), str(fields.pop("event")), fields)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None

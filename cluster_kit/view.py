@@ -49,7 +49,7 @@ def status_table(tasks: Iterable[TaskView], title: str = "") -> Table:
             ",".join(task.gpus) or "-",
             Text(_state(task), style=_style(task)),
             str(task.restarts or "-"),
-            _figure(task.step, "d"),
+            _figure(task.step, ".0f"),
             _figure(task.steps_per_s, ".1f"),
             _figure(task.loss, ".4f"),
             _figure(task.accuracy, ".4f"),
@@ -139,4 +139,4 @@ class PlainView:
         sys.stderr.flush()
 
     def _line(self, text: str) -> None:
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self._console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,42 @@
+"""Routes of the host, which Docker itself never looks at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cluster_kit.host import _routes
+
+HEAD = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"
+
+
+def table(tmp_path: Path, *rows: tuple[str, str, str]) -> Path:
+    file = tmp_path / "route"
+    lines = [
+        f"{device}\t{destination}\t00000000\t0001\t0\t0\t0\t{mask}\t0\t0\t0\n"
+        for device, destination, mask in rows
+    ]
+    file.write_text(HEAD + "".join(lines))
+    return file
+
+
+def test_destination_and_mask_are_little_endian(tmp_path: Path) -> None:
+    file = table(tmp_path, ("eth0", "0001A8C0", "00FFFFFF"), ("br-1", "00101CAC", "00F0FFFF"))
+    assert [(str(route.subnet), route.owner) for route in _routes(file)] == [
+        ("192.168.1.0/24", "a route of this host (eth0)"),
+        ("172.28.16.0/20", "a route of this host (br-1)"),
+    ]
+
+
+def test_the_default_route_whole_or_in_halves_is_nobodys_subnet(tmp_path: Path) -> None:
+    whole = ("eth0", "00000000", "00000000")
+    halves = (("tun0", "00000000", "00000080"), ("tun0", "00000080", "00000080"))
+    assert _routes(table(tmp_path, whole, *halves)) == []
+
+
+def test_a_vpns_private_range_counts(tmp_path: Path) -> None:
+    (route,) = _routes(table(tmp_path, ("tun0", "0000000A", "000000FF")))
+    assert str(route.subnet) == "10.0.0.0/8"
+
+
+def test_no_table_means_no_routes(tmp_path: Path) -> None:
+    assert _routes(tmp_path / "absent") == []

@@ -1,0 +1,94 @@
+"""Command-line options become overrides of the manifest, table by table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.cli.options import overrides
+from cluster_kit.errors import UsageError
+
+
+def test_what_is_not_given_overrides_nothing() -> None:
+    assert overrides() == {}
+
+
+def test_counts_and_names_are_taken_as_they_are() -> None:
+    assert overrides(workers=3, ps=0, name="other") == {"worker": 3, "ps": 0, "name": "other"}
+
+
+def test_another_program_drops_the_arguments_of_the_first() -> None:
+    assert overrides(program="train.py") == {"program": "train.py", "args": []}
+
+
+def test_paths_are_seen_from_the_current_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "train.py").touch()
+    (tmp_path / "images").mkdir()
+    monkeypatch.chdir(tmp_path)
+    given = overrides(program="train.py", data="images")
+    assert given["program"] == str(tmp_path / "train.py")
+    assert given["data"] == str(tmp_path / "images")
+    assert overrides(data="digits")["data"] == "digits"
+
+
+def test_arguments_are_split_like_a_shell_does() -> None:
+    assert overrides(args="--epochs 3 --name 'a b'")["extra_args"] == [
+        "--epochs",
+        "3",
+        "--name",
+        "a b",
+    ]
+
+
+def test_an_open_quote_is_refused() -> None:
+    with pytest.raises(UsageError) as caught:
+        overrides(args="--name 'a b")
+    assert caught.value.cure == "close the quote"
+
+
+@pytest.mark.parametrize(
+    ("text", "wish"),
+    [("none", "none"), ("auto", "auto"), ("0", ["0"]), ("0, GPU-a,", ["0", "GPU-a"]), ("", [])],
+)
+def test_gpus_are_a_word_or_a_list(text: str, wish: object) -> None:
+    assert overrides(gpus=text)["gpus"] == wish
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("port=4000", {"port": 4000}),
+        ("deadline.start=30", {"deadline": {"start": 30}}),
+        ("task.worker-1.cpus=0.5", {"task": {"worker-1": {"cpus": 0.5}}}),
+        ("name=on", {"name": "on"}),
+        ("subnet=172.28.0.0/24", {"subnet": "172.28.0.0/24"}),
+        ('gpus=["0", "1"]', {"gpus": ["0", "1"]}),
+        ("image=", {"image": ""}),
+        ("image=a=b", {"image": "a=b"}),
+        (" port = 1 ", {"port": 1}),
+        ("port=" + "9" * 5000, {"port": "9" * 5000}),
+    ],
+)
+def test_set_takes_a_value_as_toml_or_else_as_a_text(text: str, found: object) -> None:
+    assert overrides(sets=[text]) == found
+
+
+def test_several_sets_fill_one_table() -> None:
+    given = overrides(sets=["deadline.start=1", "deadline.job=2", "deadline.job=3"])
+    assert given == {"deadline": {"start": 1, "job": 3}}
+
+
+@pytest.mark.parametrize("text", ["port", "=3", " =3"])
+def test_a_set_without_key_or_value_is_refused(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        overrides(sets=[text])
+    assert "no key=value" in caught.value.message
+
+
+def test_a_value_cannot_be_a_table_too() -> None:
+    with pytest.raises(UsageError) as caught:
+        overrides(workers=2, sets=["worker.cpus=1"])
+    assert "worker has been given a value already" in caught.value.message

@@ -1,0 +1,62 @@
+"""Files below one root: written whole, runs numbered, `latest` pointing at the newest."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.errors import UsageError
+from cluster_kit.workspace import KIT_ROOT, here, last_run, new_run, write_atomically
+
+NOW = datetime(2025, 3, 1, 10, 0, 0)
+
+
+def test_a_file_is_replaced_whole_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+    file = tmp_path / "a" / "compose.yaml"
+    write_atomically(file, "old")
+    write_atomically(file, "new é")
+    assert file.read_text(encoding="utf-8") == "new é"
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    file = tmp_path / "compose.yaml"
+    write_atomically(file, "old")
+    with pytest.raises(UnicodeEncodeError):
+        write_atomically(file, "\ud800")
+    assert file.read_text(encoding="utf-8") == "old"
+    assert list(tmp_path.iterdir()) == [file], "and no half of a new one"
+
+
+def test_two_runs_in_one_second_have_a_directory_each(tmp_path: Path) -> None:
+    first, second = new_run(tmp_path, NOW), new_run(tmp_path, NOW)
+    assert first.path.name == "20250301-100000"
+    assert second.path.name == "20250301-100000-2"
+    assert (tmp_path / "latest").resolve() == second.path
+    assert second.progress.is_dir()
+    assert second.logs.is_dir()
+
+
+def test_the_last_run_is_gone_on_with(tmp_path: Path) -> None:
+    new_run(tmp_path, NOW)
+    newest = new_run(tmp_path, NOW.replace(hour=11))
+    assert last_run(tmp_path).path == newest.path
+
+
+def test_without_a_run_there_is_nothing_to_resume(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        last_run(tmp_path / "demo")
+    assert "nothing to resume" in caught.value.message
+    assert "without --resume" in caught.value.cure
+
+
+def test_the_workspace_is_here_where_there_are_manifests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert here().root == KIT_ROOT
+    (tmp_path / "compose").mkdir()
+    assert here().root == tmp_path
+    assert here().generated("demo") == tmp_path / "compose" / "demo" / "compose.yaml"
