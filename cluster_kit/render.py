@@ -84,9 +84,12 @@ def quote(text: str) -> str:
 
 def _escape(character: str) -> str:
     """In YAML's double quotes. JSON's escapes do not do: they write `😀` as two halves."""
-    if character in '"\\':
-        return "\\" + character
+    if character in _SHORT:
+        return _SHORT[character]
     return character if character.isprintable() else f"\\U{ord(character):08x}"
+
+
+_SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def _comment(text: str) -> str:
