@@ -33,7 +33,8 @@ PACKAGE_PARTS = (
     "opt_einsum/tests",
     "keras/src/**/*_test.py",
     "tf_keras/src/tests",
-    "google/_upb/*.pyi",
+    "nvidia/*/include",
+    "nvidia/**/*.a",
 )
 # Relative to /.
 ROOT_PARTS = (
@@ -69,7 +70,10 @@ def slim_packages(venv: Path) -> None:
     site = next((venv / "lib").glob("python3*")) / "site-packages"
     remove(site, PACKAGE_PARTS)
     for path in sorted(site.rglob("*")):
-        if path.is_file() and path.stat().st_size >= STRIP_FROM_BYTES:
+        theirs = path.is_relative_to(
+            site / "nvidia"
+        )  # stripped already, and with device code in it
+        if path.is_file() and not theirs and path.stat().st_size >= STRIP_FROM_BYTES:
             drop_symbol_table(path)
     compile_all(site)
 
