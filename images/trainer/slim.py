@@ -70,9 +70,8 @@ def slim_packages(venv: Path) -> None:
     site = next((venv / "lib").glob("python3*")) / "site-packages"
     remove(site, PACKAGE_PARTS)
     for path in sorted(site.rglob("*")):
-        theirs = path.is_relative_to(
-            site / "nvidia"
-        )  # stripped already, and with device code in it
+        # NVIDIA's own libraries come stripped, and how device code is found in them is not ours.
+        theirs = path.is_relative_to(site / "nvidia")
         if path.is_file() and not theirs and path.stat().st_size >= STRIP_FROM_BYTES:
             drop_symbol_table(path)
     compile_all(site)
