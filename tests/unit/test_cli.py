@@ -1,0 +1,184 @@
+"""The command line without an engine: render, schema, and how it fails."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cluster_kit import __main__, prepare, signals
+from cluster_kit.cli import run
+from cluster_kit.manifest import json_schema
+from tests.make import host
+
+MANIFEST = 'format = 1\nname = "demo"\nevaluator = 1\n'
+
+
+@dataclass(frozen=True)
+class Said:
+    code: int
+    out: str
+    err: str
+
+
+Cli = Callable[..., Said]
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace with one manifest, on a host without an engine."""
+    (tmp_path / "compose").mkdir()
+    (tmp_path / "compose" / "demo.toml").write_text(MANIFEST)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(run, "engine_or_none", lambda: None)
+    monkeypatch.setattr(run, "image_present", lambda _tag: True, raising=False)
+    monkeypatch.setattr(prepare, "gather", lambda _engine: host())
+    monkeypatch.setattr(signals, "interrupt_once", lambda: None)
+    monkeypatch.setenv("COLUMNS", "200")
+    return tmp_path
+
+
+@pytest.fixture
+def cli(root: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
+    def call(*arguments: str) -> Said:
+        monkeypatch.setattr(sys, "argv", ["cluster-kit", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            __main__.main()
+        code = ended.value.code
+        out, err = capfd.readouterr()
+        return Said(code if isinstance(code, int) else 0, out, err)
+
+    return call
+
+
+def test_render_writes_the_file_and_says_where(cli: Cli, root: Path) -> None:
+    said = cli("render", "demo")
+    assert (said.code, said.out) == (0, "")
+    assert "compose/demo/compose.yaml: 6 tasks on " in said.err
+    written = yaml.safe_load((root / "compose/demo/compose.yaml").read_text())
+    assert list(written["services"]) == [
+        "chief-0", "worker-0", "worker-1", "ps-0", "ps-1", "evaluator-0",
+    ]  # fmt: skip
+    assert (root / "compose/demo/output").is_dir(), "or Docker would make it, as root"
+
+
+def test_a_manifest_is_named_by_its_path_too(cli: Cli, root: Path) -> None:
+    assert cli("render", "compose/demo.toml").code == 0
+    assert (root / "compose/demo/compose.yaml").exists()
+
+
+def test_options_override_the_manifest(cli: Cli, root: Path) -> None:
+    said = cli(
+        "render", "demo", "--workers", "3", "--ps", "1", "--name", "other",
+        "--args", "--epochs 1", "--set", "port=4000",
+    )  # fmt: skip
+    assert said.code == 0
+    services = yaml.safe_load((root / "compose/other/compose.yaml").read_text())["services"]
+    assert {"worker-2", "ps-0"} <= services.keys()
+    assert "ps-1" not in services
+    assert services["chief-0"]["command"] == ["run", "classifier", "--epochs", "1"]
+    assert ":4000" in services["chief-0"]["environment"]["TF_CONFIG"]
+
+
+def test_dry_run_prints_and_writes_nothing(cli: Cli, root: Path) -> None:
+    said = cli("render", "demo", "--dry-run")
+    assert said.code == 0
+    assert said.out.startswith("# cluster-kit ")
+    assert not (root / "compose/demo").exists()
+    cli("render", "demo")
+    assert (root / "compose/demo/compose.yaml").read_text() == said.out
+
+
+def test_check_fails_where_the_file_is_missing_or_stale_and_names_the_cure(
+    cli: Cli, root: Path
+) -> None:
+    missing = cli("render", "demo", "--check")
+    assert missing.code == 2
+    assert "compose/demo/compose.yaml is missing" in missing.err
+    assert "cluster-kit render demo" in missing.err
+    cli("render", "demo")
+    assert cli("render", "demo", "--check").code == 0
+    (root / "compose" / "demo.toml").write_text(MANIFEST + "worker = 5\n")
+    before = (root / "compose/demo/compose.yaml").read_text()
+    stale = cli("render", "demo", "--check")
+    assert stale.code == 2
+    assert "is stale" in stale.err
+    assert (root / "compose/demo/compose.yaml").read_text() == before
+
+
+def test_diff_shows_what_would_change_and_changes_nothing(cli: Cli, root: Path) -> None:
+    cli("render", "demo")
+    assert cli("render", "demo", "--diff").out == ""
+    said = cli("render", "demo", "--diff", "--workers", "3")
+    assert said.code == 0
+    assert "+  worker-2:" in said.out
+    assert said.out.startswith("--- compose/demo/compose.yaml")
+    assert "worker-2" not in (root / "compose/demo/compose.yaml").read_text()
+
+
+def test_render_prints_facts_as_json(cli: Cli, root: Path) -> None:
+    facts = json.loads(cli("render", "demo", "--json").out)
+    assert facts["file"] == str(root / "compose/demo/compose.yaml")
+    assert facts["tasks"]["chief-0"].endswith(".10")
+    assert facts["subnet"].endswith("/24")
+
+
+def test_an_unknown_manifest_is_a_usage_error_with_the_names_there_are(cli: Cli) -> None:
+    said = cli("render", "dmo")
+    assert said.code == 2
+    assert "no manifest `dmo`" in said.err
+    assert "did you mean `demo`? there are: demo" in said.err
+
+
+def test_every_problem_of_a_manifest_is_printed_with_its_cure(cli: Cli, root: Path) -> None:
+    (root / "compose" / "demo.toml").write_text(MANIFEST + "wrker = 5\nworker = 0\nport = 1\n")
+    said = cli("render", "demo")
+    assert said.code == 2
+    assert "3 problems" in said.err
+    for words in ("did you mean `worker`?", "write `worker = 1`", "write `port = 2222`"):
+        assert words in said.err
+    assert "Traceback" not in said.err
+
+
+def test_an_error_is_json_where_json_was_asked_for(cli: Cli) -> None:
+    said = cli("render", "demo", "--workers", "0", "--json")
+    told = json.loads(said.out)
+    assert (said.code, told["success"], told["error"]["exit_code"]) == (2, False, 2)
+    assert "worker = 0" in told["error"]["message"]
+
+
+def test_brackets_and_colons_of_a_manifest_are_printed_as_they_are(cli: Cli) -> None:
+    said = cli("render", "demo", "--set", "image=[bold]A:smile:")
+    assert said.code == 2
+    assert '"[bold]A:smile:"' in said.err
+
+
+def test_schema_prints_the_json_schema(cli: Cli) -> None:
+    assert json.loads(cli("schema").out) == json_schema()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("rendr",), ("render", "--wrkers", "2"), ("render", "--workers", "two"), ("render", "a", "b")],
+)
+def test_a_wrong_command_line_exits_with_2(cli: Cli, arguments: tuple[str, ...]) -> None:
+    assert cli(*arguments).code == 2
+
+
+def test_the_version_is_printed(cli: Cli) -> None:
+    said = cli("--version")
+    assert (said.code, said.out.split()[0]) == (0, "cluster-kit")
+
+
+@pytest.mark.parametrize(
+    "verb", ["up", "render", "down", "status", "logs", "doctor", "schema", "image", "engine"]
+)
+def test_every_verb_explains_itself(cli: Cli, verb: str) -> None:
+    said = cli(verb, "--help")
+    assert said.code == 0
+    assert "Usage: cluster-kit" in said.out

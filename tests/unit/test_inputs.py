@@ -1,0 +1,79 @@
+"""Program and data: in the image, or mounted from where the manifest lies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.cluster import Mount
+from cluster_kit.inputs import resolve
+from tests.make import manifest
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder `compose`, beside it a program and two data sets, one of them incomplete."""
+    (tmp_path / "compose").mkdir()
+    (tmp_path / "train.py").touch()
+    for part in ("Train", "Validate", "Test"):
+        (tmp_path / "images" / part).mkdir(parents=True)
+    (tmp_path / "half" / "Train").mkdir(parents=True)
+    return tmp_path / "compose"
+
+
+def test_built_in_program_and_data_need_no_mount(folder: Path) -> None:
+    found = resolve(manifest(), folder)
+    assert (found.program, found.data) == ("classifier", "/opt/datasets/digits")
+    assert (found.mounts, found.problems) == ((), ())
+
+
+def test_a_program_brings_its_directory_and_data_their_own(folder: Path) -> None:
+    found = resolve(manifest(program="../train.py", data="../images"), folder)
+    assert (found.program, found.data) == ("/program/train.py", "/data")
+    assert found.mounts == (
+        Mount(str(folder.parent), "/program"),
+        Mount(str(folder.parent / "images"), "/data"),
+    )
+    assert not found.problems
+
+
+def test_an_absolute_path_and_one_from_home_are_taken_as_such(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(folder.parent))
+    for path in (str(folder.parent / "images"), "~/images"):
+        assert resolve(manifest(data=path), folder).mounts[0].source == str(
+            folder.parent / "images"
+        )
+
+
+def test_class_folders_that_are_missing_are_all_named(folder: Path) -> None:
+    (problem,) = resolve(manifest(data="../half"), folder).problems
+    assert "there is no Validate/, Test/" in problem.rule
+
+
+def test_a_users_program_may_lay_out_its_data_as_it_likes(folder: Path) -> None:
+    found = resolve(manifest(program="../train.py", data="../half"), folder)
+    assert not found.problems
+
+
+@pytest.mark.parametrize("path", ["nowhere", "../train.py", "x" * 5000, "~nobody-at-all/x"])
+def test_data_that_are_no_directory_are_a_problem(path: str, folder: Path) -> None:
+    (problem,) = resolve(manifest(data=path), folder).problems
+    assert problem.place == "data"
+    assert "nor a directory at" in problem.rule
+
+
+@pytest.mark.parametrize("path", ["nowhere.py", "..", "x" * 5000])
+def test_a_program_that_is_no_file_is_a_problem(path: str, folder: Path) -> None:
+    (problem,) = resolve(manifest(program=path), folder).problems
+    assert problem.place == "program"
+    assert "classifier" in problem.rule
+
+
+def test_links_in_a_circle_are_not_followed_for_ever(folder: Path) -> None:
+    (folder / "a").symlink_to(folder / "b")
+    (folder / "b").symlink_to(folder / "a")
+    found = resolve(manifest(program="a", data="b"), folder)
+    assert [problem.place for problem in found.problems] == ["program", "data"]

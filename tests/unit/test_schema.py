@@ -1,0 +1,56 @@
+"""The published JSON Schema agrees with the manifests and explains every key."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from cluster_kit.manifest import json_schema
+from tests.make import ROOT
+
+SCHEMA = json_schema()
+MANIFESTS = [*sorted((ROOT / "compose").glob("*.toml")), *sorted(ROOT.glob("tests/golden/*.toml"))]
+
+
+def properties(schema: dict[str, Any], place: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, inner in schema.get("properties", {}).items():
+        yield f"{place}{name}", inner
+    for name, table in schema.get("$defs", {}).items():
+        yield from properties(table, f"{name}.")
+
+
+def test_it_is_a_valid_schema() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
+def test_a_manifest_keeps_to_it(path: Path) -> None:
+    written = tomllib.loads(path.read_text(encoding="utf-8"))
+    jsonschema.validate(written, SCHEMA, cls=jsonschema.Draft202012Validator)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"wrker": 1}, {"worker": "3"}, {"gpus": "all"}, {"format": 2}, {"role": {"boss": {}}}],
+    ids=str,
+)
+def test_a_wrong_manifest_does_not(wrong: dict[str, Any]) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"format": 1, "name": "demo", **wrong}, SCHEMA)
+
+
+def test_every_property_says_what_it_is_for() -> None:
+    found = dict(properties(SCHEMA))
+    assert {"worker", "DeadlineTable.start", "TaskLimits.ip", "RoleTable.ps"} <= found.keys()
+    assert not [place for place, inner in found.items() if not inner.get("description")]
+
+
+def test_the_published_copy_is_the_present_one() -> None:
+    published = json.loads((ROOT / "compose" / "schema.json").read_text(encoding="utf-8"))
+    assert published == SCHEMA, "run `make schema`"
