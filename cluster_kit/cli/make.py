@@ -5,13 +5,22 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, err, out, print_json
 from cluster_kit.engine import Engine
 from cluster_kit.engine_install import ensure_engine
 from cluster_kit.errors import EngineError
-from cluster_kit.image import check_image, ensure_image, image_present, image_size, image_tag
+from cluster_kit.image import (
+    CheckLine,
+    check_image,
+    ensure_image,
+    image_present,
+    image_size,
+    image_tag,
+)
 
 image = typer.Typer(help="The shared training image.", no_args_is_help=True)
 app.add_typer(image, name="image")
@@ -42,9 +51,18 @@ def check(variant: Variant = "cpu", json_: options.Json = False) -> None:
     lines = check_image(tag)
     if json_:
         print_json([line.__dict__ for line in lines])
-        return
+    else:
+        _print_lines(lines)
+    if not all(line.ok for line in lines):
+        raise typer.Exit(EngineError.exit_code)
+
+
+def _print_lines(lines: list[CheckLine]) -> None:
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2))
     for line in lines:
-        out.print(line, markup=False)
+        mark = Text("ok", style="green") if line.ok else Text("FAIL", style="bold red")
+        table.add_row(mark, line.name, line.detail, f"{line.seconds:.2f} s")
+    out.print(table)
 
 
 @app.command()
