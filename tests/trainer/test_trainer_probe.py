@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from concurrent import futures
 
 import pytest
@@ -30,9 +31,13 @@ def server():
         running.append(one)
         return f"127.0.0.1:{bound}"
 
+    def stop_all() -> None:
+        for one in running:
+            one.stop(0).wait()
+
+    start.stop_all = stop_all
     yield start
-    for one in running:
-        one.stop(0)
+    stop_all()
 
 
 def test_all_there(server):
@@ -64,3 +69,30 @@ def test_a_restart_and_a_loss_show(server, free_port):
     assert lost[0] == "ps-1 was started again"
     assert "ps-2" in lost[1]
     assert len(lost) == 2
+
+
+def test_a_failure_after_a_server_was_lost_is_tried_again(
+    server, free_port, run_task, events, tmp_path
+):
+    """The program fails once ps-0 is another incarnation; its second attempt finishes."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import pathlib, sys, time\n"
+        f"at = pathlib.Path({str(tmp_path)!r})\n"
+        "again = (at / 'running').exists()\n"
+        "(at / 'running').touch()\n"
+        "while not (at / 'fail').exists(): time.sleep(0.02)\n"
+        "sys.exit(0 if again else 1)\n"
+    )
+    address = server("ps", 0, incarnation=1)
+    cluster = {"chief": ["127.0.0.1:1"], "ps": [address]}
+    task = run_task("chief-0", cluster, "run", str(program), CLUSTER_KIT_RETRIES=1)
+    until = time.monotonic() + 10
+    while not (tmp_path / "running").exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    server.stop_all()
+    server("ps", 0, incarnation=2, port=int(address.rpartition(":")[2]))
+    (tmp_path / "fail").touch()
+    assert task.wait(20) == 0, task.stdout.read()
+    retries = [event for event in events("chief-0") if event["event"] == "retry"]
+    assert [retry["reason"] for retry in retries] == ["ps-0 was started again"]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 from trainer import mailbox, progress
 from trainer.classifier import options
@@ -12,8 +15,8 @@ from trainer.errors import TrainerError
 from trainer.task import EVALUATOR, Task, read_task
 
 
-def main(arguments: list[str]) -> int:
-    """Run this task's part; the exit code."""
+def main(arguments: list[str]) -> NoReturn:
+    """Run this task's part and end the process."""
     try:
         task = read_task()
         chosen = options.parse(arguments, data_directory(), task.output)
@@ -21,8 +24,15 @@ def main(arguments: list[str]) -> int:
     except TrainerError as problem:
         mailbox.leave_last_words(str(problem))
         print(f"error: {problem}", file=sys.stderr)
-        return problem.exit_code
-    return 0
+        leave(problem.exit_code)  # here, while the problem keeps TensorFlow's frames alive
+    leave(0)
+
+
+def leave(code: int) -> NoReturn:
+    """End at once: interpreter and TensorFlow take up to 40 s to take down a strategy."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def data_directory() -> Path:
@@ -40,7 +50,19 @@ def run(task: Task, chosen: options.Options) -> None:
     else:
         from trainer.classifier.train import train
 
-        train(task, chosen, progress.from_environment())
+        with servers_may_be_lost():
+            train(task, chosen, progress.from_environment())
+
+
+@contextlib.contextmanager
+def servers_may_be_lost() -> Iterator[None]:
+    """One line instead of TensorFlow's fifty, for what the supervisor will repair."""
+    import tensorflow as tf
+
+    try:
+        yield
+    except (tf.errors.UnavailableError, tf.errors.AbortedError) as problem:
+        raise TrainerError("the connection to a server was lost") from problem
 
 
 def prepare_tensorflow() -> None:
@@ -53,8 +75,4 @@ def prepare_tensorflow() -> None:
 
 
 if __name__ == "__main__":
-    code = main(sys.argv[1:])
-    sys.stdout.flush()
-    sys.stderr.flush()
-    # Interpreter and TensorFlow take up to 40 s to take down a strategy; all is written by now.
-    os._exit(code)
+    main(sys.argv[1:])
