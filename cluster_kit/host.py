@@ -25,10 +25,11 @@ def gather(engine: Engine | None) -> HostFacts:
         return HostFacts(cpus, memory, user, gpu_inventory(), networks=tuple(networks))
     info = engine.info()
     inventory = gpu_inventory()
-    own = {cidr: cluster for _, cluster, cidr in engine.networks() if cluster}
+    found = engine.networks()
+    own = {cidr: cluster for _, cluster, cidr in found if cluster}
     docker_networks = [
         Network(f"Docker network {name}", IPv4Network(cidr, strict=False), cluster)
-        for name, cluster, cidr in engine.networks()
+        for name, cluster, cidr in found
     ]
     # A running cluster shows up twice: as a Docker network and as its bridge's route.
     networks = [

@@ -7,17 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from cluster_kit.engine import Container, Engine
-from cluster_kit.observed import TaskView
+from cluster_kit.observed import TaskView, figures
 from cluster_kit.progress import ProgressReader
-
-_FIGURES = ("step", "steps_per_s", "loss", "accuracy")
 
 
 def standing(engine: Engine, cluster: str) -> list[TaskView]:
     """Every task of a cluster, in task order; empty where no such cluster is up."""
     containers = engine.containers(cluster)
-    figures = _figures(containers)
-    return [replace(_view(c), **figures.get(c.name, {})) for c in containers]
+    newest = _newest(containers)
+    return [replace(_view(c), **newest.get(c.name, {})) for c in containers]
 
 
 def _view(container: Container) -> TaskView:
@@ -32,12 +30,11 @@ def _view(container: Container) -> TaskView:
     )
 
 
-def _figures(containers: list[Container]) -> dict[str, dict[str, Any]]:
+def _newest(containers: list[Container]) -> dict[str, dict[str, Any]]:
     """The newest figures of each task; none where the output directory is not ours to read."""
     if not containers or not containers[0].output:
         return {}
     found: dict[str, dict[str, Any]] = {}
     for entry in ProgressReader(Path(containers[0].output) / "progress", since=0.0).poll():
-        newest = {key: entry.fields[key] for key in _FIGURES if key in entry.fields}
-        found[entry.task] = {**found.get(entry.task, {}), **newest}
+        found[entry.task] = {**found.get(entry.task, {}), **figures(entry)}
     return found

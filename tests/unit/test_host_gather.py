@@ -1,0 +1,65 @@
+"""What the engine and the routing table say, put together as one value."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from cluster_kit import host
+from cluster_kit.engine import Engine
+from cluster_kit.facts import Gpu
+from tests.make import gpus, network
+
+
+class FakeEngine:
+    def info(self) -> dict[str, Any]:
+        return {"NCPU": 12, "MemTotal": 34}
+
+    def networks(self) -> list[tuple[str, str, str]]:
+        return [("bridge", "", "172.17.0.0/16"), ("mine_cluster", "mine", "172.28.0.0/24")]
+
+    def gpu_refusal(self, device_id: str) -> str:
+        return f"refused {device_id[:5]}"
+
+
+ENGINE = cast(Engine, FakeEngine())
+ROUTES = [
+    network("172.28.0.0/24", "a route of this host (br-1)"),
+    network("192.168.1.0/24", "a route of this host (eth0)"),
+]
+
+
+@pytest.fixture(autouse=True)
+def machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "_routes", lambda _table: list(ROUTES))
+    monkeypatch.setattr(host, "gpu_inventory", lambda: ())
+
+
+def test_a_running_cluster_owns_its_network_and_its_bridges_route() -> None:
+    found = {(net.owner, net.cluster) for net in host.gather(ENGINE).networks}
+    assert found == {
+        ("Docker network bridge", ""),
+        ("Docker network mine_cluster", "mine"),
+        ("a route of this host (br-1)", "mine"),
+        ("a route of this host (eth0)", ""),
+    }
+
+
+def test_the_engine_counts_cpus_and_memory() -> None:
+    facts = host.gather(ENGINE)
+    assert (facts.cpus, facts.memory, facts.gpus, facts.gpu_refusal) == (12, 34, (), "")
+
+
+def test_the_engine_is_asked_whether_it_hands_out_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    inventory: tuple[Gpu, ...] = gpus(2)
+    monkeypatch.setattr(host, "gpu_inventory", lambda: inventory)
+    facts = host.gather(ENGINE)
+    assert (facts.gpus, facts.gpu_refusal) == (inventory, "refused GPU-0")
+
+
+def test_without_an_engine_the_operating_system_tells() -> None:
+    facts = host.gather(None)
+    assert facts.cpus >= 1
+    assert facts.memory > 2**20
+    assert facts.networks == tuple(ROUTES)
