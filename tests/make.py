@@ -67,7 +67,7 @@ def manifest(**keys: Any) -> Manifest:
     return Manifest.model_validate({"format": 1, "name": "demo", **keys})
 
 
-def loaded(written: Manifest, path: str = "/work/compose/demo.toml") -> Loaded:
+def loaded(written: Manifest, path: str = "/home/you/compose/demo.toml") -> Loaded:
     return Loaded(written, Path(path))
 
 
