@@ -123,7 +123,7 @@ def finish(
     result = {
         "test_accuracy": round(tested["accuracy"], 6),
         "test_loss": round(tested["loss"], 6),
-        "steps_per_s": report.steps_per_s,
+        "steps_per_second": report.steps_per_s,
         "epochs": options.epochs,
         "classes": list(classes),
     }
@@ -131,11 +131,11 @@ def finish(
     export(plain, options.output / "model")
     (options.output / "result.json").write_text(json.dumps(result, indent=2) + "\n")
     if progress:
-        figures = ("test_accuracy", "test_loss", "steps_per_s")
+        figures = ("test_accuracy", "test_loss", "steps_per_second")
         progress.write("metrics", **{key: result[key] for key in figures})
     print(
         f"test accuracy {result['test_accuracy']:.4f}, loss {result['test_loss']:.4f};"
-        f" {result['steps_per_s']} steps/s; scored in {scored - began:.1f} s, model saved in"
+        f" {result['steps_per_second']} steps/s; scored in {scored - began:.1f} s, model saved in"
         f" {time.monotonic() - scored:.1f} s",
         flush=True,
     )
