@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 PATIENCE_S = 15.0
+NOT_FOUND = 127
 
 
 @dataclass(frozen=True)
@@ -41,15 +43,18 @@ def run(
 ) -> Completed:
     """Run to the end and return how it ended; never raises for a non-zero exit.
 
+    A program that is not installed ends with 127, as in a shell.
+
     The command has a session of its own: Ctrl-C reaches the kit alone, which then ends it.
 
     Args:
         env: added to the present environment.
         show: let the command write to this terminal instead of capturing it.
     Raises:
-        FileNotFoundError: the program is not installed.
         subprocess.TimeoutExpired: it ran past `timeout_s` seconds and was killed.
     """
+    if shutil.which(command[0]) is None:
+        return Completed(tuple(command), NOT_FOUND, "", f"{command[0]}: command not found")
     child = subprocess.Popen(
         list(command),
         env={**os.environ, **(env or {})},

@@ -17,6 +17,8 @@ from cluster_kit.tf_config import tf_configs
 
 TEMPLATES = Path(__file__).resolve().parents[1] / "templates"
 NO_GPU = "-1"
+EVALUATOR_CPU_SHARES = "128"
+"""An eighth of a task's weight: where CPUs are short the evaluator waits, not the training."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Service:
     container: str
     command: str
     restart: str
+    cpu_shares: str
     ip: str
     environment: tuple[Pair, ...]
     limits: tuple[Pair, ...]
@@ -159,6 +162,7 @@ def _service(cluster: Cluster, task: Task, config: str, digest: str, *, leads: b
         container=f"{cluster.name}-{task.name}",
         command=_flow(task.command),
         restart=_restart(cluster, leads),
+        cpu_shares=EVALUATOR_CPU_SHARES if task.role == "evaluator" else "",
         ip=str(task.ip),
         environment=tuple(
             Pair(name, quote(value)) for name, value in sorted({**own, **identity}.items())

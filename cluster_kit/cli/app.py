@@ -25,7 +25,12 @@ err = Console(stderr=True, highlight=False, emoji=False)
 
 def print_json(facts: Any) -> None:
     """Facts for a script, on stdout."""
-    typer.echo(json.dumps(facts, indent=2, default=str))
+    typer.echo(json.dumps(facts, indent=2, default=str, allow_nan=False))
+
+
+def say(text: str, to: Console = err) -> None:
+    """A line for a person, to the letter: names and paths may look like markup."""
+    to.print(text, markup=False, soft_wrap=True)
 
 
 def tell(error: KitError, as_json: bool = False) -> None:

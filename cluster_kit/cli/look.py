@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cluster_kit.cli import options
-from cluster_kit.cli.app import app, err, out, print_json
+from cluster_kit.cli.app import app, out, print_json, say
 from cluster_kit.engine import Container, Engine
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.follow import follow_logs
@@ -37,7 +37,7 @@ def status(
         print_json({cluster: [_facts(task) for task in tasks] for cluster, tasks in found.items()})
         return
     if not any(found.values()):
-        err.print(f"no cluster {name} is up" if name else "no cluster is up")
+        say(f"no cluster {name} is up" if name else "no cluster is up")
     for cluster, tasks in found.items():
         if tasks:
             out.print(status_table(tasks, title=cluster))
@@ -59,7 +59,7 @@ def logs(
     cluster = cluster_name(name, here())
     containers = engine.containers(cluster)
     if not containers:
-        err.print(f"no cluster {cluster} is up; the logs of ended runs are in runs/{cluster}/")
+        say(f"no cluster {cluster} is up; the logs of ended runs are in runs/{cluster}/")
         return
     containers = _chosen(containers, tasks or [])
     if follow:

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cluster_kit.cli import options
-from cluster_kit.cli.app import app, err, out, print_json
+from cluster_kit.cli.app import app, out, print_json, say
 from cluster_kit.engine import Engine
 from cluster_kit.engine_install import ensure_engine
 from cluster_kit.errors import EngineError
@@ -32,14 +32,14 @@ Variant = Annotated[Literal["cpu", "gpu"], typer.Option("--variant", help="cpu o
 @image.command("build")
 def build(variant: Variant = "cpu", quiet: Quiet = False, json_: options.Json = False) -> None:
     """Build it where it is absent or its inputs have changed."""
-    built = ensure_image(variant, err.print, show=not json_)
+    built = ensure_image(variant, say, show=not json_)
     tag = image_tag(variant)
     facts = {"image": tag, "built": built, "bytes": image_size(tag)}
     if json_:
         print_json(facts)
     elif built or not quiet:
         what = "built" if built else "up to date"
-        err.print(f"{tag}: {what}, {image_size(tag) / 1e9:.2f} GB")
+        say(f"{tag}: {what}, {image_size(tag) / 1e9:.2f} GB")
 
 
 @image.command("check")
@@ -68,7 +68,7 @@ def _print_lines(lines: list[CheckLine]) -> None:
 @app.command()
 def engine(quiet: Quiet = False) -> None:
     """Install and start a Docker engine where none answers and where that is possible."""
-    changed = ensure_engine(err.print, typer.confirm)
+    changed = ensure_engine(say, typer.confirm)
     if changed or not quiet:
         version = Engine().info().get("ServerVersion", "?")
-        err.print(f"Docker Engine {version} answers")
+        say(f"Docker Engine {version} answers")

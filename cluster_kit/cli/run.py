@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import shlex
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +13,7 @@ from rich.text import Text
 
 from cluster_kit import launch as launching
 from cluster_kit.cli import options
-from cluster_kit.cli.app import app, err, out, print_json
+from cluster_kit.cli.app import app, err, out, print_json, say
 from cluster_kit.engine import Engine
 from cluster_kit.errors import UsageError
 from cluster_kit.image import image_present
@@ -61,16 +63,16 @@ def _tell_outcome(outcome: dict[str, Any], keep: bool) -> None:
     else:
         blame = f", blame {outcome['blame']}" if outcome["blame"] else ""
         out.print(Text.assemble(("failed", "bold red"), f" after {seconds:.1f} s{blame}"))
-        out.print(f"  {outcome['message']}", markup=False, soft_wrap=True)
+        say(f"  {outcome['message']}", to=out)
         for line in outcome["last_words"].splitlines():
-            out.print(f"  | {line}", markup=False, soft_wrap=True)
+            say(f"  | {line}", to=out)
     for key, value in sorted(outcome["metrics"].items()):
         shown = f"{value:.4g}" if isinstance(value, float) else value
-        out.print(f"  {key.replace('_', ' ')}: {shown}", markup=False)
-    out.print(f"  everything is in {run}", markup=False, soft_wrap=True)
+        say(f"  {key.replace('_', ' ')}: {shown}", to=out)
+    say(f"  everything is in {run}", to=out)
     if keep:
         name = outcome["cluster"]
-        out.print(f"  still there: `cluster-kit status {name}`, `cluster-kit down {name}`")
+        say(f"  still there: `cluster-kit status {name}`, `cluster-kit down {name}`", to=out)
 
 
 def _short(path: str) -> str:
@@ -100,23 +102,28 @@ def render(
     workspace = here()
     cluster = planned(Order(manifest, given), workspace, engine_or_none())
     text, file = rendered(cluster), workspace.generated(cluster.name)
-    old = file.read_text(encoding="utf-8") if file.exists() else ""
+    old = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
     if dry_run:
         typer.echo(text, nl=False)
     elif diff:
         typer.echo(_diff(old, text, _short(str(file))), nl=False)
     elif check and old != text:
         state = "stale" if old else "missing"
-        raise UsageError(f"{_short(str(file))} is {state}", f"run `cluster-kit render {manifest}`")
+        raise UsageError(f"{_short(str(file))} is {state}", f"run `{_same_without_check()}`")
     elif not check:
         launching.write_compose(workspace, cluster, text)
     if json_ and not (dry_run or diff):
         tasks = {task.name: str(task.ip) for task in cluster.tasks}
         print_json({"file": str(file), "subnet": str(cluster.subnet), "tasks": tasks})
     elif not (dry_run or diff):
-        err.print(f"{_short(str(file))}: {len(cluster.tasks)} tasks on {cluster.subnet}")
+        say(f"{_short(str(file))}: {len(cluster.tasks)} tasks on {cluster.subnet}")
         if cluster.variant and not image_present(cluster.image):
-            err.print("  its image is not built yet: `make image`, then `docker compose up` there")
+            say("  its image is not built yet: `make image`, then `docker compose up` there")
+
+
+def _same_without_check() -> str:
+    """The command that was typed, overrides and all, so that it writes what was asked about."""
+    return shlex.join(["cluster-kit", *(word for word in sys.argv[1:] if word != "--check")])
 
 
 def _diff(old: str, new: str, name: str) -> str:
@@ -136,10 +143,10 @@ def down(name: options.ClusterName = "quickstart", json_: options.Json = False) 
         if json_:
             print_json({"cluster": cluster, "removed": 0})
         else:
-            err.print(f"nothing to remove: no cluster {cluster} is up (up: {others})")
+            say(f"nothing to remove: no cluster {cluster} is up (up: {others})")
         return
     count = engine.remove(cluster)
     if json_:
         print_json({"cluster": cluster, "removed": count})
     else:
-        err.print(f"{cluster}: {count} containers and their network removed")
+        say(f"{cluster}: {count} containers and their network removed")
