@@ -1,0 +1,99 @@
+"""`make bench`: measure the kit against the plain way, print a table, write JSON, draw a PNG.
+
+python -m tests.bench [MEASURE…] [--pairs N]; exit code 1 where a bar is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import secrets
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from cluster_kit.image import image_present, image_tag
+from tests.bench import idle_server, planning, stop, throughput, whole_job
+from tests.bench.bench import Bench, BenchError, load, remove_all
+from tests.bench.machine import machine
+from tests.bench.measured import Measured, Result, Skipped
+from tests.bench.report import print_table, write_json
+
+MEASURES: dict[str, Callable[[Bench], Sequence[Result]]] = {
+    "whole-job": whole_job.measure,
+    "server": idle_server.measure,
+    "stop": stop.measure,
+    "planning": planning.measure,
+    "throughput": throughput.measure,
+}
+BUILD = Path(__file__).resolve().parents[2] / "build" / "bench"
+BUSY = 0.35
+"""Load per CPU above which figures are not to be trusted."""
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(prog="python -m tests.bench")
+    options.add_argument("measures", nargs="*", metavar="MEASURE", help=", ".join(MEASURES))
+    options.add_argument("--pairs", type=int, help="repeat each measurement this often")
+    given = options.parse_args()
+    unknown = [name for name in given.measures if name not in MEASURES]
+    if unknown:
+        options.error(f"no measure {', '.join(unknown)}; there are: {', '.join(MEASURES)}")
+    image = image_tag("cpu")
+    if not image_present(image):
+        options.error(f"{image} is not built; `make image` builds it")
+    console = Console(width=None if sys.stdout.isatty() else 132)
+    with _bench(image, given.pairs, lambda line: console.print(line, style="dim")) as bench:
+        try:
+            facts = machine(bench)
+            _warn_if_busy(console, facts["cpus"])
+            results = [
+                result for name in given.measures or MEASURES for result in MEASURES[name](bench)
+            ]
+        except BenchError as error:
+            console.print(f"no figures: {error}", style="red", markup=False)
+            return 4
+    BUILD.mkdir(parents=True, exist_ok=True)
+    write_json(results, facts, BUILD / "bench.json")
+    _draw(results, facts, console)
+    for result in results:
+        if isinstance(result, Skipped):
+            console.print(f"skipped {result.title}: {result.reason}")
+    print_table(results, console)
+    return int(any(isinstance(result, Measured) and not result.met for result in results))
+
+
+def _draw(results: Sequence[Result], facts: dict[str, object], console: Console) -> None:
+    # matplotlib is slow to import, and must not be in memory while something is timed.
+    from tests.bench.picture import draw
+
+    draw(results, facts, BUILD / "bench.png")
+    console.print(f"written: {BUILD.relative_to(BUILD.parents[1])}/ bench.json, bench.png")
+
+
+@contextlib.contextmanager
+def _bench(image: str, pairs: int | None, say: Callable[[str], None]) -> Iterator[Bench]:
+    """A bench under a name of its own, and nothing left of it afterwards."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    name = f"bench-{secrets.token_hex(4)}"
+    with tempfile.TemporaryDirectory(prefix="cluster-kit-bench-") as scratch:
+        try:
+            yield Bench(name, image, Path(scratch), pairs, say)
+        finally:
+            remove_all(name)
+
+
+def _warn_if_busy(console: Console, cpus: int) -> None:
+    if load() > BUSY * cpus:
+        console.print(
+            f"this machine is busy (load {load():.1f} on {cpus} CPUs): take the figures as rough",
+            style="yellow",
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""A cluster's tasks as bare processes: the image's files, nothing else of a container.
+
+An idle container holds the files mounted. A process that is chrooted into them from the host has
+the host's network, process table and control group, and none of Docker's restrictions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster_kit.cluster import Cluster
+from cluster_kit.render import render
+from tests.bench.bench import HERE, OWN, Bench, BenchError, docker
+from tests.bench.clusters import planned
+from tests.make import parse_compose
+
+CHROOT = shutil.which("chroot") or ""
+JOB_S = 240.0
+SERVERS_END_S = 15.0
+
+
+def why_not() -> str:
+    """Why this machine cannot run the image's files outside a container, "" where it can."""
+    if os.geteuid() != 0:
+        return "bare processes of the image need chroot, and that needs root"
+    return "" if CHROOT else "bare processes of the image need chroot, which is not installed"
+
+
+@dataclass(frozen=True)
+class BareRoot:
+    """The image's files as a directory of the host, and the image's environment."""
+
+    path: Path
+    environment: Mapping[str, str]
+
+
+@contextlib.contextmanager
+def bare_root(bench: Bench) -> Iterator[BareRoot]:
+    """The image's root directory, with the job at /program, while the idle container is there.
+
+    Its /proc and /sys are the host's, as those of a bare process are.
+    """
+    output = bench.scratch / "bare"
+    output.mkdir(exist_ok=True)
+    name = f"{bench.name}-root"
+    docker(
+        *("run", "--detach", "--pull=never", f"--name={name}", f"--label={OWN}={bench.name}"),
+        *("--pid=host", "--network=host", "--user=0:0", "--tmpfs=/tmp:mode=1777"),
+        *(f"--volume={HERE}:/program:ro", f"--volume={output}:/output"),
+        *("--entrypoint=sleep", bench.image, "3600"),
+    )
+    try:
+        found = json.loads(docker("inspect", name))[0]
+        environment = dict(entry.split("=", 1) for entry in found["Config"]["Env"])
+        yield BareRoot(Path(f"/proc/{found['State']['Pid']}/root"), environment)
+    finally:
+        docker("rm", "--force", name)
+
+
+def run_bare(bench: Bench, root: BareRoot, workers: int, ps: int, args: tuple[str, ...]) -> str:
+    """Run the tasks as the kit renders them, but on this host's loopback; the chief's log."""
+    cluster = planned(bench, "bare", workers, ps, *args)
+    services = parse_compose(render(cluster))["services"]
+    here = _loopback(cluster)
+    log = bench.scratch / "bare.log"
+    with log.open("w") as chief_log, contextlib.ExitStack() as running:
+        processes = {
+            name: running.enter_context(
+                _process(
+                    root,
+                    cluster.user,
+                    service["command"],
+                    {key: _moved(value, here) for key, value in service["environment"].items()},
+                    chief_log if name == cluster.leader.name else subprocess.DEVNULL,
+                )
+            )
+            for name, service in services.items()
+        }
+        code = processes.pop(cluster.leader.name).wait(JOB_S)
+        if code:
+            raise BenchError(f"the bare chief ended with exit code {code}:\n{log.read_text()}")
+        until = time.monotonic() + SERVERS_END_S
+        for process in processes.values():
+            process.wait(max(0.1, until - time.monotonic()))
+    return log.read_text()
+
+
+@contextlib.contextmanager
+def _process(
+    root: BareRoot,
+    user: str,
+    command: list[str],
+    environment: Mapping[str, str],
+    log: Any,
+) -> Iterator[subprocess.Popen[bytes]]:
+    """One task; killed where it is still there at the end."""
+    process = subprocess.Popen(
+        [CHROOT, f"--userspec={user}", str(root.path), "python3", "-m", "trainer", *command],
+        env={**root.environment, **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _loopback(cluster: Cluster) -> dict[str, str]:
+    """From each of the cluster's addresses to a free port of 127.0.0.1."""
+    addresses = [*map(cluster.address, cluster.tasks), cluster.beacon]
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in addresses]
+        ports = [one.getsockname()[1] for one in sockets]
+    return {there: f"127.0.0.1:{port}" for there, port in zip(addresses, ports, strict=True)}
+
+
+def _moved(value: str, here: Mapping[str, str]) -> str:
+    for there, address in here.items():
+        value = value.replace(there, address)
+    return value

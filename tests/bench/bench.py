@@ -1,0 +1,92 @@
+"""What all measurements share: one image, a name that nobody else has, and tidying up."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import docker as docker_sdk
+from docker.errors import NotFound
+
+from cluster_kit import labels
+from cluster_kit.process import run
+
+OWN = "cluster-kit.bench"
+"""The label of what the bench starts itself."""
+HERE = Path(__file__).resolve().parent
+JOB = HERE / "job.py"
+PATIENCE_S = 300.0
+
+
+class BenchError(Exception):
+    """A run that was to be timed went wrong, so there is no figure."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """`pairs` overrides how often each measurement is repeated."""
+
+    name: str
+    image: str
+    scratch: Path
+    pairs: int | None
+    say: Callable[[str], None]
+
+    def times(self, usual: int) -> range:
+        return range(self.pairs or usual)
+
+
+def docker(*arguments: str, timeout_s: float = PATIENCE_S, **environment: str) -> str:
+    """Run docker to its end and return what it said on stdout, then on stderr.
+
+    Raises:
+        BenchError: it failed.
+        subprocess.TimeoutExpired: it was still running after `timeout_s`, and was ended.
+    """
+    done = run(["docker", *arguments], env=environment, timeout_s=timeout_s)
+    if not done.ok:
+        raise BenchError(f"docker {' '.join(arguments)}: exit {done.code}\n{done.last_words()}")
+    return done.output + done.errors
+
+
+def compose(file: Path, *arguments: str) -> str:
+    """Docker Compose with this file; containers write to `output` beside it."""
+    output = file.parent / "output"
+    output.mkdir(exist_ok=True)
+    return docker("compose", "-f", str(file), *arguments, CLUSTER_KIT_OUTPUT=str(output))
+
+
+@contextlib.contextmanager
+def removed(file: Path) -> Iterator[None]:
+    """Whatever happens inside, this compose file's containers and network are gone afterwards."""
+    try:
+        yield
+    finally:
+        compose(file, "down", "--timeout=0")
+
+
+def remove_all(name: str) -> None:
+    """Remove every container and network of a bench, by label."""
+    client = docker_sdk.from_env()
+
+    def is_ours(marks: dict[str, str] | None) -> bool:
+        found = marks or {}
+        return found.get(OWN) == name or found.get(labels.CLUSTER, "").startswith(name)
+
+    for container in client.containers.list(all=True, ignore_removed=True):
+        if is_ours(container.labels):
+            with contextlib.suppress(NotFound):
+                container.remove(force=True, v=True)
+    for network in client.networks.list():
+        if is_ours(network.attrs.get("Labels")):
+            with contextlib.suppress(NotFound):
+                network.remove()
+    client.close()
+
+
+def load() -> float:
+    """The machine's load average over the last minute."""
+    return os.getloadavg()[0]

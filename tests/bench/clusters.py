@@ -1,0 +1,77 @@
+"""The same cluster both ways: the kit's rendered compose file, and one as people write it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from cluster_kit.cluster import Cluster
+from cluster_kit.engine import Engine
+from cluster_kit.host import gather
+from cluster_kit.inputs import resolve
+from cluster_kit.load import load
+from cluster_kit.plan import OwnImages, plan
+from cluster_kit.render import render
+from cluster_kit.tf_config import tf_configs
+from tests.bench.bench import HERE, JOB, OWN, Bench
+
+MANIFEST = 'format = 1\nname = "bench"\n'
+
+
+def planned(bench: Bench, way: str, workers: int, ps: int, *args: str) -> Cluster:
+    """A chief that runs the job, with these servers, on a subnet that is free now."""
+    file = bench.scratch / "bench.toml"
+    file.write_text(MANIFEST)
+    overrides = {
+        "name": f"{bench.name}-{way}",
+        "worker": workers,
+        "ps": ps,
+        "program": str(JOB),
+        "args": list(args),
+    }
+    loaded = load(file, overrides)
+    engine = Engine()
+    facts = gather(engine)
+    engine.close()
+    images = OwnImages(cpu=bench.image, gpu=bench.image)
+    return plan(loaded, resolve(loaded.manifest, bench.scratch), facts, images)
+
+
+def kit_file(bench: Bench, workers: int, ps: int, *args: str) -> tuple[Cluster, Path]:
+    """The cluster as the kit renders it."""
+    cluster = planned(bench, "kit", workers, ps, *args)
+    return cluster, _written(bench, "kit", render(cluster))
+
+
+def plain_file(bench: Bench, workers: int, ps: int) -> tuple[Cluster, Path]:
+    """The same tasks at the same kind of addresses, every one a container that runs the job.
+
+    As the articles and examples write it: an image, the program, TF_CONFIG, a fixed address.
+    """
+    cluster = planned(bench, "plain", workers, ps)
+    configs = tf_configs(cluster)
+    services = {
+        task.name: {
+            "image": cluster.image,
+            "container_name": f"{cluster.name}-{task.name}",
+            "entrypoint": ["python3", "/program/job.py"],
+            "volumes": [f"{HERE}:/program:ro"],
+            "environment": {"TF_CONFIG": configs[task.name], "no_proxy": str(cluster.subnet)},
+            "networks": {"cluster": {"ipv4_address": str(task.ip)}},
+            "labels": {OWN: bench.name},
+        }
+        for task in cluster.tasks
+    }
+    network = {
+        "ipam": {"config": [{"subnet": str(cluster.subnet), "gateway": str(cluster.gateway)}]},
+        "labels": {OWN: bench.name},
+    }
+    text = {"name": cluster.project, "services": services, "networks": {"cluster": network}}
+    return cluster, _written(bench, "plain", json.dumps(text, indent=2).replace("$", "$$"))
+
+
+def _written(bench: Bench, way: str, text: str) -> Path:
+    file = bench.scratch / way / "compose.yaml"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text)
+    return file
