@@ -6,7 +6,7 @@ import sys
 
 from cluster_kit import signals
 from cluster_kit.cli import app as application
-from cluster_kit.cli import look, make, run  # noqa: F401 - their verbs register themselves
+from cluster_kit.cli import gpus, look, make, run  # noqa: F401 - their verbs register themselves
 from cluster_kit.errors import KitError
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 from typing import Literal
 
+from cluster_kit.facts import Driver
+
 Role = Literal["chief", "worker", "ps", "evaluator"]
 ROLES: tuple[Role, ...] = ("chief", "worker", "ps", "evaluator")
 
@@ -17,7 +19,8 @@ BEACON_PORT_OFFSET = 1
 class Task:
     """One process in one container.
 
-    `gpus` are device ids as the engine takes them; empty means that the task sees none.
+    `gpus` are device ids as the engine takes them, empty where the task sees none; `gpu_names` say
+    the same to people; `gpu_memory_mib` is TensorFlow's limit on each, None where there is none.
     `cpus` (cores) and `memory` (bytes) are limits, None where there is none.
     """
 
@@ -26,6 +29,8 @@ class Task:
     ip: IPv4Address
     command: tuple[str, ...]
     gpus: tuple[str, ...] = ()
+    gpu_names: tuple[str, ...] = ()
+    gpu_memory_mib: int | None = None
     cpus: float | None = None
     memory: int | None = None
     environment: tuple[tuple[str, str], ...] = ()
@@ -78,6 +83,9 @@ class Cluster:
     server: Literal["native", "python"]
     deadlines: Deadlines
     retries: int
+    gpu_driver: Driver
+    gpu_check: bool
+    simulate_gpus: int
     tasks: tuple[Task, ...]
 
     @property

@@ -132,7 +132,16 @@ class Engine:
                 exit_code=int(code) if code is not None else None,
             )
 
-    def gpu_refusal(self, device_id: str) -> str:
+    def gpus_taken(self) -> tuple[tuple[str, str], ...]:
+        """(device id, cluster) of every GPU that a container of ours holds or is about to."""
+        return tuple(
+            (device, container.labels[labels.CLUSTER])
+            for container in self._list({"label": labels.CLUSTER})
+            if container.status not in ("exited", "dead")
+            for device in _devices(container.attrs)
+        )
+
+    def gpu_refusal(self, driver: str, device_id: str) -> str:
         """Why the engine cannot hand out this GPU, "" where it can.
 
         `docker info` does not tell; creating and starting a container does. Its image is empty, so
@@ -141,7 +150,7 @@ class Engine:
         empty = io.BytesIO()
         tarfile.open(fileobj=empty, mode="w").close()
         self._client.api.import_image_from_data(empty.getvalue(), repository=_PROBE)
-        request = DeviceRequest(driver="nvidia", device_ids=[device_id], capabilities=[["gpu"]])
+        request = DeviceRequest(driver=driver, device_ids=[device_id], capabilities=[["gpu"]])
         probe = self._client.containers.create(
             _PROBE, ["/none"], device_requests=[request], network_disabled=True
         )

@@ -4,16 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from ipaddress import IPv4Network
+from typing import Literal
+
+Driver = Literal["nvidia", "cdi"]
+"""NVIDIA's own runtime hook, or the Container Device Interface."""
 
 
 @dataclass(frozen=True)
-class Gpu:
-    """One GPU of the host. `memory` in bytes."""
+class Slice:
+    """One MIG slice of a GPU, which the engine hands out like a GPU. `memory` in bytes."""
 
     index: int
     uuid: str
     name: str
     memory: int
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU of the host. `memory` in bytes; `slices` where it is divided by MIG."""
+
+    index: int
+    uuid: str
+    name: str
+    memory: int
+    slices: tuple[Slice, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -32,12 +47,15 @@ class Network:
 class HostFacts:
     """The host as a plan sees it. `memory` in bytes, `user` as `uid:gid`.
 
-    `gpu_refusal` is why the engine cannot hand out the GPUs that are there, "" where it can.
+    `gpu_driver` is how the engine hands out GPUs; `gpu_refusal` why it cannot, "" where it can.
+    `gpus_taken` are (device id, cluster) of the GPUs that running clusters of ours hold.
     """
 
     cpus: int
     memory: int
     user: str
     gpus: tuple[Gpu, ...] = ()
+    gpu_driver: Driver = "nvidia"
     gpu_refusal: str = ""
+    gpus_taken: tuple[tuple[str, str], ...] = ()
     networks: tuple[Network, ...] = ()

@@ -1,4 +1,4 @@
-"""Gathers `HostFacts`: from the engine, the routing table and NVIDIA's library."""
+"""Gathers `HostFacts`: from the engine, the routing table and NVIDIA's driver."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import os
 from ipaddress import IPv4Network
 from pathlib import Path
 
-import pynvml
-
 from cluster_kit.engine import Engine
-from cluster_kit.facts import Gpu, HostFacts, Network
+from cluster_kit.facts import Driver, Gpu, HostFacts, Network
+from cluster_kit.gpus.devices import devices
+from cluster_kit.nvidia import gpu_inventory
 
 ROUTES = Path("/proc/net/route")
 WIDEST_ROUTE = 8
@@ -25,6 +25,7 @@ def gather(engine: Engine | None) -> HostFacts:
         return HostFacts(cpus, memory, user, gpu_inventory(), networks=tuple(networks))
     info = engine.info()
     inventory = gpu_inventory()
+    driver, refusal = hand_out(engine, inventory)
     found = engine.networks()
     own = {cidr: cluster for _, cluster, cidr in found if cluster}
     docker_networks = [
@@ -40,7 +41,9 @@ def gather(engine: Engine | None) -> HostFacts:
         memory=info["MemTotal"],
         user=user,
         gpus=inventory,
-        gpu_refusal=engine.gpu_refusal(inventory[0].uuid) if inventory else "",
+        gpu_driver=driver,
+        gpu_refusal=refusal,
+        gpus_taken=engine.gpus_taken() if inventory else (),
         networks=tuple(docker_networks + networks),
     )
 
@@ -67,27 +70,18 @@ def _routes(table: Path) -> list[Network]:
     return routes
 
 
-def gpu_inventory() -> tuple[Gpu, ...]:
-    """NVIDIA GPUs by index, through NVML; none where there is no driver."""
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return ()
-    try:
-        return tuple(_gpu(index) for index in range(pynvml.nvmlDeviceGetCount()))
-    finally:
-        pynvml.nvmlShutdown()
+def hand_out(engine: Engine, inventory: tuple[Gpu, ...]) -> tuple[Driver, str]:
+    """How the engine hands out GPUs, and why it cannot ("" where it can), found by trying.
 
-
-def _gpu(index: int) -> Gpu:
-    handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-    return Gpu(
-        index=index,
-        uuid=_text(pynvml.nvmlDeviceGetUUID(handle)),
-        name=_text(pynvml.nvmlDeviceGetName(handle)),
-        memory=int(pynvml.nvmlDeviceGetMemoryInfo(handle).total),
-    )
-
-
-def _text(value: str | bytes) -> str:
-    return value.decode() if isinstance(value, bytes) else value
+    NVIDIA's own runtime first, then the Container Device Interface where the engine reads it.
+    """
+    there = devices(inventory)
+    if not there:
+        return "nvidia", ""
+    refusal = engine.gpu_refusal("nvidia", there[0].engine_id("nvidia"))
+    if refusal and engine.info().get("CDISpecDirs"):
+        cdi_refusal = engine.gpu_refusal("cdi", there[0].engine_id("cdi"))
+        if not cdi_refusal:
+            return "cdi", ""
+        refusal = f"{refusal}; by CDI: {cdi_refusal}"
+    return "nvidia", refusal

@@ -99,6 +99,9 @@ class Limits(_Strict):
     environment: dict[str, Text] = Field(
         default_factory=dict, description="Environment variables, added to the kit's own"
     )
+    gpus: list[GpuId] | None = Field(
+        None, description="GPUs of this task by name; the chief or the evaluator, one worker"
+    )
 
 
 class TaskLimits(Limits):
@@ -161,10 +164,22 @@ class Manifest(_Strict):
     gpus: Literal["none", "auto"] | list[GpuId] = Field(
         "none",
         description='`"none"`, `"auto"` (CPU only where there is none), or a list of indexes '
-        "or UUIDs",
+        "or UUIDs (also CDI names)",
     )
     gpus_per_worker: int | None = Field(
         None, gt=0, description="GPUs of each worker; the list evenly divided, or 1"
+    )
+    share_gpus: bool = Field(
+        False, description="Put several tasks on one GPU, each with a memory limit"
+    )
+    gpu_memory: Bytes | None = Field(
+        None, description="TensorFlow's limit per task and GPU; an even part where they are shared"
+    )
+    gpu_check: bool = Field(
+        True, description="End the run at once where a task sees other GPUs than promised"
+    )
+    simulate_gpus: int = Field(
+        0, ge=0, le=64, description="Logical CPU devices of each worker that has no GPU"
     )
     retries: int = Field(
         3,

@@ -80,6 +80,14 @@ class Observed:
         end = self.last(task, "end")
         return end if end is not None and end.time >= started - CLOCK_SLACK_S else None
 
+    def devices(self, task: str) -> list[str] | None:
+        """The GPUs that TensorFlow showed on a task, None where nobody looked."""
+        for entry in reversed(self.entries):
+            if entry.event == "devices" and entry.fields.get("of", entry.task) == task:
+                sees = entry.fields.get("sees")
+                return [str(device) for device in sees] if isinstance(sees, list) else None
+        return None
+
     def metrics(self) -> dict[str, Any]:
         """Final figures by name, the newest of each."""
         found: dict[str, Any] = {}

@@ -8,11 +8,17 @@ from typing import Any
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine import Container, Event
-from cluster_kit.errors import DeadlinePassed, Interrupted, TrainingFailed
+from cluster_kit.errors import DeadlinePassed, HostError, Interrupted, TrainingFailed
 from cluster_kit.observed import Observed
 from cluster_kit.progress import Entry
 
-DEADLINE_REASONS = ("start-deadline", "job-deadline", "evaluator-grace")
+CODES = {
+    "start-deadline": DeadlinePassed.exit_code,
+    "job-deadline": DeadlinePassed.exit_code,
+    "evaluator-grace": DeadlinePassed.exit_code,
+    "gpu-missing": HostError.exit_code,
+}
+"""The kit's exit code for the reasons that supervisors give; any other is a failed training."""
 STOP_CODES = (0, 143)
 SURVIVED_S = 30.0
 """A chief falls over a lost ps in 2 s, all-reduce workers over each other in 9 s."""
@@ -49,9 +55,8 @@ def judge(cluster: Cluster, seen: Observed, how: str) -> Verdict:
         return _judge_evaluator(cluster, seen)
     reason = str(end.fields.get("reason", "failed")) if end else "failed"
     message = str(end.fields.get("message", "")) if end else ""
-    if reason in DEADLINE_REASONS:
-        blame = _first_named(end, leader)
-        return Verdict(False, DeadlinePassed.exit_code, reason, blame, message)
+    if reason in CODES:
+        return Verdict(False, CODES[reason], reason, _first_named(end, leader), message)
     blame, blamed_code = _first_failure(seen, leader, code)
     if blame != leader or not message:
         message = f"{blame} ended with exit code {blamed_code}{_meaning(seen, blame, blamed_code)}"
@@ -71,8 +76,8 @@ def _judge_evaluator(cluster: Cluster, seen: Observed) -> Verdict:
         if code is None:
             message = message or f"{task.name} was still running after its grace"
             return Verdict(False, DeadlinePassed.exit_code, "evaluator-grace", task.name, message)
-        if reason in DEADLINE_REASONS:
-            return Verdict(False, DeadlinePassed.exit_code, reason, task.name, message)
+        if reason in CODES:
+            return Verdict(False, CODES[reason], reason, task.name, message)
         message = message or f"{task.name} ended with exit code {code}"
         if _out_of_memory(seen, task.name):
             message += OUT_OF_MEMORY
@@ -81,7 +86,7 @@ def _judge_evaluator(cluster: Cluster, seen: Observed) -> Verdict:
 
 
 def _first_named(end: Entry | None, leader: str) -> str:
-    """The first task that a deadline waited for."""
+    """The first task that a supervisor's last word names."""
     named = (end.fields.get("tasks") if end else None) or []
     return str(named[0]) if named else leader
 
@@ -162,6 +167,7 @@ def _task(name: str, seen: Observed, container: Container | None) -> dict[str, A
         "index": int(name.rpartition("-")[2]),
         "ip": container.ip if container else view.ip,
         "gpu": list(container.gpus) if container else list(view.gpus),
+        "gpu_seen": seen.devices(name),
         "exit_code": container.exit_code if container else view.exit_code,
         "restarts": view.restarts,
         "oom": _out_of_memory(seen, name) or bool(container and container.oom),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 
-from cluster_kit import addresses, gpus
+from cluster_kit import addresses
 from cluster_kit.checks import check_limits, check_shape, check_subnet, last_indexes, too_many
 from cluster_kit.cluster import ROLES, Cluster, Deadlines, Role, Task
 from cluster_kit.errors import ManifestError, Problem
 from cluster_kit.facts import HostFacts
+from cluster_kit.gpus.assign import Given, assign
+from cluster_kit.gpus.wish import wish_of
 from cluster_kit.inputs import Inputs
 from cluster_kit.load import Loaded
 from cluster_kit.manifest import Limits, Manifest
@@ -18,7 +21,7 @@ OWN_IMAGE = "trainer"
 
 _DEPENDS: dict[str, tuple[str, ...]] = {
     "ps": ("chief",),
-    "gpus": ("worker", "gpus_per_worker"),
+    "gpus": ("worker", "gpus_per_worker", "share_gpus", "role", "task"),
     "subnet": (*ROLES, "name"),
     "task": (*ROLES, "subnet"),
     "memory": (*ROLES, "role", "task"),
@@ -48,10 +51,9 @@ def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, own: OwnImages) -> Cl
     found = [*check_shape(manifest), *check_limits(manifest, facts), *inputs.problems]
     subnet, subnet_problems = _subnet(manifest, facts)
     workers = 0 if too_many(manifest) else max(manifest.worker, 0)
-    devices, gpu_problems = gpus.assign(
-        manifest.gpus, manifest.gpus_per_worker, workers, facts.gpus, facts.gpu_refusal
-    )
-    found += subnet_problems + gpu_problems
+    wish, wish_problems = wish_of(manifest, workers)
+    given, gpu_problems = assign(manifest.name, wish, facts)
+    found += subnet_problems + wish_problems + gpu_problems
     pins, pin_problems = _pins(manifest, subnet)
     found += pin_problems
     problems += [problem for problem in found if _certain(problem, loaded.broken)]
@@ -61,8 +63,8 @@ def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, own: OwnImages) -> Cl
     return Cluster(
         name=manifest.name,
         source=f"{loaded.path.parent.name}/{loaded.path.name}",
-        image=_image(manifest, own, gpu=any(devices)),
-        variant=("gpu" if any(devices) else "cpu") if manifest.image == OWN_IMAGE else None,
+        image=_image(manifest, own, gpu=bool(given)),
+        variant=("gpu" if given else "cpu") if manifest.image == OWN_IMAGE else None,
         user=facts.user,
         subnet=subnet,
         gateway=addresses.gateway(subnet),
@@ -75,7 +77,10 @@ def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, own: OwnImages) -> Cl
             manifest.deadline.start, manifest.deadline.job, manifest.deadline.evaluator_grace
         ),
         retries=manifest.retries,
-        tasks=_tasks(manifest, inputs, subnet, devices, pins),
+        gpu_driver=facts.gpu_driver,
+        gpu_check=manifest.gpu_check,
+        simulate_gpus=manifest.simulate_gpus,
+        tasks=_tasks(manifest, inputs, subnet, given, pins),
     )
 
 
@@ -175,7 +180,7 @@ def _tasks(
     manifest: Manifest,
     inputs: Inputs,
     subnet: IPv4Network,
-    devices: gpus.Assignment,
+    given: Mapping[str, Given],
     pins: dict[str, IPv4Address],
 ) -> tuple[Task, ...]:
     tasks = []
@@ -183,12 +188,15 @@ def _tasks(
         for index in range(getattr(manifest, role)):
             name = f"{role}-{index}"
             cpus, memory, environment = _limits(manifest, role, name)
+            gpus = given.get(name, Given())
             task = Task(
                 role=role,
                 index=index,
                 ip=pins.get(name) or _address(subnet, role, index),
                 command=_command(manifest, inputs, role),
-                gpus=devices[index] if role == "worker" else (),
+                gpus=gpus.ids,
+                gpu_names=gpus.described,
+                gpu_memory_mib=gpus.memory_mib,
                 cpus=cpus,
                 memory=memory,
                 environment=environment,

@@ -13,8 +13,10 @@ from cluster_kit import compose
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine import Engine
 from cluster_kit.errors import HostError
-from cluster_kit.host import gpu_inventory
+from cluster_kit.gpus.devices import devices
+from cluster_kit.host import hand_out
 from cluster_kit.image import image_present
+from cluster_kit.nvidia import driver_problem, gpu_inventory
 from cluster_kit.process import run
 
 MINIMUM_ENGINE = (23, 0)
@@ -23,6 +25,12 @@ DISK_TO_RUN = 1 * 2**30
 SERVER_MEMORY = 200 * 2**20
 PROGRAM_MEMORY = 900 * 2**20
 """Resident private memory of a server and of a TensorFlow program, measured, rounded up."""
+
+HANDS_OUT = {"nvidia": "NVIDIA's runtime", "cdi": "CDI"}
+GPU_CURE = (
+    "install the NVIDIA Container Toolkit, run `nvidia-ctk runtime configure --runtime=docker`, "
+    "and restart the engine"
+)
 
 State = Literal["ok", "warn", "fail"]
 
@@ -112,17 +120,15 @@ def _memory(total: int, cluster: Cluster | None) -> Check:
 
 
 def _gpus(engine: Engine) -> Check:
+    """Driver and engine: one that has no GPU is fit all the same, for the CPU."""
     inventory = gpu_inventory()
     if not inventory:
-        return Check("gpus", "ok", "no NVIDIA driver: CPU only")
-    names = ", ".join(f"{gpu.index}: {gpu.name}" for gpu in inventory)
-    refusal = engine.gpu_refusal(inventory[0].uuid)
+        return Check("gpus", "ok", f"CPU only ({driver_problem() or 'the driver shows none'})")
+    names = ", ".join(f"{device.short}: {device.name}" for device in devices(inventory))
+    driver, refusal = hand_out(engine, inventory)
     if refusal:
-        cure = (
-            "install the NVIDIA Container Toolkit, then `nvidia-ctk runtime configure` and restart"
-        )
-        return Check("gpus", "warn", f"{names}, but the engine refuses them: {refusal}", cure)
-    return Check("gpus", "ok", names)
+        return Check("gpus", "warn", f"{names}, but the engine refuses them: {refusal}", GPU_CURE)
+    return Check("gpus", "ok", f"{names}, handed out by {HANDS_OUT[driver]}")
 
 
 def _subnet(cluster: Cluster | None) -> Check:

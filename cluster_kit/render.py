@@ -42,6 +42,7 @@ class Service:
     environment: tuple[Pair, ...]
     limits: tuple[Pair, ...]
     devices: str
+    driver: str
     labels: tuple[Pair, ...]
 
 
@@ -120,6 +121,7 @@ def _common_environment(cluster: Cluster) -> tuple[Pair, ...]:
         "CLUSTER_KIT_BEACON": cluster.beacon,
         "CLUSTER_KIT_DATA": cluster.data,
         "CLUSTER_KIT_EVALUATOR_GRACE_S": f"{deadlines.evaluator_grace:.15g}",
+        "CLUSTER_KIT_GPU_CHECK": "on" if cluster.gpu_check else "off",
         "CLUSTER_KIT_JOB_DEADLINE_S": f"{deadlines.job:.15g}",
         "CLUSTER_KIT_LEADER": cluster.leader.name,
         "CLUSTER_KIT_RETRIES": str(cluster.retries),
@@ -150,8 +152,7 @@ def _service(cluster: Cluster, task: Task, config: str, digest: str, *, leads: b
     for key in {"NO_PROXY", "no_proxy"} & own.keys():
         own[key] = f"{own[key]},{_no_proxy(cluster)}"
     identity = {"CLUSTER_KIT_TASK": task.name, "TF_CONFIG": config}
-    if not task.gpus:
-        identity["CUDA_VISIBLE_DEVICES"] = NO_GPU
+    identity |= _gpu_environment(cluster, task, leads=leads)
     limits = []
     if task.cpus is not None:
         limits.append(Pair("cpus", quote(f"{task.cpus:g}")))
@@ -169,6 +170,7 @@ def _service(cluster: Cluster, task: Task, config: str, digest: str, *, leads: b
         ),
         limits=tuple(limits),
         devices=_flow(task.gpus) if task.gpus else "",
+        driver=cluster.gpu_driver,
         labels=(
             Pair(labels.CLUSTER, quote(cluster.name)),
             Pair(labels.ROLE, task.role),
@@ -178,6 +180,25 @@ def _service(cluster: Cluster, task: Task, config: str, digest: str, *, leads: b
             Pair(labels.PLAN, quote(digest)),
         ),
     )
+
+
+def _gpu_environment(cluster: Cluster, task: Task, *, leads: bool) -> dict[str, str]:
+    """What a task is promised, and the leader what it promises, so that both can be checked."""
+    found = {}
+    if task.gpus:
+        found["CLUSTER_KIT_GPUS"] = ",".join(task.gpu_names)
+        # One bridge network, one interface: NCCL would otherwise try them all.
+        found["NCCL_SOCKET_IFNAME"] = "eth0"
+    else:
+        found["CUDA_VISIBLE_DEVICES"] = NO_GPU
+        if task.role == "worker" and cluster.simulate_gpus:
+            found["CLUSTER_KIT_SIMULATE_GPUS"] = str(cluster.simulate_gpus)
+    if task.gpu_memory_mib is not None:
+        found["CLUSTER_KIT_GPU_MEMORY_MB"] = str(task.gpu_memory_mib)
+    promises = {t.name: t.gpu_names for t in cluster.tasks if t.serves and t.gpus}
+    if leads and promises:
+        found["CLUSTER_KIT_PROMISES"] = json.dumps(promises)
+    return found
 
 
 def _restart(cluster: Cluster, leads: bool) -> str:

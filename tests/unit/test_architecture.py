@@ -16,11 +16,11 @@ TRAINER = sorted((ROOT / "images" / "trainer").rglob("*.py"))
 OWNERS = {
     "docker": {"engine"},
     "jinja2": {"render"},
-    "pynvml": {"host"},
+    "pynvml": {"nvidia"},
     "pydantic": {"manifest", "load"},
 }
-PURE = ("errors", "cluster", "facts", "manifest", "addresses", "gpus", "checks", "plan")
-PURE += ("tf_config", "labels")
+PURE = ("errors", "cluster", "facts", "manifest", "addresses", "checks", "plan", "tf_config")
+PURE += ("labels", "gpus/devices", "gpus/wish", "gpus/assign")
 FORBIDDEN_IN_PURE = {
     "os",
     "sys",

@@ -19,8 +19,11 @@ class FakeEngine:
     def networks(self) -> list[tuple[str, str, str]]:
         return [("bridge", "", "172.17.0.0/16"), ("mine_cluster", "mine", "172.28.0.0/24")]
 
-    def gpu_refusal(self, device_id: str) -> str:
-        return f"refused {device_id[:5]}"
+    def gpu_refusal(self, driver: str, device_id: str) -> str:
+        return f"{driver} refuses {device_id}"
+
+    def gpus_taken(self) -> tuple[tuple[str, str], ...]:
+        return (("0", "other"),)
 
 
 ENGINE = cast(Engine, FakeEngine())
@@ -55,7 +58,22 @@ def test_the_engine_is_asked_whether_it_hands_out_gpus(monkeypatch: pytest.Monke
     inventory: tuple[Gpu, ...] = gpus(2)
     monkeypatch.setattr(host, "gpu_inventory", lambda: inventory)
     facts = host.gather(ENGINE)
-    assert (facts.gpus, facts.gpu_refusal) == (inventory, "refused GPU-0")
+    assert (facts.gpus, facts.gpu_refusal) == (inventory, "nvidia refuses 0")
+    assert facts.gpus_taken == (("0", "other"),)
+
+
+class CdiEngine(FakeEngine):
+    def info(self) -> dict[str, Any]:
+        return {**super().info(), "CDISpecDirs": ["/etc/cdi"]}
+
+    def gpu_refusal(self, driver: str, device_id: str) -> str:
+        return "" if (driver, device_id) == ("cdi", "nvidia.com/gpu=0") else "no such driver"
+
+
+def test_an_engine_with_cdi_alone_hands_them_out_by_cdi(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "gpu_inventory", lambda: gpus(1))
+    facts = host.gather(cast(Engine, CdiEngine()))
+    assert (facts.gpu_driver, facts.gpu_refusal) == ("cdi", "")
 
 
 def test_without_an_engine_the_operating_system_tells() -> None:

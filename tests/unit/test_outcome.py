@@ -261,6 +261,7 @@ def test_the_outcome_holds_every_task_with_what_the_engine_says_of_it() -> None:
     assert list(tasks) == [task.name for task in CLUSTER.tasks]
     assert tasks["ps-1"] == {
         "name": "ps-1", "role": "ps", "index": 1, "ip": "172.28.0.9", "gpu": ["1"],
+        "gpu_seen": None,
         "exit_code": 137, "restarts": 1, "oom": True,
     }  # fmt: skip
     assert tasks["chief-0"]["exit_code"] == 1

@@ -1,0 +1,66 @@
+"""The verb that shows GPUs: what there is, who has it, and whether the engine hands it out."""
+
+from __future__ import annotations
+
+import typer
+from rich.table import Table
+
+from cluster_kit.cli import options
+from cluster_kit.cli.app import app, out, print_json, say
+from cluster_kit.engine import Engine
+from cluster_kit.errors import HostError
+from cluster_kit.facts import HostFacts
+from cluster_kit.gpus.devices import Device, devices, find
+from cluster_kit.host import gather
+from cluster_kit.nvidia import driver_problem
+from cluster_kit.preflight import GPU_CURE, HANDS_OUT
+
+
+@app.command()
+def gpus(json_: options.Json = False) -> None:
+    """Show this host's GPUs: index, UUID, memory, MIG slices, and which cluster has them."""
+    facts = gather(Engine())
+    there = devices(facts.gpus)
+    if json_:
+        print_json(_facts(facts, there))
+    elif not there:
+        say(f"no GPU: {driver_problem() or 'the driver shows none'}")
+    else:
+        out.print(_table(facts, there))
+        if not facts.gpu_refusal:
+            say(f"the engine hands them out by {HANDS_OUT[facts.gpu_driver]}")
+    if facts.gpu_refusal:
+        say(f"the engine refuses them: {facts.gpu_refusal}\n  → {GPU_CURE}")
+        raise typer.Exit(HostError.exit_code)
+
+
+def _holders(facts: HostFacts, device: Device, there: tuple[Device, ...]) -> list[str]:
+    return sorted({cluster for held, cluster in facts.gpus_taken if find(held, there) == device})
+
+
+def _facts(facts: HostFacts, there: tuple[Device, ...]) -> dict[str, object]:
+    return {
+        "driver": facts.gpu_driver if there else None,
+        "refusal": facts.gpu_refusal or None,
+        "gpus": [
+            {
+                "index": device.short,
+                "uuid": device.uuid,
+                "name": device.name,
+                "memory": device.memory,
+                "clusters": _holders(facts, device, there),
+            }
+            for device in there
+        ],
+    }
+
+
+def _table(facts: HostFacts, there: tuple[Device, ...]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2))
+    for heading in ("gpu", "uuid", "name", "memory", "cluster"):
+        table.add_column(heading, no_wrap=True)
+    for device in there:
+        size = f"{device.memory / 2**30:.0f} GiB"
+        holders = ", ".join(_holders(facts, device, there)) or "-"
+        table.add_row(device.short, device.uuid, device.name, size, holders)
+    return table

@@ -1,0 +1,63 @@
+"""What a manifest asks for in GPUs, taken out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from cluster_kit.errors import Problem
+from cluster_kit.manifest import Manifest
+
+
+@dataclass(frozen=True)
+class Wish:
+    """`pool` is for the workers: "none", "auto" or names; `own` what single tasks ask for.
+
+    `each` is how many every worker gets, None where the list decides. `memory` is in bytes.
+    """
+
+    pool: str | tuple[str, ...]
+    each: int | None
+    workers: int
+    own: Mapping[str, tuple[str, ...]]
+    share: bool
+    memory: int | None
+
+    @property
+    def pooled(self) -> list[str]:
+        """The workers that are served from the pool, in order."""
+        names = [f"worker-{index}" for index in range(self.workers)]
+        return [name for name in names if name not in self.own]
+
+
+def wish_of(manifest: Manifest, workers: int) -> tuple[Wish, list[Problem]]:
+    """The wish, and what no cluster could mean by it."""
+    problems = list(_misplaced(manifest))
+    own = {
+        f"{role}-0": tuple(limits.gpus)
+        for role in ("chief", "evaluator")
+        if (limits := getattr(manifest.role, role)).gpus is not None and getattr(manifest, role)
+    }
+    own |= {
+        name: tuple(limits.gpus)
+        for name, limits in manifest.task.items()
+        if limits.gpus is not None and not name.startswith("ps-")
+    }
+    pool = manifest.gpus if isinstance(manifest.gpus, str) else tuple(manifest.gpus)
+    wish = Wish(
+        pool, manifest.gpus_per_worker, workers, own, manifest.share_gpus, manifest.gpu_memory
+    )
+    return wish, problems
+
+
+def _misplaced(manifest: Manifest) -> Iterator[Problem]:
+    rule = "a ps keeps its parameters in main memory and never gets a GPU"
+    if manifest.role.ps.gpus:
+        yield Problem("role.ps.gpus", str(manifest.role.ps.gpus), rule, "take it out")
+    for name, limits in manifest.task.items():
+        if name.startswith("ps-") and limits.gpus:
+            yield Problem(f"task.{name}.gpus", str(limits.gpus), rule, "take it out")
+    if manifest.role.worker.gpus is not None:
+        rule = "the workers' GPUs stand in `gpus`, at the top"
+        cure = "write `gpus = [...]` there, or `gpus` under [task.worker-0], …"
+        yield Problem("role.worker.gpus", str(manifest.role.worker.gpus), rule, cure)

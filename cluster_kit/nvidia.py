@@ -1,0 +1,67 @@
+"""NVIDIA's management library, and nothing else of NVIDIA's: which GPUs this host has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pynvml
+
+from cluster_kit.facts import Gpu, Slice
+
+
+def gpu_inventory() -> tuple[Gpu, ...]:
+    """GPUs by index, with their MIG slices; none where there is no driver."""
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return ()
+    try:
+        return tuple(_gpu(index) for index in range(pynvml.nvmlDeviceGetCount()))
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def driver_problem() -> str:
+    """Why NVML cannot be used, "" where it can: no driver, or one that does not answer."""
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        return str(error)
+    pynvml.nvmlShutdown()
+    return ""
+
+
+def _gpu(index: int) -> Gpu:
+    handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+    return Gpu(
+        index=index,
+        uuid=_text(pynvml.nvmlDeviceGetUUID(handle)),
+        name=_text(pynvml.nvmlDeviceGetName(handle)),
+        memory=int(pynvml.nvmlDeviceGetMemoryInfo(handle).total),
+        slices=tuple(_slices(handle)),
+    )
+
+
+def _slices(handle: Any) -> Iterator[Slice]:
+    """The MIG devices of a GPU in MIG mode. Their indexes may have holes."""
+    try:
+        mode, _pending = pynvml.nvmlDeviceGetMigMode(handle)
+        count = pynvml.nvmlDeviceGetMaxMigDeviceCount(handle) if mode else 0
+    except pynvml.NVMLError:
+        return
+    for index in range(count):
+        try:
+            part = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
+        except pynvml.NVMLError:
+            continue
+        yield Slice(
+            index=index,
+            uuid=_text(pynvml.nvmlDeviceGetUUID(part)),
+            name=_text(pynvml.nvmlDeviceGetName(part)).split("MIG")[-1].strip() or f"slice {index}",
+            memory=int(pynvml.nvmlDeviceGetMemoryInfo(part).total),
+        )
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value
