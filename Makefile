@@ -4,6 +4,8 @@ CLUSTER   ?= quickstart
 VARIANT   ?= cpu
 PYTHON    ?= python3
 KIT       := .venv/bin/cluster-kit
+DEV       := .venv/.dev
+PIP       := .venv/bin/pip install --quiet --disable-pip-version-check
 ENGINE    ?= auto
 export ENGINE
 
@@ -61,21 +63,26 @@ $(KIT): pyproject.toml
 	    && apt-get update -q >/dev/null && apt-get install -y -q python3-venv >/dev/null \
 	    && $(PYTHON) -m venv .venv; } \
 	  || { echo "no venv module: install it (apt-get install python3-venv)"; exit 3; }
-	@.venv/bin/pip install --quiet --disable-pip-version-check -e '.[dev]' 2>.venv/pip.log \
-	  || { cat .venv/pip.log; rm -f $(KIT); exit 3; }
+	@$(PIP) -e . 2>.venv/pip.log || { cat .venv/pip.log; rm -f $(KIT); exit 3; }
 	@touch $(KIT)
+
+# What only tests, checks and benchmarks need.
+$(DEV): $(KIT)
+	@echo "installing the tools of tests and checks into .venv"
+	@$(PIP) -e '.[dev]' 2>.venv/pip.log || { cat .venv/pip.log; exit 3; }
+	@touch $(DEV)
 
 ##@ Develop
 .PHONY: test
-test: engine image ## Run every test that this machine can; says what it skipped and why
+test: $(DEV) engine image ## Run every test that this machine can; says what it skipped and why
 	@.venv/bin/pytest
 
 .PHONY: test-unit
-test-unit: $(KIT) ## Only the tests that need neither Docker nor TensorFlow
+test-unit: $(DEV) ## Only the tests that need neither Docker nor TensorFlow
 	@.venv/bin/pytest tests/unit tests/golden tests/trainer
 
 .PHONY: check
-check: $(KIT) ## Lint, formatting, types, stale files
+check: $(DEV) ## Lint, formatting, types, stale files
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy
@@ -87,7 +94,7 @@ schema: $(KIT) ## Write the manifest's JSON Schema, for editors, to compose/sche
 	@$(KIT) schema > compose/schema.json
 
 .PHONY: bench
-bench: engine image ## Measure against the plain way: table, JSON and PNG in build/bench/
+bench: $(DEV) engine image ## Measure against the plain way: table, JSON and PNG in build/bench/
 	@.venv/bin/python -m tests.bench
 
 .PHONY: clean
