@@ -70,6 +70,28 @@ def test_a_leader_that_stays_away_is_lost(free_port):
     assert heard.get(timeout=3) == JobEnded(None)
 
 
+def test_a_follower_may_report_before_the_end_and_others_still_hear_it(free_port):
+    address = Address("127.0.0.1", free_port())
+    reports: SimpleQueue[str] = SimpleQueue()
+    heard: SimpleQueue[JobEnded] = SimpleQueue()
+    threading.Thread(
+        target=lambda: beacon.report(address, "worker-1 sees no GPU", 5), daemon=True
+    ).start()
+    time.sleep(0.2)
+    announcer = Announcer(address, reports.put)
+    beacon.follow(address, 5, heard.put)
+    assert reports.get(timeout=3) == "worker-1 sees no GPU"
+    time.sleep(0.2)
+    announcer.announce(3)
+    assert heard.get(timeout=2) == JobEnded(3)
+
+
+def test_a_report_to_nobody_ends(free_port):
+    began = time.monotonic()
+    beacon.report(Address("127.0.0.1", free_port()), "worker-1 sees no GPU", 0.3)
+    assert time.monotonic() - began < 2
+
+
 def test_a_taken_port_is_named(free_port):
     address = Address("127.0.0.1", free_port())
     Announcer(address)

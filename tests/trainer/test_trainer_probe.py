@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from concurrent import futures
 
@@ -17,10 +18,23 @@ def server():
     """A function that starts a gRPC server which says that it is job:task; its address."""
     running = []
 
-    def start(job: str, task: int, incarnation: int = 5, port: int = 0) -> str:
-        device = wire.block(1, f"/job:{job}/replica:0/task:{task}/device:CPU:0")
-        device += b"\x31" + incarnation.to_bytes(8, "little")
-        handler = grpc.unary_unary_rpc_method_handler(lambda *_: wire.block(1, device))
+    def start(
+        job: str, task: int, incarnation: int = 5, port: int = 0, gpus: tuple[str, ...] = ()
+    ) -> str:
+        def device(kind: str, index: int, description: str = "") -> bytes:
+            name = f"/job:{job}/replica:0/task:{task}/device:{kind}:{index}"
+            return wire.block(
+                1,
+                wire.block(1, name)
+                + wire.block(2, kind)
+                + (b"\x31" + incarnation.to_bytes(8, "little"))
+                + wire.block(7, description),
+            )
+
+        status = device("CPU", 0) + b"".join(
+            device("GPU", index, text) for index, text in enumerate(gpus)
+        )
+        handler = grpc.unary_unary_rpc_method_handler(lambda *_: status)
         service = grpc.method_handlers_generic_handler(
             "tensorflow.WorkerService", {"GetStatus": handler}
         )
@@ -42,7 +56,9 @@ def server():
 
 def test_all_there(server):
     servers = {"ps-0": server("ps", 0, 11), "worker-0": server("worker", 0, 12)}
-    assert probe.wait_for(servers, 5) == ServersReady({"ps-0": 11, "worker-0": 12})
+    assert probe.wait_for(servers, 5) == ServersReady(
+        {"ps-0": 11, "worker-0": 12}, {"ps-0": (), "worker-0": ()}
+    )
 
 
 def test_silent_and_misplaced_are_named(server, free_port):
@@ -96,3 +112,63 @@ def test_a_failure_after_a_server_was_lost_is_tried_again(
     assert task.wait(20) == 0, task.stdout.read()
     retries = [event for event in events("chief-0") if event["event"] == "retry"]
     assert [retry["reason"] for retry in retries] == ["ps-0 was started again"]
+
+
+def h200(index: int) -> str:
+    """A GPU as TensorFlow describes it."""
+    bus = f"0000:{index + 1}b:00.0"
+    return f"device: {index}, name: NVIDIA H200, pci bus id: {bus}, compute capability: 9.0"
+
+
+SEEN = [f"NVIDIA H200 (pci 0000:{index + 1}b:00.0)" for index in range(2)]
+
+
+def test_physical_gpus_are_counted_not_the_logical_ones(server):
+    address = server("worker", 0, gpus=(h200(0), h200(0), h200(1)))
+    assert probe.wait_for({"worker-0": address}, 5).gpus == {"worker-0": tuple(SEEN)}
+
+
+@pytest.mark.parametrize(
+    ("shows", "promised", "message"),
+    [
+        ((), ["1"], "worker-0 was promised GPU 1, sees none"),
+        ((), ["GPU-5c1d"], "worker-0 was promised GPU-5c1d, sees none"),
+        ((h200(0),), ["0", "1"], f"worker-0 was promised 2 GPUs (0, 1), sees 1 ({SEEN[0]})"),
+        ((h200(0),), [], f"worker-0 was promised no GPU, sees 1 ({SEEN[0]})"),
+    ],
+)
+def test_a_server_without_its_gpu_ends_the_job_at_once(
+    server, run_task, events, tmp_path, shows, promised, message
+):
+    program = tmp_path / "program.py"
+    program.write_text("print('must not run')")
+    cluster = {"chief": ["127.0.0.1:1"], "ps": [server("ps", 0)],
+               "worker": [server("worker", 0, gpus=shows)]}  # fmt: skip
+    task = run_task(
+        "chief-0", cluster, "run", str(program), CLUSTER_KIT_RETRIES=2,
+        CLUSTER_KIT_PROMISES=json.dumps({"worker-0": promised}),
+    )  # fmt: skip
+    assert task.wait(10) == 3
+    assert "must not run" not in task.stdout.read()
+    found = events("chief-0")
+    assert [event["event"] for event in found] == ["start", "devices", "end"]
+    assert (found[1]["of"], found[1]["promised"]) == ("worker-0", promised)
+    assert found[1]["sees"] == SEEN[: len(shows)]
+    end = found[-1]
+    assert (end["reason"], end["message"], end["tasks"]) == ("gpu-missing", message, ["worker-0"])
+
+
+@pytest.mark.parametrize(
+    ("shows", "check"), [((h200(0),), "on"), ((), "off")], ids=["kept", "unchecked"]
+)
+def test_a_promise_that_is_kept_or_not_checked(server, run_task, events, tmp_path, shows, check):
+    program = tmp_path / "program.py"
+    program.touch()
+    cluster = {"chief": ["127.0.0.1:1"], "ps": [server("ps", 0)],
+               "worker": [server("worker", 0, gpus=shows)]}  # fmt: skip
+    task = run_task(
+        "chief-0", cluster, "run", str(program), CLUSTER_KIT_GPU_CHECK=check,
+        CLUSTER_KIT_PROMISES='{"worker-0": ["0"]}',
+    )  # fmt: skip
+    assert task.wait(10) == 0, task.stdout.read()
+    assert [event["event"] for event in events("chief-0")] == ["start", "devices", "ready", "end"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
 from pathlib import Path
 
 import pytest
+from conftest import IMAGE
 
 ALONE = {"chief": ["127.0.0.1:1"]}
 EVALUATOR = {"evaluator": ["127.0.0.1:1"]}
@@ -192,6 +194,71 @@ def test_missing_servers_at_the_start_deadline(run_task, free_port, events, prog
     assert "must not run" not in task.stdout.read()
     end = events("chief-0")[-1]
     assert (end["reason"], end["tasks"]) == ("start-deadline", ["ps-0"])
+
+
+MISSES_ITS_GPU = (
+    "m = pathlib.Path(os.environ['CLUSTER_KIT_MAILBOX']) / 'gpu-missing'\n"
+    "m.write_text('worker-1 was promised GPU 1, sees none'); sys.exit(3)"
+)
+
+
+def test_a_worker_without_its_gpu_ends_the_leaders_program(run_task, free_port, events, tmp_path):
+    cluster = {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}
+    common = {"CLUSTER_KIT_BEACON": f"127.0.0.1:{free_port()}", "CLUSTER_KIT_RETRIES": 2}
+    began = time.monotonic()
+    follower = run_task(
+        "worker-1", cluster, "run", write(tmp_path / "f.py", MISSES_ITS_GPU), **common
+    )
+    leader = run_task(
+        "worker-0", cluster, "run", write(tmp_path / "l.py", "time.sleep(60)"), **common
+    )
+    assert (follower.wait(10), leader.wait(10)) == (3, 3)
+    assert time.monotonic() - began < 5
+    for name in ("worker-0", "worker-1"):
+        end = events(name)[-1]
+        assert (end["reason"], end["tasks"]) == ("gpu-missing", ["worker-1"])
+        assert end["message"] == "worker-1 was promised GPU 1, sees none"
+
+
+def test_a_program_without_its_gpu_is_not_tried_again(run_task, events, program):
+    path = program("import pathlib\n" + MISSES_ITS_GPU)
+    assert run_task("chief-0", ALONE, "run", path, CLUSTER_KIT_RETRIES=2).wait(10) == 3
+    assert [event["event"] for event in events("chief-0")] == ["start", "ready", "end"]
+
+
+HOOKED = (
+    "import json\n"
+    "print(json.dumps([os.environ['PYTHONPATH'], 'AfterTensorFlow' in str(sys.meta_path)]))\n"
+)
+
+
+def test_without_promises_the_program_starts_as_it_is(run_task, program):
+    task = run_task("chief-0", ALONE, "run", program(HOOKED))
+    assert task.wait(10) == 0
+    path, hooked = json.loads(task.stdout.readline())
+    assert (path, hooked) == (str(IMAGE), False)
+
+
+@pytest.mark.parametrize("name", ["GPUS", "GPU_MEMORY_MB", "SIMULATE_GPUS"])
+def test_a_promise_is_watched_and_hides_nothing(run_task, program, tmp_path, name):
+    """The user's PYTHONPATH, sitecustomize and a module called trainer all stay theirs."""
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "sitecustomize.py").write_text("import sys; sys.theirs = 'theirs'\n")
+    (tmp_path / "trainer.py").write_text("WHOSE = 'theirs'\n")
+    (own / "helper.py").write_text("WHOSE = 'theirs'\n")
+    path = program(
+        HOOKED + "import trainer, helper; print(trainer.WHOSE, helper.WHOSE, sys.theirs)"
+    )
+    task = run_task(
+        "chief-0", ALONE, "run", path,
+        PYTHONPATH=f"{IMAGE}{os.pathsep}{own}", **{f"CLUSTER_KIT_{name}": 2},
+    )  # fmt: skip
+    assert task.wait(10) == 0, task.stdout.read()
+    found, hooked = json.loads(task.stdout.readline())
+    assert hooked
+    assert found.split(os.pathsep)[1:] == [str(IMAGE), str(own)]
+    assert task.stdout.read() == "theirs theirs theirs\n"
 
 
 def test_usage():

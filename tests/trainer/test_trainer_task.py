@@ -41,6 +41,20 @@ def test_without_tf_config_it_is_a_lone_worker():
     assert (task.name, task.is_leader, task.servers) == ("worker-0", True, {})
 
 
+def test_what_is_promised():
+    task = read_task(
+        environment(
+            CLUSTER_KIT_GPUS="0, nvidia.com/gpu=1",
+            CLUSTER_KIT_PROMISES='{"worker-0": ["0"], "ps-0": []}',
+            CLUSTER_KIT_SIMULATE_GPUS="2",
+        )
+    )
+    assert task.gpus == ("0", "nvidia.com/gpu=1")
+    assert task.promises == {"worker-0": ("0",), "ps-0": ()}
+    assert (task.simulate_gpus, task.gpu_check) == (2, True)
+    assert not read_task(environment(CLUSTER_KIT_GPU_CHECK="off")).gpu_check
+
+
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
@@ -51,6 +65,8 @@ def test_without_tf_config_it_is_a_lone_worker():
         (environment(CLUSTER_KIT_BEACON="nowhere"), "host:port"),
         (environment(CLUSTER_KIT_SERVER="go"), "native or python"),
         (environment(CLUSTER_KIT_RETRIES="-1"), "0 or more"),
+        (environment(CLUSTER_KIT_PROMISES="[1]"), "list of device ids by task"),
+        (environment(CLUSTER_KIT_PROMISES='{"worker-0": 1}'), "list of device ids by task"),
         (environment(CLUSTER_KIT_START_DEADLINE_S="soon"), "0 or more"),
     ],
 )

@@ -20,9 +20,12 @@ def test_a_server_def_comes_back():
 
 
 def test_devices_of_a_status():
-    device = wire.block(1, "/job:ps/replica:0/task:0/device:CPU:0") + b"\x31" + b"\x07" * 8
-    assert wire.devices(wire.block(1, device)) == [
-        ("/job:ps/replica:0/task:0/device:CPU:0", 0x0707070707070707)
+    name = "/job:ps/replica:0/task:0/device:GPU:0"
+    device = wire.block(1, name) + wire.block(2, "GPU") + b"\x31" + b"\x07" * 8
+    status = wire.block(1, device + wire.block(7, "device: 0")) + wire.block(1, wire.block(1, "x"))
+    assert wire.devices(status) == [
+        wire.Device(name, 0x0707070707070707, "GPU", "device: 0"),
+        wire.Device("x", 0),
     ]
 
 

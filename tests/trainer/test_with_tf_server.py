@@ -12,10 +12,10 @@ pytest.importorskip("grpc", reason="grpcio is in the image, not here")
 CLUSTER = {"ps": ["10.0.0.4:2222"], "worker": ["10.0.0.5:2222", "10.0.0.6:2300"]}
 
 
-def parsed(gpu_memory_mb: int | None = None):
+def parsed(**config: int):
     from tensorflow.core.protobuf import tensorflow_server_pb2
 
-    encoded = wire.server_def(CLUSTER, "worker", 1, 2300, gpu_memory_mb)
+    encoded = wire.server_def(CLUSTER, "worker", 1, 2300, wire.session_config(**config))
     return tensorflow_server_pb2.ServerDef.FromString(encoded)
 
 
@@ -30,9 +30,33 @@ def test_tensorflow_reads_our_server_def():
 
 
 def test_a_gpu_memory_limit():
-    options = parsed(2048).default_session_config.gpu_options
+    options = parsed(gpu_memory_mb=2048, gpus=2).default_session_config.gpu_options
     assert not options.allow_growth
-    assert list(options.experimental.virtual_devices[0].memory_limit_mb) == [2048.0]
+    limits = [list(one.memory_limit_mb) for one in options.experimental.virtual_devices]
+    assert limits == [[2048.0], [2048.0]]
+
+
+def test_simulated_devices():
+    config = parsed(cpu_devices=3).default_session_config
+    assert dict(config.device_count) == {"CPU": 3}
+    assert config.gpu_options.allow_growth
+    assert not parsed().default_session_config.device_count
+
+
+@pytest.mark.parametrize("kind", ["native", "python"])
+def test_a_server_shows_its_simulated_devices(run_task, free_port, kind):
+    address = f"127.0.0.1:{free_port()}"
+    cluster = {"chief": ["127.0.0.1:1"], "worker": [address]}
+    variables = {"CLUSTER_KIT_SERVER": kind, "CLUSTER_KIT_SIMULATE_GPUS": 3}
+    server = run_task("worker-0", cluster, "serve", CLUSTER_KIT_GPU_MEMORY_MB=100, **variables)
+    assert "server ready" in server.stdout.readline()
+    import grpc
+
+    with grpc.insecure_channel(address) as channel:
+        devices = wire.devices(channel.unary_unary(probe.METHOD)(b"", timeout=5))
+    name = "/job:worker/replica:0/task:0/device:CPU:"
+    assert [device.name for device in devices] == [f"{name}{index}" for index in range(3)]
+    assert {device.kind for device in devices} == {"CPU"}
 
 
 @pytest.mark.parametrize("kind", ["native", "python"])

@@ -5,6 +5,7 @@ A connection that closes without the line is a crash of the leader: followers co
 
 from __future__ import annotations
 
+import selectors
 import socket
 import threading
 import time
@@ -16,6 +17,7 @@ from trainer.task import Address
 
 LOST_AFTER_S = 30.0
 LINGER_S = 0.5
+REPORT_BYTES = 4096
 
 
 @dataclass(frozen=True)
@@ -28,9 +30,11 @@ class JobEnded:
 
 
 class Announcer:
-    """The leader's side: listens at once, speaks once."""
+    """The leader's side: listens at once, speaks once, and passes on what a follower reports."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(
+        self, address: Address, heard: Callable[[str], None] = lambda report: None
+    ) -> None:
         try:
             family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
             self._socket = socket.create_server(
@@ -38,6 +42,7 @@ class Announcer:
             )
         except OSError as problem:
             raise ServerError(f"the beacon cannot listen on {address}: {problem}") from problem
+        self._heard = heard
         self._lock = threading.Lock()
         self._followers: list[socket.socket] = []
         self._line = b""
@@ -55,14 +60,49 @@ class Announcer:
             _wait_for_close(follower, until)
 
     def _accept(self) -> None:
+        waiting = selectors.DefaultSelector()
+        waiting.register(self._socket, selectors.EVENT_READ)
         while True:
-            follower, _ = self._socket.accept()
-            follower.setblocking(False)
-            with self._lock:
-                self._followers.append(follower)
-                line = self._line
-            if line:
-                _say(follower, line)
+            for ready, _ in waiting.select():
+                if ready.fileobj is self._socket:
+                    waiting.register(self._welcome(), selectors.EVENT_READ)
+                else:
+                    waiting.unregister(ready.fileobj)
+                    self._hear(ready.fileobj)
+
+    def _welcome(self) -> socket.socket:
+        follower, _ = self._socket.accept()
+        follower.setblocking(False)
+        with self._lock:
+            self._followers.append(follower)
+            line = self._line
+        if line:
+            _say(follower, line)
+        return follower
+
+    def _hear(self, follower: socket.socket) -> None:
+        """A report, or the end of the connection."""
+        try:
+            line = follower.recv(REPORT_BYTES)
+        except OSError:
+            return  # reset, or closed by announce()
+        if line.startswith(b"report "):
+            self._heard(line.decode(errors="replace").removeprefix("report ").strip())
+
+
+def report(address: Address, line: str, patience_s: float = LOST_AFTER_S) -> None:
+    """Tell the leader; in vain where it stays away."""
+    message = f"report {line}\n".encode()[:REPORT_BYTES]
+    until = time.monotonic() + patience_s
+    while True:
+        try:
+            with socket.create_connection((address.host, address.port), timeout=1.0) as leader:
+                leader.sendall(message)
+                return
+        except OSError:
+            if time.monotonic() > until:
+                return
+            time.sleep(0.1)
 
 
 def _say(follower: socket.socket, line: bytes) -> None:

@@ -11,12 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainer import mailbox
+from trainer import mailbox, outcome
 from trainer.errors import ContractError
+from trainer.outcome import Outcome
 from trainer.task import Task
 
 STOP_S = 0.6
 PACKAGE = Path(__file__).parent
+HOOKS = PACKAGE / "hooks"
 
 
 @dataclass(frozen=True)
@@ -55,17 +57,11 @@ class Child:
         self, task: Task, program: Program, attempt: int, then: Callable[[ProgramEnded], None]
     ) -> None:
         self.mailbox = Path(tempfile.mkdtemp(prefix="cluster-kit-"))
-        environment = dict(os.environ)
-        environment[mailbox.VARIABLE] = str(self.mailbox)
-        environment["CLUSTER_KIT_PROGRESS"] = str(task.progress_file)
-        environment.setdefault("PYTHONUNBUFFERED", "1")
-        if program.builtin:
-            path = (str(PACKAGE.parent), environment.get("PYTHONPATH", ""))
-            environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
+        self._task = task
         # By way of a small process that asks to die with us and then becomes the program:
         # preexec_fn would run Python between fork and exec, while other threads hold locks.
         guard = (sys.executable, "-I", "-S", str(PACKAGE / "guard.py"), str(os.getpid()))
-        self._process = subprocess.Popen((*guard, *program.command), env=environment)
+        self._process = subprocess.Popen((*guard, *program.command), env=self._environment(program))
         threading.Thread(
             target=lambda: then(ProgramEnded(attempt, self._process.wait())), daemon=True
         ).start()
@@ -74,8 +70,29 @@ class Child:
         """Put an empty file `name` into the program's mailbox."""
         (self.mailbox / name).touch()
 
-    def last_words(self) -> str:
-        file = self.mailbox / mailbox.LAST_WORDS
+    def outcome(self, returncode: int) -> Outcome:
+        """What the return code means, with the program's own words."""
+        missing = self._read(mailbox.GPU_MISSING)
+        if missing and returncode:
+            return outcome.gpu_missing(missing, (self._task.name,))
+        return outcome.program_ended(returncode, self._read(mailbox.LAST_WORDS))
+
+    def _environment(self, program: Program) -> dict[str, str]:
+        environment = dict(os.environ)
+        environment[mailbox.VARIABLE] = str(self.mailbox)
+        environment["CLUSTER_KIT_TASK"] = self._task.name
+        environment["CLUSTER_KIT_PROGRESS"] = str(self._task.progress_file)
+        environment.setdefault("PYTHONUNBUFFERED", "1")
+        path = [environment.get("PYTHONPATH", "")]
+        if program.builtin:
+            path.insert(0, str(PACKAGE.parent))
+        if self._task.gpus or self._task.gpu_memory_mb or self._task.simulate_gpus:
+            path.insert(0, str(HOOKS))
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
+        return environment
+
+    def _read(self, name: str) -> str:
+        file = self.mailbox / name
         return " ".join(file.read_text().split()) if file.exists() else ""
 
     def stop(self) -> None:

@@ -35,7 +35,7 @@ def follow(
             event = grace_over(task)
         match event:
             case ProgramEnded(returncode=code):
-                return outcome.program_ended(code, child.last_words())
+                return child.outcome(code)
             case Outcome():
                 child.stop()
                 return event

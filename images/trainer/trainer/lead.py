@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
-from trainer import mailbox, outcome, probe
+from trainer import mailbox, outcome, probe, promises
 from trainer.child import Child, Program, ProgramEnded
 from trainer.outcome import Outcome
 from trainer.probe import ServersMissing, ServersReady
@@ -45,8 +45,9 @@ class Lead:
             ended = self._attempt(attempt)
             if isinstance(ended, Outcome):
                 return ended
-            failure = outcome.program_ended(ended.returncode, self._child.last_words())
-            crash = self._crash(ended) if ended.returncode else ""
+            failure = self._child.outcome(ended.returncode)
+            final = not failure.exit_code or failure.reason == outcome.GPU_MISSING
+            crash = "" if final else self._crash(ended)
             if not crash:
                 return failure
             if attempt > self._task.retries:
@@ -73,6 +74,9 @@ class Lead:
                 event = self._next_event()
                 match event:
                     case ServersAsked(attempt=of, answer=ServersReady() as ready) if of == attempt:
+                        if broken := self._promises_broken(ready):
+                            self._stop_child()
+                            return broken
                         self._servers_ready(ready, attempt)
                     case ServersAsked(attempt=of, answer=ServersMissing() as gap) if of == attempt:
                         self._stop_child()
@@ -98,6 +102,20 @@ class Lead:
             self._events.put(ServersAsked(attempt, answer))
 
         threading.Thread(target=ask, name="probe", daemon=True).start()
+
+    def _promises_broken(self, ready: ServersReady) -> Outcome | None:
+        """Compare the GPUs that servers show with what they were promised, and write both down."""
+        broken = {}
+        for name, promised in self._task.promises.items():
+            sees = ready.gpus.get(name)
+            if sees is None:
+                continue
+            self._progress.write("devices", of=name, promised=list(promised), sees=list(sees))
+            if message := promises.broken(name, promised, sees):
+                broken[name] = message
+        if not broken or not self._task.gpu_check:
+            return None
+        return outcome.gpu_missing("; ".join(broken.values()), tuple(broken))
 
     def _servers_ready(self, ready: ServersReady, attempt: int) -> None:
         self._ready = ready

@@ -1,7 +1,9 @@
 """What a supervisor and a built-in program say to each other: a few files in a private directory.
 
 Supervisor to program: `servers-ready`, `job-ended`. Program to supervisor: `last-words`, one line
-for the end message. Outside a cluster there is no mailbox and nothing to wait for.
+for the end message, or `gpu-missing`, one line about a promise that was not kept. Outside a cluster
+there is no mailbox and nothing to wait for. Also loaded by its path (hooks/): imports nothing of
+this package.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ VARIABLE = "CLUSTER_KIT_MAILBOX"
 SERVERS_READY = "servers-ready"
 JOB_ENDED = "job-ended"
 LAST_WORDS = "last-words"
+GPU_MISSING = "gpu-missing"
 
 
 def _directory() -> Path | None:
@@ -34,7 +37,7 @@ def job_has_ended() -> bool:
     return directory is None or (directory / JOB_ENDED).exists()
 
 
-def leave_last_words(line: str) -> None:
+def leave_last_words(line: str, name: str = LAST_WORDS) -> None:
     directory = _directory()
     if directory:
-        (directory / LAST_WORDS).write_text(line)
+        (directory / name).write_text(line)

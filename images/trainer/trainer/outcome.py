@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from dataclasses import dataclass
 
-from trainer.errors import EXIT_DEADLINE, EXIT_TERMINATED
+from trainer.errors import EXIT_DEADLINE, EXIT_GPU_MISSING, EXIT_TERMINATED
 from trainer.progress import Progress
 
 FINISHED = "finished"
@@ -15,6 +15,7 @@ JOB_DEADLINE = "job-deadline"
 EVALUATOR_GRACE = "evaluator-grace"
 STOPPED = "stopped"
 LEADER_LOST = "leader-lost"
+GPU_MISSING = "gpu-missing"
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,11 @@ def stopped() -> Outcome:
 
 def deadline(reason: str, message: str, tasks: tuple[str, ...] = ()) -> Outcome:
     return Outcome(EXIT_DEADLINE, reason, message, tasks)
+
+
+def gpu_missing(message: str, tasks: tuple[str, ...]) -> Outcome:
+    """A task does not see the GPUs that it was promised: final, another attempt would not help."""
+    return Outcome(EXIT_GPU_MISSING, GPU_MISSING, message, tasks)
 
 
 def program_ended(returncode: int, last_words: str = "") -> Outcome:

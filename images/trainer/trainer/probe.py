@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from trainer import wire
 
@@ -22,6 +22,7 @@ CHANNEL_OPTIONS = (
     ("grpc.max_reconnect_backoff_ms", 1000),
 )
 DEVICE_NAME = re.compile(r"/job:([^/]+)/replica:\d+/task:(\d+)/")
+GPU = re.compile(r"name: (.*), pci bus id: ([^,]*)")
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class Answer:
     address: str
     found: str | None
     incarnation: int = 0
+    gpus: tuple[str, ...] = ()
+    """The physical GPUs that it shows."""
 
     @property
     def right(self) -> bool:
@@ -50,6 +53,8 @@ class ServersReady:
     """Every server answered as itself; `incarnations` changes when a server is started again."""
 
     incarnations: Mapping[str, int]
+    gpus: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What each server shows: 'NVIDIA H200 (pci 0000:3b:00.0)'."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,10 @@ def wait_for(
             answers = prober.ask(min(2.0, max(0.2, left)))
             wrong = tuple(answer for answer in answers if not answer.right)
             if not wrong:
-                return ServersReady({answer.task: answer.incarnation for answer in answers})
+                return ServersReady(
+                    {answer.task: answer.incarnation for answer in answers},
+                    {answer.task: answer.gpus for answer in answers},
+                )
             if time.monotonic() + poll_s > until or cancelled.wait(poll_s):
                 return ServersMissing(wrong, len(answers), deadline_s)
 
@@ -141,11 +149,22 @@ class Prober:
             return Answer(task, address, None)
         except ValueError:
             return Answer(task, address, "something that is no TensorFlow server")
-        for name, incarnation in devices:
-            match = DEVICE_NAME.match(name)
+        for device in devices:
+            match = DEVICE_NAME.match(device.name)
             if match:
-                return Answer(task, address, f"{match[1]}-{match[2]}", incarnation)
+                found = f"{match[1]}-{match[2]}"
+                return Answer(task, address, found, device.incarnation, physical_gpus(devices))
         return Answer(task, address, "a server without devices")
+
+
+def physical_gpus(devices: Iterable[wire.Device]) -> tuple[str, ...]:
+    """The GPUs behind the devices, each once: one GPU may show as several logical devices."""
+    found = {
+        device.description or device.name: GPU.search(device.description)
+        for device in devices
+        if device.kind == "GPU"
+    }
+    return tuple(f"{gpu[1]} (pci {gpu[2]})" if gpu else text for text, gpu in found.items())
 
 
 def _colon(task: str) -> str:

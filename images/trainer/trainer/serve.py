@@ -40,9 +40,21 @@ def serve(task: Task) -> int:
 def start(task: Task) -> str:
     """Start the server that the task asks for; its target. ServerError where it cannot listen."""
     check_port(task.address)
-    definition = wire.server_def(
-        task.cluster, task.role, task.index, task.address.port, task.gpu_memory_mb
-    )
+    gpus = max(1, len(task.gpus))
+    while True:
+        try:
+            return start_with(task, gpus)
+        except ServerError as problem:
+            # Fewer GPUs than promised. The leader will say so, and needs a server that answers.
+            if gpus == 1 or "virtual devices" not in str(problem):
+                raise
+            gpus -= 1
+
+
+def start_with(task: Task, gpus: int) -> str:
+    """Start the server with a memory limit for each of `gpus` GPUs, where there is a limit."""
+    config = wire.session_config(task.gpu_memory_mb, gpus, task.simulate_gpus)
+    definition = wire.server_def(task.cluster, task.role, task.index, task.address.port, config)
     if task.server == "native":
         try:
             return native_server.start(definition)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from queue import SimpleQueue
 
-from trainer import outcome
+from trainer import beacon, outcome
 from trainer.beacon import Announcer
 from trainer.child import find_program
 from trainer.errors import TrainerError
@@ -27,7 +27,10 @@ def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
     announcer = None
     try:
         if task.is_leader and task.beacon:
-            announcer = Announcer(task.beacon)
+            announcer = Announcer(
+                task.beacon,
+                lambda line: events.put(outcome.gpu_missing(line, (line.partition(" ")[0],))),
+            )
         program = find_program(name, arguments)
         if task.is_leader:
             ended = Lead(task, program, progress, events).run()
@@ -40,4 +43,6 @@ def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
         print(f"{task.name}: {ended.message}", file=sys.stderr, flush=True)
     if announcer:
         announcer.announce(ended.exit_code)
+    elif task.beacon and ended.reason == outcome.GPU_MISSING:
+        beacon.report(task.beacon, ended.message)
     return ended.exit_code

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainer import promises
 from trainer.errors import ContractError
 
 EVALUATOR = "evaluator"
@@ -49,6 +50,13 @@ class Task:
     retries: int
     server: str
     gpu_memory_mb: int | None
+    gpus: tuple[str, ...]
+    """Device ids that this task was promised."""
+    promises: Mapping[str, tuple[str, ...]]
+    """Server name to the device ids that it was promised; only the leader is told."""
+    simulate_gpus: int
+    """Logical CPU devices to show instead of one; 0 for no simulation."""
+    gpu_check: bool
 
     @property
     def name(self) -> str:
@@ -93,6 +101,10 @@ def read_task(env: Mapping[str, str] = os.environ) -> Task:
         retries=int(number(env, "CLUSTER_KIT_RETRIES", 0)),
         server=server,
         gpu_memory_mb=int(number(env, "CLUSTER_KIT_GPU_MEMORY_MB", 0)) or None,
+        gpus=promises.device_ids(env.get("CLUSTER_KIT_GPUS", "")),
+        promises=read_promises(env.get("CLUSTER_KIT_PROMISES", "")),
+        simulate_gpus=int(number(env, "CLUSTER_KIT_SIMULATE_GPUS", 0)),
+        gpu_check=env.get("CLUSTER_KIT_GPU_CHECK") != "off",
     )
 
 
@@ -112,6 +124,17 @@ def read_tf_config(text: str) -> tuple[dict[str, tuple[str, ...]], str, int]:
     if not 0 <= index < len(cluster.get(role, ())):
         raise ContractError(f"TF_CONFIG's task {role}-{index} is not in its own cluster {cluster}")
     return cluster, role, index
+
+
+def read_promises(text: str) -> dict[str, tuple[str, ...]]:
+    """Server name to device ids, from JSON; none where there is no text."""
+    try:
+        found = json.loads(text or "{}")
+        return {str(name): tuple(map(str, ids)) for name, ids in found.items()}
+    except (ValueError, TypeError, AttributeError) as problem:
+        raise ContractError(
+            f"CLUSTER_KIT_PROMISES = {text[:200]!r}: must be JSON, a list of device ids by task"
+        ) from problem
 
 
 def default_leader(cluster: Mapping[str, tuple[str, ...]], name: str) -> str:

@@ -9,8 +9,18 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+
+
+class Device(NamedTuple):
+    """One device of a server; `kind` is CPU or GPU, `description` is of the physical device."""
+
+    name: str
+    incarnation: int
+    kind: str = ""
+    description: str = ""
 
 
 def varint(value: int) -> bytes:
@@ -38,15 +48,18 @@ def server_def(
     job: str,
     index: int,
     port: int,
-    gpu_memory_mb: int | None = None,
+    config: bytes = b"",
 ) -> bytes:
-    """A serialized tensorflow.ServerDef for task `index` of `job`, listening on `port`."""
+    """A serialized tensorflow.ServerDef for task `index` of `job`, listening on `port`.
+
+    `config` is a serialized tensorflow.ConfigProto (session_config).
+    """
     jobs = b"".join(block(1, job_def(name, hosts)) for name, hosts in cluster.items())
     return (
         block(1, jobs)
         + block(2, job)
         + number(3, index)
-        + block(4, session_config(gpu_memory_mb))
+        + block(4, config or session_config())
         + block(5, "grpc")
         + number(6, port)
     )
@@ -58,12 +71,17 @@ def job_def(name: str, hosts: Sequence[str]) -> bytes:
     return block(1, name) + b"".join(tasks)
 
 
-def session_config(gpu_memory_mb: int | None) -> bytes:
-    """tensorflow.ConfigProto: a limit for the one visible GPU, or memory that grows as needed."""
+def session_config(gpu_memory_mb: int | None = None, gpus: int = 1, cpu_devices: int = 0) -> bytes:
+    """tensorflow.ConfigProto: a limit for each of `gpus` GPUs, or memory that grows as needed.
+
+    With a limit TensorFlow uses as many GPUs as there are limits, and refuses more limits than
+    GPUs unless there is no GPU at all. `cpu_devices` logical CPU devices stand in for GPUs.
+    """
+    devices = block(1, block(1, "CPU") + number(2, cpu_devices)) if cpu_devices else b""
     if gpu_memory_mb is None:
-        return block(6, number(4, 1))
+        return devices + block(6, number(4, 1))
     virtual_device = block(1, struct.pack("<f", gpu_memory_mb))
-    return block(6, block(9, block(1, virtual_device)))
+    return devices + block(6, block(9, block(1, virtual_device) * max(1, gpus)))
 
 
 def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
@@ -89,16 +107,26 @@ def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
         at += size
 
 
-def devices(status: bytes) -> list[tuple[str, int]]:
-    """(name, incarnation) of each device in a tensorflow.GetStatusResponse."""
-    found = []
-    for field, value in fields(status):
-        if field == 1 and isinstance(value, bytes):
-            device = dict(fields(value))
-            name, incarnation = device.get(1, b""), device.get(6, 0)
-            if isinstance(name, bytes) and isinstance(incarnation, int):
-                found.append((name.decode(), incarnation))
-    return found
+def devices(status: bytes) -> list[Device]:
+    """The devices in a tensorflow.GetStatusResponse."""
+    return [
+        Device(_text(found, 1), _int(found, 6), _text(found, 2), _text(found, 7))
+        for found in (
+            dict(fields(value))
+            for field, value in fields(status)
+            if field == 1 and isinstance(value, bytes)
+        )
+    ]
+
+
+def _text(message: Mapping[int, int | bytes], field: int) -> str:
+    value = message.get(field, b"")
+    return value.decode(errors="replace") if isinstance(value, bytes) else ""
+
+
+def _int(message: Mapping[int, int | bytes], field: int) -> int:
+    value = message.get(field, 0)
+    return value if isinstance(value, int) else 0
 
 
 def _read_varint(message: bytes, at: int) -> tuple[int, int]:

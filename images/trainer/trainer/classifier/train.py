@@ -46,7 +46,7 @@ def train(task: Task, options: Options, progress: Progress | None) -> None:
         if first_epoch:
             network.optimizer.build(network.trainable_variables)
             network.load_weights(checkpoints.find(options.output)[-1].path)
-    if strategy:
+    if task.cluster.get("ps"):
         print(model.placement(network), flush=True)
     report = fit(network, options, train_split, len(classes), steps, first_epoch, progress, task)
     finish(options, classes, test_split, report, progress)
@@ -61,7 +61,7 @@ def epoch_to_resume(options: Options) -> int:
 
 
 def make_strategy(task: Task) -> tf.distribute.Strategy | None:
-    """ParameterServerStrategy for a cluster with ps tasks, None for a lone task."""
+    """ParameterServerStrategy for a cluster with ps tasks; a lone task trains on its devices."""
     if task.cluster.get("ps") and task.cluster.get("worker"):
         return tf.distribute.ParameterServerStrategy(
             tf.distribute.cluster_resolver.TFConfigClusterResolver(),
@@ -74,7 +74,10 @@ def make_strategy(task: Task) -> tf.distribute.Strategy | None:
             "several workers but no ps: the classifier trains by ParameterServerStrategy;"
             " add ps tasks, or use one worker alone"
         )
-    return None
+    kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
+    devices = [device.name for device in tf.config.list_logical_devices(kind)]
+    print(f"training on {', '.join(name.partition(':')[2] for name in devices)}", flush=True)
+    return tf.distribute.MirroredStrategy(devices) if len(devices) > 1 else None
 
 
 def fit(

@@ -1,0 +1,76 @@
+"""Prepares TensorFlow's devices as soon as a program has imported it.
+
+Python runs this file at its start where child.py put its directory on PYTHONPATH: in programs
+whose task was promised GPUs, a memory limit or simulated devices. Nothing of the trainer is
+imported under its own name: `trainer` is a usual name for the packages of users, too.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+
+HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH120, PTH100 - pathlib costs 5 ms here
+CUDA_VISIBLE_DEVICES = os.environ.get("CUDA_VISIBLE_DEVICES")
+
+
+class AfterTensorFlow:
+    """Finds TensorFlow where it is, and calls `prepare` at the end of its import."""
+
+    def find_spec(
+        self, name: str, path: object = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name != "tensorflow":
+            return None
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is None or spec.loader is None:
+            return None
+        load = spec.loader.exec_module
+
+        def load_and_prepare(module: ModuleType) -> None:
+            load(module)
+            sys.meta_path.remove(self)
+            prepare(module)
+
+        spec.loader.exec_module = load_and_prepare
+        return spec
+
+
+def prepare(tensorflow: ModuleType) -> None:
+    load("hooks/devices.py").prepare(
+        tensorflow,
+        load("promises.py"),
+        load("mailbox.py"),
+        hidden=os.environ.get("CUDA_VISIBLE_DEVICES") != CUDA_VISIBLE_DEVICES,
+    )
+
+
+def load(file: str) -> ModuleType:
+    """A file of the trainer's, under a name of its own."""
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    name = "_cluster_kit_" + file.rpartition("/")[2].removesuffix(".py")
+    spec = spec_from_file_location(name, os.path.join(os.path.dirname(HERE), file))  # noqa: PTH118, PTH120
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def run_the_next_one() -> None:
+    """The sitecustomize that this one stands before: the user's, or the distribution's."""
+    ours = sys.modules.pop(__name__)
+    try:
+        import sitecustomize  # noqa: F401
+    except ModuleNotFoundError as problem:
+        if problem.name != __name__:
+            raise
+    finally:
+        sys.modules.setdefault(__name__, ours)
+
+
+if __name__ == "sitecustomize":
+    sys.path[:] = [entry for entry in sys.path if entry != HERE]
+    sys.meta_path.insert(0, AfterTensorFlow())
+    run_the_next_one()

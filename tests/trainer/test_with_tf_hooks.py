@@ -1,0 +1,123 @@
+"""With TensorFlow: what a user's unchanged program gets, and what ends it."""
+
+from __future__ import annotations
+
+import json
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+if not find_spec("tensorflow"):
+    pytest.skip("TensorFlow is in the image, not here", allow_module_level=True)
+
+ALONE = {"worker": ["127.0.0.1:1"]}
+
+
+@pytest.fixture
+def output(run_task, tmp_path: Path):
+    """A function that runs a program of a user's as worker-0; its output, and its exit code."""
+
+    def run(text: str, expected: int = 0, **variables: object) -> str:
+        path = tmp_path / "program.py"
+        path.write_text(text)
+        task = run_task("worker-0", ALONE, "run", str(path), **variables)
+        found = task.communicate(timeout=60)[0]
+        assert task.returncode == expected, found
+        return found
+
+    return run
+
+
+IMPORTS_LAZILY = """
+import importlib.util
+assert importlib.util.find_spec("tensorflow").origin.endswith("__init__.py")
+def use():
+    try:
+        import tensorflow as tf
+    except BaseException:
+        print("caught")
+    print("went on")
+use()
+"""
+
+
+def test_a_program_without_its_gpu_ends_in_the_import(output, events):
+    began = time.monotonic()
+    found = output(IMPORTS_LAZILY, 3, CLUSTER_KIT_GPUS="GPU-5c1d", CLUSTER_KIT_RETRIES=1)
+    assert time.monotonic() - began < 30
+    assert found == "worker-0: worker-0 was promised GPU-5c1d, sees none\n"
+    devices, end = events("worker-0")[-2:]
+    assert (devices["event"], devices["of"]) == ("devices", "worker-0")
+    assert (devices["promised"], devices["sees"]) == (["GPU-5c1d"], [])
+    assert (end["reason"], end["tasks"]) == ("gpu-missing", ["worker-0"])
+
+
+@pytest.mark.parametrize(
+    ("first_line", "variables"),
+    [
+        ("", {"CLUSTER_KIT_GPU_CHECK": "off"}),
+        ("import os; os.environ['CUDA_VISIBLE_DEVICES'] = '-1'", {}),
+    ],
+    ids=["check off", "hidden by the program"],
+)
+def test_nobody_ends_it(output, first_line, variables):
+    program = first_line + IMPORTS_LAZILY
+    assert output(program, CLUSTER_KIT_GPUS="0", **variables) == "went on\n"
+
+
+def test_a_program_that_never_imports_tensorflow(output):
+    assert output("print('done')", CLUSTER_KIT_GPUS="0") == "done\n"
+
+
+MIRRORED = """
+import os
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
+import json, sys
+import tensorflow as tf
+names = [device.name for device in tf.config.list_logical_devices("CPU")]
+strategy = tf.distribute.MirroredStrategy()
+with strategy.scope():
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(4,))])
+    model.compile("sgd", "mse")
+model.fit(tf.ones((8, 4)), tf.zeros((8, 1)), batch_size=4, epochs=1, verbose=0)
+own = {"devices": names, "replicas": strategy.num_replicas_in_sync, "keras": model.__module__}
+with tf.Graph().as_default(), tf.compat.v1.Session(
+    config=tf.compat.v1.ConfigProto(allow_soft_placement=True)
+) as session:
+    own["session"] = len(session.list_devices())
+server = tf.distribute.Server({"local": ["127.0.0.1:PORT"]}, "local", 0)
+own["server"] = dict(server.server_def.default_session_config.device_count)
+print(json.dumps(own))
+"""
+
+
+def test_simulated_gpus_in_an_unchanged_program(output, free_port):
+    program = MIRRORED.replace("PORT", str(free_port()))
+    found = json.loads(output(program, CLUSTER_KIT_SIMULATE_GPUS=2).splitlines()[-1])
+    assert found["devices"] == ["/device:CPU:0", "/device:CPU:1"]
+    assert (found["replicas"], found["session"]) == (2, 2)
+    assert found["server"]["CPU"] == 2
+    assert found["keras"].startswith("tf_keras")
+
+
+SETS_ITSELF = """
+import tensorflow as tf
+[cpu] = tf.config.list_physical_devices("CPU")
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 3)
+try:
+    tf.config.experimental.set_memory_growth(cpu, True)
+except ValueError:
+    print(len(tf.config.list_logical_devices("CPU")))
+"""
+
+
+def test_what_the_program_sets_afterwards_wins(output):
+    assert output(SETS_ITSELF, CLUSTER_KIT_SIMULATE_GPUS=2) == "3\n"
+
+
+def test_an_error_in_the_hook_is_seen(output, tmp_path):
+    """Here: a progress file that cannot be written."""
+    program = "import os; os.environ['CLUSTER_KIT_PROGRESS'] = '/nowhere/x'\nimport tensorflow\n"
+    assert "FileNotFoundError" in output(program, 1, CLUSTER_KIT_GPUS="0")
