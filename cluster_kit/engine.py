@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import tarfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +22,6 @@ from cluster_kit import labels
 from cluster_kit.errors import EngineError, HostError
 
 _PARALLEL = 8
-_PROBE = "cluster-kit/gpu-probe"
 
 
 @dataclass(frozen=True)
@@ -145,14 +145,22 @@ class Engine:
         """Why the engine cannot hand out this GPU, "" where it can.
 
         `docker info` does not tell; creating and starting a container does. Its image is empty, so
-        that where the GPU is handed out the start fails later, for want of a program.
+        that where the GPU is handed out the start fails later, for want of a program. The image
+        has no name: two probes at once would take it from each other.
         """
         empty = io.BytesIO()
         tarfile.open(fileobj=empty, mode="w").close()
-        self._client.api.import_image_from_data(empty.getvalue(), repository=_PROBE)
+        image = json.loads(self._client.api.import_image_from_data(empty.getvalue()))["status"]
+        try:
+            return self._start_fails(image, driver, device_id)
+        finally:
+            self._client.images.remove(image, force=True)
+
+    def _start_fails(self, image: str, driver: str, device_id: str) -> str:
+        """What the engine says when a container with this GPU starts, "" for lack of a program."""
         request = DeviceRequest(driver=driver, device_ids=[device_id], capabilities=[["gpu"]])
         probe = self._client.containers.create(
-            _PROBE, ["/none"], device_requests=[request], network_disabled=True
+            image, ["/none"], device_requests=[request], network_disabled=True
         )
         try:
             probe.start()
@@ -161,7 +169,6 @@ class Engine:
             return "" if "/none" in said else said
         finally:
             probe.remove(force=True)
-            self._client.images.remove(_PROBE, force=True)
         return ""
 
     def logs(self, container_id: str, tail: int | None = None) -> str:

@@ -22,12 +22,16 @@ class Slice:
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU of the host. `memory` in bytes; `slices` where it is divided by MIG."""
+    """One GPU of the host. `memory` in bytes.
+
+    In MIG mode (`mig`) only its slices compute, and it may have none yet.
+    """
 
     index: int
     uuid: str
     name: str
     memory: int
+    mig: bool = False
     slices: tuple[Slice, ...] = ()
 
 

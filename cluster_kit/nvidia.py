@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pynvml
@@ -11,13 +12,16 @@ from cluster_kit.facts import Gpu, Slice
 
 
 def gpu_inventory() -> tuple[Gpu, ...]:
-    """GPUs by index, with their MIG slices; none where there is no driver."""
+    """GPUs by index, with their MIG slices; none where there is no driver.
+
+    One that does not answer (fallen off the bus, say) is left out.
+    """
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:
         return ()
     try:
-        return tuple(_gpu(index) for index in range(pynvml.nvmlDeviceGetCount()))
+        return tuple(_answering(range(pynvml.nvmlDeviceGetCount())))
     finally:
         pynvml.nvmlShutdown()
 
@@ -32,6 +36,12 @@ def driver_problem() -> str:
     return ""
 
 
+def _answering(indexes: Iterable[int]) -> Iterator[Gpu]:
+    for index in indexes:
+        with contextlib.suppress(pynvml.NVMLError):
+            yield _gpu(index)
+
+
 def _gpu(index: int) -> Gpu:
     handle = pynvml.nvmlDeviceGetHandleByIndex(index)
     return Gpu(
@@ -39,18 +49,24 @@ def _gpu(index: int) -> Gpu:
         uuid=_text(pynvml.nvmlDeviceGetUUID(handle)),
         name=_text(pynvml.nvmlDeviceGetName(handle)),
         memory=int(pynvml.nvmlDeviceGetMemoryInfo(handle).total),
+        mig=_in_mig_mode(handle),
         slices=tuple(_slices(handle)),
     )
 
 
-def _slices(handle: Any) -> Iterator[Slice]:
-    """The MIG devices of a GPU in MIG mode. Their indexes may have holes."""
+def _in_mig_mode(handle: Any) -> bool:
     try:
         mode, _pending = pynvml.nvmlDeviceGetMigMode(handle)
-        count = pynvml.nvmlDeviceGetMaxMigDeviceCount(handle) if mode else 0
     except pynvml.NVMLError:
+        return False
+    return bool(mode)
+
+
+def _slices(handle: Any) -> Iterator[Slice]:
+    """The MIG devices of a GPU in MIG mode. Their indexes may have holes."""
+    if not _in_mig_mode(handle):
         return
-    for index in range(count):
+    for index in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
         try:
             part = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
         except pynvml.NVMLError:

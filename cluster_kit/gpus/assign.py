@@ -82,7 +82,7 @@ def _own(
     own: dict[str, Chosen] = {}
     problems: list[Problem] = []
     for task, names in wish.own.items():
-        place = f"task.{task}.gpus"
+        place = wish.places[task]
         chosen, found = _named(place, names, there, {} if wish.share else taken)
         own[task] = chosen
         problems += found
@@ -104,8 +104,9 @@ def _pool(
     if wish.pool == "none" or (wish.pool == "auto" and (refused or not there)):
         return [], []
     if isinstance(wish.pool, str):
-        free = [d for d in there if wish.share or (d not in taken and d not in held)]
-        pool: Chosen = [(device, "") for device in free]
+        free = [d for d in there if d not in taken and d not in held]
+        others = [d for d in there if d not in free] if wish.share else []
+        pool: Chosen = [(device, "") for device in free + others]
         return pool, _too_few(wish, len(pool), workers, "auto", taken)
     if not wish.pool:
         cure = 'list one GPU per worker, or write `gpus = "none"` or "auto"'
@@ -165,7 +166,7 @@ def _too_few(
     if taken:
         rule += " free; " + ", ".join(f"{d.short} is {c}'s" for d, c in taken.items())
     ways = ['`gpus = "none"` to train on the CPU']
-    if have and not wish.share:
+    if (have or taken) and not wish.share:
         ways.insert(0, "`share_gpus = true` to put several on one")
     if have // each:
         ways.insert(0, f"`worker = {have // each}`")
@@ -193,7 +194,7 @@ def _uneven(wish: Wish, chosen: Mapping[str, Chosen]) -> list[Problem]:
     shown = ", ".join(f"{task}: {count}" for task, count in list(counts.items())[:8])
     rule = f"all workers need the same number of GPUs, but have {shown}"
     cure = "give every worker as many"
-    return [Problem(f"task.{name}.gpus", _shown(wish.own.get(name, ())), rule, cure)]
+    return [Problem(wish.places.get(name, "gpus"), _shown(wish.own.get(name, ())), rule, cure)]
 
 
 def _crowded(wish: Wish, chosen: Mapping[str, Chosen]) -> list[Problem]:
@@ -207,7 +208,7 @@ def _crowded(wish: Wish, chosen: Mapping[str, Chosen]) -> list[Problem]:
         if len(tasks) > 1 and not wish.share:
             rule = f"one GPU for two tasks: {device.described} for {' and '.join(tasks)}"
             cure = "give each its own, or write `share_gpus = true`"
-            place = next((f"task.{task}.gpus" for task in tasks if task in wish.own), "gpus")
+            place = next((wish.places[task] for task in tasks if task in wish.own), "gpus")
             problems.append(Problem(place, f'"{device.short}"', rule, cure))
         elif wish.memory and wish.memory * len(tasks) > device.memory:
             rule = (

@@ -33,12 +33,12 @@ class Device:
     def engine_id(self, driver: Driver, written: str = "") -> str:
         """The id that the engine takes: as written, else by index; slices by their UUID.
 
-        Source: nvidia-ctk names CDI devices by index (`nvidia.com/gpu=0`, `…=0:1`).
+        By CDI always the index: that is how nvidia-ctk names devices (`nvidia.com/gpu=0`, `…=0:1`),
+        and only its newer releases know them by UUID as well.
         """
-        plain = written.removeprefix(f"{CDI_KIND}=")
         if driver == "cdi":
-            return f"{CDI_KIND}={plain or self.short}"
-        return self.uuid if self.sliced else (plain or self.short)
+            return f"{CDI_KIND}={self.short}"
+        return self.uuid if self.sliced else (written.removeprefix(f"{CDI_KIND}=") or self.short)
 
     @property
     def described(self) -> str:
@@ -46,10 +46,10 @@ class Device:
 
 
 def devices(inventory: Iterable[Gpu]) -> tuple[Device, ...]:
-    """Everything that can be handed out: the slices of a GPU where it has some, else itself."""
+    """Everything that can be handed out: the slices of a GPU in MIG mode, else itself."""
     found = []
     for gpu in inventory:
-        if not gpu.slices:
+        if not gpu.mig:
             found.append(Device(str(gpu.index), gpu.uuid, gpu.name, gpu.memory))
         for part in gpu.slices:
             name = f"{gpu.name} {part.name}"

@@ -6,20 +6,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from cluster_kit.errors import Problem
-from cluster_kit.manifest import Manifest
+from cluster_kit.manifest import Limits, Manifest
 
 
 @dataclass(frozen=True)
 class Wish:
     """`pool` is for the workers: "none", "auto" or names; `own` what single tasks ask for.
 
-    `each` is how many every worker gets, None where the list decides. `memory` is in bytes.
+    `places` says where each of these stands in the manifest. `each` is how many every worker
+    gets, None where the list decides. `memory` is in bytes.
     """
 
     pool: str | tuple[str, ...]
     each: int | None
     workers: int
     own: Mapping[str, tuple[str, ...]]
+    places: Mapping[str, str]
     share: bool
     memory: int | None
 
@@ -33,21 +35,32 @@ class Wish:
 def wish_of(manifest: Manifest, workers: int) -> tuple[Wish, list[Problem]]:
     """The wish, and what no cluster could mean by it."""
     problems = list(_misplaced(manifest))
-    own = {
-        f"{role}-0": tuple(limits.gpus)
-        for role in ("chief", "evaluator")
-        if (limits := getattr(manifest.role, role)).gpus is not None and getattr(manifest, role)
-    }
-    own |= {
-        name: tuple(limits.gpus)
-        for name, limits in manifest.task.items()
-        if limits.gpus is not None and not name.startswith("ps-")
-    }
-    pool = manifest.gpus if isinstance(manifest.gpus, str) else tuple(manifest.gpus)
+    own: dict[str, tuple[str, ...]] = {}
+    places: dict[str, str] = {}
+    for task, place, limits in _alone(manifest):
+        if limits.gpus is not None:
+            own[task], places[task] = tuple(limits.gpus), f"{place}.gpus"
     wish = Wish(
-        pool, manifest.gpus_per_worker, workers, own, manifest.share_gpus, manifest.gpu_memory
+        pool=manifest.gpus if isinstance(manifest.gpus, str) else tuple(manifest.gpus),
+        each=manifest.gpus_per_worker,
+        workers=workers,
+        own=own,
+        places=places,
+        share=manifest.share_gpus,
+        memory=manifest.gpu_memory,
     )
     return wish, problems
+
+
+def _alone(manifest: Manifest) -> Iterator[tuple[str, str, Limits]]:
+    """Task, place and limits wherever one task may ask for itself; the later one holds."""
+    if manifest.chief:
+        yield "chief-0", "role.chief", manifest.role.chief
+    if manifest.evaluator:
+        yield "evaluator-0", "role.evaluator", manifest.role.evaluator
+    for name, limits in manifest.task.items():
+        if not name.startswith("ps-"):
+            yield name, f"task.{name}", limits
 
 
 def _misplaced(manifest: Manifest) -> Iterator[Problem]:
