@@ -1,0 +1,153 @@
+"""GPUs asked for by name: every name of a device means it, for pools and for single tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster_kit.facts import Driver
+from cluster_kit.gpus.devices import Device, devices
+from tests.make import cluster, gpus, host, problems
+from tests.unit.inventories import gpu, inventories
+
+MIXED = (gpu(0), gpu(1, 0, 3))
+
+
+def names(device: Device) -> list[str]:
+    both = (device.short, device.uuid)
+    return [*both, *(f"nvidia.com/gpu={name}" for name in both)]
+
+
+@given(inventories(least=1).filter(devices), st.data())
+def test_every_name_of_a_device_means_it(inventory: Any, data: st.DataObject) -> None:
+    device = data.draw(st.sampled_from(devices(inventory)))
+    for name in names(device):
+        made = cluster(host(gpus=inventory), worker=1, gpus=[name])
+        assert made.of("worker")[0].gpu_names == (f"{device.short} ({device.uuid})",)
+
+
+@pytest.mark.parametrize(
+    ("driver", "written", "reserved"),
+    [
+        ("nvidia", "0", "0"),
+        ("nvidia", "GPU-0000-aaaa", "GPU-0000-aaaa"),
+        ("nvidia", "nvidia.com/gpu=0", "0"),
+        ("nvidia", "1:3", "MIG-0001-3-aaaa"),
+        ("nvidia", "MIG-0001-3-aaaa", "MIG-0001-3-aaaa"),
+        ("cdi", "0", "nvidia.com/gpu=0"),
+        ("cdi", "GPU-0000-aaaa", "nvidia.com/gpu=0"),
+        ("cdi", "nvidia.com/gpu=0", "nvidia.com/gpu=0"),
+        ("cdi", "1:3", "nvidia.com/gpu=1:3"),
+        ("cdi", "MIG-0001-3-aaaa", "nvidia.com/gpu=1:3"),
+    ],
+)
+def test_the_engine_is_told_in_its_own_way(driver: Driver, written: str, reserved: str) -> None:
+    made = cluster(host(gpus=MIXED, gpu_driver=driver), worker=1, gpus=[written])
+    assert made.of("worker")[0].gpus == (reserved,)
+
+
+@pytest.mark.parametrize("driver", ["nvidia", "cdi"])
+def test_auto_hands_out_whole_gpus_and_slices(driver: Driver) -> None:
+    made = cluster(host(gpus=MIXED, gpu_driver=driver), worker=3, gpus="auto")
+    given_out = [task.gpus for task in made.of("worker")]
+    assert (
+        given_out
+        == {
+            "nvidia": [("0",), ("MIG-0001-0-aaaa",), ("MIG-0001-3-aaaa",)],
+            "cdi": [("nvidia.com/gpu=0",), ("nvidia.com/gpu=1:0",), ("nvidia.com/gpu=1:3",)],
+        }[driver]
+    )
+
+
+@pytest.mark.parametrize("name", ["1", "GPU-0001-aaaa", "1:1", "2", "0:0", "", "GPU-", "-1"])
+def test_a_sliced_gpu_as_a_whole_and_a_hole_between_slices_are_not_there(name: str) -> None:
+    (problem,) = problems(host(gpus=MIXED), worker=1, gpus=[name])
+    assert (problem.place, problem.value) == ("gpus", f'"{name}"')
+    assert "1:0 (MIG-0001-0-aaaa), 1:3 (MIG-0001-3-aaaa)" in problem.rule
+
+
+def test_a_gpu_in_mig_mode_that_has_no_slices_cannot_be_given() -> None:
+    inventory = (gpu(0, mig=True), gpu(1))
+    assert "no such GPU" in problems(host(gpus=inventory), worker=1, gpus=["0"])[0].rule
+    made = cluster(host(gpus=inventory), worker=1, gpus="auto")
+    assert made.of("worker")[0].gpus == ("1",)
+
+
+@pytest.mark.parametrize("role", ["chief", "evaluator"])
+@pytest.mark.parametrize("by_task", [True, False])
+def test_chief_and_evaluator_get_what_they_ask_for_by_name(role: str, by_task: bool) -> None:
+    asked: dict[str, Any] = {"gpus": [1]}
+    keys = {"task": {f"{role}-0": asked}} if by_task else {"role": {role: asked}}
+    made = cluster(host(gpus=gpus(3)), worker=2, evaluator=1, gpus="auto", **keys)
+    shown = {task.name: task.gpus for task in made.tasks if task.gpus}
+    assert shown == {f"{role}-0": ("1",), "worker-0": ("0",), "worker-1": ("2",)}
+
+
+def test_the_task_has_the_last_word_over_its_role() -> None:
+    keys = {"role": {"chief": {"gpus": ["1"]}}, "task": {"chief-0": {"gpus": []}}}
+    assert not any(task.gpus for task in cluster(host(gpus=gpus(2)), **keys).tasks)
+
+
+def test_one_worker_may_choose_and_the_others_get_the_rest() -> None:
+    keys = {"task": {"worker-1": {"gpus": ["0"]}}}
+    made = cluster(host(gpus=gpus(3)), worker=3, gpus="auto", **keys)
+    assert [task.gpus for task in made.of("worker")] == [("1",), ("0",), ("2",)]
+
+
+def test_all_workers_may_choose_with_nothing_at_the_top() -> None:
+    task = {"worker-0": {"gpus": ["1"]}, "worker-1": {"gpus": ["0"]}}
+    made = cluster(host(gpus=gpus(2)), worker=2, task=task)
+    assert [t.gpus for t in made.of("worker")] == [("1",), ("0",)]
+    assert made.variant == "gpu"
+
+
+def test_workers_that_would_have_unlike_numbers_are_refused() -> None:
+    task = {"worker-1": {"gpus": ["0", "1"]}}
+    (problem,) = problems(host(gpus=gpus(4)), worker=2, gpus="auto", task=task)
+    assert problem.place == "task.worker-1.gpus"
+    assert "worker-0: 1, worker-1: 2" in problem.rule
+    (problem,) = problems(host(gpus=gpus(4)), worker=2, task=task)
+    assert "worker-0: 0, worker-1: 2" in problem.rule
+
+
+@pytest.mark.parametrize(
+    ("keys", "place"),
+    [
+        ({"role": {"ps": {"gpus": ["0"]}}}, "role.ps.gpus"),
+        ({"task": {"ps-0": {"gpus": ["0"]}}}, "task.ps-0.gpus"),
+    ],
+)
+def test_a_ps_never_gets_one(keys: dict[str, Any], place: str) -> None:
+    (problem,) = problems(host(gpus=gpus(2)), **keys)
+    assert problem.place == place
+    assert "never gets a GPU" in problem.rule
+
+
+def test_all_workers_by_role_are_sent_to_the_key_at_the_top() -> None:
+    (problem,) = problems(host(gpus=gpus(2)), role={"worker": {"gpus": ["0", "1"]}})
+    assert problem.place == "role.worker.gpus"
+    assert "`gpus = [...]`" in problem.cure
+
+
+@pytest.mark.parametrize(
+    ("keys", "place"),
+    [
+        ({"role": {"chief": {"gpus": ["9"]}}}, "role.chief.gpus"),
+        ({"task": {"chief-0": {"gpus": ["9"]}}}, "task.chief-0.gpus"),
+        ({"role": {"chief": {"gpus": ["0", "0"]}}}, "role.chief.gpus"),
+        ({"role": {"chief": {"gpus": ["0"]}}, "gpus": ["0", "1"]}, "role.chief.gpus"),
+    ],
+)
+def test_what_is_wrong_is_shown_where_it_stands(keys: dict[str, Any], place: str) -> None:
+    (problem,) = problems(host(gpus=gpus(2)), **keys)
+    assert problem.place == place
+
+
+def test_one_device_by_two_names_for_two_tasks_is_refused() -> None:
+    keys = {"role": {"chief": {"gpus": ["1:0"]}}, "gpus": ["MIG-0001-0-aaaa"]}
+    (problem,) = problems(host(gpus=MIXED), worker=1, **keys)
+    assert "one GPU for two tasks: 1:0 (MIG-0001-0-aaaa) for chief-0 and worker-0" in problem.rule
+    assert "share_gpus" in problem.cure

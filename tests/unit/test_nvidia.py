@@ -1,0 +1,100 @@
+"""NVIDIA's library, asked through the tests' own stand-in for it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from cluster_kit import nvidia
+from cluster_kit.facts import Slice
+from cluster_kit.gpus.devices import devices
+from tests.make import GIB, ROOT
+
+A100 = {"uuid": "GPU-a", "name": "NVIDIA A100", "memory": 40 * GIB}
+T4 = {"uuid": "GPU-t", "name": "Tesla T4", "memory": 15 * GIB}
+SLICES = {
+    "1": {"uuid": "MIG-1", "name": "1g.5gb", "memory": 5 * GIB},
+    "4": {"uuid": "MIG-4", "name": "3g.20gb", "memory": 20 * GIB},
+}
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    file = ROOT / "tests" / "gpu" / "fake_nvml" / "pynvml.py"
+    found = importlib.util.spec_from_file_location("fake_pynvml", file)
+    assert found is not None and found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    monkeypatch.setitem(sys.modules, "fake_pynvml", module)
+    found.loader.exec_module(module)
+    monkeypatch.setattr(nvidia, "pynvml", module)
+    monkeypatch.delenv("FAKE_NVML", raising=False)
+    return module
+
+
+@pytest.fixture
+def there(fake: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Puts GPUs into the host."""
+    return lambda *gpus: monkeypatch.setenv("FAKE_NVML", json.dumps(gpus))
+
+
+def test_no_driver_means_no_gpu_and_says_why(fake: ModuleType) -> None:
+    assert nvidia.gpu_inventory() == ()
+    assert nvidia.driver_problem() == "NVML Shared Library Not Found"
+
+
+def test_a_driver_without_gpus_is_no_problem(there: Any) -> None:
+    there()
+    assert nvidia.gpu_inventory() == ()
+    assert nvidia.driver_problem() == ""
+
+
+def test_gpus_come_in_their_order_each_with_its_own_model_and_memory(there: Any) -> None:
+    there(T4, A100)
+    found = nvidia.gpu_inventory()
+    assert [(g.index, g.uuid, g.name, g.memory) for g in found] == [
+        (0, "GPU-t", "Tesla T4", 15 * GIB),
+        (1, "GPU-a", "NVIDIA A100", 40 * GIB),
+    ]
+    assert not any(gpu.mig for gpu in found)
+
+
+def test_slices_keep_their_indexes_where_there_are_holes(there: Any) -> None:
+    there(T4, {**A100, "slices": SLICES})
+    plain, sliced = nvidia.gpu_inventory()
+    assert (plain.mig, plain.slices) == (False, ())
+    assert sliced.mig
+    assert sliced.slices == (
+        Slice(1, "MIG-1", "1g.5gb", 5 * GIB),
+        Slice(4, "MIG-4", "3g.20gb", 20 * GIB),
+    )
+    assert [d.short for d in devices((plain, sliced))] == ["0", "1:1", "1:4"]
+    assert [d.name for d in devices((sliced,))] == ["NVIDIA A100 1g.5gb", "NVIDIA A100 3g.20gb"]
+
+
+def test_a_gpu_that_could_be_sliced_and_is_not_is_whole(there: Any) -> None:
+    there({**A100, "slices": None})
+    assert [d.short for d in devices(nvidia.gpu_inventory())] == ["0"]
+
+
+def test_a_gpu_in_mig_mode_without_slices_has_nothing_to_hand_out(there: Any) -> None:
+    there({**A100, "slices": {}}, T4)
+    assert [d.short for d in devices(nvidia.gpu_inventory())] == ["1"]
+
+
+def test_a_gpu_that_does_not_answer_is_left_out_and_the_others_keep_their_indexes(
+    there: Any,
+) -> None:
+    there({**A100, "lost": True}, T4)
+    assert [(gpu.index, gpu.uuid) for gpu in nvidia.gpu_inventory()] == [(1, "GPU-t")]
+
+
+def test_the_library_is_left_as_it_was_found(there: Any, fake: ModuleType) -> None:
+    there(A100, {**T4, "lost": True})
+    nvidia.gpu_inventory()
+    nvidia.driver_problem()
+    assert fake._users == 0
