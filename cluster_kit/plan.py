@@ -58,7 +58,8 @@ def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, own: OwnImages) -> Cl
     found += pin_problems
     problems += [problem for problem in found if _certain(problem, loaded.broken)]
     if problems:
-        raise ManifestError(str(loaded.path), sorted(problems, key=_position))
+        once = dict.fromkeys(problems)
+        raise ManifestError(str(loaded.path), sorted(once, key=_position))
     assert subnet is not None
     return Cluster(
         name=manifest.name,

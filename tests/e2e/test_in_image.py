@@ -1,0 +1,44 @@
+"""The trainer's own tests, inside the image: there they have TensorFlow."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import shutil
+import subprocess
+from pathlib import Path
+
+from cluster_kit.image import image_tag
+from tests.make import ROOT
+
+PYTEST = ("pytest", "pluggy", "iniconfig", "packaging", "pygments")
+"""Pure Python all of them, so that this environment's files also do for the image's Python."""
+
+
+def test_the_trainers_tests_pass_inside_the_image(tmp_path: Path) -> None:
+    for name in PYTEST:
+        copy_package(name, tmp_path)
+    done = subprocess.run(
+        [
+            *("docker", "run", "--rm", "--init", "--read-only", "--cap-drop", "ALL"),
+            *("--tmpfs", "/tmp:mode=1777", "--label", "cluster-kit.test=in-image"),
+            *("--volume", f"{tmp_path}:/pytest:ro", "--volume", f"{ROOT}/tests/trainer:/tests:ro"),
+            *("--env", "PYTHONPATH=/opt/trainer:/pytest", "--env", "TRAINER_PATH=/opt/trainer"),
+            *("--entrypoint", "python3", image_tag("cpu"), "-m", "pytest"),
+            *("-c", "/dev/null", "-p", "no:cacheprovider", "-q", "-rs", "/tests"),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    assert " passed" in done.stdout and "skipped" not in done.stdout, done.stdout[-2000:]
+
+
+def copy_package(name: str, target: Path) -> None:
+    for file in importlib.metadata.files(name) or []:
+        if ".." in file.parts or "__pycache__" in file.parts:
+            continue
+        destination = target / file
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(Path(str(file.locate())), destination)
