@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from cluster_kit import inputs
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine import Engine
-from cluster_kit.errors import HostError
+from cluster_kit.errors import HostError, UsageError
 from cluster_kit.host import gather
 from cluster_kit.image import image_tag
 from cluster_kit.load import find, load
@@ -40,12 +39,17 @@ def planned(order: Order, workspace: Workspace, engine: Engine | None) -> Cluste
     return plan(loaded, found, gather(engine), own)
 
 
-def cluster_name(reference: str, workspace: Workspace) -> str:
-    """The cluster that `status`, `logs` and `down` mean: a manifest's, or simply its name."""
-    candidate = Path(reference)
-    if candidate.suffix == ".toml" and candidate.is_file():
-        return load(candidate.resolve()).manifest.name
-    return reference
+def cluster_name(reference: str, workspace: Workspace, up: Iterable[str]) -> str:
+    """The cluster that `status`, `logs` and `down` mean by a name or a manifest.
+
+    A cluster that is up goes by its own name, whatever has become of its manifest.
+    """
+    if reference in up:
+        return reference
+    try:
+        return load(find(reference, workspace.manifests)).manifest.name
+    except UsageError:
+        return reference
 
 
 def engine_or_none() -> Engine | None:

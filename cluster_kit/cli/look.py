@@ -31,7 +31,8 @@ def status(
 ) -> None:
     """Show every task of the clusters that are up: IP, GPU, state, restarts, step, loss."""
     engine = Engine()
-    names = [cluster_name(name, here())] if name else engine.clusters()
+    up = engine.clusters()
+    names = [cluster_name(name, here(), up)] if name else up
     found = {cluster: standing(engine, cluster) for cluster in names}
     if json_:
         print_json({cluster: [_facts(task) for task in tasks] for cluster, tasks in found.items()})
@@ -56,7 +57,7 @@ def logs(
 ) -> None:
     """Print what tasks said, merged by time, each line with its task's name."""
     engine = Engine()
-    cluster = cluster_name(name, here())
+    cluster = cluster_name(name, here(), engine.clusters())
     containers = engine.containers(cluster)
     if not containers:
         say(f"no cluster {cluster} is up; the logs of ended runs are in runs/{cluster}/")

@@ -66,9 +66,11 @@ def _print_lines(lines: list[CheckLine]) -> None:
 
 
 @app.command()
-def engine(quiet: Quiet = False) -> None:
+def engine(quiet: Quiet = False, json_: options.Json = False) -> None:
     """Install and start a Docker engine where none answers and where that is possible."""
     changed = ensure_engine(say, typer.confirm)
-    if changed or not quiet:
-        version = Engine().info().get("ServerVersion", "?")
+    version = Engine().info().get("ServerVersion", "?")
+    if json_:
+        print_json({"engine": version, "changed": changed})
+    elif changed or not quiet:
         say(f"Docker Engine {version} answers")

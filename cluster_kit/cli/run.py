@@ -137,7 +137,7 @@ def _diff(old: str, new: str, name: str) -> str:
 def down(name: options.ClusterName = "quickstart", json_: options.Json = False) -> None:
     """Remove a cluster's containers and network, found by their labels."""
     engine = Engine()
-    cluster = cluster_name(name, here())
+    cluster = cluster_name(name, here(), engine.clusters())
     if cluster not in engine.clusters():
         others = ", ".join(engine.clusters()) or "none"
         if json_:
