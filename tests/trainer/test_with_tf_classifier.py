@@ -107,6 +107,20 @@ def test_a_lone_task_trains_resumes_and_knows_when_it_is_done(run_task, events, 
     assert "nothing to do" in run(3)
 
 
+def test_a_lone_task_trains_on_all_its_devices_and_resumes(run_task, events, pictures):
+    for epochs in (1, 2):
+        task = run_task(
+            "worker-0", {"worker": ["127.0.0.1:1"]}, "run", "classifier", *SMALL,
+            "--epochs", str(epochs), "--steps-per-epoch", "20", "--learning-rates", "0:1e-3",
+            CLUSTER_KIT_DATA=pictures, CLUSTER_KIT_SIMULATE_GPUS=2,
+        )  # fmt: skip
+        output = task.communicate(timeout=120)[0]
+        assert task.returncode == 0, output
+        assert "training on CPU:0, CPU:1" in output
+    steps = [(e["epoch"], e["step"]) for e in events("worker-0") if e["event"] == "epoch"]
+    assert steps == [(1, 20), (2, 40)]
+
+
 def test_a_loss_that_is_no_number_ends_it(run_task, events, pictures):
     task = run_task(
         "worker-0", {"worker": ["127.0.0.1:1"]}, "run", "classifier", *SMALL, "--epochs", "2",

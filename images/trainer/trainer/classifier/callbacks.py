@@ -59,17 +59,17 @@ class EpochReport(keras.callbacks.Callback):
         return round(steps / seconds, 2) if steps and seconds else None
 
     def on_train_begin(self, logs: dict | None = None) -> None:
-        self._ticker = StepTicker(lambda: int(self.model.optimizer.iterations), self._progress)
+        self._ticker = StepTicker(self._step, self._progress)
         self._ticker.start()
 
     def on_epoch_begin(self, epoch: int, logs: dict | None = None) -> None:
         self._begin = time.monotonic()
-        self._begin_step = int(self.model.optimizer.iterations)
+        self._begin_step = self._step()
 
     def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
-        now, step = time.monotonic(), int(self.model.optimizer.iterations)
+        now, step = time.monotonic(), self._step()
         loss, accuracy = float(logs["loss"]), float(logs["accuracy"])
-        rate = float(self.model.optimizer.learning_rate)
+        rate = float(self.model.optimizer.learning_rate.numpy())
         self._measure(step, now)
         if not math.isfinite(loss):
             raise Diverged(
@@ -92,6 +92,9 @@ class EpochReport(keras.callbacks.Callback):
         # When fit returns and drops its locals, TensorFlow takes their functions back from every
         # worker, which has taken from one second to forty. This frame keeps them all alive.
         self._keeps_fit_alive = inspect.currentframe()
+
+    def _step(self) -> int:
+        return int(self.model.optimizer.iterations.numpy())
 
     def _measure(self, step: int, now: float) -> None:
         self._epochs_run += 1
