@@ -1,6 +1,6 @@
 """`make bench`: measure the kit against the plain way, print a table, write JSON, draw a PNG.
 
-python -m tests.bench [MEASURE…] [--pairs N]; exit code 1 where a bar is missed.
+python -m tests.bench [MEASURE…] [--pairs N] [--image TAG]; exit code 1 where a bar is missed.
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ def main() -> int:
     options = argparse.ArgumentParser(prog="python -m tests.bench")
     options.add_argument("measures", nargs="*", metavar="MEASURE", help=", ".join(MEASURES))
     options.add_argument("--pairs", type=int, help="repeat each measurement this often")
+    options.add_argument("--image", help="the trainer image (default: the one of this checkout)")
     given = options.parse_args()
     unknown = [name for name in given.measures if name not in MEASURES]
     if unknown:
         options.error(f"no measure {', '.join(unknown)}; there are: {', '.join(MEASURES)}")
-    image = image_tag("cpu")
+    image = given.image or image_tag("cpu")
     if not image_present(image):
         options.error(f"{image} is not built; `make image` builds it")
     console = Console(width=None if sys.stdout.isatty() else 132)

@@ -12,7 +12,6 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +19,12 @@ from typing import Any
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.render import render
-from tests.bench.bench import HERE, OWN, Bench, BenchError, docker
+from tests.bench.bench import HERE, OWN, Bench, docker
 from tests.bench.clusters import planned
+from tests.bench.turns import Training, Turns
 from tests.make import parse_compose
 
 CHROOT = shutil.which("chroot") or ""
-JOB_S = 240.0
-SERVERS_END_S = 15.0
 
 
 def why_not() -> str:
@@ -45,13 +43,11 @@ class BareRoot:
 
 
 @contextlib.contextmanager
-def bare_root(bench: Bench) -> Iterator[BareRoot]:
+def _root(bench: Bench, output: Path) -> Iterator[BareRoot]:
     """The image's root directory, with the job at /program, while the idle container is there.
 
     Its /proc and /sys are the host's, as those of a bare process are.
     """
-    output = bench.scratch / "bare"
-    output.mkdir(exist_ok=True)
     name = f"{bench.name}-root"
     docker(
         *("run", "--detach", "--pull=never", f"--name={name}", f"--label={OWN}={bench.name}"),
@@ -67,32 +63,23 @@ def bare_root(bench: Bench) -> Iterator[BareRoot]:
         docker("rm", "--force", name)
 
 
-def run_bare(bench: Bench, root: BareRoot, workers: int, ps: int, args: tuple[str, ...]) -> str:
-    """Run the tasks as the kit renders them, but on this host's loopback; the chief's log."""
-    cluster = planned(bench, "bare", workers, ps, *args)
+@contextlib.contextmanager
+def bare_job(bench: Bench, training: Training) -> Iterator[Turns]:
+    """The tasks as the kit renders them, with the same variables, but on this host's loopback."""
+    cluster = planned(bench, "bare", training.workers, training.ps, *training.arguments)
     services = parse_compose(render(cluster))["services"]
     here = _loopback(cluster)
-    log = bench.scratch / "bare.log"
-    with log.open("w") as chief_log, contextlib.ExitStack() as running:
-        processes = {
-            name: running.enter_context(
-                _process(
-                    root,
-                    cluster.user,
-                    service["command"],
-                    {key: _moved(value, here) for key, value in service["environment"].items()},
-                    chief_log if name == cluster.leader.name else subprocess.DEVNULL,
-                )
-            )
-            for name, service in services.items()
-        }
-        code = processes.pop(cluster.leader.name).wait(JOB_S)
-        if code:
-            raise BenchError(f"the bare chief ended with exit code {code}:\n{log.read_text()}")
-        until = time.monotonic() + SERVERS_END_S
-        for process in processes.values():
-            process.wait(max(0.1, until - time.monotonic()))
-    return log.read_text()
+    output = bench.scratch / "bare"
+    turns = Turns.under(output, training.steps)
+    with contextlib.ExitStack() as held:
+        root = held.enter_context(_root(bench, output))
+        log = held.enter_context((bench.scratch / "bare.log").open("w"))
+        for service in services.values():
+            environment = {
+                key: _moved(value, here) for key, value in service["environment"].items()
+            }
+            held.enter_context(_process(root, cluster.user, service["command"], environment, log))
+        yield turns
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """What is trained: a program in the style of TensorFlow's own parameter-server tutorial.
 
 It knows nothing of the kit. The plain way runs it in every container; the kit runs it in the chief
-alone and serves ps and workers itself. The chief's last line is JSON: its steps per second.
+alone and serves ps and workers itself. The chief's last line is JSON.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ import argparse
 import json
 import os
 import time
+from pathlib import Path
 
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 
 import tensorflow as tf
 
-FEATURES = 32
-EXAMPLES = 1024
-BATCH = 64
+EXAMPLES = 512
+BATCH = 32
+SIDE = 32
+CLASSES = 10
 
 
 def serve(resolver: tf.distribute.cluster_resolver.ClusterResolver) -> None:
@@ -33,49 +35,84 @@ def serve(resolver: tf.distribute.cluster_resolver.ClusterResolver) -> None:
 
 
 def dataset(context: tf.distribute.InputContext) -> tf.data.Dataset:
-    """Every worker's own endless stream of the same small regression problem."""
-    x = tf.random.stateless_uniform((EXAMPLES, FEATURES), seed=(1, 2))
-    y = tf.reduce_sum(tf.sin(x), axis=1, keepdims=True)
-    data = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(EXAMPLES).repeat()
-    return data.batch(BATCH).prefetch(2)
+    """Every worker's own endless stream of random images; the class is how bright one is."""
+    images = tf.random.stateless_uniform((EXAMPLES, SIDE, SIDE, 1), seed=(1, 2))
+    bright = tf.random.stateless_uniform((EXAMPLES, 1, 1, 1), maxval=CLASSES, seed=(3, 4))
+    labels = tf.cast(tf.reshape(bright, [-1]), tf.int64)
+    data = tf.data.Dataset.from_tensor_slices((images * bright / CLASSES, labels))
+    return data.shuffle(EXAMPLES).repeat().batch(BATCH).prefetch(2)
+
+
+def layers(name: str) -> list[tf.keras.layers.Layer]:
+    """`cnn` computes, like training does; `tiny` is little more than its messages."""
+    make = tf.keras.layers
+    if name == "tiny":
+        return [make.AveragePooling2D(4), make.Flatten(), make.Dense(64, activation="relu")]
+    convolutions = []
+    for filters in (16, 32, 64):
+        convolutions += [
+            make.Conv2D(filters, 3, padding="same", activation="relu"),
+            make.MaxPooling2D(),
+        ]
+    return [*convolutions, make.Flatten(), make.Dense(64, activation="relu")]
 
 
 def train(
-    resolver: tf.distribute.cluster_resolver.ClusterResolver, epochs: int, steps: int
+    resolver: tf.distribute.cluster_resolver.ClusterResolver,
+    name: str,
+    epochs: int,
+    steps: int,
+    turns: Path | None,
 ) -> None:
     """The chief: `fit` under ParameterServerStrategy."""
     strategy = tf.distribute.ParameterServerStrategy(resolver)
     with strategy.scope():
-        layers = [tf.keras.layers.Dense(64, activation="relu") for _ in range(2)]
         model = tf.keras.Sequential(
-            [tf.keras.Input((FEATURES,)), *layers, tf.keras.layers.Dense(1)]
+            [tf.keras.Input((SIDE, SIDE, 1)), *layers(name), tf.keras.layers.Dense(CLASSES)]
         )
-        model.compile(optimizer=tf.keras.optimizers.SGD(0.01), loss="mse")
-    ends: list[float] = []
-    note = tf.keras.callbacks.LambdaCallback(on_epoch_end=lambda *_: ends.append(time.monotonic()))
+        loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        model.compile(optimizer=tf.keras.optimizers.SGD(0.01), loss=loss)
     history = model.fit(
         tf.keras.utils.experimental.DatasetCreator(dataset),
         epochs=epochs,
         steps_per_epoch=steps,
-        callbacks=[note],
+        callbacks=[in_turns(turns)] if turns else [],
         verbose=0,
     )
-    told = {"steps": epochs * steps, "loss": history.history["loss"][-1]}
-    if epochs > 1:
-        told["steps_per_s"] = (epochs - 1) * steps / (ends[-1] - ends[0])
-    print(json.dumps(told), flush=True)
+    print(json.dumps({"steps": epochs * steps, "loss": history.history["loss"][-1]}), flush=True)
+
+
+def in_turns(folder: Path) -> tf.keras.callbacks.Callback:
+    """Train epoch N when the file go-N is there, then write how many seconds it took to done-N."""
+    began = 0.0
+
+    def wait(epoch: int, _logs: object) -> None:
+        nonlocal began
+        while not (folder / f"go-{epoch}").exists():
+            time.sleep(0.005)
+        began = time.monotonic()
+
+    def tell(epoch: int, _logs: object) -> None:
+        took = time.monotonic() - began
+        beside = folder / f"writing-{epoch}"
+        beside.write_text(f"{took:.6f}")
+        beside.rename(folder / f"done-{epoch}")
+
+    return tf.keras.callbacks.LambdaCallback(on_epoch_begin=wait, on_epoch_end=tell)
 
 
 def main() -> None:
     options = argparse.ArgumentParser()
+    options.add_argument("--model", choices=("cnn", "tiny"), default="tiny")
     options.add_argument("--epochs", type=int, default=3)
     options.add_argument("--steps-per-epoch", type=int, default=100)
+    options.add_argument("--turns", type=Path, help="train an epoch only when a file here says so")
     given = options.parse_args()
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     if resolver.task_type in ("ps", "worker"):
         serve(resolver)
     else:
-        train(resolver, given.epochs, given.steps_per_epoch)
+        train(resolver, given.model, given.epochs, given.steps_per_epoch, given.turns)
 
 
 if __name__ == "__main__":

@@ -1,49 +1,73 @@
 """Training speed in containers, against the same tasks as bare processes of the host.
 
-Both ways run the same files with the same native servers; only the container differs.
+Both ways run the same files with the same native servers; only the container differs. Both are up
+at once and train in turns of about a second, for a shared machine changes within one run.
 """
 
 from __future__ import annotations
 
-from tests.bench.bare import bare_root, run_bare, why_not
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tests.bench.bare import bare_job, why_not
 from tests.bench.bench import Bench, compose, load, removed
 from tests.bench.clusters import kit_file
-from tests.bench.job_said import job_said
 from tests.bench.measured import Bar, Measured, Result, Skipped
+from tests.bench.turns import Training, Turns
 
-PAIRS = 6
-KEY, TITLE = "steps", "training speed in containers"
-WORKERS, PS = 2, 2
-ARGS = ("--epochs", "6", "--steps-per-epoch", "250")
-"""The first epoch traces and warms up, and does not count."""
+PAIRS = 30
+WARM_UP = 2
+"""Turns that trace the functions and fill caches, and do not count."""
+BAR = Bar(0.97, at_least=True)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A model of the job's, and how many of its steps are about a second."""
+
+    key: str
+    title: str
+    model: str
+    steps: int
+
+
+KINDS = (
+    Kind("steps", "training speed", "cnn", 50),
+    Kind("steps_tiny", "training speed, steps of 10 ms", "tiny", 120),
+)
 
 
 def measure(bench: Bench) -> list[Result]:
-    if reason := why_not():
-        return [Skipped(KEY, TITLE, reason)]
-    containers, bare, load_before = [], [], load()
-    with bare_root(bench) as root:
-        for turn in bench.times(PAIRS):
-            ways = [
-                lambda: containers.append(_in_containers(bench)),
-                lambda: bare.append(job_said(run_bare(bench, root, WORKERS, PS, ARGS))),
-            ]
-            for way in ways if turn % 2 else reversed(ways):  # what changes slowly hits both
-                way()
-            bench.say(
-                f"training: bare {bare[-1]['steps_per_s']:.1f} steps/s,"
-                f" in containers {containers[-1]['steps_per_s']:.1f}"
-            )
-    speeds = (tuple(one["steps_per_s"] for one in way) for way in (containers, bare))
+    reason = why_not()
     return [
-        Measured(
-            *(KEY, TITLE, "steps/s", Bar(0.97, at_least=True), *speeds, "bare processes"),
-            load=(load_before, load()),
-        )
+        Skipped(kind.key, kind.title, reason) if reason else _measure(bench, kind) for kind in KINDS
     ]
 
 
-def _in_containers(bench: Bench) -> dict[str, float]:
-    _, file = kit_file(bench, WORKERS, PS, *ARGS)
+def _measure(bench: Bench, kind: Kind) -> Measured:
+    training = Training(kind.model, WARM_UP + len(bench.times(PAIRS)), kind.steps)
+    load_before = load()
+    speeds: dict[str, list[float]] = {"containers": [], "bare": []}
+    with _in_containers(bench, training) as inside, bare_job(bench, training) as outside:
+        jobs = [("containers", inside), ("bare", outside)]
+        for number in range(training.turns):
+            for name, job in jobs if number % 2 else reversed(jobs):
+                speeds[name].append(job.take(number))
+            inner, outer = speeds["containers"][-1], speeds["bare"][-1]
+            if number >= WARM_UP:
+                bench.say(f"{kind.title}: bare {outer:.1f} steps/s, in containers {inner:.1f}")
+    kit, bare = (tuple(speeds[name][WARM_UP:]) for name in ("containers", "bare"))
+    return Measured(
+        *(kind.key, kind.title, "steps/s", BAR, kit, bare, "bare processes"),
+        load=(load_before, load()),
+    )
+
+
+@contextlib.contextmanager
+def _in_containers(bench: Bench, training: Training) -> Iterator[Turns]:
+    _, file = kit_file(bench, training.workers, training.ps, *training.arguments)
+    turns = Turns.under(file.parent / "output", training.steps)
     with removed(file):
-        return job_said(compose(file, "up", "--no-color"))
+        compose(file, "up", "--detach")
+        yield turns
