@@ -59,7 +59,7 @@ def assign(name: str, wish: Wish, facts: HostFacts) -> tuple[dict[str, Given], l
     return {
         task: Given(
             ids=tuple(device.engine_id(facts.gpu_driver, asked) for device, asked in devs),
-            described=tuple(device.described for device, _ in devs),
+            described=tuple(f"GPU {device.described}" for device, _ in devs),
             memory_mib=limits[task],
         )
         for task, devs in chosen.items()

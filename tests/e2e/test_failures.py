@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import docker
 
-from tests.e2e.conftest import Kit, mine
+from tests.kit import Kit, mine
 
 RAISES = """
 import tensorflow as tf

@@ -9,7 +9,7 @@ import time
 import docker
 import pytest
 
-from tests.e2e.conftest import Kit, mine
+from tests.kit import Kit, mine
 
 
 def read_until(process: subprocess.Popen[str], word: str) -> list[str]:

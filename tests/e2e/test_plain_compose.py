@@ -8,7 +8,7 @@ from pathlib import Path
 import docker
 import pytest
 
-from tests.e2e.conftest import Kit, mine
+from tests.kit import Kit, mine
 
 
 def compose(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -8,8 +8,8 @@ from typing import Any
 
 import docker
 
-from tests.e2e.conftest import Kit, mine
 from tests.e2e.waiting import wait_for
+from tests.kit import Kit, mine
 
 TASKS = {"chief-0", "worker-0", "worker-1", "ps-0", "ps-1", "evaluator-0"}
 

@@ -9,8 +9,8 @@ from typing import Any
 import docker
 import pytest
 
-from tests.e2e.conftest import Kit, mine
 from tests.e2e.waiting import wait_for
+from tests.kit import Kit, mine
 
 LONGER = "--args=--epochs 5 --steps-per-epoch 40"
 

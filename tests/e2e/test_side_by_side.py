@@ -6,7 +6,7 @@ import json
 
 import docker
 
-from tests.e2e.conftest import Kit, mine
+from tests.kit import Kit, mine
 
 QUICK = ("--args=--epochs 1 --steps-per-epoch 5",)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cluster_kit.cluster import Cluster
 from cluster_kit.errors import ManifestError
 from cluster_kit.facts import Gpu, HostFacts
-from cluster_kit.gpus.devices import devices
+from cluster_kit.gpus.devices import Device, devices
 from cluster_kit.render import render
 from tests.make import cluster, host, parse_compose
 from tests.unit.inventories import inventories
@@ -54,6 +54,10 @@ def used(made: Cluster) -> Counter[str]:
     return Counter(name for task in made.tasks for name in task.gpu_names)
 
 
+def shown(device: Device) -> str:
+    return f"GPU {device.described}"
+
+
 @given(planned(share_gpus=False))
 def test_no_device_is_given_twice_unless_it_is_shared(found: tuple[Cluster, HostFacts]) -> None:
     made, _ = found
@@ -81,14 +85,14 @@ def test_all_workers_have_the_same_number(found: tuple[Cluster, HostFacts]) -> N
 @given(planned())
 def test_only_devices_that_are_there_are_given(found: tuple[Cluster, HostFacts]) -> None:
     made, facts = found
-    assert set(used(made)) <= {device.described for device in devices(facts.gpus)}
+    assert set(used(made)) <= {shown(device) for device in devices(facts.gpus)}
 
 
 @given(planned(share_gpus=False))
 def test_what_another_cluster_has_is_left_to_it(found: tuple[Cluster, HostFacts]) -> None:
     made, facts = found
     there = devices(facts.gpus)
-    held = {d.described for d in there for taken, _ in facts.gpus_taken if d.known_as(taken)}
+    held = {shown(d) for d in there for taken, _ in facts.gpus_taken if d.known_as(taken)}
     assert not held & set(used(made))
 
 
@@ -98,7 +102,7 @@ def test_memory_limits_leave_headroom_on_every_shared_device(
 ) -> None:
     made, facts = found
     for device in devices(facts.gpus):
-        limits = [t.gpu_memory_mib for t in made.tasks if device.described in t.gpu_names]
+        limits = [t.gpu_memory_mib for t in made.tasks if shown(device) in t.gpu_names]
         assert all(limits)
         assert sum(limit * MIB for limit in limits if limit) <= 0.9 * device.memory
 
@@ -107,7 +111,7 @@ def test_memory_limits_leave_headroom_on_every_shared_device(
 def test_sharing_spreads_workers_evenly(found: tuple[Cluster, HostFacts]) -> None:
     made, facts = found
     loads = used(made)
-    each = [loads[device.described] for device in devices(facts.gpus)]
+    each = [loads[shown(device)] for device in devices(facts.gpus)]
     assert not each or max(each) - min(each) <= 1
 
 

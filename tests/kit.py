@@ -1,0 +1,109 @@
+"""The kit's command in a workspace of its own, and what it left in an engine: for tests that
+start real containers."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import docker
+
+from cluster_kit import labels
+from tests.make import ROOT
+
+RUN_TIMEOUT_S = 240
+
+
+@dataclass(frozen=True)
+class Kit:
+    """A workspace of its own, and the kit's command in it."""
+
+    root: Path
+    name: str
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "160", **self.extra}
+
+    def command(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", "cluster_kit", *arguments]
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.command(*arguments),
+            cwd=self.root,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=RUN_TIMEOUT_S,
+            check=False,
+        )
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self.command(*arguments),
+            cwd=self.root,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def program(self, text: str) -> str:
+        """A program of the user's, in a folder of its own; returns its path."""
+        path = self.root / "mine" / "train.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        return str(path)
+
+    def outcome(self, name: str = "") -> dict[str, Any]:
+        path = self.root / "runs" / (name or self.name) / "latest" / "outcome.json"
+        found: dict[str, Any] = json.loads(path.read_text())
+        return found
+
+
+def new_kit(root: Path, prefix: str, **extra: str) -> Kit:
+    """A workspace with the kit's own manifests, and a cluster name that nobody else has.
+
+    Args:
+        extra: environment variables of the command.
+    """
+    shutil.copytree(ROOT / "compose", root / "compose", ignore=_only_manifests)
+    return Kit(root, f"{prefix}-{secrets.token_hex(4)}", extra)
+
+
+def _only_manifests(folder: str, names: list[str]) -> list[str]:
+    return [name for name in names if (Path(folder) / name).is_dir()]
+
+
+def mine(client: docker.DockerClient, name: str) -> tuple[list[Any], list[Any]]:
+    """(containers, networks) of the clusters whose names begin with `name`."""
+    marked = {"label": labels.CLUSTER}
+    containers = [
+        c
+        for c in client.containers.list(all=True, filters=marked, ignore_removed=True)
+        if c.labels[labels.CLUSTER].startswith(name)
+    ]
+    networks = [
+        n
+        for n in client.networks.list(filters=marked)
+        if (n.attrs.get("Labels") or {}).get(labels.CLUSTER, "").startswith(name)
+    ]
+    return containers, networks
+
+
+def remove(client: docker.DockerClient, name: str) -> None:
+    containers, networks = mine(client, name)
+    for container in containers:
+        container.remove(force=True, v=True)
+    for network in networks:
+        network.remove()
