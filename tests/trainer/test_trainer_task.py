@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from trainer.errors import ContractError
+from trainer import serve
+from trainer.errors import ContractError, ServerError
 from trainer.task import read_task
 
 CLUSTER = {"chief": ["a:1"], "worker": ["b:1", "c:1"], "ps": ["d:1"]}
@@ -74,3 +75,20 @@ def test_what_is_wrong_is_named(wrong: dict, says: str):
     with pytest.raises(ContractError, match=says) as caught:
         read_task(wrong)
     assert caught.value.exit_code == 2
+
+
+def test_a_server_with_fewer_gpus_than_limits_starts_all_the_same(monkeypatch):
+    """So that the leader can say what it sees; TensorFlow refuses more limits than GPUs."""
+    tried = []
+
+    def start_with(task, gpus: int) -> str:
+        tried.append(gpus)
+        if gpus:
+            raise ServerError("Not enough GPUs to create virtual devices.")
+        return "grpc://here"
+
+    monkeypatch.setattr(serve, "start_with", start_with)
+    monkeypatch.setattr(serve, "check_port", lambda address: None)
+    variables = {"CLUSTER_KIT_GPUS": "0,1,2", "CLUSTER_KIT_GPU_MEMORY_MB": "100"}
+    assert serve.start(read_task(environment("worker", 1, **variables))) == "grpc://here"
+    assert tried == [3, 2, 1, 0]

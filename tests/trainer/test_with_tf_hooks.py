@@ -121,3 +121,44 @@ def test_an_error_in_the_hook_is_seen(output, tmp_path):
     """Here: a progress file that cannot be written."""
     program = "import os; os.environ['CLUSTER_KIT_PROGRESS'] = '/nowhere/x'\nimport tensorflow\n"
     assert "FileNotFoundError" in output(program, 1, CLUSTER_KIT_GPUS="0")
+
+
+PRETENDS = """
+import tensorflow as tf
+from tensorflow.python.eager import context
+from tensorflow.python.training import server_lib
+from trainer import mailbox, promises
+from trainer.hooks import devices
+ours = context.context()
+gpus = [tf.config.PhysicalDevice(f"/physical_device:GPU:{i}", "GPU") for i in range(2)]
+ours._initialize_physical_devices()
+ours._physical_devices += gpus
+ours._visible_device_list += gpus
+ours._memory_growth_map.update(dict.fromkeys(gpus))
+tf.config.experimental.get_device_details = lambda gpu: {"device_name": "NVIDIA H200"}
+devices.prepare(tf, promises, mailbox, hidden=False)
+limits = lambda config: [
+    list(one.memory_limit_mb) for one in config.gpu_options.experimental.virtual_devices
+]
+for gpu in gpus:
+    tf.config.experimental.set_memory_growth(gpu, True)
+asked = tf.compat.v1.ConfigProto(gpu_options=tf.compat.v1.GPUOptions(allow_growth=True))
+cluster = server_lib.ClusterSpec({"local": ["127.0.0.1:1"]})
+for config in (None, asked):
+    made = server_lib._make_server_def(cluster, "local", 0, None, config).default_session_config
+    print(limits(made), made.gpu_options.allow_growth)
+print(limits(ours.config), ours.config.gpu_options.allow_growth)
+"""
+
+
+@pytest.mark.parametrize(
+    ("limit", "limits", "growth"), [(500, "[[500.0], [500.0]]", False), ("", "[]", True)]
+)
+def test_two_pretended_gpus_are_limited_or_grow(output, events, limit, limits, growth):
+    """TensorFlow's own configuration code, told of GPUs that are not there."""
+    variables = {"CLUSTER_KIT_GPUS": "0,1", "CLUSTER_KIT_GPU_MEMORY_MB": str(limit)}
+    assert output(f"import os; os.environ |= {variables}\n" + PRETENDS).splitlines() == [
+        f"{limits} {growth}", f"{limits} True", f"{limits} {growth}",
+    ]  # fmt: skip
+    [seen] = [event for event in events("worker-0") if event["event"] == "devices"]
+    assert seen["sees"] == ["NVIDIA H200"] * 2

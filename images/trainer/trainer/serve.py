@@ -46,7 +46,7 @@ def start(task: Task) -> str:
             return start_with(task, gpus)
         except ServerError as problem:
             # Fewer GPUs than promised. The leader will say so, and needs a server that answers.
-            if gpus == 1 or "virtual devices" not in str(problem):
+            if gpus == 0 or "virtual devices" not in str(problem):
                 raise
             gpus -= 1
 

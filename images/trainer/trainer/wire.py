@@ -78,10 +78,10 @@ def session_config(gpu_memory_mb: int | None = None, gpus: int = 1, cpu_devices:
     GPUs unless there is no GPU at all. `cpu_devices` logical CPU devices stand in for GPUs.
     """
     devices = block(1, block(1, "CPU") + number(2, cpu_devices)) if cpu_devices else b""
-    if gpu_memory_mb is None:
+    if gpu_memory_mb is None or not gpus:
         return devices + block(6, number(4, 1))
     virtual_device = block(1, struct.pack("<f", gpu_memory_mb))
-    return devices + block(6, block(9, block(1, virtual_device) * max(1, gpus)))
+    return devices + block(6, block(9, block(1, virtual_device) * gpus))
 
 
 def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
