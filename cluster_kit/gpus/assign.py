@@ -70,9 +70,9 @@ def assign(name: str, wish: Wish, facts: HostFacts) -> tuple[dict[str, Given], l
 def _taken(
     name: str, there: Sequence[Device], held: Iterable[tuple[str, str]]
 ) -> dict[Device, str]:
-    """Which cluster, other than this one, has a device."""
-    found = ((find(device_id, there), cluster) for device_id, cluster in held)
-    return {device: cluster for device, cluster in found if device and cluster != name}
+    """Which cluster, other than this one, has a device; in the devices' order."""
+    holders = {find(device_id, there): cluster for device_id, cluster in held if cluster != name}
+    return {device: holders[device] for device in there if device in holders}
 
 
 def _own(

@@ -10,12 +10,16 @@ touches nothing of the real one. Two kinds:
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import secrets
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -24,7 +28,8 @@ READY_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 30.0
 GPUS = ("0", "1", "2", "3")
 UUIDS = tuple(f"GPU-{index}{index}{index}{index}" for index in GPUS)
-TOOLS = ("dockerd", "docker", "ip", "nsenter")
+TOOLS = ("dockerd", "docker", "ip", "nsenter", "setpriv")
+Kind = Literal["nvidia", "cdi"]
 
 HOOK = """#!/usr/bin/env python3
 # Stands in for NVIDIA's hook: reads which GPUs the container was given, refuses unknown ones.
@@ -67,7 +72,7 @@ class SecondEngine:
             check=False,
         )
 
-    def load(self, image: str, source_host: str = "") -> None:
+    def load(self, image: str) -> None:
         """Copy an image over from the machine's own engine."""
         save = subprocess.Popen(["docker", "save", image], stdout=subprocess.PIPE)
         load = subprocess.run(
@@ -80,7 +85,20 @@ class SecondEngine:
         assert save.wait(timeout=60) == 0 and load.returncode == 0, load.stderr
 
 
-def start(kind: Literal["nvidia", "cdi"], folder: Path, name: str) -> SecondEngine:
+@contextlib.contextmanager
+def running(kind: Kind) -> Iterator[SecondEngine]:
+    """One that is ended, and whatever it kept removed, when the block is left."""
+    name = f"ck-{kind[:3]}-{secrets.token_hex(4)}"
+    # Not pytest's own directory: the path of a socket has at most 107 characters.
+    with tempfile.TemporaryDirectory(prefix=f"{name}-") as folder:
+        engine = start(kind, Path(folder) / "engine", name)
+        try:
+            yield engine
+        finally:
+            stop(engine)
+
+
+def start(kind: Kind, folder: Path, name: str) -> SecondEngine:
     """Start one below `folder`; `name` is its network namespace's, at most 15 characters."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "bin").mkdir()
@@ -99,8 +117,11 @@ def start(kind: Literal["nvidia", "cdi"], folder: Path, name: str) -> SecondEngi
     with (folder / "log").open("ab") as log:
         child = subprocess.Popen(
             [
+                *("setpriv", "--pdeathsig", "TERM"),  # not even a killed test run leaves it behind
                 *("nsenter", f"--net=/run/netns/{name}", "dockerd"),
                 *("--config-file", str(folder / "daemon.json")),
+                # Where the machine runs a containerd for all, dockerd uses that one.
+                *("--containerd-namespace", name, "--containerd-plugins-namespace", f"{name}-p"),
                 *("--data-root", str(folder / "data"), "--exec-root", str(folder / "exec")),
                 *("--pidfile", str(folder / "pid"), "-H", f"unix://{socket}"),
             ],

@@ -101,7 +101,7 @@ def test_a_device_that_is_no_longer_there_holds_up_nobody() -> None:
 
 
 def test_when_all_are_held_it_says_by_whom_and_what_can_be_done() -> None:
-    facts = held(("0", "one"), ("1", "two"), count=2)
+    facts = held(("1", "two"), ("0", "one"), count=2)
     (problem,) = problems(facts, worker=2, gpus="auto")
     assert "there are 0 free; 0 is one's, 1 is two's" in problem.rule
     assert "share_gpus = true" in problem.cure and '`gpus = "none"`' in problem.cure

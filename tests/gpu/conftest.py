@@ -1,0 +1,102 @@
+"""Engines that believe they can hand out GPUs: started for the first test that asks, ended last."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import docker
+import pytest
+from docker.errors import DockerException
+
+from cluster_kit.image import image_present, image_tag
+from tests.gpu import second_engine, waiting_image
+from tests.gpu.second_engine import Kind, SecondEngine
+from tests.kit import Kit, new_kit, remove
+from tests.make import GIB, ROOT
+
+MakeKit = Callable[..., Kit]
+
+
+def _why_not() -> str:
+    try:
+        docker.from_env().ping()
+    except DockerException as error:
+        return f"no Docker engine answers ({error}); `make engine` starts one"
+    if not image_present(image_tag("cpu")):
+        return "the trainer image is not built; `make image` builds it"
+    return second_engine.why_not()
+
+
+WHY_NOT = _why_not()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.engine)
+            if WHY_NOT:
+                item.add_marker(pytest.mark.skip(reason=WHY_NOT))
+
+
+def inventory(count: int) -> dict[str, str]:
+    """The environment in which the kit finds this many GPUs of the second engines' kind."""
+    gpus = [
+        {"uuid": f"GPU-{str(index) * 4}", "name": "Stub GPU", "memory": 16 * GIB}
+        for index in range(count)
+    ]
+    return {"FAKE_NVML": json.dumps(gpus)}
+
+
+def _running(kind: Kind) -> Iterator[SecondEngine]:
+    with second_engine.running(kind) as engine:
+        waiting_image.bring(engine, image_tag("cpu"))
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def nvidia_engine() -> Iterator[SecondEngine]:
+    yield from _running("nvidia")
+
+
+@pytest.fixture(scope="session")
+def cdi_engine() -> Iterator[SecondEngine]:
+    yield from _running("cdi")
+
+
+@pytest.fixture(scope="session")
+def trainer_image(nvidia_engine: SecondEngine) -> str:
+    """The whole trainer image, on the nvidia engine: 1 GB, so only where TensorFlow must look."""
+    tag = image_tag("cpu")
+    nvidia_engine.load(tag)
+    return tag
+
+
+@pytest.fixture(scope="module", params=["nvidia", "cdi"])
+def engine(request: pytest.FixtureRequest) -> SecondEngine:
+    """Each of the two in turn."""
+    found: SecondEngine = request.getfixturevalue(f"{request.param}_engine")
+    return found
+
+
+@pytest.fixture(scope="module")
+def make_kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeKit]:
+    """Makes a workspace whose kit talks to an engine, the machine's own where none is given, and
+    finds the GPUs of that inventory."""
+    with contextlib.ExitStack() as stack:
+
+        def make(engine: SecondEngine | None = None, gpus: dict[str, str] | None = None) -> Kit:
+            host = engine.host if engine else os.environ.get("DOCKER_HOST", "")
+            fake = f"{ROOT / 'tests' / 'gpu' / 'fake_nvml'}{os.pathsep}{ROOT}"
+            reach = {"DOCKER_HOST": host} if host else {}
+            extra = {"PYTHONPATH": fake, **reach, **(gpus or {})}
+            kit = new_kit(tmp_path_factory.mktemp("kit"), "gpu", **extra)
+            client = docker.DockerClient(base_url=host) if host else docker.from_env()
+            stack.callback(client.close)
+            stack.callback(remove, client, kit.name)
+            return kit
+
+        yield make

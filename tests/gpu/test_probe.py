@@ -1,0 +1,113 @@
+"""How GPUs are handed out is found by trying: no runtime, NVIDIA's runtime, CDI."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from cluster_kit.engine import Engine
+from tests.gpu.conftest import MakeKit, inventory
+from tests.gpu.second_engine import SecondEngine
+from tests.kit import Kit
+
+NO_RUNTIME = "could not select device driver"
+
+
+@pytest.fixture
+def own_engine() -> Engine:
+    """The machine's, where it cannot hand out GPUs."""
+    engine = Engine()
+    if NO_RUNTIME not in engine.gpu_refusal("nvidia", "0"):
+        pytest.skip("this machine's own engine really hands out GPUs")
+    return engine
+
+
+@pytest.fixture
+def on_nvidia(nvidia_engine: SecondEngine, monkeypatch: pytest.MonkeyPatch) -> Engine:
+    monkeypatch.setenv("DOCKER_HOST", nvidia_engine.host)
+    return Engine()
+
+
+@pytest.fixture
+def on_cdi(cdi_engine: SecondEngine, monkeypatch: pytest.MonkeyPatch) -> Engine:
+    monkeypatch.setenv("DOCKER_HOST", cdi_engine.host)
+    return Engine()
+
+
+def test_an_engine_without_a_runtime_refuses(own_engine: Engine) -> None:
+    assert NO_RUNTIME in own_engine.gpu_refusal("nvidia", "0")
+
+
+def test_nvidias_runtime_hands_out_by_index_and_uuid_and_knows_no_cdi(on_nvidia: Engine) -> None:
+    assert on_nvidia.gpu_refusal("nvidia", "0") == ""
+    assert on_nvidia.gpu_refusal("nvidia", "GPU-3333") == ""
+    assert "unknown device id: 7" in on_nvidia.gpu_refusal("nvidia", "7")
+    assert NO_RUNTIME in on_nvidia.gpu_refusal("cdi", "nvidia.com/gpu=0")
+
+
+def test_cdi_hands_out_by_its_own_names(on_cdi: Engine) -> None:
+    assert on_cdi.gpu_refusal("cdi", "nvidia.com/gpu=0") == ""
+    assert "unresolvable CDI devices" in on_cdi.gpu_refusal("cdi", "nvidia.com/gpu=7")
+    assert NO_RUNTIME in on_cdi.gpu_refusal("nvidia", "0")
+
+
+def test_many_probes_at_once_agree_and_leave_nothing(
+    on_nvidia: Engine, nvidia_engine: SecondEngine
+) -> None:
+    def everything() -> str:
+        listed = (("ps", "--all", "--quiet"), ("images", "--all", "--quiet"))
+        return "".join(nvidia_engine.docker(*words).stdout for words in listed)
+
+    before = everything()
+    with ThreadPoolExecutor(6) as pool:
+        found = list(pool.map(lambda _: on_nvidia.gpu_refusal("nvidia", "0"), range(6)))
+    assert found == [""] * 6
+    assert everything() == before
+
+
+def gpus_line(kit: Kit) -> dict[str, str]:
+    """What the doctor says about GPUs."""
+    checks = json.loads(kit.run("doctor", "--json").stdout)
+    return next(check for check in checks if check["name"] == "gpus")
+
+
+def test_gpus_and_doctor_say_by_what_they_are_handed_out(
+    engine: SecondEngine, make_kit: MakeKit
+) -> None:
+    kit = make_kit(engine, inventory(2))
+    done = kit.run("gpus", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["refusal"] is None
+    assert [(gpu["index"], gpu["uuid"]) for gpu in found["gpus"]] == [
+        ("0", "GPU-0000"),
+        ("1", "GPU-1111"),
+    ]
+    named = {"nvidia": "NVIDIA's runtime", "cdi": "CDI"}[found["driver"]]
+    line = gpus_line(kit)
+    assert line["state"] == "ok"
+    assert line["found"] == f"0: Stub GPU, 1: Stub GPU, handed out by {named}"
+
+
+def test_gpus_that_the_engine_refuses_come_with_its_words_and_the_cure(
+    own_engine: Engine, make_kit: MakeKit
+) -> None:
+    kit = make_kit(gpus=inventory(1))
+    done = kit.run("gpus", "--json")
+    assert done.returncode == 3
+    assert NO_RUNTIME in json.loads(done.stdout)["refusal"]
+    assert "nvidia-ctk runtime configure" in " ".join(done.stderr.split())
+    line = gpus_line(kit)
+    assert line["state"] == "warn"
+    assert NO_RUNTIME in line["found"] and "nvidia-ctk" in line["cure"]
+
+
+def test_a_host_without_a_driver_is_fit_for_the_cpu(make_kit: MakeKit) -> None:
+    kit = make_kit()
+    done = kit.run("gpus", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"driver": None, "refusal": None, "gpus": []}
+    line = gpus_line(kit)
+    assert (line["state"], line["found"]) == ("ok", "CPU only (NVML Shared Library Not Found)")
