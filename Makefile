@@ -34,13 +34,15 @@ smoke: ## The smallest cluster with every role, CPU only
 render: $(KIT) ## Write compose/CLUSTER/compose.yaml, for plain `docker compose up`
 	@$(KIT) render $(CLUSTER) $(OVERRIDES)
 
-.PHONY: status logs down doctor
+.PHONY: status logs down doctor gpus
 status: $(KIT) ## Show the tasks of all clusters that are up
 	@$(KIT) status
 logs: $(KIT) ## Print what CLUSTER's tasks said
 	@$(KIT) logs $(or $(NAME),$(CLUSTER))
 down: $(KIT) ## Remove CLUSTER's containers and network
 	@$(KIT) down $(or $(NAME),$(CLUSTER))
+gpus: $(KIT) ## Show this host's GPUs, and which cluster has them
+	@$(KIT) gpus
 doctor: $(KIT) ## Check this host, with the cure for what is wrong
 	@$(KIT) doctor
 
