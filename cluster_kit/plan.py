@@ -22,8 +22,9 @@ OWN_IMAGE = "trainer"
 _DEPENDS: dict[str, tuple[str, ...]] = {
     "ps": ("chief",),
     "gpus": ("worker", "gpus_per_worker", "share_gpus", "role", "task"),
+    "gpu_memory": ("worker", "gpus", "gpus_per_worker", "share_gpus", "role", "task"),
     "subnet": (*ROLES, "name"),
-    "task": (*ROLES, "subnet"),
+    "task": (*ROLES, "subnet", "gpus", "gpus_per_worker"),
     "memory": (*ROLES, "role", "task"),
     "data": ("program",),
 }
