@@ -26,13 +26,14 @@ def draw(results: Sequence[Result], machine: dict[str, Any], file: Path) -> None
     if not shown:
         return
     plt.rcParams.update({"font.family": "DejaVu Sans", "font.size": 11, "text.color": DARK})
-    figure_, axes = plt.subplots(figsize=(10.4, 1.9 + 0.62 * len(shown)), layout="constrained")
+    figure_, axes = plt.subplots(figsize=(11, 2.0 + 0.6 * len(shown)), layout="constrained")
+    end = max(1.0, *(max(result.values) for result in shown))
     for row, result in enumerate(shown):
-        _row(axes, len(shown) - 1 - row, result)
-    _axes(axes, shown)
-    axes.set_title(
-        "cluster-kit against the plain way, same program, same engine, same run",
-        loc="left", fontsize=14, fontweight="bold", pad=26,
+        _row(axes, len(shown) - 1 - row, result, end + 0.16)
+    _axes(axes, shown, end + 0.62)
+    figure_.suptitle(
+        "cluster-kit against the plain way: same program, same engine, same run",
+        x=0.01, ha="left", fontsize=14, fontweight="bold",
     )  # fmt: skip
     _legend(axes)
     figure_.supxlabel("\n".join(_notes(others, machine)), x=0.01, ha="left", fontsize=9, color=PALE)
@@ -40,7 +41,7 @@ def draw(results: Sequence[Result], machine: dict[str, Any], file: Path) -> None
     plt.close(figure_)
 
 
-def _row(axes: Any, at: int, result: Measured) -> None:
+def _row(axes: Any, at: int, result: Measured, column: float) -> None:
     color = MET if result.met else MISSED
     axes.barh(at, result.value, height=0.5, color=color, zorder=2)
     low, high = min(result.values), max(result.values)
@@ -49,15 +50,15 @@ def _row(axes: Any, at: int, result: Measured) -> None:
     axes.plot([limit, limit], [at - 0.36, at + 0.36], color=DARK, linewidth=2.6, zorder=4)
     ratio = f"{result.value:.2f}" if result.value >= 0.1 else f"{result.value:.3f}"
     was, now = (figure(median(way), result.unit) for way in (result.other, result.kit))
-    axes.text(1.17, at, ratio, va="center", ha="right", fontweight="bold", color=color)
-    axes.text(1.20, at, f"{was} → {now}", va="center", color=DARK)
+    axes.text(column, at, ratio, va="center", ha="right", fontweight="bold", color=color)
+    axes.text(column + 0.03, at, f"{was} → {now}", va="center", color=DARK)
 
 
-def _axes(axes: Any, shown: Sequence[Measured]) -> None:
+def _axes(axes: Any, shown: Sequence[Measured], end: float) -> None:
     labels = [f"{result.title}\n{_goal(result)}" for result in reversed(shown)]
     axes.set_yticks(range(len(shown)), labels)
     axes.set_ylim(-0.6, len(shown) - 0.4)
-    axes.set_xlim(0, 1.62)
+    axes.set_xlim(0, end)
     axes.set_xticks([0, 0.25, 0.5, 0.75, 1.0])
     axes.axvline(1.0, color=PALE, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
     axes.tick_params(length=0, colors=DARK)
