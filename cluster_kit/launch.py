@@ -155,7 +155,7 @@ def _conclude(
     containers = it.engine.containers(cluster.name)
     verdict = outcome.judge(cluster, seen, how)
     logs = evidence.save(it.engine, it.run, it.workspace.generated(cluster.name), seen, containers)
-    words = evidence.last_words(logs.get(verdict.blame, "")) if verdict.blame else ""
+    words = _last_words(logs, verdict)
     it.watch.timings.update(_training_times(seen, cluster, since))
 
     def save() -> dict[str, Any]:
@@ -172,6 +172,12 @@ def _conclude(
     with it.watch.step("down"):
         it.engine.remove(cluster.name)
     return save()
+
+
+def _last_words(logs: dict[str, str], verdict: outcome.Verdict) -> str:
+    """The blamed task's own, without its supervisor's line that the message repeats."""
+    words = evidence.last_words(logs.get(verdict.blame, "")).splitlines()
+    return "\n".join(line for line in words if line != f"{verdict.blame}: {verdict.message}")
 
 
 def _training_times(seen: Observed, cluster: Cluster, since: float) -> dict[str, float]:

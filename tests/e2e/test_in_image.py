@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -20,6 +21,7 @@ def test_the_trainers_tests_pass_inside_the_image(tmp_path: Path) -> None:
     done = subprocess.run(
         [
             *("docker", "run", "--rm", "--init", "--read-only", "--cap-drop", "ALL"),
+            *("--user", f"{os.getuid()}:{os.getgid()}"),
             *("--tmpfs", "/tmp:mode=1777", "--label", "cluster-kit.test=in-image"),
             *("--volume", f"{tmp_path}:/pytest:ro", "--volume", f"{ROOT}/tests/trainer:/tests:ro"),
             *("--env", "PYTHONPATH=/opt/trainer:/pytest", "--env", "TRAINER_PATH=/opt/trainer"),
