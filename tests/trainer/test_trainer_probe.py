@@ -138,10 +138,10 @@ def test_physical_gpus_are_counted_not_the_logical_ones(server):
     ],
 )
 def test_a_server_without_its_gpu_ends_the_job_at_once(
-    server, run_task, events, tmp_path, shows, promised, message
+    server, run_task, events, tmp_path, toy_tensorflow, shows, promised, message
 ):
     program = tmp_path / "program.py"
-    program.write_text("print('must not run')")
+    program.write_text("import tensorflow; print('must not come')")
     cluster = {"chief": ["127.0.0.1:1"], "ps": [server("ps", 0)],
                "worker": [server("worker", 0, gpus=shows)]}  # fmt: skip
     task = run_task(
@@ -149,7 +149,7 @@ def test_a_server_without_its_gpu_ends_the_job_at_once(
         CLUSTER_KIT_PROMISES=json.dumps({"worker-0": promised}),
     )  # fmt: skip
     assert task.wait(10) == 3
-    assert "must not run" not in task.stdout.read()
+    assert "must not come" not in task.stdout.read()
     found = events("chief-0")
     assert [event["event"] for event in found] == ["start", "devices", "end"]
     assert (found[1]["of"], found[1]["promised"]) == ("worker-0", promised)
@@ -161,9 +161,11 @@ def test_a_server_without_its_gpu_ends_the_job_at_once(
 @pytest.mark.parametrize(
     ("shows", "check"), [((h200(0),), "on"), ((), "off")], ids=["kept", "unchecked"]
 )
-def test_a_promise_that_is_kept_or_not_checked(server, run_task, events, tmp_path, shows, check):
+def test_a_promise_that_is_kept_or_not_checked(
+    server, run_task, events, tmp_path, toy_tensorflow, shows, check
+):
     program = tmp_path / "program.py"
-    program.touch()
+    program.write_text("import tensorflow; print('went on')")
     cluster = {"chief": ["127.0.0.1:1"], "ps": [server("ps", 0)],
                "worker": [server("worker", 0, gpus=shows)]}  # fmt: skip
     task = run_task(

@@ -185,15 +185,44 @@ def test_a_leader_that_never_comes(run_task, free_port, events, program):
     assert (end["reason"], end["tasks"]) == ("start-deadline", ["chief-0"])
 
 
-def test_missing_servers_at_the_start_deadline(run_task, free_port, events, program):
+WAITS = "print('before'); import tensorflow; print('must not come')"
+
+
+@pytest.fixture
+def without_its_ps(run_task, free_port, toy_tensorflow):
+    """A function that runs a program as the chief of a cluster whose ps never answers."""
     pytest.importorskip("grpc", reason="grpcio, a part of the image, is not installed here")
-    cluster = {**ALONE, "ps": [f"127.0.0.1:{free_port()}"]}
-    path = program("print('must not run')")
-    task = run_task("chief-0", cluster, "run", path, CLUSTER_KIT_START_DEADLINE_S=0.5)
+
+    def run(path: str, **variables: object):
+        cluster = {**ALONE, "ps": [f"127.0.0.1:{free_port()}"]}
+        return run_task("chief-0", cluster, "run", path, **variables)
+
+    return run
+
+
+def test_missing_servers_at_the_start_deadline(without_its_ps, events, program):
+    task = without_its_ps(program(WAITS), CLUSTER_KIT_START_DEADLINE_S=1)
     assert task.wait(10) == 6
-    assert "must not run" not in task.stdout.read()
+    found = task.stdout.read()
+    assert found.startswith("before\nimporting\n") and "must not come" not in found
     end = events("chief-0")[-1]
     assert (end["reason"], end["tasks"]) == ("start-deadline", ["ps-0"])
+
+
+def test_sigterm_while_it_waits_for_servers(without_its_ps, events, program):
+    task = without_its_ps(program(WAITS))
+    assert [task.stdout.readline() for _ in range(2)] == ["before\n", "importing\n"]
+    began = time.monotonic()
+    task.terminate()
+    assert task.wait(5) == 143
+    assert time.monotonic() - began < 1
+    assert "must not come" not in task.stdout.read()
+    assert events("chief-0")[-1]["reason"] == "stopped"
+
+
+def test_a_program_without_tensorflow_waits_for_nobody(without_its_ps, events, program):
+    assert without_its_ps(program("print('done')")).wait(10) == 0
+    assert [event["event"] for event in events("chief-0")] == ["start", "end"]
 
 
 MISSES_ITS_GPU = (

@@ -19,6 +19,8 @@ from trainer.task import Task
 STOP_S = 0.6
 PACKAGE = Path(__file__).parent
 HOOKS = PACKAGE / "hooks"
+AFTER_IMPORT = "CLUSTER_KIT_AFTER_IMPORT"
+"""What hooks/ does at the end of `import tensorflow`: `devices`, `servers`, by commas."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class ProgramEnded:
 
 @dataclass(frozen=True)
 class Program:
-    """What to run. A built-in program starts before the servers answer, and asks the mailbox."""
+    """What to run. A built-in program asks the mailbox by itself whether the servers answer."""
 
     command: tuple[str, ...]
     builtin: bool
@@ -86,10 +88,19 @@ class Child:
         path = [environment.get("PYTHONPATH", "")]
         if program.builtin:
             path.insert(0, str(PACKAGE.parent))
-        if self._task.gpus or self._task.gpu_memory_mb or self._task.simulate_gpus:
+        if hooks := self._hooks(program):
             path.insert(0, str(HOOKS))
+            environment[AFTER_IMPORT] = ",".join(hooks)
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
         return environment
+
+    def _hooks(self, program: Program) -> list[str]:
+        task, hooks = self._task, []
+        if task.gpus or task.gpu_memory_mb or task.simulate_gpus:
+            hooks.append("devices")
+        if task.is_leader and task.servers and not program.builtin:
+            hooks.append("servers")
+        return hooks
 
     def _read(self, name: str) -> str:
         file = self.mailbox / name

@@ -64,27 +64,26 @@ class Lead:
     def _attempt(self, attempt: int) -> Outcome | ProgramEnded:
         """One attempt: an Outcome where it was ended, ProgramEnded where it ended itself."""
         self._progress.write("start", attempt=attempt)
-        self._ready = self._child = None
+        self._ready = None
         cancelled = threading.Event()
         self._ask_servers(attempt, cancelled)
-        if self._program.builtin:
-            self._start_child(attempt)
+        self._child = Child(self._task, self._program, attempt, self._events.put)
         try:
             while True:
                 event = self._next_event()
                 match event:
                     case ServersAsked(attempt=of, answer=ServersReady() as ready) if of == attempt:
                         if broken := self._promises_broken(ready):
-                            self._stop_child()
+                            self._child.stop()
                             return broken
-                        self._servers_ready(ready, attempt)
+                        self._servers_ready(ready)
                     case ServersAsked(attempt=of, answer=ServersMissing() as gap) if of == attempt:
-                        self._stop_child()
+                        self._child.stop()
                         return outcome.deadline(outcome.START_DEADLINE, str(gap), gap.tasks)
                     case ProgramEnded(attempt=of) if of == attempt:
                         return event
                     case Outcome():
-                        self._stop_child()
+                        self._child.stop()
                         return event
         finally:
             cancelled.set()
@@ -117,13 +116,11 @@ class Lead:
             return None
         return outcome.gpu_missing("; ".join(broken.values()), tuple(broken))
 
-    def _servers_ready(self, ready: ServersReady, attempt: int) -> None:
+    def _servers_ready(self, ready: ServersReady) -> None:
         self._ready = ready
         self._progress.write("ready")
         if self._job_ends_at is None and self._task.job_deadline_s:
             self._job_ends_at = time.monotonic() + self._task.job_deadline_s
-        if self._child is None:
-            self._start_child(attempt)
         self._child.tell(mailbox.SERVERS_READY)
 
     def _next_event(self) -> object:
@@ -145,10 +142,3 @@ class Lead:
         if self._ready is None or not self._task.servers:
             return ""
         return "; ".join(probe.lost_since(self._ready, self._task.servers))
-
-    def _start_child(self, attempt: int) -> None:
-        self._child = Child(self._task, self._program, attempt, self._events.put)
-
-    def _stop_child(self) -> None:
-        if self._child:
-            self._child.stop()

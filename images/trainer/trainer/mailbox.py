@@ -1,4 +1,4 @@
-"""What a supervisor and a built-in program say to each other: a few files in a private directory.
+"""What a supervisor and its program say to each other: a few files in a private directory.
 
 Supervisor to program: `servers-ready`, `job-ended`. Program to supervisor: `last-words`, one line
 for the end message, or `gpu-missing`, one line about a promise that was not kept. Outside a cluster

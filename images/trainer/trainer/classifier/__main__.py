@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
-from trainer import mailbox, progress
+from trainer import garbage, mailbox, progress
 from trainer.classifier import options
 from trainer.errors import TrainerError
 from trainer.task import EVALUATOR, Task, read_task
@@ -67,16 +66,12 @@ def servers_may_be_lost() -> Iterator[None]:
 
 
 def prepare_tensorflow() -> None:
-    """Import it with tf_keras as tf.keras, and without its advice about retracing at each save.
-
-    The import makes a million objects that all stay: collecting among them costs 15 % of its time.
-    """
+    """Import it with tf_keras as tf.keras, and without its advice about retracing at each save."""
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
-    gc.disable()
-    import tensorflow as tf
+    with garbage.left_alone():
+        import tensorflow as tf
 
-    gc.enable()
     tf.get_logger().setLevel("ERROR")
 
 

@@ -1,8 +1,9 @@
-"""Prepares TensorFlow's devices as soon as a program has imported it.
+"""What has to happen as soon as a program has imported TensorFlow.
 
-Python runs this file at its start where child.py put its directory on PYTHONPATH: in programs
-whose task was promised GPUs, a memory limit or simulated devices. Nothing of the trainer is
-imported under its own name: `trainer` is a usual name for the packages of users, too.
+Python runs this file at its start where child.py put its directory on PYTHONPATH. The variable
+CLUSTER_KIT_AFTER_IMPORT names what to do: `devices` (promised GPUs, a memory limit, simulated
+devices), `servers` (wait until every server answers: a strategy must not ask them earlier). Nothing
+of the trainer is imported under its own name: `trainer` is a usual name for users' packages, too.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class AfterTensorFlow:
         load = spec.loader.exec_module
 
         def load_and_prepare(module: ModuleType) -> None:
-            load(module)
+            with load_file("garbage.py").left_alone():
+                load(module)
             sys.meta_path.remove(self)
             prepare(module)
 
@@ -39,15 +41,20 @@ class AfterTensorFlow:
 
 
 def prepare(tensorflow: ModuleType) -> None:
-    load("hooks/devices.py").prepare(
-        tensorflow,
-        load("promises.py"),
-        load("mailbox.py"),
-        hidden=os.environ.get("CUDA_VISIBLE_DEVICES") != CUDA_VISIBLE_DEVICES,
-    )
+    wanted = os.environ.get("CLUSTER_KIT_AFTER_IMPORT", "").split(",")
+    mailbox = load_file("mailbox.py")
+    if "devices" in wanted:
+        load_file("hooks/devices.py").prepare(
+            tensorflow,
+            load_file("promises.py"),
+            mailbox,
+            hidden=os.environ.get("CUDA_VISIBLE_DEVICES") != CUDA_VISIBLE_DEVICES,
+        )
+    if "servers" in wanted:
+        mailbox.wait_for_servers()
 
 
-def load(file: str) -> ModuleType:
+def load_file(file: str) -> ModuleType:
     """A file of the trainer's, under a name of its own."""
     from importlib.util import module_from_spec, spec_from_file_location
 
