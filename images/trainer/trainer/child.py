@@ -19,6 +19,7 @@ from trainer.task import Task
 STOP_S = 0.6
 PACKAGE = Path(__file__).parent
 HOOKS = PACKAGE / "hooks"
+RUNNER = PACKAGE / "runner.py"
 AFTER_IMPORT = "CLUSTER_KIT_AFTER_IMPORT"
 """What hooks/ does at the end of `import tensorflow`: `devices`, `servers`, by commas."""
 
@@ -44,7 +45,8 @@ def find_program(name: str, arguments: Sequence[str]) -> Program:
     if name.isidentifier() and (PACKAGE / name / "__main__.py").exists():
         return Program((sys.executable, "-m", f"trainer.{name}", *arguments), builtin=True)
     if Path(name).is_file():
-        return Program((sys.executable, name, *arguments), builtin=False)
+        runner = (str(RUNNER),) if name.endswith(".py") else ()
+        return Program((sys.executable, *runner, name, *arguments), builtin=False)
     builtins = ", ".join(sorted(path.parent.name for path in PACKAGE.glob("*/__main__.py")))
     raise ContractError(
         f"program {name!r}: neither a file in this container nor one of {builtins};"

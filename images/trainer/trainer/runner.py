@@ -1,0 +1,128 @@
+"""Run a Python program as `python PROGRAM` does, but leave at its end: runner.py PROGRAM [ARG…]
+
+Interpreter and TensorFlow take up to 40 s to take down a strategy that nobody needs any more. So
+the end is what a program can rely on (threads, atexit, files that it left open, the exit code), and
+then the process is gone. Run as a file: nothing of this package is imported, and `trainer` stays
+free for a module of the user's.
+"""
+
+from __future__ import annotations
+
+import sys
+
+if not sys.flags.safe_path:
+    del sys.path[0]  # this file's directory, which the program must not see
+
+import _io
+import atexit
+import contextlib
+import gc
+import io
+import os
+import signal
+import threading
+from importlib.machinery import SourceFileLoader
+from types import ModuleType
+from typing import NoReturn
+
+FLUSH_FAILED = 120
+"""Python's own exit code where stdout cannot take what was printed."""
+
+
+def main(program: str, arguments: list[str]) -> NoReturn:
+    """Run the program, and leave with its exit code."""
+    sys.argv = [program, *arguments]
+    sys.orig_argv = [sys.executable, *sys.argv]
+    if not sys.flags.safe_path:
+        sys.path.insert(0, os.path.dirname(os.path.realpath(program)))  # noqa: PTH120
+    module = main_module(os.path.abspath(program))  # noqa: PTH100
+    try:
+        run(module)
+    except SystemExit as problem:
+        leave(exit_code(problem.code))
+    except BaseException as problem:  # noqa: BLE001 - Python shows every kind
+        # In here, while the exception keeps the program's frames and with them its strategy.
+        show(problem)
+        leave(1, killed_by=signal.SIGINT if type(problem) is KeyboardInterrupt else None)
+    leave(0)
+
+
+def main_module(file: str) -> ModuleType:
+    """`__main__` as Python makes it for a file."""
+    module = ModuleType("__main__")
+    module.__file__ = file
+    module.__cached__ = None
+    module.__annotations__ = {}
+    module.__loader__ = SourceFileLoader("__main__", file)
+    module.__builtins__ = sys.modules["builtins"]
+    sys.modules["__main__"] = module
+    return module
+
+
+def run(module: ModuleType) -> None:
+    with io.open_code(module.__file__) as source:
+        code = compile(source.read(), module.__file__, "exec", dont_inherit=True)
+    exec(code, module.__dict__)
+
+
+def exit_code(asked: object) -> int:
+    """What SystemExit asked for; what is no number is an error message."""
+    if asked is None:
+        return 0
+    if isinstance(asked, int):
+        return asked & 0xFF if abs(asked) < 2**63 else 0xFF
+    flush()
+    print(asked, file=sys.stderr)
+    return 1
+
+
+def show(problem: BaseException) -> None:
+    """The program's traceback: without the frames of this file."""
+    traceback = problem.__traceback__
+    while traceback and traceback.tb_frame.f_code.co_filename == __file__:
+        traceback = traceback.tb_next
+    sys.last_type, sys.last_value, sys.last_traceback = type(problem), problem, traceback
+    flush()
+    sys.excepthook(type(problem), problem.with_traceback(traceback), traceback)
+
+
+def leave(code: int, killed_by: signal.Signals | None = None) -> NoReturn:
+    """In Python's order: threads, atexit, files. Then be gone."""
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    if not flush():
+        code = FLUSH_FAILED
+    flush_what_is_open()
+    if killed_by:
+        signal.signal(killed_by, signal.SIG_DFL)
+        os.kill(os.getpid(), killed_by)
+    os._exit(code)
+
+
+def flush_what_is_open() -> None:
+    """The buffers of files and of TensorBoard that the program has not closed."""
+    with contextlib.suppress(Exception):  # no TensorFlow, or no summaries
+        sys.modules["tensorflow"].summary.flush()
+    gc.unfreeze()
+    for found in gc.get_objects():
+        # By its type: isinstance would wake up the lazy modules among them.
+        if issubclass(type(found), _io._IOBase):
+            with contextlib.suppress(Exception):  # closed or read-only, or nobody reads it
+                found.flush()
+    if "ctypes" in sys.modules:
+        sys.modules["ctypes"].CDLL(None).fflush(None)
+
+
+def flush() -> bool:
+    """Whether what was printed is out."""
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if stream and not stream.closed:
+                stream.flush()
+    except (OSError, ValueError, AttributeError):
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])
