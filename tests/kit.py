@@ -15,11 +15,34 @@ from pathlib import Path
 from typing import Any
 
 import docker
+import pytest
+from docker.errors import DockerException
 
 from cluster_kit import labels
+from cluster_kit.image import image_present, image_tag
 from tests.make import ROOT
 
 RUN_TIMEOUT_S = 240
+
+
+def why_no_engine() -> str:
+    """Why no test can start containers here, "" where they can."""
+    try:
+        docker.from_env().ping()
+    except DockerException as error:
+        return f"no Docker engine answers ({error}); `make engine` starts one"
+    if not image_present(image_tag("cpu")):
+        return "the trainer image is not built; `make image` builds it"
+    return ""
+
+
+def mark_engine_tests(items: list[pytest.Item], folder: Path, why_not: str) -> None:
+    """Mark the tests below `folder`; skip them, saying why, where they cannot run."""
+    for item in items:
+        if folder in item.path.parents:
+            item.add_marker(pytest.mark.engine)
+            if why_not:
+                item.add_marker(pytest.mark.skip(reason=why_not))
 
 
 @dataclass(frozen=True)

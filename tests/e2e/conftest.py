@@ -8,31 +8,14 @@ from pathlib import Path
 
 import docker
 import pytest
-from docker.errors import DockerException
 
-from cluster_kit.image import image_present, image_tag
-from tests.kit import Kit, new_kit, remove
+from tests.kit import Kit, mark_engine_tests, new_kit, remove, why_no_engine
 
-
-def _why_not() -> str:
-    try:
-        docker.from_env().ping()
-    except DockerException as error:
-        return f"no Docker engine answers ({error}); `make engine` starts one"
-    if not image_present(image_tag("cpu")):
-        return "the trainer image is not built; `make image` builds it"
-    return ""
-
-
-WHY_NOT = _why_not()
+WHY_NOT = why_no_engine()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.engine)
-            if WHY_NOT:
-                item.add_marker(pytest.mark.skip(reason=WHY_NOT))
+    mark_engine_tests(items, Path(__file__).parent, WHY_NOT)
 
 
 @pytest.fixture
