@@ -1,7 +1,8 @@
 """A cluster's tasks as bare processes: the image's files, nothing else of a container.
 
 An idle container holds the files mounted. A process that is chrooted into them from the host has
-the host's network, process table and control group, and none of Docker's restrictions.
+the host's network, process table and control group, and none of Docker's restrictions. Nor has it
+the image's MALLOC_ variables: bare is what somebody gets who does not use the kit.
 """
 
 from __future__ import annotations
@@ -57,7 +58,11 @@ def _root(bench: Bench, output: Path) -> Iterator[BareRoot]:
     )
     try:
         found = json.loads(docker("inspect", name))[0]
-        environment = dict(entry.split("=", 1) for entry in found["Config"]["Env"])
+        environment = dict(
+            entry.split("=", 1)
+            for entry in found["Config"]["Env"]
+            if not entry.startswith("MALLOC_")
+        )
         yield BareRoot(Path(f"/proc/{found['State']['Pid']}/root"), environment)
     finally:
         docker("rm", "--force", name)

@@ -1,6 +1,7 @@
 """Training speed in containers, against the same tasks as bare processes of the host.
 
-Both ways run the same files with the same native servers; only the container differs. Both are up
+Both ways run the same files with the same native servers; the container differs, and the image's
+MALLOC_ variables, which a process without the kit does not have. Both are up
 at once and train in turns of about a second, for a shared machine changes within one run.
 """
 
