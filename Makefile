@@ -10,10 +10,10 @@ ENGINE    ?= auto
 export ENGINE
 
 # Only what is given overrides the manifest.
-OVERRIDES = $(if $(N_WORKERS),--workers $(N_WORKERS)) $(if $(N_PS),--ps $(N_PS)) \
-  $(if $(NAME),--name $(NAME)) $(if $(PROGRAM),--program '$(PROGRAM)') \
+OVERRIDES = $(if $(N_WORKERS),--workers '$(N_WORKERS)') $(if $(N_PS),--ps '$(N_PS)') \
+  $(if $(NAME),--name '$(NAME)') $(if $(PROGRAM),--program '$(PROGRAM)') \
   $(if $(ARGS),--args='$(subst ','\'',$(ARGS))') $(if $(DATA),--data '$(DATA)') \
-  $(if $(GPUS),--gpus $(GPUS))
+  $(if $(GPUS),--gpus '$(GPUS)')
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -21,7 +21,7 @@ OVERRIDES = $(if $(N_WORKERS),--workers $(N_WORKERS)) $(if $(N_PS),--ps $(N_PS))
 ##@ Run a cluster
 .PHONY: cluster
 cluster: engine ## Run CLUSTER to its end   [CLUSTER N_WORKERS N_PS NAME PROGRAM ARGS DATA GPUS KEEP RESUME]
-	@$(KIT) up $(CLUSTER) $(OVERRIDES) $(if $(KEEP),--keep) $(if $(RESUME),--resume)
+	@$(KIT) up '$(CLUSTER)' $(OVERRIDES) $(if $(KEEP),--keep) $(if $(RESUME),--resume)
 
 .PHONY: up
 up: cluster ## The same as cluster
@@ -32,15 +32,15 @@ smoke: ## The smallest cluster with every role, CPU only
 
 .PHONY: render
 render: $(KIT) ## Write compose/CLUSTER/compose.yaml, for plain `docker compose up`
-	@$(KIT) render $(CLUSTER) $(OVERRIDES)
+	@$(KIT) render '$(CLUSTER)' $(OVERRIDES)
 
 .PHONY: status logs down doctor gpus
 status: $(KIT) ## Show the tasks of all clusters that are up
 	@$(KIT) status
 logs: $(KIT) ## Print what CLUSTER's tasks said
-	@$(KIT) logs $(or $(NAME),$(CLUSTER))
+	@$(KIT) logs '$(or $(NAME),$(CLUSTER))'
 down: $(KIT) ## Remove CLUSTER's containers and network
-	@$(KIT) down $(or $(NAME),$(CLUSTER))
+	@$(KIT) down '$(or $(NAME),$(CLUSTER))'
 gpus: $(KIT) ## Show this host's GPUs, and which cluster has them
 	@$(KIT) gpus
 doctor: $(KIT) ## Check this host, with the cure for what is wrong

@@ -5,14 +5,17 @@ from __future__ import annotations
 import sys
 
 from cluster_kit import signals
-from cluster_kit.cli import app as application
-from cluster_kit.cli import gpus, look, make, run  # noqa: F401 - their verbs register themselves
-from cluster_kit.errors import KitError
+from cluster_kit.errors import Interrupted, KitError
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line. Ctrl-C ends it cleanly even while its libraries are being imported."""
     signals.interrupt_once()
+    try:
+        from cluster_kit.cli import app as application
+        from cluster_kit.cli import gpus, look, make, run  # noqa: F401 - they register their verbs
+    except KeyboardInterrupt:
+        sys.exit(Interrupted.exit_code)
     try:
         application.app()
     except KitError as error:

@@ -9,6 +9,7 @@ import contextlib
 import io
 import json
 import tarfile
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -123,6 +124,8 @@ class Engine:
             filters={"type": "container", "label": f"{labels.CLUSTER}={cluster}"},
         )
         for raw in stream:
+            if raw.get("Action", "").startswith("exec_"):
+                continue
             attributes = raw.get("Actor", {}).get("Attributes", {})
             code = attributes.get("exitCode")
             yield Event(
@@ -178,7 +181,19 @@ class Engine:
         )
         return bytes(raw).decode("utf-8", errors="replace")
 
-    def follow(self, container_id: str, since: int | None = None) -> Iterator[str]:
+    def comes_back(self, container_id: str, within_s: float) -> bool:
+        """Whether an ended container runs again within so many seconds."""
+        deadline = time.monotonic() + within_s
+        while time.monotonic() < deadline:
+            try:
+                if self._client.containers.get(container_id).status == "running":
+                    return True
+            except NotFound:
+                return False
+            time.sleep(0.2)
+        return False
+
+    def follow(self, container_id: str, since: float | None = None) -> Iterator[str]:
         """Lines of a container as they come, until it ends."""
         stream = self._client.containers.get(container_id).logs(
             stream=True, follow=True, since=since

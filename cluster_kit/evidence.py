@@ -1,15 +1,13 @@
-"""What is saved of a run before anything is removed: logs, events, exit codes, the compose file."""
+"""What is saved of a run before anything is removed: logs and events, task by task."""
 
 from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from itertools import takewhile
-from pathlib import Path
 
 from cluster_kit.engine import Container, Engine
 from cluster_kit.observed import Observed
@@ -31,10 +29,9 @@ _RECENT = 40
 
 
 def save(
-    engine: Engine, run: RunDirectory, compose: Path, seen: Observed, containers: list[Container]
+    engine: Engine, run: RunDirectory, seen: Observed, containers: list[Container]
 ) -> dict[str, str]:
     """Save everything and return the logs by task name. A resumed run adds to its files."""
-    shutil.copyfile(compose, run.path / "compose.yaml")
     with (run.path / "events.jsonl").open("a", encoding="utf-8") as file:
         file.writelines(json.dumps(asdict(event)) + "\n" for event in seen.events)
     with ThreadPoolExecutor(_PARALLEL) as pool:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable
 
 from cluster_kit.engine import Container, Engine
+
+RESTART_S = 3.0
+"""An engine restarts a crashed container within a second."""
 
 Line = Callable[[str, str], None]
 
@@ -24,6 +28,12 @@ def follow_logs(
 
 
 def _follow(engine: Engine, container: Container, line: Line) -> None:
-    for text in engine.follow(container.id):
-        if text.strip():
-            line(container.name, text.rstrip("\r"))
+    """Until the container has ended for good: a stream of the engine's ends at every restart."""
+    since: float | None = None
+    while True:
+        for text in engine.follow(container.id, since):
+            if text.strip():
+                line(container.name, text.rstrip("\r"))
+        since = time.time()
+        if not engine.comes_back(container.id, RESTART_S):
+            return

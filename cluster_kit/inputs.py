@@ -41,7 +41,7 @@ def _program(name: str, folder: Path) -> tuple[str, tuple[Mount, ...], list[Prob
     if _holds(path.is_file):
         return f"/program/{path.name}", (Mount(str(path.parent), "/program"),), []
     rule = f"neither a built-in program ({', '.join(BUILT_IN_PROGRAMS)}) nor a file at {path}"
-    cure = "mend the path, seen from the manifest's folder"
+    cure = "mend the path; one in a manifest is seen from its folder"
     return name, (), [Problem("program", f'"{name}"', rule, cure)]
 
 
@@ -50,7 +50,7 @@ def _data(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], lis
     if name in DATA_SETS:
         return f"{DATA_SETS_IN_IMAGE}/{name}", (), []
     path = _seen_from(folder, name)
-    cure = "mend the path, seen from the manifest's folder, or pass --data DIR (make: DATA=DIR)"
+    cure = "mend the path, which is seen from the manifest, or pass --data DIR (make: DATA=DIR)"
     if not name or not _holds(path.is_dir):
         known = ", ".join(DATA_SETS)
         rule = f"neither a data set of the image ({known}) nor a directory at {path}"

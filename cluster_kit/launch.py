@@ -121,6 +121,7 @@ def _up(it: Launch, cluster: Cluster, text: str) -> Cluster:
     """Write the file and start it; with a new plan where the subnet was taken meanwhile."""
     for attempt in range(1, PLANS + 1):
         file = write_compose(it.workspace, cluster, text)
+        write_atomically(it.run.path / "compose.yaml", text)
         try:
             compose.up(file, it.run.output)
             return cluster
@@ -154,7 +155,7 @@ def _conclude(
     seen = watcher.seen if watcher else Observed.of(cluster)
     containers = it.engine.containers(cluster.name)
     verdict = outcome.judge(cluster, seen, how)
-    logs = evidence.save(it.engine, it.run, it.workspace.generated(cluster.name), seen, containers)
+    logs = evidence.save(it.engine, it.run, seen, containers)
     words = _last_words(logs, verdict)
     it.watch.timings.update(_training_times(seen, cluster, since))
 

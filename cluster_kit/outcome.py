@@ -56,7 +56,10 @@ def judge(cluster: Cluster, seen: Observed, how: str) -> Verdict:
     reason = str(end.fields.get("reason", "failed")) if end else "failed"
     message = str(end.fields.get("message", "")) if end else ""
     if reason in CODES:
-        return Verdict(False, CODES[reason], reason, _first_named(end, leader), message)
+        blame = _first_named(end, leader)
+        if reason == "start-deadline" and _out_of_memory(seen, blame):
+            message += f"; {blame} ran out of memory: raise its `memory` limit"
+        return Verdict(False, CODES[reason], reason, blame, message)
     blame, blamed_code = _first_failure(seen, leader, code)
     if blame != leader or not message:
         message = f"{blame} ended with exit code {blamed_code}{_meaning(seen, blame, blamed_code)}"

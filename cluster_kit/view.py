@@ -36,7 +36,7 @@ def make_view(console: Console) -> View:
 def status_table(tasks: Iterable[TaskView], title: str = "") -> Table:
     """One row a task: role, IP, GPU, state, restarts, step, steps/s, loss, accuracy."""
     table = Table(
-        title=title or None, title_justify="left", box=None, pad_edge=False, padding=(0, 2)
+        title=title or None, title_justify="left", box=None, pad_edge=False, padding=(0, 1, 0, 0)
     )
     for heading in ("task", "ip", "gpu", "state"):
         table.add_column(heading, no_wrap=True)

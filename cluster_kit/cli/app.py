@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from typing import Any
 
 import typer
@@ -10,6 +12,9 @@ from rich.console import Console
 
 from cluster_kit import __version__
 from cluster_kit.errors import KitError
+
+PIPED_WIDTH = int(os.environ.get("COLUMNS") or 200)
+"""Where nobody sees the edge of a terminal, nothing is cut off at one."""
 
 app = typer.Typer(
     name="cluster-kit",
@@ -19,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-out = Console(highlight=False, emoji=False)
+out = Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH, emoji=False)
 err = Console(stderr=True, highlight=False, emoji=False)
 
 

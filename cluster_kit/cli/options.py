@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shlex
 import tomllib
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from cluster_kit.errors import UsageError
+from cluster_kit.inputs import BUILT_IN_PROGRAMS, DATA_SETS
 
 Reference = Annotated[str, typer.Argument(help="A manifest's path, or its name in compose/.")]
 ClusterName = Annotated[str, typer.Argument(help="A cluster's name, or its manifest's path.")]
@@ -16,7 +18,8 @@ Workers = Annotated[int | None, typer.Option("--workers", help="Number of worker
 Ps = Annotated[int | None, typer.Option("--ps", help="Number of parameter servers.")]
 Name = Annotated[str | None, typer.Option("--name", help="Run it under another name.")]
 Program = Annotated[
-    str | None, typer.Option("--program", help="Run this program instead (drops its args).")
+    str | None,
+    typer.Option("--program", help="Run this program instead (without args and evaluator)."),
 ]
 Args = Annotated[
     str | None, typer.Option("--args", help="Further arguments; the last of a flag wins.")
@@ -43,9 +46,10 @@ def overrides(
     """The keys that the command line gives, as `load` lays them over the file."""
     given: dict[str, Any] = {"worker": workers, "ps": ps, "name": name, "gpus": _gpus(gpus)}
     if program is not None:
-        given |= {"program": _from_here(program), "args": []}
+        # The manifest's arguments and evaluator belong to the manifest's program.
+        given |= {"program": _from_here(program, BUILT_IN_PROGRAMS), "args": [], "evaluator": 0}
     if data is not None:
-        given["data"] = _from_here(data)
+        given["data"] = _from_here(data, DATA_SETS)
     if args is not None:
         given["extra_args"] = _split(args)
     found = {key: value for key, value in given.items() if value is not None}
@@ -67,12 +71,9 @@ def _gpus(text: str | None) -> object:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def _from_here(text: str) -> str:
+def _from_here(text: str, known: tuple[str, ...]) -> str:
     """A path on the command line is seen from the current directory, not from the manifest."""
-    from pathlib import Path
-
-    path = Path(text)
-    return str(path.resolve()) if path.exists() else text
+    return text if text in known or not text else str(Path(text).absolute())
 
 
 def _lay(found: dict[str, Any], text: str) -> None:

@@ -29,6 +29,7 @@ def test_a_crashed_task_comes_back_and_training_ends_well(
     finally:
         process.kill()
     assert process.returncode == 0, said
+    assert "epoch 5/5" in said, "the chief's log was lost"
     outcome = kit.outcome()
     restarts = {task["name"]: task["restarts"] for task in outcome["tasks"]}
     assert restarts[victim] >= 1, restarts

@@ -18,8 +18,13 @@ def test_counts_and_names_are_taken_as_they_are() -> None:
     assert overrides(workers=3, ps=0, name="other") == {"worker": 3, "ps": 0, "name": "other"}
 
 
-def test_another_program_drops_the_arguments_of_the_first() -> None:
-    assert overrides(program="train.py") == {"program": "train.py", "args": []}
+def test_another_program_drops_the_arguments_and_the_evaluator_of_the_first() -> None:
+    here = str(Path.cwd() / "train.py")
+    assert overrides(program="train.py") == {"program": here, "args": [], "evaluator": 0}
+
+
+def test_an_evaluator_can_be_asked_for_all_the_same() -> None:
+    assert overrides(program="train.py", sets=["evaluator=1"])["evaluator"] == 1
 
 
 def test_paths_are_seen_from_the_current_directory(
