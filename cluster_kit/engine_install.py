@@ -22,6 +22,7 @@ PACKAGES = ("docker.io", "docker-cli", "docker-compose", "docker-buildx")
 NEXT_SUITE = "trixie"
 SOURCES = Path("/etc/apt/sources.list.d/cluster-kit-docker.sources")
 PINS = Path("/etc/apt/preferences.d/cluster-kit-docker")
+PID_FILE = Path("/var/run/docker.pid")
 DAEMON_LOG = Path("/var/log/cluster-kit-dockerd.log")
 READY_TIMEOUT_S = 30.0
 
@@ -162,6 +163,7 @@ def _start() -> None:
         run(["systemctl", "enable", "--now", "docker"])
         pid = None
     else:
+        forget_dead_daemon(PID_FILE)
         pid = start_daemon(["dockerd"], str(DAEMON_LOG))
     deadline = time.monotonic() + READY_TIMEOUT_S
     while time.monotonic() < deadline:
@@ -175,6 +177,20 @@ def _start() -> None:
         "the Docker engine was started but does not answer:\n" + "\n".join(said),
         f"read {DAEMON_LOG} (or `journalctl -u docker`), mend what it says, and run `make engine`",
     )
+
+
+def forget_dead_daemon(pid_file: Path) -> None:
+    """Remove the pid file of a daemon that was killed: its number may be somebody else's by now.
+
+    dockerd only looks whether a process of that number runs, and would refuse to start.
+    """
+    try:
+        pid = int(pid_file.read_text())
+        name = Path(f"/proc/{pid}/comm").read_text().strip()
+    except (FileNotFoundError, ValueError):
+        name = ""
+    if name != "dockerd":
+        pid_file.unlink(missing_ok=True)
 
 
 def _alive(pid: int) -> bool:
