@@ -162,3 +162,12 @@ def test_two_pretended_gpus_are_limited_or_grow(output, events, limit, limits, g
     ]  # fmt: skip
     [seen] = [event for event in events("worker-0") if event["event"] == "devices"]
     assert seen["sees"] == ["NVIDIA H200"] * 2
+
+
+def test_functions_are_not_taken_back_from_the_servers(monkeypatch):
+    from tensorflow.python.eager import context
+    from trainer.hooks import functions
+
+    monkeypatch.setattr(context.Context, "remove_function", context.Context.remove_function)
+    assert functions.keep()
+    context.context().remove_function("a name that nobody ever registered")

@@ -16,6 +16,9 @@ from trainer.progress import Progress
 from trainer.task import Task
 
 
+SIGNALS_SEEN_S = 0.3
+
+
 @dataclass(frozen=True)
 class ServersAsked:
     """The answer to one attempt's question whether all servers are there."""
@@ -124,16 +127,22 @@ class Lead:
         self._child.tell(mailbox.SERVERS_READY)
 
     def _next_event(self) -> object:
-        """The next event, or the job deadline's Outcome when that comes first."""
-        if self._job_ends_at is None:
-            return self._events.get()
-        try:
-            return self._events.get(timeout=max(0.0, self._job_ends_at - time.monotonic()))
-        except Empty:
-            return outcome.deadline(
-                outcome.JOB_DEADLINE,
-                f"the program was still running after {self._task.job_deadline_s:g} s",
-            )
+        """The next event, or the job deadline's Outcome when that comes first.
+
+        Never blocks for long: a signal that comes just before the wait would not interrupt it.
+        """
+        while True:
+            left = float("inf")
+            if self._job_ends_at is not None:
+                left = max(0.0, self._job_ends_at - time.monotonic())
+            try:
+                return self._events.get(timeout=min(left, SIGNALS_SEEN_S))
+            except Empty:
+                if left <= SIGNALS_SEEN_S:
+                    return outcome.deadline(
+                        outcome.JOB_DEADLINE,
+                        f"the program was still running after {self._task.job_deadline_s:g} s",
+                    )
 
     def _crash(self, ended: ProgramEnded) -> str:
         """Why this failure deserves another attempt; '' where the program failed by itself."""

@@ -51,6 +51,7 @@ def prepare(tensorflow: ModuleType) -> None:
             hidden=os.environ.get("CUDA_VISIBLE_DEVICES") != CUDA_VISIBLE_DEVICES,
         )
     if "servers" in wanted:
+        load_file("hooks/functions.py").keep()
         mailbox.wait_for_servers()
 
 
