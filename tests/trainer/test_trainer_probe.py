@@ -104,7 +104,9 @@ def test_a_failure_after_a_server_was_lost_is_tried_again(
     cluster = {"chief": ["127.0.0.1:1"], "ps": [address]}
     task = run_task("chief-0", cluster, "run", str(program), CLUSTER_KIT_RETRIES=1)
     until = time.monotonic() + 10
-    while not (tmp_path / "running").exists() and time.monotonic() < until:
+    while time.monotonic() < until and not (
+        (tmp_path / "running").exists() and "ready" in {e["event"] for e in events("chief-0")}
+    ):
         time.sleep(0.02)
     server.stop_all()
     server("ps", 0, incarnation=2, port=int(address.rpartition(":")[2]))

@@ -15,7 +15,6 @@ from trainer.probe import ServersMissing, ServersReady
 from trainer.progress import Progress
 from trainer.task import Task
 
-
 SIGNALS_SEEN_S = 0.3
 
 
