@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 
 from trainer import beacon, mailbox, outcome
 from trainer.beacon import JobEnded
@@ -12,6 +12,7 @@ from trainer.outcome import Outcome
 from trainer.progress import Progress
 from trainer.serve import job_ended
 from trainer.task import EVALUATOR, Task
+from trainer.waiting import next_event
 
 WORKER_GRACE_S = 10.0
 
@@ -28,11 +29,7 @@ def follow(
         child.tell(mailbox.SERVERS_READY)
     grace_ends_at = float("inf")
     while True:
-        try:
-            left = grace_ends_at - time.monotonic()
-            event = events.get(timeout=max(0.0, left)) if left < 1e9 else events.get()
-        except Empty:
-            event = grace_over(task)
+        event = next_event(events, grace_ends_at) or grace_over(task)
         match event:
             case ProgramEnded(returncode=code):
                 return child.outcome(code)

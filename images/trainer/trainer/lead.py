@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 
 from trainer import mailbox, outcome, probe, promises
 from trainer.child import Child, Program, ProgramEnded
@@ -14,8 +14,7 @@ from trainer.outcome import Outcome
 from trainer.probe import ServersMissing, ServersReady
 from trainer.progress import Progress
 from trainer.task import Task
-
-SIGNALS_SEEN_S = 0.3
+from trainer.waiting import next_event
 
 
 @dataclass(frozen=True)
@@ -126,22 +125,16 @@ class Lead:
         self._child.tell(mailbox.SERVERS_READY)
 
     def _next_event(self) -> object:
-        """The next event, or the job deadline's Outcome when that comes first.
-
-        Never blocks for long: a signal that comes just before the wait would not interrupt it.
-        """
-        while True:
-            left = float("inf")
-            if self._job_ends_at is not None:
-                left = max(0.0, self._job_ends_at - time.monotonic())
-            try:
-                return self._events.get(timeout=min(left, SIGNALS_SEEN_S))
-            except Empty:
-                if left <= SIGNALS_SEEN_S:
-                    return outcome.deadline(
-                        outcome.JOB_DEADLINE,
-                        f"the program was still running after {self._task.job_deadline_s:g} s",
-                    )
+        """The next event, or the job deadline's Outcome when that comes first."""
+        if self._job_ends_at is None:
+            return next_event(self._events)
+        event = next_event(self._events, self._job_ends_at)
+        if event is not None:
+            return event
+        return outcome.deadline(
+            outcome.JOB_DEADLINE,
+            f"the program was still running after {self._task.job_deadline_s:g} s",
+        )
 
     def _crash(self, ended: ProgramEnded) -> str:
         """Why this failure deserves another attempt; '' where the program failed by itself."""

@@ -13,6 +13,7 @@ from trainer.errors import ServerError, TrainerError
 from trainer.outcome import Outcome
 from trainer.progress import Progress
 from trainer.task import Address, Task
+from trainer.waiting import next_event
 
 
 def serve(task: Task) -> int:
@@ -31,7 +32,7 @@ def serve(task: Task) -> int:
         raise
     progress.write("ready")
     print(f"{task.name}: TensorFlow server ready, {target}", flush=True)
-    ended = events.get()
+    ended = next_event(events)
     ended.record(progress)
     print(f"{task.name}: {ended.message}", flush=True)
     return ended.exit_code
