@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainer.classifier import mode
+
 
 @dataclass(frozen=True)
 class Options:
@@ -14,6 +16,10 @@ class Options:
 
     data: Path
     output: Path
+    strategy: str
+    """One of mode.STRATEGIES; `auto` is decided by the tasks there are (see mode.decide)."""
+    update: str
+    """`async` or `sync`: how parameter servers take gradients. All-reduce is always sync."""
     model: str
     image_size: int
     """Pixels, height and width."""
@@ -48,6 +54,11 @@ def parse(arguments: Sequence[str], data: Path, output: Path) -> Options:
         prog="classifier", formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
     add = parser.add_argument
+    add("--strategy", choices=mode.STRATEGIES, default=mode.AUTO, help="who holds the variables;"
+        " auto: parameter-server where there are ps, all-reduce between several tasks without ps,"
+        " the devices of this task where it is alone")  # fmt: skip
+    add("--update", choices=mode.UPDATES, default=mode.ASYNC,
+        help="on parameter servers: each gradient as it arrives, or the mean of all")  # fmt: skip
     add("--model", choices=("mobilenet_v2", "cnn"), default="mobilenet_v2", help="architecture")
     add("--image-size", type=positive, default=224, help="pixels a side")
     add("--batch-size", type=positive, default=32, help="images per step and worker")

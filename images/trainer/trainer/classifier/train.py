@@ -11,7 +11,7 @@ import time
 import tensorflow as tf
 
 from trainer import mailbox
-from trainer.classifier import checkpoints, data, files, model
+from trainer.classifier import checkpoints, data, files, mode, model
 from trainer.classifier.callbacks import EpochReport, callbacks
 from trainer.classifier.options import Options
 from trainer.errors import ContractError
@@ -22,6 +22,17 @@ MIN_SHARD_BYTES = 256 << 10
 
 
 def train(task: Task, options: Options, progress: Progress | None) -> None:
+    """Train this task's part, in the way that the options and the cluster decide."""
+    how = mode.decide(options.strategy, task.cluster, task.servers)
+    if how == mode.GRAPH:
+        from trainer.classifier.graph import train_graph
+
+        train_graph(task, options, progress)
+    else:
+        train_eagerly(task, options, progress)
+
+
+def train_eagerly(task: Task, options: Options, progress: Progress | None) -> None:
     """Train to the last epoch (from where an earlier run stopped), score on Test, and save."""
     classes = files.class_names(options.data)
     train_split, _, test_split = (
