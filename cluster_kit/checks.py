@@ -11,6 +11,7 @@ from cluster_kit.cluster import ROLES, Role
 from cluster_kit.errors import Problem
 from cluster_kit.facts import HostFacts
 from cluster_kit.manifest import Limits, Manifest
+from cluster_kit.style import check_style
 
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*"
 IMAGE = re.compile(
@@ -54,12 +55,7 @@ def _check_counts(manifest: Manifest) -> Iterator[Problem]:
     if manifest.ps < 0:
         rule = "a count cannot be negative"
         yield Problem("ps", str(manifest.ps), rule, "write `ps = 0` or more")
-    if manifest.ps > 0 and manifest.chief == 0:
-        rule = "ps tasks need a chief that coordinates them"
-        yield Problem("ps", str(manifest.ps), rule, "write `chief = 1`, or `ps = 0`")
-    if manifest.chief == 1 and manifest.ps == 0:
-        rule = "at least 1 ps task is needed under a chief that coordinates workers"
-        yield Problem("ps", "0", rule, "write `ps = 1`, or `chief = 0`")
+    yield from check_style(manifest)
     if too_many(manifest):
         role = "worker" if manifest.worker >= manifest.ps else "ps"
         rule = f"so many tasks fit in no subnet up to a /{addresses.WIDEST}"

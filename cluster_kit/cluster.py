@@ -9,6 +9,8 @@ from typing import Literal
 from cluster_kit.facts import Driver
 
 Role = Literal["chief", "worker", "ps", "evaluator"]
+Style = Literal["coordinator", "all-tasks"]
+"""Who runs the program: the chief alone, or the chief and every worker."""
 ROLES: tuple[Role, ...] = ("chief", "worker", "ps", "evaluator")
 
 BEACON_PORT_OFFSET = 1
@@ -21,7 +23,8 @@ class Task:
 
     `gpus` are device ids as the engine takes them, empty where the task sees none; `gpu_names` say
     the same to people; `gpu_memory_mib` is TensorFlow's limit on each, None where there is none.
-    `cpus` (cores) and `memory` (bytes) are limits, None where there is none.
+    `cpus` (cores), `memory` (bytes) and `bandwidth` (bits per second that leave it) are limits,
+    None where there is none.
     """
 
     role: Role
@@ -33,6 +36,7 @@ class Task:
     gpu_memory_mib: int | None = None
     cpus: float | None = None
     memory: int | None = None
+    bandwidth: int | None = None
     environment: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -66,7 +70,8 @@ class Mount:
 class Cluster:
     """Everything a compose file says, decided.
 
-    `variant` is that of the kit's own image, None where the manifest names another.
+    `variant` is that of the kit's own image, None where the manifest names another. `chief_job` is
+    what TensorFlow calls the chief's job; the chief's task is `chief-0` either way.
     """
 
     name: str
@@ -78,6 +83,8 @@ class Cluster:
     gateway: IPv4Address
     port: int
     addressing: Literal["ip", "name"]
+    style: Style
+    chief_job: Literal["chief", "master"]
     data: str
     mounts: tuple[Mount, ...]
     server: Literal["native", "python"]
@@ -103,6 +110,10 @@ class Cluster:
 
     def of(self, role: Role) -> tuple[Task, ...]:
         return tuple(task for task in self.tasks if task.role == role)
+
+    def job(self, role: Role) -> str:
+        """TensorFlow's job name of a role."""
+        return self.chief_job if role == "chief" else role
 
     def address(self, task: Task) -> str:
         """`host:port` of a task's TensorFlow server, by IP or by service name as chosen."""

@@ -10,9 +10,11 @@ from cluster_kit.cluster import Mount
 from cluster_kit.errors import Problem
 from cluster_kit.manifest import Manifest
 
-BUILT_IN_PROGRAMS = ("classifier",)
-DATA_SETS = ("digits",)
+BUILT_IN_PROGRAMS = ("classifier", "linear-regression", "detection")
+DATA_SETS = ("digits", "digit-scenes")
 DATA_SETS_IN_IMAGE = "/opt/datasets"
+SAMPLES = {"classifier": "digits", "detection": "digit-scenes"}
+"""The data set of the image that a built-in program can read; the others of the image it cannot."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ def _program(name: str, folder: Path) -> tuple[str, tuple[Mount, ...], list[Prob
 def _data(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], list[Problem]]:
     name = manifest.data
     if name in DATA_SETS:
-        return f"{DATA_SETS_IN_IMAGE}/{name}", (), []
+        return f"{DATA_SETS_IN_IMAGE}/{name}", (), _unreadable(manifest.program, name)
     path = _seen_from(folder, name)
     cure = "mend the path, which is seen from the manifest, or pass --data DIR (make: DATA=DIR)"
     if not name or not _holds(path.is_dir):
@@ -62,6 +64,16 @@ def _data(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], lis
         rule = f"the classifier needs folders Train/, Validate/, Test/; there is no {absent}"
         problems = [Problem("data", f'"{name}"', rule, cure)]
     return "/data", (Mount(str(path), "/data"),), problems
+
+
+def _unreadable(program: str, name: str) -> list[Problem]:
+    """Images in class folders are no scenes with boxes, and the other way round."""
+    sample = SAMPLES.get(program, name)
+    if name == sample:
+        return []
+    rule = f"the {program} cannot read this data set of the image"
+    cure = f'write `data = "{sample}"`, or name a directory of your own (make: DATA={sample})'
+    return [Problem("data", f'"{name}"', rule, cure)]
 
 
 def _seen_from(folder: Path, name: str) -> Path:

@@ -26,6 +26,9 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _LEAST_MEMORY, _MOST_MEMORY = 6 * 2**20, 2**60
 """The engine refuses less; nobody has more."""
 _LONGEST_S = 366 * 86400.0
+_BITS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
+_LEAST_BANDWIDTH, _MOST_BANDWIDTH = 64 * 10**3, 100 * 10**9
+"""With less, tasks no longer answer each other's questions in time."""
 
 
 def _bytes(value: object) -> object:
@@ -60,6 +63,17 @@ def _seconds(value: object) -> object:
     return float(seconds)
 
 
+def _bits_per_second(value: object) -> object:
+    """`"100mbit"`, `"1gbit"`, `"500kbit"`: bits per second in powers of 1000, as tc counts."""
+    match = _MEASURE.fullmatch(value.strip().lower()) if isinstance(value, str) else None
+    if match is None or match[2] not in _BITS:
+        raise ValueError('a bandwidth is a number with a unit: "500kbit", "100mbit", "1gbit"')
+    bits = float(match[1]) * _BITS[match[2]]
+    if not _LEAST_BANDWIDTH <= bits <= _MOST_BANDWIDTH:
+        raise ValueError("a bandwidth is at least 64kbit and at most 100gbit")
+    return int(bits)
+
+
 def _text(value: str) -> str:
     """What no command line, environment or UTF-8 file can hold is refused here, not there."""
     if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
@@ -76,6 +90,9 @@ Seconds = Annotated[
     float,
     BeforeValidator(_seconds),
     WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string"}]}),
+]
+BitsPerSecond = Annotated[
+    int, BeforeValidator(_bits_per_second), WithJsonSchema({"type": "string"})
 ]
 Text = Annotated[str, AfterValidator(_text)]
 GpuId = Annotated[
@@ -96,6 +113,9 @@ class Limits(_Strict):
         None, ge=0.01, allow_inf_nan=False, description="CPU limit in cores, e.g. `0.5`"
     )
     memory: Bytes | None = Field(None, description='Memory limit, e.g. `"2g"`')
+    bandwidth: BitsPerSecond | None = Field(
+        None, description='What leaves the task per second, e.g. `"100mbit"`'
+    )
     environment: dict[str, Text] = Field(
         default_factory=dict, description="Environment variables, added to the kit's own"
     )
@@ -136,8 +156,18 @@ class Manifest(_Strict):
     name: str = Field(description="The cluster's name, a DNS label")
     chief: int = Field(1, description="Coordinators: 0 or 1")
     worker: int = Field(2, description="Workers: 1 or more")
-    ps: int = Field(2, description="Parameter servers: 0 or more; they need a chief")
+    ps: int = Field(2, description="Parameter servers: 0 or more")
     evaluator: int = Field(0, description="Side-car evaluators: 0 or 1, in a spec of their own")
+    style: Literal["auto", "coordinator", "all-tasks"] = Field(
+        "auto",
+        description='`"coordinator"`: the chief runs the program; `"all-tasks"`: so do the workers',
+    )
+    ps_runs: Literal["server", "program"] = Field(
+        "server", description="What a ps runs; the program only where all tasks run it"
+    )
+    chief_job: Literal["chief", "master"] = Field(
+        "chief", description="TensorFlow's job name of the chief"
+    )
     program: Text = Field(
         "classifier",
         description="A built-in program, or the path of a Python file whose directory is mounted",
@@ -145,7 +175,7 @@ class Manifest(_Strict):
     args: list[Text] = Field(default_factory=list, description="Arguments of the program")
     data: Text = Field(
         "digits",
-        description="A data set of the image, or a directory with `Train/ Validate/ Test/`",
+        description="A data set of the image, or a directory",
     )
     image: Text = Field(
         "trainer",

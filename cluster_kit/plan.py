@@ -16,11 +16,15 @@ from cluster_kit.gpus.wish import wish_of
 from cluster_kit.inputs import Inputs
 from cluster_kit.load import Loaded
 from cluster_kit.manifest import Limits, Manifest
+from cluster_kit.style import runs_program, style_of
 
 OWN_IMAGE = "trainer"
 
 _DEPENDS: dict[str, tuple[str, ...]] = {
-    "ps": ("chief",),
+    "chief": ("style",),
+    "ps": ("chief", "worker", "style", "program"),
+    "style": ("chief", "ps", "program"),
+    "ps_runs": ("style", "chief", "ps"),
     "gpus": ("worker", "gpus_per_worker", "share_gpus", "role", "task"),
     "gpu_memory": ("worker", "gpus", "gpus_per_worker", "share_gpus", "role", "task"),
     "subnet": (*ROLES, "name"),
@@ -72,6 +76,8 @@ def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, own: OwnImages) -> Cl
         gateway=addresses.gateway(subnet),
         port=manifest.port,
         addressing=manifest.addressing,
+        style=style_of(manifest),
+        chief_job=manifest.chief_job,
         data=inputs.data,
         mounts=inputs.mounts,
         server=manifest.server,
@@ -189,7 +195,7 @@ def _tasks(
     for role in ROLES:
         for index in range(getattr(manifest, role)):
             name = f"{role}-{index}"
-            cpus, memory, environment = _limits(manifest, role, name)
+            limits = _limits(manifest, role, name)
             gpus = given.get(name, Given())
             task = Task(
                 role=role,
@@ -199,29 +205,30 @@ def _tasks(
                 gpus=gpus.ids,
                 gpu_names=gpus.described,
                 gpu_memory_mib=gpus.memory_mib,
-                cpus=cpus,
-                memory=memory,
-                environment=environment,
+                cpus=limits.cpus,
+                memory=limits.memory,
+                bandwidth=limits.bandwidth,
+                environment=tuple(sorted(limits.environment.items())),
             )
             tasks.append(task)
     return tuple(tasks)
 
 
 def _command(manifest: Manifest, inputs: Inputs, role: Role) -> tuple[str, ...]:
-    """Ps serve, and so do workers under a coordinator; everybody else runs the program."""
-    if role == "ps" or (role == "worker" and manifest.chief):
+    if not runs_program(manifest, role):
         return ("serve",)
     return ("run", inputs.program, *manifest.args)
 
 
-def _limits(
-    manifest: Manifest, role: Role, name: str
-) -> tuple[float | None, int | None, tuple[tuple[str, str], ...]]:
+def _limits(manifest: Manifest, role: Role, name: str) -> Limits:
     """The role's limits with the task's own laid over them."""
     of_role: Limits = getattr(manifest.role, role)
     own = manifest.task.get(name)
     if own is None:
-        return of_role.cpus, of_role.memory, tuple(sorted(of_role.environment.items()))
-    cpus = of_role.cpus if own.cpus is None else own.cpus
-    memory = of_role.memory if own.memory is None else own.memory
-    return cpus, memory, tuple(sorted({**of_role.environment, **own.environment}.items()))
+        return of_role
+    return Limits.model_construct(
+        cpus=of_role.cpus if own.cpus is None else own.cpus,
+        memory=of_role.memory if own.memory is None else own.memory,
+        bandwidth=of_role.bandwidth if own.bandwidth is None else own.bandwidth,
+        environment={**of_role.environment, **own.environment},
+    )

@@ -19,6 +19,9 @@ TEMPLATES = Path(__file__).resolve().parents[1] / "templates"
 NO_GPU = "-1"
 EVALUATOR_CPU_SHARES = "128"
 """An eighth of a task's weight: where CPUs are short the evaluator waits, not the training."""
+ROOT = "0:0"
+SHAPER_CAPABILITIES = ("NET_ADMIN", "SETUID", "SETGID")
+"""To shape its own interface, and then to become the caller's user for good."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,8 @@ class Service:
     name: str
     container: str
     command: str
+    user: str
+    capabilities: str
     restart: str
     cpu_shares: str
     ip: str
@@ -126,6 +131,7 @@ def _common_environment(cluster: Cluster) -> tuple[Pair, ...]:
         "CLUSTER_KIT_LEADER": cluster.leader.name,
         "CLUSTER_KIT_RETRIES": str(cluster.retries),
         "CLUSTER_KIT_SERVER": cluster.server,
+        "CLUSTER_KIT_SERVERS": ",".join(task.name for task in cluster.tasks if task.serves),
         "CLUSTER_KIT_START_DEADLINE_S": f"{deadlines.start:.15g}",
         "NO_PROXY": _no_proxy(cluster),
         "no_proxy": _no_proxy(cluster),
@@ -152,7 +158,13 @@ def _service(cluster: Cluster, task: Task, config: str, digest: str, *, leads: b
     for key in {"NO_PROXY", "no_proxy"} & own.keys():
         own[key] = f"{own[key]},{_no_proxy(cluster)}"
     identity = {"CLUSTER_KIT_TASK": task.name, "TF_CONFIG": config}
+    if task.role == "evaluator":
+        # It is alone in its own TF_CONFIG, where nobody serves.
+        identity["CLUSTER_KIT_SERVERS"] = ""
     identity |= _gpu_environment(cluster, task, leads=leads)
+    if task.bandwidth is not None:
+        identity["CLUSTER_KIT_BANDWIDTH_BPS"] = str(task.bandwidth)
+        identity["CLUSTER_KIT_USER"] = cluster.user
     limits = []
     if task.cpus is not None:
         limits.append(Pair("cpus", quote(f"{task.cpus:g}")))
@@ -162,6 +174,8 @@ def _service(cluster: Cluster, task: Task, config: str, digest: str, *, leads: b
         name=task.name,
         container=f"{cluster.name}-{task.name}",
         command=_flow(task.command),
+        user="" if task.bandwidth is None else quote(ROOT),
+        capabilities="" if task.bandwidth is None else _flow(SHAPER_CAPABILITIES),
         restart=_restart(cluster, leads),
         cpu_shares=EVALUATOR_CPU_SHARES if task.role == "evaluator" else "",
         ip=str(task.ip),

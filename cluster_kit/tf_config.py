@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import json
 
-from cluster_kit.cluster import Cluster, Role, Task
+from cluster_kit.cluster import Cluster, Role
 
 _TRAINING: tuple[Role, ...] = ("chief", "worker", "ps")
 
 
 def cluster_spec(cluster: Cluster) -> dict[str, list[str]]:
     """TensorFlow's map from job name to addresses, evaluator left out."""
-    jobs = {role: [cluster.address(task) for task in cluster.of(role)] for role in _TRAINING}
-    return {role: addresses for role, addresses in jobs.items() if addresses}
+    jobs = {
+        cluster.job(role): [cluster.address(task) for task in cluster.of(role)]
+        for role in _TRAINING
+    }
+    return {job: addresses for job, addresses in jobs.items() if addresses}
 
 
 def tf_configs(cluster: Cluster) -> dict[str, str]:
@@ -31,12 +34,13 @@ def tf_configs(cluster: Cluster) -> dict[str, str]:
             json.dumps({"evaluator": [cluster.address(task)]})
             if task.role == "evaluator"
             else training,
-            task,
+            cluster.job(task.role),
+            task.index,
         )
         for task in cluster.tasks
     }
 
 
-def _document(spec: str, task: Task) -> str:
-    identity = json.dumps({"type": task.role, "index": task.index})
+def _document(spec: str, job: str, index: int) -> str:
+    identity = json.dumps({"type": job, "index": index})
     return f'{{"cluster": {spec}, "task": {identity}}}'

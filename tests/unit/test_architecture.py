@@ -20,7 +20,7 @@ OWNERS = {
     "pydantic": {"manifest", "load"},
 }
 PURE = ("errors", "cluster", "facts", "manifest", "addresses", "checks", "plan", "tf_config")
-PURE += ("labels", "gpus/devices", "gpus/wish", "gpus/assign")
+PURE += ("labels", "style", "gpus/devices", "gpus/wish", "gpus/assign")
 FORBIDDEN_IN_PURE = {
     "os",
     "sys",

@@ -58,6 +58,20 @@ def test_a_users_program_may_lay_out_its_data_as_it_likes(folder: Path) -> None:
     assert not found.problems
 
 
+@pytest.mark.parametrize("program", ["linear-regression", "detection"])
+def test_only_the_classifier_asks_for_class_folders(program: str, folder: Path) -> None:
+    found = resolve(manifest(program=program, data="../half"), folder)
+    assert (found.program, found.problems) == (program, ())
+    assert found.mounts == (Mount(str(folder.parent / "half"), "/data"),)
+
+
+def test_each_built_in_program_finds_its_sample_in_the_image(folder: Path) -> None:
+    scenes = resolve(manifest(program="detection", data="digit-scenes"), folder)
+    assert (scenes.data, scenes.mounts, scenes.problems) == ("/opt/datasets/digit-scenes", (), ())
+    assert not resolve(manifest(program="linear-regression"), folder).problems
+    assert not resolve(manifest(program="../train.py", data="digit-scenes"), folder).problems
+
+
 @pytest.mark.parametrize("path", ["nowhere", "../train.py", "x" * 5000, "~nobody-at-all/x"])
 def test_data_that_are_no_directory_are_a_problem(path: str, folder: Path) -> None:
     (problem,) = resolve(manifest(data=path), folder).problems

@@ -64,7 +64,42 @@ MISTAKES = {
     "negative chief": ("chief = -1\nps = 0", "chief", "-1", "at most one chief", "`chief = 1`"),
     "two evaluators": ("evaluator = 2", "evaluator", "2", "at most one evaluator", "evaluator = 1"),
     "ps without chief": ("chief = 0", "ps", "2", "ps tasks need a chief", "`chief = 1`, or `ps"),
+    "ps without chief, the other way out": (
+        "chief = 0", "ps", "2", "or workers that run the program", '`style = "all-tasks"`'
+    ),
     "chief without ps": ("ps = 0", "ps", "0", "at least 1 ps", "`ps = 1`, or `chief = 0`"),
+    "chief without ps, the other way out": (
+        "ps = 0", "ps", "0", "under a chief", '`style = "all-tasks"`'
+    ),
+    "coordinator without chief": (
+        'style = "coordinator"\nchief = 0', "chief", "0", "needs a chief", "`chief = 1`, or `style"
+    ),
+    "coordinator without ps": (
+        'style = "coordinator"\nps = 0', "ps", "0", "at least 1 ps", "`ps = 1`, or `style"
+    ),
+    "unknown style": ('style = "each"', "style", '"each"', "'coordinator' or 'all-", "all-tasks"),
+    "a ps that runs the program under a coordinator": (
+        'ps_runs = "program"', "ps_runs", '"program"', "every ps is a server", '"all-tasks"`'
+    ),
+    "unknown job of a ps": ('ps_runs = "x"', "ps_runs", '"x"', "'server' or 'program'", "ps runs"),
+    "unknown job of the chief": ('chief_job = "boss"', "chief_job", '"boss"', "'master'", "job n"),
+    "replicas without a ps": (
+        'chief = 0\nps = 0\nprogram = "linear-regression"', "ps", "0",
+        "At least 1 ps task is needed for distributed training", "write `ps = 1`",
+    ),
+    "chief and worker without a ps": (
+        'style = "all-tasks"\nworker = 1\nps = 0\nprogram = "detection"\ndata = "digit-scenes"',
+        "ps", "0", "At least 1 ps task is needed for distributed training", "`worker = 1`",
+    ),
+    "graph mode under a coordinator": (
+        'program = "linear-regression"', "style", '"auto"', "every replica of", '"all-tasks"`'
+    ),
+    "digits for detection": (
+        'program = "detection"', "data", '"digits"', "cannot read", '`data = "digit-scenes"`'
+    ),
+    "scenes for the classifier": (
+        'data = "digit-scenes"', "data", '"digit-scenes"', "cannot read", '`data = "digits"`'
+    ),
     "a billion workers": ("worker = 1000000000", "worker", "1000000000", "no subnet", "fewer"),
     "a billion ps": ("ps = 1000000000", "ps", "1000000000", "no subnet", "fewer tasks"),
     "low port": ("port = 80", "port", "80", "1024 to 65534", "`port = 2222`"),
@@ -151,6 +186,24 @@ MISTAKES = {
     "no memory": ('[role.ps]\nmemory = "0g"', "role.ps.memory", '"0g"', "at least 6 MiB", "Memory"),
     "memory in bytes by mistake": (
         "[role.ps]\nmemory = 512", "role.ps.memory", "512", "at least 6 MiB", "Memory limit"
+    ),
+    "bandwidth without a unit": (
+        '[role.ps]\nbandwidth = "100"', "role.ps.bandwidth", '"100"', "number with a unit", "leaves"
+    ),
+    "bandwidth as a number": (
+        "[role.ps]\nbandwidth = 100", "role.ps.bandwidth", "100", "number with a unit", "leaves the"
+    ),
+    "bandwidth in bytes": (
+        '[role.ps]\nbandwidth = "9mbps"', "role.ps.bandwidth", '"9mbps"', '"100mbit"', "100mbit"
+    ),
+    "bandwidth of a string and a can": (
+        '[task.ps-0]\nbandwidth = "9kbit"', "task.ps-0.bandwidth", '"9kbit"', "at least 64kbit", "1"
+    ),
+    "bandwidth of nobody's": (
+        '[task.ps-0]\nbandwidth = "1000gbit"', "task.ps-0.bandwidth", '"1000gbit"', "100gbit", "10"
+    ),
+    "no bandwidth": (
+        '[task.ps-0]\nbandwidth = "0mbit"', "task.ps-0.bandwidth", '"0mbit"', "at least 64", "100"
     ),
     "negative deadline": ("deadline.job = -1", "deadline.job", "-1", "more than 0", "program"),
     "deadline in days": ('deadline.job = "3d"', "deadline.job", '"3d"', "a duration is", "program"),
@@ -290,6 +343,10 @@ def test_shape_and_meaning_are_reported_at_once_in_the_manifests_order(tmp_path:
         ('worker = "3"\n[task.worker-2]\ncpus = 1', ["worker"]),
         ('worker = "3"\ngpus = [0]', ["worker"]),
         ('chief = "1"\nps = 0', ["chief"]),
+        ('style = "x"\nps = 0', ["style"]),
+        ('style = 5\nchief = 0\nps_runs = "program"', ["style"]),
+        ('worker = "1"\nchief = 0\nps = 0\nprogram = "linear-regression"', ["worker"]),
+        ('chief = true\nps_runs = "program"', ["chief"]),
         ('subnet = 5\n[task.worker-0]\nip = "172.28.0.7"', ["subnet"]),
         ('program = 5\ndata = "."', ["program"]),
     ],

@@ -154,6 +154,54 @@ def test_under_a_chief_ps_and_workers_serve() -> None:
     assert commands["worker-0"] == commands["ps-1"] == "serve"
 
 
+ALL_TASKS = {"style": "all-tasks", "ps": 1}
+
+
+@pytest.mark.parametrize(
+    ("keys", "leader", "serve"),
+    [
+        ({}, "chief-0", "worker-0,worker-1,ps-0,ps-1"),
+        ({"style": "coordinator", "ps": 1}, "chief-0", "worker-0,worker-1,ps-0"),
+        ({"chief": 0, "ps": 0}, "worker-0", ""),
+        ({**ALL_TASKS}, "chief-0", "ps-0"),
+        ({**ALL_TASKS, "chief": 0}, "worker-0", "ps-0"),
+        ({**ALL_TASKS, "ps_runs": "program"}, "chief-0", ""),
+        ({**ALL_TASKS, "chief_job": "master"}, "chief-0", "ps-0"),
+        ({"style": "all-tasks", "ps": 0}, "chief-0", ""),
+    ],
+    ids=str,
+)
+def test_the_style_says_who_leads_and_who_serves(
+    keys: dict[str, Any], leader: str, serve: str
+) -> None:
+    found = services(cluster(evaluator=1, **keys))
+    for name, one in found.items():
+        environment = one["environment"]
+        assert environment["CLUSTER_KIT_LEADER"] == leader
+        assert environment["CLUSTER_KIT_TASK"] == name
+        assert environment["CLUSTER_KIT_SERVERS"] == ("" if name == "evaluator-0" else serve)
+        assert one["command"][0] == ("serve" if name in serve.split(",") else "run")
+        assert one["labels"]["cluster-kit.leader"] == str(name == leader).lower()
+        assert (one["restart"] == "no") == (name == leader)
+
+
+def test_a_task_with_a_bandwidth_may_shape_its_interface_and_knows_who_to_become() -> None:
+    role = {"worker": {"bandwidth": "100mbit"}, "ps": {"bandwidth": "0.5 Gbit"}}
+    made = cluster(role=role, task={"worker-1": {"bandwidth": "1.5mbit"}})
+    bits = {"worker-0": "100000000", "worker-1": "1500000", "ps-0": "500000000"}
+    for name, bps in bits.items():
+        one = service(made, name)
+        assert one["user"] == "0:0"
+        assert one["cap_add"] == ["NET_ADMIN", "SETUID", "SETGID"]
+        assert one["cap_drop"] == ["ALL"]
+        assert one["environment"]["CLUSTER_KIT_BANDWIDTH_BPS"] == bps
+        assert one["environment"]["CLUSTER_KIT_USER"] == "1000:1000"
+    chief = service(made, "chief-0")
+    assert chief["user"] == "1000:1000"
+    assert "cap_add" not in chief
+    assert "CLUSTER_KIT_BANDWIDTH_BPS" not in chief["environment"]
+
+
 def test_every_container_is_locked_down_and_publishes_nothing() -> None:
     for one in services(cluster(evaluator=1)).values():
         assert one["init"] is True
@@ -162,6 +210,7 @@ def test_every_container_is_locked_down_and_publishes_nothing() -> None:
         assert one["security_opt"] == ["no-new-privileges:true"]
         assert one["user"] == "1000:1000"
         assert "ports" not in one
+        assert "cap_add" not in one
 
 
 def test_deadlines_reach_the_tasks_exactly() -> None:

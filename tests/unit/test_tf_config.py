@@ -37,7 +37,19 @@ def configs(of: Cluster) -> dict[str, Any]:
     return {name: json.loads(s["environment"]["TF_CONFIG"]) for name, s in services.items()}
 
 
-@given(coordinated | reduced)
+graph_mode = st.fixed_dictionaries(
+    {
+        "style": st.just("all-tasks"),
+        "chief": st.integers(0, 1),
+        "worker": st.integers(1, 9),
+        "ps": st.integers(0, 5),
+        "evaluator": st.integers(0, 1),
+        "ps_runs": st.sampled_from(("server", "program")),
+    }
+)
+
+
+@given(coordinated | reduced | graph_mode)
 def test_every_task_finds_itself_and_all_agree(keys: dict[str, Any]) -> None:
     made = cluster(**keys)
     found = configs(made)
@@ -52,7 +64,7 @@ def test_every_task_finds_itself_and_all_agree(keys: dict[str, Any]) -> None:
     assert counted == {role: len(made.of(role)) for role in roles if made.of(role)}  # type: ignore[arg-type]
 
 
-@given(coordinated | reduced)
+@given(coordinated | reduced | graph_mode)
 def test_the_evaluator_and_the_training_cluster_never_meet(keys: dict[str, Any]) -> None:
     for name, config in configs(cluster(**keys)).items():
         alone = name.startswith("evaluator")
@@ -64,3 +76,11 @@ def test_the_evaluator_and_the_training_cluster_never_meet(keys: dict[str, Any])
 def test_addresses_are_ips_or_names(addressing: Addressing, host: str) -> None:
     made = cluster(addressing=addressing, subnet="172.28.0.0/24", port=4000)
     assert configs(made)["chief-0"]["cluster"]["worker"][0] == f"{host}:4000"
+
+
+def test_the_chiefs_job_may_be_called_master_and_its_task_stays_chief_0() -> None:
+    made = cluster(chief_job="master", style="all-tasks")
+    config = configs(made)["chief-0"]
+    assert config["task"] == {"type": "master", "index": 0}
+    assert list(config["cluster"]) == ["master", "worker", "ps"]
+    assert configs(made)["worker-1"]["cluster"] == config["cluster"]

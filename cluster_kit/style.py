@@ -1,0 +1,69 @@
+"""Who runs the program and who serves: the manifest's `style`, resolved and checked. Pure.
+
+coordinator   the chief runs the program; ps and workers are servers that wait for its work
+all-tasks     the chief, where there is one, and every worker run it; ps serve, or run it too
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cluster_kit.cluster import Role, Style
+from cluster_kit.errors import Problem
+from cluster_kit.manifest import Manifest
+
+BETWEEN_GRAPH = ("linear-regression", "detection")
+"""Built-in programs whose replicas share their variables on a ps."""
+ONLY_ALL_TASKS = ("linear-regression",)
+ALL_TASKS = '`style = "all-tasks"`'
+
+
+def style_of(manifest: Manifest) -> Style:
+    """The style that a manifest asks for, or that its counts suggest."""
+    if manifest.style != "auto":
+        return manifest.style
+    return "coordinator" if manifest.chief > 0 and manifest.ps > 0 else "all-tasks"
+
+
+def runs_program(manifest: Manifest, role: Role) -> bool:
+    """Whether tasks of this role run the program; the others serve."""
+    if role == "ps":
+        return manifest.ps_runs == "program"
+    return role != "worker" or style_of(manifest) == "all-tasks"
+
+
+def check_style(manifest: Manifest) -> Iterator[Problem]:
+    """Counts that no style can mean, and keys that another style needs."""
+    yield from _check_counts(manifest)
+    coordinated = style_of(manifest) == "coordinator"
+    if manifest.program in ONLY_ALL_TASKS and coordinated:
+        rule = f"every replica of {manifest.program} runs the program: no chief coordinates them"
+        yield Problem("style", f'"{manifest.style}"', rule, f"write {ALL_TASKS}")
+    if manifest.ps_runs == "program" and coordinated:
+        rule = "under a coordinator every ps is a server"
+        cure = f'write `ps_runs = "server"`, or {ALL_TASKS} where each task runs the program'
+        yield Problem("ps_runs", '"program"', rule, cure)
+
+
+def _check_counts(manifest: Manifest) -> Iterator[Problem]:
+    chief, ps = manifest.chief, manifest.ps
+    if manifest.program in BETWEEN_GRAPH and ps == 0 and max(chief, 0) + manifest.worker > 1:
+        rule = "At least 1 ps task is needed for distributed training"
+        yield Problem(
+            "ps", "0", rule, "write `ps = 1`; one replica alone: `chief = 0`, `worker = 1`"
+        )
+    elif manifest.style == "coordinator":
+        if chief == 0:
+            rule = "the style coordinator needs a chief that runs the program"
+            yield Problem("chief", "0", rule, f"write `chief = 1`, or {ALL_TASKS}")
+        if ps == 0:
+            rule = "at least 1 ps task is needed under a chief that coordinates workers"
+            yield Problem("ps", "0", rule, f"write `ps = 1`, or {ALL_TASKS}")
+    elif manifest.style == "auto" and ps > 0 and chief == 0:
+        rule = "ps tasks need a chief that coordinates them, or workers that run the program"
+        cure = f"write `chief = 1`, or `ps = 0`, or {ALL_TASKS} where each worker runs the program"
+        yield Problem("ps", str(ps), rule, cure)
+    elif manifest.style == "auto" and ps == 0 and chief == 1:
+        rule = "at least 1 ps task is needed under a chief that coordinates workers"
+        cure = f"write `ps = 1`, or `chief = 0`, or {ALL_TASKS} where each worker trains, too"
+        yield Problem("ps", "0", rule, cure)
