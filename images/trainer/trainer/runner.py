@@ -101,8 +101,9 @@ def leave(code: int, killed_by: signal.Signals | None = None) -> NoReturn:
 
 def flush_what_is_open() -> None:
     """The buffers of files and of TensorBoard that the program has not closed."""
+    # Not `tensorflow.summary`, which would import TensorBoard now (half a second).
     with contextlib.suppress(Exception):  # no TensorFlow, or no summaries
-        sys.modules["tensorflow"].summary.flush()
+        sys.modules["tensorflow.python.ops.summary_ops_v2"].flush()
     gc.unfreeze()
     for found in gc.get_objects():
         # By its type: isinstance would wake up the lazy modules among them.
