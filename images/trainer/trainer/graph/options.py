@@ -1,0 +1,98 @@
+"""How a graph-mode job is trained: the arguments that every program in graph mode takes."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Collection
+from dataclasses import dataclass, fields
+
+ASYNC, SYNC = "async", "sync"
+
+
+@dataclass(frozen=True)
+class GraphOptions:
+    """The same on every replica. Times in seconds unless they say otherwise."""
+
+    steps: int = 1000
+    """The global step at which the job ends; steps of earlier runs count."""
+    update: str = ASYNC
+    """`async`: each gradient as it arrives; `sync`: the mean of all replicas' gradients, once."""
+    backup_workers: int = 0
+    """Under sync: so many gradients of each round, the slowest, are not waited for."""
+    num_clones: int = 1
+    """Copies of the model in each task; each takes a batch of its own in every step."""
+    clone_on_cpu: bool = False
+    """Clones on CPU devices even where there are GPUs."""
+    loss_threshold: float | None = None
+    """End as soon as the mean of the chief's last 20 losses is not above this."""
+    save_secs: float = 5.0
+    """Between two automatic checkpoints; 0: only at the end."""
+    keep: int = 1
+    """Automatic checkpoints to keep; those saved by hand stay."""
+    summary_steps: int = 100
+    """Global steps between two summaries of the chief; 0: none."""
+    log_steps: int = 100
+    """Global steps between two printed lines of a task."""
+    pause_ms: float = 0.0
+    """Milliseconds that a replica pauses after each step: to watch a short job, or play a slow
+    machine."""
+
+
+def add_arguments(
+    parser: argparse.ArgumentParser, without: Collection[str] = (), **defaults: object
+) -> None:
+    """Add one argument per field of GraphOptions, `--num-clones` for num_clones.
+
+    Args:
+        without: fields that the program has an argument of its own for, or decides itself.
+        defaults: other defaults than GraphOptions' own, by field.
+    """
+    preset = {field.name: field.default for field in fields(GraphOptions)} | defaults
+
+    def add(name: str, **keys: object) -> None:
+        if name not in without:
+            parser.add_argument(f"--{name.replace('_', '-')}", default=preset[name], **keys)
+
+    add("steps", type=positive, help="end at this global step, steps of earlier runs included")
+    add("update", choices=(ASYNC, SYNC), help="each gradient as it arrives, or the mean of all")
+    add("backup_workers", type=whole, help="sync: gradients of a round that nobody waits for")
+    add("num_clones", type=positive, help="copies of the model in each task, one batch each")
+    add("clone_on_cpu", action=argparse.BooleanOptionalAction, help="clones on CPU devices")
+    add("loss_threshold", type=float, help="end when the mean of 20 losses is not above this")
+    add("save_secs", type=seconds, help="between automatic checkpoints; 0: only at the end")
+    add("keep", type=positive, help="automatic checkpoints to keep")
+    add("summary_steps", type=whole, help="global steps between summaries; 0: none")
+    add("log_steps", type=positive, help="global steps between printed lines")
+    add("pause_ms", type=seconds, help="milliseconds to pause after each step")
+
+
+def from_arguments(given: argparse.Namespace, **instead: object) -> GraphOptions:
+    """What add_arguments' parser found; `instead` holds fields that the program decides."""
+    names = {field.name for field in fields(GraphOptions)}
+    found = {name: value for name, value in vars(given).items() if name in names}
+    return GraphOptions(**(found | instead))
+
+
+def positive(text: str) -> int:
+    """A whole number, 1 or more."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text}: must be 1 or more")
+    return value
+
+
+def whole(text: str) -> int:
+    """A whole number, 0 or more."""
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text}: must be 0 or more")
+    return value
+
+
+def seconds(text: str) -> float:
+    """A finite number, 0 or more."""
+    value = float(text)
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text}: must be a number, 0 or more")
+    return value
