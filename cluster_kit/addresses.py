@@ -61,6 +61,11 @@ def layout(prefix: int) -> Layout:
     return Layout(2, 3, range(4, middle), range(middle, size - 1), extends=False)
 
 
+def of(subnet: IPv4Network, role: Role, index: int) -> IPv4Address:
+    """A task's own address, where none is pinned; the subnet has a place for it."""
+    return subnet.network_address + (layout(subnet.prefixlen).offset(role, index) or 0)
+
+
 def fits(prefix: int, last: Iterable[tuple[Role, int]]) -> bool:
     """Whether a subnet of this prefix has an address for each (role, highest index)."""
     blocks = layout(prefix)

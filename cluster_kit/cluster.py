@@ -48,6 +48,11 @@ class Task:
         """Whether it is a TensorFlow server that waits for work, not a program of its own."""
         return self.command[0] == "serve"
 
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Those of the program that it runs; a server has none."""
+        return self.command[2:]
+
 
 @dataclass(frozen=True)
 class Deadlines:

@@ -172,7 +172,10 @@ class Manifest(_Strict):
         "classifier",
         description="A built-in program, or the path of a Python file whose directory is mounted",
     )
-    args: list[Text] = Field(default_factory=list, description="Arguments of the program")
+    args: list[Text] = Field(
+        default_factory=list,
+        description="Arguments of the program; one with `{{ … }}` is filled for each task",
+    )
     data: Text = Field(
         "digits",
         description="A data set of the image, or a directory",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 
 from cluster_kit import addresses
+from cluster_kit.arguments import check_arguments, fill
 from cluster_kit.checks import check_limits, check_shape, check_subnet, last_indexes, too_many
 from cluster_kit.cluster import ROLES, Cluster, Deadlines, Role, Task
 from cluster_kit.errors import ManifestError, Problem
@@ -16,6 +17,7 @@ from cluster_kit.gpus.wish import wish_of
 from cluster_kit.inputs import Inputs
 from cluster_kit.load import Loaded
 from cluster_kit.manifest import Limits, Manifest
+from cluster_kit.pins import find_pins
 from cluster_kit.style import runs_program, style_of
 
 OWN_IMAGE = "trainer"
@@ -54,23 +56,45 @@ def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, own: OwnImages) -> Cl
     manifest = loaded.manifest
     problems = list(loaded.problems)
     found = [*check_shape(manifest), *check_limits(manifest, facts), *inputs.problems]
+    found += check_arguments(manifest.args)
     subnet, subnet_problems = _subnet(manifest, facts)
     workers = 0 if too_many(manifest) else max(manifest.worker, 0)
     wish, wish_problems = wish_of(manifest, workers)
     given, gpu_problems = assign(manifest.name, wish, facts)
     found += subnet_problems + wish_problems + gpu_problems
-    pins, pin_problems = _pins(manifest, subnet)
+    pins, pin_problems = find_pins(manifest, subnet)
     found += pin_problems
     problems += [problem for problem in found if _certain(problem, loaded.broken)]
+    _refuse(loaded, problems)
+    assert subnet is not None
+    cluster, unfilled = fill(
+        _cluster(loaded, inputs, facts, own, subnet, _tasks(manifest, inputs, subnet, given, pins))
+    )
+    _refuse(loaded, unfilled)
+    return cluster
+
+
+def _refuse(loaded: Loaded, problems: list[Problem]) -> None:
+    """Raises ManifestError where there are problems, each once, in the manifest's order."""
     if problems:
         once = dict.fromkeys(problems)
         raise ManifestError(str(loaded.path), sorted(once, key=_position))
-    assert subnet is not None
+
+
+def _cluster(
+    loaded: Loaded,
+    inputs: Inputs,
+    facts: HostFacts,
+    own: OwnImages,
+    subnet: IPv4Network,
+    tasks: tuple[Task, ...],
+) -> Cluster:
+    manifest, gpu = loaded.manifest, any(task.gpus for task in tasks)
     return Cluster(
         name=manifest.name,
         source=f"{loaded.path.parent.name}/{loaded.path.name}",
-        image=_image(manifest, own, gpu=bool(given)),
-        variant=("gpu" if given else "cpu") if manifest.image == OWN_IMAGE else None,
+        image=_image(manifest, own, gpu=gpu),
+        variant=("gpu" if gpu else "cpu") if manifest.image == OWN_IMAGE else None,
         user=facts.user,
         subnet=subnet,
         gateway=addresses.gateway(subnet),
@@ -88,7 +112,7 @@ def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, own: OwnImages) -> Cl
         gpu_driver=facts.gpu_driver,
         gpu_check=manifest.gpu_check,
         simulate_gpus=manifest.simulate_gpus,
-        tasks=_tasks(manifest, inputs, subnet, given, pins),
+        tasks=tasks,
     )
 
 
@@ -129,61 +153,6 @@ def _subnet(manifest: Manifest, facts: HostFacts) -> tuple[IPv4Network | None, l
     return subnet, []
 
 
-def _pins(
-    manifest: Manifest, subnet: IPv4Network | None
-) -> tuple[dict[str, IPv4Address], list[Problem]]:
-    """Addresses that tasks pin for themselves, each inside the subnet and nobody else's."""
-    pins: dict[str, IPv4Address] = {}
-    problems: list[Problem] = []
-    for name, limits in manifest.task.items():
-        if limits.ip is None:
-            continue
-        place, written = f"task.{name}.ip", f'"{limits.ip}"'
-        try:
-            pins[name] = IPv4Address(limits.ip)
-        except ValueError:
-            cure = 'write one like "172.28.0.5"'
-            problems.append(Problem(place, written, "no IPv4 address", cure))
-            continue
-        if manifest.subnet == "auto":
-            rule = "a pinned address needs a fixed subnet"
-            problems.append(Problem(place, written, rule, 'write `subnet = "172.28.0.0/24"`, say'))
-    if subnet is not None:
-        problems += _misplaced(manifest, subnet, pins)
-    return pins, problems
-
-
-def _misplaced(
-    manifest: Manifest, subnet: IPv4Network, pins: dict[str, IPv4Address]
-) -> list[Problem]:
-    if not pins or manifest.subnet == "auto":
-        return []
-    problems = []
-    cure = f"choose a free address of {subnet}"
-    taken = {
-        addresses.gateway(subnet): "the gateway",
-        subnet.network_address: "the network's own address",
-        subnet.broadcast_address: "the broadcast address",
-    }
-    for role, last in last_indexes(manifest):
-        for index in range(last + 1):
-            if f"{role}-{index}" not in pins:
-                taken[_address(subnet, role, index)] = f"{role}-{index}"
-    for name, address in pins.items():
-        place, written = f"task.{name}.ip", f'"{address}"'
-        if address not in subnet:
-            problems.append(Problem(place, written, f"outside the subnet {subnet}", cure))
-        elif address in taken:
-            problems.append(Problem(place, written, f"taken by {taken[address]}", cure))
-        taken.setdefault(address, name)
-    return problems
-
-
-def _address(subnet: IPv4Network, role: Role, index: int) -> IPv4Address:
-    offset = addresses.layout(subnet.prefixlen).offset(role, index)
-    return subnet.network_address + (offset or 0)
-
-
 def _tasks(
     manifest: Manifest,
     inputs: Inputs,
@@ -200,7 +169,7 @@ def _tasks(
             task = Task(
                 role=role,
                 index=index,
-                ip=pins.get(name) or _address(subnet, role, index),
+                ip=pins.get(name) or addresses.of(subnet, role, index),
                 command=_command(manifest, inputs, role),
                 gpus=gpus.ids,
                 gpu_names=gpus.described,

@@ -1,4 +1,4 @@
-"""From a cluster to the bytes of its compose file. The only user of Jinja2. Pure."""
+"""From a cluster to the bytes of its compose file. Pure."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ import hashlib
 import json
 import shlex
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
-
-from cluster_kit import __version__, labels
+from cluster_kit import __version__, labels, templating
 from cluster_kit.cluster import Cluster, Mount, Task
 from cluster_kit.tf_config import tf_configs
 
-TEMPLATES = Path(__file__).resolve().parents[1] / "templates"
 NO_GPU = "-1"
 EVALUATOR_CPU_SHARES = "128"
 """An eighth of a task's weight: where CPUs are short the evaluator waits, not the training."""
@@ -54,7 +50,7 @@ class Service:
 def render(cluster: Cluster) -> str:
     """The compose file's text. Same cluster, same bytes."""
     digest = plan_hash(cluster)
-    return _template().render(
+    return templating.own("compose.yaml.j2").render(
         header={
             "generator": f"cluster-kit {__version__}",
             "source": _comment(cluster.source),
@@ -104,19 +100,6 @@ _SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 def _comment(text: str) -> str:
     """A file's name may hold a line break; a comment may not."""
     return "".join(c if c.isprintable() else "?" for c in text)
-
-
-@cache
-def _template() -> Template:
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,
-    )
-    return environment.get_template("compose.yaml.j2")
 
 
 def _common_environment(cluster: Cluster) -> tuple[Pair, ...]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -14,8 +15,13 @@ from cluster_kit.inputs import BUILT_IN_PROGRAMS, DATA_SETS
 
 Reference = Annotated[str, typer.Argument(help="A manifest's path, or its name in compose/.")]
 ClusterName = Annotated[str, typer.Argument(help="A cluster's name, or its manifest's path.")]
+Chief = Annotated[int | None, typer.Option("--chief", help="Number of chiefs: 0 or 1.")]
 Workers = Annotated[int | None, typer.Option("--workers", help="Number of workers.")]
 Ps = Annotated[int | None, typer.Option("--ps", help="Number of parameter servers.")]
+Style = Annotated[
+    Literal["auto", "coordinator", "all-tasks"] | None,
+    typer.Option("--style", help="Who runs the program: the chief alone, or the workers, too."),
+]
 Name = Annotated[str | None, typer.Option("--name", help="Run it under another name.")]
 Program = Annotated[
     str | None,
@@ -34,8 +40,11 @@ Json = Annotated[bool, typer.Option("--json", help="Print facts as JSON on stdou
 
 
 def overrides(
+    *,
+    chief: int | None = None,
     workers: int | None = None,
     ps: int | None = None,
+    style: str | None = None,
     name: str | None = None,
     program: str | None = None,
     args: str | None = None,
@@ -44,7 +53,8 @@ def overrides(
     sets: list[str] | None = None,
 ) -> dict[str, Any]:
     """The keys that the command line gives, as `load` lays them over the file."""
-    given: dict[str, Any] = {"worker": workers, "ps": ps, "name": name, "gpus": _gpus(gpus)}
+    given: dict[str, Any] = {"chief": chief, "worker": workers, "ps": ps, "style": style}
+    given |= {"name": name, "gpus": _gpus(gpus)}
     if program is not None:
         # The manifest's arguments and evaluator belong to the manifest's program.
         given |= {"program": _from_here(program, BUILT_IN_PROGRAMS), "args": [], "evaluator": 0}
@@ -58,11 +68,25 @@ def overrides(
     return found
 
 
+HOLE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+"""A template's hole or tag (see `arguments`)."""
+STAND_IN = re.compile("\ue000([0-9]+)\ue001")
+"""What stands for a hole while a shell's rules split the text: characters that nobody types."""
+
+
 def _split(args: str) -> list[str]:
+    """Words as a shell makes them; blanks and quotes inside of `{{ … }}` part nothing."""
+    holes: list[str] = []
+
+    def hide(hole: re.Match[str]) -> str:
+        holes.append(hole[0])
+        return f"\ue000{len(holes) - 1}\ue001"
+
     try:
-        return shlex.split(args)
+        words = shlex.split(HOLE.sub(hide, STAND_IN.sub("", args)))
     except ValueError as error:
         raise UsageError(f"--args {args!r}: {error}", "close the quote") from None
+    return [STAND_IN.sub(lambda found: holes[int(found[1])], word) for word in words]
 
 
 def _gpus(text: str | None) -> object:

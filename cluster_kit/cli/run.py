@@ -26,8 +26,10 @@ from cluster_kit.workspace import here
 @app.command()
 def up(
     manifest: options.Reference = "quickstart",
+    chief: options.Chief = None,
     workers: options.Workers = None,
     ps: options.Ps = None,
+    style: options.Style = None,
     name: options.Name = None,
     program: options.Program = None,
     args: options.Args = None,
@@ -41,7 +43,19 @@ def up(
     json_: options.Json = False,
 ) -> None:
     """Run a cluster to its end: plan, build, start, watch, judge, save, remove."""
-    order = Order(manifest, options.overrides(workers, ps, name, program, args, data, gpus, set_))
+    given = options.overrides(
+        chief=chief,
+        workers=workers,
+        ps=ps,
+        style=style,
+        name=name,
+        program=program,
+        args=args,
+        data=data,
+        gpus=gpus,
+        sets=set_,
+    )
+    order = Order(manifest, given)
     view = make_view(err)
     try:
         outcome = launching.launch(order, here(), view, keep=keep, resume=resume)
@@ -84,8 +98,10 @@ def _short(path: str) -> str:
 @app.command()
 def render(
     manifest: options.Reference = "quickstart",
+    chief: options.Chief = None,
     workers: options.Workers = None,
     ps: options.Ps = None,
+    style: options.Style = None,
     name: options.Name = None,
     program: options.Program = None,
     args: options.Args = None,
@@ -98,7 +114,18 @@ def render(
     json_: options.Json = False,
 ) -> None:
     """Write compose/<name>/compose.yaml, which runs with `docker compose up` alone."""
-    given = options.overrides(workers, ps, name, program, args, data, gpus, set_)
+    given = options.overrides(
+        chief=chief,
+        workers=workers,
+        ps=ps,
+        style=style,
+        name=name,
+        program=program,
+        args=args,
+        data=data,
+        gpus=gpus,
+        sets=set_,
+    )
     workspace = here()
     cluster = planned(Order(manifest, given), workspace, engine_or_none())
     text, file = rendered(cluster), workspace.generated(cluster.name)

@@ -48,6 +48,30 @@ def test_arguments_are_split_like_a_shell_does() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (
+            "--job_name={{ role }} --ps_hosts={{ps_hosts}}",
+            ["--job_name={{ role }}", "--ps_hosts={{ps_hosts}}"],
+        ),
+        ("'{{ role }} x' {{ name }}", ["{{ role }} x", "{{ name }}"]),
+        ("a={{ 'it' ~ \"s\" }}b {% if index == 0 %}c{% endif %}", None),
+        ("{{ role", ["{{", "role"]),
+        ("--a={ b }", ["--a={", "b", "}"]),
+        ("\ue0000\ue001 {{ a }}", ["", "{{ a }}"]),
+    ],
+)
+def test_a_template_stays_one_word(args: str, words: list[str] | None) -> None:
+    expected = words or ["a={{ 'it' ~ \"s\" }}b", "{% if index == 0 %}c{% endif %}"]
+    assert overrides(args=args)["extra_args"] == [word for word in expected if word]
+
+
+def test_counts_and_style_of_another_program_are_given_beside_it() -> None:
+    given = overrides(chief=0, ps=1, style="all-tasks")
+    assert given == {"chief": 0, "ps": 1, "style": "all-tasks"}
+
+
 def test_an_open_quote_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
         overrides(args="--name 'a b")

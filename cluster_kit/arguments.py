@@ -1,0 +1,129 @@
+"""Arguments that differ between tasks: `--task_index={{ index }}`. Pure.
+
+Programs from before TF_CONFIG are told who they are, and where the others are, by flags. An
+argument that holds `{{` or `{%` is a template (Jinja2) over the names below, filled for each task
+that runs the program; one that comes out empty is left out. Every other argument is taken as it is.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from cluster_kit.cluster import Cluster, Task
+from cluster_kit.errors import Problem
+from cluster_kit.templating import Text, TextError
+
+OUTPUT = "/output"
+NAMES = {
+    "role": "the task's job name in TF_CONFIG: chief (or master), worker, ps, evaluator",
+    "index": "its number within the job, from 0",
+    "name": "the task's name: worker-1",
+    "ip": "its address",
+    "port": "TensorFlow's port",
+    "ps_hosts": "host:port of every ps, by commas",
+    "worker_hosts": "the workers'",
+    "chief_hosts": "the chief's; empty where there is none",
+    "num_ps": "how many ps there are",
+    "num_workers": "how many workers",
+    "num_replicas": "chief and workers together",
+    "data": "the data set's directory",
+    "output": "the directory that all tasks share and write to",
+}
+"""What a template may ask for."""
+LITERAL = "a literal {{ is written {{ '{{' }}"
+
+
+def is_template(argument: str) -> bool:
+    return "{{" in argument or "{%" in argument
+
+
+def names_in(arguments: Iterable[str]) -> frozenset[str]:
+    """The names that the templates among these arguments ask for."""
+    found: set[str] = set()
+    for argument in filter(is_template, arguments):
+        try:
+            found |= Text.parse(argument).names
+        except TextError:
+            continue
+    return frozenset(found)
+
+
+def check_arguments(arguments: Iterable[str]) -> Iterator[Problem]:
+    """Templates that are none, and names that nobody knows."""
+    for number, argument in enumerate(arguments):
+        if not is_template(argument):
+            continue
+        place, value = f"args.{number}", f'"{argument}"'
+        try:
+            unknown = sorted(Text.parse(argument).names - NAMES.keys())
+        except TextError as error:
+            yield Problem(place, value, f"no template: {error}", f"mend it; {LITERAL}")
+            continue
+        for name in unknown:
+            near = difflib.get_close_matches(name, NAMES, n=1)
+            meant = f"did you mean `{near[0]}`? " if near else ""
+            cure = f"{meant}there are: {', '.join(NAMES)}"
+            yield Problem(place, value, f"no such name: `{name}`", cure)
+
+
+def fill(cluster: Cluster) -> tuple[Cluster, list[Problem]]:
+    """The cluster with every task's own arguments, and what could not be filled."""
+    templates = {
+        argument: Text.parse(argument)
+        for task in cluster.tasks
+        for argument in task.arguments
+        if is_template(argument)
+    }
+    if not templates:
+        return cluster, []
+    shared = _shared(cluster)
+    problems: dict[str, Problem] = {}
+    tasks = tuple(_filled(cluster, task, templates, shared, problems) for task in cluster.tasks)
+    return replace(cluster, tasks=tasks), list(problems.values())
+
+
+def _filled(
+    cluster: Cluster,
+    task: Task,
+    templates: Mapping[str, Text],
+    shared: dict[str, object],
+    problems: dict[str, Problem],
+) -> Task:
+    values = shared | _own(cluster, task)
+    arguments = []
+    for number, argument in enumerate(task.arguments):
+        if argument not in templates:
+            arguments.append(argument)
+            continue
+        try:
+            arguments += filter(None, [templates[argument].fill(values)])
+        except TextError as error:
+            place, rule = f"args.{number}", f"cannot be filled for {task.name}: {error}"
+            problems.setdefault(place, Problem(place, f'"{argument}"', rule, f"mend it; {LITERAL}"))
+    return replace(task, command=(*task.command[:2], *arguments))
+
+
+def _shared(cluster: Cluster) -> dict[str, object]:
+    chief, workers, ps = (cluster.of(role) for role in ("chief", "worker", "ps"))
+    return {
+        "port": cluster.port,
+        "ps_hosts": ",".join(map(cluster.address, ps)),
+        "worker_hosts": ",".join(map(cluster.address, workers)),
+        "chief_hosts": ",".join(map(cluster.address, chief)),
+        "num_ps": len(ps),
+        "num_workers": len(workers),
+        "num_replicas": len(chief) + len(workers),
+        "data": cluster.data,
+        "output": OUTPUT,
+    }
+
+
+def _own(cluster: Cluster, task: Task) -> dict[str, object]:
+    return {
+        "role": cluster.job(task.role),
+        "index": task.index,
+        "name": task.name,
+        "ip": str(task.ip),
+    }

@@ -1,0 +1,60 @@
+"""Addresses that tasks pin for themselves. Pure."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv4Network
+
+from cluster_kit import addresses
+from cluster_kit.checks import last_indexes
+from cluster_kit.errors import Problem
+from cluster_kit.manifest import Manifest
+
+
+def find_pins(
+    manifest: Manifest, subnet: IPv4Network | None
+) -> tuple[dict[str, IPv4Address], list[Problem]]:
+    """Addresses that tasks pin for themselves, each inside the subnet and nobody else's."""
+    pins: dict[str, IPv4Address] = {}
+    problems: list[Problem] = []
+    for name, limits in manifest.task.items():
+        if limits.ip is None:
+            continue
+        place, written = f"task.{name}.ip", f'"{limits.ip}"'
+        try:
+            pins[name] = IPv4Address(limits.ip)
+        except ValueError:
+            cure = 'write one like "172.28.0.5"'
+            problems.append(Problem(place, written, "no IPv4 address", cure))
+            continue
+        if manifest.subnet == "auto":
+            rule = "a pinned address needs a fixed subnet"
+            problems.append(Problem(place, written, rule, 'write `subnet = "172.28.0.0/24"`, say'))
+    if subnet is not None:
+        problems += _misplaced(manifest, subnet, pins)
+    return pins, problems
+
+
+def _misplaced(
+    manifest: Manifest, subnet: IPv4Network, pins: dict[str, IPv4Address]
+) -> list[Problem]:
+    if not pins or manifest.subnet == "auto":
+        return []
+    problems = []
+    cure = f"choose a free address of {subnet}"
+    taken = {
+        addresses.gateway(subnet): "the gateway",
+        subnet.network_address: "the network's own address",
+        subnet.broadcast_address: "the broadcast address",
+    }
+    for role, last in last_indexes(manifest):
+        for index in range(last + 1):
+            if f"{role}-{index}" not in pins:
+                taken[addresses.of(subnet, role, index)] = f"{role}-{index}"
+    for name, address in pins.items():
+        place, written = f"task.{name}.ip", f'"{address}"'
+        if address not in subnet:
+            problems.append(Problem(place, written, f"outside the subnet {subnet}", cure))
+        elif address in taken:
+            problems.append(Problem(place, written, f"taken by {taken[address]}", cure))
+        taken.setdefault(address, name)
+    return problems

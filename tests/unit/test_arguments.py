@@ -1,0 +1,123 @@
+"""Arguments that are templates: filled for each task that runs the program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster_kit.arguments import NAMES
+from cluster_kit.errors import ManifestError
+from tests.make import cluster, problems, problems_of
+
+FIXED = {"subnet": "172.28.0.0/24", "style": "all-tasks"}
+FLAGS = [
+    "--job_name={{ role }}",
+    "--task_index={{ index }}",
+    "--ps_hosts={{ ps_hosts }}",
+    "--worker_hosts={{ worker_hosts }}",
+]
+
+
+def arguments(**keys: Any) -> dict[str, tuple[str, ...]]:
+    """Every program's arguments, by task."""
+    return {t.name: t.arguments for t in cluster(**keys).tasks if not t.serves}
+
+
+def test_old_flags_tell_every_task_who_it_is_and_where_the_others_are() -> None:
+    found = arguments(args=FLAGS, chief=0, worker=2, ps=1, ps_runs="program", **FIXED)
+    hosts = ("--ps_hosts=172.28.0.20:2222", "--worker_hosts=172.28.0.100:2222,172.28.0.101:2222")
+    assert found == {
+        "worker-0": ("--job_name=worker", "--task_index=0", *hosts),
+        "worker-1": ("--job_name=worker", "--task_index=1", *hosts),
+        "ps-0": ("--job_name=ps", "--task_index=0", *hosts),
+    }
+
+
+def test_the_chief_is_called_by_its_job_and_its_task_by_its_name() -> None:
+    args = ["{{ role }}", "{{ name }}", "{{ chief_hosts }}"]
+    found = arguments(args=args, ps=1, worker=1, chief_job="master", **FIXED)
+    assert found["chief-0"] == ("master", "chief-0", "172.28.0.10:2222")
+    assert found["worker-0"] == ("worker", "worker-0", "172.28.0.10:2222")
+
+
+def test_every_name_has_a_value() -> None:
+    args = [f"{name}={{{{ {name} }}}}" for name in NAMES]
+    (found,) = arguments(args=args, chief=0, worker=1, ps=0, subnet="172.28.0.0/24").values()
+    assert found == (
+        "role=worker", "index=0", "name=worker-0", "ip=172.28.0.100", "port=2222", "ps_hosts=",
+        "worker_hosts=172.28.0.100:2222", "chief_hosts=", "num_ps=0", "num_workers=1",
+        "num_replicas=1", "data=/opt/datasets/digits", "output=/output",
+    )  # fmt: skip
+
+
+def test_names_stand_for_addresses_where_tasks_are_called_by_name() -> None:
+    found = arguments(args=["{{ ps_hosts }}"], ps=2, addressing="name", port=4000)
+    assert found["chief-0"] == ("ps-0:4000,ps-1:4000",)
+
+
+def test_an_argument_without_holes_is_taken_as_it_is() -> None:
+    plain = ["{a}", "}}", "{# no comment #}", '{"a": {"b": 1}}', "{ { role } }", "", "\n"]
+    assert arguments(args=plain)["chief-0"] == tuple(plain)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r{")))
+def test_text_around_a_hole_arrives_as_it_was_written(text: str) -> None:
+    assert arguments(args=[text + "{{ index }}" + text])["chief-0"] == (f"{text}0{text}",)
+
+
+def test_an_argument_that_comes_out_empty_is_left_out() -> None:
+    args = ["{% if index == 0 %}--save{% endif %}", "--last"]
+    found = arguments(args=args, chief=0, worker=2, ps=0)
+    assert found == {"worker-0": ("--save", "--last"), "worker-1": ("--last",)}
+
+
+def test_jinja_computes_and_a_literal_brace_can_be_had() -> None:
+    args = ["{{ index + num_ps }}", "{{ '{{' }}x}}", "{{ worker_hosts.split(',') | length }}"]
+    assert arguments(args=args)["chief-0"] == ("2", "{{x}}", "2")
+
+
+MISTAKES = {
+    "an unknown name": ("{{ rank }}", "no such name: `rank`", "there are: role, index"),
+    "a name that is nearly right": ("{{ worker_host }}", "`worker_host`", "mean `worker_hosts`?"),
+    "an open hole": ("--a={{ role", "no template:", "mend it; a literal {{ is written"),
+    "an open condition": ("{% if index %}x", "no template:", "mend it"),
+    "no expression": ("{{ }}", "no template:", "mend it"),
+    "an unknown filter": ("{{ role | shout }}", "No filter named 'shout'", "mend it"),
+    "an attribute that is not there": ("{{ role.x }}", "for chief-0: ", "mend it"),
+    "a division by zero": ("{{ 1 // index }}", "for chief-0: integer division", "mend it"),
+    "a way out of the sandbox": ("{{ role.__class__.__mro__ }}", "unsafe", "mend it"),
+    "endless work": ("{{ range(10 ** 9) | list }}", "Range too big", "mend it"),
+    "another file": ("{% include 'compose.yaml.j2' %}", "no loader", "mend it"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_template_that_is_wrong_is_a_problem_at_its_place(mistake: str) -> None:
+    text, rule, cure = MISTAKES[mistake]
+    (problem,) = problems(args=["fine", text])
+    assert (problem.place, problem.value) == ("args.1", f'"{text}"')
+    assert rule in problem.rule
+    assert cure in problem.cure
+
+
+def test_each_wrong_argument_is_named_beside_what_else_is_wrong() -> None:
+    found = problems(args=["{{ a }}", "{{ b", "{{ role }}"], worker=0)
+    assert [problem.place for problem in found] == ["worker", "args.0", "args.1"]
+
+
+@given(st.lists(st.text("{}%# -rolex|().'0/+\n", max_size=12), max_size=3))
+def test_no_nonsense_ends_in_anything_but_a_cluster_or_problems(nonsense: list[str]) -> None:
+    try:
+        cluster(args=nonsense)
+    except ManifestError as error:
+        assert all(p.place.startswith("args.") and p.rule and p.cure for p in error.problems)
+
+
+def test_a_template_in_a_file_is_read_like_any_text(tmp_path: Path) -> None:
+    text = 'format = 1\nname = "demo"\nargs = ["--index={{ indx }}"]\n'
+    (problem,) = problems_of(text, tmp_path)
+    assert "did you mean `index`?" in problem.cure
