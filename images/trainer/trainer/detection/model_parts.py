@@ -12,6 +12,7 @@ from trainer.detection.parts import (
     CountOrNone,
     Fraction,
     Momentum01,
+    NotEmpty,
     NotNegative,
     Part,
     Positive,
@@ -21,7 +22,7 @@ from trainer.detection.parts import (
 class Anchors(Part):
     """One grid of anchors for each feature map; scales are sides as a fraction of the image."""
 
-    feature_strides: tuple[Literal[8, 16, 32, 64, 128, 256], ...] = Field(
+    feature_strides: tuple[Literal[8, 16, 32, 64, 128, 256, 512], ...] = Field(
         (16, 32, 64),
         min_length=1,
         description="Pixels per cell of each feature map, fine to coarse",
@@ -31,8 +32,8 @@ class Anchors(Part):
     scales: tuple[Fraction, ...] | None = Field(
         None, description="Instead of min_scale and max_scale: the scale on each feature map"
     )
-    aspect_ratios: tuple[Positive, ...] = Field(
-        (1.0, 2.0, 0.5), min_length=1, description="Width / height of the anchors of every cell"
+    aspect_ratios: Annotated[tuple[Positive, ...], NotEmpty] = Field(
+        (1.0, 2.0, 0.5), description="Width / height of the anchors of every cell"
     )
     interpolated_scale_aspect_ratio: NotNegative = Field(
         1.0,
@@ -94,7 +95,7 @@ class Loss(Part):
 
     classification_loss: Literal["softmax", "focal"] = Field(
         "softmax",
-        description="Softmax with a background class and hard negatives; or focal: sigmoids of all anchors",
+        description="Softmax with hard negatives, or focal: sigmoids of all anchors",
     )
     classification_weight: NotNegative = Field(1.0, description="Weight of the classification loss")
     localization_weight: NotNegative = Field(1.0, description="Weight of the localization loss")
@@ -127,7 +128,7 @@ class Model(Part):
         "mobilenet_v2", description="The backbone"
     )
     depth_multiplier: Positive = Field(1.0, description="Width of the backbone's layers")
-    image_size: Annotated[int, Field(ge=32, le=4096, strict=True)] = Field(
+    image_size: Annotated[int, Field(ge=32, le=4096)] = Field(
         300, description="Height and width in pixels that images are resized to"
     )
     batch_norm_momentum: Momentum01 = Field(

@@ -12,15 +12,15 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 
 from trainer.detection.model_parts import Model
-from trainer.detection.parts import Count, CountOrNone, Fraction, Part, PlaceText, listed
+from trainer.detection.parts import Count, CountOrNone, Fraction, NotEmpty, Part, PlaceText, listed
 from trainer.detection.train_parts import TrainConfig
 
 
 class InputReader(Part):
     """TFRecords of tf.train.Example."""
 
-    input_path: Annotated[tuple[PlaceText, ...], BeforeValidator(listed)] = Field(
-        min_length=1, description="Files, or patterns such as `train-*.tfrecord`"
+    input_path: Annotated[tuple[PlaceText, ...], BeforeValidator(listed), NotEmpty] = Field(
+        description="Files, or patterns such as `train-*.tfrecord`"
     )
     label_map_path: PlaceText = Field(description="The label map, a .pbtxt")
 

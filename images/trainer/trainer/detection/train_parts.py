@@ -11,6 +11,7 @@ from trainer.detection.parts import (
     CountOrNone,
     Fraction,
     Momentum01,
+    NotEmpty,
     NotNegative,
     Part,
     PlaceText,
@@ -84,7 +85,7 @@ class ManualStepRate(Rate):
     """Rates by hand."""
 
     type: Literal["manual_step"] = "manual_step"
-    schedule: tuple[RateStep, ...] = Field(min_length=1, description="Steps and their rates")
+    schedule: Annotated[tuple[RateStep, ...], NotEmpty] = Field(description="Steps and their rates")
 
     @model_validator(mode="after")
     def rising(self) -> Self:
@@ -152,4 +153,4 @@ class TrainConfig(Part):
     )
     max_number_of_boxes: Count = Field(100, description="Boxes per image are padded to this")
     augmentation: Augmentation = Field(Augmentation(), description="Done to training images")
-    seed: Annotated[int, Field(ge=0, strict=True)] = Field(1, description="Weights and order")
+    seed: Annotated[int, Field(ge=0)] = Field(1, description="Weights and order")
