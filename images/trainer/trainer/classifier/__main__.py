@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -50,19 +48,7 @@ def run(task: Task, chosen: options.Options) -> None:
     else:
         from trainer.classifier.train import train
 
-        with servers_may_be_lost():
-            train(task, chosen, progress.from_environment())
-
-
-@contextlib.contextmanager
-def servers_may_be_lost() -> Iterator[None]:
-    """One line instead of TensorFlow's fifty, for what the supervisor will repair."""
-    import tensorflow as tf
-
-    try:
-        yield
-    except (tf.errors.UnavailableError, tf.errors.AbortedError) as problem:
-        raise TrainerError("the connection to a server was lost") from problem
+        train(task, chosen, progress.from_environment())
 
 
 def prepare_tensorflow() -> None:

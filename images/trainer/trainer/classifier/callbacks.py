@@ -10,8 +10,9 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from trainer.classifier import checkpoints
+from trainer.classifier import checkpoints, mode
 from trainer.classifier.options import Options
+from trainer.classifier.plan import Plan
 from trainer.errors import TrainerError
 from trainer.progress import Progress
 
@@ -22,15 +23,22 @@ class Diverged(TrainerError):
     """The loss is no number any more."""
 
 
-def callbacks(options: Options, progress: Progress | None) -> tuple[EpochReport, list]:
-    """All of them, in an order that matters: a diverged epoch must not reach the checkpoint."""
-    report = EpochReport(options, progress)
+def callbacks(
+    options: Options, plan: Plan, progress: Progress | None, *, leads: bool
+) -> tuple[EpochReport, list]:
+    """All of them, in an order that matters: a diverged epoch must not reach the checkpoint.
+
+    Tasks that do not lead say nothing. They save all the same: reading a variable may take all
+    tasks together. tf_keras puts what they save into a folder of their own and removes it.
+    """
+    report = EpochReport(options, plan, progress if leads else None, speaks=leads)
+    board = keras.callbacks.TensorBoard(
+        str(options.output / "tensorboard" / "train"), write_graph=False, profile_batch=0
+    )
     return report, [
         report,
         keras.callbacks.LearningRateScheduler(lambda epoch: options.learning_rate(epoch)),
-        keras.callbacks.TensorBoard(
-            str(options.output / "tensorboard" / "train"), write_graph=False, profile_batch=0
-        ),
+        *([board] if leads else []),
         keras.callbacks.ModelCheckpoint(
             str(checkpoints.directory(options.output) / "ckpt-{epoch}"), save_weights_only=True
         ),
@@ -46,19 +54,44 @@ class EpochReport(keras.callbacks.Callback):
     a single epoch: from its first step on.
     """
 
-    def __init__(self, options: Options, progress: Progress | None) -> None:
+    def __init__(
+        self, options: Options, plan: Plan, progress: Progress | None, *, speaks: bool = True
+    ) -> None:
         super().__init__()
         self._options = options
+        self._plan = plan
         self._progress = progress
+        self._speaks = speaks
         self._epochs_run = 0
+        self._updates = 0
         self._measured = (0, 0.0)
+        self._stale: list[tuple[int, float, float]] = []
+
+    def figures(self) -> dict[str, float]:
+        """How the training went: speed, updates, and staleness where it was measured."""
+        found: dict[str, float] = {"updates": self._updates}
+        steps, seconds = self._measured
+        if steps and seconds:
+            found["steps_per_second"] = round(steps / seconds, 2)
+            found["images_per_second"] = round(steps * self._plan.images_per_step / seconds, 1)
+        if self._stale:
+            all_steps = sum(steps for steps, _, _ in self._stale)
+            total = sum(steps * mean for steps, mean, _ in self._stale)
+            found["staleness_mean"] = round(total / max(1, all_steps), 3)
+            found["staleness_max"] = int(max(highest for _, _, highest in self._stale))
+        elif self._synchronous:
+            found |= {"staleness_mean": 0.0, "staleness_max": 0}
+        return found
 
     @property
-    def steps_per_s(self) -> float | None:
-        steps, seconds = self._measured
-        return round(steps / seconds, 2) if steps and seconds else None
+    def _synchronous(self) -> bool:
+        return self._plan.how == mode.ALL_REDUCE or self._options.update == mode.SYNC
 
     def on_train_begin(self, logs: dict | None = None) -> None:
+        if self._progress:
+            self._progress.write(
+                "training", strategy=self._plan.how, images_per_step=self._plan.images_per_step
+            )
         self._ticker = StepTicker(self._step, self._progress)
         self._ticker.start()
 
@@ -71,11 +104,17 @@ class EpochReport(keras.callbacks.Callback):
         loss, accuracy = float(logs["loss"]), float(logs["accuracy"])
         rate = float(self.model.optimizer.learning_rate.numpy())
         self._measure(step, now)
+        self._updates = step
+        if "staleness_mean" in logs:
+            of_epoch = float(logs["staleness_mean"]), float(logs["staleness_max"])
+            self._stale.append((step - self._begin_step, *of_epoch))
         if not math.isfinite(loss):
             raise Diverged(
                 f"the loss is {loss} in epoch {epoch + 1} (step {step}); the last good checkpoint"
                 f" is kept; try a lower rate than {rate:g} (--learning-rates)"
             )
+        if not self._speaks:
+            return
         print(
             f"epoch {epoch + 1}/{self._options.epochs}  step {step}  loss {loss:.4f}"
             f"  accuracy {accuracy:.4f}  learning rate {rate:g}  {now - self._begin:.1f} s",

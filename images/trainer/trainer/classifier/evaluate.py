@@ -83,8 +83,9 @@ def score(
     better = (accuracy, -loss) > (scores.best_accuracy, -scores.best_loss)
     if progress:
         progress.write(
-            "evaluation", checkpoint=checkpoint.name, step=step, loss=loss, accuracy=accuracy
-        )
+            "evaluation", checkpoint=checkpoint.name, step=step, loss=loss, accuracy=accuracy,
+            written=round(checkpoint.written / 1e9, 3),
+        )  # fmt: skip
     if better:
         scores.best, scores.best_accuracy, scores.best_loss = checkpoint.name, accuracy, loss
         export(network, options.output / "best")

@@ -9,15 +9,19 @@ from trainer.classifier.options import Options
 keras = tf.keras
 
 
-def build(options: Options, classes: int) -> keras.Model:
-    """A compiled model from images [n, size, size, 3] in 0…255 to probabilities [n, classes]."""
+def build(options: Options, classes: int, kind: type[keras.Model] = keras.Model) -> keras.Model:
+    """A compiled model from images [n, size, size, 3] in 0…255 to probabilities [n, classes].
+
+    Args:
+        kind: the class of the model, for another train_step.
+    """
     tf.random.set_seed(options.seed)
     image = keras.Input((options.image_size, options.image_size, 3), name="image")
     scaled = keras.layers.Rescaling(1 / 255, name="scaled")(image)
     features = mobilenet_v2(scaled) if options.model == "mobilenet_v2" else cnn(scaled)
     dropped = keras.layers.Dropout(options.dropout)(features)
     output = keras.layers.Dense(classes, activation="softmax", name="probabilities")(dropped)
-    model = keras.Model(image, output, name=options.model)
+    model = kind(image, output, name=options.model)
     tf.random.set_seed(None)
     if options.bn_momentum is not None:
         set_momentum(model, options.bn_momentum)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from trainer.classifier import mode
+from trainer.graph import options as graph_options
+from trainer.graph.options import GraphOptions
 
 
 @dataclass(frozen=True)
@@ -24,10 +27,10 @@ class Options:
     image_size: int
     """Pixels, height and width."""
     batch_size: int
-    """Images per step; one step is one worker's batch."""
+    """Images of one worker in one step; its devices or clones share them."""
     epochs: int
     steps_per_epoch: int | None
-    """None: as many as show every training image once."""
+    """A step is one update of the variables. None: as many as show every training image once."""
     steps_per_call: int
     """Steps that a worker does per message of the chief."""
     learning_rates: tuple[tuple[int, float], ...]
@@ -42,6 +45,12 @@ class Options:
     shear: float
     flip: bool
     seed: int
+    communication: str
+    """All-reduce: `ring` or `nccl`."""
+    peer_timeout: float
+    """Seconds that an all-reduce waits for the slowest task in one step."""
+    graph: GraphOptions
+    """What graph mode takes besides; its steps are for graph mode to work out."""
 
     def learning_rate(self, epoch: int) -> float:
         """The rate in `epoch` (from 0)."""
@@ -61,7 +70,7 @@ def parse(arguments: Sequence[str], data: Path, output: Path) -> Options:
         help="on parameter servers: each gradient as it arrives, or the mean of all")  # fmt: skip
     add("--model", choices=("mobilenet_v2", "cnn"), default="mobilenet_v2", help="architecture")
     add("--image-size", type=positive, default=224, help="pixels a side")
-    add("--batch-size", type=positive, default=32, help="images per step and worker")
+    add("--batch-size", type=positive, default=32, help="images of a worker in a step")
     add("--epochs", type=positive, default=10, help="epochs in all, resumed ones counted")
     add("--steps-per-epoch", type=positive, help="steps (default: every image once)")
     add("--steps-per-call", type=positive, default=1, help="steps a worker does per message")
@@ -75,11 +84,19 @@ def parse(arguments: Sequence[str], data: Path, output: Path) -> Options:
     add("--shear", type=float, default=0.2, help="x moves by up to SHEAR times y")
     add("--flip", action=argparse.BooleanOptionalAction, default=True, help="left to right")
     add("--seed", type=int, default=1, help="order of files, weights and augmentations")
-    given = vars(parser.parse_args(arguments))
+    add("--communication", choices=("ring", "nccl"), default="ring", help="all-reduce: how")
+    add("--peer-timeout", type=seconds, default=120.0, metavar="SECONDS",
+        help="all-reduce: end when a task lets the others wait this long in one step")  # fmt: skip
+    group = parser.add_argument_group("graph mode")
+    graph_options.add_arguments(group, without=("steps", "update"))
+    parsed = parser.parse_args(arguments)
+    graph = graph_options.from_arguments(parsed)
+    in_graph = {field.name for field in fields(GraphOptions)} - {"update"}
+    given = {name: value for name, value in vars(parsed).items() if name not in in_graph}
     rates = tuple(sorted(given.pop("learning_rates")))
     if rates[0][0] != 0:
         parser.error(f"--learning-rates starts at epoch {rates[0][0]}: the first must be 0")
-    return Options(data=data, output=output, learning_rates=rates, **given)
+    return Options(data=data, output=output, learning_rates=rates, graph=graph, **given)
 
 
 def positive(text: str) -> int:
@@ -87,6 +104,14 @@ def positive(text: str) -> int:
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text}: must be 1 or more")
+    return value
+
+
+def seconds(text: str) -> float:
+    """A number above 0."""
+    value = float(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text}: must be a number above 0")
     return value
 
 

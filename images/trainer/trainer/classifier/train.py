@@ -1,24 +1,25 @@
-"""Training, as chief under ParameterServerStrategy or alone in one task."""
+"""Training, as the chief of parameter servers, with others by all-reduce, or alone in one task."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import math
 import shutil
 import time
+from collections.abc import Iterator, Mapping
 
 import tensorflow as tf
 
 from trainer import mailbox
-from trainer.classifier import checkpoints, data, files, mode, model
-from trainer.classifier.callbacks import EpochReport, callbacks
+from trainer.classifier import checkpoints, data, files, mode, model, strategies
+from trainer.classifier.fit import fit
 from trainer.classifier.options import Options
-from trainer.errors import ContractError
+from trainer.classifier.peers import Peers
+from trainer.classifier.plan import Plan, plan_of
+from trainer.classifier.staleness import AsynchronousModel, Staleness
+from trainer.errors import TrainerError
 from trainer.progress import Progress
 from trainer.task import Task
-
-MIN_SHARD_BYTES = 256 << 10
 
 
 def train(task: Task, options: Options, progress: Progress | None) -> None:
@@ -29,38 +30,69 @@ def train(task: Task, options: Options, progress: Progress | None) -> None:
 
         train_graph(task, options, progress)
     else:
-        train_eagerly(task, options, progress)
+        train_eagerly(how, task, options, progress)
 
 
-def train_eagerly(task: Task, options: Options, progress: Progress | None) -> None:
-    """Train to the last epoch (from where an earlier run stopped), score on Test, and save."""
+def train_eagerly(how: str, task: Task, options: Options, progress: Progress | None) -> None:
+    """Train to the last epoch (from where an earlier run stopped), score on Test, and save.
+
+    The leader alone scores and saves, and writes down what it did.
+    """
     classes = files.class_names(options.data)
     train_split, _, test_split = (
         files.split(options.data, name, classes)
         for name in (files.TRAIN, files.VALIDATE, files.TEST)
     )
     files.check_images(train_split.paths + test_split.paths)
-    steps = options.steps_per_epoch or math.ceil(len(train_split.paths) / options.batch_size)
     first_epoch = epoch_to_resume(options)
-    if first_epoch >= options.epochs and (options.output / "result.json").exists():
+    plan = plan_of(how, task, options, len(train_split.paths), first_epoch)
+    if first_epoch >= options.epochs and (
+        not task.is_leader or (options.output / "result.json").exists()
+    ):
         print(f"nothing to do: {first_epoch} of {options.epochs} epochs are trained", flush=True)
         return
     print(
         f"{len(train_split.paths)} training images, {len(classes)} classes; {options.epochs}"
-        f" epochs of {steps} steps, {options.batch_size} images each",
+        f" epochs of {plan.steps} steps, {plan.images_per_step} images each",
         flush=True,
     )
     mailbox.wait_for_servers()
-    strategy = make_strategy(task)
-    with strategy.scope() if strategy else contextlib.nullcontext():
-        network = model.build(options, len(classes))
-        if first_epoch:
-            network.optimizer.build(network.trainable_variables)
-            network.load_weights(checkpoints.find(options.output)[-1].path)
-    if task.cluster.get("ps"):
+    figures: Mapping[str, float] = {}
+    if first_epoch < options.epochs:
+        network = prepared(plan, task, options, len(classes))
+        with servers_may_be_lost() if how != mode.ALL_REDUCE else Peers(task).may_be_lost():
+            report = fit(network, plan, options, train_split, len(classes), progress, task)
+        figures = report.figures()
+    if task.is_leader:
+        finish(options, classes, test_split, figures, progress)
+
+
+def prepared(plan: Plan, task: Task, options: Options, classes: int) -> tf.keras.Model:
+    """The model in its strategy's scope, with the weights of an earlier run's last epoch."""
+    asynchronous = plan.how == mode.PARAMETER_SERVER and options.update == mode.ASYNC
+    with servers_may_be_lost():
+        strategy = strategies.make(plan.how, task, options)
+        with strategy.scope() if strategy else contextlib.nullcontext():
+            network = model.build(
+                options, classes, AsynchronousModel if asynchronous else tf.keras.Model
+            )
+            if asynchronous:
+                network.staleness = Staleness()
+            if plan.first_epoch:
+                network.optimizer.build(network.trainable_variables)
+                network.load_weights(checkpoints.find(options.output)[-1].path)
+    if plan.how == mode.PARAMETER_SERVER:
         print(model.placement(network), flush=True)
-    report = fit(network, options, train_split, len(classes), steps, first_epoch, progress, task)
-    finish(options, classes, test_split, report, progress)
+    return network
+
+
+@contextlib.contextmanager
+def servers_may_be_lost() -> Iterator[None]:
+    """One line instead of TensorFlow's fifty, for what the supervisor will repair."""
+    try:
+        yield
+    except (tf.errors.UnavailableError, tf.errors.AbortedError) as problem:
+        raise TrainerError("the connection to a server was lost") from problem
 
 
 def epoch_to_resume(options: Options) -> int:
@@ -71,63 +103,18 @@ def epoch_to_resume(options: Options) -> int:
     return found[-1].epoch if found else 0
 
 
-def make_strategy(task: Task) -> tf.distribute.Strategy | None:
-    """ParameterServerStrategy for a cluster with ps tasks; a lone task trains on its devices."""
-    if task.cluster.get("ps") and task.cluster.get("worker"):
-        return tf.distribute.ParameterServerStrategy(
-            tf.distribute.cluster_resolver.TFConfigClusterResolver(),
-            variable_partitioner=tf.distribute.experimental.partitioners.MinSizePartitioner(
-                MIN_SHARD_BYTES, max_shards=len(task.cluster["ps"])
-            ),
-        )
-    if len(task.cluster.get("worker", ())) + len(task.cluster.get("chief", ())) > 1:
-        raise ContractError(
-            "several workers but no ps: the classifier trains by ParameterServerStrategy;"
-            " add ps tasks, or use one worker alone"
-        )
-    kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
-    devices = [device.name for device in tf.config.list_logical_devices(kind)]
-    print(f"training on {', '.join(name.partition(':')[2] for name in devices)}", flush=True)
-    return tf.distribute.MirroredStrategy(devices) if len(devices) > 1 else None
-
-
-def fit(
-    network: tf.keras.Model,
-    options: Options,
-    split: files.Split,
-    classes: int,
-    steps: int,
-    first_epoch: int,
-    progress: Progress | None,
-    task: Task,
-) -> EpochReport:
-    """Run the epochs that are left; each of `steps` steps of one worker's batch."""
-    report, accompanying = callbacks(options, progress)
-    workers = max(1, len(task.cluster.get("worker", ())))
-
-    def dataset(_: tf.distribute.InputContext | None = None) -> tf.data.Dataset:
-        return data.training_set(split, classes, options, workers, data.worker_index())
-
-    creator = tf.keras.utils.experimental.DatasetCreator
-    network.fit(
-        creator(dataset) if task.cluster.get("ps") else dataset(),
-        epochs=options.epochs,
-        initial_epoch=first_epoch,
-        steps_per_epoch=steps,
-        callbacks=accompanying,
-        verbose=0,
-    )
-    return report
-
-
 def finish(
     options: Options,
     classes: tuple[str, ...],
     test_split: files.Split,
-    report: EpochReport,
+    figures: Mapping[str, float],
     progress: Progress | None,
 ) -> None:
-    """Score the last checkpoint on Test in a plain model of our own, and save that model."""
+    """Score the last checkpoint on Test in a plain model of our own, and save that model.
+
+    Args:
+        figures: of the training, as EpochReport.figures; added to the `metrics` event.
+    """
     began = time.monotonic()
     plain = model.build(options, len(classes))
     plain.load_weights(checkpoints.find(options.output)[-1].path).expect_partial()
@@ -137,7 +124,7 @@ def finish(
     result = {
         "test_accuracy": round(tested["accuracy"], 6),
         "test_loss": round(tested["loss"], 6),
-        "steps_per_second": report.steps_per_s,
+        "steps_per_second": figures.get("steps_per_second"),
         "epochs": options.epochs,
         "classes": list(classes),
     }
@@ -145,11 +132,12 @@ def finish(
     export(plain, options.output / "model")
     (options.output / "result.json").write_text(json.dumps(result, indent=2) + "\n")
     if progress:
-        figures = ("test_accuracy", "test_loss", "steps_per_second")
-        progress.write("metrics", **{key: result[key] for key in figures})
+        scores = {key: result[key] for key in ("test_accuracy", "test_loss")}
+        progress.write("metrics", **scores, **figures)
+    speed = f"{figures['steps_per_second']:g} steps/s; " if "steps_per_second" in figures else ""
     print(
         f"test accuracy {result['test_accuracy']:.4f}, loss {result['test_loss']:.4f};"
-        f" {result['steps_per_second']} steps/s; scored in {scored - began:.1f} s, model saved in"
+        f" {speed}scored in {scored - began:.1f} s, model saved in"
         f" {time.monotonic() - scored:.1f} s",
         flush=True,
     )
