@@ -8,18 +8,26 @@ from queue import SimpleQueue
 
 import pytest
 from trainer import beacon
-from trainer.beacon import Announcer, JobEnded
+from trainer.announcer import Announcer, Joined, Left, Reported
+from trainer.beacon import Follower, JobEnded, LeaderStopping
 from trainer.errors import ServerError
 from trainer.task import Address
+
+
+def listen(address: Address, start_deadline_s: float, lost_after_s: float = 30.0) -> JobEnded:
+    """What a follower hears at the end."""
+    heard: SimpleQueue[JobEnded] = SimpleQueue()
+    Follower(address, "worker-1", start_deadline_s, heard.put, lost_after_s)
+    return heard.get(timeout=10)
 
 
 def test_every_follower_hears_the_end_and_nobody_lingers(free_port):
     address = Address("127.0.0.1", free_port())
     heard: SimpleQueue[JobEnded] = SimpleQueue()
-    beacon.follow(address, 5, heard.put)
+    Follower(address, "worker-1", 5, heard.put)
     announcer = Announcer(address)
     for _ in range(4):
-        beacon.follow(address, 5, heard.put)
+        Follower(address, "worker-1", 5, heard.put)
     time.sleep(0.4)
     began = time.monotonic()
     announcer.announce(7)
@@ -30,11 +38,11 @@ def test_every_follower_hears_the_end_and_nobody_lingers(free_port):
 def test_who_connects_late_hears_it_too(free_port):
     address = Address("127.0.0.1", free_port())
     Announcer(address).announce(0)
-    assert beacon.listen(address, 2) == JobEnded(0)
+    assert listen(address, 2) == JobEnded(0)
 
 
 def test_a_leader_that_never_comes(free_port):
-    ended = beacon.listen(Address("127.0.0.1", free_port()), 0.3)
+    ended = listen(Address("127.0.0.1", free_port()), 0.3)
     assert ended == JobEnded(None, seen=False)
 
 
@@ -44,7 +52,7 @@ def test_a_crashed_leader_is_awaited_again(free_port):
     address = Address("127.0.0.1", free_port())
     crashed = socket.create_server((address.host, address.port))
     heard: SimpleQueue[JobEnded] = SimpleQueue()
-    threading.Thread(target=lambda: heard.put(beacon.listen(address, 5)), daemon=True).start()
+    threading.Thread(target=lambda: heard.put(listen(address, 5)), daemon=True).start()
     follower, _ = crashed.accept()
     follower.close()
     crashed.close()
@@ -62,7 +70,7 @@ def test_a_leader_that_stays_away_is_lost(free_port):
     crashed = socket.create_server((address.host, address.port))
     heard: SimpleQueue[JobEnded] = SimpleQueue()
     threading.Thread(
-        target=lambda: heard.put(beacon.listen(address, 5, lost_after_s=0.4)), daemon=True
+        target=lambda: heard.put(listen(address, 5, lost_after_s=0.4)), daemon=True
     ).start()
     follower, _ = crashed.accept()
     crashed.close()
@@ -78,8 +86,10 @@ def test_a_follower_may_report_before_the_end_and_others_still_hear_it(free_port
         target=lambda: beacon.report(address, "worker-1 sees no GPU", 5), daemon=True
     ).start()
     time.sleep(0.2)
-    announcer = Announcer(address, reports.put)
-    beacon.follow(address, 5, heard.put)
+    announcer = Announcer(
+        address, lambda said: reports.put(said.line) if isinstance(said, Reported) else None
+    )
+    Follower(address, "worker-1", 5, heard.put)
     assert reports.get(timeout=3) == "worker-1 sees no GPU"
     time.sleep(0.2)
     announcer.announce(3)
@@ -97,3 +107,44 @@ def test_a_taken_port_is_named(free_port):
     Announcer(address)
     with pytest.raises(ServerError, match=str(address.port)):
         Announcer(address)
+
+
+def test_the_leader_knows_who_is_there_and_how_they_left(free_port):
+    address = Address("127.0.0.1", free_port())
+    said: SimpleQueue[object] = SimpleQueue()
+    Announcer(address, said.put)
+    followers = {}
+    for name in ("worker-1", "worker-2"):
+        followers[name] = Follower(address, name, 5, lambda ended: None)
+        assert said.get(timeout=3) == Joined(name)
+    followers["worker-1"].say("failed worker-1 the shapes\ndo not match")
+    assert said.get(timeout=3) == Left("worker-1", "failed", "the shapes do not match")
+    followers["worker-2"].say("done worker-2")
+    assert said.get(timeout=3) == Left("worker-2", "done")
+
+
+def test_a_follower_that_closes_without_a_word_is_lost(free_port):
+    import socket
+
+    address = Address("127.0.0.1", free_port())
+    said: SimpleQueue[object] = SimpleQueue()
+    Announcer(address, said.put)
+    with socket.create_connection((address.host, address.port)) as follower:
+        follower.sendall(b"hello wor")
+        time.sleep(0.1)
+        follower.sendall(b"ker-3\n")
+        assert said.get(timeout=3) == Joined("worker-3")
+    assert said.get(timeout=3) == Left("worker-3", "lost")
+
+
+def test_followers_hear_that_the_leader_is_stopping_before_its_end(free_port):
+    address = Address("127.0.0.1", free_port())
+    heard: SimpleQueue[object] = SimpleQueue()
+    announcer = Announcer(address)
+    follower = Follower(address, "ps-0", 5, heard.put)
+    until = time.monotonic() + 3
+    while not follower.connected and time.monotonic() < until:
+        time.sleep(0.01)
+    announcer.stopping()
+    announcer.announce(143)
+    assert [heard.get(timeout=3) for _ in range(2)] == [LeaderStopping(), JobEnded(143)]

@@ -17,6 +17,8 @@ from trainer.outcome import Outcome
 from trainer.task import Task
 
 STOP_S = 0.6
+SAVE_S = 2.4
+"""For a program that says it is saving; Compose allows 3 s."""
 PACKAGE = Path(__file__).parent
 HOOKS = PACKAGE / "hooks"
 RUNNER = PACKAGE / "runner.py"
@@ -42,12 +44,15 @@ class Program:
 
 def find_program(name: str, arguments: Sequence[str]) -> Program:
     """`name` is a built-in program (`classifier`) or the path of a Python file."""
-    if name.isidentifier() and (PACKAGE / name / "__main__.py").exists():
-        return Program((sys.executable, "-m", f"trainer.{name}", *arguments), builtin=True)
+    package = name.replace("-", "_")
+    if package.isidentifier() and (PACKAGE / package / "__main__.py").exists():
+        return Program((sys.executable, "-m", f"trainer.{package}", *arguments), builtin=True)
     if Path(name).is_file():
         runner = (str(RUNNER),) if name.endswith(".py") else ()
         return Program((sys.executable, *runner, name, *arguments), builtin=False)
-    builtins = ", ".join(sorted(path.parent.name for path in PACKAGE.glob("*/__main__.py")))
+    builtins = ", ".join(
+        sorted(path.parent.name.replace("_", "-") for path in PACKAGE.glob("*/__main__.py"))
+    )
     raise ContractError(
         f"program {name!r}: neither a file in this container nor one of {builtins};"
         " give a path under /program"
@@ -100,6 +105,8 @@ class Child:
         task, hooks = self._task, []
         if task.gpus or task.gpu_memory_mb or task.simulate_gpus:
             hooks.append("devices")
+        if not program.builtin:
+            hooks.append("refuse")
         if task.is_leader and task.servers and not program.builtin:
             hooks.append("servers")
         return hooks
@@ -109,10 +116,14 @@ class Child:
         return " ".join(file.read_text().split()) if file.exists() else ""
 
     def stop(self) -> None:
-        """SIGTERM, then SIGKILL after STOP_S; returns when it is gone."""
+        """SIGTERM, then SIGKILL after STOP_S, or SAVE_S where it is saving; then it is gone."""
         self._process.terminate()
-        try:
-            self._process.wait(STOP_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        for patience_s in (STOP_S, SAVE_S - STOP_S):
+            try:
+                self._process.wait(patience_s)
+                return
+            except subprocess.TimeoutExpired:
+                if not (self.mailbox / mailbox.SAVING).exists():
+                    break
+        self._process.kill()
+        self._process.wait()

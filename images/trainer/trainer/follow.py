@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from queue import SimpleQueue
 
-from trainer import beacon, mailbox, outcome
-from trainer.beacon import JobEnded
+from trainer import mailbox, outcome
+from trainer.beacon import Follower, JobEnded
 from trainer.child import Child, Program, ProgramEnded
 from trainer.outcome import Outcome
 from trainer.progress import Progress
@@ -15,6 +16,10 @@ from trainer.task import EVALUATOR, Task
 from trainer.waiting import next_event
 
 WORKER_GRACE_S = 10.0
+FAILED_JOB_GRACE_S = 2.0
+"""Long enough for a worker's own last words about what ended the job."""
+END_IS_SAID_S = 1.0
+"""Programs fail over the leader's end before they hear of it."""
 
 
 def follow(
@@ -22,37 +27,66 @@ def follow(
 ) -> Outcome:
     """Run the program until it ends, or the job has ended and its grace is over."""
     progress.write("start", attempt=1)
-    if task.beacon:
-        beacon.follow(task.beacon, task.start_deadline_s, events.put)
+    leader = (
+        Follower(task.beacon, task.name, task.start_deadline_s, events.put) if task.beacon else None
+    )
     child = Child(task, program, 1, events.put)
     if task.role != EVALUATOR:
         child.tell(mailbox.SERVERS_READY)
-    grace_ends_at = float("inf")
+    grace_ends_at, job_succeeded = float("inf"), False
     while True:
-        event = next_event(events, grace_ends_at) or grace_over(task)
+        event = next_event(events, grace_ends_at) or grace_over(task, grace_ends_at)
         match event:
             case ProgramEnded(returncode=code):
-                return child.outcome(code)
+                ended = child.outcome(code)
+                if task.role == EVALUATOR or not leader or ended.reason == outcome.GPU_MISSING:
+                    return ended
+                return after_the_job(job_succeeded, ended) or tell(leader, task, ended, events)
             case Outcome():
                 child.stop()
                 return event
-            case JobEnded(exit_code=code) if code == 0 or (
-                code is not None and task.role != EVALUATOR
-            ):
+            case JobEnded(exit_code=0) if task.role != "ps":
                 child.tell(mailbox.JOB_ENDED)
-                grace_ends_at = time.monotonic() + grace_s(task)
+                grace_ends_at, job_succeeded = time.monotonic() + grace_s(task), True
+            case JobEnded(exit_code=int()) if task.role == "worker":
+                child.tell(mailbox.JOB_ENDED)
+                grace_ends_at = time.monotonic() + FAILED_JOB_GRACE_S
             case JobEnded():
                 child.stop()
                 return job_ended(task, event)
+
+
+def tell(leader: Follower, task: Task, ended: Outcome, events: SimpleQueue[object]) -> Outcome:
+    """Say how the program ended. A failure is none where the job just ended well without us."""
+    if ended.exit_code == 0:
+        leader.say(f"done {task.name}")
+    elif ended.exit_code < 128:
+        leader.say(f"failed {task.name} {ended.message}")
+        until = time.monotonic() + END_IS_SAID_S
+        while (event := next_event(events, until)) is not None:
+            if isinstance(event, JobEnded):
+                return after_the_job(event.exit_code == 0, ended) or ended
+    return ended
+
+
+def after_the_job(job_succeeded: bool, ended: Outcome) -> Outcome | None:
+    """A program that stumbled over the end of a job that went well has not failed."""
+    if not job_succeeded or not ended.exit_code:
+        return None
+    return replace(
+        ended, exit_code=0, reason=outcome.FINISHED, message=f"after the job's end: {ended.message}"
+    )
 
 
 def grace_s(task: Task) -> float:
     return task.evaluator_grace_s if task.role == EVALUATOR else WORKER_GRACE_S
 
 
-def grace_over(task: Task) -> Outcome:
+def grace_over(task: Task, ends_at: float) -> Outcome | None:
     """An evaluator that is not done is a failure; a worker after the leader's end is not."""
+    if time.monotonic() < ends_at:
+        return None
     after = f"was still running {grace_s(task):g} s after the job's end"
     if task.role == EVALUATOR:
         return outcome.deadline(outcome.EVALUATOR_GRACE, f"the evaluator {after}")
-    return Outcome(0, outcome.FINISHED, f"the program {after}, and was stopped")
+    return Outcome(0, outcome.FINISHED, "the program was still running after the job's end")

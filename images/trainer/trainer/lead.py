@@ -9,12 +9,17 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 
 from trainer import mailbox, outcome, probe, promises
+from trainer.announcer import Announcer, Joined, Left
 from trainer.child import Child, Program, ProgramEnded
 from trainer.outcome import Outcome
+from trainer.peers import Peers
 from trainer.probe import ServersMissing, ServersReady
 from trainer.progress import Progress
 from trainer.task import Task
 from trainer.waiting import next_event
+
+PEERS_SAY_S = 1.0
+"""A program may fail over a peer's death before the peer's end is heard of."""
 
 
 @dataclass(frozen=True)
@@ -29,13 +34,21 @@ class Lead:
     """Runs the leader's program, again after a crash, within the deadlines."""
 
     def __init__(
-        self, task: Task, program: Program, progress: Progress, events: SimpleQueue[object]
+        self,
+        task: Task,
+        program: Program,
+        progress: Progress,
+        events: SimpleQueue[object],
+        announcer: Announcer | None,
     ) -> None:
         self._task = task
+        self._announcer = announcer
         self._program = program
         self._progress = progress
         self._events = events
-        self._job_ends_at: float | None = None
+        self._peers = Peers(task.peers if task.beacon else frozenset(), task.retries)
+        self._peers_due_at = time.monotonic() + task.start_deadline_s
+        self._job_ends_at = float("inf")
         self._ready: ServersReady | None = None
         self._child: Child | None = None
 
@@ -47,10 +60,13 @@ class Lead:
             if isinstance(ended, Outcome):
                 return ended
             failure = self._child.outcome(ended.returncode)
-            final = not failure.exit_code or failure.reason == outcome.GPU_MISSING
-            crash = "" if final else self._crash(ended)
-            if not crash:
+            if not failure.exit_code or failure.reason == outcome.GPU_MISSING:
                 return failure
+            self._progress.write("failure", exit_code=failure.exit_code)
+            over = self._peers_say()
+            crash = "" if over else self._crash(ended)
+            if not crash:
+                return over or self._peers.failed() or failure
             if attempt > self._task.retries:
                 return Outcome(
                     failure.exit_code,
@@ -66,6 +82,7 @@ class Lead:
         """One attempt: an Outcome where it was ended, ProgramEnded where it ended itself."""
         self._progress.write("start", attempt=attempt)
         self._ready = None
+        self._peers.begin_attempt()
         cancelled = threading.Event()
         self._ask_servers(attempt, cancelled)
         self._child = Child(self._task, self._program, attempt, self._events.put)
@@ -83,7 +100,13 @@ class Lead:
                         return outcome.deadline(outcome.START_DEADLINE, str(gap), gap.tasks)
                     case ProgramEnded(attempt=of) if of == attempt:
                         return event
+                    case Joined() | Left():
+                        if over := self._peers.heard(event):
+                            self._child.stop()
+                            return over
                     case Outcome():
+                        if self._announcer and event.reason == outcome.STOPPED:
+                            self._announcer.stopping()
                         self._child.stop()
                         return event
         finally:
@@ -120,26 +143,40 @@ class Lead:
     def _servers_ready(self, ready: ServersReady) -> None:
         self._ready = ready
         self._progress.write("ready")
-        if self._job_ends_at is None and self._task.job_deadline_s:
+        if self._job_ends_at == float("inf") and self._task.job_deadline_s:
             self._job_ends_at = time.monotonic() + self._task.job_deadline_s
         self._child.tell(mailbox.SERVERS_READY)
 
     def _next_event(self) -> object:
-        """The next event, or the job deadline's Outcome when that comes first."""
-        if self._job_ends_at is None:
-            return next_event(self._events)
-        event = next_event(self._events, self._job_ends_at)
+        """The next event, or the Outcome of the deadline that comes first."""
+        peers_due_at = self._peers_due_at if self._peers.missing else float("inf")
+        event = next_event(self._events, min(self._job_ends_at, peers_due_at))
         if event is not None:
             return event
+        if peers_due_at < self._job_ends_at:
+            return self._peers.missing_outcome(self._task.start_deadline_s)
         return outcome.deadline(
             outcome.JOB_DEADLINE,
             f"the program was still running after {self._task.job_deadline_s:g} s",
         )
 
+    def _peers_say(self) -> Outcome | None:
+        """Hear of peers that left about when the program failed; an Outcome where one ends it."""
+        until = time.monotonic() + PEERS_SAY_S
+        while self._peers.any and (event := next_event(self._events, until)) is not None:
+            match event:
+                case Joined() | Left():
+                    if over := self._peers.heard(event):
+                        return over
+                case Outcome():
+                    return event
+        return None
+
     def _crash(self, ended: ProgramEnded) -> str:
         """Why this failure deserves another attempt; '' where the program failed by itself."""
         if ended.returncode < 0:
             return outcome.program_ended(ended.returncode).message
-        if self._ready is None or not self._task.servers:
-            return ""
-        return "; ".join(probe.lost_since(self._ready, self._task.servers))
+        lost = [self._peers.lost()] if self._peers.lost() else []
+        if self._ready is not None and self._task.servers:
+            lost += probe.lost_since(self._ready, self._task.servers)
+        return "; ".join(lost)

@@ -1,7 +1,8 @@
 """What a supervisor and its program say to each other: a few files in a private directory.
 
 Supervisor to program: `servers-ready`, `job-ended`. Program to supervisor: `last-words`, one line
-for the end message, or `gpu-missing`, one line about a promise that was not kept. Outside a cluster
+for the end message, `gpu-missing`, one line about a promise that was not kept, or `saving`, when it
+was told to stop and needs a moment for that. Outside a cluster
 there is no mailbox and nothing to wait for. Also loaded by its path (hooks/): imports nothing of
 this package.
 """
@@ -17,6 +18,7 @@ SERVERS_READY = "servers-ready"
 JOB_ENDED = "job-ended"
 LAST_WORDS = "last-words"
 GPU_MISSING = "gpu-missing"
+SAVING = "saving"
 
 
 def _directory() -> Path | None:

@@ -18,8 +18,8 @@ CHANNEL_OPTIONS = (
     ("grpc.enable_http_proxy", 0),
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 1000),
-    ("grpc.max_reconnect_backoff_ms", 1000),
+    ("grpc.min_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 500),
 )
 DEVICE_NAME = re.compile(r"/job:([^/]+)/replica:\d+/task:(\d+)/")
 GPU = re.compile(r"name: (.*), pci bus id: ([^,]*)")

@@ -5,26 +5,30 @@ from __future__ import annotations
 import signal
 import socket
 import sys
+import time
 from queue import SimpleQueue
 
 from trainer import beacon, native_server, outcome, python_server, wire
-from trainer.beacon import JobEnded
+from trainer.beacon import Follower, JobEnded, LeaderStopping
 from trainer.errors import ServerError, TrainerError
 from trainer.outcome import Outcome
 from trainer.progress import Progress
 from trainer.task import Address, Task
 from trainer.waiting import next_event
 
+STOP_S = 0.7
+SAVING_S = 2.6
+"""After SIGTERM a server stays for a leader that is told the same: it saves what the ps hold."""
+
 
 def serve(task: Task) -> int:
     """Run until the leader says that the job has ended, or SIGTERM; the exit code."""
-    events: SimpleQueue[Outcome] = SimpleQueue()
+    events: SimpleQueue[object] = SimpleQueue()
     signal.signal(signal.SIGTERM, lambda *_: events.put(outcome.stopped()))
     progress = Progress(task.progress_file)
+    leader = None
     if task.beacon:
-        beacon.follow(
-            task.beacon, task.start_deadline_s, lambda ended: events.put(job_ended(task, ended))
-        )
+        leader = Follower(task.beacon, task.name, task.start_deadline_s, events.put)
     try:
         target = start(task)
     except TrainerError as problem:
@@ -32,10 +36,31 @@ def serve(task: Task) -> int:
         raise
     progress.write("ready")
     print(f"{task.name}: TensorFlow server ready, {target}", flush=True)
-    ended = next_event(events)
+    ended = until_the_end(task, events, leader)
     ended.record(progress)
     print(f"{task.name}: {ended.message}", flush=True)
     return ended.exit_code
+
+
+def until_the_end(task: Task, events: SimpleQueue[object], leader: Follower | None) -> Outcome:
+    """Wait for the job's end or SIGTERM, and after that for what the leader does about it."""
+    leader_stops = False
+    while True:
+        match next_event(events):
+            case JobEnded() as ended:
+                return job_ended(task, ended)
+            case LeaderStopping():
+                leader_stops = True
+            case Outcome() as stopped:
+                break
+    until = time.monotonic() + (SAVING_S if leader_stops else STOP_S)
+    while leader and leader.connected and time.monotonic() < until:
+        match next_event(events, min(until, time.monotonic() + 0.05)):
+            case JobEnded():
+                break
+            case LeaderStopping():
+                until += SAVING_S - STOP_S
+    return stopped
 
 
 def start(task: Task) -> str:
@@ -55,7 +80,7 @@ def start(task: Task) -> str:
 def start_with(task: Task, gpus: int) -> str:
     """Start the server with a memory limit for each of `gpus` GPUs, where there is a limit."""
     config = wire.session_config(task.gpu_memory_mb, gpus, task.simulate_gpus)
-    definition = wire.server_def(task.cluster, task.role, task.index, task.address.port, config)
+    definition = wire.server_def(task.cluster, task.job, task.index, task.address.port, config)
     if task.server == "native":
         try:
             return native_server.start(definition)

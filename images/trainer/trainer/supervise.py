@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from queue import SimpleQueue
 
 from trainer import beacon, outcome
-from trainer.beacon import Announcer
+from trainer.announcer import Announcer, Joined, Left, Reported
 from trainer.child import find_program
 from trainer.errors import TrainerError
 from trainer.follow import follow
@@ -27,13 +27,10 @@ def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
     announcer = None
     try:
         if task.is_leader and task.beacon:
-            announcer = Announcer(
-                task.beacon,
-                lambda line: events.put(outcome.gpu_missing(line, (line.partition(" ")[0],))),
-            )
+            announcer = Announcer(task.beacon, lambda heard: events.put(meaning(heard)))
         program = find_program(name, arguments)
         if task.is_leader:
-            ended = Lead(task, program, progress, events).run()
+            ended = Lead(task, program, progress, events, announcer).run()
         else:
             ended = follow(task, program, progress, events)
     except TrainerError as problem:
@@ -46,3 +43,10 @@ def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
     elif task.beacon and ended.reason == outcome.GPU_MISSING:
         beacon.report(task.beacon, ended.message)
     return ended.exit_code
+
+
+def meaning(heard: Joined | Left | Reported) -> object:
+    """What followers report is a GPU that is not there: the end of the job."""
+    if isinstance(heard, Reported):
+        return outcome.gpu_missing(heard.line, (heard.line.partition(" ")[0],))
+    return heard

@@ -12,6 +12,8 @@ from trainer import promises
 from trainer.errors import ContractError
 
 EVALUATOR = "evaluator"
+CHIEF_JOBS = ("chief", "master")
+"""What TensorFlow 2 and TensorFlow 1 call the chief's job; its task is `chief-0` either way."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,11 @@ class Task:
     """One task of the cluster, as the host described it. Deadlines in seconds, None for none."""
 
     role: str
+    job: str
+    """TensorFlow's name of the job: the role, or `master` for a chief that is called so."""
     index: int
     cluster: Mapping[str, tuple[str, ...]]
+    """Addresses by job name."""
     leader: str
     beacon: Address | None
     servers: Mapping[str, str]
@@ -68,7 +73,13 @@ class Task:
 
     @property
     def address(self) -> Address:
-        return Address.parse(self.cluster[self.role][self.index], "TF_CONFIG's own address")
+        return Address.parse(self.cluster[self.job][self.index], "TF_CONFIG's own address")
+
+    @property
+    def peers(self) -> frozenset[str]:
+        """The other tasks that run the program with us, as the leader counts them."""
+        others = frozenset(addresses_by_task(self.cluster)) - set(self.servers)
+        return frozenset(name for name in others if name not in (self.name, f"{EVALUATOR}-0"))
 
     @property
     def progress_file(self) -> Path:
@@ -77,7 +88,8 @@ class Task:
 
 def read_task(env: Mapping[str, str] = os.environ) -> Task:
     """The task that `env` describes; ContractError names the variable that is wrong."""
-    cluster, role, index = read_tf_config(env.get("TF_CONFIG", ""))
+    cluster, job, index = read_tf_config(env.get("TF_CONFIG", ""))
+    role = role_of(job)
     name = env.get("CLUSTER_KIT_TASK") or f"{role}-{index}"
     if name != f"{role}-{index}":
         raise ContractError(
@@ -89,6 +101,7 @@ def read_task(env: Mapping[str, str] = os.environ) -> Task:
         raise ContractError(f"CLUSTER_KIT_SERVER = {server!r}: must be native or python")
     return Task(
         role=role,
+        job=job,
         index=index,
         cluster=cluster,
         leader=env.get("CLUSTER_KIT_LEADER") or default_leader(cluster, name),
@@ -109,21 +122,34 @@ def read_task(env: Mapping[str, str] = os.environ) -> Task:
 
 
 def read_tf_config(text: str) -> tuple[dict[str, tuple[str, ...]], str, int]:
-    """(cluster, role, index) of a TF_CONFIG; a lone `worker-0` where there is none."""
+    """(cluster, job, index) of a TF_CONFIG; a lone `worker-0` where there is none."""
     if not text:
         return {}, "worker", 0
     try:
         config = json.loads(text)
         cluster = {str(job): tuple(hosts) for job, hosts in config.get("cluster", {}).items()}
-        role, index = str(config["task"]["type"]), int(config["task"]["index"])
+        job, index = str(config["task"]["type"]), int(config["task"]["index"])
     except (ValueError, TypeError, KeyError, AttributeError) as problem:
         raise ContractError(
             f"TF_CONFIG = {text[:200]!r}: must be JSON with cluster, task.type and task.index"
             f" ({type(problem).__name__}: {problem})"
         ) from problem
-    if not 0 <= index < len(cluster.get(role, ())):
-        raise ContractError(f"TF_CONFIG's task {role}-{index} is not in its own cluster {cluster}")
-    return cluster, role, index
+    if not 0 <= index < len(cluster.get(job, ())):
+        raise ContractError(f"TF_CONFIG's task {job}-{index} is not in its own cluster {cluster}")
+    return cluster, job, index
+
+
+def role_of(job: str) -> str:
+    return "chief" if job in CHIEF_JOBS else job
+
+
+def addresses_by_task(cluster: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """Task name → `host:port`."""
+    return {
+        f"{role_of(job)}-{index}": host
+        for job, hosts in cluster.items()
+        for index, host in enumerate(hosts)
+    }
 
 
 def read_promises(text: str) -> dict[str, tuple[str, ...]]:
@@ -139,9 +165,9 @@ def read_promises(text: str) -> dict[str, tuple[str, ...]]:
 
 def default_leader(cluster: Mapping[str, tuple[str, ...]], name: str) -> str:
     """The chief, else worker 0, else the task itself."""
-    for role in ("chief", "worker"):
-        if cluster.get(role):
-            return f"{role}-0"
+    for job in (*CHIEF_JOBS, "worker"):
+        if cluster.get(job):
+            return f"{role_of(job)}-0"
     return name
 
 
@@ -152,14 +178,14 @@ def server_addresses(
 
     Every ps serves; workers do when a chief coordinates them (there is a chief and a ps).
     """
-    tasks = {f"{role}-{i}": host for role, hosts in cluster.items() for i, host in enumerate(hosts)}
+    tasks = addresses_by_task(cluster)
     if names is not None:
         wanted = [name.strip() for name in names.split(",") if name.strip()]
         unknown = [name for name in wanted if name not in tasks]
         if unknown:
             raise ContractError(f"CLUSTER_KIT_SERVERS: {', '.join(unknown)} not in TF_CONFIG")
         return {name: tasks[name] for name in wanted}
-    coordinated = bool(cluster.get("chief")) and bool(cluster.get("ps"))
+    coordinated = "chief-0" in tasks and "ps-0" in tasks
     roles = ("ps", "worker") if coordinated else ("ps",)
     return {name: host for name, host in tasks.items() if name.rpartition("-")[0] in roles}
 

@@ -2,7 +2,8 @@
 
 Python runs this file at its start where child.py put its directory on PYTHONPATH. The variable
 CLUSTER_KIT_AFTER_IMPORT names what to do: `devices` (promised GPUs, a memory limit, simulated
-devices), `servers` (wait until every server answers: a strategy must not ask them earlier). Nothing
+devices), `refuse` (what would hang is refused; also after `import keras`), `servers` (wait until
+every server answers: a strategy must not ask them earlier). Nothing
 of the trainer is imported under its own name: `trainer` is a usual name for users' packages, too.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
@@ -17,13 +19,17 @@ HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH120, PTH100 - path
 CUDA_VISIBLE_DEVICES = os.environ.get("CUDA_VISIBLE_DEVICES")
 
 
-class AfterTensorFlow:
-    """Finds TensorFlow where it is, and calls `prepare` at the end of its import."""
+class AfterImport:
+    """Finds a module where it is, and calls `prepare` with it at the end of its import."""
+
+    def __init__(self, name: str, prepare: Callable[[ModuleType], None]) -> None:
+        self._name = name
+        self._prepare = prepare
 
     def find_spec(
         self, name: str, path: object = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name != "tensorflow":
+        if name != self._name:
             return None
         spec = PathFinder.find_spec(name, path, target)
         if spec is None or spec.loader is None:
@@ -34,14 +40,14 @@ class AfterTensorFlow:
             with load_file("garbage.py").left_alone():
                 load(module)
             sys.meta_path.remove(self)
-            prepare(module)
+            self._prepare(module)
 
         spec.loader.exec_module = load_and_prepare
         return spec
 
 
-def prepare(tensorflow: ModuleType) -> None:
-    wanted = os.environ.get("CLUSTER_KIT_AFTER_IMPORT", "").split(",")
+def after_tensorflow(tensorflow: ModuleType) -> None:
+    wanted = what_is_wanted()
     mailbox = load_file("mailbox.py")
     if "devices" in wanted:
         load_file("hooks/devices.py").prepare(
@@ -50,9 +56,23 @@ def prepare(tensorflow: ModuleType) -> None:
             mailbox,
             hidden=os.environ.get("CUDA_VISIBLE_DEVICES") != CUDA_VISIBLE_DEVICES,
         )
+    if "refuse" in wanted:
+        refuse().prepare(tensorflow)
     if "servers" in wanted:
         load_file("hooks/functions.py").keep()
         mailbox.wait_for_servers()
+
+
+def after_keras(keras: ModuleType) -> None:
+    refuse().prepare_keras(keras)
+
+
+def refuse() -> ModuleType:
+    return load_file("hooks/refuse.py")
+
+
+def what_is_wanted() -> list[str]:
+    return os.environ.get("CLUSTER_KIT_AFTER_IMPORT", "").split(",")
 
 
 def load_file(file: str) -> ModuleType:
@@ -80,5 +100,7 @@ def run_the_next_one() -> None:
 
 if __name__ == "sitecustomize":
     sys.path[:] = [entry for entry in sys.path if entry != HERE]
-    sys.meta_path.insert(0, AfterTensorFlow())
+    sys.meta_path.insert(0, AfterImport("tensorflow", after_tensorflow))
+    if "refuse" in what_is_wanted():
+        sys.meta_path.insert(0, AfterImport("keras", after_keras))
     run_the_next_one()

@@ -1,0 +1,140 @@
+"""What a program must not do under TensorFlow's strategies is refused, before it hangs.
+
+Each message names what happened, the rule, and what to do. Sources: keras-team/keras#18624 (Keras 3
+knows neither ParameterServerStrategy nor MultiWorkerMirroredStrategy), tensorflow/tensorflow#46169
+(an evaluator in the cluster spec is waited for, for ever); a generator in a dataset function runs
+in the coordinator, which then never ends (measured with TensorFlow 2.21).
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from types import ModuleType
+
+EVALUATOR_IN_SPEC = (
+    "the cluster spec has an evaluator beside the training tasks: {strategy} would wait for it for"
+    " ever. Leave TF_CONFIG as the cluster gave it, or give the evaluator a spec of its own"
+)
+GENERATOR = (
+    "a Python generator inside a dataset function: it would run in the coordinator, not in the"
+    " workers, and the coordinator would not end. Read files there (list_files, TFRecordDataset,"
+    " tf.io, tf.image), or make tensors of the data"
+)
+KERAS_3_FIT = (
+    "Keras 3 cannot {method} under {strategy}. Use tf_keras, which is tf.keras in this image"
+    " (`import tf_keras as keras`), or a training loop of your own"
+)
+_in_dataset_function = threading.local()
+
+
+def prepare(tensorflow: ModuleType) -> None:
+    """Called once, right after `import tensorflow`. What this TensorFlow lacks is left alone."""
+    try:
+        from tensorflow.python.data.ops import dataset_ops
+        from tensorflow.python.distribute import collective_all_reduce_strategy as all_reduce
+        from tensorflow.python.distribute import parameter_server_strategy_v2 as parameter_server
+        from tensorflow.python.distribute.coordinator import cluster_coordinator
+    except ImportError:
+        return
+    for strategy in (
+        parameter_server.ParameterServerStrategyV2,
+        all_reduce.CollectiveAllReduceStrategy,
+    ):
+        strategy.__init__ = without_evaluator(strategy.__init__, strategy.__name__)
+    coordinator = cluster_coordinator.ClusterCoordinator
+    coordinator.create_per_worker_dataset = marked(coordinator.create_per_worker_dataset)
+    dataset_ops.DatasetV2.from_generator = staticmethod(
+        not_while_marked(dataset_ops.DatasetV2.from_generator)
+    )
+
+
+def without_evaluator(init: Callable, name: str) -> Callable:
+    """`init` of a strategy, after a look at the cluster spec that it is given."""
+
+    @functools.wraps(init)
+    def checked(self: object, *arguments: object, **keys: object) -> None:
+        resolver = keys.get("cluster_resolver", arguments[0] if arguments else None)
+        jobs = jobs_of(resolver)
+        if "evaluator" in jobs and len(jobs) > 1:
+            raise ValueError(EVALUATOR_IN_SPEC.format(strategy=public(name)))
+        init(self, *arguments, **keys)
+
+    return checked
+
+
+def jobs_of(resolver: object) -> list[str]:
+    """The jobs of a resolver's cluster spec; without one, of TF_CONFIG, as the strategies do."""
+    if resolver is None:
+        from tensorflow.python.distribute.cluster_resolver import tfconfig_cluster_resolver
+
+        resolver = tfconfig_cluster_resolver.TFConfigClusterResolver()
+    spec = resolver.cluster_spec() if hasattr(resolver, "cluster_spec") else None
+    return list(getattr(spec, "jobs", []))
+
+
+def marked(create: Callable) -> Callable:
+    """`create_per_worker_dataset`, while whose dataset function no generator may be made."""
+
+    @functools.wraps(create)
+    def creating(self: object, dataset_fn: object, *arguments: object, **keys: object) -> object:
+        if not callable(dataset_fn) or hasattr(dataset_fn, "function_spec"):
+            return create(self, dataset_fn, *arguments, **keys)
+
+        @functools.wraps(dataset_fn)
+        def making(*given: object, **named: object) -> object:
+            _in_dataset_function.now = True
+            try:
+                return dataset_fn(*given, **named)
+            finally:
+                _in_dataset_function.now = False
+
+        return create(self, making, *arguments, **keys)
+
+    return creating
+
+
+def not_while_marked(from_generator: Callable) -> Callable:
+    @functools.wraps(from_generator)
+    def checked(*arguments: object, **keys: object) -> object:
+        if getattr(_in_dataset_function, "now", False):
+            raise ValueError(GENERATOR)
+        return from_generator(*arguments, **keys)
+
+    return checked
+
+
+def prepare_keras(keras: ModuleType) -> None:
+    """Called once, right after `import keras` where that is Keras 3."""
+    if not str(getattr(keras, "__version__", "")).startswith("3."):
+        return
+    for method in ("fit", "evaluate", "predict"):
+        original = getattr(keras.Model, method, None)
+        if original is not None:
+            setattr(keras.Model, method, not_distributed(original, method))
+
+
+def not_distributed(original: Callable, method: str) -> Callable:
+    """A method of Keras 3's Model, refused under the strategies that it does not know."""
+
+    @functools.wraps(original)
+    def checked(self: object, *arguments: object, **keys: object) -> object:
+        from tensorflow.python.distribute import distribute_lib
+
+        own = getattr(self, "distribute_strategy", None)
+        for strategy in (own, distribute_lib.get_strategy()):
+            name = type(strategy).__name__
+            if name in ("ParameterServerStrategyV2", "CollectiveAllReduceStrategy"):
+                raise ValueError(KERAS_3_FIT.format(method=method, strategy=public(name)))
+        return original(self, *arguments, **keys)
+
+    return checked
+
+
+def public(name: str) -> str:
+    """The strategy as its users call it."""
+    return {
+        "ParameterServerStrategyV2": "ParameterServerStrategy",
+        "CollectiveAllReduceStrategy": "MultiWorkerMirroredStrategy",
+    }.get(name, name)

@@ -1,0 +1,163 @@
+"""Programs that run side by side: who is lost, who failed, and what the leader makes of it."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+
+from trainer.announcer import Joined, Left
+from trainer.peers import Peers
+
+PAIR = {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}
+MARK = "import os, sys, time, pathlib, signal\nhere = pathlib.Path(__file__).parent\n"
+
+
+def start(run_task, free_port, tmp_path: Path, leader: str, follower: str, **variables: object):
+    """worker-0 leads with one program, worker-1 follows with the other."""
+    common = {"CLUSTER_KIT_BEACON": f"127.0.0.1:{free_port()}", **variables}
+    paths = []
+    for name, text in (("leader.py", leader), ("follower.py", follower)):
+        paths.append(tmp_path / name)
+        paths[-1].write_text(MARK + text)
+    tasks = [
+        run_task(f"worker-{index}", PAIR, "run", str(path), **common)
+        for index, path in enumerate(paths)
+    ]
+    return (*tasks, lambda: run_task("worker-1", PAIR, "run", str(paths[1]), **common))
+
+
+def wait_for(condition, seconds: float = 10.0) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def test_a_peer_that_never_comes_is_named_at_the_start_deadline(
+    run_task, free_port, tmp_path, events
+):
+    (tmp_path / "leader.py").write_text("import time; time.sleep(60)")
+    task = run_task(
+        "worker-0", PAIR, "run", str(tmp_path / "leader.py"),
+        CLUSTER_KIT_BEACON=f"127.0.0.1:{free_port()}", CLUSTER_KIT_START_DEADLINE_S=0.5,
+    )  # fmt: skip
+    assert task.wait(10) == 6
+    end = events("worker-0")[-1]
+    assert (end["reason"], end["tasks"]) == ("start-deadline", ["worker-1"])
+    assert "1 of 1 tasks that run the program did not appear within 0.5 s" in end["message"]
+
+
+def test_the_leaders_program_starts_again_when_it_fails_over_a_lost_peer(
+    run_task, free_port, tmp_path, events
+):
+    leader = (
+        "(here / 'attempts').open('a').write('x')\n"
+        "while (here / 'attempts').read_text() == 'x':\n"
+        "    time.sleep(0.02)\n"
+        "    if (here / 'lost').exists(): sys.exit(1)\n"
+    )
+    follower = "(here / 'pid').write_text(str(os.getppid())); time.sleep(30)"
+    led, followed, again = start(
+        run_task, free_port, tmp_path, leader, follower, CLUSTER_KIT_RETRIES=1
+    )
+    wait_for((tmp_path / "pid").exists)
+    followed.send_signal(signal.SIGKILL)
+    (tmp_path / "lost").touch()
+    time.sleep(0.5)
+    (tmp_path / "lost").unlink()
+    second = again()
+    assert led.wait(10) == 0
+    assert second.wait(15) == 0
+    found = events("worker-0")
+    assert [e["event"] for e in found if e["event"] != "ready"] == [
+        "start", "failure", "retry", "start", "end",
+    ]  # fmt: skip
+    assert found[-1]["exit_code"] == 0
+    assert next(e for e in found if e["event"] == "retry")["reason"] == "worker-1 was lost"
+
+
+def test_a_peer_that_fails_by_itself_is_to_blame_where_the_leader_falls_over_it(
+    run_task, free_port, tmp_path, events
+):
+    leader = "time.sleep(1.0); sys.exit(1)"
+    follower = "print('shapes'); sys.exit(7)"
+    led, followed, _ = start(run_task, free_port, tmp_path, leader, follower, CLUSTER_KIT_RETRIES=2)
+    assert led.wait(10) == 1
+    assert followed.wait(10) == 7
+    end = events("worker-0")[-1]
+    assert (end["reason"], end["tasks"]) == ("failed", ["worker-1"])
+    assert end["message"] == "worker-1: the program ended with exit code 7"
+
+
+def test_a_peer_without_retries_ends_a_job_that_would_wait_for_it(
+    run_task, free_port, tmp_path, events
+):
+    began = time.monotonic()
+    led, followed, _ = start(run_task, free_port, tmp_path, "time.sleep(60)", "sys.exit(7)")
+    assert (led.wait(10), followed.wait(10)) == (1, 7)
+    assert time.monotonic() - began < 6
+    assert events("worker-0")[-1]["tasks"] == ["worker-1"]
+
+
+def test_a_peer_that_has_done_its_share_may_go(run_task, free_port, tmp_path, events):
+    led, followed, _ = start(run_task, free_port, tmp_path, "time.sleep(1.5)", "pass")
+    assert (followed.wait(10), led.wait(10)) == (0, 0)
+
+
+def test_a_peer_that_stumbles_over_the_end_of_the_job_has_not_failed(
+    run_task, free_port, tmp_path, events
+):
+    follower = (
+        "while not (here / 'progress' / 'worker-0.jsonl').read_text().count('end'):\n"
+        "    time.sleep(0.01)\n"
+        "sys.exit(1)\n"
+    )
+    led, followed, _ = start(run_task, free_port, tmp_path, "time.sleep(0.5)", follower)
+    assert (led.wait(10), followed.wait(10)) == (0, 0)
+    assert "after the job's end" in events("worker-1")[-1]["message"]
+
+
+def test_a_program_of_a_ps_ends_with_the_job(run_task, free_port, tmp_path, events):
+    cluster = {"worker": ["127.0.0.1:1"], "ps": ["127.0.0.1:2"]}
+    common = {"CLUSTER_KIT_BEACON": f"127.0.0.1:{free_port()}", "CLUSTER_KIT_SERVERS": ""}
+    (tmp_path / "ps.py").write_text("import time; time.sleep(60)")
+    (tmp_path / "worker.py").write_text("import time; time.sleep(0.5)")
+    ps = run_task("ps-0", cluster, "run", str(tmp_path / "ps.py"), **common)
+    worker = run_task("worker-0", cluster, "run", str(tmp_path / "worker.py"), **common)
+    assert worker.wait(10) == 0
+    began = time.monotonic()
+    assert ps.wait(10) == 0
+    assert time.monotonic() - began < 2
+
+
+def test_a_saving_program_gets_time_and_followers_hear_of_it(run_task, tmp_path, events):
+    saver = (
+        "mail = pathlib.Path(os.environ['CLUSTER_KIT_MAILBOX'])\n"
+        "def save(*_):\n"
+        "    (mail / 'saving').touch(); time.sleep(1.2); (here / 'saved').touch(); os._exit(143)\n"
+        "signal.signal(signal.SIGTERM, save); (here / 'ready').touch(); time.sleep(60)\n"
+    )
+    (tmp_path / "program.py").write_text(MARK + saver)
+    task = run_task("chief-0", {"chief": ["127.0.0.1:1"]}, "run", str(tmp_path / "program.py"))
+    wait_for((tmp_path / "ready").exists)
+    task.terminate()
+    assert task.wait(5) == 143
+    assert (tmp_path / "saved").exists()
+
+
+def test_peers_count_by_task_and_in_attempts():
+    peers = Peers(frozenset({"worker-1", "worker-10", "worker-2"}), retries=1)
+    assert peers.missing == ("worker-1", "worker-2", "worker-10")
+    assert peers.heard(Joined("worker-2")) is None
+    assert peers.heard(Left("evaluator-0", "lost")) is None
+    assert peers.heard(Left("worker-1", "lost")) is None
+    assert (peers.lost(), peers.failed()) == ("worker-1 was lost", None)
+    peers.begin_attempt()
+    assert peers.lost() == ""
+    assert peers.heard(Left("worker-2", "failed", "no such file")) is None
+    failed = peers.failed()
+    assert failed is not None and failed.tasks == ("worker-2",)
+    over = peers.heard(Left("worker-1", "lost"))
+    assert over is not None
+    assert over.message == "worker-1 was lost (2 times; 1 retries)"

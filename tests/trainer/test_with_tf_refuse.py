@@ -1,0 +1,89 @@
+"""Programs that TensorFlow would let hang are told so, by the hooks, with real TensorFlow."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("tensorflow", reason="TensorFlow, a part of the image, is not installed here")
+
+ALONE = {"chief": ["127.0.0.1:1"]}
+WITH_EVALUATOR = """
+import json, os
+os.environ["TF_CONFIG"] = json.dumps({
+    "cluster": {"chief": ["127.0.0.1:1"], "worker": ["127.0.0.1:2"], "ps": ["127.0.0.1:3"],
+                "evaluator": ["127.0.0.1:4"]},
+    "task": {"type": "chief", "index": 0}})
+import tensorflow as tf
+"""
+IN_ONE_PROCESS = """
+import socket
+import tensorflow as tf
+def free():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+spec = tf.train.ClusterSpec({"worker": [free()], "ps": [free()], "chief": [free()]})
+servers = [tf.distribute.Server(spec, job_name=job, task_index=0) for job in ("worker", "ps")]
+resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+    spec, task_type="chief", task_id=0, rpc_layer="grpc")
+strategy = tf.distribute.ParameterServerStrategy(resolver)
+"""
+PROGRAMS = {
+    "an evaluator in the spec, ps": (
+        WITH_EVALUATOR
+        + "tf.distribute.ParameterServerStrategy("
+        + "tf.distribute.cluster_resolver.TFConfigClusterResolver())",
+        "ParameterServerStrategy would wait for it for ever",
+    ),
+    "an evaluator in the spec, all-reduce": (
+        WITH_EVALUATOR + "tf.distribute.MultiWorkerMirroredStrategy()",
+        "MultiWorkerMirroredStrategy would wait for it for ever",
+    ),
+    "a generator in a dataset function": (
+        IN_ONE_PROCESS
+        + "coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)\n"
+        + "coordinator.create_per_worker_dataset(lambda: tf.data.Dataset.from_generator("
+        + "lambda: iter([1.0]), output_signature=tf.TensorSpec((), tf.float32)))",
+        "a Python generator inside a dataset function",
+    ),
+    "Keras 3 under a strategy that it does not know": (
+        IN_ONE_PROCESS
+        + "import keras, numpy\n"
+        + "with strategy.scope():\n"
+        + "    model = keras.Sequential([keras.layers.Dense(1)])\n"
+        + "    model.compile(loss='mse')\n"
+        + "    model.fit(numpy.ones((4, 1)), numpy.ones((4, 1)))",
+        "Keras 3 cannot fit under ParameterServerStrategy. Use tf_keras",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_it_is_refused_with_a_cure(run_task, tmp_path, name):
+    text, says = PROGRAMS[name]
+    (tmp_path / "program.py").write_text(text)
+    task = run_task("chief-0", ALONE, "run", str(tmp_path / "program.py"))
+    assert task.wait(60) == 1
+    assert says in task.stdout.read()
+
+
+def test_what_works_is_not_refused(run_task, tmp_path):
+    """tf_keras under the same strategy, a generator outside of dataset functions, Keras 3 alone."""
+    (tmp_path / "program.py").write_text(
+        IN_ONE_PROCESS
+        + "import keras, numpy\n"
+        + "alone = keras.Sequential([keras.layers.Dense(1)])\n"
+        + "alone.compile(loss='mse')\n"
+        + "alone.fit(numpy.ones((4, 1)), numpy.ones((4, 1)), verbose=0)\n"
+        + "one = tf.data.Dataset.from_generator(lambda: iter([2.0]),"
+        + " output_signature=tf.TensorSpec((), tf.float32))\n"
+        + "coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)\n"
+        + "def dataset():\n"
+        + "    return tf.data.Dataset.from_tensors(next(iter([3.0]))).repeat()\n"
+        + "batches = iter(coordinator.create_per_worker_dataset(dataset))\n"
+        + "step = tf.function(lambda it: next(it))\n"
+        + "print(coordinator.schedule(step, (batches,)).fetch() + next(iter(one)).numpy())\n"
+    )
+    task = run_task("chief-0", ALONE, "run", str(tmp_path / "program.py"))
+    assert task.wait(60) == 0, task.stdout.read()
+    assert "5.0" in task.stdout.read()
