@@ -11,8 +11,9 @@ export ENGINE
 
 # Only what is given overrides the manifest.
 OVERRIDES = $(if $(N_CHIEF),--chief '$(N_CHIEF)') $(if $(N_WORKERS),--workers '$(N_WORKERS)') \
-  $(if $(N_PS),--ps '$(N_PS)') $(if $(STYLE),--style '$(STYLE)') $(if $(NAME),--name '$(NAME)') $(if $(PROGRAM),--program '$(PROGRAM)') \
-  $(if $(ARGS),--args='$(subst ','\'',$(ARGS))') $(if $(DATA),--data '$(DATA)') \
+  $(if $(N_PS),--ps '$(N_PS)') $(if $(STYLE),--style '$(STYLE)') $(if $(NAME),--name '$(NAME)') \
+  $(if $(PROGRAM),--program '$(PROGRAM)') $(if $(ARGS),--args='$(subst ','\'',$(ARGS))') \
+  $(if $(REQUIREMENTS),--requirements '$(REQUIREMENTS)') $(if $(DATA),--data '$(DATA)') \
   $(if $(GPUS),--gpus '$(GPUS)') $(foreach pair,$(SET),--set '$(pair)')
 
 .DEFAULT_GOAL := help
@@ -20,7 +21,8 @@ OVERRIDES = $(if $(N_CHIEF),--chief '$(N_CHIEF)') $(if $(N_WORKERS),--workers '$
 
 ##@ Run a cluster
 .PHONY: cluster
-cluster: engine ## Run CLUSTER to its end   [CLUSTER N_WORKERS N_PS N_CHIEF STYLE NAME PROGRAM ARGS DATA GPUS SET KEEP RESUME]
+cluster: engine ## Run CLUSTER to its end   [CLUSTER N_WORKERS N_PS NAME PROGRAM ARGS DATA GPUS KEEP RESUME]
+#  and N_CHIEF, STYLE, REQUIREMENTS, SET="key=value …"
 	@$(KIT) up '$(CLUSTER)' $(OVERRIDES) $(if $(KEEP),--keep) $(if $(RESUME),--resume)
 
 .PHONY: up

@@ -19,6 +19,7 @@ IMAGE = re.compile(
     r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@[a-z0-9]+:[0-9a-f]{32,})?"
 )
 """Docker's reference grammar: host, path, tag, digest."""
+OWN_IMAGE = "trainer"
 TASK = re.compile(rf"({'|'.join(ROLES)})-(0|[1-9][0-9]{{0,8}})")
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 RESERVED = re.compile(r"TF_CONFIG|(CUDA|NVIDIA)_VISIBLE_DEVICES|CLUSTER_KIT_\w+")
@@ -39,6 +40,10 @@ def check_shape(manifest: Manifest) -> Iterator[Problem]:
         rule = "not the name of an image"
         cure = 'write `image = "trainer"`, or one like "registry:5000/team/name:tag"'
         yield Problem("image", f'"{manifest.image}"', rule, cure)
+    elif manifest.image != OWN_IMAGE and manifest.requirements:
+        rule = f"only the kit's own image is added to, not {manifest.image}"
+        cure = 'install them in your image, or write `image = "trainer"`'
+        yield Problem("requirements", f'"{manifest.requirements}"', rule, cure)
     yield from _check_tasks_exist(manifest)
 
 

@@ -75,7 +75,8 @@ class Mount:
 class Cluster:
     """Everything a compose file says, decided.
 
-    `variant` is that of the kit's own image, None where the manifest names another. `chief_job` is
+    `variant` is that of the kit's own image, None where the manifest names another. `requirements`
+    are the lines that `image` has beyond that one, "" for none. `chief_job` is
     what TensorFlow calls the chief's job; the chief's task is `chief-0` either way.
     """
 
@@ -83,6 +84,7 @@ class Cluster:
     source: str
     image: str
     variant: Literal["cpu", "gpu"] | None
+    requirements: str
     user: str
     subnet: IPv4Network
     gateway: IPv4Address

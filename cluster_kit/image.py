@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -54,7 +54,8 @@ def inputs_hash(variant: Variant, source: Path = SOURCE) -> str:
 
 def _inputs(variant: Variant, source: Path) -> Iterator[Path]:
     requirements = (f"requirements-{part}.txt" for part in ("common", "digits", variant))
-    yield from (source / name for name in ("Dockerfile", ".dockerignore", *requirements))
+    files = ("Dockerfile", "Dockerfile.extra", ".dockerignore")
+    yield from (source / name for name in (*files, *requirements))
     yield from sorted(source.glob("*.py"))
     package = (path for path in (source / "trainer").rglob("*") if path.is_file())
     yield from sorted(path for path in package if "__pycache__" not in path.parts)
@@ -93,7 +94,8 @@ def ensure_image(variant: Variant, say: Say, *, show: bool = False) -> bool:
     base = choose_base(say)
     say(f"building {tag} on {base} (the first time takes minutes)")
     with build_secrets() as secrets:
-        command = _build_command(variant, tag, base, secrets, "auto" if show else "plain")
+        arguments = {"BASE": base, "VARIANT": variant, "INPUTS": tag.rpartition("-")[2]}
+        command = build_command(tag, arguments, secrets, SOURCE, show=show)
         done = run(command, env={"DOCKER_BUILDKIT": "1"}, show=show)
     if not done.ok:
         raise EngineError(f"building {tag} failed (exit {done.code}):\n{done.last_words()}", _CURE)
@@ -106,20 +108,26 @@ _CURE = (
 )
 
 
-def _build_command(
-    variant: Variant, tag: str, base: str, secrets: tuple[str, ...], progress: str
+def build_command(
+    tag: str,
+    arguments: Mapping[str, str],
+    secrets: tuple[str, ...],
+    context: Path,
+    *,
+    file: Path | None = None,
+    show: bool = False,
 ) -> tuple[str, ...]:
+    """The build of an image from a folder; `file` is its Dockerfile where that lies elsewhere."""
     return (
         *("docker", "buildx", "build", "--load", f"--builder={_engines_own_builder()}"),
         "--network=host",
         "--provenance=false",  # it would name the base and the build arguments
-        f"--progress={progress}",
-        f"--build-arg=BASE={base}",
-        f"--build-arg=VARIANT={variant}",
-        f"--build-arg=INPUTS={tag.rpartition('-')[2]}",
+        f"--progress={'auto' if show else 'plain'}",
+        *(f"--build-arg={name}={value}" for name, value in arguments.items()),
         *secrets,
+        *([f"--file={file}"] if file else []),
         f"--tag={tag}",
-        str(SOURCE),
+        str(context),
     )
 
 

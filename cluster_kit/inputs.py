@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from cluster_kit import requirements
 from cluster_kit.cluster import Mount
 from cluster_kit.errors import Problem
 from cluster_kit.manifest import Manifest
@@ -19,20 +20,29 @@ SAMPLES = {"classifier": "digits", "detection": "digit-scenes"}
 
 @dataclass(frozen=True)
 class Inputs:
-    """`program` and `data` as paths inside a container (or a built-in name), and their mounts."""
+    """`program` and `data` as paths inside a container (or a built-in name), and their mounts.
+
+    `requirements` are the lines of that file that say something, "" where there is none.
+    """
 
     program: str
     data: str
     mounts: tuple[Mount, ...]
     problems: tuple[Problem, ...] = ()
+    requirements: str = ""
 
 
 def resolve(manifest: Manifest, folder: Path) -> Inputs:
     """Find program and data; relative paths are seen from `folder`, the manifest's own."""
     program, program_mounts, program_problems = _program(manifest.program, folder)
     data, data_mounts, data_problems = _data(manifest, folder)
+    extra, faults = _requirements(manifest.requirements, folder)
     return Inputs(
-        program, data, program_mounts + data_mounts, tuple(program_problems + data_problems)
+        program,
+        data,
+        program_mounts + data_mounts,
+        (*program_problems, *faults, *data_problems),
+        extra,
     )
 
 
@@ -64,6 +74,23 @@ def _data(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], lis
         rule = f"the classifier needs folders Train/, Validate/, Test/; there is no {absent}"
         problems = [Problem("data", f'"{name}"', rule, cure)]
     return "/data", (Mount(str(path), "/data"),), problems
+
+
+def _requirements(name: str, folder: Path) -> tuple[str, list[Problem]]:
+    if not name:
+        return "", []
+    path, value = _seen_from(folder, name), f'"{name}"'
+    cure = "mend the path; one in a manifest is seen from its folder"
+    try:
+        lines = requirements.lines_of(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        rule = f"no file that can be read at {path}: {error.strerror}"
+        return "", [Problem("requirements", value, rule, cure)]
+    except ValueError:
+        return "", [Problem("requirements", value, "not UTF-8", "save the file as UTF-8")]
+    cure = "write packages as `name` or `name==version`, one a line"
+    found = [Problem("requirements", value, rule, cure) for rule in requirements.faults(lines)]
+    return "".join(f"{line}\n" for line in lines), found
 
 
 def _unreadable(program: str, name: str) -> list[Problem]:

@@ -11,12 +11,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from cluster_kit import compose, evidence, outcome, signals
+from cluster_kit import compose, evidence, extra_image, outcome, signals
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine import Engine
 from cluster_kit.errors import HostError, KitError
 from cluster_kit.follow import follow_logs
-from cluster_kit.image import ensure_image, image_present
+from cluster_kit.image import image_present
 from cluster_kit.observed import Observed
 from cluster_kit.preflight import refuse_if_unfit
 from cluster_kit.prepare import Order, planned
@@ -197,7 +197,7 @@ def _build(cluster: Cluster, view: View) -> None:
         return
     view.phase(f"building the shared image {cluster.image}")
     view.close()
-    ensure_image(cluster.variant, view.phase, show=True)
+    extra_image.ensure(cluster, view.phase, show=True)
 
 
 def _refuse_running(engine: Engine, name: str) -> None:

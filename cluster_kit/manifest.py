@@ -176,6 +176,9 @@ class Manifest(_Strict):
         default_factory=list,
         description="Arguments of the program; one with `{{ … }}` is filled for each task",
     )
+    requirements: Text = Field(
+        "", description="A file of pip requirements, added to the image; built once"
+    )
     data: Text = Field(
         "digits",
         description="A data set of the image, or a directory",

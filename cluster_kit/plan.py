@@ -8,7 +8,14 @@ from ipaddress import IPv4Address, IPv4Network
 
 from cluster_kit import addresses
 from cluster_kit.arguments import check_arguments, fill
-from cluster_kit.checks import check_limits, check_shape, check_subnet, last_indexes, too_many
+from cluster_kit.checks import (
+    OWN_IMAGE,
+    check_limits,
+    check_shape,
+    check_subnet,
+    last_indexes,
+    too_many,
+)
 from cluster_kit.cluster import ROLES, Cluster, Deadlines, Role, Task
 from cluster_kit.errors import ManifestError, Problem
 from cluster_kit.facts import HostFacts
@@ -18,9 +25,8 @@ from cluster_kit.inputs import Inputs
 from cluster_kit.load import Loaded
 from cluster_kit.manifest import Limits, Manifest
 from cluster_kit.pins import find_pins
+from cluster_kit.requirements import EXTRA, digest
 from cluster_kit.style import runs_program, style_of
-
-OWN_IMAGE = "trainer"
 
 _DEPENDS: dict[str, tuple[str, ...]] = {
     "chief": ("style",),
@@ -93,8 +99,9 @@ def _cluster(
     return Cluster(
         name=manifest.name,
         source=f"{loaded.path.parent.name}/{loaded.path.name}",
-        image=_image(manifest, own, gpu=gpu),
+        image=_image(manifest, inputs, own, gpu=gpu),
         variant=("gpu" if gpu else "cpu") if manifest.image == OWN_IMAGE else None,
+        requirements=inputs.requirements,
         user=facts.user,
         subnet=subnet,
         gateway=addresses.gateway(subnet),
@@ -116,10 +123,11 @@ def _cluster(
     )
 
 
-def _image(manifest: Manifest, own: OwnImages, *, gpu: bool) -> str:
+def _image(manifest: Manifest, inputs: Inputs, own: OwnImages, *, gpu: bool) -> str:
     if manifest.image != OWN_IMAGE:
         return manifest.image
-    return own.gpu if gpu else own.cpu
+    image = own.gpu if gpu else own.cpu
+    return f"{image}{EXTRA}{digest(inputs.requirements)}" if inputs.requirements else image
 
 
 def _certain(problem: Problem, broken: frozenset[str]) -> bool:

@@ -15,7 +15,7 @@ from cluster_kit.engine import Engine
 from cluster_kit.errors import HostError
 from cluster_kit.gpus.devices import devices
 from cluster_kit.host import hand_out
-from cluster_kit.image import image_present
+from cluster_kit.image import image_present, image_tag
 from cluster_kit.nvidia import driver_problem, gpu_inventory
 from cluster_kit.process import run
 
@@ -99,7 +99,7 @@ def _disk(root: str, cluster: Cluster | None) -> Check:
     if not path.exists():
         return Check("disk", "ok", "the engine's disk is not visible from here")
     free = shutil.disk_usage(path).free
-    built = cluster is None or cluster.variant is None or image_present(cluster.image)
+    built = cluster is None or cluster.variant is None or image_present(image_tag(cluster.variant))
     needed = DISK_TO_RUN if built else DISK_TO_BUILD
     text = f"{free / 2**30:.0f} GiB free in {root}"
     if free < needed:

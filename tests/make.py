@@ -60,7 +60,8 @@ def inputs(manifest: Manifest) -> Inputs:
     if manifest.data not in DATA_SETS:
         data = "/data"
         mounts.append(Mount("/home/you/images", "/data"))
-    return Inputs(program, data, tuple(mounts))
+    requirements = "some-package==1.0\n" if manifest.requirements else ""
+    return Inputs(program, data, tuple(mounts), requirements=requirements)
 
 
 def manifest(**keys: Any) -> Manifest:

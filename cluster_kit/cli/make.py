@@ -8,6 +8,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from cluster_kit import extra_image
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, out, print_json, say
 from cluster_kit.engine import Engine
@@ -21,6 +22,8 @@ from cluster_kit.image import (
     image_size,
     image_tag,
 )
+from cluster_kit.prepare import Order, engine_or_none, planned
+from cluster_kit.workspace import here
 
 image = typer.Typer(help="The shared training image.", no_args_is_help=True)
 app.add_typer(image, name="image")
@@ -30,10 +33,20 @@ Variant = Annotated[Literal["cpu", "gpu"], typer.Option("--variant", help="cpu o
 
 
 @image.command("build")
-def build(variant: Variant = "cpu", quiet: Quiet = False, json_: options.Json = False) -> None:
+def build(
+    manifest: Annotated[
+        str, typer.Argument(help="Build what this manifest runs on, its requirements included.")
+    ] = "",
+    variant: Variant = "cpu",
+    quiet: Quiet = False,
+    json_: options.Json = False,
+) -> None:
     """Build it where it is absent or its inputs have changed."""
-    built = ensure_image(variant, say, show=not json_)
-    tag = image_tag(variant)
+    if manifest:
+        cluster = planned(Order(manifest, {}), here(), engine_or_none())
+        tag, built = cluster.image, extra_image.ensure(cluster, say, show=not json_)
+    else:
+        tag, built = image_tag(variant), ensure_image(variant, say, show=not json_)
     facts = {"image": tag, "built": built, "bytes": image_size(tag)}
     if json_:
         print_json(facts)

@@ -30,6 +30,9 @@ Program = Annotated[
 Args = Annotated[
     str | None, typer.Option("--args", help="Further arguments; the last of a flag wins.")
 ]
+Requirements = Annotated[
+    str | None, typer.Option("--requirements", help="A file of pip requirements for the image.")
+]
 Data = Annotated[str | None, typer.Option("--data", help="Data set of the image, or directory.")]
 Gpus = Annotated[str | None, typer.Option("--gpus", help="none, auto, or ids: 0,1 or GPU-<uuid>.")]
 Set = Annotated[
@@ -48,6 +51,7 @@ def overrides(
     name: str | None = None,
     program: str | None = None,
     args: str | None = None,
+    requirements: str | None = None,
     data: str | None = None,
     gpus: str | None = None,
     sets: list[str] | None = None,
@@ -56,8 +60,11 @@ def overrides(
     given: dict[str, Any] = {"chief": chief, "worker": workers, "ps": ps, "style": style}
     given |= {"name": name, "gpus": _gpus(gpus)}
     if program is not None:
-        # The manifest's arguments and evaluator belong to the manifest's program.
+        # The manifest's arguments, requirements and evaluator belong to the manifest's program.
         given |= {"program": _from_here(program, BUILT_IN_PROGRAMS), "args": [], "evaluator": 0}
+        given["requirements"] = ""
+    if requirements is not None:
+        given["requirements"] = _from_here(requirements, ())
     if data is not None:
         given["data"] = _from_here(data, DATA_SETS)
     if args is not None:

@@ -33,6 +33,7 @@ def up(
     name: options.Name = None,
     program: options.Program = None,
     args: options.Args = None,
+    requirements: options.Requirements = None,
     data: options.Data = None,
     gpus: options.Gpus = None,
     set_: options.Set = None,
@@ -51,6 +52,7 @@ def up(
         name=name,
         program=program,
         args=args,
+        requirements=requirements,
         data=data,
         gpus=gpus,
         sets=set_,
@@ -105,6 +107,7 @@ def render(
     name: options.Name = None,
     program: options.Program = None,
     args: options.Args = None,
+    requirements: options.Requirements = None,
     data: options.Data = None,
     gpus: options.Gpus = None,
     set_: options.Set = None,
@@ -122,6 +125,7 @@ def render(
         name=name,
         program=program,
         args=args,
+        requirements=requirements,
         data=data,
         gpus=gpus,
         sets=set_,
@@ -145,7 +149,8 @@ def render(
     elif not (dry_run or diff):
         say(f"{_short(str(file))}: {len(cluster.tasks)} tasks on {cluster.subnet}")
         if cluster.variant and not image_present(cluster.image):
-            say("  its image is not built yet: `make image`, then `docker compose up` there")
+            build = f"cluster-kit image build {manifest}" if cluster.requirements else "make image"
+            say(f"  its image is not built yet: `{build}`, then `docker compose up` there")
 
 
 def _same_without_check() -> str:

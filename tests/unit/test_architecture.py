@@ -26,6 +26,7 @@ PURE += (
     "arguments",
     "templating",
     "pins",
+    "requirements",
     "gpus/devices",
     "gpus/wish",
     "gpus/assign",

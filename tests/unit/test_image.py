@@ -42,7 +42,8 @@ def test_the_tag_is_stable_and_names_the_variant(source: Path) -> None:
 
 @pytest.mark.parametrize(
     "changed",
-    ["Dockerfile", ".dockerignore", "slim.py", "requirements-common.txt", "requirements-cpu.txt",
+    ["Dockerfile", "Dockerfile.extra", ".dockerignore", "slim.py", "extra.py",
+     "requirements-common.txt", "requirements-cpu.txt",
      "requirements-digits.txt", "trainer/__main__.py", "trainer/new.txt"],
 )  # fmt: skip
 def test_a_changed_input_is_a_new_tag(source: Path, changed: str) -> None:
@@ -72,7 +73,7 @@ def test_every_requirement_is_pinned() -> None:
 
 
 def test_the_build_names_no_host_and_no_frontend() -> None:
-    for path in (image.SOURCE / "Dockerfile", *image.SOURCE.glob("requirements-*.txt")):
+    for path in (*image.SOURCE.glob("Dockerfile*"), *image.SOURCE.glob("requirements-*.txt")):
         text = path.read_text()
         assert "http:" not in text and "https:" not in text
         assert "syntax=" not in text  # it would be fetched from a registry

@@ -20,7 +20,12 @@ def test_counts_and_names_are_taken_as_they_are() -> None:
 
 def test_another_program_drops_the_arguments_and_the_evaluator_of_the_first() -> None:
     here = str(Path.cwd() / "train.py")
-    assert overrides(program="train.py") == {"program": here, "args": [], "evaluator": 0}
+    assert overrides(program="train.py") == {
+        "program": here,
+        "args": [],
+        "evaluator": 0,
+        "requirements": "",
+    }
 
 
 def test_an_evaluator_can_be_asked_for_all_the_same() -> None:
@@ -37,6 +42,8 @@ def test_paths_are_seen_from_the_current_directory(
     assert given["program"] == str(tmp_path / "train.py")
     assert given["data"] == str(tmp_path / "images")
     assert overrides(data="digits")["data"] == "digits"
+    asked = overrides(program="train.py", requirements="more.txt")["requirements"]
+    assert asked == str(tmp_path / "more.txt")
 
 
 def test_arguments_are_split_like_a_shell_does() -> None:

@@ -1,0 +1,37 @@
+"""A file of pip requirements: what counts of it, what the build could not do with it, its name."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+
+EXTRA = "-with-"
+"""Between the name of the trainer image and the digest of what was added to it."""
+FILES = re.compile(
+    r"(-r|-c|-e|--requirement|--constraint|--editable)\b|--find-links[= ](?!https?:)"
+)
+PATHS = re.compile(r"\.{0,2}/|~|file:|[^:]*@\s*file:|(?!.*://).*\.(whl|zip|tar\.gz)\b")
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines that say something, continued ones joined, comments left out."""
+    joined = re.sub(r"\\\r?\n", " ", text)
+    lines = (re.sub(r"(^|\s)#.*", "", line).strip() for line in joined.splitlines())
+    return [" ".join(line.split()) for line in lines if line]
+
+
+def faults(lines: list[str]) -> Iterator[str]:
+    """What a build that sees this one file cannot do, or why there is nothing to do."""
+    for line in lines:
+        if FILES.match(line):
+            yield f'"{line}": the build sees this one file and none that it names'
+        elif PATHS.match(line):
+            yield f'"{line}": the build sees no path of this host'
+    if not any(not line.startswith("-") for line in lines):
+        yield "it names no package"
+
+
+def digest(requirements: str) -> str:
+    """12 hex digits, by which the image with these requirements is known."""
+    return hashlib.sha256(requirements.encode()).hexdigest()[:12]

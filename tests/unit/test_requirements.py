@@ -1,0 +1,130 @@
+"""A file of requirements: what counts of it, what a build could not do with it, and pip's words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.extra_image import pips_words
+from cluster_kit.inputs import resolve
+from cluster_kit.requirements import faults, lines_of
+from tests.make import OWN, cluster, manifest, problems
+
+FILE = """\
+# what my program needs
+
+iniconfig == 2.0.0   # small
+tqdm[notebook]>=4,\\
+  <5
+--extra-index-url https://wheels.example/simple#frag
+package @ https://wheels.example/package-1.0-py3-none-any.whl
+"""
+
+
+def test_comments_and_blank_lines_say_nothing_and_continued_lines_are_one() -> None:
+    assert lines_of(FILE) == [
+        "iniconfig == 2.0.0",
+        "tqdm[notebook]>=4, <5",
+        "--extra-index-url https://wheels.example/simple#frag",
+        "package @ https://wheels.example/package-1.0-py3-none-any.whl",
+    ]
+    assert not list(faults(lines_of(FILE)))
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("-r base.txt", "sees this one file"),
+        ("-c pins.txt", "sees this one file"),
+        ("--constraint=pins.txt", "sees this one file"),
+        ("-e .", "sees this one file"),
+        ("--find-links wheels", "sees this one file"),
+        ("./mine", "no path of this host"),
+        ("../mine-1.0.tar.gz", "no path of this host"),
+        ("/opt/mine-1.0-py3-none-any.whl", "no path of this host"),
+        ("mine-1.0-py3-none-any.whl", "no path of this host"),
+        ("~/mine.zip", "no path of this host"),
+        ("mine @ file:///opt/mine.whl", "no path of this host"),
+    ],
+)
+def test_what_lies_outside_of_the_file_is_not_there_for_the_build(line: str, fault: str) -> None:
+    (found,) = faults(["iniconfig", line])
+    assert found.startswith(f'"{line}": ')
+    assert fault in found
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "# only words\n", "--pre\n"])
+def test_a_file_without_a_package_is_a_problem(text: str, tmp_path: Path) -> None:
+    (tmp_path / "req.txt").write_text(text)
+    (problem,) = resolve(manifest(requirements="req.txt"), tmp_path).problems
+    assert (problem.place, problem.value) == ("requirements", '"req.txt"')
+    assert "names no package" in problem.rule
+
+
+def test_a_file_is_seen_from_the_manifest_and_every_fault_is_named(tmp_path: Path) -> None:
+    (tmp_path / "req.txt").write_text("-r a.txt\n./b\ntqdm\n")
+    found = resolve(manifest(requirements="../req.txt"), tmp_path / "compose")
+    assert [problem.place for problem in found.problems] == ["requirements", "requirements"]
+
+
+@pytest.mark.parametrize("name", ["nowhere.txt", ".", "x" * 5000, "latin.txt"])
+def test_a_file_that_cannot_be_read_is_a_problem(name: str, tmp_path: Path) -> None:
+    (tmp_path / "latin.txt").write_bytes("tqdm # für".encode("latin-1"))
+    (problem,) = resolve(manifest(requirements=name), tmp_path).problems
+    assert problem.place == "requirements"
+    assert problem.cure
+
+
+def test_what_counts_reaches_the_plan_and_names_the_image(tmp_path: Path) -> None:
+    (tmp_path / "one.txt").write_text("tqdm\n")
+    (tmp_path / "same.txt").write_text("# a comment\n\ntqdm  # progress\n")
+    one, same = (
+        resolve(manifest(requirements=f"{name}.txt"), tmp_path).requirements
+        for name in ("one", "same")
+    )
+    assert one == same == "tqdm\n"
+    made = cluster(requirements="any.txt")
+    assert made.variant == "cpu"
+    assert made.image.startswith(f"{OWN.cpu}-with-")
+    assert cluster().image == OWN.cpu
+    assert (cluster().requirements, made.requirements) == ("", "some-package==1.0\n")
+
+
+def test_an_image_of_the_users_own_is_not_added_to() -> None:
+    (problem,) = problems(image="mine:1", requirements="req.txt")
+    assert problem.place == "requirements"
+    assert "only the kit's own image" in problem.rule
+
+
+SAID = """\
+#7 [stage-1 1/2] FROM docker.io/cluster-kit/trainer:cpu-0
+#7 DONE 0.0s
+#8 [stage-1 2/2] RUN pip install
+#8 1.052 Requirement already satisfied: numpy in /opt/venv (2.4.6)
+#8 1.502 ERROR: Cannot install -r /mnt/requirements.txt (line 2) and numpy because these conflict.
+#8 1.502
+#8 1.502 The conflict is caused by:
+#8 1.502     The user requested tensorflow==2.15
+#8 1.502     The user requested (constraint) tensorflow==2.21.0
+#8 1.502
+#8 1.502 To fix this you could try to:
+#8 1.502 1. loosen the range of package versions you've specified
+#8 1.503 ERROR: ResolutionImpossible: for help visit https://pip.example/
+#8 ERROR: process "/bin/sh -c pip" did not complete successfully: exit code: 1
+------
+ > [stage-1 2/2] RUN pip install
+"""
+
+
+def test_pips_own_words_are_taken_out_of_what_the_build_said() -> None:
+    assert pips_words(SAID, "numpy\ntensorflow==2.15\n") == [
+        "Cannot install tensorflow==2.15 and numpy because these conflict.",
+        "The conflict is caused by:",
+        "    The user requested tensorflow==2.15",
+        "    The user requested (constraint) tensorflow==2.21.0",
+    ]
+
+
+def test_a_build_that_fails_without_pip_leaves_no_words_of_pips() -> None:
+    assert pips_words("#4 ERROR: failed to do request: no such host\n", "tqdm\n") == []
