@@ -60,10 +60,14 @@ def judge(cluster: Cluster, seen: Observed, how: str) -> Verdict:
         if reason == "start-deadline" and _out_of_memory(seen, blame):
             message += f"; {blame} ran out of memory: raise its `memory` limit"
         return Verdict(False, CODES[reason], reason, blame, message)
-    blame, blamed_code = _first_failure(seen, leader, code)
-    if blame != leader or not message:
-        message = f"{blame} ended with exit code {blamed_code}{_meaning(seen, blame, blamed_code)}"
-    elif _out_of_memory(seen, blame):
+    blame = _first_named(end, "")
+    if not blame:
+        blame, blamed_code = _first_failure(seen, leader, code)
+        if blame != leader or not message:
+            meaning = _meaning(seen, blame, blamed_code)
+            message = f"{blame} ended with exit code {blamed_code}{meaning}"
+            return Verdict(False, TrainingFailed.exit_code, reason, blame, message)
+    if _out_of_memory(seen, blame):
         message += OUT_OF_MEMORY
     return Verdict(False, TrainingFailed.exit_code, reason, blame, message)
 
@@ -101,12 +105,15 @@ def _first_failure(seen: Observed, leader: str, code: int | None) -> tuple[str, 
     """
     attempt = seen.last(leader, "start")
     since = attempt.time if attempt else 0.0
+    failure = seen.last(leader, "failure")
+    until = failure.time if failure and failure.time >= since else math.inf
     deaths = [event for event in seen.events if event.action == "die" and event.time >= since]
     training = {task.name for task in seen.tasks.values() if task.role != "evaluator"}
     failed = [
         event
         for event in deaths
         if event.task in training
+        and (event.task == leader or event.time <= until)
         and event.exit_code not in STOP_CODES
         and not _was_survived(seen, leader, event)
     ]
@@ -174,7 +181,14 @@ def _task(name: str, seen: Observed, container: Container | None) -> dict[str, A
         "exit_code": container.exit_code if container else view.exit_code,
         "restarts": view.restarts,
         "oom": _out_of_memory(seen, name) or bool(container and container.oom),
+        **_traffic(seen.ended_for_good(name)),
     }
+
+
+def _traffic(end: Entry | None) -> dict[str, Any]:
+    """Bytes that the task's container received and sent, None where nobody counted."""
+    fields = end.fields if end else {}
+    return {name: fields.get(name) for name in ("rx_bytes", "tx_bytes")}
 
 
 def metrics(seen: Observed, cluster: Cluster) -> dict[str, Any]:

@@ -214,6 +214,38 @@ def test_lines_read_after_the_end_do_not_wake_a_task() -> None:
     assert (task.state, task.exit_code, task.loss) == ("ended", 0, 0.5)
 
 
+def test_the_leader_names_the_peer_over_which_it_failed() -> None:
+    story = (
+        Story.of(WITHOUT_CHIEF)
+        .says(8, "worker-0", "failure", exit_code=1)
+        .ends(9, "worker-0", 1, "failed", "worker-1: no such file", "worker-1")
+    )
+    verdict = judge(WITHOUT_CHIEF, story.seen, "ended")
+    assert (verdict.exit_code, verdict.blame) == (5, "worker-1")
+    assert verdict.message == "worker-1: no such file"
+
+
+def test_who_dies_after_the_leaders_program_failed_fell_over_it() -> None:
+    """The leader's container ends later than its program: it waits for what its peers say."""
+    story = (
+        Story.of(WITHOUT_CHIEF)
+        .says(8, "worker-0", "failure", exit_code=1)
+        .dies(8.5, "worker-1", 1)
+        .ends(9, "worker-0", 1, "failed", "ValueError: shapes differ")
+    )
+    verdict = judge(WITHOUT_CHIEF, story.seen, "ended")
+    assert (verdict.blame, verdict.message) == ("worker-0", "ValueError: shapes differ")
+
+
+def test_traffic_is_what_the_tasks_counted_at_their_end() -> None:
+    story = Story.of().says(9, "ps-0", "end", exit_code=0, rx_bytes=10, tx_bytes=2000)
+    story = story.dies(9.1, "ps-0", 0)
+    told = outcome(CLUSTER, judge(CLUSTER, story.seen, "interrupted"), story.seen, [], {}, "")
+    assert [
+        (task["rx_bytes"], task["tx_bytes"]) for task in told["tasks"] if task["role"] == "ps"
+    ] == [(10, 2000), (None, None)]
+
+
 def test_a_task_goes_through_its_states_and_counts_its_restarts() -> None:
     story = Story(Observed.of(CLUSTER))
     states = [story.seen.tasks["ps-0"].state]
@@ -262,7 +294,7 @@ def test_the_outcome_holds_every_task_with_what_the_engine_says_of_it() -> None:
     assert tasks["ps-1"] == {
         "name": "ps-1", "role": "ps", "index": 1, "ip": "172.28.0.9", "gpu": ["1"],
         "gpu_seen": None,
-        "exit_code": 137, "restarts": 1, "oom": True,
+        "exit_code": 137, "restarts": 1, "oom": True, "rx_bytes": None, "tx_bytes": None,
     }  # fmt: skip
     assert tasks["chief-0"]["exit_code"] == 1
     assert tasks["chief-0"]["ip"] == str(CLUSTER.leader.ip)
