@@ -19,13 +19,17 @@ class Staleness(keras.metrics.Metric):
     def __init__(self) -> None:
         super().__init__(name="staleness")
         self.counts = self.add_weight("counts", shape=(LIMIT,), initializer="zeros")
+        self.pushes = self.add_weight("pushes", shape=(), initializer="zeros", dtype=tf.int64)
 
-    def update_state(self, updates: tf.Tensor) -> None:
-        """Count one step, with `updates` (int64 scalar) by others in between."""
-        self.counts.assign_add(tf.one_hot(tf.clip_by_value(updates, 0, LIMIT - 1), LIMIT))
+    def update_state(self, pulled: tf.Tensor) -> None:
+        """Count a step at its push; `pulled` (int64 scalar) is what `pushes` was at its pull."""
+        since = self.pushes.read_value() - pulled
+        self.pushes.assign_add(tf.constant(1, tf.int64))
+        self.counts.assign_add(tf.one_hot(tf.clip_by_value(since, 0, LIMIT - 1), LIMIT))
 
     def reset_state(self) -> None:
         self.counts.assign(tf.zeros(LIMIT))
+        self.pushes.assign(tf.constant(0, tf.int64))
 
     def result(self) -> dict[str, tf.Tensor]:
         counts = tf.convert_to_tensor(self.counts)
@@ -39,15 +43,22 @@ class Staleness(keras.metrics.Metric):
 
 
 class AsynchronousModel(keras.Model):
-    """A model whose steps count the updates that others make while it computes its gradient."""
+    """A model whose steps count the updates that others make while it computes its gradient.
+
+    The optimizer's own counter does not tell: nothing keeps TensorFlow from raising it before the
+    gradient is there, and it does.
+    """
 
     def train_step(self, data: tuple[tf.Tensor, tf.Tensor]) -> dict[str, tf.Tensor]:
         images, labels = data
-        before = self.optimizer.iterations.read_value()
+        pulled = self.staleness.pushes.read_value()
+        with tf.control_dependencies([pulled]):
+            images = tf.identity(images)
         with tf.GradientTape() as tape:
             predicted = self(images, training=True)
             loss = self.compute_loss(images, labels, predicted)
-        self.optimizer.minimize(loss, self.trainable_variables, tape=tape)
-        by_all = self.optimizer.iterations.read_value() - before
-        self.staleness.update_state(by_all - 1)
+        gradients = tape.gradient(loss, self.trainable_variables)
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
+        with tf.control_dependencies(gradients):
+            self.staleness.update_state(tf.identity(pulled))
         return self.compute_metrics(images, labels, predicted, None)
