@@ -1,0 +1,208 @@
+"""From TFRecords to batches, in TensorFlow ops only, so that it runs where the model runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from trainer.detection import records
+from trainer.detection.augmentation import augmented
+from trainer.detection.pipeline import Pipeline
+
+CACHE_BYTES = 256 << 20
+"""Records are kept in memory, as they are, when a replica's share needs no more than this."""
+SHUFFLED = 4096
+"""Records that wait to be drawn."""
+FEW_FILES = 4
+"""Files a replica needs for its share to be even enough; below, records are shared out."""
+
+
+class Batch(NamedTuple):
+    """n images of one size, padded to m boxes each."""
+
+    images: tf.Tensor
+    """float32 [n, size, size, 3], 0…255."""
+    boxes: tf.Tensor
+    """float32 [n, m, 4]: ymin, xmin, ymax, xmax in 0…1; zeros as padding."""
+    classes: tf.Tensor
+    """int32 [n, m]: ids of the label map, from 1; 0 as padding."""
+    count: tf.Tensor
+    """int32 [n]: boxes of each image."""
+
+
+class ScoredBatch(NamedTuple):
+    """As Batch, and what only scoring asks for."""
+
+    images: tf.Tensor
+    boxes: tf.Tensor
+    classes: tf.Tensor
+    count: tf.Tensor
+    difficult: tf.Tensor
+    """bool [n, m]: finding it is no merit, and missing it no fault."""
+    crowd: tf.Tensor
+    """bool [n, m]: one box for many objects, likewise."""
+    names: tf.Tensor
+    """string [n]: image/source_id, or the file name where there is none."""
+
+
+class Example(NamedTuple):
+    """One record, decoded: image uint8 [h, w, 3], and k boxes."""
+
+    image: tf.Tensor
+    boxes: tf.Tensor
+    classes: tf.Tensor
+    difficult: tf.Tensor
+    crowd: tf.Tensor
+    name: tf.Tensor
+
+
+def training(
+    pipeline: Pipeline, replica: int | tf.Tensor, replicas: int, batch_size: int | None = None
+) -> tf.data.Dataset:
+    """Endless augmented batches of this replica's share of the records; elements are Batch.
+
+    Every replica sees other records than the others. Crowds are left out: they are no example of
+    one object.
+
+    Args:
+        replica: 0 to replicas - 1, a tensor where one traced function serves all of them.
+        batch_size: images, train_config's where it is None.
+    """
+    config = pipeline.train_config
+    size, most = pipeline.model.image_size, config.max_number_of_boxes
+    files = records.find(pipeline.train_input_reader.input_path, "train_input_reader.input_path")
+    share = shared_out(files, replica, replicas)
+    if sum(Path(file).stat().st_size for file in files) <= CACHE_BYTES * replicas:
+        share = share.cache()
+    seed = config.seed + tf.cast(replica, tf.int64)
+    share = share.shuffle(SHUFFLED, seed, reshuffle_each_iteration=True).repeat()
+
+    def prepared(record: tf.Tensor, drawn: tf.Tensor) -> Batch:
+        example = single(decoded(record, 2 * size))
+        image, boxes, classes = augmented(
+            example.image, example.boxes, example.classes, config.augmentation, size, drawn
+        )
+        return padded(image, boxes, classes, most)
+
+    seeds = tf.data.Dataset.random(seed, rerandomize_each_iteration=True)
+    examples = tf.data.Dataset.zip((share, seeds)).map(
+        prepared, num_parallel_calls=tf.data.AUTOTUNE
+    )
+    batches = examples.batch(batch_size or config.batch_size, drop_remainder=True)
+    return batches.prefetch(tf.data.AUTOTUNE)
+
+
+def scoring(pipeline: Pipeline, batch_size: int | None = None) -> tf.data.Dataset:
+    """Every evaluation image once, as it is, in the order of the files; elements are ScoredBatch.
+
+    The last batch may be smaller; m is the most boxes of any image in the batch.
+    """
+    size, config = pipeline.model.image_size, pipeline.eval_config
+    files = records.find(pipeline.eval_input_reader.input_path, "eval_input_reader.input_path")
+    share = tf.data.TFRecordDataset(list(files))
+    if config.num_examples:
+        share = share.take(config.num_examples)
+
+    def prepared(record: tf.Tensor) -> ScoredBatch:
+        example = decoded(record, 2 * size)
+        return ScoredBatch(
+            resized(example.image, size),
+            example.boxes,
+            example.classes,
+            tf.shape(example.classes)[0],
+            example.difficult,
+            example.crowd,
+            example.name,
+        )
+
+    shapes = ScoredBatch([size, size, 3], [None, 4], [None], [], [None], [None], [])
+    examples = share.map(prepared, num_parallel_calls=tf.data.AUTOTUNE)
+    return examples.padded_batch(batch_size or config.batch_size, shapes).prefetch(2)
+
+
+def shared_out(files: tuple[str, ...], replica: int | tf.Tensor, replicas: int) -> tf.data.Dataset:
+    """Records of one replica: of its own files where there are enough, else every n-th record."""
+    replica = tf.cast(replica, tf.int64)
+    if len(files) % replicas == 0 or len(files) >= FEW_FILES * replicas:
+        mine = tf.data.Dataset.from_tensor_slices(list(files)).shard(replicas, replica)
+        return tf.data.TFRecordDataset(mine)
+    return tf.data.TFRecordDataset(list(files)).shard(replicas, replica)
+
+
+def decoded(record: tf.Tensor, most: int) -> Example:
+    """The image and boxes of a serialised tf.train.Example.
+
+    An image of more than `most` pixels a side is shrunk to them: what comes later samples points.
+    """
+    variable = {
+        **{key: tf.io.VarLenFeature(tf.float32) for key in records.SIDES},
+        **{
+            key: tf.io.VarLenFeature(tf.int64)
+            for key in (records.LABEL, records.DIFFICULT, records.CROWD)
+        },
+    }
+    single_ones = {
+        records.ENCODED: tf.io.FixedLenFeature([], tf.string),
+        records.SOURCE_ID: tf.io.FixedLenFeature([], tf.string, ""),
+        records.FILENAME: tf.io.FixedLenFeature([], tf.string, ""),
+    }
+    found = tf.io.parse_single_example(record, {**variable, **single_ones})
+    column = {key: found[key].values for key in variable}
+    image = tf.io.decode_image(found[records.ENCODED], channels=3, expand_animations=False)
+    image = tf.ensure_shape(image, (None, None, 3))
+    sides = tf.minimum(tf.shape(image)[:2], most)
+    image = tf.cond(
+        tf.reduce_all(tf.equal(sides, tf.shape(image)[:2])),
+        lambda: image,
+        lambda: to_octets(tf.image.resize(image, sides, antialias=True)),
+    )
+    boxes = tf.clip_by_value(tf.stack([column[key] for key in records.SIDES], 1), 0.0, 1.0)
+    source = found[records.SOURCE_ID]
+    return Example(
+        image,
+        boxes,
+        tf.cast(column[records.LABEL], tf.int32),
+        flags(column[records.DIFFICULT], tf.shape(boxes)[0]),
+        flags(column[records.CROWD], tf.shape(boxes)[0]),
+        tf.where(tf.strings.length(source) > 0, source, found[records.FILENAME]),
+    )
+
+
+def to_octets(image: tf.Tensor) -> tf.Tensor:
+    return tf.cast(tf.clip_by_value(tf.round(image), 0, 255), tf.uint8)
+
+
+def flags(values: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
+    """bool [count]; all False where the record does not have the feature."""
+    # Under a graph of compat.v1 `==` would compare the tensors as objects.
+    there = tf.equal(tf.shape(values)[0], count)
+    return tf.cond(there, lambda: values > 0, lambda: tf.zeros([count], tf.bool))
+
+
+def single(example: Example) -> Example:
+    """Without its crowds."""
+    kept = ~example.crowd
+    columns = (example.boxes, example.classes, example.difficult, example.crowd)
+    return Example(
+        example.image, *(tf.boolean_mask(column, kept) for column in columns), example.name
+    )
+
+
+def resized(image: tf.Tensor, size: int) -> tf.Tensor:
+    """float32 [size, size, 3], 0…255."""
+    return tf.ensure_shape(tf.image.resize(image, (size, size), antialias=True), (size, size, 3))
+
+
+def padded(image: tf.Tensor, boxes: tf.Tensor, classes: tf.Tensor, most: int) -> Batch:
+    """The boxes filled up with zeros to `most`; `check` has seen that no image has more."""
+    boxes, classes = boxes[:most], classes[:most]
+    count = tf.shape(classes)[0]
+    missing = most - count
+    return Batch(
+        image,
+        tf.ensure_shape(tf.pad(boxes, [[0, missing], [0, 0]]), (most, 4)),
+        tf.ensure_shape(tf.pad(classes, [[0, missing]]), (most,)),
+        count,
+    )

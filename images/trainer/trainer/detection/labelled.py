@@ -1,0 +1,110 @@
+"""One image with its boxes, before it is a record and after."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+PNG, JPEG = "png", "jpeg"
+EDGE = 1e-3
+"""How far a box may stick out of the image, in its fractions: what rounding can do."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """Where one object is, in fractions of the image's height and width, and what it is."""
+
+    ymin: float
+    xmin: float
+    ymax: float
+    xmax: float
+    label: str
+    number: int
+    """The label's id in the label map."""
+    difficult: bool = False
+    crowd: bool = False
+    """It stands for many objects of its class (COCO's iscrowd)."""
+
+    def problem(self) -> str:
+        """What is wrong with where it is, "" where nothing is."""
+        sides = (self.ymin, self.xmin, self.ymax, self.xmax)
+        where = f"ymin {self.ymin:g}, xmin {self.xmin:g}, ymax {self.ymax:g}, xmax {self.xmax:g}"
+        if not all(map(math.isfinite, sides)):
+            return f"{where}: not a number"
+        if self.ymin >= self.ymax or self.xmin >= self.xmax:
+            return f"{where}: a box needs ymin < ymax and xmin < xmax"
+        if min(sides) < -EDGE or max(sides) > 1 + EDGE:
+            return f"{where}: outside the image; sides are fractions of it, 0 to 1"
+        return ""
+
+
+@dataclass(frozen=True)
+class LabelledImage:
+    """An encoded image and what is in it."""
+
+    encoded: bytes
+    format: str
+    """PNG or JPEG."""
+    height: int
+    width: int
+    """Pixels."""
+    filename: str
+    source_id: str
+    boxes: tuple[Box, ...]
+
+    def problems(self) -> Iterator[str]:
+        """What is wrong with it and its boxes."""
+        size = image_size(self.encoded)
+        if size is None:
+            yield f"image/encoded ({len(self.encoded)} bytes) is no PNG or JPEG"
+        elif size != (self.height, self.width):
+            yield (
+                f"image/height and image/width are {self.height} and {self.width}, the image itself"
+                f" is {size[0]} high and {size[1]} wide"
+            )
+        for index, box in enumerate(self.boxes):
+            if wrong := box.problem():
+                yield f"box {index} ({box.label}) has {wrong}"
+
+
+def image_size(encoded: bytes) -> tuple[int, int] | None:
+    """(height, width) in pixels from the header of a PNG or JPEG, None for anything else.
+
+    No pixel is decoded.
+    """
+    if encoded.startswith(b"\x89PNG\r\n\x1a\n") and encoded[12:16] == b"IHDR":
+        return _whole(encoded[20:24]), _whole(encoded[16:20])
+    if encoded.startswith(b"\xff\xd8\xff"):
+        return _jpeg_size(encoded)
+    return None
+
+
+def image_format(encoded: bytes) -> str | None:
+    """PNG or JPEG by the first bytes, None for anything else."""
+    if encoded.startswith(b"\x89PNG\r\n\x1a\n"):
+        return PNG
+    return JPEG if encoded.startswith(b"\xff\xd8\xff") else None
+
+
+def _whole(octets: bytes) -> int:
+    return int.from_bytes(octets, "big")
+
+
+def _jpeg_size(encoded: bytes) -> tuple[int, int] | None:
+    """Segments are a marker and a length, until the frame's, which has the size."""
+    at = 2
+    while at + 9 <= len(encoded):
+        if encoded[at] != 0xFF:
+            return None
+        marker = encoded[at + 1]
+        if marker == 0xFF:  # filling
+            at += 1
+            continue
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+            return _whole(encoded[at + 5 : at + 7]), _whole(encoded[at + 7 : at + 9])
+        if marker == 0x01 or 0xD0 <= marker <= 0xD8:  # these have no length
+            at += 2
+            continue
+        at += 2 + max(_whole(encoded[at + 2 : at + 4]), 2)
+    return None
