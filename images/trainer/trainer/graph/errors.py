@@ -1,0 +1,25 @@
+"""What can go wrong with a graph-mode job and is not the program's own fault in the code."""
+
+from __future__ import annotations
+
+from trainer.errors import TrainerError
+
+EXIT_TRAINING_FAILED = 5
+
+
+class PeerLost(TrainerError):
+    """A task that this one cannot do without went away and did not come back."""
+
+    exit_code = EXIT_TRAINING_FAILED
+
+
+class Diverged(TrainerError):
+    """The loss is no number any more."""
+
+    exit_code = EXIT_TRAINING_FAILED
+
+
+class CheckpointError(TrainerError):
+    """The checkpoints that are there cannot be used, or a new one cannot be written."""
+
+    exit_code = EXIT_TRAINING_FAILED

@@ -1,0 +1,90 @@
+"""What the replicas share beside the model: the global step, the end, who did how much.
+
+All of it lies on the first ps, and is read and written inside the training step itself: it costs
+no messages of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import tensorflow as tf
+
+tf1 = tf.compat.v1
+BINS = 256
+"""Staleness is counted exactly up to 254; the last bin is `255 or more`."""
+LAST_STEP = 2**62
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Variables, all int64."""
+
+    device: str
+    global_step: tf.Variable
+    end_at: tf.Variable
+    """The job ends at this global step; the chief lowers it to end early."""
+    finished: tf.Variable
+    """[replicas]: 1 for those that make no further step."""
+    counts: tuple[tf.Variable, ...]
+    """Per replica [BINS]: its steps by staleness."""
+
+    @property
+    def of_this_run(self) -> tuple[tf.Variable, ...]:
+        """Not part of a checkpoint."""
+        return (self.end_at, self.finished)
+
+
+def make_ledger(device: str, replicas: int, end_at: int) -> Ledger:
+    with tf1.device(device):
+        step = tf1.train.get_or_create_global_step()
+        return Ledger(
+            device=step.device,
+            global_step=step,
+            end_at=variable("job/end_at", (), end_at),
+            finished=variable("job/finished", (replicas,)),
+            counts=tuple(variable(f"job/steps_of_{n}", (BINS,)) for n in range(replicas)),
+        )
+
+
+def variable(name: str, shape: tuple[int, ...], value: int = 0) -> tf.Variable:
+    return tf1.get_variable(
+        name, shape, tf.int64, tf1.constant_initializer(value), trainable=False, use_resource=True
+    )
+
+
+def assign(session: tf1.Session, to: tf.Variable, value: object) -> None:
+    session.run(to.initializer, {to.initializer.inputs[1]: value})
+
+
+def counted(ledger: Ledger, replica: int, before: tf.Tensor, after: tf.Tensor) -> tf.Tensor:
+    """[global step after, end_at], int64, once this step of `replica` is in the ledger.
+
+    Its staleness is the number of updates between `before` and `after` that are not its own.
+    """
+    with tf1.device(ledger.device):
+        stale = tf.clip_by_value(after - 1 - before, 0, BINS - 1)
+        written = tf.raw_ops.ResourceScatterAdd(
+            resource=ledger.counts[replica].handle, indices=stale, updates=tf.constant(1, tf.int64)
+        )
+        with tf.control_dependencies([written]):
+            return tf.stack([after, ledger.end_at.read_value()])
+
+
+@dataclass(frozen=True)
+class Shares:
+    """The counts, read: steps by replica number, and staleness over all of them."""
+
+    steps: tuple[int, ...]
+    staleness_mean: float
+    staleness_max: int
+
+
+def shares(counts: list[np.ndarray]) -> Shares:
+    """From the values of Ledger.counts, each [BINS]."""
+    total = np.sum(counts, axis=0)
+    seen = np.flatnonzero(total)
+    mean = float(np.average(np.arange(BINS), weights=total)) if seen.size else 0.0
+    steps = tuple(int(count.sum()) for count in counts)
+    return Shares(steps, mean, int(seen[-1]) if seen.size else 0)

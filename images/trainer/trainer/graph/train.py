@@ -1,0 +1,79 @@
+"""`run` of job.py: one replica from its first word to its result."""
+
+from __future__ import annotations
+
+import sys
+
+import tensorflow as tf
+
+from trainer import mailbox, probe
+from trainer.graph import server, signals
+from trainer.graph.build import build
+from trainer.graph.errors import PeerLost
+from trainer.graph.job import GraphJob, GraphResult
+from trainer.graph.options import GraphOptions
+from trainer.graph.replica import Replica, replica_of
+from trainer.graph.training import Training
+from trainer.progress import Progress
+from trainer.task import Task
+
+LOST = (tf.errors.UnavailableError, tf.errors.AbortedError)
+GONE = (tf.errors.FailedPreconditionError, tf.errors.NotFoundError, tf.errors.CancelledError)
+"""What a session of ours meets on a ps that was started again, or that the chief starts anew."""
+PATIENCE_S = 30.0
+TRIES = 3
+
+
+def train(
+    task: Task, job: GraphJob, options: GraphOptions, progress: Progress | None
+) -> GraphResult:
+    replica = replica_of(task, options, len(tf.config.list_physical_devices("GPU")))
+    print(described(replica, options), flush=True)
+    graph = build(job, options, replica, task.output)
+    mailbox.wait_for_servers()
+    config = server.session_config(task, replica)
+    target = server.start(task, replica, config)
+    training = Training(graph, options, replica, job.examples_per_batch, task.output, progress)
+    file = task.output / "save-now" if replica.is_chief else None
+    with signals.watched(training.terminated, training.save_by_hand, file):
+        return recovering(training, replica, target, config)
+
+
+def recovering(
+    training: Training, replica: Replica, target: str, config: tf.compat.v1.ConfigProto
+) -> GraphResult:
+    """Train; after the loss of a ps go on in a new session, as long as that gets us further."""
+    tries = 0
+    while True:
+        before = training.steps_made
+        try:
+            return training.attempt(target, config)
+        except (*LOST, *GONE) as problem:
+            if not replica.deployment.distributed:
+                raise
+            tries = 1 if training.steps_made > before else tries + 1
+            print(f"error: lost a ps ({problem.message.splitlines()[0][:200]})",
+                  file=sys.stderr, flush=True)  # fmt: skip
+            answer = probe.wait_for(replica.ps, PATIENCE_S)
+            if isinstance(answer, probe.ServersMissing):
+                lost = ", ".join(answer.tasks)
+                raise PeerLost(f"the connection to {lost} was lost: {answer}") from problem
+            if tries > TRIES:
+                raise PeerLost(
+                    f"the connection to {', '.join(replica.ps)} was lost {tries} times without a"
+                    " step in between"
+                ) from problem
+
+
+def described(replica: Replica, options: GraphOptions) -> str:
+    deployment = replica.deployment
+    devices = [deployment.clone_device(i) for i in range(deployment.num_clones)]
+    where = ", ".join(device.rpartition("device:")[2] for device in devices)
+    if not deployment.distributed:
+        return f"one replica, in this process; {deployment.num_clones} clones on {where}"
+    waits = replica.gradients_per_round
+    update = f"sync, {waits} of {replica.count} gradients a round" if waits else "async"
+    return (
+        f"replica {replica.number} of {replica.count}, {len(replica.ps)} ps; {update};"
+        f" {deployment.num_clones} clones on {where}"
+    )

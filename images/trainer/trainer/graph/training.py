@@ -1,0 +1,231 @@
+"""The life of a replica: begin or wait, make steps, end together with the others."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import NoReturn
+
+import tensorflow as tf
+
+from trainer import mailbox, probe
+from trainer.errors import EXIT_TERMINATED
+from trainer.graph.build import NO_NUMBER, TrainingGraph
+from trainer.graph.checkpoints import Saved
+from trainer.graph.errors import Diverged
+from trainer.graph.job import GraphResult
+from trainer.graph.keeper import Keeper
+from trainer.graph.ledger import shares
+from trainer.graph.options import GraphOptions
+from trainer.graph.replica import Replica
+from trainer.graph.report import Report, per_second
+from trainer.graph.rounds import RoundsThread, stop_everybody
+from trainer.graph.stepper import Stepper
+from trainer.progress import Progress
+
+tf1 = tf.compat.v1
+NOTHING, STEPS, THRESHOLD = "nothing", "steps", "loss-threshold"
+FINISHED, BROKEN = 1, 2
+"""A replica's entry in Ledger.finished: it has ended well, or its loss was no number."""
+WAIT_FOR_OTHERS_S = 30.0
+WAIT_FOR_LAST_STEPS_S = 5.0
+POLL_S = 0.1
+QUIET_S = 2.0
+
+
+class Training:
+    """One replica's training, in one session after the other where servers were lost."""
+
+    def __init__(
+        self,
+        graph: TrainingGraph,
+        options: GraphOptions,
+        replica: Replica,
+        examples_per_batch: int,
+        output: Path,
+        progress: Progress | None,
+    ) -> None:
+        self.steps_made = 0
+        self._graph = graph
+        self._options = options
+        self._replica = replica
+        self._images_per_step = examples_per_batch * options.num_clones
+        self._keeper = Keeper(graph.checkpoints, options.save_secs) if replica.is_chief else None
+        logs = output / "tensorboard" / "train"
+        self._report = Report(options, progress, logs if replica.is_chief else None)
+        self._made_before: int | None = None
+
+    def attempt(self, target: str, config: tf1.ConfigProto) -> GraphResult:
+        """Train to the end in one session; TensorFlow's errors where a server is lost."""
+        session = tf1.Session(target, graph=self._graph.graph, config=config)
+        try:
+            if self._replica.is_chief:
+                self._begin(session)
+            else:
+                self._wait_for_chief(session)
+            session.run(self._graph.initialize_local)
+            result = self._train(session)
+        except BaseException:
+            # In vain, and for long, where the servers are gone: so nobody waits for it.
+            threading.Thread(target=close, args=(session,), daemon=True).start()
+            raise
+        if not target:
+            session.close()
+        return result
+
+    def _begin(self, session: tf1.Session) -> None:
+        """Restore or initialise, then let the others in."""
+        restored = self._graph.checkpoints.restore(session)
+        if restored is None:
+            session.run(self._graph.initialize)
+        session.run(self._graph.initialize_run)
+        if restored:
+            print(f"going on at global step {restored.step} ({restored.path.name})", flush=True)
+        self._keeper.begin(session, restored)
+        if self._replica.deployment.distributed:
+            self._wait_for_others()
+
+    def _wait_for_others(self) -> None:
+        """Training starts together where it can, so that shares and speeds mean something."""
+        others = self._replica.others
+        print(f"waiting for {', '.join(others)}", flush=True)
+        answer = probe.wait_for(others, WAIT_FOR_OTHERS_S)
+        if isinstance(answer, probe.ServersMissing):
+            print(f"not there yet: {answer}", file=sys.stderr, flush=True)
+
+    def _wait_for_chief(self, session: tf1.Session) -> None:
+        said, since = False, time.monotonic()
+        while len(session.run(self._graph.uninitialized)):
+            time.sleep(POLL_S)
+            if not said and time.monotonic() - since > QUIET_S:
+                print(f"waiting for {self._replica.chief} to initialise", flush=True)
+                said = True
+
+    def _train(self, session: tf1.Session) -> GraphResult:
+        step, end_at = map(int, session.run(self._graph.standing))
+        if self._made_before is None:
+            self._made_before = sum(self._shares(session).steps)
+        self._report.begin(step)
+        reached = NOTHING
+        if step < end_at:
+            try:
+                reached = self._steps(session, step, end_at)
+            except tf.errors.InvalidArgumentError as problem:
+                if NO_NUMBER not in str(problem):
+                    raise
+                self._diverged(session)
+        return self._end(session, reached)
+
+    def _steps(self, session: tf1.Session, step: int, end_at: int) -> str:
+        """Make steps until the job's end; why it ended."""
+        report, keeper = self._report, self._keeper
+        rounds = None
+        if self._graph.rounds and keeper:
+            rounds = RoundsThread(session, self._graph, keeper, end_at)
+        stepper = Stepper(session, self._graph)
+        if rounds:
+            rounds.start()
+        pause = self._options.pause_ms / 1000
+        reached = STEPS
+        while step < end_at:
+            taken = stepper.take(report.wants_shown, report.wants_summary)
+            step, end_at = taken.step, taken.end_at
+            self.steps_made += 1
+            report.took(taken)
+            if keeper:
+                if not rounds:
+                    keeper.between_updates()
+                if report.below_threshold():
+                    reached = THRESHOLD
+                    break
+            if pause:
+                time.sleep(pause)
+        if rounds:
+            rounds.end()
+            if rounds.failure:
+                raise rounds.failure
+        if reached == THRESHOLD:
+            stop_everybody(session, self._graph)
+        return reached
+
+    def _diverged(self, session: tf1.Session) -> NoReturn:
+        """Stop all replicas: a rate that is too high for one is so for all."""
+        step = int(session.run(self._graph.ledger.global_step))
+        session.run(self._graph.finish, {self._graph.mark: BROKEN})
+        stop_everybody(session, self._graph)
+        left = self._keeper.what_is_left() if self._keeper else "the last good checkpoint is kept"
+        raise Diverged(
+            f"the loss is no number after step {step}; {left}; try a lower learning rate"
+        )
+
+    def _end(self, session: tf1.Session, reached: str) -> GraphResult:
+        graph, report = self._graph, self._report
+        session.run(graph.finish, {graph.mark: FINISHED})
+        if self._keeper:
+            self._wait_for_last_steps(session)
+            if reached != NOTHING:
+                self._keeper.save()
+        found = self._shares(session)
+        report.close()
+        step = int(session.run(graph.ledger.global_step))
+        first, last = report.first or (step, 0.0), report.last or (step, 0.0)
+        seconds = last[1] - first[1]
+        images = (sum(found.steps) - self._made_before) * self._images_per_step
+        return GraphResult(
+            step=step,
+            reached=reached,
+            is_chief=self._replica.is_chief,
+            loss=report.loss,
+            shown=report.shown,
+            checkpoint=self._keeper.last.path if self._keeper and self._keeper.last else None,
+            seconds=round(seconds, 3),
+            updates_per_second=per_second(first, last) or None,
+            images_per_second=round(images / seconds, 2) if seconds else None,
+            steps_of=dict(zip(self._replica.names, found.steps, strict=True)),
+            staleness_mean=found.staleness_mean,
+            staleness_max=found.staleness_max,
+        )
+
+    def _wait_for_last_steps(self, session: tf1.Session) -> None:
+        """Until nobody updates any more: the last checkpoint holds every step that was made."""
+        until = time.monotonic() + WAIT_FOR_LAST_STEPS_S
+        while True:
+            finished = session.run(self._graph.ledger.finished)
+            broken = [name for name, how in zip(self._replica.names, finished, strict=True)
+                      if how == BROKEN]  # fmt: skip
+            if broken:
+                raise Diverged(
+                    f"the loss of {', '.join(broken)} is no number;"
+                    f" {self._keeper.what_is_left()}; try a lower learning rate"
+                )
+            if all(finished) or time.monotonic() > until:
+                return
+            time.sleep(POLL_S / 2)
+
+    def _shares(self, session: tf1.Session):
+        return shares(session.run(list(self._graph.ledger.counts)))
+
+    def save_by_hand(self) -> None:
+        if self._keeper:
+            self._keeper.ask()
+
+    def terminated(self) -> NoReturn:
+        """SIGTERM: the chief saves, and the process is gone."""
+        saved: Saved | None = None
+        if self._keeper:
+            mailbox.leave_last_words("", mailbox.SAVING)
+            with contextlib.suppress(tf.errors.OpError):
+                saved = self._keeper.save_before_the_end()
+        said = f"stopped by SIGTERM; saved {saved.path.name}" if saved else "stopped by SIGTERM"
+        print(said, flush=True)
+        sys.stderr.flush()
+        os._exit(EXIT_TERMINATED)
+
+
+def close(session: tf1.Session) -> None:
+    with contextlib.suppress(tf.errors.OpError):
+        session.close()
