@@ -1,0 +1,162 @@
+"""Programs that users bring, unchanged: in today's style, in the tutorials', in the oldest, and
+those that fail."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+
+from tests.kit import Kit, mine
+
+PROGRAMS = Path(__file__).parent / "programs"
+ALL_TASKS = ("--style", "all-tasks")
+FLAGS = (
+    "--job_name={{ role }} --task_index={{ index }} --ps_hosts={{ ps_hosts }} "
+    "--worker_hosts={{ worker_hosts }} --train_dir={{ output }}/train"
+)
+
+
+def up(kit: Kit, program: str, *arguments: str) -> tuple[int, str]:
+    """Run a program on one chief, one worker and one ps; the exit code and what was said."""
+    path = str(PROGRAMS / program)
+    done = kit.run("up", "smoke", "--name", kit.name, "--program", path, *arguments)
+    return done.returncode, done.stdout + done.stderr
+
+
+def output(kit: Kit) -> Path:
+    return kit.root / "runs" / kit.name / "latest" / "output"
+
+
+def log(kit: Kit, task: str) -> str:
+    return (kit.root / "runs" / kit.name / "latest" / "logs" / f"{task}.log").read_text()
+
+
+def codes(kit: Kit) -> dict[str, Any]:
+    return {task["name"]: task["exit_code"] for task in kit.outcome()["tasks"]}
+
+
+def test_a_coordinators_loop_runs_on_the_chief_alone(kit: Kit) -> None:
+    code, said = up(kit, "coordinator.py", "--args", "150")
+    assert code == 0, said
+    assert re.search(r"150 steps, loss 0\.0\d+, w (2\.9|3\.0)\d+, b (1\.9|2\.0)\d+", said), said
+    assert (output(kit) / "mine" / "ckpt-1.index").exists()
+    assert codes(kit) == {"chief-0": 0, "worker-0": 0, "ps-0": 0}
+    assert "TensorFlow server ready" in log(kit, "worker-0")
+
+
+def test_a_tutorials_keras_fit_runs_on_every_task_and_ends(kit: Kit) -> None:
+    code, said = up(kit, "keras_fit.py", *ALL_TASKS, "--set", "ps_runs=program")
+    assert code == 0, said
+    assert "losses [" in said
+    assert (output(kit) / "mine" / "ckpt-3.index").exists()
+    assert codes(kit) == {"chief-0": 0, "worker-0": 0, "ps-0": 0}
+    assert "worker 0 serves by itself" in log(kit, "worker-0")
+    assert "ps 0 serves by itself" in log(kit, "ps-0")
+
+
+def test_flags_from_before_tf_config_tell_each_task_its_place(kit: Kit) -> None:
+    code, said = up(
+        *(kit, "flags_graph.py", *ALL_TASKS, "--chief", "0", "--workers", "2"),
+        *("--set", "ps_runs=program", "--args", FLAGS),
+    )
+    assert code == 0, said
+    last = re.search(r"/job:worker/task:0 step (\d+) loss 0\.0\d+ w (\S+) b (\S+)", said)
+    assert last, said
+    assert abs(float(last[2]) - 3) < 0.2 and abs(float(last[3]) - 2) < 0.2
+    assert "/job:worker/task:0 on /job:ps/task:0, chief: True" in log(kit, "worker-0")
+    assert "/job:worker/task:1 on /job:ps/task:0, chief: False" in log(kit, "worker-1")
+    assert "ps: waiting in its own server" in log(kit, "ps-0")
+    assert codes(kit) == {"worker-0": 0, "worker-1": 0, "ps-0": 0}
+    assert list((output(kit) / "train").glob("model.ckpt-3*.index"))
+
+
+def test_a_master_leads_and_the_kits_own_server_is_the_ps(kit: Kit) -> None:
+    code, said = up(
+        *(kit, "flags_graph.py", *ALL_TASKS, "--set", "chief_job=master"),
+        *("--args", FLAGS + " --master_hosts={{ chief_hosts }} --last_step=200"),
+    )
+    assert code == 0, said
+    assert re.search(r"/job:master/task:0 step (199|2\d\d) ", log(kit, "chief-0")), said
+    assert "/job:worker/task:0 on /job:ps/task:0, chief: False" in log(kit, "worker-0")
+    assert "TensorFlow server ready" in log(kit, "ps-0")
+    assert codes(kit) == {"chief-0": 0, "worker-0": 0, "ps-0": 0}
+
+
+def test_a_chief_that_raises_is_blamed_while_its_workers_wait(
+    kit: Kit, client: docker.DockerClient
+) -> None:
+    code, said = up(kit, "raises.py", *ALL_TASKS)
+    assert code == 5, said
+    assert "blame chief-0" in said
+    outcome = kit.outcome()
+    assert (outcome["exit_code"], outcome["blame"]) == (5, "chief-0")
+    assert "ValueError: shapes (32, 10) and (32, 9) do not match" in outcome["last_words"]
+    assert codes(kit)["chief-0"] == 1
+    assert mine(client, kit.name) == ([], [])
+
+
+def test_a_program_that_exits_with_3_failed_with_3(kit: Kit) -> None:
+    code, said = up(kit, "exits_3.py")
+    assert code == 5, said
+    outcome = kit.outcome()
+    assert (outcome["blame"], codes(kit)["chief-0"]) == ("chief-0", 3)
+    assert "exit code 3" in outcome["message"]
+    assert "the data set is empty, nothing to do" in outcome["last_words"]
+
+
+def test_a_program_that_never_ends_meets_the_jobs_deadline(
+    kit: Kit, client: docker.DockerClient
+) -> None:
+    code, said = up(kit, "never_ends.py", *ALL_TASKS, "--set", "deadline.job=3")
+    assert code == 6, said
+    outcome = kit.outcome()
+    assert (outcome["reason"], outcome["blame"]) == ("job-deadline", "chief-0")
+    assert "still here" in log(kit, "worker-0")
+    assert mine(client, kit.name) == ([], [])
+
+
+@pytest.fixture
+def requirements(kit: Kit, client: docker.DockerClient) -> Any:
+    """A file of requirements that nobody else has, so that its image can be removed again."""
+    file = kit.root / "requirements.txt"
+    unique = secrets.randbelow(10**9)
+    file.write_text(f"# small and pure\niniconfig>=1.0,!=1.0.{unique}\ntensorflow>=2.15\n")
+    before = {tag for image in client.images.list() for tag in image.tags}
+    yield file
+    after = {tag for image in client.images.list() for tag in image.tags}
+    for tag in after - before:
+        if "-with-" in tag:
+            client.images.remove(tag)
+
+
+def test_a_programs_own_requirements_are_installed_once(
+    kit: Kit, client: docker.DockerClient, requirements: Path
+) -> None:
+    arguments = ("needs_a_package.py", "--requirements", str(requirements))
+    code, said = up(kit, *arguments)
+    assert code == 0, said
+    assert "installing 2 requirements into cluster-kit/trainer:" in said
+    assert re.search(r"iniconfig \S+ from /opt/venv/\S+, TensorFlow 2\.", said), said
+    image = re.search(r"into (\S+-with-\w+)", said)
+    assert image is not None
+    size = client.images.get(image[1]).attrs["Size"]
+    trainer = client.images.get(image[1].partition("-with-")[0]).attrs["Size"]
+    assert 0 < size - trainer < 2_000_000, "no second TensorFlow, and no pip"
+
+
+def test_a_requirement_that_does_not_fit_the_image_is_named(
+    kit: Kit, client: docker.DockerClient
+) -> None:
+    file = kit.root / "old.txt"
+    file.write_text("iniconfig\nnumpy==1.26.4\n")
+    code, said = up(kit, "needs_a_package.py", "--requirements", str(file))
+    assert code == 2, said
+    assert "requirements: pip cannot install it beside what the image has" in said
+    assert "The user requested numpy==1.26.4" in said
+    assert "Traceback" not in said
+    assert mine(client, kit.name) == ([], [])
