@@ -93,7 +93,7 @@ def optimize_clones(
         regularization_losses = ()
     if not losses:
         return None, []
-    return tf.add_n(losses, name="total_loss"), sum_gradients(gradients)
+    return tf.add_n(losses, name="loss_of_all_clones"), sum_gradients(gradients)
 
 
 def gather_clone_loss(
