@@ -11,33 +11,11 @@ from typing import Any
 import numpy as np
 from pycocotools.cocoeval import COCOeval
 
+from trainer.detection.detections import Detected, Truth
 from trainer.errors import ContractError
 
 DETECTIONS_COUNTED = 100
 """Of an image, as COCO does."""
-
-
-@dataclass(frozen=True)
-class Truth:
-    """What is in one image: boxes [k, 4] (ymin, xmin, ymax, xmax), classes [k].
-
-    Finding what is `difficult` [k] or a `crowd` [k] counts neither for nor against; all False
-    where they are None.
-    """
-
-    boxes: np.ndarray
-    classes: np.ndarray
-    difficult: np.ndarray | None = None
-    crowd: np.ndarray | None = None
-
-
-@dataclass(frozen=True)
-class Detected:
-    """What was found in it: boxes [k, 4] (ymin, xmin, ymax, xmax), classes [k], scores [k]."""
-
-    boxes: np.ndarray
-    classes: np.ndarray
-    scores: np.ndarray
 
 
 @dataclass(frozen=True)
