@@ -15,6 +15,18 @@ def build(options: Options, classes: int, kind: type[keras.Model] = keras.Model)
     Args:
         kind: the class of the model, for another train_step.
     """
+    model = network(options, classes, kind)
+    model.compile(
+        optimizer=keras.optimizers.Adam(options.learning_rate(0)),
+        loss=keras.losses.CategoricalCrossentropy(),
+        metrics=[keras.metrics.CategoricalAccuracy(name="accuracy")],
+        steps_per_execution=options.steps_per_call,
+    )
+    return model
+
+
+def network(options: Options, classes: int, kind: type[keras.Model] = keras.Model) -> keras.Model:
+    """The same, not compiled: graph mode brings an optimizer of its own."""
     tf.random.set_seed(options.seed)
     image = keras.Input((options.image_size, options.image_size, 3), name="image")
     scaled = keras.layers.Rescaling(1 / 255, name="scaled")(image)
@@ -25,12 +37,6 @@ def build(options: Options, classes: int, kind: type[keras.Model] = keras.Model)
     tf.random.set_seed(None)
     if options.bn_momentum is not None:
         set_momentum(model, options.bn_momentum)
-    model.compile(
-        optimizer=keras.optimizers.Adam(options.learning_rate(0)),
-        loss=keras.losses.CategoricalCrossentropy(),
-        metrics=[keras.metrics.CategoricalAccuracy(name="accuracy")],
-        steps_per_execution=options.steps_per_call,
-    )
     return model
 
 
