@@ -112,7 +112,7 @@ class Reader:
         """Fields up to `closing`, which is taken; "" is the end of the text."""
         if depth > DEEPEST:
             raise TextFormatError(f"line {self.next.line}: nested more than {DEEPEST} deep")
-        opened, fields = self.next.line, []
+        opened, fields = self.tokens[max(self.at - 1, 0)].line, []
         while True:
             if closing and self.took(closing):
                 return Message(tuple(fields))
