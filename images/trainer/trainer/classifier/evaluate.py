@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 import tensorflow as tf
 
 from trainer import mailbox
-from trainer.classifier import checkpoints, data, files, model
+from trainer.classifier import checkpoints, data, files, model, weights
 from trainer.classifier.checkpoints import Checkpoint
 from trainer.classifier.options import Options
 from trainer.classifier.train import export
@@ -70,10 +70,9 @@ def score(
 ) -> None:
     """Evaluate one checkpoint, report it, and export the model where it is the best so far."""
     began = time.monotonic()
-    network.load_weights(checkpoint.path).expect_partial()
+    step = weights.load(checkpoint.path, network)
     found = network.evaluate(images, verbose=0, return_dict=True)
     loss, accuracy = float(found["loss"]), float(found["accuracy"])
-    step = int(network.optimizer.iterations)
     with logs.as_default():
         tf.summary.scalar("evaluation_loss", loss, step=checkpoint.epoch)
         tf.summary.scalar("evaluation_accuracy", accuracy, step=checkpoint.epoch)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 import tensorflow as tf
 
 from trainer import mailbox
-from trainer.classifier import checkpoints, data, files, mode, model, strategies
+from trainer.classifier import checkpoints, data, files, mode, model, strategies, weights
 from trainer.classifier.fit import fit
 from trainer.classifier.options import Options
 from trainer.classifier.peers import Peers
@@ -117,7 +117,7 @@ def finish(
     """
     began = time.monotonic()
     plain = model.build(options, len(classes))
-    plain.load_weights(checkpoints.find(options.output)[-1].path).expect_partial()
+    weights.load(checkpoints.find(options.output)[-1].path, plain)
     tested = plain.evaluate(
         data.scoring_set(test_split, len(classes), options), verbose=0, return_dict=True
     )

@@ -100,6 +100,8 @@ def build(job: GraphJob, options: GraphOptions, replica: Replica, output: Path) 
             ]
             of_run = [*ledger.of_this_run, *([rounds.base] if rounds else [])]
             end_at, end, mark, finish = ends(ledger, replica.number)
+            missing = tf1.report_uninitialized_variables(made)
+            missing.mark_used()
             summary = None
             if replica.is_chief and options.summary_steps:
                 summary = summaries(job, model, loss, shown, gradients)
@@ -117,7 +119,7 @@ def build(job: GraphJob, options: GraphOptions, replica: Replica, output: Path) 
                 initialize=initializers(v for v in made if not any(v is o for o in of_run)),
                 initialize_run=initializers(of_run),
                 initialize_local=tf.group(*local),
-                uninitialized=tf1.report_uninitialized_variables(made),
+                uninitialized=missing,
                 standing=tf.stack([ledger.global_step.read_value(), ledger.end_at.read_value()]),
                 end_at=end_at,
                 end=end,

@@ -1,4 +1,5 @@
-"""Checkpoints by name: `model.ckpt-<global step>`, automatic, and `manual.ckpt-<global step>`.
+"""Checkpoints by name: `model.ckpt-<global step>`, automatic, `manual.ckpt-<global step>`, and
+`ckpt-<number>`, which evaluators look for and nobody restores.
 
 A checkpoint is complete once its `.index` is there, and may be used once it is published: written,
 and the variables found to be numbers before and after. Only then is an older one removed.
@@ -7,6 +8,7 @@ and the variables found to be numbers before and after. Only then is an older on
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -146,6 +148,18 @@ def all_finite(variables: list[tf.Variable]) -> tf.Tensor:
             with tf1.device(v.device):
                 sound.append(tf.reduce_all(tf.math.is_finite(v.read_value())))
     return tf.reduce_all(tf.stack(sound)) if sound else tf.constant(True)
+
+
+def also_as(saved: Saved, name: str) -> None:
+    """A second name for the same files: links, or copies where the file system has no links."""
+    for file in (*saved.path.parent.glob(f"{saved.path.name}.data-*"),
+                 saved.path.with_name(f"{saved.path.name}.index")):  # fmt: skip
+        new = file.with_name(name + file.name.removeprefix(saved.path.name))
+        new.unlink(missing_ok=True)
+        try:
+            new.hardlink_to(file)
+        except OSError:
+            shutil.copyfile(file, new)
 
 
 def remove(saved: Saved) -> None:

@@ -13,6 +13,9 @@ from trainer.graph.options import GraphOptions
 from trainer.progress import Progress
 from trainer.task import Task
 
+STEPS, THRESHOLD, NOTHING = "steps", "loss-threshold", "nothing"
+"""Why a training ended: GraphResult.reached."""
+
 
 @dataclass(frozen=True)
 class ModelLoss:
@@ -45,6 +48,9 @@ class GraphJob:
     """From the global step, an int64 scalar, for schedules."""
     examples_per_batch: int
     """Examples in one element of the dataset."""
+    milestone_steps: int = 0
+    """Every so many global steps the chief also leaves `checkpoints/ckpt-<number>`, numbered from
+    1, for evaluators: these stay. 0: none."""
     on_graph: Callable[[Any], None] | None = None
     """Only on the chief, with what `build` made: further summaries (tf.compat.v1.summary)."""
 
@@ -56,7 +62,7 @@ class GraphResult:
     step: int
     """The global step at the end."""
     reached: str
-    """`steps`, `loss-threshold`, or `nothing` where there was nothing left to do."""
+    """STEPS, THRESHOLD, or NOTHING where there was nothing left to do."""
     is_chief: bool
     loss: float | None
     """Mean of this replica's last 20 losses, None where it made no step."""
@@ -79,7 +85,7 @@ class GraphResult:
     def metrics(self) -> dict[str, float | int]:
         """Flat, for a `metrics` event."""
         figures = {
-            "global_step": self.step,
+            "updates": self.step,
             "steps_per_second": self.updates_per_second,
             "images_per_second": self.images_per_second,
             "staleness_mean": round(self.staleness_mean, 3),

@@ -7,7 +7,7 @@ import time
 
 import tensorflow as tf
 
-from trainer.graph.checkpoints import Checkpoints, Saved
+from trainer.graph.checkpoints import Checkpoints, Saved, also_as
 from trainer.graph.errors import Diverged
 
 ANSWER_S = 0.3
@@ -18,8 +18,12 @@ FOREVER_S = 3600.0
 class Keeper:
     """The thread that makes updates calls `between_updates`; any other thread may ask."""
 
-    def __init__(self, checkpoints: Checkpoints, save_secs: float) -> None:
+    def __init__(
+        self, checkpoints: Checkpoints, save_secs: float, milestone_steps: int = 0
+    ) -> None:
         self.last: Saved | None = None
+        self._milestone_steps = milestone_steps
+        self._milestone = 0
         self._checkpoints = checkpoints
         self._save_secs = save_secs
         self._due = float("inf")
@@ -32,10 +36,11 @@ class Keeper:
     def begin(self, session: tf.compat.v1.Session, restored: Saved | None) -> None:
         """From now on `session` holds what is worth saving."""
         self.last = restored
+        self._milestone = self._milestone_of(restored.step if restored else 0)
         self._session = session
         self._postpone()
 
-    def between_updates(self) -> None:
+    def between_updates(self, step: int) -> None:
         """Save where it is time to; when the process is being stopped, do not return."""
         if self._stopping.is_set():
             self._save_and_tell()
@@ -43,6 +48,8 @@ class Keeper:
         elif self._by_hand.is_set():
             self._by_hand.clear()
             self._say_saved(self.save(by_hand=True))
+        elif self._milestone_of(step) > self._milestone:
+            self._name_milestone(self.save())
         elif time.monotonic() >= self._due:
             self.save()
 
@@ -55,6 +62,16 @@ class Keeper:
             raise Diverged(f"a variable is no number any more; {self.what_is_left()}")
         self.last = saved
         return saved
+
+    def save_last(self) -> None:
+        """When nobody updates any more."""
+        saved = self.save()
+        if self._milestone_of(saved.step) > self._milestone:
+            self._name_milestone(saved)
+
+    def _name_milestone(self, saved: Saved) -> None:
+        self._milestone = self._milestone_of(saved.step)
+        also_as(saved, f"ckpt-{self._milestone}")
 
     def ask(self) -> None:
         """By hand, from another thread: between two updates, or at once where none comes soon."""
@@ -86,6 +103,9 @@ class Keeper:
             if not self._saved.is_set():
                 self.last = self._checkpoints.save(self._session) or self.last
                 self._saved.set()
+
+    def _milestone_of(self, step: int) -> int:
+        return step // self._milestone_steps if self._milestone_steps else 0
 
     def _postpone(self) -> None:
         self._due = time.monotonic() + self._save_secs if self._save_secs else float("inf")

@@ -35,7 +35,8 @@ class RoundsThread(threading.Thread):
             step = int(self._session.run(self._graph.ledger.global_step))
             while step < self._end_at and not self._ended.is_set():
                 step = int(apply())
-                self._keeper.between_updates()
+                if step < self._end_at:
+                    self._keeper.between_updates(step)
         except Exception as problem:  # noqa: BLE001 - whatever it is, the main thread raises it
             if not self._ended.is_set():
                 self.failure = problem

@@ -33,7 +33,7 @@ def train(
     mailbox.wait_for_servers()
     config = server.session_config(task, replica)
     target = server.start(task, replica, config)
-    training = Training(graph, options, replica, job.examples_per_batch, task.output, progress)
+    training = Training(graph, options, replica, job, task.output, progress)
     file = task.output / "save-now" if replica.is_chief else None
     with signals.watched(training.terminated, training.save_by_hand, file):
         return recovering(training, replica, target, config)

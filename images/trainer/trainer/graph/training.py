@@ -17,7 +17,7 @@ from trainer.errors import EXIT_TERMINATED
 from trainer.graph.build import NO_NUMBER, TrainingGraph
 from trainer.graph.checkpoints import Saved
 from trainer.graph.errors import Diverged
-from trainer.graph.job import GraphResult
+from trainer.graph.job import NOTHING, STEPS, THRESHOLD, GraphJob, GraphResult
 from trainer.graph.keeper import Keeper
 from trainer.graph.ledger import shares
 from trainer.graph.options import GraphOptions
@@ -28,7 +28,6 @@ from trainer.graph.stepper import Stepper
 from trainer.progress import Progress
 
 tf1 = tf.compat.v1
-NOTHING, STEPS, THRESHOLD = "nothing", "steps", "loss-threshold"
 FINISHED, BROKEN = 1, 2
 """A replica's entry in Ledger.finished: it has ended well, or its loss was no number."""
 WAIT_FOR_OTHERS_S = 30.0
@@ -45,7 +44,7 @@ class Training:
         graph: TrainingGraph,
         options: GraphOptions,
         replica: Replica,
-        examples_per_batch: int,
+        job: GraphJob,
         output: Path,
         progress: Progress | None,
     ) -> None:
@@ -53,8 +52,10 @@ class Training:
         self._graph = graph
         self._options = options
         self._replica = replica
-        self._images_per_step = examples_per_batch * options.num_clones
-        self._keeper = Keeper(graph.checkpoints, options.save_secs) if replica.is_chief else None
+        self._images_per_step = job.examples_per_batch * options.num_clones
+        self._keeper = None
+        if replica.is_chief:
+            self._keeper = Keeper(graph.checkpoints, options.save_secs, job.milestone_steps)
         logs = output / "tensorboard" / "train"
         self._report = Report(options, progress, logs if replica.is_chief else None)
         self._made_before: int | None = None
@@ -137,8 +138,8 @@ class Training:
             self.steps_made += 1
             report.took(taken)
             if keeper:
-                if not rounds:
-                    keeper.between_updates()
+                if not rounds and step < end_at:
+                    keeper.between_updates(step)
                 if report.below_threshold():
                     reached = THRESHOLD
                     break
@@ -168,7 +169,7 @@ class Training:
         if self._keeper:
             self._wait_for_last_steps(session)
             if reached != NOTHING:
-                self._keeper.save()
+                self._keeper.save_last()
         found = self._shares(session)
         report.close()
         step = int(session.run(graph.ledger.global_step))
