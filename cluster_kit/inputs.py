@@ -46,6 +46,13 @@ def resolve(manifest: Manifest, folder: Path) -> Inputs:
     )
 
 
+def program_file(manifest: Manifest, folder: Path) -> Path | None:
+    """The user's own program on this host, None where it is a built-in one or not there."""
+    path = _seen_from(folder, manifest.program)
+    own = manifest.program not in BUILT_IN_PROGRAMS
+    return path if own and _holds(path.is_file) else None
+
+
 def _program(name: str, folder: Path) -> tuple[str, tuple[Mount, ...], list[Problem]]:
     if name in BUILT_IN_PROGRAMS:
         return name, (), []

@@ -19,7 +19,7 @@ from cluster_kit.follow import follow_logs
 from cluster_kit.image import image_present
 from cluster_kit.observed import Observed
 from cluster_kit.preflight import refuse_if_unfit
-from cluster_kit.prepare import Order, planned
+from cluster_kit.prepare import Order, advice, planned
 from cluster_kit.render import render
 from cluster_kit.view import View
 from cluster_kit.watch import Watch
@@ -61,6 +61,8 @@ def launch(
     view.phase("planning")
     with watch.step("plan"):
         cluster = planned(order, workspace, engine)
+        for hint in advice(order, workspace):
+            view.warn(str(hint))
     with watch.step("render"):
         text = render(cluster)
     _refuse_running(engine, cluster.name)

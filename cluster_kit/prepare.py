@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cluster_kit import inputs
+from cluster_kit.advice import Hint, advise
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine import Engine
 from cluster_kit.errors import HostError, UsageError
@@ -37,6 +38,13 @@ def planned(order: Order, workspace: Workspace, engine: Engine | None) -> Cluste
     found = inputs.resolve(loaded.manifest, path.parent)
     own = OwnImages(cpu=image_tag("cpu"), gpu=image_tag("gpu"))
     return plan(loaded, found, gather(engine), own)
+
+
+def advice(order: Order, workspace: Workspace) -> tuple[Hint, ...]:
+    """What the program that a manifest names would stumble over; the manifest can be planned."""
+    path = find(order.manifest, workspace.manifests)
+    manifest = load(path, order.overrides).manifest
+    return advise(inputs.program_file(manifest, path.parent), manifest)
 
 
 def cluster_name(reference: str, workspace: Workspace, up: Iterable[str]) -> str:

@@ -23,6 +23,7 @@ class View(Protocol):
     """Where the launch tells its story."""
 
     def phase(self, text: str) -> None: ...
+    def warn(self, text: str) -> None: ...
     def update(self, seen: Observed) -> None: ...
     def log(self, task: str, line: str) -> None: ...
     def close(self) -> None: ...
@@ -85,6 +86,9 @@ class LiveView:
         self._phase = text
         self._redraw()
 
+    def warn(self, text: str) -> None:
+        self._console.print(Text.assemble(("warning: ", "bold yellow"), text), soft_wrap=True)
+
     def update(self, seen: Observed) -> None:
         self._seen = seen
         self._redraw()
@@ -123,6 +127,9 @@ class PlainView:
 
     def phase(self, text: str) -> None:
         self._line(text)
+
+    def warn(self, text: str) -> None:
+        self._line(f"warning: {text}")
 
     def update(self, seen: Observed) -> None:
         for task in seen.tasks.values():

@@ -16,7 +16,7 @@ from cluster_kit.follow import follow_logs
 from cluster_kit.manifest import json_schema
 from cluster_kit.observed import TaskView
 from cluster_kit.preflight import Check, check_host
-from cluster_kit.prepare import Order, cluster_name, planned
+from cluster_kit.prepare import Order, advice, cluster_name, planned
 from cluster_kit.standing import standing
 from cluster_kit.view import status_table
 from cluster_kit.workspace import here
@@ -109,8 +109,13 @@ def doctor(
     except HostError as error:
         checks = [Check("engine", "fail", error.message, error.cure)]
     else:
-        cluster = planned(Order(manifest, {}), here(), engine) if manifest else None
+        order = Order(manifest, {})
+        cluster = planned(order, here(), engine) if manifest else None
         checks = check_host(engine, cluster)
+        checks += [
+            Check("program", "warn", f"{hint.place}: {hint.what}\n{hint.rule}", hint.cure)
+            for hint in (advice(order, here()) if manifest else ())
+        ]
     if json_:
         print_json([check.__dict__ for check in checks])
     else:

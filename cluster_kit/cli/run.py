@@ -17,7 +17,7 @@ from cluster_kit.cli.app import app, err, out, print_json, say
 from cluster_kit.engine import Engine
 from cluster_kit.errors import UsageError
 from cluster_kit.image import image_present
-from cluster_kit.prepare import Order, cluster_name, engine_or_none, planned
+from cluster_kit.prepare import Order, advice, cluster_name, engine_or_none, planned
 from cluster_kit.render import render as rendered
 from cluster_kit.view import make_view
 from cluster_kit.workspace import here
@@ -131,7 +131,10 @@ def render(
         sets=set_,
     )
     workspace = here()
-    cluster = planned(Order(manifest, given), workspace, engine_or_none())
+    order = Order(manifest, given)
+    cluster = planned(order, workspace, engine_or_none())
+    for hint in advice(order, workspace):
+        say(f"warning: {hint}")
     text, file = rendered(cluster), workspace.generated(cluster.name)
     old = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
     if dry_run:

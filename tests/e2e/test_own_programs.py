@@ -101,8 +101,9 @@ def test_a_chief_that_raises_is_blamed_while_its_workers_wait(
 
 
 def test_a_program_that_exits_with_3_failed_with_3(kit: Kit) -> None:
-    code, said = up(kit, "exits_3.py")
+    code, said = up(kit, "exits_3.py", "--args", FLAGS)
     assert code == 5, said
+    assert "warning: args: they tell each task its place, but only the chief runs" in said
     outcome = kit.outcome()
     assert (outcome["blame"], codes(kit)["chief-0"]) == ("chief-0", 3)
     assert "exit code 3" in outcome["message"]
@@ -118,6 +119,18 @@ def test_a_program_that_never_ends_meets_the_jobs_deadline(
     assert (outcome["reason"], outcome["blame"]) == ("job-deadline", "chief-0")
     assert "still here" in log(kit, "worker-0")
     assert mine(client, kit.name) == ([], [])
+
+
+def test_doctor_reads_the_program_of_a_manifest(kit: Kit) -> None:
+    (kit.root / "train.py").write_text(
+        "import tensorflow as tf\ntf.distribute.MultiWorkerMirroredStrategy()\n"
+    )
+    manifest = kit.root / "mine.toml"
+    manifest.write_text(f'format = 1\nname = "{kit.name}"\nprogram = "train.py"\n')
+    done = kit.run("doctor", str(manifest))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"warn +program +train\.py:2: MultiWorkerMirroredStrategy", done.stdout)
+    assert "→ write `chief = 0`" in done.stdout
 
 
 @pytest.fixture

@@ -128,6 +128,18 @@ def test_render_prints_facts_as_json(cli: Cli, root: Path) -> None:
     assert facts["subnet"].endswith("/24")
 
 
+def test_render_warns_of_what_the_program_would_stumble_over(cli: Cli, root: Path) -> None:
+    (root / "train.py").write_text(
+        "import tensorflow as tf\ntf.distribute.MultiWorkerMirroredStrategy()\n"
+    )
+    said = cli("render", "demo", "--program", "train.py")
+    assert (said.code, said.out) == (0, "")
+    assert "warning: train.py:2: MultiWorkerMirroredStrategy, but only the chief" in said.err
+    assert (
+        "warning" not in cli("render", "demo", "--program", "train.py", "--ps=0", "--chief=0").err
+    )
+
+
 def test_an_unknown_manifest_is_a_usage_error_with_the_names_there_are(cli: Cli) -> None:
     said = cli("render", "dmo")
     assert said.code == 2

@@ -1,0 +1,61 @@
+"""Keras 3's `fit` under the strategies that it does not support."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from cluster_kit.advice.hint import Hint
+from cluster_kit.advice.sources import Source
+from cluster_kit.advice.strategies import strategies
+
+MODEL_PARTS = {"Sequential", "Model", "Input", "models", "layers", "applications"}
+FIT_KEYS = {"epochs", "steps_per_epoch", "validation_data", "validation_steps", "callbacks"}
+"""What only Keras's `fit` takes: other libraries have a `fit` as well."""
+
+
+def look(sources: list[Source]) -> Iterator[Hint]:
+    """Sure only where models are made of Keras 3, and none of the Keras that TensorFlow has."""
+    strategy = next(strategies(sources), "")
+    kinds = {kind for source in sources for kind in _kinds_of_models(source)}
+    if not strategy or kinds != {"keras"}:
+        return
+    for source in sources:
+        for node in ast.walk(source.tree):
+            if _is_fit(node):
+                yield Hint(
+                    source.place(node),
+                    f"`fit` of Keras 3 in a program that uses {strategy}",
+                    "Keras 3 supports neither ParameterServerStrategy nor "
+                    "MultiWorkerMirroredStrategy: there `fit` fails",
+                    "write `import tf_keras as keras` (tf.keras is the same in the image), "
+                    "or a training loop of your own",
+                )
+
+
+def _kinds_of_models(source: Source) -> Iterator[str]:
+    """`keras` for parts of models that are certainly Keras 3's, `other` for all others."""
+    for node in ast.walk(source.tree):
+        if not isinstance(node, ast.Attribute | ast.Name):
+            continue
+        meanings = source.meanings(node)
+        parts = {_part(name) for name in meanings}
+        if meanings and parts <= MODEL_PARTS:
+            yield "keras" if all(name.startswith("keras.") for name in meanings) else "other"
+
+
+def _part(name: str) -> str:
+    """The part of Keras that a dotted name is in, "" where it is in none."""
+    for root in ("tensorflow.keras.", "tensorflow.compat.v2.keras.", "tf_keras.", "keras."):
+        if name.startswith(root):
+            return name.removeprefix(root).removeprefix("api.").partition(".")[0]
+    return ""
+
+
+def _is_fit(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "fit"
+        and any(keyword.arg in FIT_KEYS for keyword in node.keywords)
+    )

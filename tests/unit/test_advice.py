@@ -1,0 +1,272 @@
+"""What a program would stumble over is said before it starts; nothing is said without reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster_kit.advice import Hint, advise
+from cluster_kit.advice.sources import read
+from tests.make import ROOT, manifest
+
+COORDINATED = """\
+import tensorflow as tf
+strategy = tf.distribute.ParameterServerStrategy(resolver)
+"""
+KERAS_3_FIT = f"""\
+import keras
+{COORDINATED}
+with strategy.scope():
+    model = keras.Sequential([keras.layers.Dense(1)])
+model.fit(data, epochs=2, steps_per_epoch=3)
+"""
+OWN_SPEC = 'import json, os\nos.environ["TF_CONFIG"] = json.dumps(config)\n'
+
+
+def hints(text: str | dict[str, str], folder: Path, **keys: Any) -> list[Hint]:
+    files = {"train.py": text} if isinstance(text, str) else text
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+    return list(advise(folder / "train.py", manifest(program="train.py", **keys)))
+
+
+KERAS_3 = {
+    "the module": KERAS_3_FIT,
+    "under another name": KERAS_3_FIT.replace("import keras", "import keras as K").replace(
+        "keras.", "K."
+    ),
+    "names out of it": (
+        COORDINATED + "from keras.models import Sequential\nfrom keras.layers import Dense\n"
+        "Sequential([Dense(1)]).fit(data, epochs=2)\n"
+    ),
+    "all-reduce": KERAS_3_FIT.replace("ParameterServerStrategy", "MultiWorkerMirroredStrategy"),
+    "the experimental name": KERAS_3_FIT.replace("tf.distribute.", "tf.distribute.experimental."),
+    "a model of one's own": COORDINATED
+    + "import keras\nclass Mine(keras.Model): pass\nMine().fit(data, validation_data=more)\n",
+}
+
+
+@pytest.mark.parametrize("what", KERAS_3)
+def test_keras_3s_fit_under_a_strategy_of_several_machines_is_named(
+    what: str, tmp_path: Path
+) -> None:
+    (hint,) = hints(KERAS_3[what], tmp_path, style="all-tasks")
+    line = KERAS_3[what].split(".fit(")[0].count("\n") + 1
+    assert hint.place == f"train.py:{line}"
+    assert "`fit` of Keras 3" in hint.what
+    assert "import tf_keras as keras" in hint.cure
+
+
+def test_model_and_strategy_may_stand_in_other_files(tmp_path: Path) -> None:
+    files = {
+        "train.py": "from lib import cluster\nfrom lib.net import build\n"
+        "model = build()\nmodel.fit(cluster.data, epochs=3)\n",
+        "lib/__init__.py": "",
+        "lib/net.py": "import keras\ndef build():\n    return keras.applications.MobileNetV2()\n",
+        "lib/cluster.py": COORDINATED,
+    }
+    (hint,) = hints(files, tmp_path)
+    assert hint.place == "train.py:4"
+
+
+QUIET_KERAS = {
+    "tf_keras": KERAS_3_FIT.replace("import keras", "import tf_keras as keras"),
+    "tf.keras": KERAS_3_FIT.replace("import keras", "from tensorflow import keras"),
+    "tf.keras by its attribute": KERAS_3_FIT.replace("import keras\n", "").replace(
+        "keras.", "tf.keras."
+    ),
+    "Keras 3 as the fallback": KERAS_3_FIT.replace(
+        "import keras", "try:\n    import tf_keras as keras\nexcept ImportError:\n    import keras"
+    ),
+    "one machine": KERAS_3_FIT.replace("ParameterServerStrategy", "MirroredStrategy"),
+    "a loop of one's own": KERAS_3_FIT.replace("model.fit(data, epochs=2, steps_per_epoch=3)", ""),
+    "another library's fit": KERAS_3_FIT.replace("model.fit(data, epochs=2, steps_per_epoch=3)",
+                                                 "scaler.fit(data)"),
+    "only a helper of Keras 3": COORDINATED
+    + "from keras.utils import to_categorical\nmodel = tf.keras.Sequential()\n"
+    "model.fit(to_categorical(y), epochs=2)\n",
+    "a strategy of somebody else's": KERAS_3_FIT.replace("tf.distribute.", "mine.").replace(
+        "import tensorflow as tf", "import mine"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", QUIET_KERAS)
+def test_other_kinds_of_keras_are_left_alone(what: str, tmp_path: Path) -> None:
+    assert hints(QUIET_KERAS[what], tmp_path) == []
+
+
+GENERATORS = {
+    "by name": "def data(_):\n    return D.from_generator(g)\nDatasetCreator(data)\n",
+    "by keyword": "def data(_):\n    return tf.data.Dataset.from_generator(g)\n"
+    "tf.keras.utils.experimental.DatasetCreator(dataset_fn=data)\n",
+    "a lambda": "coordinator.create_per_worker_dataset(\n    lambda: D.from_generator(g))\n",
+    "a class that augments": "def data(_):\n    images = ImageDataGenerator(rescale=1/255)\n"
+    "    return images\nDatasetCreator(data)\n",
+    "from folders": "def data(_):\n    return images.flow_from_directory('/data')\n"
+    "DatasetCreator(data)\n",
+    "through a helper": "def make():\n    return D.from_generator(g)\ndef data(_):\n"
+    "    return make().repeat()\nDatasetCreator(data)\n",
+    "through a strategy": "def data(_):\n    return D.from_generator(g)\ndef per_worker():\n"
+    "    return strategy.distribute_datasets_from_function(data)\n"
+    "coordinator.create_per_worker_dataset(per_worker)\n",
+    "decorated and partial": "@tf.function\ndef data(a, _):\n    return D.from_generator(g)\n"
+    "DatasetCreator(functools.partial(data, 1))\n",
+    "a method": "class T:\n    def data(self, _):\n        return D.from_generator(g)\n"
+    "    def run(self):\n        return DatasetCreator(self.data)\n",
+}
+
+
+@pytest.mark.parametrize("what", GENERATORS)
+def test_a_generator_that_would_run_in_the_chief_is_named(what: str, tmp_path: Path) -> None:
+    text = GENERATORS[what]
+    (hint,) = hints(text, tmp_path)
+    made = next(
+        number
+        for number, line in enumerate(text.splitlines(), 1)
+        if any(name in line for name in ("from_generator", "ImageDataGenerator", "flow_from"))
+    )
+    assert hint.place == f"train.py:{made}"
+    assert "would run in the chief" in hint.rule
+    assert "TFRecordDataset" in hint.cure
+
+
+def test_a_generator_in_another_file_is_named_there(tmp_path: Path) -> None:
+    files = {
+        "train.py": "from data import load\nDatasetCreator(load)\n",
+        "data.py": "def load(_):\n    return D.from_generator(g)\n",
+    }
+    (hint,) = hints(files, tmp_path)
+    assert hint.place == "data.py:2"
+
+
+QUIET_GENERATORS = {
+    "on one machine": "data = D.from_generator(g)\nmodel.fit(data)\n",
+    "beside the dataset function": "def data(_):\n    return D.from_tensor_slices(x)\n"
+    "check = D.from_generator(g)\nDatasetCreator(data)\n",
+    "in a function that nobody sends": "def other():\n    return D.from_generator(g)\n"
+    "def data(_):\n    return D.list_files('*')\nDatasetCreator(data)\nother()\n",
+    "a name with two meanings": "def data(_):\n    return D.from_generator(g)\n"
+    "def data(_):\n    return D.list_files('*')\nDatasetCreator(data)\n",
+    "a function from elsewhere": "from elsewhere import data\nDatasetCreator(data)\n",
+    "nothing at all": "DatasetCreator()\n",
+}
+
+
+@pytest.mark.parametrize("what", QUIET_GENERATORS)
+def test_other_generators_are_left_alone(what: str, tmp_path: Path) -> None:
+    assert hints(QUIET_GENERATORS[what], tmp_path) == []
+
+
+SPECS = {
+    "in one go": OWN_SPEC + 'config = {"cluster": {"worker": ["a:1"], "evaluator": ["b:1"]}}\n',
+    "by its name": OWN_SPEC + 'spec = {"ps": ["a:1"], "evaluator": [f"b:{p}"]}\n',
+    "out of names": OWN_SPEC + 'c = {"cluster": {"chief": hosts[:1], "evaluator": evaluators}}\n',
+    "as a default": 'os.environ.setdefault("TF_CONFIG", json.dumps(\n'
+    '    {"cluster": {"worker": ["a:1"], "evaluator": ["b:1"]}}))\n',
+    "among others": 'os.environ.update(TF_CONFIG=json.dumps(\n'
+    '    {"cluster": {"worker": ["a:1"], "evaluator": ["b:1"]}}))\n',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", SPECS)
+def test_an_evaluator_among_the_training_tasks_is_named(what: str, tmp_path: Path) -> None:
+    (hint,) = hints(SPECS[what], tmp_path)
+    line = SPECS[what].split('"evaluator"')[0].count("\n") + 1
+    assert hint.place == f"train.py:{line}"
+    assert "wait for it for ever" in hint.rule
+
+
+QUIET_SPECS = {
+    "a spec of its own": OWN_SPEC + 'config = {"cluster": {"evaluator": ["b:1"]}}\n',
+    "counts": OWN_SPEC + 'counts = {"worker": 2, "evaluator": 1, "ps": n}\n',
+    "functions by role": OWN_SPEC + 'main = {"worker": serve, "evaluator": score}[role]\n',
+    "a TF_CONFIG that is only read": 'json.loads(os.environ["TF_CONFIG"])\n'
+    'c = {"cluster": {"worker": ["a:1"], "evaluator": ["b:1"]}}\n',
+}
+
+
+@pytest.mark.parametrize("what", QUIET_SPECS)
+def test_other_dictionaries_are_left_alone(what: str, tmp_path: Path) -> None:
+    assert hints(QUIET_SPECS[what], tmp_path) == []
+
+
+ALL_REDUCE = COORDINATED.replace("ParameterServerStrategy", "MultiWorkerMirroredStrategy")
+
+
+def test_all_reduce_on_a_chief_alone_is_questioned(tmp_path: Path) -> None:
+    (hint,) = hints(ALL_REDUCE, tmp_path)
+    assert hint.place == "train.py:2"
+    assert "only the chief runs the program" in hint.what
+    assert "N_CHIEF=0 N_PS=0" in hint.cure
+    assert not hints(ALL_REDUCE, tmp_path, chief=0, ps=0)
+    assert not hints(ALL_REDUCE, tmp_path, style="all-tasks")
+    assert not hints(ALL_REDUCE + COORDINATED, tmp_path), "it chooses by itself"
+
+
+FLAGS = ["--job={{ role }}", "--index={{ index }}", "--workers={{ worker_hosts }}"]
+
+
+def test_flags_for_a_chief_that_runs_alone_are_questioned(tmp_path: Path) -> None:
+    (hint,) = hints("", tmp_path, args=FLAGS)
+    assert hint.place == "args"
+    assert "only the chief runs the program" in hint.what
+    assert "STYLE=all-tasks" in hint.cure and "N_CHIEF=0" in hint.cure
+
+
+def test_flags_that_leave_out_the_chiefs_address_are_questioned(tmp_path: Path) -> None:
+    keys = {"style": "all-tasks", "chief_job": "master"}
+    (hint,) = hints("", tmp_path, args=FLAGS, **keys)
+    assert "chief-0 is told that it is `master`" in hint.what
+    assert not hints("", tmp_path, args=[*FLAGS, "{{ chief_hosts }}"], **keys)
+    assert not hints("", tmp_path, args=FLAGS, style="all-tasks", chief=0)
+    assert not hints("", tmp_path, args=["--name={{ name }}"])
+
+
+def test_a_program_that_is_no_python_is_named_with_its_line(tmp_path: Path) -> None:
+    (hint,) = hints("x = 1\nfor x in\n", tmp_path)
+    assert hint.place == "train.py:2"
+    assert "this is no Python" in hint.rule
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"\0", b"", b"(" * 5000, b"-" * 200_000])
+def test_a_file_that_no_parser_can_read_stops_nobody(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_bytes(content)
+    found = advise(tmp_path / "train.py", manifest(program="train.py"))
+    assert all(hint.place.startswith("train.py") for hint in found)
+
+
+def test_a_broken_module_beside_the_program_and_circles_are_passed_over(tmp_path: Path) -> None:
+    files = {"train.py": "import a, b\n" + KERAS_3_FIT, "a.py": "import train, b\n", "b.py": "((\n"}
+    assert len(hints(files, tmp_path)) == 1
+
+
+def test_a_built_in_program_is_not_looked_at() -> None:
+    assert advise(None, manifest()) == ()
+
+
+OURS = [*sorted((ROOT / "tests" / "e2e" / "programs").glob("*.py"))]
+OURS += sorted((ROOT / "images" / "trainer" / "trainer").rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", OURS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_programs_that_run_well_are_told_nothing(path: Path) -> None:
+    sources, unread = read(path)
+    assert sources and not unread
+    assert advise(path, manifest(program=str(path), style="all-tasks", chief=0)) == ()
+
+
+@given(st.text("abfit_=.()[]{}:\n '\"keras,tf", max_size=60))
+def test_no_text_ends_in_a_traceback(text: str) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "train.py"
+        path.write_text("import keras\n" + text, encoding="utf-8")
+        advise(path, manifest(program="train.py"))
