@@ -1,0 +1,294 @@
+"""With TensorFlow: records there and back, converters to the end, and every bad record named."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
+from PIL import Image  # noqa: E402
+from trainer.detection import check, label_map, records  # noqa: E402
+from trainer.detection.convert import __main__ as command  # noqa: E402
+from trainer.detection.labelled import PNG, Box, LabelledImage  # noqa: E402
+from trainer.detection.pipeline import Pipeline  # noqa: E402
+from trainer.errors import ContractError  # noqa: E402
+
+LABELS = label_map.of_names(["cat", "dog"])
+HEIGHT, WIDTH = 20, 40
+
+
+def picture() -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", (WIDTH, HEIGHT), (10, 200, 30)).save(file, "PNG")
+    return file.getvalue()
+
+
+def image(*boxes: Box, **changes: object) -> LabelledImage:
+    made = LabelledImage(picture(), PNG, HEIGHT, WIDTH, "a.png", "7", boxes)
+    return dataclasses.replace(made, **changes)
+
+
+CAT = Box(0.25, 0.25, 0.5, 0.75, "cat", 1)
+DOG = Box(0.0, 0.5, 1.0, 1.0, "dog", 2, difficult=True, crowd=True)
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path) -> Pipeline:
+    """Two training files of two images, one evaluation file."""
+    records.write([image(CAT), image(DOG, CAT), image(), image(CAT)], tmp_path / "train", 2)
+    records.write([image(DOG)], tmp_path / "val", 1)
+    (tmp_path / "map.pbtxt").write_text(LABELS.to_text())
+    reader = {"label_map_path": str(tmp_path / "map.pbtxt")}
+    return Pipeline.model_validate(
+        {
+            "model": {"num_classes": 2},
+            "train_config": {
+                "num_steps": 1,
+                "learning_rate": {"type": "constant", "learning_rate": 0.1},
+            },
+            "train_input_reader": {**reader, "input_path": (str(tmp_path / "train-*"),)},
+            "eval_input_reader": {**reader, "input_path": (str(tmp_path / "val-*"),)},
+        }
+    )
+
+
+def spoil(tmp_path: Path, *made: bytes | LabelledImage) -> Path:
+    """Put these in place of the second training file."""
+    file = tmp_path / "train-00001-of-00002.tfrecord"
+    with tf.io.TFRecordWriter(str(file)) as writer:
+        for one in made:
+            writer.write(one if isinstance(one, bytes) else records.to_example(one))
+    return file
+
+
+def changed(**features: list) -> bytes:
+    """The record of an image with a cat, some features replaced; None takes one out."""
+    example = tf.train.Example.FromString(records.to_example(image(CAT)))
+    for key, values in features.items():
+        name = key.replace("__", "/")
+        del example.features.feature[name]
+        if values is not None:
+            kind = {bytes: "bytes_list", int: "int64_list", float: "float_list"}[type(values[0])]
+            getattr(example.features.feature[name], kind).value.extend(values)
+    return example.SerializeToString()
+
+
+def test_an_image_is_the_same_after_writing_and_reading() -> None:
+    for one in (image(CAT, DOG), image()):
+        again = records.from_example(records.to_example(one))
+        assert again == one
+    assert records.to_example(image(CAT)) == records.to_example(image(CAT))
+
+
+def test_the_features_are_those_of_the_object_detection_api() -> None:
+    record = records.to_example(image(CAT, DOG))
+    found = tf.io.parse_single_example(
+        record,
+        {
+            "image/encoded": tf.io.FixedLenFeature([], tf.string),
+            "image/format": tf.io.FixedLenFeature([], tf.string),
+            "image/height": tf.io.FixedLenFeature([], tf.int64),
+            "image/width": tf.io.FixedLenFeature([], tf.int64),
+            "image/filename": tf.io.FixedLenFeature([], tf.string),
+            "image/source_id": tf.io.FixedLenFeature([], tf.string),
+            "image/key/sha256": tf.io.FixedLenFeature([], tf.string),
+            "image/object/bbox/ymin": tf.io.FixedLenFeature([2], tf.float32),
+            "image/object/bbox/xmin": tf.io.FixedLenFeature([2], tf.float32),
+            "image/object/bbox/ymax": tf.io.FixedLenFeature([2], tf.float32),
+            "image/object/bbox/xmax": tf.io.FixedLenFeature([2], tf.float32),
+            "image/object/class/text": tf.io.FixedLenFeature([2], tf.string),
+            "image/object/class/label": tf.io.FixedLenFeature([2], tf.int64),
+            "image/object/difficult": tf.io.FixedLenFeature([2], tf.int64),
+            "image/object/is_crowd": tf.io.FixedLenFeature([2], tf.int64),
+        },
+    )
+    assert found["image/format"] == b"png"
+    assert found["image/object/class/text"].numpy().tolist() == [b"cat", b"dog"]
+    assert found["image/object/bbox/xmax"].numpy().tolist() == [0.75, 1.0]
+    assert tf.io.decode_png(found["image/encoded"]).shape == (HEIGHT, WIDTH, 3)
+
+
+def test_records_that_others_wrote_need_not_have_everything() -> None:
+    record = changed(
+        **{
+            "image__object__class__text": None,
+            "image__object__difficult": None,
+            "image__object__is_crowd": None,
+            "image__source_id": None,
+        }
+    )
+    found = records.from_example(record)
+    assert found.boxes == (dataclasses.replace(CAT, label=""),)
+    assert found.source_id == ""
+
+
+def test_shards_take_turns_and_are_there_only_when_complete(tmp_path: Path) -> None:
+    files = records.write([image(source_id=str(i)) for i in range(5)], tmp_path / "d" / "x", 2)
+    assert [file.name for file in files] == [
+        "x-00000-of-00002.tfrecord",
+        "x-00001-of-00002.tfrecord",
+    ]
+    ids = [[records.from_example(r).source_id for r in records.read(file)] for file in files]
+    assert ids == [["0", "2", "4"], ["1", "3"]]
+
+    def breaks() -> object:
+        yield image()
+        raise RuntimeError("the disk is full")
+
+    with pytest.raises(RuntimeError, match="disk"):
+        records.write(breaks(), tmp_path / "e" / "x", 2)
+    assert list((tmp_path / "e").iterdir()) == []
+
+
+def test_good_records_are_counted(pipeline: Pipeline) -> None:
+    checked = check.check(pipeline)
+    assert checked.labels == LABELS
+    assert (checked.train.images, checked.train.boxes, checked.train.most_boxes) == (4, 4, 2)
+    assert checked.train.per_class == {1: 3, 2: 1}
+    assert (checked.evaluation.images, checked.evaluation.per_class) == (1, {2: 1})
+    assert [Path(file).name for file in checked.train.files] == [
+        "train-00000-of-00002.tfrecord",
+        "train-00001-of-00002.tfrecord",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        (image(dataclasses.replace(CAT, number=3)), "box 0 has label 3 (cat), not in the label"),
+        (image(dataclasses.replace(CAT, number=0)), "box 0 has label 0 (cat), not in the label"),
+        (image(dataclasses.replace(CAT, number=2)), "is a 'cat' with label 2, which the label map"),
+        (image(dataclasses.replace(CAT, xmax=1.2)), "xmax 1.2: outside the image"),
+        (image(dataclasses.replace(CAT, ymin=-0.1)), "ymin -0.1, xmin 0.25"),
+        (image(dataclasses.replace(CAT, ymin=0.6)), "a box needs ymin < ymax and xmin < xmax"),
+        (image(CAT, dataclasses.replace(CAT, xmin=float("nan"))), "box 1 (cat) has ymin 0.25"),
+        (image(dataclasses.replace(CAT, xmin=float("-inf"))), "not a number"),
+        (image(CAT, encoded=b"<html>no such image</html>"), "(26 bytes) is no PNG or JPEG"),
+        (image(CAT, encoded=b""), "(0 bytes) is no PNG or JPEG"),
+        (image(CAT, height=21), "are 21 and 40, the image itself is 20 high and 40 wide"),
+        (b"no example", "not a tf.train.Example"),
+        (changed(image__height=None), "needs one value of image/height"),
+        (changed(image__height=[1.5]), "image/height is a float_list, must be a int64_list"),
+        (changed(image__object__bbox__xmin=[0.1, 0.2]), "image/object/bbox/xmin has 2 entries"),
+        (changed(image__object__class__label=None), "image/object/class/label has 0 entries"),
+    ],
+)
+def test_a_bad_record_is_named_with_its_file_and_number(
+    pipeline: Pipeline, tmp_path: Path, record: LabelledImage | bytes, said: str
+) -> None:
+    file = spoil(tmp_path, image(CAT), record)
+    with pytest.raises(ContractError) as found:
+        check.check(pipeline)
+    assert f"{file}, record 1: " in str(found.value)
+    assert said in str(found.value)
+    assert "train_input_reader: 1 problem" in str(found.value)
+
+
+def test_all_bad_records_of_all_files_are_said_and_many_are_counted(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    spoil(tmp_path, *[image(dataclasses.replace(CAT, number=9))] * 30)
+    (tmp_path / "train-empty.tfrecord").write_bytes(b"")
+    with pytest.raises(ContractError) as found:
+        check.check(pipeline)
+    assert "31 problems" in str(found.value) and "… and 21 more" in str(found.value)
+
+
+def test_an_empty_file_is_named(pipeline: Pipeline, tmp_path: Path) -> None:
+    file = spoil(tmp_path)
+    with pytest.raises(ContractError, match=f"{file}: empty, it holds no record"):
+        check.check(pipeline)
+
+
+@pytest.mark.parametrize("how", ["truncated", "flipped", "text", "length"])
+def test_a_damaged_file_is_named_with_the_record(
+    pipeline: Pipeline, tmp_path: Path, how: str
+) -> None:
+    file = spoil(tmp_path, image(CAT), image(CAT))
+    content = bytearray(file.read_bytes())
+    second = len(content) // 2
+    match how:
+        case "truncated":
+            del content[-10:]
+        case "flipped":
+            content[-30] ^= 0xFF
+        case "length":
+            content[second] ^= 0xFF
+        case "text":
+            content = bytearray(b"these are no records, but some text of a person")
+    file.write_bytes(content)
+    with pytest.raises(ContractError) as found:
+        check.check(pipeline)
+    index = 0 if how == "text" else 1
+    assert f"{file}, record {index}: damaged" in str(found.value)
+
+
+def test_a_pattern_that_matches_nothing_says_what_is_there(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    reader = pipeline.train_input_reader.model_copy(update={"input_path": (f"{tmp_path}/x-*",)})
+    wrong = pipeline.model_copy(update={"train_input_reader": reader})
+    with pytest.raises(ContractError) as found:
+        check.check(wrong)
+    assert f"train_input_reader.input_path = {tmp_path}/x-*: no file matches" in str(found.value)
+    assert "map.pbtxt, train-00000-of-00002.tfrecord" in str(found.value)
+    reader = pipeline.eval_input_reader.model_copy(update={"input_path": ("/none/x-*",)})
+    with pytest.raises(ContractError, match="/none is no directory"):
+        check.check(pipeline.model_copy(update={"eval_input_reader": reader}))
+
+
+def test_classes_boxes_and_label_maps_must_go_together(pipeline: Pipeline, tmp_path: Path) -> None:
+    few = pipeline.model.model_copy(update={"num_classes": 1})
+    with pytest.raises(ContractError, match=r"goes up to id 2 \(dog\); write num_classes = 2"):
+        check.check(pipeline.model_copy(update={"model": few}))
+    padded = pipeline.train_config.model_copy(update={"max_number_of_boxes": 1})
+    with pytest.raises(ContractError, match="one training image has 2 boxes"):
+        check.check(pipeline.model_copy(update={"train_config": padded}))
+    (tmp_path / "other.pbtxt").write_text(label_map.of_names(["dog", "cat"]).to_text())
+    other = pipeline.eval_input_reader.model_copy(
+        update={"label_map_path": str(tmp_path / "other.pbtxt")}
+    )
+    with pytest.raises(ContractError, match=r"map.pbtxt and .*other.pbtxt differ"):
+        check.check(pipeline.model_copy(update={"eval_input_reader": other}))
+    records.write([image()], tmp_path / "val", 1)
+    with pytest.raises(ContractError, match="1 images, and not one box among them"):
+        check.check(pipeline)
+
+
+def test_converted_annotations_are_right_records(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    images = tmp_path / "images"
+    images.mkdir()
+    for name in ("a.png", "b.png"):
+        (images / name).write_bytes(picture())
+    file = tmp_path / "instances.json"
+    content = {
+        "images": [{"id": i, "file_name": f"{n}.png"} for i, n in ((1, "a"), (2, "b"))],
+        "annotations": [{"image_id": 1, "category_id": 2, "bbox": [10, 5, 20, 5]}],
+        "categories": [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}],
+    }
+    file.write_text(json.dumps(content))
+    arguments = ["coco", str(file), str(images), "--to", str(tmp_path / "out"), "--shards", "2"]
+    assert command.main(arguments) == 0
+    said = capsys.readouterr().out
+    assert "2 images with 1 boxes of 2 classes" in said
+    found = [
+        records.from_example(record)
+        for shard in sorted((tmp_path / "out").glob("train-*"))
+        for record in records.read(shard)
+    ]
+    assert [one.filename for one in found] == ["a.png", "b.png"]
+    assert found[0].boxes == (Box(0.25, 0.25, 0.5, 0.75, "dog", 2),)
+    assert label_map.read(tmp_path / "out" / "label_map.pbtxt") == LABELS
+    content["categories"][0]["name"] = "cow"
+    file.write_text(json.dumps(content))
+    assert command.main(arguments) == 2  # another set's numbers are in that directory already
+    assert "label_map.pbtxt is there and has other classes" in capsys.readouterr().err
