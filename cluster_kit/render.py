@@ -16,8 +16,9 @@ NO_GPU = "-1"
 EVALUATOR_CPU_SHARES = "128"
 """An eighth of a task's weight: where CPUs are short the evaluator waits, not the training."""
 ROOT = "0:0"
-SHAPER_CAPABILITIES = ("NET_ADMIN", "SETUID", "SETGID")
-"""To shape its own interface, and then to become the caller's user for good."""
+SHAPER_CAPABILITIES = ("NET_ADMIN", "SETUID", "SETGID", "SETPCAP", "KILL")
+"""To shape its own interface, and then to become the caller's user for good, with no capability
+left. KILL lets the init process, which stays root, hand on SIGTERM."""
 
 
 @dataclass(frozen=True)

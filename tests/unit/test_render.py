@@ -192,7 +192,7 @@ def test_a_task_with_a_bandwidth_may_shape_its_interface_and_knows_who_to_become
     for name, bps in bits.items():
         one = service(made, name)
         assert one["user"] == "0:0"
-        assert one["cap_add"] == ["NET_ADMIN", "SETUID", "SETGID"]
+        assert one["cap_add"] == ["NET_ADMIN", "SETUID", "SETGID", "SETPCAP", "KILL"]
         assert one["cap_drop"] == ["ALL"]
         assert one["environment"]["CLUSTER_KIT_BANDWIDTH_BPS"] == bps
         assert one["environment"]["CLUSTER_KIT_USER"] == "1000:1000"

@@ -14,6 +14,10 @@ USAGE = "usage: python3 -m trainer serve | run PROGRAM [ARG…]"
 def main(arguments: list[str]) -> int:
     """Run this container's task; its exit code."""
     try:
+        if speed := os.environ.get("CLUSTER_KIT_BANDWIDTH_BPS"):
+            from trainer.shape import start_anew_shaped
+
+            start_anew_shaped(speed, arguments)
         match arguments:
             case ["serve"]:
                 from trainer.serve import serve

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 EXIT_USAGE = 2
 EXIT_GPU_MISSING = 3
+EXIT_CANNOT_SHAPE = 3
 EXIT_DEADLINE = 6
 EXIT_TERMINATED = 143
 
