@@ -196,6 +196,14 @@ def test_voc_directories_that_are_none(tmp_path: Path) -> None:
     assert "three.xml" in problem and "cannot be read" in problem
 
 
+@pytest.mark.parametrize("form", ["PNG", "JPEG"])
+def test_an_image_that_breaks_off_is_named(tmp_path: Path, form: str) -> None:
+    file = coco_file(tmp_path)
+    (tmp_path / "images" / "a.png").write_bytes(picture(form)[:-12])
+    (problem,) = all_problems(coco.read(file, tmp_path / "images", None))
+    assert "a.png breaks off before the image's end" in problem
+
+
 def test_nothing_is_written_when_something_is_wrong(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

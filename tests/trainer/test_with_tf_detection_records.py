@@ -171,6 +171,7 @@ def test_good_records_are_counted(pipeline: Pipeline) -> None:
         (image(CAT, dataclasses.replace(CAT, xmin=float("nan"))), "box 1 (cat) has ymin 0.25"),
         (image(dataclasses.replace(CAT, xmin=float("-inf"))), "not a number"),
         (image(CAT, encoded=b"<html>no such image</html>"), "(26 bytes) is no PNG or JPEG"),
+        (image(CAT, encoded=picture()[:-8]), "bytes) breaks off before the image's end"),
         (image(CAT, encoded=b""), "(0 bytes) is no PNG or JPEG"),
         (image(CAT, height=21), "are 21 and 40, the image itself is 20 high and 40 wide"),
         (b"no example", "not a tf.train.Example"),
@@ -279,7 +280,7 @@ def test_converted_annotations_are_right_records(
     arguments = ["coco", str(file), str(images), "--to", str(tmp_path / "out"), "--shards", "2"]
     assert command.main(arguments) == 0
     said = capsys.readouterr().out
-    assert "2 images with 1 boxes of 2 classes" in said
+    assert "images: 2, boxes: 1, classes: 2" in said
     found = [
         records.from_example(record)
         for shard in sorted((tmp_path / "out").glob("train-*"))

@@ -63,6 +63,8 @@ class LabelledImage:
                 f"image/height and image/width are {self.height} and {self.width}, the image itself"
                 f" is {size[0]} high and {size[1]} wide"
             )
+        elif breaks_off(self.encoded):
+            yield f"image/encoded ({len(self.encoded)} bytes) breaks off before the image's end"
         for index, box in enumerate(self.boxes):
             if wrong := box.problem():
                 yield f"box {index} ({box.label}) has {wrong}"
@@ -85,6 +87,11 @@ def image_format(encoded: bytes) -> str | None:
     if encoded.startswith(b"\x89PNG\r\n\x1a\n"):
         return PNG
     return JPEG if encoded.startswith(b"\xff\xd8\xff") else None
+
+
+def breaks_off(encoded: bytes) -> bool:
+    """Whether a PNG or JPEG ends before its last mark; what follows the mark does not matter."""
+    return (b"IEND" if image_format(encoded) == PNG else b"\xff\xd9") not in encoded
 
 
 def _whole(octets: bytes) -> int:

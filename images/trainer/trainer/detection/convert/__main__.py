@@ -75,8 +75,8 @@ def run(given: argparse.Namespace) -> None:
     boxes = sum(len(image.boxes) for image in good)
     size = sum(file.stat().st_size for file in files)
     pattern = given.to / f"{given.name}-*.tfrecord"
-    print(f"{len(good)} images with {boxes} boxes of {len(source.labels.labels)} classes")
-    print(f"{len(files)} files {pattern}, {size / 1e6:.1f} MB, and {given.to / MAP_FILE}")
+    print(f"images: {len(good)}, boxes: {boxes}, classes: {len(source.labels.labels)}")
+    print(f"written: {pattern} ({len(files)}, {size / 1e6:.1f} MB), {given.to / MAP_FILE}")
 
 
 def looked_through(source: Source, *, skip_bad: bool) -> list[Annotated]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainer.detection.label_map import LabelMap
-from trainer.detection.labelled import Box, LabelledImage, image_format, image_size
+from trainer.detection.labelled import Box, LabelledImage, breaks_off, image_format, image_size
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,10 @@ def labelled(image: Annotated, labels: LabelMap) -> tuple[LabelledImage | None, 
     form, size = image_format(encoded), image_size(encoded)
     if form is None or size is None:
         return None, [f"{image.place}: {image.file} is no PNG or JPEG; convert it to one of them"]
+    if breaks_off(encoded):
+        return None, [
+            f"{image.place}: {image.file} breaks off before the image's end; copy it anew"
+        ]
     height, width = size
     problems = []
     if (image.height or height, image.width or width) != size:
