@@ -13,7 +13,7 @@ os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
 from PIL import Image  # noqa: E402
-from trainer.detection import augmentation, check, inputs, pipeline_file, records  # noqa: E402
+from trainer.detection import augmentation, check, examples, inputs, pipeline_file, records  # noqa: E402
 from trainer.detection.labelled import JPEG, PNG, Box, LabelledImage  # noqa: E402
 from trainer.detection.pipeline import Pipeline  # noqa: E402
 from trainer.detection.train_parts import Augmentation, Crop  # noqa: E402
@@ -163,13 +163,13 @@ def test_records_of_others_and_grey_jpegs_are_read(tmp_path: Path, pipeline: Pip
     """Without difficult, is_crowd, source_id; one channel; larger than twice the model's size."""
     pixels = np.full((100, 300), 90, np.uint8)
     example = tf.train.Example.FromString(
-        records.to_example(
+        examples.to_example(
             LabelledImage(
                 encoded(pixels, JPEG), JPEG, 100, 300, "n.jpg", "", (Box(0, 0, 1, 1, "", 1),)
             )
         )
     )
-    for key in (records.DIFFICULT, records.CROWD, records.SOURCE_ID, records.TEXT):
+    for key in (examples.DIFFICULT, examples.CROWD, examples.SOURCE_ID, examples.TEXT):
         del example.features.feature[key]
     with tf.io.TFRecordWriter(str(tmp_path / "val-00000-of-00001.tfrecord")) as writer:
         writer.write(example.SerializeToString())

@@ -14,7 +14,7 @@ os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
 from PIL import Image  # noqa: E402
-from trainer.detection import check, label_map, records  # noqa: E402
+from trainer.detection import check, examples, label_map, records  # noqa: E402
 from trainer.detection.convert import __main__ as command  # noqa: E402
 from trainer.detection.labelled import PNG, Box, LabelledImage  # noqa: E402
 from trainer.detection.pipeline import Pipeline  # noqa: E402
@@ -64,13 +64,13 @@ def spoil(tmp_path: Path, *made: bytes | LabelledImage) -> Path:
     file = tmp_path / "train-00001-of-00002.tfrecord"
     with tf.io.TFRecordWriter(str(file)) as writer:
         for one in made:
-            writer.write(one if isinstance(one, bytes) else records.to_example(one))
+            writer.write(one if isinstance(one, bytes) else examples.to_example(one))
     return file
 
 
 def changed(**features: list) -> bytes:
     """The record of an image with a cat, some features replaced; None takes one out."""
-    example = tf.train.Example.FromString(records.to_example(image(CAT)))
+    example = tf.train.Example.FromString(examples.to_example(image(CAT)))
     for key, values in features.items():
         name = key.replace("__", "/")
         del example.features.feature[name]
@@ -82,13 +82,13 @@ def changed(**features: list) -> bytes:
 
 def test_an_image_is_the_same_after_writing_and_reading() -> None:
     for one in (image(CAT, DOG), image()):
-        again = records.from_example(records.to_example(one))
+        again = examples.from_example(examples.to_example(one))
         assert again == one
-    assert records.to_example(image(CAT)) == records.to_example(image(CAT))
+    assert examples.to_example(image(CAT)) == examples.to_example(image(CAT))
 
 
 def test_the_features_are_those_of_the_object_detection_api() -> None:
-    record = records.to_example(image(CAT, DOG))
+    record = examples.to_example(image(CAT, DOG))
     found = tf.io.parse_single_example(
         record,
         {
@@ -124,7 +124,7 @@ def test_records_that_others_wrote_need_not_have_everything() -> None:
             "image__source_id": None,
         }
     )
-    found = records.from_example(record)
+    found = examples.from_example(record)
     assert found.boxes == (dataclasses.replace(CAT, label=""),)
     assert found.source_id == ""
 
@@ -135,7 +135,7 @@ def test_shards_take_turns_and_are_there_only_when_complete(tmp_path: Path) -> N
         "x-00000-of-00002.tfrecord",
         "x-00001-of-00002.tfrecord",
     ]
-    ids = [[records.from_example(r).source_id for r in records.read(file)] for file in files]
+    ids = [[examples.from_example(r).source_id for r in records.read(file)] for file in files]
     assert ids == [["0", "2", "4"], ["1", "3"]]
 
     def breaks() -> object:
@@ -282,7 +282,7 @@ def test_converted_annotations_are_right_records(
     said = capsys.readouterr().out
     assert "images: 2, boxes: 1, classes: 2" in said
     found = [
-        records.from_example(record)
+        examples.from_example(record)
         for shard in sorted((tmp_path / "out").glob("train-*"))
         for record in records.read(shard)
     ]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainer.detection import label_map, records
+from trainer.detection import examples, label_map, records
 from trainer.detection.label_map import LabelMap
 from trainer.detection.labelled import Box, LabelledImage
 from trainer.detection.pipeline import InputReader, Pipeline
@@ -107,8 +107,8 @@ def record_set(reader: InputReader, place: str, labels: LabelMap) -> RecordSet:
 def looked_at(record: bytes, labels: LabelMap) -> tuple[tuple[Box, ...], list[str]]:
     """(its boxes, what is wrong with it) of one record."""
     try:
-        image = records.from_example(record)
-    except records.RecordError as problem:
+        image = examples.from_example(record)
+    except examples.RecordError as problem:
         return (), [str(problem)]
     return image.boxes, list(wrong_with(image, labels))
 
