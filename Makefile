@@ -32,6 +32,10 @@ up: cluster ## The same as cluster
 smoke: ## The smallest cluster with every role, CPU only
 	@$(MAKE) --no-print-directory cluster CLUSTER=smoke
 
+.PHONY: new
+new: $(KIT) ## Begin a cluster of your own: compose/NAME.toml, programs/NAME/train.py   [NAME STYLE]
+	@$(KIT) new '$(NAME)' $(if $(STYLE),--style '$(STYLE)')
+
 .PHONY: render
 render: $(KIT) ## Write compose/CLUSTER/compose.yaml, for plain `docker compose up`
 	@$(KIT) render '$(CLUSTER)' $(OVERRIDES)

@@ -29,8 +29,7 @@ def check_shape(manifest: Manifest) -> Iterator[Problem]:
     """Names, counts, port, and overrides that point at nothing."""
     if not NAME.fullmatch(manifest.name):
         rule = "must be a DNS label of at most 40 characters: a-z, 0-9 and inner hyphens"
-        near = re.sub(r"[^a-z0-9]+", "-", manifest.name.lower()).strip("-")[:40].strip("-")
-        cure = f'for example `name = "{near or "my-cluster"}"`'
+        cure = f'for example `name = "{near_name(manifest.name)}"`'
         yield Problem("name", f'"{manifest.name}"', rule, cure)
     yield from _check_counts(manifest)
     if not 1024 <= manifest.port <= 65534:
@@ -45,6 +44,12 @@ def check_shape(manifest: Manifest) -> Iterator[Problem]:
         cure = 'install them in your image, or write `image = "trainer"`'
         yield Problem("requirements", f'"{manifest.requirements}"', rule, cure)
     yield from _check_tasks_exist(manifest)
+
+
+def near_name(name: str) -> str:
+    """A name that is allowed, as near as can be to one that is not."""
+    near = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40].strip("-")
+    return near or "my-cluster"
 
 
 def _check_counts(manifest: Manifest) -> Iterator[Problem]:

@@ -14,7 +14,7 @@ KIT_ROOT = Path(__file__).resolve().parents[1]
 
 @dataclass(frozen=True)
 class Workspace:
-    """A folder with `compose/` (manifests, generated files) and `runs/`."""
+    """A folder with `compose/` (manifests, generated files), `programs/` and `runs/`."""
 
     root: Path
 
@@ -25,6 +25,11 @@ class Workspace:
     def generated(self, cluster: str) -> Path:
         """The compose file of a cluster."""
         return self.manifests / cluster / "compose.yaml"
+
+    @property
+    def programs(self) -> Path:
+        """Where `new` puts starter programs, each in a directory of its own."""
+        return self.root / "programs"
 
     def runs(self, cluster: str) -> Path:
         return self.root / "runs" / cluster

@@ -173,3 +173,21 @@ def test_a_requirement_that_does_not_fit_the_image_is_named(
     assert "The user requested numpy==1.26.4" in said
     assert "Traceback" not in said
     assert mine(client, kit.name) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("style", "leader", "tasks"),
+    [("coordinator", "chief-0", 4), ("all-tasks", "worker-0", 2)],
+)
+def test_a_new_cluster_trains_at_once(kit: Kit, style: str, leader: str, tasks: int) -> None:
+    made = kit.run("new", kit.name, "--style", style)
+    assert made.returncode == 0, made.stderr
+    done = kit.run("up", kit.name, "--args", "--steps-per-epoch 30")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "learned y = 2.0" in log(kit, leader), log(kit, leader)
+    outcome = kit.outcome()
+    assert outcome["metrics"]["loss"] < 0.1
+    assert len(outcome["tasks"]) == tasks
+    assert (output(kit) / "checkpoints" / "ckpt-5.index").exists()
+    steps = (output(kit) / "progress" / f"{leader}.jsonl").read_text()
+    assert '"event": "step", "step": 150' in steps

@@ -170,6 +170,20 @@ def test_brackets_and_colons_of_a_manifest_are_printed_as_they_are(cli: Cli) -> 
     assert '"[bold]A:smile:"' in said.err
 
 
+def test_new_says_what_it_wrote_and_how_to_run_it(cli: Cli, root: Path) -> None:
+    said = cli("new", "mine", "--style", "all-tasks")
+    assert said.code == 0
+    assert said.out.splitlines() == [
+        "compose/mine.toml       the cluster: tasks, limits, deadlines",
+        "programs/mine/train.py  the program: yours to change",
+        "run it with `make cluster CLUSTER=mine` (cluster-kit up mine)",
+    ]
+    assert cli("render", "mine").code == 0
+    again = cli("new", "mine")
+    assert again.code == 2
+    assert "nothing is overwritten" in again.err
+
+
 def test_schema_prints_the_json_schema(cli: Cli) -> None:
     assert json.loads(cli("schema").out) == json_schema()
 
@@ -188,7 +202,8 @@ def test_the_version_is_printed(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", ["up", "render", "down", "status", "logs", "doctor", "schema", "image", "engine"]
+    "verb",
+    ["up", "new", "render", "down", "status", "logs", "doctor", "schema", "image", "engine"],
 )
 def test_every_verb_explains_itself(cli: Cli, verb: str) -> None:
     said = cli(verb, "--help")

@@ -1,0 +1,35 @@
+"""The verb that begins something of a person's own: new."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Literal
+
+import typer
+
+from cluster_kit import starter
+from cluster_kit.cli import options
+from cluster_kit.cli.app import app, out, print_json, say
+from cluster_kit.workspace import here
+
+
+@app.command()
+def new(
+    name: Annotated[str, typer.Argument(help="The new cluster's name: a DNS label.")],
+    style: Annotated[
+        Literal["coordinator", "all-tasks"],
+        typer.Option("--style", help="Parameter servers under a chief, or all-reduce."),
+    ] = "coordinator",
+    json_: options.Json = False,
+) -> None:
+    """Write a commented manifest and a starter program that trains at once."""
+    made = starter.create(name, style, here())
+    files = {"manifest": str(made.manifest), "program": str(made.program)}
+    if json_:
+        print_json(files)
+        return
+    manifest, program = os.path.relpath(made.manifest), os.path.relpath(made.program)
+    width = max(len(manifest), len(program))
+    say(f"{manifest:<{width}}  the cluster: tasks, limits, deadlines", to=out)
+    say(f"{program:<{width}}  the program: yours to change", to=out)
+    say(f"run it with `make cluster CLUSTER={name}` (cluster-kit up {name})", to=out)

@@ -1,0 +1,67 @@
+"""A new cluster of a person's own: a commented manifest, and a program that trains at once."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster_kit import templating
+from cluster_kit.checks import NAME, near_name
+from cluster_kit.cluster import Style
+from cluster_kit.errors import UsageError
+from cluster_kit.workspace import Workspace, write_atomically
+
+PROGRAMS: dict[Style, str] = {"coordinator": "coordinator.py", "all-tasks": "all_tasks.py"}
+
+
+@dataclass(frozen=True)
+class Starter:
+    """The two files of a new cluster."""
+
+    manifest: Path
+    program: Path
+
+
+def create(name: str, style: Style, workspace: Workspace) -> Starter:
+    """Write compose/NAME.toml and programs/NAME/train.py.
+
+    The program's directory is its own, because it is mounted as a whole, and not compose/NAME/,
+    which is generated and removed by `make clean`.
+
+    Raises:
+        UsageError: the name is none, or one of the files is there already.
+    """
+    if not NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} cannot be a cluster's name: it must be a DNS label of at most 40 "
+            "characters: a-z, 0-9 and inner hyphens",
+            f"for example `cluster-kit new {near_name(name)}`",
+        )
+    starter = Starter(workspace.manifests / f"{name}.toml", workspace.programs / name / "train.py")
+    for path in (starter.manifest, starter.program.parent):
+        if path.exists() or path.is_symlink():
+            raise UsageError(
+                f"{path} is there already, and nothing is overwritten",
+                "choose another name, or move it away first",
+            )
+    starter.program.parent.mkdir(parents=True)
+    shutil.copyfile(templating.TEMPLATES / "new" / PROGRAMS[style], starter.program)
+    write_atomically(starter.manifest, manifest(name, style, workspace))
+    return starter
+
+
+def manifest(name: str, style: Style, workspace: Workspace) -> str:
+    """The manifest's text; its paths are seen from compose/."""
+    all_tasks = style == "all-tasks"
+    return templating.own("new/manifest.toml.j2").render(
+        name=name,
+        schema=(workspace.manifests / "schema.json").exists(),
+        chief=0 if all_tasks else 1,
+        worker=2,
+        ps=0 if all_tasks else 1,
+        style=style,
+        all_tasks=all_tasks,
+        program=f"../programs/{name}/train.py",
+        requirements=f"../programs/{name}/requirements.txt",
+    )

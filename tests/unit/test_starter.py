@@ -1,0 +1,88 @@
+"""A new cluster: a manifest that plans, also with its examples, and a program that is one."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from cluster_kit import starter
+from cluster_kit.advice import advise
+from cluster_kit.cluster import Style
+from cluster_kit.errors import UsageError
+from cluster_kit.inputs import resolve
+from cluster_kit.load import load
+from cluster_kit.plan import plan
+from cluster_kit.workspace import Workspace
+from tests.make import OWN, ROOT, host, problems_of
+
+STYLES: tuple[Style, ...] = ("coordinator", "all-tasks")
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    (tmp_path / "compose").mkdir()
+    return Workspace(tmp_path)
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_the_manifest_plans_as_it_is(style: Style, workspace: Workspace) -> None:
+    made = starter.create("mine", style, workspace)
+    read = load(made.manifest)
+    cluster = plan(read, resolve(read.manifest, made.manifest.parent), host(), OWN)
+    assert (cluster.name, cluster.style) == ("mine", style)
+    assert cluster.mounts[0].source == str(workspace.root / "programs" / "mine")
+    assert cluster.leader.command[1] == "/program/train.py"
+    assert not advise(made.program, read.manifest)
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_every_example_in_it_holds_when_its_mark_is_taken_away(
+    style: Style, workspace: Workspace
+) -> None:
+    made = starter.create("mine", style, workspace)
+    (made.program.parent / "requirements.txt").write_text("tqdm\n")
+    text = made.manifest.read_text()
+    examples = re.compile(r"^# (\[[\w.]+\]|[\w.]+ = .*)$", re.MULTILINE)
+    assert len(examples.findall(text)) == 7
+    assert not problems_of(examples.sub(r"\1", text), made.manifest.parent)
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_the_program_stands_outside_of_what_is_generated(
+    style: Style, workspace: Workspace
+) -> None:
+    made = starter.create("mine", style, workspace)
+    assert made.program == workspace.root / "programs" / "mine" / "train.py"
+    tree = ast.parse(made.program.read_text())
+    assert "A starter" in (ast.get_docstring(tree) or "")
+    assert not (workspace.manifests / "mine").exists()
+
+
+def test_an_editor_finds_the_schema_where_there_is_one(workspace: Workspace) -> None:
+    assert "#:schema" not in starter.manifest("a", "coordinator", workspace)
+    assert starter.manifest("a", "coordinator", Workspace(ROOT)).startswith("#:schema ./schema")
+
+
+@pytest.mark.parametrize("name", ["My Cluster", "", "a/b", "../a", "-a", "a" * 41, "ü", "a\n"])
+def test_a_bad_name_makes_nothing_and_gets_a_better_one(name: str, workspace: Workspace) -> None:
+    with pytest.raises(UsageError) as caught:
+        starter.create(name, "coordinator", workspace)
+    assert "DNS label" in caught.value.message
+    assert re.search(r"`cluster-kit new [a-z0-9-]+`", caught.value.cure)
+    assert list(workspace.root.rglob("*")) == [workspace.manifests]
+
+
+@pytest.mark.parametrize("there", ["compose/mine.toml", "programs/mine/other.py", "programs/mine"])
+def test_nothing_is_overwritten(there: str, workspace: Workspace) -> None:
+    path = workspace.root / there
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("mine")
+    before = sorted(workspace.root.rglob("*"))
+    with pytest.raises(UsageError) as caught:
+        starter.create("mine", "coordinator", workspace)
+    assert "is there already" in caught.value.message
+    assert sorted(workspace.root.rglob("*")) == before
+    assert path.read_text() == "mine"
