@@ -41,7 +41,7 @@ class TrainingGraph:
     initialize: tf.Operation
     """The model, the optimizer and the counts: what a checkpoint holds."""
     initialize_run: tf.Operation
-    """Ledger.of_this_run, and with it the word to the others that everything is there."""
+    """Ledger.of_this_run; when it is there, and Rounds.base, the others begin."""
     initialize_local: tf.Operation
     """This replica's own: input, tables, local variables."""
     uninitialized: tf.Tensor
@@ -117,7 +117,7 @@ def build(job: GraphJob, options: GraphOptions, replica: Replica, output: Path) 
                     directory(output), options.keep, ledger, of_run, config.inputs_device()
                 ),
                 initialize=initializers(v for v in made if not any(v is o for o in of_run)),
-                initialize_run=initializers(of_run),
+                initialize_run=initializers(ledger.of_this_run),
                 initialize_local=tf.group(*local),
                 uninitialized=missing,
                 standing=tf.stack([ledger.global_step.read_value(), ledger.end_at.read_value()]),

@@ -16,12 +16,13 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from trainer.graph.errors import CheckpointError
+from trainer.graph.errors import CheckpointError, in_short
 from trainer.graph.ledger import Ledger, assign
 
 tf1 = tf.compat.v1
 INDEX = re.compile(r"(model|manual)\.ckpt-(\d+)\.index")
 DAMAGED = (tf.errors.DataLossError, tf.errors.OutOfRangeError, tf.errors.NotFoundError)
+NO_SUCH_KEY = "not found in checkpoint"
 
 UNWRITABLE = (
     OSError,
@@ -56,6 +57,10 @@ def find(folder: Path) -> list[Saved]:
     return sorted(found)
 
 
+class Unreadable(Exception):
+    """TensorFlow does not recognise a checkpoint's index as one."""
+
+
 class Checkpoints:
     """Made while the graph is built; only the chief uses it."""
 
@@ -81,10 +86,10 @@ class Checkpoints:
         for saved in reversed(find(self._folder)):
             try:
                 self._read(session, saved)
-            except DAMAGED as problem:
-                if is_about_names(problem):
+            except (Unreadable, *DAMAGED) as problem:
+                if NO_SUCH_KEY in str(problem):
                     raise CheckpointError(other_model(saved, problem)) from problem
-                damaged.append(f"{saved.path.name} is damaged ({first_line(problem)})")
+                damaged.append(f"{saved.path.name} is damaged ({in_short(problem)})")
                 print(f"error: {damaged[-1]}", file=sys.stderr, flush=True)
             except tf.errors.InvalidArgumentError as problem:
                 raise CheckpointError(other_model(saved, problem)) from problem
@@ -98,7 +103,7 @@ class Checkpoints:
         return None
 
     def _read(self, session: tf1.Session, saved: Saved) -> None:
-        reader = tf.train.load_checkpoint(str(saved.path))
+        reader = opened(saved)
         session.run(
             self._reader.restore_op_name, {self._reader.filename_tensor_name: str(saved.path)}
         )
@@ -121,7 +126,7 @@ class Checkpoints:
                 self._writer.save(session, str(prefix), write_meta_graph=False, write_state=False)
         except UNWRITABLE as problem:
             raise CheckpointError(
-                f"cannot write {prefix}: {first_line(problem)}; the output directory needs room,"
+                f"cannot write {prefix}: {in_short(problem)}; the output directory needs room,"
                 " and to be this user's"
             ) from problem
         saved = Saved(step, prefix, by_hand)
@@ -134,6 +139,13 @@ class Checkpoints:
         for old in automatic[: max(0, len(automatic) + (not by_hand) - self._keep)]:
             remove(old)
         return saved
+
+
+def opened(saved: Saved) -> tf.train.CheckpointReader:
+    try:
+        return tf.train.load_checkpoint(str(saved.path))
+    except tf.errors.OpError as problem:  # of no particular kind
+        raise Unreadable(in_short(problem)) from problem
 
 
 def among(v: tf.Variable, others: Sequence[tf.Variable]) -> bool:
@@ -169,19 +181,8 @@ def remove(saved: Saved) -> None:
         file.unlink(missing_ok=True)
 
 
-def is_about_names(problem: tf.errors.OpError) -> bool:
-    return isinstance(problem, tf.errors.NotFoundError) and "not found in checkpoint" in str(
-        problem
-    )
-
-
-def other_model(saved: Saved, problem: tf.errors.OpError) -> str:
+def other_model(saved: Saved, problem: Exception) -> str:
     return (
-        f"{saved.path} belongs to another model ({first_line(problem)}); take the arguments that it"
+        f"{saved.path} belongs to another model ({in_short(problem)}); take the arguments that it"
         " was made with, or another output directory"
     )
-
-
-def first_line(problem: BaseException) -> str:
-    lines = str(problem).strip().splitlines()
-    return lines[0][:200] if lines else type(problem).__name__

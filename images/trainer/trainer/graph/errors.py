@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from trainer.errors import TrainerError
 
 EXIT_TRAINING_FAILED = 5
@@ -23,3 +25,12 @@ class CheckpointError(TrainerError):
     """The checkpoints that are there cannot be used, or a new one cannot be written."""
 
     exit_code = EXIT_TRAINING_FAILED
+
+
+def in_short(problem: BaseException) -> str:
+    """What an error of TensorFlow's says, in one line of the many."""
+    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
+    for before, line in itertools.pairwise(lines):
+        if before.startswith("Node: "):
+            return line[:200]
+    return lines[0][:200] if lines else type(problem).__name__

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from trainer.graph.build import TrainingGraph
 from trainer.graph.keeper import Keeper
-from trainer.graph.updates import STOP, start_rounds
+from trainer.graph.updates import STOP
 
 tf1 = tf.compat.v1
 
@@ -27,7 +27,6 @@ class RoundsThread(threading.Thread):
         self._keeper = keeper
         self._end_at = end_at
         self._ended = threading.Event()
-        start_rounds(graph.rounds, session)
 
     def run(self) -> None:
         apply = self._session.make_callable(self._graph.rounds.apply)
@@ -52,4 +51,4 @@ def stop_everybody(session: tf1.Session, graph: TrainingGraph) -> None:
     """Wake all replicas that wait for a round: there will be none."""
     session.run(graph.end, {graph.end_at: 0})
     if graph.rounds:
-        session.run(graph.rounds.send, {graph.rounds.sent: STOP})
+        session.run(graph.rounds.send, {graph.rounds.told: STOP})

@@ -9,7 +9,7 @@ import tensorflow as tf
 from trainer import mailbox, probe
 from trainer.graph import server, signals
 from trainer.graph.build import build
-from trainer.graph.errors import PeerLost
+from trainer.graph.errors import PeerLost, in_short
 from trainer.graph.job import GraphJob, GraphResult
 from trainer.graph.options import GraphOptions
 from trainer.graph.replica import Replica, replica_of
@@ -19,7 +19,7 @@ from trainer.task import Task
 
 LOST = (tf.errors.UnavailableError, tf.errors.AbortedError)
 GONE = (tf.errors.FailedPreconditionError, tf.errors.NotFoundError, tf.errors.CancelledError)
-"""What a session of ours meets on a ps that was started again, or that the chief starts anew."""
+"""What a session meets on a ps that was started again: no variable, resource or queue of ours."""
 PATIENCE_S = 30.0
 TRIES = 3
 
@@ -49,11 +49,10 @@ def recovering(
         try:
             return training.attempt(target, config)
         except (*LOST, *GONE) as problem:
-            if not replica.deployment.distributed:
+            if not replica.deployment.distributed or "No such file" in str(problem):
                 raise
             tries = 1 if training.steps_made > before else tries + 1
-            print(f"error: lost a ps ({problem.message.splitlines()[0][:200]})",
-                  file=sys.stderr, flush=True)  # fmt: skip
+            print(f"error: lost a ps ({in_short(problem)})", file=sys.stderr, flush=True)
             answer = probe.wait_for(replica.ps, PATIENCE_S)
             if isinstance(answer, probe.ServersMissing):
                 lost = ", ".join(answer.tasks)
@@ -61,7 +60,7 @@ def recovering(
             if tries > TRIES:
                 raise PeerLost(
                     f"the connection to {', '.join(replica.ps)} was lost {tries} times without a"
-                    " step in between"
+                    f" step in between ({in_short(problem)})"
                 ) from problem
 
 

@@ -25,6 +25,7 @@ from trainer.graph.replica import Replica
 from trainer.graph.report import Report, per_second
 from trainer.graph.rounds import RoundsThread, stop_everybody
 from trainer.graph.stepper import Stepper
+from trainer.graph.updates import start_rounds
 from trainer.progress import Progress
 
 tf1 = tf.compat.v1
@@ -89,6 +90,8 @@ class Training:
         self._keeper.begin(session, restored)
         if self._replica.deployment.distributed:
             self._wait_for_others()
+        if self._graph.rounds:
+            start_rounds(self._graph.rounds, self._graph.ledger.global_step, session)
 
     def _wait_for_others(self) -> None:
         """Training starts together where it can, so that shares and speeds mean something."""

@@ -55,6 +55,7 @@ class Rounds:
     now: tf.Tensor
     """base + global step."""
     base: tf.Variable
+    """Has no value until the chief has started its rounds: so long the others wait."""
     apply: tf.Tensor
     """The round: waits for the gradients, applies their mean, sends stamps; the global step."""
     accumulated: tf.Tensor
@@ -62,11 +63,12 @@ class Rounds:
     take: Sequence[tf.Operation]
     """Takes `take_count` gradients out of one accumulator."""
     take_count: tf.Tensor
-    set_step: tf.Operation
-    """Lets the accumulators drop what is older than base + global step."""
+    told: tf.Tensor
+    """To feed: a stamp."""
+    drop_older: tf.Operation
+    """Lets the accumulators take no gradient that is for an older stamp than `told`."""
     send: tf.Operation
-    """Puts `sent` into every queue."""
-    sent: tf.Tensor
+    """Puts `told` into every queue."""
 
 
 def apply_in_rounds(
@@ -107,8 +109,7 @@ def apply_in_rounds(
         stamps = [queue.enqueue(base.read_value() + step) for queue in queues]
         with tf.control_dependencies(stamps):
             applied = tf.identity(step)
-        sent = tf1.placeholder(tf.int64, (), "sent")
-        send = tf.group(*[queue.enqueue(sent) for queue in queues])
+        told = tf1.placeholder(tf.int64, (), "told")
         count = tf1.placeholder(tf.int32, (), "count")
         return Rounds(
             stamp=stamp,
@@ -120,9 +121,9 @@ def apply_in_rounds(
             accumulated=tf.stack([a.num_accumulated() for a in accumulators]),
             take=[a.take_grad(count).op for a in accumulators],
             take_count=count,
-            set_step=tf.group(*[a.set_global_step(now) for a in accumulators]),
-            send=send,
-            sent=sent,
+            told=told,
+            drop_older=tf.group(*[a.set_global_step(told) for a in accumulators]),
+            send=tf.group(*[queue.enqueue(told) for queue in queues]),
         )
 
 
@@ -150,13 +151,14 @@ def newest(queue: tf.queue.FIFOQueue) -> tf.Tensor:
     return queue.dequeue_many(tf.maximum(queue.size(), 1))[-1]
 
 
-def start_rounds(rounds: Rounds, session: tf1.Session) -> None:
+def start_rounds(rounds: Rounds, global_step: tf.Variable, session: tf1.Session) -> None:
     """By the chief, before the first round: forget what an earlier one left, and wake everybody."""
     base = int(time.time() - EPOCH) << STEP_BITS
-    assign(session, rounds.base, base)
-    session.run(rounds.set_step)
+    told = {rounds.told: base + int(session.run(global_step))}
+    session.run(rounds.drop_older, told)
     for count, take in zip(session.run(rounds.accumulated), rounds.take, strict=True):
         if count:
             session.run(take, {rounds.take_count: count})
-    session.run(rounds.set_step)
-    session.run(rounds.send, {rounds.sent: session.run(rounds.now)})
+    session.run(rounds.drop_older, told)  # taking has moved it on by one
+    assign(session, rounds.base, base)
+    session.run(rounds.send, told)
