@@ -269,7 +269,7 @@ def test_problems_of_a_classic_file_are_said_with_its_lines_and_names(tmp_path: 
     )
     found = problems(tmp_path, text, "p.config")
     assert any(p.startswith("line 3: model.ssd.num_clases") for p in found)
-    assert "did you mean `model.ssd.num_classes`" in found["line 3: model.ssd.num_clases"]
+    assert "did you mean `num_classes`?" in found["line 3: model.ssd.num_clases"]
     assert "line 3: model.ssd.num_classes" in found
     width = "line 10: model.ssd.image_resizer.fixed_shape_resizer.width"
     assert found[width].startswith("320 | another value than line 10: ")
@@ -278,6 +278,16 @@ def test_problems_of_a_classic_file_are_said_with_its_lines_and_names(tmp_path: 
     assert any(p.endswith("random_rotation90") for p in found)
     assert any(p.endswith("num_layers") for p in found)
     assert any(p.endswith("decay_factor") for p in found)
+
+
+def test_another_kind_of_model_is_refused_once_and_not_field_by_field(tmp_path: Path) -> None:
+    text = CLASSIC.replace("model { ssd {", "model { faster_rcnn {")
+    found = problems(tmp_path, text, "p.config")
+    assert found["line 2: model.faster_rcnn"] == " | not known here | known there: ssd"
+    assert [place for place in found if "model" in place] == [
+        "line 2: model.faster_rcnn",
+        "model",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ class Translation:
         self.written: dict[str, str] = {}
         self.left_aside: dict[str, int] = {}
         self.problems: list[Problem] = []
+        self.refused: set[str] = set()
 
     def add(self, entry: Entry) -> None:
         if entry.path in BLOCKS:
@@ -61,9 +62,10 @@ class Translation:
                 self.wrong(entry, str(problem), "change it, or write the pipeline as TOML")
         elif entry.path in FIELDS:
             self.take(entry, FIELDS[entry.path], entry.value)
-        elif known := next((k for k in ASIDE if f"{entry.path}.".startswith(f"{k}.")), None):
+        elif known := is_aside(entry.path):
             self.left_aside.setdefault(known, entry.line)
-        else:
+        elif entry.path not in self.refused:
+            self.refused.add(entry.path)
             self.wrong(entry, "not known here", nearest(entry.path))
 
     def take(self, entry: Entry, place: str, value: Any) -> None:
@@ -102,23 +104,44 @@ def translate(message: Message) -> Translated:
 
 
 def entries(message: Message, above: str) -> Iterator[Entry]:
-    """Every value; of the blocks those that are empty or mean something by themselves."""
+    """Every value; of the blocks those that are empty, unknown, or mean something by themselves.
+
+    What is in an unknown one is left out.
+    """
     for item in message:
         path = f"{above}.{item.name}" if above else item.name
         match item.value:
             case Message() as block if path in FIELDS:
                 yield Entry(path, {inner.name: inner.value for inner in block}, item.line)
             case Message() as block:
-                if path in BLOCKS or not block.fields:
+                unknown = path not in KNOWN and not is_aside(path)
+                if path in BLOCKS or unknown or not block.fields:
                     yield Entry(path, {}, item.line)
-                yield from entries(block, path)
+                if not unknown:
+                    yield from entries(block, path)
             case Word(text=text):
                 yield Entry(path, text, item.line)
             case value:
                 yield Entry(path, value, item.line)
 
 
+def is_aside(path: str) -> str:
+    """The entry of ASIDE that `path` is or lies in, "" where there is none."""
+    return next((known for known in ASIDE if f"{path}.".startswith(f"{known}.")), "")
+
+
+def prefixes(path: str) -> Iterator[str]:
+    """`a`, `a.b`, `a.b.c` of `a.b.c`."""
+    parts = path.split(".")
+    return (".".join(parts[:end]) for end in range(1, len(parts) + 1))
+
+
+KNOWN = {part for path in (*FIELDS, *BLOCKS, *CHANGED, *ASIDE) for part in prefixes(path)}
+
+
 def nearest(path: str) -> str:
-    known = [*FIELDS, *BLOCKS, *CHANGED]
-    near = difflib.get_close_matches(path, known, n=1, cutoff=0.8)
-    return f"did you mean `{near[0]}`?" if near else "take it out, or write the pipeline as TOML"
+    """A cure, from what may stand in the same block."""
+    above, _, name = path.rpartition(".")
+    known = sorted(p.rpartition(".")[2] for p in KNOWN if p.rpartition(".")[0] == above)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
+    return f"did you mean `{near[0]}`?" if near else f"known there: {', '.join(known) or 'nothing'}"
