@@ -26,7 +26,7 @@ def drawn(
     """The image (uint8 [h, w, 3]) with what was found in red, and under it the truth in green.
 
     Boxes are ymin, xmin, ymax, xmax in fractions of the image. A name and a score stand at each
-    detection of `min_score` or more, better ones on top.
+    detection of `min_score` or more, names over all frames, better ones on top.
     """
     scale = max(1, -(-SMALLEST_SIDE // min(image.shape[:2])))
     height, width = (side * scale for side in image.shape[:2])
@@ -36,13 +36,16 @@ def drawn(
     font = ImageFont.load_default(max(14, min(width, height) // 22))
     for box in () if truth is None else truth.boxes:
         framed(draw, placed(box, width, height), WANTED, thick)
-    for index in np.argsort(detected.scores, kind="stable"):
-        score = float(detected.scores[index])
-        if score >= min_score:
-            number = int(detected.classes[index])
-            box = placed(detected.boxes[index], width, height)
-            framed(draw, box, FOUND, thick)
-            tagged(draw, box, f"{names.get(number, number)}  {score:.2f}", font, picture.size)
+    shown = [
+        i for i in np.argsort(detected.scores, kind="stable") if detected.scores[i] >= min_score
+    ]
+    boxes = [placed(detected.boxes[index], width, height) for index in shown]
+    for box in boxes:
+        framed(draw, box, FOUND, thick)
+    for index, box in zip(shown, boxes, strict=True):
+        number = int(detected.classes[index])
+        text = f"{names.get(number, number)}  {float(detected.scores[index]):.2f}"
+        tagged(draw, box, text, font, picture.size)
     return picture
 
 
