@@ -95,6 +95,11 @@ class MultiboxLoss:
         return found.matched | hardest(losses, found.background, kept)
 
 
+def truth(boxes: tf.Tensor, classes: tf.Tensor) -> tf.Tensor:
+    """[B, N, 5] of boxes [B, N, 4] and classes [B, N], 0 where there is no box."""
+    return tf.concat([boxes, tf.cast(classes, tf.float32)[..., tf.newaxis]], -1)
+
+
 def smooth_l1(difference: tf.Tensor) -> tf.Tensor:
     """Huber's loss with its corner at 1, summed over the last axis."""
     size = tf.abs(difference)

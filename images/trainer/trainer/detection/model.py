@@ -18,6 +18,7 @@ LAYERS = {
     "mobilenet_v2": {8: "block_6_expand_relu", 16: "block_13_expand_relu", 32: "out_relu"},
 }
 """Backbone and stride to the last layer of that stride; what lies behind the last is left out."""
+EXTRA, PREDICTIONS = "extra_", "predictions_"
 EXTRA_CHANNELS, LEAST_CHANNELS = 256, 32
 FIRST_CHANCE = 0.01
 """What a sigmoid says of each class before any training: all but a few anchors are background."""
@@ -38,12 +39,13 @@ class Detector:
 def build(options: Model, seed: int) -> Detector:
     """The detector of a configuration, with weights by chance: the same for the same `seed`."""
     keras.utils.set_random_seed(seed)
+    others = {variable.name for variable in tf.compat.v1.global_variables()}
     image = keras.Input((options.image_size, options.image_size, 3), name="image")
     scaled = keras.layers.Rescaling(1 / 127.5, offset=-1.0, name="scaled")(image)
     features = feature_maps(backbone(options, scaled), options)
     maps = anchor_maps(options.anchors, [tuple(feature.shape[1:3]) for feature in features])
     predictions = [
-        head(feature, len(anchors.shapes), options, f"predictions_{stride}")
+        head(feature, len(anchors.shapes), options, f"{PREDICTIONS}{stride}")
         for feature, anchors, stride in zip(
             features, maps, options.anchors.feature_strides, strict=True
         )
@@ -53,6 +55,7 @@ def build(options: Model, seed: int) -> Detector:
     for layer in network.layers:
         if isinstance(layer, keras.layers.BatchNormalization):
             layer.momentum = options.batch_norm_momentum
+    forget_all_but(others | {weight.name for weight in network.weights})
     boxes = [box for anchors in maps for box in anchors.boxes()]
     return Detector(network, maps, MultiboxLoss(boxes, options))
 
@@ -81,7 +84,7 @@ def feature_maps(body: keras.Model, options: Model) -> list[tf.Tensor]:
             feature, at = body.get_layer(layers[stride]).output, stride
         while at < stride:
             at *= 2
-            feature = halved(feature, options.depth_multiplier, f"extra_{at}")
+            feature = halved(feature, options.depth_multiplier, f"{EXTRA}{at}")
         found.append(feature)
     return found
 
@@ -115,6 +118,22 @@ def head(feature: tf.Tensor, shapes: int, options: Model, name: str) -> tf.Tenso
         name=name,
     )(feature)
     return keras.layers.Reshape((-1, width), name=f"{name}_by_anchor")(predicted)
+
+
+def forget_all_but(names: set[str]) -> None:
+    """In graph mode: what the backbone made behind its last feature map is nobody's variable."""
+    graph = tf.compat.v1.get_default_graph()
+    for collection in (
+        tf.compat.v1.GraphKeys.GLOBAL_VARIABLES,
+        tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES,
+    ):
+        kept = graph.get_collection_ref(collection)
+        kept[:] = [variable for variable in kept if variable.name in names]
+
+
+def is_of_backbone(name: str) -> bool:
+    """Whether a variable of this name belongs to the backbone."""
+    return not name.startswith((EXTRA, PREDICTIONS))
 
 
 def weight_decay(network: keras.Model, weight: float) -> tf.Tensor:

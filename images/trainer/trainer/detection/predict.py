@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -11,8 +11,7 @@ from trainer.detection.loss import CODE, SOFTMAX, MultiboxLoss
 from trainer.detection.model_parts import PostProcessing
 
 
-@dataclass(frozen=True)
-class Detections:
+class Detections(NamedTuple):
     """Of each image the D best, by falling score; after its `count` all is 0."""
 
     boxes: tf.Tensor

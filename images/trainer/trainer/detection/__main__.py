@@ -1,0 +1,35 @@
+"""python3 -m trainer.detection [ARG…]: train, or score where this task is the evaluator."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from trainer.detection import mode, options
+from trainer.graph import program
+from trainer.progress import Progress
+from trainer.task import EVALUATOR, Task
+
+
+def run(task: Task, arguments: list[str], progress: Progress | None) -> None:
+    data = Path(os.environ.get("CLUSTER_KIT_DATA") or "/data")
+    chosen = options.parse(arguments, data, task.output)
+    if task.role == EVALUATOR:
+        os.nice(10)
+        program.prepare_tensorflow()
+        from trainer.detection.evaluate import evaluate
+
+        evaluate(chosen, progress)
+        return
+    how = mode.decide(chosen.mode, task, chosen.graph)
+    program.prepare_tensorflow()
+    if how == mode.COORDINATOR:
+        from trainer.detection.train_coordinator import train
+    else:
+        from trainer.detection.train_graph import train
+    train(task, chosen, progress)
+
+
+if __name__ == "__main__":
+    program.main(run, sys.argv[1:])

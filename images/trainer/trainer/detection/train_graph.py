@@ -1,0 +1,70 @@
+"""Training in graph mode: the detector as a GraphJob."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from trainer.detection import finish, inputs, loss, model, schedule, train_directory, weights
+from trainer.detection.inputs import Batch
+from trainer.detection.model import Detector
+from trainer.detection.options import Options
+from trainer.detection.pipeline import Pipeline
+from trainer.graph import replica
+from trainer.graph.job import GraphJob, ModelLoss, run
+from trainer.progress import Progress
+from trainer.task import Task
+
+tf1 = tf.compat.v1
+
+
+def train(task: Task, options: Options, progress: Progress | None) -> None:
+    """Train this task's replica to the end; the leader prepares, saves the model, and judges."""
+    place = replica.replica_of(task, options.graph, len(tf.config.list_physical_devices("GPU")))
+    checked = train_directory.prepare(options) if place.is_chief else None
+    result = run(task, graph_job(options.pipeline), options.graph, progress)
+    print(f"the job ended at global step {result.step}: {result.reached}", flush=True)
+    if checked is None or result.checkpoint is None:
+        return
+    if result.reached == "nothing" and (options.output / "result.json").exists():
+        return
+    figures = result.metrics() | {"reached": result.reached, "mode": options.graph.update}
+    finish.finish(options, checked, str(result.checkpoint), figures, progress)
+
+
+def graph_job(pipeline: Pipeline) -> GraphJob:
+    train = pipeline.train_config
+    return GraphJob(
+        inputs=lambda replica, replicas: inputs.training(pipeline, replica, replicas),
+        build=lambda: built(pipeline),
+        loss=lambda detector, batch: model_loss(pipeline, detector, batch),
+        optimizer=lambda step: schedule.graph_optimizer(
+            train, schedule.rate_at(step, train.learning_rate, train.num_steps)
+        ),
+        examples_per_batch=train.batch_size,
+    )
+
+
+def built(pipeline: Pipeline) -> Detector:
+    """The variables; they begin at the fine-tune checkpoint's values where there is one."""
+    train = pipeline.train_config
+    detector = model.build(pipeline.model, train.seed)
+    if train.fine_tune_checkpoint:
+        fitting = weights.to_start_from(train, detector.network.weights)
+        tf1.train.init_from_checkpoint(train.fine_tune_checkpoint, fitting)
+    return detector
+
+
+def model_loss(pipeline: Pipeline, detector: Detector, batch: Batch) -> ModelLoss:
+    network = detector.network
+    before = list(network.updates)
+    predictions = network(batch.images, training=True)
+    updates = [u for u in network.updates if not any(u is old for old in before)]
+    parts = detector.loss.parts(loss.truth(batch.boxes, batch.classes), predictions)
+    shown = {
+        "localization": tf.reduce_mean(parts.localization),
+        "classification": tf.reduce_mean(parts.classification),
+    }
+    total = tf.reduce_mean(parts.total)
+    if pipeline.model.l2_weight:
+        total += model.weight_decay(network, pipeline.model.l2_weight)
+    return ModelLoss(total, shown, updates)
