@@ -68,11 +68,9 @@ def described(replica: Replica, options: GraphOptions) -> str:
     deployment = replica.deployment
     devices = [deployment.clone_device(i) for i in range(deployment.num_clones)]
     where = ", ".join(device.rpartition("device:")[2] for device in devices)
+    clones = f"{len(devices)} clones on {where}" if len(devices) > 1 else f"on {where}"
     if not deployment.distributed:
-        return f"one replica, in this process; {deployment.num_clones} clones on {where}"
+        return f"one replica, in this process; {clones}"
     waits = replica.gradients_per_round
     update = f"sync, {waits} of {replica.count} gradients a round" if waits else "async"
-    return (
-        f"replica {replica.number} of {replica.count}, {len(replica.ps)} ps; {update};"
-        f" {deployment.num_clones} clones on {where}"
-    )
+    return f"replica {replica.number} of {replica.count}, {len(replica.ps)} ps; {update}; {clones}"
