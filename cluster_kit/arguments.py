@@ -70,12 +70,8 @@ def check_arguments(arguments: Iterable[str]) -> Iterator[Problem]:
 
 def fill(cluster: Cluster) -> tuple[Cluster, list[Problem]]:
     """The cluster with every task's own arguments, and what could not be filled."""
-    templates = {
-        argument: Text.parse(argument)
-        for task in cluster.tasks
-        for argument in task.arguments
-        if is_template(argument)
-    }
+    written = {argument for task in cluster.tasks for argument in task.arguments}
+    templates = {text: Text.parse(text) for text in filter(is_template, written)}
     if not templates:
         return cluster, []
     shared = _shared(cluster)

@@ -15,7 +15,7 @@ from cluster_kit.manifest import Manifest
 BETWEEN_GRAPH = ("linear-regression", "detection")
 """Built-in programs whose replicas share their variables on a ps."""
 ONLY_ALL_TASKS = ("linear-regression",)
-ALL_TASKS = '`style = "all-tasks"`'
+ALL_TASKS = '`style = "all-tasks"` (make: STYLE=all-tasks)'
 
 
 def style_of(manifest: Manifest) -> Style:
