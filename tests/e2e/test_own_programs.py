@@ -150,15 +150,22 @@ def requirements(kit: Kit, client: docker.DockerClient) -> Any:
 def test_a_programs_own_requirements_are_installed_once(
     kit: Kit, client: docker.DockerClient, requirements: Path
 ) -> None:
-    arguments = ("needs_a_package.py", "--requirements", str(requirements))
-    code, said = up(kit, *arguments)
-    assert code == 0, said
-    assert "installing 2 requirements into cluster-kit/trainer:" in said
+    manifest = kit.root / "mine.toml"
+    manifest.write_text(
+        f'format = 1\nname = "{kit.name}"\nworker = 1\nps = 1\nrequirements = "requirements.txt"\n'
+        f'program = "{PROGRAMS / "needs_a_package.py"}"\n'
+    )
+    built = kit.run("image", "build", str(manifest))
+    assert built.returncode == 0, built.stdout + built.stderr
+    found = re.search(r"installing 2 requirements into (\S+-with-\w+)", built.stderr)
+    assert found, built.stderr
+    done = kit.run("up", str(manifest))
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    assert "installing" not in said
     assert re.search(r"iniconfig \S+ from /opt/venv/\S+, TensorFlow 2\.", said), said
-    image = re.search(r"into (\S+-with-\w+)", said)
-    assert image is not None
-    size = client.images.get(image[1]).attrs["Size"]
-    trainer = client.images.get(image[1].partition("-with-")[0]).attrs["Size"]
+    size = client.images.get(found[1]).attrs["Size"]
+    trainer = client.images.get(found[1].partition("-with-")[0]).attrs["Size"]
     assert 0 < size - trainer < 2_000_000, "no second TensorFlow, and no pip"
 
 
