@@ -17,6 +17,7 @@ from cluster_kit.engine import Engine
 from cluster_kit.errors import HostError, KitError
 from cluster_kit.follow import follow_logs
 from cluster_kit.image import image_present
+from cluster_kit.last_words import cure, last_words
 from cluster_kit.observed import Observed
 from cluster_kit.preflight import refuse_if_unfit
 from cluster_kit.prepare import Order, advice, planned
@@ -164,7 +165,7 @@ def _conclude(
     def save() -> dict[str, Any]:
         it.watch.timings["total"] = time.monotonic() - it.watch.started
         told = outcome.outcome(cluster, verdict, seen, containers, it.watch.timings, words)
-        told["run"] = str(it.run.path)
+        told |= {"cure": cure(words), "run": str(it.run.path)}
         write_atomically(it.run.outcome, json.dumps(told, indent=2) + "\n")
         return told
 
@@ -179,7 +180,7 @@ def _conclude(
 
 def _last_words(logs: dict[str, str], verdict: outcome.Verdict) -> str:
     """The blamed task's own, without its supervisor's line that the message repeats."""
-    words = evidence.last_words(logs.get(verdict.blame, "")).splitlines()
+    words = last_words(logs.get(verdict.blame, "")).splitlines()
     return "\n".join(line for line in words if line != f"{verdict.blame}: {verdict.message}")
 
 

@@ -82,6 +82,8 @@ def _tell_outcome(outcome: dict[str, Any], keep: bool) -> None:
         say(f"  {outcome['message']}", to=out)
         for line in outcome["last_words"].splitlines():
             say(f"  | {line}", to=out)
+        if outcome["cure"]:
+            say(f"  → {outcome['cure']}", to=out)
     for key, value in sorted(outcome["metrics"].items()):
         shown = f"{value:.4g}" if isinstance(value, float) else value
         say(f"  {key.replace('_', ' ')}: {shown}", to=out)

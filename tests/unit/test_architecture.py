@@ -27,6 +27,7 @@ PURE += (
     "templating",
     "pins",
     "requirements",
+    "last_words",
     "advice/keras3",
     "advice/generators",
     "advice/evaluator",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from cluster_kit.evidence import last_words
+import pytest
+
+from cluster_kit.last_words import cure, last_words
 
 NOISE = """\
 2025-03-01 10:00:00.100000: I tensorflow/core/util/port.cc:153] oneDNN custom operations are on. \
@@ -113,3 +115,67 @@ def test_a_deep_traceback_keeps_its_error_and_its_nearest_frames() -> None:
 def test_an_empty_log_says_nothing() -> None:
     assert last_words("") == ""
     assert last_words(stamped("\n\n")) == ""
+
+
+SITE = "/opt/venv/lib/python3.11/site-packages/tensorflow/python"
+MADE = f"""\
+Detected at node 'save/SaveV2' defined at (most recent call last):
+    File "/opt/trainer/trainer/runner.py", line 129, in <module>
+    File "/program/train.py", line 53, in <module>
+    File "{SITE}/absl/app.py", line 410, in run
+    File "/program/train.py", line 40, in main
+Node: 'save/SaveV2'
+"""
+GRAPH_ERROR = (
+    "Traceback (most recent call last):\n"
+    '  File "/program/train.py", line 40, in main\n    with session() as s:\n         ^^^^^^\n'
+    + "".join(f'  File "{SITE}/training/s{i}.py", line {i}, in f\n    g()\n' for i in range(20))
+    + "tensorflow.python.framework.errors_impl.NotFoundError: Graph execution error:\n\n"
+    + MADE * 2
+    + "From /job:worker/replica:0/task:0:\n"
+    "/tmp/train/model.ckpt-0_temp; No such file or directory\n"
+    "\t [[{{node save/SaveV2}}]]\n"
+    "Additional GRPC error information from remote target /job:ps/replica:0/task:0:\n"
+    ':UNKNOWN:Error received from peer  {grpc_status:5, grpc_message:"/tmp"}\n'
+    "\t [[save/Identity_S29]]\n\n"
+    "Original stack trace for 'save/SaveV2':\n"
+    + "".join(f'  File "{SITE}/training/s{i}.py", line {i}, in f\n' for i in range(60))
+)
+
+
+def test_an_error_of_graph_mode_is_told_once_with_the_programs_own_line() -> None:
+    said = last_words(stamped(NOISE + GRAPH_ERROR)).splitlines()
+    assert said[:3] == [
+        '  File "/program/train.py", line 40, in main',
+        "    with session() as s:",
+        "  …",
+    ]
+    assert said[-6:] == [
+        "tensorflow.python.framework.errors_impl.NotFoundError: Graph execution error:",
+        '    File "/program/train.py", line 40, in main',
+        "Node: 'save/SaveV2'",
+        "From /job:worker/replica:0/task:0:",
+        "/tmp/train/model.ckpt-0_temp; No such file or directory",
+        "\t [[{{node save/SaveV2}}]]",
+    ]
+    assert len(said) <= 12
+
+
+def test_after_an_error_of_graph_mode_a_program_may_still_say_what_it_died_of() -> None:
+    said = last_words(stamped(GRAPH_ERROR + "worker-0: the program ended with exit code 1\n"))
+    assert "No such file or directory" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (GRAPH_ERROR, "save below /output"),
+        ("OSError: [Errno 30] Read-only file system: 'ckpt'", "write below /output"),
+        ("ModuleNotFoundError: No module named 'pandas'", "REQUIREMENTS=FILE"),
+        ("ValueError: shapes do not match", ""),
+        ("", ""),
+    ],
+)
+def test_an_error_that_people_meet_often_has_a_cure(words: str, advice: str) -> None:
+    assert advice in cure(words)
+    assert bool(advice) == bool(cure(words))
