@@ -105,6 +105,10 @@ schema: $(KIT) ## Write the manifest's JSON Schema, for editors, to compose/sche
 bench: $(DEV) engine image ## Measure against the plain way: table, JSON and PNG in build/bench/
 	@.venv/bin/python -m tests.bench
 
+.PHONY: compare
+compare: $(DEV) engine image ## Train one model by every way in turn: table, JSON and PNG in build/compare/   [ARGS]
+	@$(KIT) compare $(ARGS)
+
 .PHONY: clean
 clean: ## Remove generated compose files and build results; runs/ is kept
 	@rm -rf build .pytest_cache .mypy_cache .ruff_cache

@@ -73,7 +73,9 @@ class Rounds:
         for held in self._slots:
             with tf.device(held.device):
                 means.append(tf.reduce_mean(held, axis=0))
-        self._network.optimizer.apply_gradients(zip(means, variables, strict=True))
+        self._network.optimizer.apply_gradients(
+            zip(means, variables, strict=True), skip_gradients_aggregation=True
+        )
         with tf.device(self._sums.device):
             mean = tf.reduce_mean(self._shown, axis=0)
             self._sums.assign_add(tf.concat([mean, [1.0]], axis=0))

@@ -1,0 +1,93 @@
+"""The verb that compares the ways of training."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, TypeVar
+
+import typer
+
+from cluster_kit.cli import options
+from cluster_kit.cli.app import app, err, out, print_json, say
+from cluster_kit.compare import picture, table
+from cluster_kit.compare.measure import Result
+from cluster_kit.compare.run import each, write_json
+from cluster_kit.compare.variants import SCENARIOS, VARIANTS, Length, Scenario, Variant, planned
+from cluster_kit.errors import Interrupted, TrainingFailed, UsageError
+from cluster_kit.view import make_view
+from cluster_kit.workspace import here
+
+Only = Annotated[
+    list[str] | None,
+    typer.Option("--only", help=f"Only these ways: {', '.join(v.key for v in VARIANTS)}."),
+]
+In = Annotated[
+    list[str] | None,
+    typer.Option("--scenario", help=f"Only these: {', '.join(s.key for s in SCENARIOS)}."),
+]
+Steps = Annotated[
+    int, typer.Option("--steps", min=2, help="Updates of 32 images in an epoch; sync half as many.")
+]
+Epochs = Annotated[int, typer.Option("--epochs", min=2, help="Epochs, a checkpoint after each.")]
+Accuracy = Annotated[
+    float, typer.Option("--accuracy", min=0.1, max=1.0, help="Validation accuracy to be reached.")
+]
+
+
+@app.command()
+def compare(
+    only: Only = None,
+    scenario: In = None,
+    steps: Steps = 40,
+    epochs: Epochs = 6,
+    accuracy: Accuracy = 0.95,
+    json_: options.Json = False,
+) -> None:
+    """Train one model by every way in turn: speed, time to an accuracy, staleness, traffic."""
+    ways = _chosen(VARIANTS, only, "--only")
+    scenarios = _chosen(SCENARIOS, scenario, "--scenario")
+    cpus, length, workspace = float(os.cpu_count() or 1), Length(steps, epochs), here()
+    runs = planned(ways, scenarios, length, cpus)
+    results: list[Result] = []
+    try:
+        for number, done in enumerate(each(runs, workspace, lambda: make_view(err), accuracy), 1):
+            results.append(done)
+            say(f"{number}/{len(runs)} {done.run.key}: {_in_short(done)}")
+    except Interrupted as interrupted:
+        say(interrupted.message)
+    facts = table.facts(results, accuracy, length, cpus)
+    folder = workspace.root / "build" / "compare"
+    write_json(facts, folder / "compare.json")
+    if json_:
+        print_json(facts)
+    else:
+        for found in table.tables(results, accuracy):
+            out.print(found)
+        say(
+            f"{length.images():,} images in each run, {cpus:g} CPUs here; seconds from the first"
+            " step; bytes received and sent by all containers of a role",
+            to=out,
+        )
+    drawn = picture.draw(results, accuracy, folder / "compare.png")
+    say(f"everything is in {folder}{'' if drawn else ' (no picture: matplotlib is not installed)'}")
+    if len(results) < len(runs):
+        raise typer.Exit(Interrupted.exit_code)
+    if any(done.failed for done in results):
+        raise typer.Exit(TrainingFailed.exit_code)
+
+
+One = TypeVar("One", Variant, Scenario)
+
+
+def _chosen(known: tuple[One, ...], keys: list[str] | None, option: str) -> tuple[One, ...]:
+    names = [one.key for one in known]
+    for key in keys or []:
+        if key not in names:
+            raise UsageError(f"{option} {key}: there is no such one", f"known: {', '.join(names)}")
+    return tuple(one for one in known if not keys or one.key in keys)
+
+
+def _in_short(done: Result) -> str:
+    if done.measured is None:
+        return f"FAILED, {done.failed}" if done.failed else f"left out, {done.run.senseless}"
+    return f"{table.number(done.measured.images_per_s, 0)} images/s"

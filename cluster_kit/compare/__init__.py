@@ -1,0 +1,1 @@
+"""The same model and data through every way of training, under equal CPU budgets."""

@@ -1,0 +1,109 @@
+"""From what a run left behind to the figures of the comparison. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from cluster_kit.compare.variants import Run
+from cluster_kit.progress import Entry
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a run that ended well showed. None: nobody measured it."""
+
+    images_per_s: float | None
+    updates: int | None
+    staleness_mean: float | None
+    staleness_max: int | None
+    accuracy: float | None
+    """Validation, of the last checkpoint."""
+    seconds_to_accuracy: float | None
+    """From the first step until a checkpoint had it; None where none had."""
+    curve: tuple[tuple[float, float], ...]
+    """(seconds since the first step, validation accuracy) of every checkpoint."""
+    bytes_per_update: Mapping[str, float]
+    """Role to the bytes that all its containers received and sent, per update of the run."""
+    seconds: float
+    """The whole run, from `up` to the end."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """One cell: figures, or why there are none."""
+
+    run: Run
+    measured: Measured | None = None
+    failed: str = ""
+
+    def facts(self) -> dict[str, Any]:
+        """As JSON wants it."""
+        return {
+            "scenario": self.run.scenario.key,
+            "variant": self.run.variant.key,
+            "title": self.run.variant.title,
+            "cpus": self.run.cpus,
+            "skipped": self.run.senseless or None,
+            "failed": self.failed or None,
+            "measured": asdict(self.measured) if self.measured else None,
+        }
+
+
+def result(
+    run: Run, outcome: Mapping[str, Any], entries: Sequence[Entry], accuracy: float
+) -> Result:
+    """What came of a run.
+
+    Args:
+        outcome: as in outcome.json.
+        entries: of all tasks' progress files, oldest first.
+        accuracy: the validation accuracy to be reached.
+    """
+    if not outcome["success"]:
+        blame = f"{outcome['blame']}: " if outcome.get("blame") else ""
+        return Result(run, failed=f"{blame}{outcome['message']}")
+    metrics = outcome["metrics"]
+    updates = metrics.get("updates", metrics.get("global_step"))
+    curve = _curve(entries)
+    reached = [seconds for seconds, scored in curve if scored >= accuracy]
+    return Result(
+        run,
+        Measured(
+            images_per_s=metrics.get("images_per_second"),
+            updates=updates,
+            staleness_mean=metrics.get("staleness_mean"),
+            staleness_max=metrics.get("staleness_max"),
+            accuracy=metrics.get("validation_accuracy"),
+            seconds_to_accuracy=reached[0] if reached else None,
+            curve=curve,
+            bytes_per_update=_traffic(outcome["tasks"], updates),
+            seconds=outcome["timings_s"]["total"],
+        ),
+    )
+
+
+def _curve(entries: Sequence[Entry]) -> tuple[tuple[float, float], ...]:
+    """By the time a checkpoint was written: the evaluator scores it later."""
+    began = next((entry.time for entry in entries if entry.event == "step"), None)
+    if began is None:
+        return ()
+    points = [
+        (round(float(entry.fields.get("written", entry.time)) - began, 2),
+         float(entry.fields["accuracy"]))
+        for entry in entries
+        if entry.event == "evaluation" and "accuracy" in entry.fields
+    ]  # fmt: skip
+    return tuple(sorted(points))
+
+
+def _traffic(tasks: Sequence[Mapping[str, Any]], updates: int | None) -> dict[str, float]:
+    """Roles whose containers counted; a task that was started again counted its last start."""
+    found: dict[str, float] = {}
+    for task in tasks:
+        received, sent = task.get("rx_bytes"), task.get("tx_bytes")
+        if task["role"] == "evaluator" or received is None or sent is None or not updates:
+            continue
+        found[task["role"]] = found.get(task["role"], 0.0) + (received + sent) / updates
+    return found

@@ -1,0 +1,50 @@
+"""Runs the comparison: one cluster after the other, by the ordinary launch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from cluster_kit.compare.measure import Result, result
+from cluster_kit.compare.variants import Run
+from cluster_kit.errors import Interrupted, KitError
+from cluster_kit.launch import launch
+from cluster_kit.prepare import Order
+from cluster_kit.progress import ProgressReader
+from cluster_kit.view import View
+from cluster_kit.workspace import RunDirectory, Workspace, write_atomically
+
+BASE = Path(__file__).with_name("base.toml")
+NewView = Callable[[], View]
+
+
+def each(
+    runs: Sequence[Run], workspace: Workspace, new_view: NewView, accuracy: float
+) -> Iterator[Result]:
+    """Run them in turn. One that fails is a Result, too, and the next goes on.
+
+    Raises:
+        Interrupted: by Ctrl-C; the cluster at work was removed.
+    """
+    for run in runs:
+        yield Result(run) if run.senseless else _one(run, workspace, new_view(), accuracy)
+
+
+def _one(run: Run, workspace: Workspace, view: View, accuracy: float) -> Result:
+    order = Order(str(BASE), run.overrides)
+    try:
+        outcome = launch(order, workspace, view, keep=False, resume=False)
+    except KitError as error:
+        return Result(run, failed=error.message)
+    finally:
+        view.close()
+    if outcome["exit_code"] == Interrupted.exit_code:
+        raise Interrupted("the comparison was interrupted", "what was measured so far is shown")
+    entries = ProgressReader(RunDirectory(Path(outcome["run"])).progress, since=0).poll()
+    return result(run, outcome, entries, accuracy)
+
+
+def write_json(facts: dict[str, Any], file: Path) -> None:
+    write_atomically(file, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")

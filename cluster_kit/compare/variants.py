@@ -1,0 +1,150 @@
+"""What is compared: ways of training, in scenarios. Pure: each pair becomes a manifest's overrides.
+
+All variants show the model the same number of images with two gradients at a time, and the limits
+of their training tasks sum up to the same CPU budget. The evaluator has its own, outside of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+GRADIENTS = 2
+"""Workers, or clones, that compute at the same time."""
+BATCH = 32
+TRAINING_PART = 0.8
+"""Of the host's CPUs for the training tasks; the rest is the evaluator's."""
+STRAGGLER_CPUS = 0.2
+MACHINE_CPUS, MACHINE_GB = 2.0, 8.0
+MACHINE_BANDWIDTH = "100mbit"
+LEAST_GB = 1.5
+"""TensorFlow's client with a small model needs this much."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way of training: tasks, each role's part of the CPU budget, and arguments."""
+
+    key: str
+    title: str
+    args: tuple[str, ...]
+    parts: Mapping[str, float]
+    """Role to the part of the budget that each of its tasks gets; one chief, one ps."""
+    workers: int
+    synchronous: bool
+    style: str = "auto"
+
+    def count(self, role: str) -> int:
+        return self.workers if role == "worker" else 1
+
+    @property
+    def batches_per_update(self) -> int:
+        return GRADIENTS if self.synchronous else 1
+
+
+PS = {"chief": 0.2, "ps": 0.2, "worker": 0.3}
+GRAPH = {"ps": 0.2, "worker": 0.4}
+COORDINATED = ("--strategy", "parameter-server")
+BETWEEN_GRAPH = ("--strategy", "graph")
+
+VARIANTS = (
+    Variant("ps-async", "ps async, coordinator", (*COORDINATED, "--update", "async"), PS, 2, False),
+    Variant("ps-sync", "ps sync, coordinator", (*COORDINATED, "--update", "sync"), PS, 2, True),
+    Variant("graph-async", "ps async, graph mode", (*BETWEEN_GRAPH, "--update", "async"), GRAPH, 2,
+            False, "all-tasks"),
+    Variant("graph-sync", "ps sync, graph mode", (*BETWEEN_GRAPH, "--update", "sync"), GRAPH, 2,
+            True, "all-tasks"),
+    Variant("all-reduce", "all-reduce", ("--strategy", "all-reduce"), {"worker": 0.5}, 2, True),
+    Variant("clones", "2 clones in one task", (*BETWEEN_GRAPH, "--num-clones", str(GRADIENTS),
+            "--clone-on-cpu", "--batch-size", str(BATCH * GRADIENTS)), {"worker": 1.0}, 1, True),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """The circumstances of a comparison."""
+
+    key: str
+    title: str
+
+
+EVEN = Scenario("even", "equal workers")
+STRAGGLER = Scenario("straggler", f"worker-1 at {STRAGGLER_CPUS:g} CPU")
+SYSTEM_A = Scenario("system-a", f"system A's machine, {MACHINE_BANDWIDTH}/s")
+SCENARIOS = (EVEN, STRAGGLER, SYSTEM_A)
+
+
+@dataclass(frozen=True)
+class Length:
+    """How long each run is: updates of one worker's batch per epoch, and epochs."""
+
+    steps: int
+    epochs: int
+
+    def images(self) -> int:
+        return self.steps * self.epochs * BATCH
+
+
+@dataclass(frozen=True)
+class Run:
+    """One cell of the comparison: what is run, or why it makes no sense."""
+
+    variant: Variant
+    scenario: Scenario
+    overrides: Mapping[str, Any]
+    cpus: float
+    """Sum of the training tasks' limits, in cores."""
+    senseless: str = ""
+
+    @property
+    def key(self) -> str:
+        return f"{self.scenario.key}/{self.variant.key}"
+
+
+def planned(
+    variants: tuple[Variant, ...], scenarios: tuple[Scenario, ...], length: Length, cpus: float
+) -> list[Run]:
+    """All runs, scenario by scenario.
+
+    Args:
+        cpus: of the host, in cores.
+    """
+    return [_run(variant, scenario, length, cpus) for scenario in scenarios for variant in variants]
+
+
+def _run(variant: Variant, scenario: Scenario, length: Length, cpus: float) -> Run:
+    limits: dict[str, dict[str, Any]] = {
+        role: {"cpus": round(part * cpus * TRAINING_PART, 3)}
+        for role, part in variant.parts.items()
+    }
+    total = sum(limits[role]["cpus"] * variant.count(role) for role in limits)
+    tables: dict[str, Any] = {"role": limits}
+    senseless = ""
+    if scenario is STRAGGLER:
+        if variant.workers < 2:
+            senseless = "there is no second worker"
+        total += STRAGGLER_CPUS - limits["worker"]["cpus"]
+        tables["task"] = {"worker-1": {"cpus": STRAGGLER_CPUS}}
+    if scenario is SYSTEM_A:
+        for limit in limits.values():
+            limit["cpus"] = min(limit["cpus"], MACHINE_CPUS)
+            fraction = limit["cpus"] / MACHINE_CPUS
+            limit["memory"] = f"{max(LEAST_GB, MACHINE_GB * fraction):.2f}g"
+            limit["bandwidth"] = MACHINE_BANDWIDTH
+        total = sum(limits[role]["cpus"] * variant.count(role) for role in limits)
+    limits["evaluator"] = {"cpus": round(cpus * (1 - TRAINING_PART), 3)}
+    steps = max(1, length.steps // variant.batches_per_update)
+    overrides = {
+        "name": f"compare-{variant.key}",
+        "chief": int("chief" in variant.parts),
+        "worker": variant.workers,
+        "ps": int("ps" in variant.parts),
+        "style": variant.style,
+        "extra_args": [
+            *("--epochs", str(length.epochs), "--steps-per-epoch", str(steps)),
+            *variant.args,
+        ],
+        **tables,
+    }
+    return Run(variant, scenario, overrides, round(total, 3), senseless)
