@@ -11,6 +11,7 @@ from typing import Any
 import docker
 import pytest
 
+from cluster_kit.requirements import EXTRA, digest, lines_of
 from tests.kit import Kit, mine
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -139,11 +140,10 @@ def requirements(kit: Kit, client: docker.DockerClient) -> Any:
     file = kit.root / "requirements.txt"
     unique = secrets.randbelow(10**9)
     file.write_text(f"# small and pure\niniconfig>=1.0,!=1.0.{unique}\ntensorflow>=2.15\n")
-    before = {tag for image in client.images.list() for tag in image.tags}
     yield file
-    after = {tag for image in client.images.list() for tag in image.tags}
-    for tag in after - before:
-        if "-with-" in tag:
+    kept = "".join(f"{line}\n" for line in lines_of(file.read_text()))
+    for tag in [tag for image in client.images.list() for tag in image.tags]:
+        if tag.endswith(EXTRA + digest(kept)):
             client.images.remove(tag)
 
 
