@@ -26,14 +26,16 @@ class Ledger:
     end_at: tf.Variable
     """The job ends at this global step; the chief lowers it to end early."""
     finished: tf.Variable
-    """[replicas]: 1 for those that make no further step."""
+    """[replicas]: not 0 for those that make no further step."""
+    over: tf.Variable
+    """1 when the chief has saved the end: nobody is needed any more."""
     counts: tuple[tf.Variable, ...]
     """Per replica [BINS]: its steps by staleness."""
 
     @property
     def of_this_run(self) -> tuple[tf.Variable, ...]:
         """Not part of a checkpoint."""
-        return (self.end_at, self.finished)
+        return (self.end_at, self.finished, self.over)
 
 
 def make_ledger(device: str, replicas: int, end_at: int) -> Ledger:
@@ -44,6 +46,7 @@ def make_ledger(device: str, replicas: int, end_at: int) -> Ledger:
             global_step=step,
             end_at=variable("job/end_at", (), end_at),
             finished=variable("job/finished", (replicas,)),
+            over=variable("job/over", ()),
             counts=tuple(variable(f"job/steps_of_{n}", (BINS,)) for n in range(replicas)),
         )
 

@@ -13,26 +13,23 @@ from typing import NoReturn
 import tensorflow as tf
 
 from trainer import mailbox, probe
-from trainer.errors import EXIT_TERMINATED
+from trainer.errors import EXIT_TERMINATED, TrainerError
 from trainer.graph.build import NO_NUMBER, TrainingGraph
 from trainer.graph.checkpoints import Saved
+from trainer.graph.ending import BROKEN, FINISHED, Ending
 from trainer.graph.errors import Diverged
 from trainer.graph.job import NOTHING, STEPS, THRESHOLD, GraphJob, GraphResult
 from trainer.graph.keeper import Keeper
-from trainer.graph.ledger import shares
 from trainer.graph.options import GraphOptions
 from trainer.graph.replica import Replica
-from trainer.graph.report import Report, per_second
+from trainer.graph.report import Report
 from trainer.graph.rounds import RoundsThread, stop_everybody
 from trainer.graph.stepper import Stepper
 from trainer.graph.updates import start_rounds
 from trainer.progress import Progress
 
 tf1 = tf.compat.v1
-FINISHED, BROKEN = 1, 2
-"""A replica's entry in Ledger.finished: it has ended well, or its loss was no number."""
 WAIT_FOR_OTHERS_S = 30.0
-WAIT_FOR_LAST_STEPS_S = 5.0
 POLL_S = 0.1
 QUIET_S = 2.0
 
@@ -53,13 +50,15 @@ class Training:
         self._graph = graph
         self._options = options
         self._replica = replica
-        self._images_per_step = job.examples_per_batch * options.num_clones
         self._keeper = None
         if replica.is_chief:
             self._keeper = Keeper(graph.checkpoints, options.save_secs, job.milestone_steps)
         logs = output / "tensorboard" / "train"
         self._report = Report(options, progress, logs if replica.is_chief else None)
-        self._made_before: int | None = None
+        self._ending = Ending(
+            graph.ledger, replica, self._report, self._keeper,
+            images_per_step=job.examples_per_batch * options.num_clones,
+        )  # fmt: skip
 
     def attempt(self, target: str, config: tf1.ConfigProto) -> GraphResult:
         """Train to the end in one session; TensorFlow's errors where a server is lost."""
@@ -71,7 +70,10 @@ class Training:
                 self._wait_for_chief(session)
             session.run(self._graph.initialize_local)
             result = self._train(session)
-        except BaseException:
+        except BaseException as problem:
+            if self._keeper and isinstance(problem, TrainerError):
+                with contextlib.suppress(tf.errors.OpError):
+                    self._ending.tell(session)
             # In vain, and for long, where the servers are gone: so nobody waits for it.
             threading.Thread(target=close, args=(session,), daemon=True).start()
             raise
@@ -110,19 +112,33 @@ class Training:
                 said = True
 
     def _train(self, session: tf1.Session) -> GraphResult:
-        step, end_at = map(int, session.run(self._graph.standing))
-        if self._made_before is None:
-            self._made_before = sum(self._shares(session).steps)
-        self._report.begin(step)
+        self._ending.begin(session)
         reached = NOTHING
-        if step < end_at:
-            try:
-                reached = self._steps(session, step, end_at)
-            except tf.errors.InvalidArgumentError as problem:
-                if NO_NUMBER not in str(problem):
-                    raise
-                self._diverged(session)
-        return self._end(session, reached)
+        while True:
+            step, end_at = map(int, session.run(self._graph.standing))
+            self._report.begin(step)
+            if step < end_at:
+                reached = self._steps_or_diverged(session, step, end_at)
+            session.run(self._graph.finish, {self._graph.mark: FINISHED})
+            if self._keeper:
+                self._ending.wait_for_last_steps(session)
+                if reached != NOTHING:
+                    self._keeper.save_last()
+            result = self._ending.result(session, reached)
+            if self._keeper:
+                self._ending.tell(session)
+                return result
+            if self._ending.is_over(session):
+                return result
+            session.run(self._graph.finish, {self._graph.mark: 0})
+
+    def _steps_or_diverged(self, session: tf1.Session, step: int, end_at: int) -> str:
+        try:
+            return self._steps(session, step, end_at)
+        except tf.errors.InvalidArgumentError as problem:
+            if NO_NUMBER not in str(problem):
+                raise
+            self._diverged(session)
 
     def _steps(self, session: tf1.Session, step: int, end_at: int) -> str:
         """Make steps until the job's end; why it ended."""
@@ -165,53 +181,6 @@ class Training:
         raise Diverged(
             f"the loss is no number after step {step}; {left}; try a lower learning rate"
         )
-
-    def _end(self, session: tf1.Session, reached: str) -> GraphResult:
-        graph, report = self._graph, self._report
-        session.run(graph.finish, {graph.mark: FINISHED})
-        if self._keeper:
-            self._wait_for_last_steps(session)
-            if reached != NOTHING:
-                self._keeper.save_last()
-        found = self._shares(session)
-        report.close()
-        step = int(session.run(graph.ledger.global_step))
-        first, last = report.first or (step, 0.0), report.last or (step, 0.0)
-        seconds = last[1] - first[1]
-        images = (sum(found.steps) - self._made_before) * self._images_per_step
-        return GraphResult(
-            step=step,
-            reached=reached,
-            is_chief=self._replica.is_chief,
-            loss=report.loss,
-            shown=report.shown,
-            checkpoint=self._keeper.last.path if self._keeper and self._keeper.last else None,
-            seconds=round(seconds, 3),
-            updates_per_second=per_second(first, last) or None,
-            images_per_second=round(images / seconds, 2) if seconds else None,
-            steps_of=dict(zip(self._replica.names, found.steps, strict=True)),
-            staleness_mean=found.staleness_mean,
-            staleness_max=found.staleness_max,
-        )
-
-    def _wait_for_last_steps(self, session: tf1.Session) -> None:
-        """Until nobody updates any more: the last checkpoint holds every step that was made."""
-        until = time.monotonic() + WAIT_FOR_LAST_STEPS_S
-        while True:
-            finished = session.run(self._graph.ledger.finished)
-            broken = [name for name, how in zip(self._replica.names, finished, strict=True)
-                      if how == BROKEN]  # fmt: skip
-            if broken:
-                raise Diverged(
-                    f"the loss of {', '.join(broken)} is no number;"
-                    f" {self._keeper.what_is_left()}; try a lower learning rate"
-                )
-            if all(finished) or time.monotonic() > until:
-                return
-            time.sleep(POLL_S / 2)
-
-    def _shares(self, session: tf1.Session):
-        return shares(session.run(list(self._graph.ledger.counts)))
 
     def save_by_hand(self) -> None:
         if self._keeper:
