@@ -121,9 +121,9 @@ def _run(variant: Variant, scenario: Scenario, length: Length, cpus: float) -> R
     total = sum(limits[role]["cpus"] * variant.count(role) for role in limits)
     tables: dict[str, Any] = {"role": limits}
     senseless = ""
-    if scenario is STRAGGLER:
-        if variant.workers < 2:
-            senseless = "there is no second worker"
+    if scenario is STRAGGLER and variant.workers < 2:
+        senseless = "there is no second worker"
+    elif scenario is STRAGGLER:
         total += STRAGGLER_CPUS - limits["worker"]["cpus"]
         tables["task"] = {"worker-1": {"cpus": STRAGGLER_CPUS}}
     if scenario is SYSTEM_A:

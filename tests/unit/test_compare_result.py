@@ -1,0 +1,177 @@
+"""From made-up outcomes and progress files to figures, tables and facts."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from cluster_kit.cli import compare as verb
+from cluster_kit.compare import run as running
+from cluster_kit.compare import table
+from cluster_kit.compare.measure import Result, result
+from cluster_kit.compare.picture import draw
+from cluster_kit.compare.run import each
+from cluster_kit.compare.variants import SCENARIOS, STRAGGLER, VARIANTS, Length, Run, planned
+from cluster_kit.errors import EngineError, Interrupted
+from cluster_kit.progress import ProgressReader
+from cluster_kit.workspace import Workspace
+
+RUNS = planned(VARIANTS, SCENARIOS, Length(40, 6), 2.0)
+ASYNC, SYNC = RUNS[0], RUNS[1]
+PROGRESS = {
+    "chief-0": [
+        {"time": 90.0, "event": "training", "strategy": "parameter-server"},
+        {"time": 100.0, "event": "step", "step": 1, "steps_per_s": 1.0},
+        {"time": 101.0, "event": "step", "step": 9, "steps_per_s": 8.0},
+    ],
+    "evaluator-0": [
+        {"time": 108.0, "event": "evaluation", "accuracy": 0.91, "written": 103.5},
+        {"time": 111.0, "event": "evaluation", "accuracy": 0.97, "written": 106.0},
+        {"time": 112.0, "event": "evaluation", "accuracy": 0.94, "written": 109.0},
+    ],
+}
+
+
+def outcome(**more: Any) -> dict[str, Any]:
+    tasks = [
+        {"role": "chief", "rx_bytes": 1000, "tx_bytes": 1000},
+        {"role": "worker", "rx_bytes": 20_000, "tx_bytes": 10_000},
+        {"role": "worker", "rx_bytes": 20_000, "tx_bytes": 30_000},
+        {"role": "ps", "rx_bytes": None, "tx_bytes": None},
+        {"role": "evaluator", "rx_bytes": 5, "tx_bytes": 5},
+    ]
+    figures = {"images_per_second": 640.0, "updates": 20, "staleness_mean": 0.9,
+               "staleness_max": 3, "validation_accuracy": 0.94}  # fmt: skip
+    found = {"success": True, "metrics": figures, "tasks": tasks, "timings_s": {"total": 30.0}}
+    return found | more
+
+
+@pytest.fixture
+def entries(tmp_path: Path) -> list[Any]:
+    for task, events in PROGRESS.items():
+        lines = "".join(json.dumps(event) + "\n" for event in events)
+        (tmp_path / f"{task}.jsonl").write_text(lines)
+    return ProgressReader(tmp_path, since=0).poll()
+
+
+def test_time_runs_from_the_first_step_to_the_writing_of_the_checkpoint(entries: Any) -> None:
+    found = result(ASYNC, outcome(), entries, 0.95).measured
+    assert found is not None
+    assert found.curve == ((3.5, 0.91), (6.0, 0.97), (9.0, 0.94))
+    assert found.seconds_to_accuracy == 6.0
+    never = result(ASYNC, outcome(), entries, 0.99).measured
+    assert never is not None
+    assert never.seconds_to_accuracy is None
+
+
+def test_traffic_is_of_all_containers_of_a_role_by_update(entries: Any) -> None:
+    found = result(ASYNC, outcome(), entries, 0.95).measured
+    assert found is not None
+    assert found.bytes_per_update == {"chief": 100.0, "worker": 4000.0}
+
+
+def test_graph_mode_counts_updates_by_its_global_step(entries: Any) -> None:
+    found = result(ASYNC, outcome(metrics={"global_step": 7}), entries, 0.95).measured
+    assert found is not None
+    assert (found.updates, found.images_per_s, found.staleness_mean) == (7, None, None)
+
+
+def test_a_failed_run_is_a_result_with_its_reason() -> None:
+    ended = outcome(success=False, blame="worker-1", message="killed")
+    assert result(ASYNC, ended, [], 0.95).failed == "worker-1: killed"
+
+
+def written(results: list[Result]) -> str:
+    console = Console(file=io.StringIO(), width=160)
+    for one in table.tables(results, 0.95):
+        console.print(one)
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_the_table_shows_figures_failures_and_what_makes_no_sense(entries: Any) -> None:
+    clones = next(r for r in RUNS if r.senseless)
+    text = written([
+        result(ASYNC, outcome(), entries, 0.95),
+        Result(SYNC, failed="ps-0: no [memory]"),
+        Result(clones),
+    ])  # fmt: skip
+    for shown in ("640", "6.0 s", "0.90 (max 3)", "chief 0.00 MB", "FAILED", "ps-0: no [memory]",
+                  STRAGGLER.title, "left out", "there is no second worker"):  # fmt: skip
+        assert shown in text, text
+
+
+def test_facts_hold_every_cell_as_json(entries: Any) -> None:
+    results = [result(ASYNC, outcome(), entries, 0.95), Result(SYNC, failed="no")]
+    facts = json.loads(json.dumps(table.facts(results, 0.95, Length(40, 6), 2.0)))
+    assert facts["images"] == 7680
+    assert [one["variant"] for one in facts["results"]] == ["ps-async", "ps-sync"]
+    assert facts["results"][0]["measured"]["curve"][1] == [6.0, 0.97]
+    assert facts["results"][1]["failed"] == "no"
+
+
+def test_the_picture_is_drawn_from_whatever_there_is(entries: Any, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    results = [result(ASYNC, outcome(), entries, 0.95), Result(SYNC, failed="no")]
+    assert draw(results, 0.95, tmp_path / "made" / "compare.png")
+    assert (tmp_path / "made" / "compare.png").read_bytes().startswith(b"\x89PNG")
+    assert not draw([Result(SYNC, failed="no")], 0.95, tmp_path / "nothing.png")
+
+
+class QuietView:
+    def close(self) -> None: ...
+
+
+def launcher(monkeypatch: pytest.MonkeyPatch, run_directory: Path) -> list[str]:
+    """In place of `launch`: the first fails before it starts, the second fails, others do well."""
+    names: list[str] = []
+
+    def launch(order: Any, *_: object, **__: object) -> dict[str, Any]:
+        names.append(order.overrides["name"])
+        if len(names) == 1:
+            raise EngineError("no room", "make some")
+        good = len(names) > 2
+        return outcome(success=good, exit_code=0 if good else 5, run=str(run_directory),
+                       blame=None, message="it broke")  # fmt: skip
+
+    monkeypatch.setattr(running, "launch", launch)
+    return names
+
+
+def test_what_fails_is_reported_and_the_rest_goes_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    names = launcher(monkeypatch, tmp_path)
+    chosen = [*RUNS[:3], next(run for run in RUNS if run.senseless)]
+    found = list(each(chosen, Workspace(tmp_path), QuietView, 0.95))  # type: ignore[arg-type]
+    assert [one.failed for one in found] == ["no room", "it broke", "", ""]
+    assert found[2].measured is not None
+    assert found[3].measured is None, "a run that makes no sense was started"
+    assert len(names) == 3
+
+
+def test_an_interruption_ends_the_comparison(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(
+        running, "launch", lambda *_, **__: outcome(success=False, exit_code=130, message="")
+    )
+    with pytest.raises(Interrupted):
+        list(each([ASYNC, SYNC], Workspace(tmp_path), QuietView, 0.95))  # type: ignore[arg-type]
+
+
+def test_unknown_names_are_refused_with_the_known_ones() -> None:
+    with pytest.raises(verb.UsageError, match="no such one") as caught:
+        verb._chosen(VARIANTS, ["ps-asink"], "--only")
+    assert "ps-async" in caught.value.cure
+    assert [one.key for one in verb._chosen(VARIANTS, ["clones"], "--only")] == ["clones"]
+
+
+def test_every_run_has_a_key_of_its_own() -> None:
+    keys: list[str] = [run.key for run in RUNS]
+    assert len(set(keys)) == len(keys) == 18
+    assert isinstance(RUNS[0], Run)
