@@ -56,8 +56,10 @@ def test_it_ends_with_the_line_and_each_workers_share(kit: Kit) -> None:
 
 
 @needs_root
-@pytest.mark.parametrize("update", ["async", "sync"])
-@pytest.mark.parametrize("victim", ["worker-0", "worker-1", "ps-0"])
+@pytest.mark.parametrize(
+    ("victim", "update"),
+    [("worker-0", "async"), ("worker-0", "sync"), ("worker-1", "sync"), ("ps-0", "sync")],
+)
 def test_a_killed_task_comes_back_and_the_job_finishes(
     kit: Kit, client: docker.DockerClient, victim: str, update: str
 ) -> None:
