@@ -64,7 +64,7 @@ class Rounds:
 
     def metrics(self) -> dict[str, float | int]:
         """The speed leaves out the first round, which traces the functions and fills caches."""
-        found: dict[str, float | int] = {"global_step": self.step}
+        found: dict[str, float | int] = {"updates": self.step}
         if self._loss is not None:
             found["loss"] = self._loss
         if self._first and self._last and self._last[0] > self._first[0]:
@@ -156,4 +156,4 @@ class Rounds:
             tf.summary.scalar("steps_per_second", speed)
         self._logs.flush()
         figures = "  ".join(f"{name} {value:.4f}" for name, value in means.items())
-        print(f"step {step}  {figures}  {speed:.1f} steps/s", flush=True)
+        print(f"step {step}  {figures}" + (f"  {speed:.1f} steps/s" if before else ""), flush=True)

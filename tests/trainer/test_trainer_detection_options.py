@@ -1,0 +1,109 @@
+"""The program's arguments over a pipeline configuration, and who is to train."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pydantic", reason="pydantic is in the image and in this project's environment")
+from trainer.detection import mode, options
+from trainer.errors import ContractError
+from trainer.graph.options import GraphOptions
+from trainer.task import Task, read_task
+
+CONFIG = """
+[model]
+num_classes = 2
+[train_config]
+num_steps = 100
+learning_rate = { type = "constant", learning_rate = 0.1 }
+[train_input_reader]
+input_path = "{{ data }}/train.tfrecord"
+label_map_path = "label_map.pbtxt"
+[eval_input_reader]
+input_path = "validate.tfrecord"
+label_map_path = "label_map.pbtxt"
+"""
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    (tmp_path / "pipeline.toml").write_text(CONFIG)
+    return tmp_path
+
+
+def parse(data: Path, *arguments: str) -> options.Options:
+    return options.parse(arguments, data, data / "output")
+
+
+def test_the_configuration_of_the_data_set_is_the_default(data):
+    found = parse(data)
+    assert found.graph.steps == found.pipeline.train_config.num_steps == 100
+    assert found.graph.loss_threshold is None
+    assert found.pipeline.train_input_reader.input_path == (f"{data}/train.tfrecord",)
+
+
+def test_arguments_lie_over_it(data):
+    found = parse(
+        data, "--steps", "7", "--loss-threshold", "0.5", "--update", "sync", "--num-clones", "2",
+        "--set", "train_config.batch_size=4", "--set", "model.image_size=64",
+    )  # fmt: skip
+    assert found.graph.steps == found.pipeline.train_config.num_steps == 7
+    assert found.graph.loss_threshold == 0.5
+    assert (found.graph.update, found.graph.num_clones) == ("sync", 2)
+    assert found.pipeline.train_config.batch_size == 4
+    assert found.pipeline.model.image_size == 64
+
+
+def test_another_configuration_is_seen_from_the_data(data):
+    (data / "other.toml").write_text(CONFIG.replace("100", "200"))
+    for path in ("other.toml", str(data / "other.toml")):
+        assert parse(data, "--pipeline-config", path).graph.steps == 200
+
+
+def test_what_is_wrong_is_named_with_its_place(data):
+    with pytest.raises(ContractError, match=r"train_config\.batch_sise") as problem:
+        parse(data, "--set", "train_config.batch_sise=4", "--set", "model.num_classes=0")
+    assert "model.num_classes" in str(problem.value)
+    with pytest.raises(ContractError, match=r"nowhere\.toml"):
+        parse(data, "--pipeline-config", "nowhere.toml")
+
+
+def task(servers: str, **jobs: int) -> Task:
+    hosts = {job: [f"10.0.0.{i}:1" for i in range(count)] for job, count in jobs.items()}
+    own = {"type": "chief", "index": 0}
+    return read_task(
+        {
+            "TF_CONFIG": json.dumps({"cluster": hosts, "task": own}),
+            "CLUSTER_KIT_SERVERS": servers,
+        }
+    )
+
+
+SERVED = {"servers": "worker-0,ps-0", "chief": 1, "worker": 1, "ps": 1}
+ALL_TASKS = {"servers": "ps-0", "chief": 1, "worker": 1, "ps": 1}
+
+
+def test_the_style_decides_the_mode():
+    assert mode.decide("auto", task(**SERVED), GraphOptions()) == "coordinator"
+    assert mode.decide("auto", task(**ALL_TASKS), GraphOptions()) == "graph"
+    assert mode.decide("auto", read_task({}), GraphOptions()) == "graph"
+
+
+def test_a_coordinator_needs_workers_that_serve():
+    with pytest.raises(ContractError, match='style = "coordinator"'):
+        mode.decide("coordinator", task(**ALL_TASKS), GraphOptions())
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [({"update": "sync"}, "--update sync"), ({"num_clones": 2}, "--num-clones 2"),
+     ({"backup_workers": 1}, "--backup-workers 1")],
+)  # fmt: skip
+def test_what_only_graph_mode_can_do_is_refused(changed, named):
+    given = dataclasses.replace(GraphOptions(), **changed)
+    with pytest.raises(ContractError, match=f"{named}: .*--mode graph"):
+        mode.decide("coordinator", task(**SERVED), given)
