@@ -107,6 +107,8 @@ class Child:
             hooks.append("devices")
         if not program.builtin:
             hooks.append("refuse")
+        if not program.builtin and not task.is_leader:
+            hooks.append("join")
         if task.is_leader and task.servers and not program.builtin:
             hooks.append("servers")
         return hooks

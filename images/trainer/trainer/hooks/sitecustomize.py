@@ -2,9 +2,9 @@
 
 Python runs this file at its start where child.py put its directory on PYTHONPATH. The variable
 CLUSTER_KIT_AFTER_IMPORT names what to do: `devices` (promised GPUs, a memory limit, simulated
-devices), `refuse` (what would hang is refused; also after `import keras`), `servers` (wait until
-every server answers: a strategy must not ask them earlier). Nothing
-of the trainer is imported under its own name: `trainer` is a usual name for users' packages, too.
+devices), `refuse` (what would hang is refused; also after `import keras`), `join` (a server's `join`
+ends with the job), `servers` (wait until every server answers: a strategy must not ask them
+earlier). Nothing of the trainer is imported under its own name: `trainer` is a usual name for users' packages, too.
 """
 
 from __future__ import annotations
@@ -58,6 +58,8 @@ def after_tensorflow(tensorflow: ModuleType) -> None:
         )
     if "refuse" in wanted:
         refuse().prepare(tensorflow)
+    if "join" in wanted:
+        load_file("hooks/join.py").prepare(mailbox)
     if "servers" in wanted:
         load_file("hooks/functions.py").keep()
         mailbox.wait_for_servers()

@@ -1,0 +1,39 @@
+"""A server that a program joins lets go of it when the job has ended."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+pytest.importorskip("tensorflow", reason="TensorFlow, a part of the image, is not installed here")
+
+JOINS = """
+import json, os
+import tensorflow as tf
+spec = json.loads(os.environ["TF_CONFIG"])["cluster"]
+server = tf.distribute.Server(spec, job_name="worker", task_index=1)
+print("joining", flush=True)
+server.join()
+print("after the job")
+"""
+
+
+def test_join_returns_when_the_job_has_ended(run_task, free_port, tmp_path):
+    cluster = {"worker": [f"127.0.0.1:{free_port()}" for _ in range(2)]}
+    beacon = {"CLUSTER_KIT_BEACON": f"127.0.0.1:{free_port()}"}
+    (tmp_path / "joins.py").write_text(JOINS)
+    (tmp_path / "leads.py").write_text(
+        "import pathlib, time\n"
+        "while not pathlib.Path(__file__).with_name('end').exists(): time.sleep(0.05)\n"
+    )
+    follower = run_task("worker-1", cluster, "run", str(tmp_path / "joins.py"), **beacon)
+    leader = run_task("worker-0", cluster, "run", str(tmp_path / "leads.py"), **beacon)
+    while "joining" not in follower.stdout.readline():
+        assert follower.poll() is None
+    (tmp_path / "end").touch()
+    assert leader.wait(10) == 0
+    began = time.monotonic()
+    assert follower.wait(10) == 0
+    assert time.monotonic() - began < 3
+    assert "after the job" in follower.stdout.read()
