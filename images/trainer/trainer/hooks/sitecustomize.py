@@ -2,9 +2,10 @@
 
 Python runs this file at its start where child.py put its directory on PYTHONPATH. The variable
 CLUSTER_KIT_AFTER_IMPORT names what to do: `devices` (promised GPUs, a memory limit, simulated
-devices), `refuse` (what would hang is refused; also after `import keras`), `join` (a server's `join`
-ends with the job), `servers` (wait until every server answers: a strategy must not ask them
-earlier). Nothing of the trainer is imported under its own name: `trainer` is a usual name for users' packages, too.
+devices), `refuse` (what would hang is refused; also after `import keras`), `join` (a server's
+`join` ends with the job), `servers` (wait until every server answers: a strategy must not ask them
+earlier). Nothing of the trainer is imported under its own name: `trainer` is a usual name for
+users' packages, too.
 """
 
 from __future__ import annotations
