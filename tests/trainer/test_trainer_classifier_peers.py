@@ -1,0 +1,82 @@
+"""The other trainers of an all-reduce, and how many images a step takes; without TensorFlow."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from trainer.classifier import mode, options, peers
+from trainer.classifier.plan import plan_of
+from trainer.probe import Answer
+from trainer.task import read_task
+
+TF_CONFIG = (
+    '{"cluster": {"worker": ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"]},'
+    ' "task": {"type": "worker", "index": 1}}'
+)
+
+
+def test_the_others_are_all_trainers_but_this_one():
+    task = read_task({"TF_CONFIG": TF_CONFIG})
+    assert peers.others(task) == {"worker-0": "127.0.0.1:1", "worker-2": "127.0.0.1:3"}
+
+
+def test_who_is_silent_or_started_again_is_missing():
+    began = {"worker-0": 7, "worker-2": 8, "worker-3": 9}
+    answers = [
+        Answer("worker-0", "a:1", "worker-0", incarnation=7),
+        Answer("worker-2", "b:1", "worker-2", incarnation=80),
+        Answer("worker-3", "c:1", None),
+    ]
+    assert peers.missing(answers, began) == ["worker-2", "worker-3"]
+
+
+def test_a_trainer_that_never_comes_ends_the_program_and_is_named(tmp_path):
+    pytest.importorskip("grpc", reason="grpc is in the image, not here")
+    program = textwrap.dedent("""
+        import time
+        from trainer.classifier.peers import all_here_within
+        from trainer.task import read_task
+        with all_here_within(read_task()):
+            time.sleep(60)
+    """)
+    environment = os.environ | {
+        "TF_CONFIG": TF_CONFIG, "CLUSTER_KIT_START_DEADLINE_S": "0.2",
+        "CLUSTER_KIT_MAILBOX": str(tmp_path), "PYTHONPATH": trainer_path(),
+    }  # fmt: skip
+    ended = subprocess.run(
+        [sys.executable, "-c", program], env=environment, timeout=60, check=False
+    )
+    assert ended.returncode == 6
+    words = (tmp_path / "last-words").read_text()
+    assert "not all trainers were there after 0.2 s" in words
+    assert "worker-0 at 127.0.0.1:1 is silent" in words
+    assert "worker-1" not in words
+
+
+def trainer_path() -> str:
+    return str(Path(peers.__file__).parents[2])
+
+
+@pytest.mark.parametrize(
+    ("how", "update", "images_per_step", "steps"),
+    [
+        (mode.PARAMETER_SERVER, "async", 10, 31),
+        (mode.PARAMETER_SERVER, "sync", 20, 16),
+        (mode.ALL_REDUCE, "async", 30, 11),
+        (mode.MIRRORED, "async", 10, 31),
+    ],
+)
+def test_a_step_takes_a_batch_of_everyone_who_takes_part(how, update, images_per_step, steps):
+    given = options.parse(["--batch-size", "10", "--update", update], Path("/d"), Path("/o"))
+    task = read_task({"TF_CONFIG": TF_CONFIG})
+    cluster = {"worker": ("a:1", "b:1")} if how == mode.PARAMETER_SERVER else task.cluster
+    plan = plan_of(how, replace(task, cluster=cluster), given, images=301, first_epoch=0)
+    assert (plan.images_per_step, plan.steps) == (images_per_step, steps)
+    fixed = replace(given, steps_per_epoch=5)
+    assert plan_of(how, replace(task, cluster=cluster), fixed, 301, 0).steps == 5
