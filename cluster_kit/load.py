@@ -186,6 +186,12 @@ def _written(value: Any) -> str:
         return "a very long number"
 
 
+def _as_toml(value: str | float) -> str:
+    """A scalar: JSON writes these as TOML does, whole numbers without their point."""
+    whole = isinstance(value, float) and value.is_integer()
+    return json.dumps(int(value) if whole else value)
+
+
 def _table(place: Sequence[str]) -> Any:
     """The model that the last key of `place` stands in, None where there is no such table."""
     model: Any = Manifest
@@ -211,5 +217,8 @@ def _meaning(place: Sequence[str]) -> str:
     for end in range(len(place), 0, -1):
         info = getattr(_table(place[:end]), "model_fields", {}).get(place[end - 1])
         if info is not None and info.description:
-            return f"{place[end - 1]}: {info.description}"
+            key, usual = place[end - 1], info.default
+            if end < len(place) or not isinstance(usual, str | int | float):
+                return f"{key}: {info.description}"
+            return f"for example `{key} = {_as_toml(usual)}`: {info.description}"
     return "see the README's table of options"

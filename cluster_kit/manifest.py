@@ -74,6 +74,13 @@ def _bits_per_second(value: object) -> object:
     return int(bits)
 
 
+def _whole(value: object) -> object:
+    """Pydantic's literals take `true` and `1.0` for 1."""
+    if type(value) is not int:
+        raise ValueError("a format is a whole number")
+    return value
+
+
 def _text(value: str) -> str:
     """What no command line, environment or UTF-8 file can hold is refused here, not there."""
     if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
@@ -152,7 +159,9 @@ class RoleTable(_Strict):
 class Manifest(_Strict):
     """A cluster-kit manifest."""
 
-    format: Literal[1] = Field(description="Version of this format: `1`")
+    format: Annotated[Literal[1], BeforeValidator(_whole)] = Field(
+        description="Version of this format: `1`"
+    )
     name: str = Field(description="The cluster's name, a DNS label")
     chief: int = Field(1, description="Coordinators: 0 or 1")
     worker: int = Field(2, description="Workers: 1 or more")

@@ -371,3 +371,19 @@ def test_the_error_names_file_and_count_and_every_line(tmp_path: Path) -> None:
         "    → write `port = 2222`",
     ]
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize("value", ["true", "1.0"])
+def test_a_format_that_only_equals_one_is_none(tmp_path: Path, value: str) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(f'format = {value}\nname = "mine"\n')
+    problem = load(file).problems[0]
+    assert (problem.place, problem.rule) == ("format", "this kit reads format 1")
+
+
+def test_a_wrong_type_is_answered_with_an_example(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('format = 1\nname = "mine"\nps = "two"\n[deadline]\nstart = []\n')
+    cures = {problem.place: problem.cure for problem in load(file).problems}
+    assert cures["ps"].startswith("for example `ps = 2`: ")
+    assert cures["deadline.start"].startswith("for example `start = 120`: ")
