@@ -17,6 +17,7 @@ CODES = {
     "job-deadline": DeadlinePassed.exit_code,
     "evaluator-grace": DeadlinePassed.exit_code,
     "gpu-missing": HostError.exit_code,
+    "cannot-shape": HostError.exit_code,
 }
 """The kit's exit code for the reasons that supervisors give; any other is a failed training."""
 STOP_CODES = (0, 143)

@@ -7,7 +7,8 @@ import sys
 from types import ModuleType, SimpleNamespace
 
 import pytest
-from trainer import privileges, shape
+from trainer import outcome, privileges, shape, supervise
+from trainer.announcer import Reported
 from trainer.errors import ContractError
 
 
@@ -125,3 +126,18 @@ def test_an_address_of_nobody_is_named(kernel):
     kernel(Kernel())
     with pytest.raises(shape.CannotShape, match=r"address 10\.0\.0\.9"):
         shape.shape("10.0.0.9", shape.Bucket.of(8_000_000))
+
+
+def test_a_follower_that_cannot_shape_ends_the_job_with_its_name_and_words():
+    said = f"worker-1 {shape.REFUSED}this kernel lacks the device ifb"
+    ended = supervise.meaning(Reported(said))
+    assert (ended.exit_code, ended.reason, ended.tasks) == (3, "cannot-shape", ("worker-1",))
+    assert ended.message == said
+    assert supervise.meaning(Reported("worker-1 was promised GPU 1")).reason == "gpu-missing"
+
+
+def test_the_mirror_is_not_counted_as_traffic(tmp_path):
+    table = tmp_path / "dev"
+    row = "{}: 100 1 0 0 0 0 0 0 20 1 0 0 0 0 0 0\n"
+    table.write_text("".join(row.format(name) for name in ("lo", "eth0", shape.MIRROR)))
+    assert outcome.traffic(table) == {"rx_bytes": 100, "tx_bytes": 20}

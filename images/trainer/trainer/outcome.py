@@ -6,7 +6,12 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainer.errors import EXIT_DEADLINE, EXIT_GPU_MISSING, EXIT_TERMINATED
+from trainer.errors import (
+    EXIT_CANNOT_SHAPE,
+    EXIT_DEADLINE,
+    EXIT_GPU_MISSING,
+    EXIT_TERMINATED,
+)
 from trainer.progress import Progress
 
 FINISHED = "finished"
@@ -17,6 +22,10 @@ EVALUATOR_GRACE = "evaluator-grace"
 STOPPED = "stopped"
 LEADER_LOST = "leader-lost"
 GPU_MISSING = "gpu-missing"
+CANNOT_SHAPE = "cannot-shape"
+
+NOT_COUNTED = ("lo", "shaped0")
+"""Interfaces inside a container: what comes through the second has come through eth0 before."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +54,7 @@ def traffic(table: Path = Path("/proc/net/dev")) -> dict[str, int]:
         rows = [line.split(":") for line in table.read_text().splitlines() if ":" in line]
     except OSError:
         return {}
-    counts = [row[1].split() for row in rows if row[0].strip() != "lo"]
+    counts = [row[1].split() for row in rows if row[0].strip() not in NOT_COUNTED]
     return {
         "rx_bytes": sum(int(count[0]) for count in counts),
         "tx_bytes": sum(int(count[8]) for count in counts),
@@ -63,6 +72,11 @@ def deadline(reason: str, message: str, tasks: tuple[str, ...] = ()) -> Outcome:
 def gpu_missing(message: str, tasks: tuple[str, ...]) -> Outcome:
     """A task does not see the GPUs that it was promised: final, another attempt would not help."""
     return Outcome(EXIT_GPU_MISSING, GPU_MISSING, message, tasks)
+
+
+def cannot_shape(message: str, tasks: tuple[str, ...]) -> Outcome:
+    """A task's bandwidth cannot be what it should be: final as well."""
+    return Outcome(EXIT_CANNOT_SHAPE, CANNOT_SHAPE, message, tasks)
 
 
 def program_ended(returncode: int, last_words: str = "") -> Outcome:

@@ -17,15 +17,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
-from trainer import privileges
+from trainer import beacon, privileges
 from trainer.errors import EXIT_CANNOT_SHAPE, ContractError, TrainerError
-from trainer.outcome import FAILED, Outcome
+from trainer.outcome import cannot_shape
 from trainer.progress import Progress
 from trainer.task import read_task
 
 if TYPE_CHECKING:
     from pyroute2 import IPRoute
 
+REFUSED = "cannot shape its bandwidth: "
+"""What a message after the task's name begins with."""
 BANDWIDTH = "CLUSTER_KIT_BANDWIDTH_BPS"
 USER = "CLUSTER_KIT_USER"
 SHAPED = "CLUSTER_KIT_SHAPED_BPS"
@@ -81,15 +83,28 @@ def start_anew_shaped(speed: str, arguments: Sequence[str]) -> NoReturn:
     try:
         shape(address_of(task.address.host), bucket)
     except CannotShape as problem:
-        privileges.drop(user)
-        ended = Outcome(problem.exit_code, FAILED, str(problem), (task.name,))
-        ended.record(Progress(task.progress_file))
-        raise
-    privileges.drop(user)
+        become(user)
+        message = f"{task.name} {REFUSED}{problem}"
+        cannot_shape(message, (task.name,)).record(Progress(task.progress_file))
+        if task.beacon and not task.is_leader:
+            beacon.report(task.beacon, message)
+        raise CannotShape(message) from problem
+    become(user)
     environment = {key: value for key, value in os.environ.items() if key != BANDWIDTH}
     environment[SHAPED] = speed
     # Anew, because the kernel hides /proc/self of a process that has changed its user.
     os.execve(sys.executable, [sys.executable, "-m", "trainer", *arguments], environment)
+
+
+def become(user: tuple[int, int]) -> None:
+    """Give up root; CannotShape where not even that is allowed."""
+    try:
+        privileges.drop(user)
+    except PermissionError as problem:
+        raise CannotShape(
+            f"{REFUSED}this container may not give up root ({problem.strerror}): it lacks SETUID,"
+            " SETGID or SETPCAP; render its compose file anew"
+        ) from problem
 
 
 def address_of(host: str) -> str:
@@ -97,7 +112,7 @@ def address_of(host: str) -> str:
     try:
         return socket.gethostbyname(host)
     except OSError as problem:
-        raise CannotShape(f"bandwidth: no address for {host} ({problem})") from problem
+        raise CannotShape(f"no address for {host} ({problem})") from problem
 
 
 def shape(address: str, bucket: Bucket) -> None:
@@ -134,7 +149,7 @@ def interface_of(ip: IPRoute, address: str) -> int:
     for found in ip.get_addr(family=socket.AF_INET):
         if found.get_attr("IFA_LOCAL") == address:
             return int(found["index"])
-    raise CannotShape(f"bandwidth: no interface of this container has the address {address}")
+    raise CannotShape(f"no interface of this container has the address {address}")
 
 
 def made_mirror(ip: IPRoute) -> int:
@@ -170,4 +185,4 @@ def attempt(needs: str, step: Callable[[], None]) -> None:
                 f"this kernel lacks {needs}: {os.strerror(problem.code)}; load the module on the"
                 " host, or take `bandwidth` out of the manifest"
             )
-        raise CannotShape(f"bandwidth cannot be shaped here: {why}") from problem
+        raise CannotShape(why) from problem

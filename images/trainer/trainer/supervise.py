@@ -15,6 +15,7 @@ from trainer.follow import follow
 from trainer.lead import Lead
 from trainer.outcome import Outcome
 from trainer.progress import Progress
+from trainer.shape import REFUSED
 from trainer.task import Task
 
 
@@ -46,7 +47,9 @@ def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
 
 
 def meaning(heard: Joined | Left | Reported) -> object:
-    """What followers report is a GPU that is not there: the end of the job."""
+    """What followers report is what their host cannot give them: the end of the job."""
     if isinstance(heard, Reported):
-        return outcome.gpu_missing(heard.line, (heard.line.partition(" ")[0],))
+        task, _, why = heard.line.partition(" ")
+        lacks = outcome.cannot_shape if why.startswith(REFUSED) else outcome.gpu_missing
+        return lacks(heard.line, (task,))
     return heard
