@@ -29,7 +29,7 @@ def draw(results: Sequence[Result], accuracy: float, file: Path) -> bool:
     pyplot.rcParams.update({"font.family": "DejaVu Sans", "font.size": 10, "text.color": DARK})
     figure, axes = pyplot.subplots(2, 2, figsize=(14, 9.5), layout="constrained")
     bars = (
-        (axes[0][0], "images per second", "{:,.0f}", lambda m: m.images_per_s),
+        (axes[0][0], "images per second (logarithmic)", "{:,.0f}", lambda m: m.images_per_s),
         (axes[0][1], f"seconds to {accuracy:.0%} validation accuracy", "{:.1f}",
          lambda m: m.seconds_to_accuracy),
         (axes[1][0], "MB per update, in and out of all training containers", "{:.2f}", _megabytes),
@@ -37,8 +37,11 @@ def draw(results: Sequence[Result], accuracy: float, file: Path) -> bool:
     for panel, title, shown, value in bars:
         _bars(panel, title, shown, results, value)
     _curves(axes[1][1], results, accuracy)
-    figure.suptitle("The same model and data, every way of training, equal CPU budgets",
+    figure.suptitle("The same model and data, every way of training, equal CPU budgets\n",
                     x=0.01, ha="left", fontsize=15, fontweight="bold")  # fmt: skip
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="upper left", bbox_to_anchor=(0.005, 0.972), ncols=3,
+                  frameon=False, fontsize=11, handlelength=1.4)  # fmt: skip
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, dpi=130, facecolor="white")
     pyplot.close(figure)
@@ -60,7 +63,7 @@ def _bars(
     ways = [way for way in VARIANTS if any(r.run.variant == way for r in results)]
     scenarios = [s for s in SCENARIOS if any(r.run.scenario == s for r in results)]
     found = {(r.run.variant.key, r.run.scenario.key): r for r in results}
-    figures = [value(r.measured) or 0.0 for r in results if r.measured]
+    figures = [size for r in results if r.measured and (size := value(r.measured))]
     longest = max(figures, default=0.0) or 1.0
     for row, way in enumerate(reversed(ways)):
         for place, scenario in enumerate(scenarios):
@@ -72,14 +75,17 @@ def _bars(
             panel.barh(at, size or 0.0, height=THICK * 0.9, color=COLORS[scenario.key],
                        label=scenario.title if row == 0 else None)  # fmt: skip
             word = shown.format(size) if size is not None else _why(result)
-            panel.text((size or 0.0) + longest * 0.01, at, word, va="center", fontsize=8.5,
-                       color=DARK if size is not None else PALE)  # fmt: skip
+            panel.annotate(word, (size or 0.0, at), xytext=(3, 0), textcoords="offset points",
+                           xycoords=("data" if size else "axes fraction", "data"), va="center",
+                           fontsize=8.5, color=DARK if size is not None else PALE)  # fmt: skip
     panel.set_yticks(range(len(ways)), [way.title for way in reversed(ways)])
-    panel.set_xlim(0, longest * 1.14)
+    if "logarithmic" in title:
+        panel.set_xscale("log")
+        panel.set_xlim(min(figures, default=1.0) / 2 or 0.5, longest * 2)
+    else:
+        panel.set_xlim(0, longest * 1.14)
     panel.set_title(title, loc="left", fontweight="bold", fontsize=11)
     _plain(panel, "x")
-    if title.startswith("images"):
-        panel.legend(frameon=False, fontsize=9, loc="lower right")
 
 
 def _why(result: Result) -> str:

@@ -43,7 +43,7 @@ class Variant:
         return GRADIENTS if self.synchronous else 1
 
 
-PS = {"chief": 0.2, "ps": 0.2, "worker": 0.3}
+PS = {"chief": 0.3, "ps": 0.15, "worker": 0.275}
 GRAPH = {"ps": 0.2, "worker": 0.4}
 COORDINATED = ("--strategy", "parameter-server")
 BETWEEN_GRAPH = ("--strategy", "graph")
