@@ -17,7 +17,7 @@ from trainer.errors import EXIT_TERMINATED, TrainerError
 from trainer.graph.build import NO_NUMBER, TrainingGraph
 from trainer.graph.checkpoints import Saved
 from trainer.graph.ending import BROKEN, FINISHED, Ending
-from trainer.graph.errors import Diverged
+from trainer.graph.errors import Diverged, in_short
 from trainer.graph.job import NOTHING, STEPS, THRESHOLD, GraphJob, GraphResult
 from trainer.graph.keeper import Keeper
 from trainer.graph.options import GraphOptions
@@ -183,15 +183,19 @@ class Training:
         )
 
     def save_by_hand(self) -> None:
+        """On SIGUSR1 or `save-now`. What cannot be saved is said; the training goes on."""
         if self._keeper:
-            self._keeper.ask()
+            try:
+                self._keeper.ask()
+            except (TrainerError, tf.errors.OpError) as problem:
+                print(f"error: not saved by hand: {in_short(problem)}", file=sys.stderr, flush=True)
 
     def terminated(self) -> NoReturn:
         """SIGTERM: the chief saves, and the process is gone."""
         saved: Saved | None = None
         if self._keeper:
             mailbox.leave_last_words("", mailbox.SAVING)
-            with contextlib.suppress(tf.errors.OpError):
+            with contextlib.suppress(tf.errors.OpError, TrainerError):
                 saved = self._keeper.save_before_the_end()
         said = f"stopped by SIGTERM; saved {saved.path.name}" if saved else "stopped by SIGTERM"
         print(said, flush=True)
