@@ -32,7 +32,8 @@ def draw(results: Sequence[Result], accuracy: float, file: Path) -> bool:
         (axes[0][0], "images per second (logarithmic)", "{:,.0f}", lambda m: m.images_per_s),
         (axes[0][1], f"seconds to {accuracy:.0%} validation accuracy", "{:.1f}",
          lambda m: m.seconds_to_accuracy),
-        (axes[1][0], "MB per update, in and out of all training containers", "{:.2f}", _megabytes),
+        (axes[1][0], "MB in and out per update (sync: twice the images)", "{:.2f}",
+         _megabytes),
     )  # fmt: skip
     for panel, title, shown, value in bars:
         _bars(panel, title, shown, results, value)

@@ -84,12 +84,13 @@ def test_two_tasks_reduce_to_the_same_losses_and_one_result(run_task, events, pi
             f"worker-{index}", cluster, "run", "classifier", *SMALL, "--strategy", "all-reduce",
             "--epochs", "2", "--steps-per-epoch", "10", "--learning-rates", "0:1e-3",
             CLUSTER_KIT_DATA=pictures, CLUSTER_KIT_BEACON=beacon, CLUSTER_KIT_LEADER="worker-0",
-            CLUSTER_KIT_SERVERS="",
+            CLUSTER_KIT_SERVERS="", CLUSTER_KIT_SIMULATE_GPUS=2 * index,
         )
         for index in (0, 1)
     ]  # fmt: skip
     said = [task.communicate(timeout=150)[0] for task in tasks]
     assert [task.returncode for task in tasks] == [0, 0], said
+    assert "of 2 simulated devices it takes the first" in said[1]
     leader = events("worker-0")
     metrics = next(e for e in leader if e["event"] == "metrics")
     assert (metrics["updates"], metrics["staleness_max"]) == (20, 0)
