@@ -15,7 +15,11 @@ from trainer.graph.errors import CheckpointError, Diverged
 
 
 class Kept:
-    """Network and optimizer in `checkpoints/ckpt-<step>`; the ps write their own variables."""
+    """Network and optimizer in `checkpoints/ckpt-<step>`, by the names of the variables.
+
+    Written by one function of one op: tf.train.Checkpoint walks its objects anew in every save,
+    for seconds, and on SIGTERM there is little more than two.
+    """
 
     def __init__(
         self,
@@ -27,8 +31,13 @@ class Kept:
         self.last: Checkpoint | None = None
         self._output = output
         self._keep = keep
-        self._objects = tf.train.Checkpoint(network=network, optimizer=optimizer)
         self._lock = threading.Lock()
+        self._variables = {
+            **{weights.name_of(v): v for v in network.weights},
+            **{f"optimizer/{weights.name_of(v)}": v for v in optimizer.variables},
+        }
+        prefix = tf.TensorSpec((), tf.string)
+        self._write = tf.function(self._written, [prefix]).get_concrete_function()
 
     def restore(self) -> Checkpoint | None:
         """The newest that is sound; None where there is none at all.
@@ -39,12 +48,7 @@ class Kept:
         damaged = []
         for found in reversed(weights.find(self._output)):
             try:
-                self._objects.read(found.path).assert_existing_objects_matched()
-            except (AssertionError, ValueError) as problem:
-                raise CheckpointError(
-                    f"{found.path} belongs to another model; take the configuration that it was"
-                    " made with, or another output directory"
-                ) from problem
+                self._read(found)
             except weights.GONE as problem:
                 damaged.append(f"{found.name} is damaged ({str(problem).splitlines()[0][:200]})")
                 print(f"error: {damaged[-1]}", file=sys.stderr, flush=True)
@@ -65,7 +69,7 @@ class Kept:
             name = f"{'manual.' if by_hand else ''}ckpt-{step}"
             path = str(weights.directory(self._output) / name)
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-            self._objects.write(path)
+            self._write(tf.constant(path)).numpy()
             saved = next(c for c in weights.find(self._output) if c.name == name)
             if not all_finite(path):
                 remove(saved)
@@ -80,6 +84,31 @@ class Kept:
         if self.last is None:
             return "nothing was saved before"
         return f"{self.last.name}, the last good checkpoint, is kept"
+
+    def _written(self, prefix: tf.Tensor) -> tf.Tensor:
+        """Pulls all variables to this task; without a result nobody would wait for the op."""
+        with tf.device("/job:chief/replica:0/task:0/device:CPU:0"):
+            save = tf.raw_ops.SaveV2(
+                prefix=prefix,
+                tensor_names=list(self._variables),
+                shape_and_slices=[""] * len(self._variables),
+                tensors=[tf.identity(variable) for variable in self._variables.values()],
+            )
+            with tf.control_dependencies([save]):
+                return tf.identity(prefix)
+
+    def _read(self, found: Checkpoint) -> None:
+        reader = tf.train.load_checkpoint(found.path)
+        shapes = reader.get_variable_to_shape_map()
+        for name, variable in self._variables.items():
+            if shapes.get(name) != variable.shape.as_list():
+                raise CheckpointError(
+                    f"{found.path} belongs to another model: its {name} is"
+                    f" {shapes.get(name, 'not there')}, and should be {variable.shape.as_list()};"
+                    " take the configuration that it was made with, or another output directory"
+                )
+        for name, variable in self._variables.items():
+            variable.assign(reader.get_tensor(name))
 
 
 def all_finite(path: str) -> bool:

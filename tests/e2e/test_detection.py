@@ -1,0 +1,179 @@
+"""Detection in real containers, small: every mode learns, is scored, stops, resumes, and says what
+is wrong with its input."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+
+from cluster_kit.image import image_tag
+from tests.e2e.test_recovery import pid_of
+from tests.e2e.waiting import wait_for
+from tests.kit import Kit
+
+SMALL = (
+    "--set model.image_size=32 --set train_config.batch_size=8"
+    " --set train_config.learning_rate.warmup_steps=0 --set eval_config.num_examples=50"
+    " --log-steps 10 --round-steps 10 --save-secs 3"
+)
+MODES = {"detection-async": 60, "detection-sync": 30, "detection-coordinator": 50}
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def command(kit: Kit, manifest: str, arguments: str, *more: str) -> list[str]:
+    given = f"--args={SMALL} {arguments}"
+    return ["up", manifest, "--name", kit.name, "--workers", "1", given, *more]
+
+
+def output(kit: Kit) -> Path:
+    return kit.root / "runs" / kit.name / "latest" / "output"
+
+
+def events(kit: Kit, task: str, event: str) -> list[dict[str, Any]]:
+    lines = (output(kit) / "progress" / f"{task}.jsonl").read_text().splitlines()
+    return [found for found in map(json.loads, lines) if found["event"] == event]
+
+
+def saved_step(kit: Kit) -> int:
+    """The step of the newest checkpoint, 0 while there is none."""
+    found = (re.search(r"(\d+)\.index", p.name) for p in output(kit).glob("checkpoints/*.index"))
+    return max((int(match[1]) for match in found if match), default=0)
+
+
+@pytest.mark.parametrize("manifest", MODES)
+def test_every_mode_learns_is_scored_and_ends_by_itself(kit: Kit, manifest: str) -> None:
+    steps = MODES[manifest]
+    done = kit.run(*command(kit, manifest, f"--steps {steps}"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    outcome = kit.outcome()
+    metrics = outcome["metrics"]
+    assert steps <= metrics["updates"] <= steps + 2
+    assert metrics["reached"] == "steps"
+    assert 0 <= metrics["map"] <= metrics["map_50"] <= 1
+    assert metrics["images_per_second"] > 0
+    assert metrics["best_checkpoint"]
+    assert {task["exit_code"] for task in outcome["tasks"]} == {0}
+    losses = [found["loss"] for found in events(kit, "chief-0", "step") if "loss" in found]
+    assert metrics["loss"] < 0.8 * losses[0], losses
+    scored = events(kit, "evaluator-0", "evaluation")
+    assert scored[-1]["step"] == metrics["updates"] == saved_step(kit)
+    assert scored[-1]["map_50"] == pytest.approx(metrics["map_50"], abs=1e-3)
+    for picture in ("last.png", "best.png"):
+        assert (output(kit) / "detections" / picture).read_bytes().startswith(PNG)
+    for kept in ("pipeline.toml", "model/saved_model.pb", "best/saved_model.pb", "result.json"):
+        assert (output(kit) / kept).exists(), kept
+    assert list((output(kit) / "tensorboard" / "validation").glob("events.out.tfevents.*"))
+
+
+@pytest.mark.parametrize("manifest", ["detection-async", "detection-coordinator"])
+def test_a_stopped_training_goes_on_where_it_was(kit: Kit, manifest: str) -> None:
+    process = kit.start(
+        *command(kit, manifest, "--steps 5000 --save-secs 600", "--set", "evaluator=0")
+    )
+    try:
+        assert process.stdout is not None
+        next(line for line in process.stdout if " | step 2" in line)
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130, said
+    saved = saved_step(kit)
+    assert saved > 10
+    more = kit.run(
+        *command(kit, manifest, f"--steps {saved + 10}", "--set", "evaluator=0", "--resume")
+    )
+    assert more.returncode == 0, more.stdout + more.stderr
+    resumed = re.search(r"going on at global step (\d+)", more.stderr)
+    assert resumed and saved <= int(resumed[1]) <= saved + 4
+    assert kit.outcome()["metrics"]["updates"] >= saved + 10
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="killing a container's process takes root")
+@pytest.mark.parametrize("victim", ["chief-0", "ps-0", "worker-0"])
+def test_the_coordinator_survives_a_killed_task(
+    kit: Kit, client: docker.DockerClient, victim: str
+) -> None:
+    process = kit.start(
+        *command(kit, "detection-coordinator", "--steps 150 --no-final-score"),
+        *("--set", "evaluator=0"),
+    )
+    try:
+        wait_for("a checkpoint", lambda: saved_step(kit), 150)
+        os.kill(pid_of(client, kit, victim), signal.SIGKILL)
+        said, _ = process.communicate(timeout=180)
+    finally:
+        process.kill()
+    assert process.returncode == 0, said
+    assert kit.outcome()["metrics"]["updates"] >= 150
+    assert ("going on at global step" in said) == (victim != "worker-0"), said
+
+
+def test_several_replicas_without_a_ps_are_refused(kit: Kit) -> None:
+    done = kit.run(*command(kit, "detection-async", "--steps 5", "--set", "ps=0"))
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "At least 1 ps task is needed for distributed training" in done.stderr
+    assert "write `ps = 1`" in done.stderr
+
+
+@pytest.mark.parametrize("manifest", ["detection-async", "detection-coordinator"])
+def test_a_loss_that_is_no_number_ends_it_and_keeps_what_was_good(kit: Kit, manifest: str) -> None:
+    first = kit.run(*command(kit, manifest, "--steps 10 --no-final-score", "--set", "evaluator=0"))
+    assert first.returncode == 0, first.stdout + first.stderr
+    saved = saved_step(kit)
+    rate = "--set train_config.learning_rate.learning_rate=1e30"
+    done = kit.run(
+        *command(kit, manifest, f"--steps 100 {rate}", "--set", "evaluator=0", "--resume")
+    )
+    assert done.returncode == 5, done.stdout + done.stderr
+    assert re.search(r"the loss is no number after step \d+", done.stdout), done.stdout
+    assert "the last good checkpoint, is kept" in done.stdout
+    assert saved_step(kit) == saved
+    assert kit.outcome()["blame"] == "chief-0"
+
+
+def test_a_broken_record_is_named_and_nothing_is_lost(kit: Kit, tmp_path: Path) -> None:
+    data = tmp_path / "scenes"
+    data.mkdir()
+    subprocess.run(
+        [
+            *("docker", "run", "--rm", "--user", f"{os.getuid()}:{os.getgid()}"),
+            *("--volume", f"{data}:/copy", "--entrypoint", "cp", image_tag("cpu")),
+            *("-r", "/opt/datasets/digit-scenes/.", "/copy"),
+        ],
+        check=True,
+        timeout=60,
+    )
+    good = kit.run(
+        *command(kit, "detection-async", "--steps 10 --no-final-score", "--data", str(data)),
+        *("--set", "evaluator=0"),
+    )
+    assert good.returncode == 0, good.stdout + good.stderr
+    before = saved_step(kit)
+    broken = sorted(data.glob("train-*.tfrecord"))[0]
+    content = bytearray(broken.read_bytes())
+    content[5000] ^= 255
+    broken.chmod(0o644)
+    broken.write_bytes(content)
+    done = kit.run(
+        *command(kit, "detection-async", "--steps 20", "--data", str(data)),
+        *("--set", "evaluator=0", "--resume"),
+    )
+    assert done.returncode == 5, done.stdout + done.stderr
+    assert re.search(rf"{re.escape(broken.name)}\b.* record \d+", done.stdout), done.stdout
+    assert saved_step(kit) == before > 0
+
+
+def test_a_wrong_configuration_is_named_before_training(kit: Kit) -> None:
+    wrong = "--steps 5 --set train_config.batch_sise=4"
+    done = kit.run(*command(kit, "detection-async", wrong))
+    assert done.returncode == 5, done.stdout + done.stderr
+    assert "train_config.batch_sise" in done.stdout
