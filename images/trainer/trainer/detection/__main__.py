@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 
+from trainer import program
 from trainer.detection import mode, options
-from trainer.graph import program
 from trainer.progress import Progress
 from trainer.task import EVALUATOR, Task
 
 
 def run(task: Task, arguments: list[str], progress: Progress | None) -> None:
-    data = Path(os.environ.get("CLUSTER_KIT_DATA") or "/data")
-    chosen = options.parse(arguments, data, task.output)
+    chosen = options.parse(arguments, program.data_directory(), task.output)
     if task.role == EVALUATOR:
         os.nice(10)
         program.prepare_tensorflow()

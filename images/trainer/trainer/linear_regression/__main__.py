@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from trainer.graph import program
+from trainer import program
 from trainer.linear_regression import options
 from trainer.progress import Progress
 from trainer.task import Task

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import NoReturn
 
 from trainer import garbage, mailbox, progress
@@ -27,14 +28,19 @@ def main(run: Run, arguments: list[str]) -> NoReturn:
 
 
 def leave(code: int) -> NoReturn:
-    """End at once: TensorFlow's sessions and servers wait for peers that may be gone."""
+    """End at once: TensorFlow takes up to 40 s to end a strategy, and waits for lost peers."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
 
 
+def data_directory() -> Path:
+    """Where this task finds its data set."""
+    return Path(os.environ.get("CLUSTER_KIT_DATA") or "/data")
+
+
 def prepare_tensorflow() -> None:
-    """Import it with tf_keras as tf.keras, and without its advice."""
+    """Import it with tf_keras as tf.keras, and without its advice about retracing at each save."""
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     with garbage.left_alone():
