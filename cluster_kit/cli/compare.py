@@ -46,7 +46,7 @@ def compare(
     """Train one model by every way in turn: speed, time to an accuracy, staleness, traffic."""
     ways = _chosen(VARIANTS, only, "--only")
     scenarios = _chosen(SCENARIOS, scenario, "--scenario")
-    cpus, length, workspace = float(os.cpu_count() or 1), Length(steps, epochs), here()
+    cpus, length, workspace = float(os.cpu_count() or 1), Length(steps - steps % 2, epochs), here()
     runs = planned(ways, scenarios, length, cpus)
     results: list[Result] = []
     try:
