@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from trainer.detection import weights
 from trainer.detection.weights import Checkpoint
+from trainer.graph.checkpoints import UNWRITABLE
 from trainer.graph.errors import CheckpointError, Diverged
 
 
@@ -63,13 +64,18 @@ class Kept:
             )
         return None
 
+    def try_out(self) -> None:
+        """Write once for nothing: the first time takes seconds, and may find that it cannot."""
+        path = str(weights.directory(self._output) / ".try-out")
+        self._put(path)
+        remove(Checkpoint(0, path, 0))
+
     def save(self, step: int, by_hand: bool = False) -> Checkpoint:
         """Write one; Diverged, and nothing is left of it, where a variable is no number."""
         with self._lock:
             name = f"{'manual.' if by_hand else ''}ckpt-{step}"
             path = str(weights.directory(self._output) / name)
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
-            self._write(tf.constant(path)).numpy()
+            self._put(path)
             saved = next(c for c in weights.find(self._output) if c.name == name)
             if not all_finite(path):
                 remove(saved)
@@ -84,6 +90,16 @@ class Kept:
         if self.last is None:
             return "nothing was saved before"
         return f"{self.last.name}, the last good checkpoint, is kept"
+
+    def _put(self, path: str) -> None:
+        try:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            self._write(tf.constant(path)).numpy()
+        except UNWRITABLE as problem:
+            raise CheckpointError(
+                f"cannot write {path}: {str(problem).splitlines()[0][:200]}; the output directory"
+                " needs room, and to be this user's"
+            ) from problem
 
     def _written(self, prefix: tf.Tensor) -> tf.Tensor:
         """Pulls all variables to this task; without a result nobody would wait for the op."""

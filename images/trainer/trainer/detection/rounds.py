@@ -77,10 +77,11 @@ class Rounds:
         restored = self._kept.restore()
         if restored:
             print(f"going on at global step {self.step} ({restored.name})", flush=True)
-        self._begun = True
         step, end = self.step, self._train.num_steps
         if step >= end:
             return NOTHING
+        self._kept.try_out()
+        self._begun = True
         threshold, saved_at = self._train.loss_threshold, time.monotonic()
         while step < end:
             losses = self._round(min(self._options.round_steps, end - step))
