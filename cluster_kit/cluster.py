@@ -23,7 +23,7 @@ class Task:
 
     `gpus` are device ids as the engine takes them, empty where the task sees none; `gpu_names` say
     the same to people; `gpu_memory_mib` is TensorFlow's limit on each, None where there is none.
-    `cpus` (cores), `memory` (bytes) and `bandwidth` (bits per second that leave it) are limits,
+    `cpus` (cores), `memory` (bytes) and `bandwidth` (bits per second, each way) are limits,
     None where there is none.
     """
 

@@ -121,7 +121,7 @@ class Limits(_Strict):
     )
     memory: Bytes | None = Field(None, description='Memory limit, e.g. `"2g"`')
     bandwidth: BitsPerSecond | None = Field(
-        None, description='What leaves the task per second, e.g. `"100mbit"`'
+        None, description='Network speed each way, really shaped, e.g. `"100mbit"`'
     )
     environment: dict[str, Text] = Field(
         default_factory=dict, description="Environment variables, added to the kit's own"
