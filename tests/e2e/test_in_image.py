@@ -30,7 +30,7 @@ def test_the_trainers_tests_pass_inside_the_image(tmp_path: Path) -> None:
         ],
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=1500,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]

@@ -13,6 +13,7 @@ os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
 from trainer.classifier import data, files, model, options  # noqa: E402
+from trainer.where import worker_index  # noqa: E402
 
 SMALL = ("--model", "cnn", "--image-size", "8", "--batch-size", "8", "--no-flip")
 
@@ -76,7 +77,7 @@ def test_a_share_smaller_than_a_batch_still_fills_it(pictures):
 
 
 def test_the_worker_index_of_this_process():
-    assert int(data.worker_index()) == 0
+    assert int(worker_index()) == 0
 
 
 def test_the_cnn_has_a_kernel_worth_splitting(pictures):

@@ -109,17 +109,3 @@ def random_transforms(count: tf.Tensor | int, options: Options, seed: tf.Tensor 
     b2 = centre - (b0 + b1) * centre + shift_y
     zero = tf.zeros_like(a0)
     return tf.stack([a0, a1, a2, b0, b1, b2, zero, zero], axis=1)
-
-
-def worker_index() -> tf.Tensor:
-    """The index of the worker that runs this op, 0 outside a cluster; an int64 scalar.
-
-    ParameterServerStrategy tells every pipeline that it is number 0 of 1, and one traced function
-    serves all workers, so the op itself has to look where it runs.
-    """
-    environment = tf.io.read_file("/proc/self/environ")
-    ours = tf.strings.regex_replace(
-        environment, r"(?s)^(?:.*\x00)?CLUSTER_KIT_TASK=worker-(\d+)\x00.*$", r"\1"
-    )
-    found = tf.strings.regex_full_match(ours, r"\d+")
-    return tf.strings.to_number(tf.where(found, ours, "0"), tf.int64)

@@ -12,6 +12,7 @@ from trainer.classifier.options import Options
 from trainer.classifier.plan import Plan
 from trainer.progress import Progress
 from trainer.task import Task
+from trainer.where import worker_index
 
 
 def fit(
@@ -28,7 +29,7 @@ def fit(
     workers = len(task.cluster.get("worker", ()))
 
     def for_worker() -> tf.data.Dataset:
-        return data.training_set(split, classes, options, workers, data.worker_index())
+        return data.training_set(split, classes, options, workers, worker_index())
 
     def for_peer(context: tf.distribute.InputContext) -> tf.data.Dataset:
         devices = context.num_replicas_in_sync // context.num_input_pipelines

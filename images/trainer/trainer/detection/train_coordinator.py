@@ -9,7 +9,6 @@ from __future__ import annotations
 import tensorflow as tf
 
 from trainer import mailbox
-from trainer.classifier.data import worker_index
 from trainer.detection import finish, inputs, loss, model, schedule, train_directory, weights
 from trainer.detection.inputs import Batch
 from trainer.detection.model import Detector
@@ -19,6 +18,7 @@ from trainer.errors import TrainerError
 from trainer.graph import signals
 from trainer.progress import Progress
 from trainer.task import Task
+from trainer.where import worker_index
 
 LOST = (tf.errors.UnavailableError, tf.errors.AbortedError)
 
