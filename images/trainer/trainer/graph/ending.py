@@ -69,12 +69,12 @@ class Ending:
         """Until nobody updates any more: the last checkpoint holds every step that was made."""
         until = time.monotonic() + WAIT_FOR_LAST_STEPS_S
         while True:
-            finished = session.run(self._ledger.finished)
+            step, finished = session.run([self._ledger.global_step, self._ledger.finished])
             broken = [name for name, how in zip(self._replica.names, finished, strict=True)
                       if how == BROKEN]  # fmt: skip
             if broken:
                 raise Diverged(
-                    f"the loss of {', '.join(broken)} is no number;"
+                    f"the loss of {', '.join(broken)} is no number after step {step};"
                     f" {self._keeper.what_is_left()}; try a lower learning rate"
                 )
             if all(finished) or time.monotonic() > until:
