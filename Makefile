@@ -16,6 +16,13 @@ OVERRIDES = $(if $(N_CHIEF),--chief '$(N_CHIEF)') $(if $(N_WORKERS),--workers '$
   $(if $(REQUIREMENTS),--requirements '$(REQUIREMENTS)') $(if $(DATA),--data '$(DATA)') \
   $(if $(GPUS),--gpus '$(GPUS)') $(foreach pair,$(SET),--set '$(pair)')
 
+# A variable that is mistyped would otherwise do nothing.
+KNOWN := CLUSTER N_CHIEF N_WORKERS N_PS STYLE NAME PROGRAM ARGS REQUIREMENTS DATA GPUS SET KEEP RESUME \
+  VARIANT PYTHON ENGINE SHELL
+GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command%,$(origin $(name))),$(name)))
+UNKNOWN := $(filter-out $(KNOWN) MAKE% -%,$(GIVEN))
+$(if $(UNKNOWN),$(error there is no variable $(UNKNOWN); there are: $(KNOWN)))
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 

@@ -95,7 +95,8 @@ def _run(it: Launch, cluster: Cluster, text: str) -> dict[str, Any]:
     watcher: Watch | None = None
     how = "interrupted"
     try:
-        it.view.phase(f"starting {len(cluster.tasks)} containers")
+        count = len(cluster.tasks)
+        it.view.phase(f"starting {count} container{'s' if count > 1 else ''}")
         with it.watch.step("up"):
             cluster = _up(it, cluster, text)
         watcher = Watch(it.engine, cluster, it.run, since)

@@ -164,10 +164,21 @@ def outcome(
         "blame": verdict.blame or None,
         "message": verdict.message,
         "last_words": last_words,
+        "notes": _notes(cluster, seen),
         "tasks": [_task(task.name, seen, found.get(task.name)) for task in cluster.tasks],
         "timings_s": {name: round(value, 3) for name, value in timings.items()},
         "metrics": metrics(seen, cluster),
     }
+
+
+def _notes(cluster: Cluster, seen: Observed) -> list[str]:
+    """What went otherwise than somebody may count on, though nothing failed."""
+    ends = {task.name: seen.ended_for_good(task.name) for task in cluster.tasks}
+    return [
+        f"{name}: {end.fields.get('message', '')}"
+        for name, end in ends.items()
+        if end is not None and end.fields.get("reason") == "cut-off"
+    ]
 
 
 def _task(name: str, seen: Observed, container: Container | None) -> dict[str, Any]:

@@ -84,6 +84,8 @@ def _tell_outcome(outcome: dict[str, Any], keep: bool) -> None:
             say(f"  | {line}", to=out)
         if outcome["cure"]:
             say(f"  → {outcome['cure']}", to=out)
+    for note in outcome["notes"]:
+        say(f"  note: {note}", to=out)
     for key, value in sorted(outcome["metrics"].items()):
         shown = f"{value:.4g}" if isinstance(value, float) else value
         say(f"  {key.replace('_', ' ')}: {shown}", to=out)

@@ -7,8 +7,10 @@ import time
 from pathlib import Path
 
 from trainer.announcer import Joined, Left
+from trainer.outcome import Outcome
 from trainer.peers import Peers
 
+OURS = Outcome(1, "failed", "the connection was lost")
 PAIR = {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}
 MARK = "import os, sys, time, pathlib, signal\nhere = pathlib.Path(__file__).parent\n"
 
@@ -100,6 +102,37 @@ def test_a_peer_without_retries_ends_a_job_that_would_wait_for_it(
     assert events("worker-0")[-1]["tasks"] == ["worker-1"]
 
 
+def test_a_lost_peer_that_does_not_come_back_is_named_at_the_start_deadline(
+    run_task, free_port, tmp_path, events
+):
+    leader = (
+        "(here / 'attempts').open('a').write('x')\n"
+        "while (here / 'attempts').read_text() != 'x' or not (here / 'lost').exists():\n"
+        "    time.sleep(0.02)\n"
+        "sys.exit(1)\n"
+    )
+    follower = "(here / 'pid').write_text(str(os.getppid())); time.sleep(30)"
+    led, followed, _ = start(
+        run_task, free_port, tmp_path, leader, follower,
+        CLUSTER_KIT_RETRIES=3, CLUSTER_KIT_START_DEADLINE_S=1.5,
+    )  # fmt: skip
+    wait_for((tmp_path / "pid").exists)
+    followed.send_signal(signal.SIGKILL)
+    (tmp_path / "lost").touch()
+    assert led.wait(10) == 6
+    end = events("worker-0")[-1]
+    assert (end["reason"], end["tasks"]) == ("start-deadline", ["worker-1"])
+    assert "after it was started again" in end["message"]
+
+
+def test_what_a_program_writes_beside_itself_is_kept(run_task, tmp_path):
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "program.py").write_text("open('mine.txt', 'w').write('kept')")
+    path = str(tmp_path / "code" / "program.py")
+    assert run_task("chief-0", {"chief": ["127.0.0.1:1"]}, "run", path).wait(10) == 0
+    assert (tmp_path / "mine.txt").read_text() == "kept"
+
+
 def test_a_peer_that_has_done_its_share_may_go(run_task, free_port, tmp_path, events):
     led, followed, _ = start(run_task, free_port, tmp_path, "time.sleep(1.5)", "pass")
     assert (followed.wait(10), led.wait(10)) == (0, 0)
@@ -152,12 +185,14 @@ def test_peers_count_by_task_and_in_attempts():
     assert peers.heard(Joined("worker-2")) is None
     assert peers.heard(Left("evaluator-0", "lost")) is None
     assert peers.heard(Left("worker-1", "lost")) is None
-    assert (peers.lost(), peers.failed()) == ("worker-1 was lost", None)
+    assert (peers.lost(), peers.failed(OURS)) == ("worker-1 was lost", None)
     peers.begin_attempt()
     assert peers.lost() == ""
+    assert peers.missing == ("worker-1", "worker-10")
     assert peers.heard(Left("worker-2", "failed", "no such file")) is None
-    failed = peers.failed()
+    failed = peers.failed(OURS)
     assert failed is not None and failed.tasks == ("worker-2",)
+    assert peers.failed(Outcome(2, "failed", "no such file")) is None
     over = peers.heard(Left("worker-1", "lost"))
     assert over is not None
     assert over.message == "worker-1 was lost (2 times; 1 retries)"

@@ -257,4 +257,5 @@ def test_the_sample_set_in_the_image_is_right_and_of_the_promised_size() -> None
     assert min(checked.train.per_class.values()) > 400
     assert sum(file.stat().st_size for file in SAMPLE.iterdir()) < 25e6
     (batch,) = inputs.training(pipeline, 0, 1).take(1)
-    assert batch.images.shape == (pipeline.train_config.batch_size, 128, 128, 3)
+    side = pipeline.model.image_size
+    assert batch.images.shape == (pipeline.train_config.batch_size, side, side, 3)

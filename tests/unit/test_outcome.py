@@ -246,6 +246,18 @@ def test_traffic_is_what_the_tasks_counted_at_their_end() -> None:
     ] == [(10, 2000), (None, None)]
 
 
+def test_a_worker_that_was_cut_off_is_no_failure_but_noted() -> None:
+    words = "the program was still running 10 s after the leader's end, and was stopped"
+    story = (
+        Story.of(WITHOUT_CHIEF)
+        .ends(50, "worker-0", 0, "finished")
+        .ends(60, "worker-1", 0, "cut-off", words)
+    )
+    verdict = judge(WITHOUT_CHIEF, story.seen, "ended")
+    told = outcome(WITHOUT_CHIEF, verdict, story.seen, [], {}, "")
+    assert (told["success"], told["notes"]) == (True, [f"worker-1: {words}"])
+
+
 def test_a_task_goes_through_its_states_and_counts_its_restarts() -> None:
     story = Story(Observed.of(CLUSTER))
     states = [story.seen.tasks["ps-0"].state]

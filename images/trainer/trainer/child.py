@@ -70,7 +70,11 @@ class Child:
         # By way of a small process that asks to die with us and then becomes the program:
         # preexec_fn would run Python between fork and exec, while other threads hold locks.
         guard = (sys.executable, "-I", "-S", str(PACKAGE / "guard.py"), str(os.getpid()))
-        self._process = subprocess.Popen((*guard, *program.command), env=self._environment(program))
+        # What a user's program writes beside itself, as it thinks, is kept.
+        folder = None if program.builtin else task.output
+        self._process = subprocess.Popen(
+            (*guard, *program.command), env=self._environment(program), cwd=folder
+        )
         threading.Thread(
             target=lambda: then(ProgramEnded(attempt, self._process.wait())), daemon=True
         ).start()

@@ -83,10 +83,13 @@ def grace_s(task: Task) -> float:
 
 
 def grace_over(task: Task, ends_at: float) -> Outcome | None:
-    """An evaluator that is not done is a failure; a worker after the leader's end is not."""
+    """An evaluator that is not done is a failure. A worker after the leader's end is not, but
+    whoever counts on all of its work must hear of it."""
     if time.monotonic() < ends_at:
         return None
     after = f"was still running {grace_s(task):g} s after the job's end"
     if task.role == EVALUATOR:
         return outcome.deadline(outcome.EVALUATOR_GRACE, f"the evaluator {after}")
-    return Outcome(0, outcome.FINISHED, "the program was still running after the job's end")
+    return Outcome(
+        0, outcome.CUT_OFF, f"the program {after.replace('job', 'leader')}, and was stopped"
+    )

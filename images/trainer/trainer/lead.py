@@ -47,7 +47,7 @@ class Lead:
         self._progress = progress
         self._events = events
         self._peers = Peers(task.peers if task.beacon else frozenset(), task.retries)
-        self._peers_due_at = time.monotonic() + task.start_deadline_s
+        self._peers_due_at = float("inf")
         self._job_ends_at = float("inf")
         self._ready: ServersReady | None = None
         self._child: Child | None = None
@@ -66,7 +66,7 @@ class Lead:
             over = self._peers_say()
             crash = "" if over else self._crash(ended)
             if not crash:
-                return over or self._peers.failed() or failure
+                return over or self._peers.failed(failure) or failure
             if attempt > self._task.retries:
                 return Outcome(
                     failure.exit_code,
@@ -83,6 +83,7 @@ class Lead:
         self._progress.write("start", attempt=attempt)
         self._ready = None
         self._peers.begin_attempt()
+        self._peers_due_at = time.monotonic() + self._task.start_deadline_s
         cancelled = threading.Event()
         self._ask_servers(attempt, cancelled)
         self._child = Child(self._task, self._program, attempt, self._events.put)

@@ -19,13 +19,15 @@ class Peers:
     def __init__(self, expected: frozenset[str], retries: int) -> None:
         self._expected = expected
         self._retries = retries
-        self._seen: set[str] = set()
+        self._here: set[str] = set()
+        self._awaited = set(expected)
         self._ends: Counter[str] = Counter()
         self._left: list[Left] = []
 
     def begin_attempt(self) -> None:
-        """Forget who left: it did so in an earlier attempt of the leader's program."""
+        """Forget who left in an earlier attempt of the leader's program; all are needed again."""
         self._left = []
+        self._awaited = set(self._expected - self._here)
 
     @property
     def any(self) -> bool:
@@ -33,15 +35,16 @@ class Peers:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Those that never said anything, in order."""
-        return tuple(sorted(self._expected - self._seen, key=by_number))
+        """Those that have not been there in this attempt, in order."""
+        return tuple(sorted(self._awaited, key=by_number))
 
     def missing_outcome(self, deadline_s: float) -> Outcome:
         """The end of a job for which not everybody came."""
         missing = self.missing
+        again = " after it was started again" if self._ends else ""
         message = (
             f"{len(missing)} of {len(self._expected)} tasks that run the program did not appear"
-            f" within {deadline_s:g} s: {', '.join(missing)}"
+            f" within {deadline_s:g} s{again}: {', '.join(missing)}"
         )
         return outcome.deadline(outcome.START_DEADLINE, message, missing)
 
@@ -49,9 +52,11 @@ class Peers:
         """Remember it; an Outcome where a peer has failed for good."""
         if event.task not in self._expected:
             return None
-        self._seen.add(event.task)
         if isinstance(event, Joined) or event.how == "done":
+            self._here.add(event.task)
+            self._awaited.discard(event.task)
             return None
+        self._here.discard(event.task)
         self._left.append(event)
         self._ends[event.task] += 1
         times = self._ends[event.task]
@@ -65,11 +70,12 @@ class Peers:
         names = dict.fromkeys(event.task for event in self._left if event.how == "lost")
         return "; ".join(f"{name} was lost" for name in names)
 
-    def failed(self) -> Outcome | None:
-        """The first peer whose program failed in this attempt, by itself."""
+    def failed(self, leaders: Outcome) -> Outcome | None:
+        """The first peer whose program failed in this attempt, by itself; None where the leader's
+        says the same, as all do about an argument that is wrong."""
         for event in self._left:
-            if event.how == "failed":
-                return Outcome(1, outcome.FAILED, words(event), (event.task,))
+            if event.how == "failed" and event.message != " ".join(leaders.message.split()):
+                return Outcome(leaders.exit_code, outcome.FAILED, words(event), (event.task,))
         return None
 
 

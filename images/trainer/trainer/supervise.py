@@ -37,7 +37,7 @@ def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
     except TrainerError as problem:
         ended = Outcome(problem.exit_code, outcome.FAILED, str(problem))
     ended.record(progress)
-    if ended.exit_code:
+    if ended.exit_code or ended.reason == outcome.CUT_OFF:
         print(f"{task.name}: {ended.message}", file=sys.stderr, flush=True)
     if announcer:
         announcer.announce(ended.exit_code)

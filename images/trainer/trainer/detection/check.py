@@ -134,5 +134,6 @@ def message(place: str, problems: list[str]) -> str:
     more = f"\n  … and {len(problems) - MOST_SHOWN} more" if len(problems) > MOST_SHOWN else ""
     return (
         f"{place}: {count} in the records; nothing was trained\n  {shown}{more}\n"
-        "    → repair the annotations or the label map, and convert them again"
+        "    → copy a damaged or empty file again; for the rest repair the annotations or the label"
+        " map, and convert them again"
     )

@@ -12,6 +12,7 @@ import functools
 import threading
 from collections.abc import Callable
 from types import ModuleType
+from typing import NoReturn
 
 EVALUATOR_IN_SPEC = (
     "the cluster spec has an evaluator beside the training tasks: {strategy} would wait for it for"
@@ -26,11 +27,16 @@ KERAS_3_FIT = (
     "Keras 3 cannot {method} under {strategy}. Use tf_keras, which is tf.keras in this image"
     " (`import tf_keras as keras`), or a training loop of your own"
 )
+Refuse = Callable[[str], NoReturn]
 _in_dataset_function = threading.local()
 
 
-def prepare(tensorflow: ModuleType) -> None:
-    """Called once, right after `import tensorflow`. What this TensorFlow lacks is left alone."""
+def prepare(leave_last_words: Callable[[str], None]) -> None:
+    """Called once, right after `import tensorflow`. What this TensorFlow lacks is left alone.
+
+    AutoGraph wraps what is raised inside a dataset function in frames of its own: so the message
+    goes to the supervisor, too.
+    """
     try:
         from tensorflow.python.data.ops import dataset_ops
         from tensorflow.python.distribute import collective_all_reduce_strategy as all_reduce
@@ -38,19 +44,24 @@ def prepare(tensorflow: ModuleType) -> None:
         from tensorflow.python.distribute.coordinator import cluster_coordinator
     except ImportError:
         return
+
+    def refuse(message: str) -> NoReturn:
+        leave_last_words(message)
+        raise ValueError(message)
+
     for strategy in (
         parameter_server.ParameterServerStrategyV2,
         all_reduce.CollectiveAllReduceStrategy,
     ):
-        strategy.__init__ = without_evaluator(strategy.__init__, strategy.__name__)
+        strategy.__init__ = without_evaluator(strategy.__init__, strategy.__name__, refuse)
     coordinator = cluster_coordinator.ClusterCoordinator
     coordinator.create_per_worker_dataset = marked(coordinator.create_per_worker_dataset)
     dataset_ops.DatasetV2.from_generator = staticmethod(
-        not_while_marked(dataset_ops.DatasetV2.from_generator)
+        not_while_marked(dataset_ops.DatasetV2.from_generator, refuse)
     )
 
 
-def without_evaluator(init: Callable, name: str) -> Callable:
+def without_evaluator(init: Callable, name: str, refuse: Refuse) -> Callable:
     """`init` of a strategy, after a look at the cluster spec that it is given."""
 
     @functools.wraps(init)
@@ -58,7 +69,7 @@ def without_evaluator(init: Callable, name: str) -> Callable:
         resolver = keys.get("cluster_resolver", arguments[0] if arguments else None)
         jobs = jobs_of(resolver)
         if "evaluator" in jobs and len(jobs) > 1:
-            raise ValueError(EVALUATOR_IN_SPEC.format(strategy=public(name)))
+            refuse(EVALUATOR_IN_SPEC.format(strategy=public(name)))
         init(self, *arguments, **keys)
 
     return checked
@@ -95,11 +106,11 @@ def marked(create: Callable) -> Callable:
     return creating
 
 
-def not_while_marked(from_generator: Callable) -> Callable:
+def not_while_marked(from_generator: Callable, refuse: Refuse) -> Callable:
     @functools.wraps(from_generator)
     def checked(*arguments: object, **keys: object) -> object:
         if getattr(_in_dataset_function, "now", False):
-            raise ValueError(GENERATOR)
+            refuse(GENERATOR)
         return from_generator(*arguments, **keys)
 
     return checked

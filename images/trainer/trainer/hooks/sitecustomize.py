@@ -58,7 +58,7 @@ def after_tensorflow(tensorflow: ModuleType) -> None:
             hidden=os.environ.get("CUDA_VISIBLE_DEVICES") != CUDA_VISIBLE_DEVICES,
         )
     if "refuse" in wanted:
-        refuse().prepare(tensorflow)
+        refuse().prepare(mailbox.leave_last_words)
     if "join" in wanted:
         load_file("hooks/join.py").prepare(mailbox)
     if "servers" in wanted:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -66,9 +67,11 @@ def run(given: argparse.Namespace) -> None:
     from trainer.detection import records  # here: TensorFlow takes seconds
 
     same_map(given.to / MAP_FILE, source)
+    shards = min(given.shards, len(good))  # none stays empty
+    no_others(given.to, given.name, shards)
     images = (image for image, _ in (labelled(one, source.labels) for one in good) if image)
     try:
-        files = records.write(images, given.to / given.name, given.shards)
+        files = records.write(images, given.to / given.name, shards)
         (given.to / MAP_FILE).write_text(source.labels.to_text())
     except OSError as problem:
         raise ContractError(f"{given.to}: cannot be written: {problem}") from problem
@@ -107,6 +110,18 @@ def report(problems: list[str], *, skip_bad: bool) -> None:
             "    → repair them, or add --skip-bad to leave these images out"
         )
     print(f"{what}, left out:\n  {shown}{more}", file=sys.stderr)
+
+
+def no_others(folder: Path, name: str, shards: int) -> None:
+    """Files of an earlier conversion into another number of shards would be read with these."""
+    of = re.compile(rf"{re.escape(name)}-\d+-of-(\d+)\.tfrecord")
+    found = [(of.fullmatch(file.name), file) for file in sorted(folder.glob(f"{name}-*.tfrecord"))]
+    others = [file.name for match, file in found if match and int(match[1]) != shards]
+    if others:
+        raise ContractError(
+            f"{folder} holds {len(others)} files of another conversion ({others[0]}, …), which"
+            f" would be read together with these {shards}; remove them, or choose another --name"
+        )
 
 
 def same_map(file: Path, source: Source) -> None:
