@@ -231,3 +231,14 @@ def test_the_size_of_what_is_no_image_or_cut_off() -> None:
     progressive = io.BytesIO()
     Image.new("L", (9, 4)).save(progressive, "JPEG", progressive=True, comment=b"\xff\xc0" * 20)
     assert image_size(progressive.getvalue()) == (4, 9)
+
+
+def test_files_of_another_conversion_would_be_read_together(tmp_path: Path) -> None:
+    (tmp_path / "train-00000-of-00002.tfrecord").touch()
+    (tmp_path / "train-extra-00000-of-00009.tfrecord").touch()
+    command.no_others(tmp_path, "train", 2)
+    command.no_others(tmp_path, "validate", 3)
+    with pytest.raises(
+        ContractError, match=r"1 files of another conversion \(train-00000-of-00002"
+    ):
+        command.no_others(tmp_path, "train", 3)
