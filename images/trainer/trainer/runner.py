@@ -101,9 +101,12 @@ def leave(code: int, killed_by: signal.Signals | None = None) -> NoReturn:
 
 def flush_what_is_open() -> None:
     """The buffers of files and of TensorBoard that the program has not closed."""
-    # Not `tensorflow.summary`, which would import TensorBoard now (half a second).
+    # Not `tensorflow.summary.flush()`: it imports TensorBoard, and without a writer it runs an op
+    # that waits for all servers, for half a second or five.
     with contextlib.suppress(Exception):  # no TensorFlow, or no summaries
-        sys.modules["tensorflow.python.ops.summary_ops_v2"].flush()
+        writer = sys.modules["tensorflow.python.ops.summary_ops_v2"]._summary_state.writer
+        if writer is not None:
+            writer.flush()
     gc.unfreeze()
     for found in gc.get_objects():
         # By its type: isinstance would wake up the lazy modules among them.
