@@ -6,6 +6,7 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
 from trainer.announcer import Joined, Left
 from trainer.outcome import Outcome
 from trainer.peers import Peers
@@ -136,6 +137,41 @@ def test_what_a_program_writes_beside_itself_is_kept(run_task, tmp_path):
 def test_a_peer_that_has_done_its_share_may_go(run_task, free_port, tmp_path, events):
     led, followed, _ = start(run_task, free_port, tmp_path, "time.sleep(1.5)", "pass")
     assert (followed.wait(10), led.wait(10)) == (0, 0)
+
+
+def test_a_peer_that_is_done_before_its_leader_is_there_still_tells_it(
+    run_task, free_port, tmp_path, events
+):
+    common = {"CLUSTER_KIT_BEACON": f"127.0.0.1:{free_port()}"}
+    for name, text in (("leader.py", "import time; time.sleep(0.5)"), ("follower.py", "")):
+        (tmp_path / name).write_text(text)
+    followed = run_task("worker-1", PAIR, "run", str(tmp_path / "follower.py"), **common)
+    time.sleep(0.7)
+    led = run_task("worker-0", PAIR, "run", str(tmp_path / "leader.py"), **common)
+    assert (followed.wait(10), led.wait(10)) == (0, 0)
+
+
+@pytest.mark.parametrize("leaders_code", [0, 1])
+def test_a_peer_that_ends_after_its_leader_ends_at_once(
+    run_task, free_port, tmp_path, leaders_code
+):
+    follower = "(here / 'ready').touch(); time.sleep(1.5)"
+    leader = f"while not (here / 'ready').exists(): time.sleep(0.01)\nsys.exit({leaders_code})"
+    led, followed, _ = start(run_task, free_port, tmp_path, leader, follower)
+    assert led.wait(10) == leaders_code
+    assert followed.wait(5) == 0
+
+
+def test_sigterm_ends_a_peer_that_waits_for_its_leader(run_task, free_port, tmp_path):
+    (tmp_path / "follower.py").write_text("")
+    followed = run_task(
+        "worker-1", PAIR, "run", str(tmp_path / "follower.py"),
+        CLUSTER_KIT_BEACON=f"127.0.0.1:{free_port()}",
+    )  # fmt: skip
+    time.sleep(0.7)
+    assert followed.poll() is None
+    followed.terminate()
+    assert followed.wait(1) == 143
 
 
 def test_a_peer_that_stumbles_over_the_end_of_the_job_has_not_failed(

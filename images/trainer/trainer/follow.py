@@ -18,6 +18,7 @@ from trainer.waiting import next_event
 WORKER_GRACE_S = 10.0
 FAILED_JOB_GRACE_S = 2.0
 """Long enough for a worker's own last words about what ended the job."""
+LOOK_S = 0.02
 END_IS_SAID_S = 1.0
 """Programs fail over the leader's end before they hear of it."""
 
@@ -33,7 +34,7 @@ def follow(
     child = Child(task, program, 1, events.put)
     if task.role != EVALUATOR:
         child.tell(mailbox.SERVERS_READY)
-    grace_ends_at, job_succeeded = float("inf"), False
+    grace_ends_at, leaders_code = float("inf"), None
     while True:
         event = next_event(events, grace_ends_at) or grace_over(task, grace_ends_at)
         match event:
@@ -41,16 +42,18 @@ def follow(
                 ended = child.outcome(code)
                 if task.role == EVALUATOR or not leader or ended.reason == outcome.GPU_MISSING:
                     return ended
-                return after_the_job(job_succeeded, ended) or tell(leader, task, ended, events)
+                if leaders_code is not None:
+                    return after_the_job(leaders_code == 0, ended) or ended
+                return tell(leader, task, ended, events)
             case Outcome():
                 child.stop()
                 return event
             case JobEnded(exit_code=0) if task.role != "ps":
                 child.tell(mailbox.JOB_ENDED)
-                grace_ends_at, job_succeeded = time.monotonic() + grace_s(task), True
-            case JobEnded(exit_code=int()) if task.role == "worker":
+                grace_ends_at, leaders_code = time.monotonic() + grace_s(task), 0
+            case JobEnded(exit_code=int(code)) if task.role == "worker":
                 child.tell(mailbox.JOB_ENDED)
-                grace_ends_at = time.monotonic() + FAILED_JOB_GRACE_S
+                grace_ends_at, leaders_code = time.monotonic() + FAILED_JOB_GRACE_S, code
             case JobEnded():
                 child.stop()
                 return job_ended(task, event)
@@ -58,15 +61,30 @@ def follow(
 
 def tell(leader: Follower, task: Task, ended: Outcome, events: SimpleQueue[object]) -> Outcome:
     """Say how the program ended. A failure is none where the job just ended well without us."""
-    if ended.exit_code == 0:
+    if ended.exit_code >= 128:
+        return ended
+    said = reach(leader, task, events)
+    if said is None and ended.exit_code == 0:
         leader.say(f"done {task.name}")
-    elif ended.exit_code < 128:
+    elif said is None:
         leader.say(f"failed {task.name} {ended.message}")
         until = time.monotonic() + END_IS_SAID_S
-        while (event := next_event(events, until)) is not None:
-            if isinstance(event, JobEnded):
-                return after_the_job(event.exit_code == 0, ended) or ended
-    return ended
+        while said is None and (said := next_event(events, until)) is not None:
+            said = said if isinstance(said, JobEnded | Outcome) else None
+    if isinstance(said, Outcome):
+        return said
+    return after_the_job(isinstance(said, JobEnded) and said.exit_code == 0, ended) or ended
+
+
+def reach(leader: Follower, task: Task, events: SimpleQueue[object]) -> object | None:
+    """Wait until the leader is there: a short program may end before it. None when it is; else
+    what came instead, the job's end or SIGTERM."""
+    until = time.monotonic() + task.start_deadline_s
+    while not leader.connected and time.monotonic() < until:
+        event = next_event(events, time.monotonic() + LOOK_S)
+        if isinstance(event, JobEnded | Outcome):
+            return event
+    return None
 
 
 def after_the_job(job_succeeded: bool, ended: Outcome) -> Outcome | None:
