@@ -188,10 +188,10 @@ MISTAKES = {
         "[role.ps]\nmemory = 512", "role.ps.memory", "512", "at least 6 MiB", "Memory limit"
     ),
     "bandwidth without a unit": (
-        '[role.ps]\nbandwidth = "100"', "role.ps.bandwidth", '"100"', "number with a unit", "leaves"
+        '[role.ps]\nbandwidth = "100"', "role.ps.bandwidth", '"100"', "number with a unit", "shaped"
     ),
     "bandwidth as a number": (
-        "[role.ps]\nbandwidth = 100", "role.ps.bandwidth", "100", "number with a unit", "leaves the"
+        "[role.ps]\nbandwidth = 100", "role.ps.bandwidth", "100", "number with a unit", "really shaped"
     ),
     "bandwidth in bytes": (
         '[role.ps]\nbandwidth = "9mbps"', "role.ps.bandwidth", '"9mbps"', '"100mbit"', "100mbit"
