@@ -1,0 +1,40 @@
+"""Image, program, data and environment."""
+
+from __future__ import annotations
+
+MISTAKES = {
+    "digits for detection": (
+        'program = "detection"', "data", '"digits"', "cannot read", '`data = "digit-scenes"`'
+    ),
+    "scenes for the classifier": (
+        'data = "digit-scenes"', "data", '"digit-scenes"', "cannot read", '`data = "digits"`'
+    ),
+    "no image": ('image = ""', "image", '""', "not the name of an image", "registry:5000"),
+    "image in capitals": ('image = "My Image"', "image", '"My Image"', "not the name", "trainer"),
+    "missing program": (
+        'program = "train.py"', "program", '"train.py"', "nor a file at", "mend the path"
+    ),
+    "no program": ('program = ""', "program", '""', "nor a file", "mend the path"),
+    "missing data": ('data = "images"', "data", '"images"', "nor a directory at", "--data DIR"),
+    "no data": ('data = ""', "data", '""', "nor a directory at", "--data DIR"),
+    "data without class folders": (
+        'data = "."', "data", '"."', "there is no Train/, Validate/, Test/", "--data DIR"
+    ),
+    "user nobody has": ('data = "~no-such-user/x"', "data", '"~no-such-user/x"', "nor a", "mend"),
+    "the kit's own variable": (
+        '[role.worker.environment]\nTF_CONFIG = "{}"',
+        "role.worker.environment.TF_CONFIG", "", "the kit's own", "take it out",
+    ),
+    "the kit's own prefix": (
+        '[task.ps-0.environment]\nCLUSTER_KIT_TASK = "x"',
+        "task.ps-0.environment.CLUSTER_KIT_TASK", "", "the kit's own", "take it out",
+    ),
+    "GPU choice by environment": (
+        '[role.ps.environment]\nNVIDIA_VISIBLE_DEVICES = "all"',
+        "role.ps.environment.NVIDIA_VISIBLE_DEVICES", "", "the kit's own", "take it out",
+    ),
+    "variable with a dash": (
+        '[role.ps.environment]\nA-B = "x"',
+        "role.ps.environment.A-B", "", "no name of an environment variable", "letters",
+    ),
+}  # fmt: skip

@@ -1,0 +1,42 @@
+"""What a key is called, and what kind of value it takes."""
+
+from __future__ import annotations
+
+MISTAKES = {
+    "unknown key": ("wrker = 3", "wrker", "3", "no such key", "did you mean `worker`?"),
+    "unknown key, nothing near": ("zzz = 1", "zzz", "1", "no such key", "known keys: addressing"),
+    "unknown key of a table": (
+        "[deadline]\nstrat = 1", "deadline.strat", "1", "no such key", "did you mean `start`?"
+    ),
+    "unknown key of a task": (
+        "[task.worker-1]\ncpu = 1", "task.worker-1.cpu", "1", "no such key", "`cpus`"
+    ),
+    "unknown role": ("[role.boss]\ncpus = 1", "role.boss", "{'cpus': 1}", "no such key", "chief"),
+    "limits of a task beside its table": (
+        "[worker-1]\ncpus = 1", "worker-1", "{'cpus': 1}", "no such key", "`worker`"
+    ),
+    "text for a count": ('worker = "3"', "worker", '"3"', "must be a whole number", "1 or more"),
+    "half a worker": ("worker = 2.0", "worker", "2.0", "must be a whole number", "1 or more"),
+    "truth for a count": ("worker = true", "worker", "true", "must be a whole number", "Workers"),
+    "truth for a port": ("port = true", "port", "true", "must be a whole number", "beacon"),
+    "number for a name": ("image = 5", "image", "5", "must be a text in quotes", "trainer"),
+    "date for a data set": (
+        "data = 2024-01-01", "data", "2024-01-01", "must be a text in quotes", "data set"
+    ),
+    "text for arguments": ('args = "-v"', "args", '"-v"', "must be a list", "Arguments"),
+    "number among arguments": ("args = [1]", "args.0", "1", "must be a text in quotes", "Argum"),
+    "number for a table": ("role = 5", "role", "5", "must be a table", "by role"),
+    "list for a table": ("task = []", "task", "[]", "must be a table", "[task.worker-1]"),
+    "number for a task": ("task.worker-1 = 5", "task.worker-1", "5", "must be a table", "one task"),
+    "unknown addressing": ('addressing = "dns"', "addressing", '"dns"', "'ip' or 'name'", "TF_C"),
+    "unknown server": ('server = "go"', "server", '"go"', "'native' or 'python'", "C API"),
+    "unknown gpus": ('gpus = "all"', "gpus", '"all"', '"none", "auto" or a list', "UUIDs"),
+    "table for gpus": ("gpus = {a = 1}", "gpus", "{'a': 1}", '"none", "auto" or a', "UUIDs"),
+    "truth among gpus": ("gpus = [true]", "gpus", "[True]", "list of indexes or UUIDs", "UUIDs"),
+    "number for a variable": (
+        "[role.ps.environment]\nA = 1",
+        "role.ps.environment.A", "1", "must be a text in quotes", "Environment variables",
+    ),
+    "NUL in an argument": ('args = ["a\\u0000b"]', "args.0", '"a\0b"', "NUL", "Arguments"),
+    "NUL in a path": ('data = "a\\u0000b"', "data", '"a\0b"', "NUL", "data set"),
+}  # fmt: skip
