@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 import tomllib
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,6 +15,7 @@ import typer
 
 from cluster_kit.errors import UsageError
 from cluster_kit.inputs import BUILT_IN_PROGRAMS, DATA_SETS
+from cluster_kit.prepare import Order
 
 Reference = Annotated[str, typer.Argument(help="A manifest's path, or its name in compose/.")]
 ClusterName = Annotated[str, typer.Argument(help="A cluster's name, or its manifest's path.")]
@@ -42,19 +46,39 @@ Set = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print facts as JSON on stdout.")]
 
 
+def ordered(verb: Callable[..., None]) -> Callable[..., None]:
+    """A verb on an `Order` as a command: a manifest, what overrides its keys, the verb's options.
+
+    typer reads signatures, so the command gets one that holds all of them.
+    """
+    shared = signature(overrides, eval_str=True).parameters
+    _, *own = signature(verb, eval_str=True).parameters.values()
+
+    @wraps(verb)
+    def command(manifest: str, **given: Any) -> None:
+        order = Order(manifest, overrides(**{name: given.pop(name) for name in shared}))
+        verb(order, **given)
+
+    by_name = Parameter.KEYWORD_ONLY
+    reference = Parameter("manifest", by_name, default="quickstart", annotation=Reference)
+    shown = Signature([reference, *shared.values(), *own])
+    command.__signature__ = shown  # type: ignore[attr-defined]
+    return command
+
+
 def overrides(
     *,
-    chief: int | None = None,
-    workers: int | None = None,
-    ps: int | None = None,
-    style: str | None = None,
-    name: str | None = None,
-    program: str | None = None,
-    args: str | None = None,
-    requirements: str | None = None,
-    data: str | None = None,
-    gpus: str | None = None,
-    sets: list[str] | None = None,
+    chief: Chief = None,
+    workers: Workers = None,
+    ps: Ps = None,
+    style: Style = None,
+    name: Name = None,
+    program: Program = None,
+    args: Args = None,
+    requirements: Requirements = None,
+    data: Data = None,
+    gpus: Gpus = None,
+    sets: Set = None,
 ) -> dict[str, Any]:
     """The keys that the command line gives, as `load` lays them over the file."""
     given: dict[str, Any] = {"chief": chief, "worker": workers, "ps": ps, "style": style}

@@ -24,19 +24,10 @@ from cluster_kit.workspace import here
 
 
 @app.command()
+@options.ordered
 def up(
-    manifest: options.Reference = "quickstart",
-    chief: options.Chief = None,
-    workers: options.Workers = None,
-    ps: options.Ps = None,
-    style: options.Style = None,
-    name: options.Name = None,
-    program: options.Program = None,
-    args: options.Args = None,
-    requirements: options.Requirements = None,
-    data: options.Data = None,
-    gpus: options.Gpus = None,
-    set_: options.Set = None,
+    order: Order,
+    *,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the containers there.")] = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on in the last run's directory.")
@@ -44,20 +35,6 @@ def up(
     json_: options.Json = False,
 ) -> None:
     """Run a cluster to its end: plan, build, start, watch, judge, save, remove."""
-    given = options.overrides(
-        chief=chief,
-        workers=workers,
-        ps=ps,
-        style=style,
-        name=name,
-        program=program,
-        args=args,
-        requirements=requirements,
-        data=data,
-        gpus=gpus,
-        sets=set_,
-    )
-    order = Order(manifest, given)
     view = make_view(err)
     try:
         outcome = launching.launch(order, here(), view, keep=keep, resume=resume)
@@ -102,40 +79,17 @@ def _short(path: str) -> str:
 
 
 @app.command()
+@options.ordered
 def render(
-    manifest: options.Reference = "quickstart",
-    chief: options.Chief = None,
-    workers: options.Workers = None,
-    ps: options.Ps = None,
-    style: options.Style = None,
-    name: options.Name = None,
-    program: options.Program = None,
-    args: options.Args = None,
-    requirements: options.Requirements = None,
-    data: options.Data = None,
-    gpus: options.Gpus = None,
-    set_: options.Set = None,
+    order: Order,
+    *,
     check: Annotated[bool, typer.Option("--check", help="Fail where the file is stale.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print it, write nothing.")] = False,
     diff: Annotated[bool, typer.Option("--diff", help="Show what would change.")] = False,
     json_: options.Json = False,
 ) -> None:
     """Write compose/<name>/compose.yaml, which runs with `docker compose up` alone."""
-    given = options.overrides(
-        chief=chief,
-        workers=workers,
-        ps=ps,
-        style=style,
-        name=name,
-        program=program,
-        args=args,
-        requirements=requirements,
-        data=data,
-        gpus=gpus,
-        sets=set_,
-    )
     workspace = here()
-    order = Order(manifest, given)
     cluster = planned(order, workspace, engine_or_none())
     for hint in advice(order, workspace):
         say(f"warning: {hint}")
@@ -156,7 +110,9 @@ def render(
     elif not (dry_run or diff):
         say(f"{_short(str(file))}: {len(cluster.tasks)} tasks on {cluster.subnet}")
         if cluster.variant and not image_present(cluster.image):
-            build = f"cluster-kit image build {manifest}" if cluster.requirements else "make image"
+            build = "make image"
+            if cluster.requirements:
+                build = f"cluster-kit image build {order.manifest}"
             say(f"  its image is not built yet: `{build}`, then `docker compose up` there")
 
 
