@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from cluster_kit.engine import Container, Engine
 from cluster_kit.standing import standing
-from tests.unit.test_outcome import container
+from tests.unit.stories import container
 
 
 class FakeEngine:

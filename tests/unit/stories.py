@@ -1,0 +1,78 @@
+"""What was seen of a cluster, told step by step; and containers as the engine lists them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from cluster_kit.cluster import Cluster
+from cluster_kit.engine import Container, Event
+from cluster_kit.observed import Observed
+from cluster_kit.progress import Entry
+from tests.make import cluster
+
+CLUSTER = cluster(evaluator=1)
+WITHOUT_CHIEF = cluster(chief=0, ps=0, worker=2)
+
+
+@dataclass(frozen=True)
+class Story:
+    """What was seen, told step by step."""
+
+    seen: Observed
+
+    @classmethod
+    def of(cls, told: Cluster = CLUSTER) -> Story:
+        story = cls(Observed.of(told))
+        for task in told.tasks:
+            story = story.start(0.0, task.name)
+        return story.says(0.5, told.leader.name, "start", attempt=1)
+
+    def _event(self, time: float, action: str, task: str, code: int | None) -> Story:
+        return Story(self.seen.with_event(Event(time, action, task, code)))
+
+    def start(self, time: float, task: str) -> Story:
+        return self._event(time, "start", task, None)
+
+    def dies(self, time: float, task: str, code: int) -> Story:
+        return self._event(time, "die", task, code)
+
+    def oom(self, time: float, task: str) -> Story:
+        return self._event(time, "oom", task, None)
+
+    def says(self, time: float, task: str, event: str, **fields: Any) -> Story:
+        return Story(self.seen.with_entry(Entry(task, time, event, fields)))
+
+    def ends(
+        self, time: float, task: str, code: int, reason: str, message: str = "", *tasks: str
+    ) -> Story:
+        fields = {"exit_code": code, "reason": reason, "message": message, "tasks": list(tasks)}
+        return self.says(time, task, "end", **fields).dies(time + 0.01, task, code)
+
+    def servers_end(self, time: float) -> Story:
+        story = self
+        for task in ("worker-0", "worker-1", "ps-0", "ps-1"):
+            story = story.ends(time, task, 0, "finished")
+        return story
+
+
+def chief_succeeds(story: Story, time: float = 60.0) -> Story:
+    return story.ends(time, "chief-0", 0, "finished").servers_end(time + 0.2)
+
+
+def evaluator_ends(story: Story, time: float = 61.0) -> Story:
+    return story.ends(time, "evaluator-0", 0, "finished")
+
+
+UNAVAILABLE = "UnavailableError: failed to connect to all addresses"
+
+
+def container(name: str, **different: Any) -> Container:
+    role, _, index = name.rpartition("-")
+    usual = {
+        "id": "f" * 12, "cluster": "demo", "name": name, "role": role, "index": int(index),
+        "leader": name == "chief-0", "ip": "172.28.0.9", "gpus": ("1",), "state": "exited",
+        "exit_code": 137, "restarts": 0, "oom": True, "error": "", "started": "", "finished": "",
+        "output": "/out",
+    }  # fmt: skip
+    return Container(**{**usual, **different})

@@ -1,0 +1,42 @@
+"""What the engine and the tasks tell becomes states, restarts and figures of each task."""
+
+from __future__ import annotations
+
+from cluster_kit.engine import Event
+from cluster_kit.observed import Observed
+from tests.unit.stories import CLUSTER, Story
+
+
+def test_an_event_of_a_stranger_changes_nothing() -> None:
+    seen = Observed.of(CLUSTER)
+    assert seen.with_event(Event(1.0, "die", "worker-9", 1)) == seen
+
+
+def test_lines_read_after_the_end_do_not_wake_a_task() -> None:
+    story = Story.of().ends(9, "chief-0", 0, "finished").says(8.9, "chief-0", "epoch", loss=0.5)
+    task = story.seen.tasks["chief-0"]
+    assert (task.state, task.exit_code, task.loss) == ("ended", 0, 0.5)
+
+
+def test_a_task_goes_through_its_states_and_counts_its_restarts() -> None:
+    story = Story(Observed.of(CLUSTER))
+    states = [story.seen.tasks["ps-0"].state]
+    for step in (
+        lambda s: s.start(1, "ps-0"),
+        lambda s: s.says(2, "ps-0", "ready"),
+        lambda s: s.says(3, "ps-0", "step", step=10),
+        lambda s: s.says(4, "ps-0", "evaluation", accuracy=0.9),
+        lambda s: s.dies(5, "ps-0", 137),
+        lambda s: s.start(6, "ps-0"),
+    ):
+        story = step(story)
+        states.append(story.seen.tasks["ps-0"].state)
+    assert states == ["created", "running", "ready", "training", "scoring", "ended", "running"]
+    task = story.seen.tasks["ps-0"]
+    assert (task.restarts, task.exit_code, task.step) == (1, None, 10)
+
+
+def test_figures_that_are_no_numbers_are_left_out() -> None:
+    story = Story.of().says(1, "chief-0", "step", step="many", loss=True, accuracy=1e300)
+    task = story.seen.tasks["chief-0"]
+    assert (task.step, task.loss, task.accuracy) == (None, None, None)
