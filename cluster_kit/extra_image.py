@@ -24,6 +24,9 @@ from cluster_kit.requirements import EXTRA, digest
 _STEP = re.compile(r"^#\d+ \d+\.\d+ ")
 """What BuildKit's plain progress puts before each line that a step prints."""
 _LINE = re.compile(r"-r /mnt/requirements\.txt \(line (\d+)\)")
+_REASON = re.compile(r"The conflict is caused by:|    (The user requested|\S+ \S+ depends on) ")
+_PIN = "The user requested (constraint) "
+"""How pip speaks of a package of the image: the build gives it all of them as constraints."""
 _ADVICE = ("To fix this", "1. ", "2. ", "[notice]", "ERROR: ResolutionImpossible")
 _NO_INDEX = ("Retrying (", "Could not fetch URL", "Temporary failure in name resolution")
 _CURE = (
@@ -74,13 +77,20 @@ def _build(cluster: Cluster, say: Say) -> None:
 
 
 def pips_words(said: str, requirements: str) -> list[str]:
-    """What pip complains of, out of what a build printed: from its first error on."""
+    """What pip complains of, out of what a build printed: from its first error on, and why.
+
+    pip's errors and its reasons come by two streams, which a build mixes in any order.
+    """
     lines = [_STEP.sub("", line).rstrip() for line in said.splitlines() if _STEP.match(line)]
+    reasons = [line for line in lines if _REASON.match(line)]
     start = next((i for i, line in enumerate(lines) if line.startswith("ERROR: ")), len(lines))
-    wanted, words = requirements.splitlines(), []
-    for line in lines[start:]:
-        if line.startswith(("ERROR: process", "------")):
-            break
-        if line and not line.startswith(_ADVICE):
-            words.append(_LINE.sub(lambda found: wanted[int(found[1]) - 1], line))
-    return [line.removeprefix("ERROR: ") for line in words]
+    errors = [
+        line.removeprefix("ERROR: ")
+        for line in lines[start:]
+        if line and not line.startswith(_ADVICE) and line not in reasons
+    ]
+    wanted = requirements.splitlines()
+    return [
+        _LINE.sub(lambda found: wanted[int(found[1]) - 1], line).replace(_PIN, "The image has ")
+        for line in (*errors, *reasons)
+    ]

@@ -97,32 +97,65 @@ def test_an_image_of_the_users_own_is_not_added_to() -> None:
     assert "only the kit's own image" in problem.rule
 
 
-SAID = """\
-#7 [stage-1 1/2] FROM docker.io/cluster-kit/trainer:cpu-0
-#7 DONE 0.0s
-#8 [stage-1 2/2] RUN pip install
-#8 1.052 Requirement already satisfied: numpy in /opt/venv (2.4.6)
+ERRORS = """\
 #8 1.502 ERROR: Cannot install -r /mnt/requirements.txt (line 2) and numpy because these conflict.
+"""
+REASONS = """\
 #8 1.502
 #8 1.502 The conflict is caused by:
 #8 1.502     The user requested tensorflow==2.15
+#8 1.502     old-keras 2.1 depends on numpy<2 and >=1.2
 #8 1.502     The user requested (constraint) tensorflow==2.21.0
 #8 1.502
 #8 1.502 To fix this you could try to:
 #8 1.502 1. loosen the range of package versions you've specified
-#8 1.503 ERROR: ResolutionImpossible: for help visit https://pip.example/
-#8 ERROR: process "/bin/sh -c pip" did not complete successfully: exit code: 1
-------
- > [stage-1 2/2] RUN pip install
 """
+END = """\
+#8 1.503 ERROR: ResolutionImpossible: for help visit https://pip.example/
+"""
+FIRST, *OTHERS = REASONS.splitlines(keepends=True)
 
 
-def test_pips_own_words_are_taken_out_of_what_the_build_said() -> None:
-    assert pips_words(SAID, "numpy\ntensorflow==2.15\n") == [
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param(ERRORS + REASONS + END, id="errors first"),
+        pytest.param(REASONS + ERRORS + END, id="reasons first"),
+        pytest.param(ERRORS + END + REASONS, id="errors, all of them, first"),
+        pytest.param(
+            "".join([FIRST, *OTHERS[:2], ERRORS, *OTHERS[2:], END]), id="among the reasons"
+        ),
+    ],
+)
+def test_pips_own_words_are_taken_out_of_what_the_build_said(said: str) -> None:
+    build = (
+        "#7 [stage-1 1/2] FROM docker.io/cluster-kit/trainer:cpu-0\n"
+        "#7 DONE 0.0s\n"
+        "#8 [stage-1 2/2] RUN pip install\n"
+        "#8 1.052 Requirement already satisfied: numpy in /opt/venv (2.4.6)\n"
+        f"{said}"
+        '#8 ERROR: process "/bin/sh -c pip" did not complete successfully: exit code: 1\n'
+        "------\n > [stage-1 2/2] RUN pip install\n"
+        "1.502 ERROR: Cannot install because these conflict.\n"
+    )
+    assert pips_words(build, "numpy\ntensorflow==2.15\n") == [
         "Cannot install tensorflow==2.15 and numpy because these conflict.",
         "The conflict is caused by:",
         "    The user requested tensorflow==2.15",
-        "    The user requested (constraint) tensorflow==2.21.0",
+        "    old-keras 2.1 depends on numpy<2 and >=1.2",
+        "    The image has tensorflow==2.21.0",
+    ]
+
+
+def test_a_package_that_is_nowhere_is_told_as_pip_tells_it() -> None:
+    said = (
+        "#8 2.0 Collecting iniconfig (from -r /mnt/requirements.txt (line 1))\n"
+        "#8 2.1 ERROR: Could not find a version that satisfies the requirement no-such==1\n"
+        "#8 2.1 ERROR: No matching distribution found for no-such==1\n"
+    )
+    assert pips_words(said, "iniconfig\nno-such==1\n") == [
+        "Could not find a version that satisfies the requirement no-such==1",
+        "No matching distribution found for no-such==1",
     ]
 
 
