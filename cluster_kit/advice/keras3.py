@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from cluster_kit.advice import models
 from cluster_kit.advice.hint import Hint
+from cluster_kit.advice.models import Names
 from cluster_kit.advice.sources import Source
 from cluster_kit.advice.strategies import strategies
 
 MODEL_PARTS = {"Sequential", "Model", "Input", "models", "layers", "applications"}
 FIT_KEYS = {"epochs", "steps_per_epoch", "validation_data", "validation_steps", "callbacks"}
-"""What only Keras's `fit` takes: other libraries have a `fit` as well."""
+"""What Keras's `fit` takes: other libraries have a `fit` as well."""
 
 
 def look(sources: list[Source]) -> Iterator[Hint]:
@@ -20,9 +22,10 @@ def look(sources: list[Source]) -> Iterator[Hint]:
     kinds = {kind for source in sources for kind in _kinds_of_models(source)}
     if not strategy or kinds != {"keras"}:
         return
+    known = models.names(sources)
     for source in sources:
         for node in ast.walk(source.tree):
-            if _is_fit(node):
+            if _is_fit(node, source, known):
                 yield Hint(
                     source.place(node),
                     f"`fit` of Keras 3 in a program that uses {strategy}",
@@ -52,10 +55,11 @@ def _part(name: str) -> str:
     return ""
 
 
-def _is_fit(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "fit"
-        and any(keyword.arg in FIT_KEYS for keyword in node.keywords)
-    )
+def _is_fit(node: ast.AST, source: Source, known: Names) -> bool:
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    if node.func.attr != "fit":
+        return False
+    fitted = node.func.value
+    keras_like = any(keyword.arg in FIT_KEYS for keyword in node.keywords)
+    return known.model(fitted, source) or (keras_like and not known.other(fitted, source))

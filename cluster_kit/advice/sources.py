@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
+from cluster_kit import program_text
 from cluster_kit.advice.hint import Hint
+from cluster_kit.program_text import Fault
 
 MOST_FILES = 50
-MOST_BYTES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -29,42 +30,48 @@ class Source:
     def meanings(self, node: ast.AST) -> frozenset[str]:
         """Dotted names that an expression such as `tf.keras.Model` stands for, as far as imports
         tell: `tensorflow.keras.Model`."""
-        if isinstance(node, ast.Name):
-            return self.names.get(node.id, frozenset())
-        if isinstance(node, ast.Attribute):
-            return frozenset(f"{name}.{node.attr}" for name in self.meanings(node.value))
-        return frozenset()
+        return _meanings(node, self.names)
 
 
 def read(program: Path) -> tuple[list[Source], list[Hint]]:
-    """The program and its own modules; a hint for the file itself where it is no Python."""
+    """The program and its own modules; a hint for each of these files that is no Python."""
     sources: dict[Path, Source] = {}
-    waiting = [program]
-    while waiting and len(sources) < MOST_FILES:
+    hints: list[Hint] = []
+    waiting, seen = [program], {program}
+    while waiting and len(seen) <= MOST_FILES:
         path = waiting.pop(0)
-        if path in sources:
-            continue
+        name = path.relative_to(program.parent).as_posix()
         try:
-            source = _parse(path, program.parent)
+            text = program_text.content(path)
+            source = _parse(text, name)
         except SyntaxError as error:
-            if path == program:
-                place, rule = f"{path.name}:{error.lineno or 1}", f"this is no Python: {error.msg}"
-                return [], [Hint(place, (error.text or "").strip(), rule, "mend the line")]
+            hints.append(_no_python(program_text.told(error, text, name)))
             continue
-        except (OSError, ValueError, RecursionError, MemoryError):
-            continue  # not to be read, or nothing that a parser can hold: the run itself will tell
+        except program_text.UNREADABLE:
+            continue
+        if fault := program_text.too_new(text, name):
+            hints.append(_too_new(fault))
         sources[path] = source
-        waiting += _own_modules(source, path, program.parent)
-    return list(sources.values()), []
+        found = [file for file in _own_modules(source, path, program.parent) if file not in seen]
+        seen.update(found)
+        waiting += dict.fromkeys(found)
+    return list(sources.values()), hints
 
 
-def _parse(path: Path, folder: Path) -> Source:
-    if path.stat().st_size > MOST_BYTES:
-        raise ValueError("too long for a program that somebody wrote")
-    tree = ast.parse(path.read_bytes(), filename=path.name)
-    relative = path.relative_to(folder)
-    module = ".".join(relative.with_suffix("").parts).removesuffix(".__init__")
-    return Source(relative.as_posix(), module, tree, _bindings(tree))
+def _no_python(fault: Fault) -> Hint:
+    return Hint(fault.place, fault.line, f"this is no Python: {fault.said}", "mend the line")
+
+
+def _too_new(fault: Fault) -> Hint:
+    oldest = ".".join(map(str, program_text.OLDEST))
+    rule = f"the image's Python is {oldest}, unless you chose another base: {fault.said}"
+    return Hint(fault.place, fault.line, rule, f"write it as Python {oldest} knows it")
+
+
+def _parse(text: bytes, name: str) -> Source:
+    tree = program_text.tree(text)
+    module = name.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+    return Source(name, module, tree, _bindings(tree))
 
 
 def _bindings(tree: ast.Module) -> dict[str, frozenset[str]]:
@@ -78,7 +85,19 @@ def _bindings(tree: ast.Module) -> dict[str, frozenset[str]]:
             for alias in node.names:
                 name = f"{node.module}.{alias.name}"
                 found.setdefault(alias.asname or alias.name, set()).add(name)
+        elif isinstance(node, ast.Assign):  # keras = tf.keras
+            for target in node.targets:
+                if isinstance(target, ast.Name) and (names := _meanings(node.value, found)):
+                    found.setdefault(target.id, set()).update(names)
     return {name: frozenset(meanings) for name, meanings in found.items()}
+
+
+def _meanings(node: ast.AST, names: Mapping[str, Set[str]]) -> frozenset[str]:
+    if isinstance(node, ast.Name):
+        return frozenset(names.get(node.id, ()))
+    if isinstance(node, ast.Attribute):
+        return frozenset(f"{name}.{node.attr}" for name in _meanings(node.value, names))
+    return frozenset()
 
 
 def _own_modules(source: Source, path: Path, folder: Path) -> Iterator[Path]:

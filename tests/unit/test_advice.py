@@ -3,103 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_kit.advice import Hint, advise
+from cluster_kit.advice import advise
 from cluster_kit.advice.sources import read
+from cluster_kit.program_text import too_new
 from tests.make import ROOT, manifest
+from tests.unit.advised import COORDINATED, KERAS_3_FIT, hints
 
-COORDINATED = """\
-import tensorflow as tf
-strategy = tf.distribute.ParameterServerStrategy(resolver)
-"""
-KERAS_3_FIT = f"""\
-import keras
-{COORDINATED}
-with strategy.scope():
-    model = keras.Sequential([keras.layers.Dense(1)])
-model.fit(data, epochs=2, steps_per_epoch=3)
-"""
 OWN_SPEC = 'import json, os\nos.environ["TF_CONFIG"] = json.dumps(config)\n'
-
-
-def hints(text: str | dict[str, str], folder: Path, **keys: Any) -> list[Hint]:
-    files = {"train.py": text} if isinstance(text, str) else text
-    for name, content in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, encoding="utf-8")
-    return list(advise(folder / "train.py", manifest(program="train.py", **keys)))
-
-
-KERAS_3 = {
-    "the module": KERAS_3_FIT,
-    "under another name": KERAS_3_FIT.replace("import keras", "import keras as K").replace(
-        "keras.", "K."
-    ),
-    "names out of it": (
-        COORDINATED + "from keras.models import Sequential\nfrom keras.layers import Dense\n"
-        "Sequential([Dense(1)]).fit(data, epochs=2)\n"
-    ),
-    "all-reduce": KERAS_3_FIT.replace("ParameterServerStrategy", "MultiWorkerMirroredStrategy"),
-    "the experimental name": KERAS_3_FIT.replace("tf.distribute.", "tf.distribute.experimental."),
-    "a model of one's own": COORDINATED
-    + "import keras\nclass Mine(keras.Model): pass\nMine().fit(data, validation_data=more)\n",
-}
-
-
-@pytest.mark.parametrize("what", KERAS_3)
-def test_keras_3s_fit_under_a_strategy_of_several_machines_is_named(
-    what: str, tmp_path: Path
-) -> None:
-    (hint,) = hints(KERAS_3[what], tmp_path, style="all-tasks")
-    line = KERAS_3[what].split(".fit(")[0].count("\n") + 1
-    assert hint.place == f"train.py:{line}"
-    assert "`fit` of Keras 3" in hint.what
-    assert "import tf_keras as keras" in hint.cure
-
-
-def test_model_and_strategy_may_stand_in_other_files(tmp_path: Path) -> None:
-    files = {
-        "train.py": "from lib import cluster\nfrom lib.net import build\n"
-        "model = build()\nmodel.fit(cluster.data, epochs=3)\n",
-        "lib/__init__.py": "",
-        "lib/net.py": "import keras\ndef build():\n    return keras.applications.MobileNetV2()\n",
-        "lib/cluster.py": COORDINATED,
-    }
-    (hint,) = hints(files, tmp_path)
-    assert hint.place == "train.py:4"
-
-
-QUIET_KERAS = {
-    "tf_keras": KERAS_3_FIT.replace("import keras", "import tf_keras as keras"),
-    "tf.keras": KERAS_3_FIT.replace("import keras", "from tensorflow import keras"),
-    "tf.keras by its attribute": KERAS_3_FIT.replace("import keras\n", "").replace(
-        "keras.", "tf.keras."
-    ),
-    "Keras 3 as the fallback": KERAS_3_FIT.replace(
-        "import keras", "try:\n    import tf_keras as keras\nexcept ImportError:\n    import keras"
-    ),
-    "one machine": KERAS_3_FIT.replace("ParameterServerStrategy", "MirroredStrategy"),
-    "a loop of one's own": KERAS_3_FIT.replace("model.fit(data, epochs=2, steps_per_epoch=3)", ""),
-    "another library's fit": KERAS_3_FIT.replace("model.fit(data, epochs=2, steps_per_epoch=3)",
-                                                 "scaler.fit(data)"),
-    "only a helper of Keras 3": COORDINATED
-    + "from keras.utils import to_categorical\nmodel = tf.keras.Sequential()\n"
-    "model.fit(to_categorical(y), epochs=2)\n",
-    "a strategy of somebody else's": KERAS_3_FIT.replace("tf.distribute.", "mine.").replace(
-        "import tensorflow as tf", "import mine"
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("what", QUIET_KERAS)
-def test_other_kinds_of_keras_are_left_alone(what: str, tmp_path: Path) -> None:
-    assert hints(QUIET_KERAS[what], tmp_path) == []
 
 
 GENERATORS = {
@@ -229,10 +144,23 @@ def test_flags_that_leave_out_the_chiefs_address_are_questioned(tmp_path: Path) 
     assert not hints("", tmp_path, args=["--name={{ name }}"])
 
 
-def test_a_program_that_is_no_python_is_named_with_its_line(tmp_path: Path) -> None:
+def test_a_text_that_is_no_python_is_named_with_its_line(tmp_path: Path) -> None:
+    """Where it is certain, `inputs` refuses the program; what is left comes to here."""
     (hint,) = hints("x = 1\nfor x in\n", tmp_path)
-    assert hint.place == "train.py:2"
+    assert (hint.place, hint.what) == ("train.py:2", "for x in")
     assert "this is no Python" in hint.rule
+
+
+def test_a_broken_module_beside_the_program_is_named_too(tmp_path: Path) -> None:
+    (hint,) = hints({"train.py": "import lib.net\n", "lib/net.py": "\ndef f(:\n"}, tmp_path)
+    assert hint.place == "lib/net.py:2"
+
+
+def test_what_an_older_python_does_not_know_is_named() -> None:
+    fault = too_new(b"x = 1\ntry:\n    f()\nexcept* ValueError:\n    pass\n", "train.py", (3, 10))
+    assert fault is not None
+    assert fault.place == "train.py:5" and "3.11" in fault.said
+    assert too_new(b"x = 1\n", "train.py", (3, 10)) is None
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"\0", b"", b"(" * 5000, b"-" * 200_000])
@@ -242,8 +170,9 @@ def test_a_file_that_no_parser_can_read_stops_nobody(content: bytes, tmp_path: P
     assert all(hint.place.startswith("train.py") for hint in found)
 
 
-def test_a_broken_module_beside_the_program_and_circles_are_passed_over(tmp_path: Path) -> None:
-    files = {"train.py": "import a, b\n" + KERAS_3_FIT, "a.py": "import train, b\n", "b.py": "((\n"}
+def test_circles_and_modules_that_cannot_be_read_are_passed_over(tmp_path: Path) -> None:
+    files = {"train.py": "import a, b\n" + KERAS_3_FIT, "a.py": "import train, b\n"}
+    (tmp_path / "b.py").write_bytes(b"-" * 200_000)
     assert len(hints(files, tmp_path)) == 1
 
 

@@ -22,6 +22,7 @@ OWNERS = {
 PURE = ("errors", "cluster", "facts", "manifest", "addresses", "checks", "plan", "tf_config")
 PURE += (
     "labels",
+    "written",
     "style",
     "arguments",
     "templating",
@@ -29,6 +30,7 @@ PURE += (
     "requirements",
     "last_words",
     "advice/keras3",
+    "advice/models",
     "advice/generators",
     "advice/evaluator",
     "advice/strategies",

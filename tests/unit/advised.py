@@ -1,0 +1,30 @@
+"""Programs as users write them, and what is said of them beforehand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from cluster_kit.advice import Hint, advise
+from tests.make import manifest
+
+COORDINATED = """\
+import tensorflow as tf
+strategy = tf.distribute.ParameterServerStrategy(resolver)
+"""
+KERAS_3_FIT = f"""\
+import keras
+{COORDINATED}
+with strategy.scope():
+    model = keras.Sequential([keras.layers.Dense(1)])
+model.fit(data, epochs=2, steps_per_epoch=3)
+"""
+
+
+def hints(text: str | dict[str, str], folder: Path, **keys: Any) -> list[Hint]:
+    files = {"train.py": text} if isinstance(text, str) else text
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+    return list(advise(folder / "train.py", manifest(program="train.py", **keys)))
