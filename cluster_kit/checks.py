@@ -55,7 +55,7 @@ def near_name(name: str) -> str:
 def _check_counts(manifest: Manifest) -> Iterator[Problem]:
     if manifest.chief not in (0, 1):
         rule = "a cluster has at most one chief"
-        yield Problem("chief", str(manifest.chief), rule, "write `chief = 1`")
+        yield Problem("chief", str(manifest.chief), rule, "write `chief = 1`", ())
     if manifest.evaluator not in (0, 1):
         rule = "a cluster has at most one evaluator, in a spec of its own"
         yield Problem("evaluator", str(manifest.evaluator), rule, "write `evaluator = 1`")
@@ -64,7 +64,7 @@ def _check_counts(manifest: Manifest) -> Iterator[Problem]:
         yield Problem("worker", str(manifest.worker), rule, "write `worker = 1`")
     if manifest.ps < 0:
         rule = "a count cannot be negative"
-        yield Problem("ps", str(manifest.ps), rule, "write `ps = 0` or more")
+        yield Problem("ps", str(manifest.ps), rule, "write `ps = 0` or more", ())
     yield from check_style(manifest)
     if too_many(manifest):
         role = "worker" if manifest.worker >= manifest.ps else "ps"
@@ -89,7 +89,8 @@ def _check_tasks_exist(manifest: Manifest) -> Iterator[Problem]:
         match = TASK.fullmatch(name)
         if match is None:
             rule = "no task is called that"
-            yield Problem(place, "", rule, "tasks are called like `worker-1`: a role and its index")
+            cure = "tasks are called like `worker-1`: a role and its index"
+            yield Problem(place, "", rule, cure, ())
             continue
         role, index, count = match[1], int(match[2]), getattr(manifest, match[1])
         if index >= count:
@@ -97,7 +98,7 @@ def _check_tasks_exist(manifest: Manifest) -> Iterator[Problem]:
             cure = "take the override out"
             if index == 0 or role in ("worker", "ps"):
                 cure = f"raise `{role}` to {index + 1}, or {cure}"
-            yield Problem(place, "", rule, cure)
+            yield Problem(place, "", rule, cure, (role,))
 
 
 def check_limits(manifest: Manifest, facts: HostFacts) -> Iterator[Problem]:
@@ -127,18 +128,19 @@ def _memory_limits(manifest: Manifest) -> int:
 def _check_table(place: str, limits: Limits, facts: HostFacts) -> Iterator[Problem]:
     if limits.cpus is not None and limits.cpus > facts.cpus:
         rule = f"this host has {facts.cpus} CPUs"
-        yield Problem(f"{place}.cpus", f"{limits.cpus:g}", rule, f"at most `cpus = {facts.cpus}`")
+        cure = f"at most `cpus = {facts.cpus}`"
+        yield Problem(f"{place}.cpus", f"{limits.cpus:g}", rule, cure, ())
     if limits.memory is not None and limits.memory > facts.memory:
         rule = f"this host has {_gib(facts.memory)}"
         cure = f'at most `memory = "{facts.memory // 2**20}m"`'
-        yield Problem(f"{place}.memory", _gib(limits.memory), rule, cure)
+        yield Problem(f"{place}.memory", _gib(limits.memory), rule, cure, ())
     for key in limits.environment:
         if RESERVED.fullmatch(key):
             rule = "this variable is the kit's own: it decides what the task is"
-            yield Problem(f"{place}.environment.{key}", "", rule, "take it out")
+            yield Problem(f"{place}.environment.{key}", "", rule, "take it out", ())
         elif not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key):
             rule = "no name of an environment variable"
-            yield Problem(f"{place}.environment.{key}", "", rule, "letters, digits and _ only")
+            yield Problem(f"{place}.environment.{key}", "", rule, "letters, digits and _ only", ())
 
 
 def _gib(size: int) -> str:
@@ -156,16 +158,16 @@ def check_subnet(manifest: Manifest, facts: HostFacts) -> tuple[IPv4Network | No
         subnet = IPv4Network(text)
     except ValueError as error:
         cure = 'write a CIDR like "172.28.0.0/24", or "auto"'
-        return None, [Problem("subnet", f'"{text}"', str(error), cure)]
+        return None, [Problem("subnet", f'"{text}"', str(error), cure, ())]
     problems = []
     if not any(subnet.subnet_of(block) for block in addresses.PRIVATE):
         rule = "not private (RFC 1918): 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16"
         cure = 'choose one inside these, e.g. "172.28.0.0/24", or "auto"'
-        problems.append(Problem("subnet", f'"{text}"', rule, cure))
+        problems.append(Problem("subnet", f'"{text}"', rule, cure, ()))
     widest, narrowest = addresses.WIDEST, addresses.NARROWEST
     if not widest <= subnet.prefixlen <= narrowest:
         rule = f"the prefix must be /{widest} to /{narrowest}"
-        problems.append(Problem("subnet", f'"{text}"', rule, "e.g. a /24"))
+        problems.append(Problem("subnet", f'"{text}"', rule, "e.g. a /24", ()))
     elif not too_many(manifest) and not addresses.fits(subnet.prefixlen, last):
         needed = addresses.prefix_needed(last, smallest=narrowest)
         rule = "too small for its tasks' address blocks"
@@ -174,6 +176,7 @@ def check_subnet(manifest: Manifest, facts: HostFacts) -> tuple[IPv4Network | No
     for network in facts.networks:
         if network.cluster != manifest.name and network.subnet.overlaps(subnet):
             rule = f"overlaps {network.subnet} of {network.owner}"
-            problems.append(Problem("subnet", f'"{text}"', rule, 'choose another, or "auto"'))
+            cure = 'choose another, or "auto"'
+            problems.append(Problem("subnet", f'"{text}"', rule, cure, ("name",)))
     usable = not problems and not too_many(manifest)
     return (subnet if usable else None), problems

@@ -15,7 +15,7 @@ change next). Anything else that is raised is a bug in the kit and keeps its tra
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 class KitError(Exception):
@@ -31,12 +31,17 @@ class KitError(Exception):
 
 @dataclass(frozen=True, order=True)
 class Problem:
-    """One thing wrong with a manifest: where it stands, its value, the rule it breaks, the cure."""
+    """One thing wrong with a manifest: where it stands, its value, the rule it breaks, the cure.
+
+    `looks_at` names the other keys that the rule looks at, None where `plan` has to know: where one
+    of these is broken, nobody can tell yet whether the rule is.
+    """
 
     place: str
     value: str
     rule: str
     cure: str
+    looks_at: tuple[str, ...] | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         shown = f" = {self.value}" if self.value else ""

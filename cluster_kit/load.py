@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import difflib
-import json
-import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +13,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from cluster_kit.errors import ManifestError, Problem, UsageError
-from cluster_kit.manifest import Manifest, TaskLimits
+from cluster_kit.manifest import DeadlineTable, Limits, Manifest, TaskLimits
+from cluster_kit.written import dotted, written
 
 
 @dataclass(frozen=True)
@@ -135,20 +134,18 @@ def _place(loc: Sequence[object]) -> list[str]:
 
 
 def _problem(place: Sequence[str], detail: Any) -> Problem:
-    kind, value = detail["type"], detail.get("input")
-    dotted = ".".join(part if _BARE_KEY.fullmatch(part) else json.dumps(part) for part in place)
+    kind, value, key = detail["type"], _short(detail.get("input")), dotted(place)
     if kind == "missing":
-        default = "1" if dotted == "format" else '"my-cluster"'
-        return Problem(dotted, "", "is required", f"add `{dotted} = {default}`")
+        default = "1" if key == "format" else '"my-cluster"'
+        return Problem(key, "", "is required", f"add `{key} = {default}`")
     if kind == "extra_forbidden":
-        return Problem(dotted, _short(value), "no such key", _nearest(place))
-    if dotted == "format":
+        return Problem(key, value, "no such key", _nearest(place))
+    if key == "format":
         rule = "this kit reads format 1"
-        return Problem(dotted, _short(value), rule, "write `format = 1`, or use the kit it is for")
-    return Problem(dotted, _short(value), _rule(dotted, detail), _meaning(place))
+        return Problem(key, value, rule, "write `format = 1`, or use the kit it is for")
+    return Problem(key, value, _rule(key, detail), _meaning(place))
 
 
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _TYPES = {
     "string_type": "must be a text in quotes",
     "string_unicode": "must be valid Unicode",
@@ -160,8 +157,8 @@ _TYPES = {
 }
 
 
-def _rule(dotted: str, detail: Any) -> str:
-    if dotted == "gpus":
+def _rule(key: str, detail: Any) -> str:
+    if key == "gpus":
         return 'must be "none", "auto" or a list of indexes or UUIDs'
     if detail["type"] in _TYPES:
         return _TYPES[detail["type"]]
@@ -172,24 +169,8 @@ def _rule(dotted: str, detail: Any) -> str:
 
 
 def _short(value: Any) -> str:
-    shown = f'"{value}"' if isinstance(value, str) else _written(value)
+    shown = written(value)
     return shown if len(shown) <= 60 else shown[:57] + "…"
-
-
-def _written(value: Any) -> str:
-    """As TOML writes it, near enough."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    try:
-        return str(value)
-    except ValueError:
-        return "a very long number"
-
-
-def _as_toml(value: str | float) -> str:
-    """A scalar: JSON writes these as TOML does, whole numbers without their point."""
-    whole = isinstance(value, float) and value.is_integer()
-    return json.dumps(int(value) if whole else value)
 
 
 def _table(place: Sequence[str]) -> Any:
@@ -205,11 +186,24 @@ def _table(place: Sequence[str]) -> Any:
     return model if hasattr(model, "model_fields") else None
 
 
+_ONE_TASK = dict.fromkeys(TaskLimits.model_fields, "under [task.worker-0]")
+_EVERY_TASK = dict.fromkeys(Limits.model_fields, "under [role.worker] or [task.worker-0]")
+_DEADLINE = dict.fromkeys(DeadlineTable.model_fields, "under [deadline]")
+_TOP = dict.fromkeys(Manifest.model_fields, "at the top, above the first [table]")
+HOMES = _ONE_TASK | _EVERY_TASK | _DEADLINE | _TOP
+"""Where each key of a manifest stands."""
+
+
 def _nearest(place: Sequence[str]) -> str:
+    """The key that was meant: one of this table, or one that belongs elsewhere."""
     table = _table(place)
     known = sorted(table.model_fields) if table else []
-    near = difflib.get_close_matches(place[-1], known, n=1, cutoff=0.6)
-    return f"did you mean `{near[0]}`?" if near else f"known keys: {', '.join(known)}"
+    near = difflib.get_close_matches(place[-1], [*known, *HOMES], n=1, cutoff=0.6)
+    if not near:
+        return f"known keys: {', '.join(known)}"
+    meant = "" if near[0] == place[-1] else f"did you mean `{near[0]}`?"
+    home = "" if near[0] in known else f"write it {HOMES[near[0]]}"
+    return f"{meant} {home}".strip()
 
 
 def _meaning(place: Sequence[str]) -> str:
@@ -220,5 +214,7 @@ def _meaning(place: Sequence[str]) -> str:
             key, usual = place[end - 1], info.default
             if end < len(place) or not isinstance(usual, str | int | float):
                 return f"{key}: {info.description}"
-            return f"for example `{key} = {_as_toml(usual)}`: {info.description}"
+            whole = isinstance(usual, float) and usual.is_integer()
+            example = written(int(usual) if whole else usual)
+            return f"for example `{key} = {example}`: {info.description}"
     return "see the README's table of options"

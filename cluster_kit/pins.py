@@ -24,11 +24,12 @@ def find_pins(
             pins[name] = IPv4Address(limits.ip)
         except ValueError:
             cure = 'write one like "172.28.0.5"'
-            problems.append(Problem(place, written, "no IPv4 address", cure))
+            problems.append(Problem(place, written, "no IPv4 address", cure, ()))
             continue
         if manifest.subnet == "auto":
             rule = "a pinned address needs a fixed subnet"
-            problems.append(Problem(place, written, rule, 'write `subnet = "172.28.0.0/24"`, say'))
+            cure = 'write `subnet = "172.28.0.0/24"`, say'
+            problems.append(Problem(place, written, rule, cure, ("subnet",)))
     if subnet is not None:
         problems += _misplaced(manifest, subnet, pins)
     return pins, problems
@@ -53,7 +54,8 @@ def _misplaced(
     for name, address in pins.items():
         place, written = f"task.{name}.ip", f'"{address}"'
         if address not in subnet:
-            problems.append(Problem(place, written, f"outside the subnet {subnet}", cure))
+            rule = f"outside the subnet {subnet}"
+            problems.append(Problem(place, written, rule, cure, ("subnet",)))
         elif address in taken:
             problems.append(Problem(place, written, f"taken by {taken[address]}", cure))
         taken.setdefault(address, name)

@@ -40,7 +40,7 @@ _DEPENDS: dict[str, tuple[str, ...]] = {
     "memory": (*ROLES, "role", "task"),
     "data": ("program",),
 }
-"""Which other keys a rule looks at: where one of these is broken, the rule judges a default."""
+"""Which other keys a rule may look at that does not say: a broken one's default is not judged."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,9 @@ def _image(manifest: Manifest, inputs: Inputs, own: OwnImages, *, gpu: bool) -> 
 
 def _certain(problem: Problem, broken: frozenset[str]) -> bool:
     """Whether the problem is the file's own, not one of the defaults in its broken places."""
-    depends = _DEPENDS.get(_key(problem.place), ())
+    depends = problem.looks_at
+    if depends is None:
+        depends = _DEPENDS.get(_key(problem.place), ())
     return problem.place not in broken and not any(_key(place) in depends for place in broken)
 
 

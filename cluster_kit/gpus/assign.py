@@ -10,6 +10,7 @@ from cluster_kit.errors import Problem
 from cluster_kit.facts import HostFacts
 from cluster_kit.gpus.devices import Device, devices, find
 from cluster_kit.gpus.wish import Wish
+from cluster_kit.written import written
 
 HEADROOM = 0.9
 """The part of a shared GPU's memory that TensorFlow's allocators may take; CUDA needs the rest."""
@@ -43,7 +44,7 @@ def assign(name: str, wish: Wish, facts: HostFacts) -> tuple[dict[str, Given], l
     if facts.gpu_refusal and asked:
         cure = 'cluster-kit doctor says what is missing; or write `gpus = "auto"` or "none"'
         rule = f"the engine refuses: {facts.gpu_refusal}"
-        return {}, [Problem("gpus", _shown(wish.pool), rule, cure)]
+        return {}, [Problem("gpus", _shown(wish.pool), rule, cure, ())]
     taken = _taken(name, there, facts.gpus_taken)
     own, problems = _own(wish, there, taken)
     held = {device for chosen in own.values() for device, _ in chosen}
@@ -107,10 +108,10 @@ def _pool(
         free = [d for d in there if d not in taken and d not in held]
         others = [d for d in there if d not in free] if wish.share else []
         pool: Chosen = [(device, "") for device in free + others]
-        return pool, _too_few(wish, len(pool), workers, "auto", taken)
+        return pool, _too_few(wish, len(pool), workers, _shown("auto"), taken)
     if not wish.pool:
         cure = 'list one GPU per worker, or write `gpus = "none"` or "auto"'
-        return [], [Problem("gpus", "[]", "an empty list", cure)]
+        return [], [Problem("gpus", "[]", "an empty list", cure, ())]
     pool, problems = _named("gpus", wish.pool, there, {} if wish.share else taken)
     if len(pool) == len(wish.pool):
         problems += _twice("gpus", wish.pool, pool)
@@ -136,20 +137,23 @@ def _named(
             cure = (
                 'list GPUs that are there, or write `gpus = "auto"` (CPU only where there is none)'
             )
-            problems.append(Problem(place, f'"{name}"', rule, cure))
+            problems.append(Problem(place, f'"{name}"', rule, cure, ()))
             continue
         chosen.append((device, name))
         if device in taken:
             rule = f"the cluster {taken[device]} has GPU {device.described}"
             cure = f"choose another, `cluster-kit down {taken[device]}`, or `share_gpus = true`"
-            problems.append(Problem(place, f'"{name}"', rule, cure))
+            looks_at = ("name", "share_gpus")
+            problems.append(Problem(place, f'"{name}"', rule, cure, looks_at))
     return chosen, problems
 
 
 def _twice(place: str, names: Sequence[str], chosen: Chosen) -> list[Problem]:
     cure = "list each GPU once: by its index or its UUID"
     return [
-        Problem(place, _shown(names), f"{device.uuid} {count} times: one GPU for two tasks", cure)
+        Problem(
+            place, _shown(names), f"{device.uuid} {count} times: one GPU for two tasks", cure, ()
+        )
         for device, count in Counter(device for device, _ in chosen).items()
         if count > 1
     ]
@@ -233,4 +237,4 @@ def _limits(wish: Wish, chosen: Mapping[str, Chosen]) -> dict[str, int | None]:
 
 
 def _shown(names: str | Sequence[str]) -> str:
-    return names if isinstance(names, str) else str(list(names))
+    return written(names if isinstance(names, str) else list(names))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from cluster_kit.errors import Problem
 from cluster_kit.manifest import Limits, Manifest
+from cluster_kit.written import written
 
 
 @dataclass(frozen=True)
@@ -66,11 +67,11 @@ def _alone(manifest: Manifest) -> Iterator[tuple[str, str, Limits]]:
 def _misplaced(manifest: Manifest) -> Iterator[Problem]:
     rule = "a ps keeps its parameters in main memory and never gets a GPU"
     if manifest.role.ps.gpus:
-        yield Problem("role.ps.gpus", str(manifest.role.ps.gpus), rule, "take it out")
+        yield Problem("role.ps.gpus", written(manifest.role.ps.gpus), rule, "take it out", ())
     for name, limits in manifest.task.items():
         if name.startswith("ps-") and limits.gpus:
-            yield Problem(f"task.{name}.gpus", str(limits.gpus), rule, "take it out")
+            yield Problem(f"task.{name}.gpus", written(limits.gpus), rule, "take it out", ())
     if manifest.role.worker.gpus is not None:
         rule = "the workers' GPUs stand in `gpus`, at the top"
         cure = "write `gpus = [...]` there, or `gpus` under [task.worker-0], …"
-        yield Problem("role.worker.gpus", str(manifest.role.worker.gpus), rule, cure)
+        yield Problem("role.worker.gpus", written(manifest.role.worker.gpus), rule, cure)

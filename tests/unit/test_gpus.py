@@ -67,7 +67,7 @@ def test_the_default_is_none_even_where_there_are_some() -> None:
 
 def test_one_gpu_for_two_tasks_is_refused() -> None:
     (problem,) = problems(host(gpus=gpus(2)), worker=2, gpus=["0", "0"])
-    assert (problem.place, problem.value) == ("gpus", "['0', '0']")
+    assert (problem.place, problem.value) == ("gpus", '["0", "0"]')
     assert "one GPU for two tasks" in problem.rule
     assert "once" in problem.cure
 

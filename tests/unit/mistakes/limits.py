@@ -57,11 +57,11 @@ MISTAKES = {
     "endless deadline": ("deadline.job = inf", "deadline.job", "inf", "at most a year", "program"),
     "deadline that is no number": ("deadline.job = nan", "deadline.job", "nan", "a duration", "p"),
     "one GPU for two tasks": (
-        'gpus = ["0", "0"]', "gpus", "['0', '0']", "one GPU for two tasks", "each GPU once"
+        'gpus = ["0", "0"]', "gpus", '["0", "0"]', "one GPU for two tasks", "each GPU once"
     ),
     "a GPU that is not there": ("gpus = [0, 5]", "gpus", '"5"', "no such GPU", "auto"),
     "uneven GPUs": (
         "worker = 1\ngpus = [0, 1]\ngpus_per_worker = 1",
-        "gpus", "['0', '1']", "do not divide evenly", "list 1 GPUs",
+        "gpus", '["0", "1"]', "do not divide evenly", "list 1 GPUs",
     ),
 }  # fmt: skip

@@ -11,9 +11,32 @@ MISTAKES = {
     "unknown key of a task": (
         "[task.worker-1]\ncpu = 1", "task.worker-1.cpu", "1", "no such key", "`cpus`"
     ),
-    "unknown role": ("[role.boss]\ncpus = 1", "role.boss", "{'cpus': 1}", "no such key", "chief"),
+    "limit beside its table": (
+        'bandwidth = "1mbit"', "bandwidth", '"1mbit"', "no such key",
+        "write it under [role.worker] or [task.worker-0]",
+    ),
+    "limit beside its table, misspelt": (
+        "cpu = 2", "cpu", "2", "no such key", "did you mean `cpus`? write it under [role.worker]"
+    ),
+    "variables beside their table": (
+        "environment = {A = 'b'}", "environment", '{A = "b"}', "no such key", "write it under [role"
+    ),
+    "address beside its table": (
+        'ip = "10.1.2.3"', "ip", '"10.1.2.3"', "no such key", "write it under [task.worker-0]"
+    ),
+    "address of a role": (
+        'role.ps.ip = "10.1.2.3"', "role.ps.ip", '"10.1.2.3"', "no such key", "under [task.worker"
+    ),
+    "deadline beside its table": (
+        'job = "1h"', "job", '"1h"', "no such key", "write it under [deadline]"
+    ),
+    "top-level key below a table": (
+        "[role.ps]\ncpus = 1\nretries = 0", "role.ps.retries", "0", "no such key",
+        "write it at the top, above the first [table]",
+    ),
+    "unknown role": ("[role.boss]\ncpus = 1", "role.boss", "{cpus = 1}", "no such key", "chief"),
     "limits of a task beside its table": (
-        "[worker-1]\ncpus = 1", "worker-1", "{'cpus': 1}", "no such key", "`worker`"
+        "[worker-1]\ncpus = 1", "worker-1", "{cpus = 1}", "no such key", "`worker`"
     ),
     "text for a count": ('worker = "3"', "worker", '"3"', "must be a whole number", "1 or more"),
     "half a worker": ("worker = 2.0", "worker", "2.0", "must be a whole number", "1 or more"),
@@ -31,12 +54,12 @@ MISTAKES = {
     "unknown addressing": ('addressing = "dns"', "addressing", '"dns"', "'ip' or 'name'", "TF_C"),
     "unknown server": ('server = "go"', "server", '"go"', "'native' or 'python'", "C API"),
     "unknown gpus": ('gpus = "all"', "gpus", '"all"', '"none", "auto" or a list', "UUIDs"),
-    "table for gpus": ("gpus = {a = 1}", "gpus", "{'a': 1}", '"none", "auto" or a', "UUIDs"),
-    "truth among gpus": ("gpus = [true]", "gpus", "[True]", "list of indexes or UUIDs", "UUIDs"),
+    "table for gpus": ("gpus = {a = 1}", "gpus", "{a = 1}", '"none", "auto" or a', "UUIDs"),
+    "truth among gpus": ("gpus = [true]", "gpus", "[true]", "list of indexes or UUIDs", "UUIDs"),
     "number for a variable": (
         "[role.ps.environment]\nA = 1",
         "role.ps.environment.A", "1", "must be a text in quotes", "Environment variables",
     ),
-    "NUL in an argument": ('args = ["a\\u0000b"]', "args.0", '"a\0b"', "NUL", "Arguments"),
-    "NUL in a path": ('data = "a\\u0000b"', "data", '"a\0b"', "NUL", "data set"),
+    "NUL in an argument": ('args = ["a\\u0000b"]', "args.0", '"a\\u0000b"', "NUL", "Arguments"),
+    "NUL in a path": ('data = "a\\u0000b"', "data", '"a\\u0000b"', "NUL", "data set"),
 }  # fmt: skip

@@ -1,0 +1,35 @@
+"""Values as a manifest writes them, for messages. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+
+DEEPEST = 3
+"""A manifest has three levels; what is nested deeper is not shown."""
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def written(value: object, depth: int = DEEPEST) -> str:
+    """In TOML: `"text"`, `[1, 2]`, `{cpus = 1}`."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple | dict) and value and not depth:
+        return "{…}" if isinstance(value, dict) else "[…]"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(written(inner, depth - 1) for inner in value)}]"
+    if isinstance(value, dict):
+        pairs = (f"{dotted([str(key)])} = {written(v, depth - 1)}" for key, v in value.items())
+        return f"{{{', '.join(pairs)}}}"
+    try:
+        return str(value)
+    except ValueError:
+        return "a very long number"
+
+
+def dotted(place: Sequence[str]) -> str:
+    """The key of a place; parts that TOML would quote are quoted."""
+    return ".".join(part if _BARE_KEY.fullmatch(part) else written(part) for part in place)
