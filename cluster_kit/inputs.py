@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster_kit import requirements
+from cluster_kit import program_text, requirements
+from cluster_kit.checks import OWN_IMAGE
 from cluster_kit.cluster import Mount
 from cluster_kit.errors import Problem
 from cluster_kit.manifest import Manifest
@@ -34,7 +36,7 @@ class Inputs:
 
 def resolve(manifest: Manifest, folder: Path) -> Inputs:
     """Find program and data; relative paths are seen from `folder`, the manifest's own."""
-    program, program_mounts, program_problems = _program(manifest.program, folder)
+    program, program_mounts, program_problems = _program(manifest, folder)
     data, data_mounts, data_problems = _data(manifest, folder)
     extra, faults = _requirements(manifest.requirements, folder)
     return Inputs(
@@ -53,15 +55,33 @@ def program_file(manifest: Manifest, folder: Path) -> Path | None:
     return path if own and _holds(path.is_file) else None
 
 
-def _program(name: str, folder: Path) -> tuple[str, tuple[Mount, ...], list[Problem]]:
+def _program(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], list[Problem]]:
+    name = manifest.program
     if name in BUILT_IN_PROGRAMS:
         return name, (), []
     path = _seen_from(folder, name)
     if _holds(path.is_file):
-        return f"/program/{path.name}", (Mount(str(path.parent), "/program"),), []
+        problems = _no_python(path) if _python_is_known(manifest) else []
+        return f"/program/{path.name}", (Mount(str(path.parent), "/program"),), problems
     rule = f"neither a built-in program ({', '.join(BUILT_IN_PROGRAMS)}) nor a file at {path}"
     cure = "mend the path; one in a manifest is seen from its folder"
     return name, (), [Problem("program", f'"{name}"', rule, cure)]
+
+
+def _python_is_known(manifest: Manifest) -> bool:
+    """Whether the image's Python is none that is newer than this one."""
+    return manifest.image == OWN_IMAGE and not os.environ.get("CLUSTER_KIT_BASE")
+
+
+def _no_python(program: Path) -> list[Problem]:
+    """Other files than `.py` may be something that Python can run all the same: a zip."""
+    fault = program_text.fault(program) if program.suffix == ".py" else None
+    if fault is None:
+        return []
+    rule = f"this is no Python: {fault.said}"
+    shown = f"`{fault.line}`" if fault.line else ""
+    cure = "mend the line, or the one before it"
+    return [Problem(fault.place, shown, rule, cure, ("program", "image"))]
 
 
 def _data(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], list[Problem]]:
@@ -73,7 +93,7 @@ def _data(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], lis
     if not name or not _holds(path.is_dir):
         known = ", ".join(DATA_SETS)
         rule = f"neither a data set of the image ({known}) nor a directory at {path}"
-        return name, (), [Problem("data", f'"{name}"', rule, cure)]
+        return name, (), [Problem("data", f'"{name}"', rule, cure, ())]
     missing = [part for part in ("Train", "Validate", "Test") if not _holds((path / part).is_dir)]
     problems = []
     if manifest.program == "classifier" and missing:
