@@ -77,3 +77,29 @@ def events(tmp_path: Path) -> Callable[[str], list[dict]]:
 def toy_tensorflow(tmp_path: Path) -> None:
     """A module that programs in tmp_path import in TensorFlow's place: enough for the hooks."""
     (tmp_path / "tensorflow.py").write_text("print('importing')\n")
+
+
+@pytest.fixture
+def alone(tmp_path: Path):
+    """A task without a cluster, with output in tmp_path."""
+    from trainer.task import read_task
+
+    return read_task({"CLUSTER_KIT_OUTPUT": str(tmp_path)})
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    """Two classes, told apart by which half is bright: 30 images a class and split."""
+    import tensorflow as tf
+
+    root = tmp_path / "data"
+    for split in ("Train", "Validate", "Test"):
+        for name, bright in (("left", slice(0, 4)), ("right", slice(4, 8))):
+            folder = root / split / name
+            folder.mkdir(parents=True)
+            for index in range(30):
+                pixels = tf.random.stateless_uniform((8, 8, 3), (index, len(name)), 0, 90).numpy()
+                pixels[:, bright] += 150
+                png = tf.io.encode_png(tf.cast(pixels, tf.uint8))
+                (folder / f"{index:02}.png").write_bytes(png.numpy())
+    return root

@@ -9,29 +9,16 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("pydantic", reason="pydantic is in the image and in this project's environment")
+from pipelines import SMALLEST
 from trainer.detection import mode, options
 from trainer.errors import ContractError
 from trainer.graph.options import GraphOptions
 from trainer.task import Task, read_task
 
-CONFIG = """
-[model]
-num_classes = 2
-[train_config]
-num_steps = 100
-learning_rate = { type = "constant", learning_rate = 0.1 }
-[train_input_reader]
-input_path = "{{ data }}/train.tfrecord"
-label_map_path = "label_map.pbtxt"
-[eval_input_reader]
-input_path = "validate.tfrecord"
-label_map_path = "label_map.pbtxt"
-"""
-
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    (tmp_path / "pipeline.toml").write_text(CONFIG)
+    (tmp_path / "pipeline.toml").write_text(SMALLEST)
     return tmp_path
 
 
@@ -43,7 +30,8 @@ def test_the_configuration_of_the_data_set_is_the_default(data):
     found = parse(data)
     assert found.graph.steps == found.pipeline.train_config.num_steps == 100
     assert found.graph.loss_threshold is None
-    assert found.pipeline.train_input_reader.input_path == (f"{data}/train.tfrecord",)
+    assert found.pipeline.train_input_reader.input_path == (f"{data}/train-*.tfrecord",)
+    assert found.pipeline.train_input_reader.label_map_path == f"{data}/map.pbtxt"
 
 
 def test_arguments_lie_over_it(data):
@@ -59,7 +47,7 @@ def test_arguments_lie_over_it(data):
 
 
 def test_another_configuration_is_seen_from_the_data(data):
-    (data / "other.toml").write_text(CONFIG.replace("100", "200"))
+    (data / "other.toml").write_text(SMALLEST.replace("100", "200"))
     for path in ("other.toml", str(data / "other.toml")):
         assert parse(data, "--pipeline-config", path).graph.steps == 200
 

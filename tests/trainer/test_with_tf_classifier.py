@@ -18,22 +18,6 @@ from trainer.where import worker_index  # noqa: E402
 SMALL = ("--model", "cnn", "--image-size", "8", "--batch-size", "8", "--no-flip")
 
 
-@pytest.fixture
-def pictures(tmp_path: Path) -> Path:
-    """Two classes, told apart by which half is bright: 30 images a class and split."""
-    root = tmp_path / "data"
-    for split in ("Train", "Validate", "Test"):
-        for name, bright in (("left", slice(0, 4)), ("right", slice(4, 8))):
-            folder = root / split / name
-            folder.mkdir(parents=True)
-            for index in range(30):
-                pixels = tf.random.stateless_uniform((8, 8, 3), (index, len(name)), 0, 90).numpy()
-                pixels[:, bright] += 150
-                png = tf.io.encode_png(tf.cast(pixels, tf.uint8))
-                (folder / f"{index:02}.png").write_bytes(png.numpy())
-    return root
-
-
 def chosen(pictures: Path, *more: str) -> options.Options:
     return options.parse((*SMALL, *more), pictures, pictures.parent)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 
 import pytest
 
@@ -51,22 +50,6 @@ def test_the_asynchronous_model_trains_as_any_other():
 
     for ours, plain in zip(trained(AsynchronousModel), trained(keras.Model), strict=True):
         assert abs(tf.constant(ours) - tf.constant(plain)).numpy().max() < 1e-6
-
-
-@pytest.fixture
-def pictures(tmp_path: Path) -> Path:
-    """Two classes, told apart by which half is bright: 30 images a class and split."""
-    root = tmp_path / "data"
-    for split in ("Train", "Validate", "Test"):
-        for name, bright in (("left", slice(0, 4)), ("right", slice(4, 8))):
-            folder = root / split / name
-            folder.mkdir(parents=True)
-            for index in range(30):
-                pixels = tf.random.stateless_uniform((8, 8, 3), (index, len(name)), 0, 90).numpy()
-                pixels[:, bright] += 150
-                png = tf.io.encode_png(tf.cast(pixels, tf.uint8))
-                (folder / f"{index:02}.png").write_bytes(png.numpy())
-    return root
 
 
 def cluster_of(free_port, *roles: str) -> dict[str, list[str]]:
