@@ -22,6 +22,8 @@ from docker.types import DeviceRequest
 from cluster_kit import labels
 from cluster_kit.errors import EngineError, HostError
 
+GRACE_S = 3
+"""As stop_grace_period of the compose file: a program that saves takes 2.4 s at the most."""
 _PARALLEL = 8
 
 
@@ -215,14 +217,19 @@ class Engine:
         with contextlib.suppress(APIError):
             self._client.containers.get(container_id).kill()
 
-    def remove(self, cluster: str, grace_s: int = 2) -> int:
+    def stop(self, cluster: str) -> None:
+        """Stop all containers of a cluster that still run, all at once."""
+        with ThreadPoolExecutor(_PARALLEL) as pool:
+            list(pool.map(_stop, self._list({"label": f"{labels.CLUSTER}={cluster}"})))
+
+    def remove(self, cluster: str) -> int:
         """Stop and remove every container and network of a cluster; returns how many containers.
 
         All at once: an engine removes faster from several threads than Compose asks for.
         """
         containers = self._list({"label": f"{labels.CLUSTER}={cluster}"})
         with ThreadPoolExecutor(_PARALLEL) as pool:
-            list(pool.map(lambda c: _stop_and_remove(c, grace_s), containers))
+            list(pool.map(_stop_and_remove, containers))
         for network in self._client.networks.list(filters={"label": f"{labels.CLUSTER}={cluster}"}):
             try:
                 network.remove()
@@ -236,10 +243,15 @@ class Engine:
         return len(containers)
 
 
-def _stop_and_remove(container: Any, grace_s: int) -> None:
+def _stop(container: Any) -> None:
     with contextlib.suppress(NotFound):
         if container.status in ("running", "restarting", "paused"):
-            container.stop(timeout=grace_s)
+            container.stop(timeout=GRACE_S)
+
+
+def _stop_and_remove(container: Any) -> None:
+    _stop(container)
+    with contextlib.suppress(NotFound):
         container.remove(force=True, v=True)
 
 

@@ -32,7 +32,7 @@ PLANS = 3
 
 @dataclass
 class Stopwatch:
-    """Seconds by name of the step."""
+    """Seconds by name of the step, added up where it was taken twice."""
 
     timings: dict[str, float]
     started: float
@@ -43,7 +43,7 @@ class Stopwatch:
         try:
             yield
         finally:
-            self.timings[name] = time.monotonic() - began
+            self.timings[name] = self.timings.get(name, 0.0) + time.monotonic() - began
 
 
 def launch(
@@ -105,7 +105,7 @@ def _run(it: Launch, cluster: Cluster, text: str) -> dict[str, Any]:
         how = watcher.until_ended(it.view.update)
         signals.ignore()
     except KeyboardInterrupt:
-        it.view.phase("interrupted: saving the evidence and cleaning up")
+        it.view.phase("interrupted: stopping the containers, saving the evidence and cleaning up")
     except BaseException as error:
         signals.ignore()
         it.engine.remove(cluster.name)
@@ -155,10 +155,14 @@ def _follow(it: Launch, cluster: Cluster) -> None:
 def _conclude(
     it: Launch, cluster: Cluster, watcher: Watch | None, how: str, since: float
 ) -> dict[str, Any]:
-    """Judge, save, remove, and save again with the time that the removal took."""
+    """Judge, stop, save, remove, and save again with the time that stop and removal took."""
     seen = watcher.seen if watcher else Observed.of(cluster)
     containers = it.engine.containers(cluster.name)
     verdict = outcome.judge(cluster, seen, how)
+    stays = it.keep and how != "interrupted"
+    if not stays:  # first of all: what a task says of its end, and of what it saved, is evidence
+        with it.watch.step("down"):
+            it.engine.stop(cluster.name)
     logs = evidence.save(it.engine, it.run, seen, containers)
     words = _last_words(logs, verdict)
     it.watch.timings.update(_training_times(seen, cluster, since))
@@ -171,7 +175,7 @@ def _conclude(
         return told
 
     told = save()
-    if it.keep and how != "interrupted":
+    if stays:
         return told
     it.view.phase("removing the containers")
     with it.watch.step("down"):

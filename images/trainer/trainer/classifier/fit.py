@@ -8,8 +8,10 @@ import tensorflow as tf
 
 from trainer.classifier import data, files, mode
 from trainer.classifier.callbacks import EpochReport, callbacks
+from trainer.classifier.interruption import Interruption
 from trainer.classifier.options import Options
 from trainer.classifier.plan import Plan
+from trainer.graph import signals
 from trainer.progress import Progress
 from trainer.task import Task
 from trainer.where import worker_index
@@ -26,6 +28,8 @@ def fit(
 ) -> EpochReport:
     """Run the epochs that are left."""
     report, accompanying = callbacks(options, plan, progress, leads=task.is_leader)
+    interruption = Interruption(task, options, plan)
+    accompanying.append(interruption)
     workers = len(task.cluster.get("worker", ()))
 
     def for_worker() -> tf.data.Dataset:
@@ -37,24 +41,28 @@ def fit(
         pipelines, index = context.num_input_pipelines, context.input_pipeline_id
         return data.training_set(split, classes, share, pipelines, index)
 
-    if plan.how == mode.PARAMETER_SERVER and options.update == mode.SYNC:
-        from trainer.classifier.rounds import Rounds, fit_in_rounds
-
-        rounds = Rounds(network, for_worker, workers)
-        fit_in_rounds(rounds, network, options, plan.steps, plan.first_epoch, accompanying)
-        return report
     creator = tf.keras.utils.experimental.DatasetCreator
     inputs = {
         mode.PARAMETER_SERVER: lambda: creator(lambda _: for_worker()),
         mode.ALL_REDUCE: lambda: creator(for_peer),
         mode.MIRRORED: lambda: data.training_set(split, classes, options, 1, 0),
     }
-    network.fit(
-        inputs[plan.how](),
-        epochs=options.epochs,
-        initial_epoch=plan.first_epoch,
-        steps_per_epoch=plan.steps,
-        callbacks=accompanying,
-        verbose=0,
-    )
+    first, steps = plan.first_epoch, plan.steps
+    with signals.watched(interruption.terminated):
+        if plan.how == mode.PARAMETER_SERVER and options.update == mode.SYNC:
+            from trainer.classifier.rounds import Rounds, fit_in_rounds
+
+            rounds = Rounds(network, for_worker, workers)
+            fit_in_rounds(
+                rounds, network, options, steps, first, accompanying, interruption.between_steps
+            )
+        else:
+            network.fit(
+                inputs[plan.how](),
+                epochs=options.epochs,
+                initial_epoch=first,
+                steps_per_epoch=steps,
+                callbacks=accompanying,
+                verbose=0,
+            )
     return report

@@ -41,14 +41,15 @@ class Rounds:
         self._gradient = tf.function(self._compute_gradient)
         self._apply = tf.function(lambda: strategy.run(self._apply_mean))
 
-    def run(self, count: int) -> dict[str, float]:
-        """Train `count` rounds; the means of loss and accuracy over them."""
+    def run(self, count: int, then: Callable[[], None] = lambda: None) -> dict[str, float]:
+        """Train `count` rounds, each followed by `then`; the means of loss and accuracy."""
         self._sums.assign(tf.zeros(3))
         for _ in range(count):
             for slot in range(self._workers):
                 self._coordinator.schedule(self._gradient, (self._batches, tf.constant(slot)))
             self._coordinator.join()
             self._apply()
+            then()
         loss, accuracy, rounds = self._sums.numpy()
         return {"loss": float(loss / rounds), "accuracy": float(accuracy / rounds)}
 
@@ -95,12 +96,14 @@ def fit_in_rounds(
     steps: int,
     first_epoch: int,
     callbacks: list[keras.callbacks.Callback],
+    then: Callable[[], None],
 ) -> None:
     """What `fit` does, with rounds for steps: epochs that are left, and what accompanies them."""
     accompanying = keras.callbacks.CallbackList(callbacks, model=network)
     accompanying.on_train_begin()
-    first_epoch, _ = network._maybe_load_initial_counters_from_ckpt(steps, first_epoch)
+    first_epoch, first_step = network._maybe_load_initial_counters_from_ckpt(steps, first_epoch)
     for epoch in range(int(first_epoch), options.epochs):
         accompanying.on_epoch_begin(epoch)
-        accompanying.on_epoch_end(epoch, rounds.run(steps))
+        accompanying.on_epoch_end(epoch, rounds.run(steps - first_step, then))
+        first_step = 0
     accompanying.on_train_end()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from trainer.classifier.interruption import Resumable
+
 keras = tf.keras
 
 LIMIT = 256
@@ -42,7 +44,7 @@ class Staleness(keras.metrics.Metric):
         }
 
 
-class AsynchronousModel(keras.Model):
+class AsynchronousModel(Resumable):
     """A model whose steps count the updates that others make while it computes its gradient.
 
     The optimizer's own counter does not tell: nothing keeps TensorFlow from raising it before the

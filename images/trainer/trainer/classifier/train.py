@@ -13,6 +13,7 @@ import tensorflow as tf
 from trainer import mailbox
 from trainer.classifier import checkpoints, data, files, mode, model, strategies, weights
 from trainer.classifier.fit import fit
+from trainer.classifier.interruption import Resumable
 from trainer.classifier.options import Options
 from trainer.classifier.peers import Peers
 from trainer.classifier.plan import Plan, plan_of
@@ -74,12 +75,12 @@ def prepared(plan: Plan, task: Task, options: Options, classes: int) -> tf.keras
         strategy = strategies.make(plan.how, task, options)
         with strategy.scope() if strategy else contextlib.nullcontext():
             network = model.build(
-                options, classes, AsynchronousModel if asynchronous else tf.keras.Model
+                options, classes, AsynchronousModel if asynchronous else Resumable
             )
             if asynchronous:
                 network.staleness = Staleness()
+            network.optimizer.build(network.trainable_variables)
             if plan.first_epoch:
-                network.optimizer.build(network.trainable_variables)
                 network.load_weights(checkpoints.find(options.output)[-1].path)
     if plan.how == mode.PARAMETER_SERVER:
         print(model.placement(network), flush=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from trainer.errors import TrainerError
+from trainer.snapshot import name_of
 
 GLOBAL_STEP = "global_step"
 
@@ -20,7 +21,7 @@ def load(path: str | Path, model: tf.keras.Model) -> int:
     if not reader.has_tensor(GLOBAL_STEP):
         model.load_weights(str(path)).expect_partial()
         return int(model.optimizer.iterations)
-    names = [weight.name.partition(":")[0] for weight in model.weights]
+    names = [name_of(weight) for weight in model.weights]
     missing = [name for name in names if not reader.has_tensor(name)]
     if missing:
         raise TrainerError(

@@ -18,6 +18,7 @@ from tensorflow.core.protobuf import trackable_object_graph_pb2
 from trainer.detection.model import is_of_backbone
 from trainer.detection.train_parts import TrainConfig
 from trainer.errors import ContractError
+from trainer.snapshot import name_of
 
 INDEX = re.compile(r"(?:(?:model|manual)\.)?ckpt-(\d+)\.index")
 OBJECTS = "_CHECKPOINTABLE_OBJECT_GRAPH"
@@ -75,10 +76,6 @@ def load(network: tf.keras.Model, path: str) -> None:
     keys, reader = keys_by_name(path), tf.train.load_checkpoint(path)
     for variable in network.weights:
         variable.assign(reader.get_tensor(keys[name_of(variable)]))
-
-
-def name_of(variable: tf.Variable) -> str:
-    return variable.name.partition(":")[0]
 
 
 def to_start_from(train: TrainConfig, variables: Sequence[tf.Variable]) -> dict[str, tf.Variable]:

@@ -19,13 +19,16 @@ LOOK_S = 0.2
 
 @contextlib.contextmanager
 def watched(
-    terminated: Callable[[], None], save_now: Callable[[], None], file: Path | None
+    terminated: Callable[[], None],
+    save_now: Callable[[], None] | None = None,
+    file: Path | None = None,
 ) -> Iterator[None]:
     """Meanwhile call `terminated` on SIGTERM, and `save_now` on SIGUSR1 or where `file` appears.
 
     Both are called from a thread; `file` is removed first. Outside of the main thread, where
     Python sets no handlers, only the file is looked at.
     """
+    numbers = (signal.SIGTERM, signal.SIGUSR1) if save_now else (signal.SIGTERM,)
     read, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     done = threading.Event()
 
@@ -35,13 +38,13 @@ def watched(
             came = os.read(read, 64) if ready else b""
             if signal.SIGTERM in came:
                 terminated()
-            if signal.SIGUSR1 in came or appeared(file):
+            if save_now and (signal.SIGUSR1 in came or appeared(file)):
                 save_now()
 
     watcher = threading.Thread(target=watch, name="signals", daemon=True)
     in_main = threading.current_thread() is threading.main_thread()
     if in_main:
-        kept = {s: signal.signal(s, lambda *_: None) for s in (signal.SIGTERM, signal.SIGUSR1)}
+        kept = {s: signal.signal(s, lambda *_: None) for s in numbers}
         wakeup = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
     watcher.start()
     try:

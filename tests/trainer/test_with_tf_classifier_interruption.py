@@ -1,0 +1,94 @@
+"""With TensorFlow: SIGTERM within an epoch, in every way of training, costs no step."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
+
+LONG = ("--epochs", "2", "--steps-per-epoch", "200", "--learning-rates", "0:1e-3",
+        "--model", "cnn", "--image-size", "8", "--batch-size", "8", "--no-flip")  # fmt: skip
+SERVED = ("worker-0", "worker-1", "ps-0", "ps-1")
+WAYS = {
+    "alone": (("worker-0",), (), {}),
+    "mirrored": (("worker-0",), (), {"CLUSTER_KIT_SIMULATE_GPUS": 2}),
+    "all-reduce": (("worker-0", "worker-1"), ("--strategy", "all-reduce"), {}),
+    "async": (("chief-0", *SERVED), (), {}),
+    "sync": (("chief-0", *SERVED), ("--update", "sync"), {}),
+}
+"""The first task leads."""
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_stop_within_an_epoch_costs_no_step(
+    run_task, events, pictures: Path, free_port, way: str
+) -> None:
+    names, more, variables = WAYS[way]
+    output = pictures.parent
+
+    def start() -> list[subprocess.Popen]:
+        cluster: dict[str, list[str]] = {}
+        for name in names:
+            cluster.setdefault(name.partition("-")[0], []).append(f"127.0.0.1:{free_port()}")
+        shared = {
+            "CLUSTER_KIT_DATA": pictures, "CLUSTER_KIT_LEADER": names[0], **variables,
+            "CLUSTER_KIT_BEACON": f"127.0.0.1:{free_port()}",
+        }  # fmt: skip
+        if "ps-0" not in names:
+            shared["CLUSTER_KIT_SERVERS"] = ""
+        return [
+            run_task(name, cluster, "serve", **shared)
+            if name in SERVED and "ps-0" in names
+            else run_task(name, cluster, "run", "classifier", *LONG, *more, **shared)
+            for name in names
+        ]
+
+    tasks = start()
+    step = within_an_epoch(tasks[0], lambda: events(names[0]))
+    began = time.monotonic()
+    for task in tasks:
+        task.send_signal(signal.SIGTERM)
+    said = [task.communicate(timeout=30)[0] for task in tasks]
+    assert time.monotonic() - began < 5
+    assert tasks[0].returncode == 143, said
+    saved = re.search(r"stopped by SIGTERM; saved step (\d+), in epoch 1", said[0])
+    assert saved, said[0]
+    assert step <= int(saved[1]) < 200
+
+    tasks = start()
+    said = [task.communicate(timeout=120)[0] for task in tasks]
+    assert [task.returncode for task in tasks] == [0] * len(tasks), said
+    resumed = re.search(r"going on at global step (\d+) \(epoch 1, step (\d+) of 200\)", said[0])
+    assert resumed, said[0]
+    assert resumed[1] == resumed[2]
+    # Steps that were under way when it was stopped may have reached the file, or its message.
+    under_way = len(SERVED) if way == "async" else 0
+    assert abs(int(resumed[1]) - int(saved[1])) <= under_way
+    metrics = next(e for e in events(names[0]) if e["event"] == "metrics")
+    assert 400 <= metrics["updates"] <= 400 + under_way
+    assert metrics["test_accuracy"] > 0.9
+    assert not (output / "interrupted").exists()
+
+
+def within_an_epoch(leader: subprocess.Popen, read) -> int:
+    """Wait until a step of the first epoch was reported; the step."""
+    until = time.monotonic() + 90
+    while time.monotonic() < until:
+        try:
+            steps = [e["step"] for e in read() if e["event"] == "step"]
+        except FileNotFoundError:
+            steps = []
+        if steps:
+            return steps[-1]
+        time.sleep(0.02)
+    leader.kill()
+    raise AssertionError(f"no step within 90 s:\n{leader.communicate()[0]}")
