@@ -17,7 +17,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(Interrupted.exit_code)
     try:
-        application.app()
+        application.app(prog_name="cluster-kit")
     except KitError as error:
         application.tell(error, as_json="--json" in sys.argv)
         sys.exit(error.exit_code)

@@ -41,13 +41,22 @@ def find(reference: str, folder: Path) -> Path:
     for candidate in (given, folder / f"{reference}.toml"):
         if _is_file(candidate):
             return candidate.resolve()
-    names = sorted(path.stem for path in folder.glob("*.toml"))
-    near = difflib.get_close_matches(given.stem, names, n=1)
-    hint = f"did you mean `{near[0]}`? " if near else ""
     raise UsageError(
         f"no manifest `{reference}`: neither a file nor a name in {folder}/",
-        f"{hint}there are: {', '.join(names) or 'none'}",
+        proposal(given.stem, names(folder)),
     )
+
+
+def names(folder: Path) -> list[str]:
+    """The manifests in `folder`, by name."""
+    return sorted(path.stem for path in folder.glob("*.toml"))
+
+
+def proposal(name: str, known: Sequence[str]) -> str:
+    """The cure for a name that there is not: the nearest, and all."""
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean `{near[0]}`? " if near else ""
+    return f"{hint}there are: {', '.join(known) or 'none'}"
 
 
 def _is_file(path: Path) -> bool:

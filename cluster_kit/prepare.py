@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from cluster_kit import inputs
 from cluster_kit.advice import Hint, advise
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine import Engine
-from cluster_kit.errors import HostError, UsageError
+from cluster_kit.errors import HostError, ManifestError, UsageError
 from cluster_kit.host import gather
 from cluster_kit.image import image_tag
-from cluster_kit.load import find, load
+from cluster_kit.load import find, load, names, proposal
 from cluster_kit.plan import OwnImages, plan
 from cluster_kit.workspace import Workspace
 
@@ -50,14 +51,26 @@ def advice(order: Order, workspace: Workspace) -> tuple[Hint, ...]:
 def cluster_name(reference: str, workspace: Workspace, up: Iterable[str]) -> str:
     """The cluster that `status`, `logs` and `down` mean by a name or a manifest.
 
-    A cluster that is up goes by its own name, whatever has become of its manifest.
+    A cluster that is up, or has been, goes by its own name, whatever has become of its manifest.
+
+    Raises:
+        UsageError: there is none of that name, and never was.
+        ManifestError: there is a manifest, and it cannot be read.
     """
+    known = workspace.known()
     if reference in up:
         return reference
     try:
         return load(find(reference, workspace.manifests)).manifest.name
-    except UsageError:
-        return reference
+    except (UsageError, ManifestError) as error:
+        if reference in known:
+            return reference
+        if isinstance(error, ManifestError):
+            raise
+    raise UsageError(
+        f"no cluster `{reference}`: neither up, nor a manifest in compose/, nor a run in runs/",
+        proposal(Path(reference).stem, sorted({*up, *known, *names(workspace.manifests)})),
+    )
 
 
 def engine_or_none() -> Engine | None:

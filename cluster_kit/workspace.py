@@ -34,6 +34,12 @@ class Workspace:
     def runs(self, cluster: str) -> Path:
         return self.root / "runs" / cluster
 
+    def known(self) -> list[str]:
+        """Names of clusters that have run or have been rendered here."""
+        ran = (path.parent.name for path in self.root.glob("runs/*/latest"))
+        rendered = (path.parent.name for path in self.manifests.glob("*/compose.yaml"))
+        return sorted({*ran, *rendered})
+
 
 def here() -> Workspace:
     """The current directory where it has a `compose/`, else the kit's own clone."""

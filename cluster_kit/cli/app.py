@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -36,6 +37,12 @@ def print_json(facts: Any) -> None:
 def say(text: str, to: Console = err) -> None:
     """A line for a person, to the letter: names and paths may look like markup."""
     to.print(text, markup=False, soft_wrap=True)
+
+
+def short(path: Path) -> str:
+    """Relative to the current directory where it lies below it."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
 def tell(error: KitError, as_json: bool = False) -> None:

@@ -9,8 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from cluster_kit.cli import options
-from cluster_kit.cli.app import app, out, print_json, say
-from cluster_kit.engine import Container, Engine
+from cluster_kit.cli.app import app, out, print_json, say, short
+from cluster_kit.ended import EndedRun, merged, newest_run, saved_logs
+from cluster_kit.engine import Engine
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.follow import follow_logs
 from cluster_kit.manifest import json_schema
@@ -36,12 +37,25 @@ def status(
     found = {cluster: standing(engine, cluster) for cluster in names}
     if json_:
         print_json({cluster: [_facts(task) for task in tasks] for cluster, tasks in found.items()})
-        return
-    if not any(found.values()):
-        say(f"no cluster {name} is up" if name else "no cluster is up")
     for cluster, tasks in found.items():
-        if tasks:
+        if not tasks:
+            _tell_newest(cluster)
+        elif not json_:
             out.print(status_table(tasks, title=cluster))
+    if not found:
+        say("no cluster is up")
+
+
+def _tell_newest(cluster: str) -> EndedRun | None:
+    """Say that a cluster is not up, and how its newest run ended, if there is one."""
+    runs = here().runs(cluster)
+    newest = newest_run(runs)
+    if newest is None:
+        say(f"no task of {cluster} is running, and there is no run of it in {short(runs)}/")
+    else:
+        say(f"no task of {cluster} is running")
+        say(f"its newest run, {short(newest.run.path)}, {newest.told}")
+    return newest
 
 
 def _facts(task: TaskView) -> dict[str, Any]:
@@ -59,37 +73,41 @@ def logs(
     engine = Engine()
     cluster = cluster_name(name, here(), engine.clusters())
     containers = engine.containers(cluster)
-    if not containers:
-        say(f"no cluster {cluster} is up; the logs of ended runs are in runs/{cluster}/")
-        return
-    containers = _chosen(containers, tasks or [])
-    if follow:
-        for thread in follow_logs(engine, containers, _print_line):
-            thread.join()
-        return
-    lines = sorted(_stamped(engine, containers), key=lambda line: line[0])
+    if containers:
+        wanted = _chosen([container.name for container in containers], tasks or [])
+        containers = [container for container in containers if container.name in wanted]
+        if follow:
+            for thread in follow_logs(engine, containers, _print_line):
+                thread.join()
+            return
+        said = {container.name: engine.logs(container.id) for container in containers}
+    else:
+        said = _saved(cluster, tasks or [])
+    lines = merged(said)
     if json_:
-        print_json([{"time": time, "task": task, "text": text} for time, task, text in lines])
+        print_json([line.__dict__ for line in lines])
         return
-    for _, task, text in lines:
-        _print_line(task, text)
+    for line in lines:
+        _print_line(line.task, line.text)
 
 
-def _chosen(containers: list[Container], tasks: list[str]) -> list[Container]:
-    known = [container.name for container in containers]
+def _saved(cluster: str, tasks: list[str]) -> dict[str, str]:
+    """The logs of the newest run, when the cluster is up no more."""
+    newest = _tell_newest(cluster)
+    if newest is None:
+        return {}
+    logs = saved_logs(newest.run)
+    wanted = _chosen(list(logs), tasks)
+    say("these are its logs" if logs else "no logs of it were saved")
+    return {task: logs[task] for task in wanted}
+
+
+def _chosen(known: list[str], tasks: list[str]) -> list[str]:
     unknown = [task for task in tasks if task not in known]
     if unknown:
-        raise UsageError(f"no task {unknown[0]} is there", f"there are: {', '.join(known)}")
-    return [container for container in containers if not tasks or container.name in tasks]
-
-
-def _stamped(engine: Engine, containers: list[Container]) -> list[tuple[str, str, str]]:
-    lines = []
-    for container in containers:
-        for line in engine.logs(container.id).splitlines():
-            stamp, _, text = line.partition(" ")
-            lines.append((stamp, container.name, text))
-    return lines
+        there = ", ".join(known) or "none"
+        raise UsageError(f"no task {unknown[0]} is there", f"there are: {there}")
+    return tasks or known
 
 
 def _print_line(task: str, text: str) -> None:

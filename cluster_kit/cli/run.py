@@ -13,7 +13,7 @@ from rich.text import Text
 
 from cluster_kit import launch as launching
 from cluster_kit.cli import options
-from cluster_kit.cli.app import app, err, out, print_json, say
+from cluster_kit.cli.app import app, err, out, print_json, say, short
 from cluster_kit.engine import Engine
 from cluster_kit.errors import UsageError
 from cluster_kit.image import image_present
@@ -50,7 +50,7 @@ def up(
 def _tell_outcome(outcome: dict[str, Any], keep: bool) -> None:
     """The verdict, why, and where everything lies."""
     seconds = outcome["timings_s"]["total"]
-    run = _short(outcome["run"])
+    run = short(Path(outcome["run"]))
     if outcome["success"]:
         out.print(Text.assemble(("success", "bold green"), f" in {seconds:.1f} s"))
     else:
@@ -70,12 +70,6 @@ def _tell_outcome(outcome: dict[str, Any], keep: bool) -> None:
     if keep:
         name = outcome["cluster"]
         say(f"  still there: `cluster-kit status {name}`, `cluster-kit down {name}`", to=out)
-
-
-def _short(path: str) -> str:
-    """Relative to the current directory where it lies below it."""
-    whole = Path(path)
-    return str(whole.relative_to(Path.cwd())) if whole.is_relative_to(Path.cwd()) else path
 
 
 @app.command()
@@ -98,17 +92,17 @@ def render(
     if dry_run:
         typer.echo(text, nl=False)
     elif diff:
-        typer.echo(_diff(old, text, _short(str(file))), nl=False)
+        typer.echo(_diff(old, text, short(file)), nl=False)
     elif check and old != text:
         state = "stale" if old else "missing"
-        raise UsageError(f"{_short(str(file))} is {state}", f"run `{_same_without_check()}`")
+        raise UsageError(f"{short(file)} is {state}", f"run `{_same_without_check()}`")
     elif not check:
         launching.write_compose(workspace, cluster, text)
     if json_ and not (dry_run or diff):
         tasks = {task.name: str(task.ip) for task in cluster.tasks}
         print_json({"file": str(file), "subnet": str(cluster.subnet), "tasks": tasks})
     elif not (dry_run or diff):
-        say(f"{_short(str(file))}: {len(cluster.tasks)} tasks on {cluster.subnet}")
+        say(f"{short(file)}: {len(cluster.tasks)} tasks on {cluster.subnet}")
         if cluster.variant and not image_present(cluster.image):
             build = "make image"
             if cluster.requirements:

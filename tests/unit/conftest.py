@@ -1,14 +1,23 @@
-"""Unit tests cannot reach Docker, nor start a program: both fail with a message that says so."""
+"""Unit tests cannot reach Docker, nor start a program: both fail with a message that says so.
+
+`cli` calls the command line in a workspace of its own.
+"""
 
 from __future__ import annotations
 
 import subprocess
+import sys
+from pathlib import Path
 from typing import Any, NoReturn
 
 import docker
 import pytest
 
 import cluster_kit.engine
+from cluster_kit import __main__, prepare, signals
+from cluster_kit.cli import run
+from tests.make import host
+from tests.unit.command_line import MANIFEST, Cli, Said
 
 
 def _refuse(what: str) -> Any:
@@ -27,3 +36,32 @@ def no_docker_no_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(docker, "APIClient", connects)
     monkeypatch.setattr(cluster_kit.engine.Engine, "__init__", connects)
     monkeypatch.setattr(subprocess, "Popen", _refuse("starts a program"))
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace with one manifest, on a host without an engine."""
+    (tmp_path / "compose").mkdir()
+    (tmp_path / "compose" / "demo.toml").write_text(MANIFEST)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(run, "engine_or_none", lambda: None)
+    monkeypatch.setattr(run, "image_present", lambda _tag: True, raising=False)
+    monkeypatch.setattr(prepare, "gather", lambda _engine: host())
+    monkeypatch.setattr(signals, "interrupt_once", lambda: None)
+    monkeypatch.setenv("COLUMNS", "200")
+    return tmp_path
+
+
+@pytest.fixture
+def cli(root: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
+    """Calls `cluster-kit` with these words, in this process."""
+
+    def call(*arguments: str) -> Said:
+        monkeypatch.setattr(sys, "argv", ["cluster-kit", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            __main__.main()
+        code = ended.value.code
+        out, err = capfd.readouterr()
+        return Said(code if isinstance(code, int) else 0, out, err)
+
+    return call

@@ -3,57 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import yaml
 
-from cluster_kit import __main__, prepare, signals
-from cluster_kit.cli import run
 from cluster_kit.manifest import json_schema
-from tests.make import host
-
-MANIFEST = 'format = 1\nname = "demo"\nevaluator = 1\n'
-
-
-@dataclass(frozen=True)
-class Said:
-    code: int
-    out: str
-    err: str
-
-
-Cli = Callable[..., Said]
-
-
-@pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A workspace with one manifest, on a host without an engine."""
-    (tmp_path / "compose").mkdir()
-    (tmp_path / "compose" / "demo.toml").write_text(MANIFEST)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(run, "engine_or_none", lambda: None)
-    monkeypatch.setattr(run, "image_present", lambda _tag: True, raising=False)
-    monkeypatch.setattr(prepare, "gather", lambda _engine: host())
-    monkeypatch.setattr(signals, "interrupt_once", lambda: None)
-    monkeypatch.setenv("COLUMNS", "200")
-    return tmp_path
-
-
-@pytest.fixture
-def cli(root: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
-    def call(*arguments: str) -> Said:
-        monkeypatch.setattr(sys, "argv", ["cluster-kit", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            __main__.main()
-        code = ended.value.code
-        out, err = capfd.readouterr()
-        return Said(code if isinstance(code, int) else 0, out, err)
-
-    return call
+from tests.unit.command_line import MANIFEST, Cli
 
 
 def test_render_writes_the_file_and_says_where(cli: Cli, root: Path) -> None:

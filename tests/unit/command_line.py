@@ -1,0 +1,18 @@
+"""What a command of the kit's said, and how to call one: see the fixture `cli`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+MANIFEST = 'format = 1\nname = "demo"\nevaluator = 1\n'
+
+
+@dataclass(frozen=True)
+class Said:
+    code: int
+    out: str
+    err: str
+
+
+Cli = Callable[..., Said]

@@ -1,0 +1,181 @@
+"""status, logs and down of clusters that are up, that have ended, and that there never were."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster_kit.cli import look, run
+from cluster_kit.engine import Container
+from cluster_kit.workspace import RunDirectory, new_run
+from tests.unit.command_line import MANIFEST, Cli
+from tests.unit.stories import container
+
+STARTED, ENDED = datetime(2025, 3, 1, 10, 0), datetime(2025, 3, 1, 10, 20, 30)
+
+
+@dataclass
+class FakeEngine:
+    """Clusters by name, each with its containers."""
+
+    up: dict[str, list[Container]] = field(default_factory=dict)
+
+    def clusters(self) -> list[str]:
+        return sorted(self.up)
+
+    def containers(self, cluster: str) -> list[Container]:
+        return self.up.get(cluster, [])
+
+    def logs(self, container_id: str) -> str:
+        return f"2025-03-01T10:00:01.5Z {container_id} says\n"
+
+
+@pytest.fixture(autouse=True)
+def engine(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
+    fake = FakeEngine()
+    monkeypatch.setattr(look, "Engine", lambda: fake)
+    monkeypatch.setattr(run, "Engine", lambda: fake)
+    return fake
+
+
+def ran(root: Path, cluster: str = "demo", **outcome: Any) -> RunDirectory:
+    """A run that has ended, with two tasks' logs; without an outcome where none is given."""
+    made = new_run(root / "runs" / cluster, STARTED)
+    chief = "2025-03-01T10:00:02.0Z first\n2025-03-01T10:00:04.0Z 4\n"
+    (made.logs / "chief-0.log").write_text(chief)
+    (made.logs / "ps-0.log").write_text("2025-03-01T10:00:03.0Z 10%\r20%\n")
+    if outcome:
+        made.outcome.write_text(json.dumps(outcome))
+        os.utime(made.outcome, (ENDED.timestamp(), ENDED.timestamp()))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("verb", "name"),
+    [
+        *((verb, name) for verb in ("status", "logs", "down") for name in ("dmo", "../compose")),
+        *(("logs", name) for name in ("", ".", "older/latest")),
+    ],
+)
+def test_a_name_that_never_was_is_refused_with_those_there_are(
+    verb: str, name: str, cli: Cli, root: Path, engine: FakeEngine
+) -> None:
+    ran(root, "older", success=True)
+    engine.up["other"] = [container("chief-0")]
+    said = cli(verb, name)
+    assert (said.code, said.out) == (2, "")
+    assert f"no cluster `{name}`: neither up, nor a manifest in compose/, nor a run" in said.err
+    assert "there are: demo, older, other" in said.err
+    assert ("did you mean `demo`?" in said.err) == (name == "dmo")
+    told = json.loads(cli(verb, name, "--json").out)
+    assert told["error"]["exit_code"] == 2
+
+
+def test_a_cluster_is_known_by_its_manifest_its_runs_and_its_compose_file(
+    cli: Cli, root: Path
+) -> None:
+    ran(root, "renamed", success=True)
+    (root / "compose" / "rendered").mkdir()
+    (root / "compose" / "rendered" / "compose.yaml").write_text("")
+    for name in ("demo", "compose/demo.toml", "renamed", "rendered"):
+        assert cli("down", name).code == 0
+        assert "nothing to remove" in cli("down", name).err
+
+
+def test_an_ended_cluster_is_known_though_its_manifest_is_broken_or_gone(
+    cli: Cli, root: Path
+) -> None:
+    ran(root, success=True)
+    manifest = root / "compose" / "demo.toml"
+    manifest.write_text("format = = 1")
+    assert cli("logs", "demo").code == 0
+    manifest.unlink()
+    assert cli("logs", "demo").code == 0
+    (root / "compose" / "new.toml").write_text("format = = 1")
+    assert "mend the line" in cli("logs", "new").err
+
+
+@pytest.mark.parametrize(
+    ("outcome", "verdict"),
+    [
+        ({"success": True}, "ended 2025-03-01 10:20:30: success"),
+        (
+            {"success": False, "blame": "ps-0", "message": "it fell\nover"},
+            "ended 2025-03-01 10:20:30: failed, blame ps-0: it fell\n",
+        ),
+        ({"success": False, "blame": None, "message": ""}, "ended 2025-03-01 10:20:30: failed\n"),
+        ({}, "has no verdict: it was cut off"),
+    ],
+)
+def test_status_of_an_ended_cluster_tells_of_its_newest_run(
+    outcome: dict[str, Any], verdict: str, cli: Cli, root: Path
+) -> None:
+    ran(root, success=False, message="an older one")
+    ran(root, **outcome)
+    said = cli("status", "demo")
+    assert (said.code, said.out) == (0, "")
+    assert "no task of demo is running" in said.err
+    assert f"its newest run, runs/demo/20250301-100000-2, {verdict}" in said.err
+    assert json.loads(cli("status", "demo", "--json").out) == {"demo": []}
+
+
+@pytest.mark.parametrize("outcome", ["", "{", "[]", "null"])
+def test_an_outcome_that_cannot_be_read_is_no_verdict(outcome: str, cli: Cli, root: Path) -> None:
+    ran(root).outcome.write_text(outcome)
+    assert "has no verdict" in cli("status", "demo").err
+
+
+def test_logs_of_an_ended_cluster_are_those_of_its_newest_run(cli: Cli, root: Path) -> None:
+    ran(root, success=True)
+    said = cli("logs", "demo")
+    assert said.code == 0
+    assert [line.split() for line in said.out.splitlines()] == [
+        ["chief-0", "first"],
+        ["ps-0", "10%20%"],
+        ["chief-0", "4"],
+    ]
+    assert "runs/demo/20250301-100000, ended" in said.err
+    assert "these are its logs" in said.err
+    assert cli("logs", "demo", "ps-0").out.split() == ["ps-0", "10%20%"]
+    found = json.loads(cli("logs", "demo", "ps-0", "--json").out)
+    assert found == [{"time": "2025-03-01T10:00:03.0Z", "task": "ps-0", "text": "10%\r20%"}]
+    assert "there are: chief-0, ps-0" in cli("logs", "demo", "worker-0").err
+
+
+def test_a_cluster_that_never_ran_has_no_logs(cli: Cli) -> None:
+    said = cli("logs", "demo")
+    assert (said.code, said.out) == (0, "")
+    assert "there is no run of it in runs/demo/" in said.err
+    assert cli("logs", "demo", "--json").out == "[]\n"
+
+
+def test_a_cluster_that_is_up_shows_itself_and_not_its_last_run(
+    cli: Cli, root: Path, engine: FakeEngine
+) -> None:
+    ran(root, success=True)
+    engine.up["demo"] = [container("chief-0", id="a", output=""), container("ps-0", id="b")]
+    shown = cli("status", "demo")
+    assert [line.split()[0] for line in shown.out.splitlines()] == [
+        "demo", "task", "chief-0", "ps-0",
+    ]  # fmt: skip
+    assert cli("logs", "demo", "ps-0").out.split() == ["ps-0", "b", "says"]
+    assert "newest run" not in shown.err + cli("logs", "demo").err
+    assert cli("logs", "demo", "ps-1").code == 2
+
+
+def test_status_without_a_name_shows_what_is_up(cli: Cli, engine: FakeEngine) -> None:
+    assert "no cluster is up" in cli("status").err
+    assert cli("status", "--json").out == "{}\n"
+    engine.up["demo"] = [container("chief-0", output="")]
+    assert "chief-0" in cli("status").out
+
+
+def test_a_manifest_means_the_cluster_that_it_names(cli: Cli, root: Path) -> None:
+    (root / "compose" / "file.toml").write_text(MANIFEST)
+    assert "no task of demo is running" in cli("status", "file").err
