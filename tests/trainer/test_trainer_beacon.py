@@ -118,7 +118,7 @@ def test_the_leader_knows_who_is_there_and_how_they_left(free_port):
         followers[name] = Follower(address, name, 5, lambda ended: None)
         assert said.get(timeout=3) == Joined(name)
     followers["worker-1"].say("failed worker-1 the shapes\ndo not match")
-    assert said.get(timeout=3) == Left("worker-1", "failed", "the shapes do not match")
+    assert said.get(timeout=3) == Left("worker-1", "failed", "the shapes\ndo not match")
     followers["worker-2"].say("done worker-2")
     assert said.get(timeout=3) == Left("worker-2", "done")
 

@@ -151,6 +151,26 @@ def test_a_peer_that_is_done_before_its_leader_is_there_still_tells_it(
     assert (followed.wait(10), led.wait(10)) == (0, 0)
 
 
+MISTAKEN = (
+    "mail = pathlib.Path(os.environ['CLUSTER_KIT_MAILBOX'])\n"
+    "(mail / 'last-words').write_text('a.toml: 1 problem\\n  {key} = 1: no such key')\n"
+    "sys.exit(2)\n"
+)
+
+
+@pytest.mark.parametrize(("key", "blamed"), [("x", []), ("y", ["worker-1"])])
+def test_a_peers_message_of_several_lines_arrives_as_it_is(
+    run_task, free_port, tmp_path, events, key, blamed
+):
+    """Where all say the same, the leader says it for all."""
+    leader, follower = MISTAKEN.format(key=key), MISTAKEN.format(key="x")
+    led, _, _ = start(run_task, free_port, tmp_path, leader, follower, CLUSTER_KIT_RETRIES=1)
+    assert led.wait(10) == 2
+    end = events("worker-0")[-1]
+    assert end["tasks"] == blamed
+    assert end["message"].splitlines()[1] == "  x = 1: no such key"
+
+
 @pytest.mark.parametrize("leaders_code", [0, 1])
 def test_a_peer_that_ends_after_its_leader_ends_at_once(
     run_task, free_port, tmp_path, leaders_code

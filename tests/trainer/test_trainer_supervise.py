@@ -52,6 +52,20 @@ def test_an_ordinary_failure_is_final(run_task, events, program):
     assert "exit code 3" in found[-1]["message"]
 
 
+def test_a_message_of_several_lines_is_kept_and_printed_once(run_task, events, program):
+    says = "a.toml: 1 problem\n  x = 1: no such key"
+    path = program(
+        f"says = {says!r}; print('error:', says)\n"
+        "open(os.environ['CLUSTER_KIT_MAILBOX'] + '/last-words', 'w').write(says + ' \\n\\n')\n"
+        "sys.exit(2)"
+    )
+    task = run_task("chief-0", ALONE, "run", path)
+    assert task.wait(10) == 2
+    assert events("chief-0")[-1]["message"] == says
+    said = ["error: a.toml: 1 problem", "  x = 1: no such key", "chief-0: a.toml: 1 problem"]
+    assert task.stdout.read().splitlines() == said
+
+
 def test_a_killed_program_starts_again(run_task, events, program, tmp_path):
     mark = tmp_path / "mark"
     path = program(

@@ -13,7 +13,9 @@ from trainer.errors import ServerError
 from trainer.task import Address
 
 LINGER_S = 0.5
-LONGEST_LINE = 4096
+LONGEST_LINE = 16_384
+LINE_SEPARATOR = "\x1e"
+"""Between the lines of a message: ASCII's record separator."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ class Announcer:
         return bool(received)
 
     def _understand(self, follower: _Follower, line: str) -> None:
-        word, _, rest = line.strip().partition(" ")
+        word, _, rest = line.strip().replace(LINE_SEPARATOR, "\n").partition(" ")
         task, _, message = rest.partition(" ")
         if word == "report":
             self._heard(Reported(rest))

@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from trainer.announcer import LONGEST_LINE
+from trainer.announcer import LINE_SEPARATOR, LONGEST_LINE
+from trainer.outcome import tidy
 from trainer.task import Address
 
 LOST_AFTER_S = 30.0
@@ -126,4 +127,5 @@ def report(address: Address, line: str, patience_s: float = LOST_AFTER_S) -> Non
 
 
 def one_line(text: str) -> bytes:
-    return " ".join(text.split()).encode()[: LONGEST_LINE - 1] + b"\n"
+    """Lines of a message are kept apart by a separator that is no newline."""
+    return LINE_SEPARATOR.join(tidy(text).splitlines()).encode()[: LONGEST_LINE - 1] + b"\n"

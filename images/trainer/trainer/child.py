@@ -13,7 +13,7 @@ from pathlib import Path
 
 from trainer import mailbox, outcome
 from trainer.errors import ContractError
-from trainer.outcome import Outcome
+from trainer.outcome import Outcome, tidy
 from trainer.task import Task
 
 STOP_S = 0.6
@@ -119,7 +119,7 @@ class Child:
 
     def _read(self, name: str) -> str:
         file = self.mailbox / name
-        return " ".join(file.read_text().split()) if file.exists() else ""
+        return tidy(file.read_text()) if file.exists() else ""
 
     def stop(self) -> None:
         """SIGTERM, then SIGKILL after STOP_S, or SAVE_S where it is saving; then it is gone."""

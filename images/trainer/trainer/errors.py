@@ -1,4 +1,5 @@
-"""Errors that are somebody's to repair: one line that says what, the rule, and the cure."""
+"""Errors that are somebody's to repair: they say what, the rule, and the cure. Of a message of
+several lines the first one says what it is about."""
 
 from __future__ import annotations
 

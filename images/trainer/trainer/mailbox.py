@@ -1,7 +1,7 @@
 """What a supervisor and its program say to each other: a few files in a private directory.
 
-Supervisor to program: `servers-ready`, `job-ended`. Program to supervisor: `last-words`, one line
-for the end message, `gpu-missing`, one line about a promise that was not kept, or `saving`, when it
+Supervisor to program: `servers-ready`, `job-ended`. Program to supervisor: `last-words`, the end
+message, `gpu-missing`, one line about a promise that was not kept, or `saving`, when it
 was told to stop and needs a moment for that. Outside a cluster
 there is no mailbox and nothing to wait for. Also loaded by its path (hooks/): imports nothing of
 this package.
@@ -39,7 +39,7 @@ def job_has_ended() -> bool:
     return directory is None or (directory / JOB_ENDED).exists()
 
 
-def leave_last_words(line: str, name: str = LAST_WORDS) -> None:
+def leave_last_words(text: str, name: str = LAST_WORDS) -> None:
     directory = _directory()
     if directory:
-        (directory / name).write_text(line)
+        (directory / name).write_text(text)

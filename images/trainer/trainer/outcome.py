@@ -31,12 +31,18 @@ NOT_COUNTED = ("lo", "shaped0")
 
 @dataclass(frozen=True)
 class Outcome:
-    """Exit code, one of the reasons above, one readable line, and the tasks to blame."""
+    """Exit code, one of the reasons above, a message (its first line says what it is about), and
+    the tasks to blame."""
 
     exit_code: int
     reason: str
     message: str
     tasks: tuple[str, ...] = ()
+
+    @property
+    def headline(self) -> str:
+        """The message's first line; where there are more, the program has printed them itself."""
+        return self.message.partition("\n")[0]
 
     def record(self, progress: Progress) -> None:
         progress.write(
@@ -47,6 +53,11 @@ class Outcome:
             tasks=list(self.tasks),
             **traffic(),
         )
+
+
+def tidy(text: str) -> str:
+    """Without empty lines and spaces at the ends; what is indented stays so."""
+    return "\n".join(line.rstrip() for line in text.strip().splitlines() if line.strip())
 
 
 def traffic(table: Path = Path("/proc/net/dev")) -> dict[str, int]:

@@ -74,7 +74,7 @@ class Peers:
         """The first peer whose program failed in this attempt, by itself; None where the leader's
         says the same, as all do about an argument that is wrong."""
         for event in self._left:
-            if event.how == "failed" and event.message != " ".join(leaders.message.split()):
+            if event.how == "failed" and event.message != leaders.message:
                 return Outcome(leaders.exit_code, outcome.FAILED, words(event), (event.task,))
         return None
 

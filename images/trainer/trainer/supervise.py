@@ -38,7 +38,7 @@ def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
         ended = Outcome(problem.exit_code, outcome.FAILED, str(problem))
     ended.record(progress)
     if ended.exit_code or ended.reason == outcome.CUT_OFF:
-        print(f"{task.name}: {ended.message}", file=sys.stderr, flush=True)
+        print(f"{task.name}: {ended.headline}", file=sys.stderr, flush=True)
     if announcer:
         announcer.announce(ended.exit_code)
     elif task.beacon and ended.reason == outcome.GPU_MISSING:
