@@ -69,7 +69,7 @@ def compare(
             to=out,
         )
     drawn = picture.draw(results, accuracy, folder / "compare.png")
-    say(f"everything is in {folder}{'' if drawn else ' (no picture: matplotlib is not installed)'}")
+    say(f"everything is in {folder}{'' if drawn else f' ({_no_picture(results)})'}")
     if len(results) < len(runs):
         raise typer.Exit(Interrupted.exit_code)
     if any(done.failed for done in results):
@@ -85,6 +85,12 @@ def _chosen(known: tuple[One, ...], keys: list[str] | None, option: str) -> tupl
         if key not in names:
             raise UsageError(f"{option} {key}: there is no such one", f"known: {', '.join(names)}")
     return tuple(one for one in known if not keys or one.key in keys)
+
+
+def _no_picture(results: list[Result]) -> str:
+    if not any(done.measured for done in results):
+        return "no picture: nothing was measured"
+    return "no picture: matplotlib is not installed; `make compare` installs it"
 
 
 def _in_short(done: Result) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from cluster_kit.compare.variants import SCENARIOS, STRAGGLER, VARIANTS, Length,
 from cluster_kit.errors import EngineError, Interrupted
 from cluster_kit.progress import ProgressReader
 from cluster_kit.workspace import Workspace
+from tests.unit.command_line import Cli
 
 RUNS = planned(VARIANTS, SCENARIOS, Length(40, 6), 2.0)
 ASYNC, SYNC = RUNS[0], RUNS[1]
@@ -120,6 +122,22 @@ def test_the_picture_is_drawn_from_whatever_there_is(entries: Any, tmp_path: Pat
     assert draw(results, 0.95, tmp_path / "made" / "compare.png")
     assert (tmp_path / "made" / "compare.png").read_bytes().startswith(b"\x89PNG")
     assert not draw([Result(SYNC, failed="no")], 0.95, tmp_path / "nothing.png")
+
+
+@pytest.mark.parametrize(
+    ("measured", "words"),
+    [
+        (True, "(no picture: matplotlib is not installed; `make compare` installs it)"),
+        (False, "(no picture: nothing was measured)"),
+    ],
+)
+def test_a_picture_that_is_missing_says_why_and_what_to_do(
+    measured: bool, words: str, entries: Any, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = result(ASYNC, outcome(), entries, 0.95) if measured else Result(ASYNC, failed="no")
+    monkeypatch.setattr(verb, "each", lambda *_: iter([done]))
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert words in cli("compare").err
 
 
 class QuietView:
