@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import dropwhile, takewhile
 
+from cluster_kit.cluster import Mount
+
 _STAMP = re.compile(r"^\d{4}-\d\d-\d\dT[\d:.]+Z ", re.MULTILINE)
 _NOISE = re.compile(
     r"^(WARNING: All log messages before absl"
@@ -21,6 +23,7 @@ _RECENT = 40
 _NODE_TRACE = re.compile(r"Detected at node .* defined at \(most recent call last\):")
 _REPEATED = re.compile(r"Original stack trace for |Additional GRPC error information")
 _FRAME = re.compile(r' *File "(/program/)?')
+_SPEAKER = re.compile(r"^((error|[a-z]+-\d+): )+")
 _CURES = (
     (
         re.compile(r"_temp\S*; No such file or directory"),
@@ -104,6 +107,26 @@ def _told_once(lines: Sequence[str]) -> Iterator[str]:
                 said.add(found)
             continue
         yield line
+
+
+def beyond(message: str, words: str) -> str:
+    """What a task said beside the message of its end: programs print theirs, and supervisors its
+    first line, with `error: ` or a task's name in front."""
+    told = {_SPEAKER.sub("", line).rstrip() for line in message.splitlines()}
+    return "\n".join(line for line in words.splitlines() if _SPEAKER.sub("", line) not in told)
+
+
+def on_host(text: str, mounts: Sequence[Mount]) -> str:
+    """The text with paths of this host for those below a container's mounts.
+
+    In quotes stands what a person wrote in a file, and stays as it is.
+    """
+    sources = {mount.target: mount.source for mount in mounts}
+    if not sources:
+        return text
+    targets = "|".join(map(re.escape, sources))
+    path = re.compile(rf"(?<![\w./\"'-])({targets})(?=[/:;,)\s]|$)")
+    return path.sub(lambda found: sources[found[1]], text)
 
 
 def cure(words: str) -> str:

@@ -6,7 +6,7 @@ import contextlib
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from cluster_kit.engine import Engine
 from cluster_kit.errors import HostError, KitError
 from cluster_kit.follow import follow_logs
 from cluster_kit.image import image_present
-from cluster_kit.last_words import cure, last_words
+from cluster_kit.last_words import beyond, cure, last_words, on_host
 from cluster_kit.observed import Observed
 from cluster_kit.preflight import refuse_if_unfit
 from cluster_kit.prepare import Order, advice, planned
@@ -164,13 +164,15 @@ def _conclude(
         with it.watch.step("down"):
             it.engine.stop(cluster.name)
     logs = evidence.save(it.engine, it.run, seen, containers)
-    words = _last_words(logs, verdict)
+    words = beyond(verdict.message, last_words(logs.get(verdict.blame, "")))
+    known_cure = cure(f"{verdict.message}\n{words}")
+    verdict = replace(verdict, message=on_host(verdict.message, cluster.mounts))
     it.watch.timings.update(_training_times(seen, cluster, since))
 
     def save() -> dict[str, Any]:
         it.watch.timings["total"] = time.monotonic() - it.watch.started
         told = outcome.outcome(cluster, verdict, seen, containers, it.watch.timings, words)
-        told |= {"cure": cure(words), "run": str(it.run.path)}
+        told |= {"cure": known_cure, "run": str(it.run.path)}
         write_atomically(it.run.outcome, json.dumps(told, indent=2) + "\n")
         return told
 
@@ -181,12 +183,6 @@ def _conclude(
     with it.watch.step("down"):
         it.engine.remove(cluster.name)
     return save()
-
-
-def _last_words(logs: dict[str, str], verdict: outcome.Verdict) -> str:
-    """The blamed task's own, without its supervisor's line that the message repeats."""
-    words = last_words(logs.get(verdict.blame, "")).splitlines()
-    return "\n".join(line for line in words if line != f"{verdict.blame}: {verdict.message}")
 
 
 def _training_times(seen: Observed, cluster: Cluster, since: float) -> dict[str, float]:

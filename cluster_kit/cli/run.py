@@ -56,7 +56,8 @@ def _tell_outcome(outcome: dict[str, Any], keep: bool) -> None:
     else:
         blame = f", blame {outcome['blame']}" if outcome["blame"] else ""
         out.print(Text.assemble(("failed", "bold red"), f" after {seconds:.1f} s{blame}"))
-        say(f"  {outcome['message']}", to=out)
+        for line in outcome["message"].splitlines():
+            say(f"  {line}", to=out)
         for line in outcome["last_words"].splitlines():
             say(f"  | {line}", to=out)
         if outcome["cure"]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from cluster_kit import launch
 from cluster_kit.manifest import json_schema
 from tests.unit.command_line import MANIFEST, Cli
 
@@ -138,6 +139,26 @@ def test_new_says_what_it_wrote_and_how_to_run_it(cli: Cli, root: Path) -> None:
     again = cli("new", "mine")
     assert again.code == 2
     assert "nothing is overwritten" in again.err
+
+
+def test_up_tells_a_message_line_by_line_and_once(
+    cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = "/home/you/pipeline.toml: 1 problem\n  steps = 0: must be 1 or more\n    → write 1"
+    outcome = {
+        "success": False, "exit_code": 5, "blame": "chief-0", "message": message, "last_words": "",
+        "cure": "", "notes": [], "metrics": {}, "timings_s": {"total": 2.0}, "run": str(root / "r"),
+    }  # fmt: skip
+    monkeypatch.setattr(launch, "launch", lambda *_, **__: outcome)
+    said = cli("up", "demo")
+    assert said.code == 5
+    assert said.out.splitlines() == [
+        "failed after 2.0 s, blame chief-0",
+        "  /home/you/pipeline.toml: 1 problem",
+        "    steps = 0: must be 1 or more",
+        "      → write 1",
+        "  everything is in r",
+    ]
 
 
 def test_schema_prints_the_json_schema(cli: Cli) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit.last_words import cure, last_words
+from cluster_kit.cluster import Mount
+from cluster_kit.last_words import beyond, cure, last_words, on_host
 
 NOISE = """\
 2025-03-01 10:00:00.100000: I tensorflow/core/util/port.cc:153] oneDNN custom operations are on. \
@@ -179,3 +180,35 @@ def test_after_an_error_of_graph_mode_a_program_may_still_say_what_it_died_of() 
 def test_an_error_that_people_meet_often_has_a_cure(words: str, advice: str) -> None:
     assert advice in cure(words)
     assert bool(advice) == bool(cure(words))
+
+
+PROBLEMS = """\
+/data/pipeline.toml: 2 problems
+  train_config.batch_sise = 8: no such key
+    → did you mean `batch_size`?
+  train_input_reader.input_path = "/data/x": no file
+    → write a path seen from /data"""
+
+
+@pytest.mark.parametrize("blamed", [PROBLEMS, f"worker-1: {PROBLEMS}"])
+def test_what_the_message_says_is_not_said_again(blamed: str) -> None:
+    headline = PROBLEMS.splitlines()[0]
+    log = f"reading 3 files\nerror: {PROBLEMS}\nworker-1: {headline}\n"
+    assert beyond(blamed, last_words(stamped(log))) == "reading 3 files"
+
+
+def test_a_traceback_stays_whole() -> None:
+    words = last_words(stamped(TRACEBACK + "chief-0: the program ended with exit code 1\n"))
+    assert beyond("the program ended with exit code 1", words) == last_words(stamped(TRACEBACK))
+
+
+def test_paths_are_the_hosts_where_a_directory_is_mounted() -> None:
+    mounts = (Mount("/data/mine", "/program"), Mount("/home/you/shards", "/data"))
+    said = on_host(PROBLEMS, mounts).splitlines()
+    assert said[0] == "/home/you/shards/pipeline.toml: 2 problems"
+    assert said[3] == '  train_input_reader.input_path = "/data/x": no file', "as it was written"
+    assert said[4] == "    → write a path seen from /home/you/shards"
+    assert on_host("/program/a.py (/data): ", mounts) == "/data/mine/a.py (/home/you/shards): "
+    for other in ("/opt/data/x", "x/data", "/database/x", "/data.txt", "./data/x"):
+        assert on_host(other, mounts) == other
+    assert on_host(PROBLEMS, ()) == PROBLEMS
