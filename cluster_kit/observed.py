@@ -27,6 +27,9 @@ class TaskView:
     steps_per_s: float | None = None
     loss: float | None = None
     accuracy: float | None = None
+    map_50: float | None = None
+    checkpoint: str | None = None
+    """The one that an evaluator has scored last."""
 
 
 @dataclass(frozen=True)
@@ -111,15 +114,23 @@ _STATES = {"step": "training", "epoch": "training", "evaluation": "scoring"}
 
 def figures(entry: Entry) -> dict[str, Any]:
     """What a status table shows of an entry; a user's program may have written anything there."""
-    found = {key: entry.fields.get(key) for key in ("step", "steps_per_s", "loss", "accuracy")}
-    return {
+    found: dict[str, Any] = {
         key: value
-        for key, value in found.items()
-        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _HUGE
+        for key, value in entry.fields.items()
+        if key in _FIGURES
+        and isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and abs(value) < _HUGE
     }
+    checkpoint = entry.fields.get("checkpoint")
+    if entry.event == "evaluation" and isinstance(checkpoint, str) and len(checkpoint) <= _LONG:
+        found["checkpoint"] = checkpoint
+    return found
 
 
+_FIGURES = ("step", "steps_per_s", "loss", "accuracy", "map_50")
 _HUGE = 1e30
+_LONG = 40
 
 CLOCK_SLACK_S = 0.05
 """Engine and task read the same clock, at different resolutions."""

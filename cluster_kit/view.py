@@ -16,6 +16,8 @@ from rich.text import Text
 from cluster_kit.observed import Observed, TaskView
 
 MAX_ROWS = 24
+_SCORES = {"accuracy": "accuracy", "map_50": "mAP@0.5"}
+"""Scores that a task may have, and what their columns are called."""
 _COLOURS = {"training": "green", "scoring": "green", "ready": "cyan", "ended": "dim"}
 
 
@@ -35,13 +37,18 @@ def make_view(console: Console) -> View:
 
 
 def status_table(tasks: Iterable[TaskView], title: str = "") -> Table:
-    """One row a task: role, IP, GPU, state, restarts, step, steps/s, loss, accuracy."""
+    """One row a task: role, IP, GPU, state, restarts, step, steps/s, loss, score.
+
+    An evaluator's step is the checkpoint that it has scored last.
+    """
+    tasks = list(tasks)
+    scores = [s for s in _SCORES if any(getattr(t, s) is not None for t in tasks)] or ["accuracy"]
     table = Table(
         title=title or None, title_justify="left", box=None, pad_edge=False, padding=(0, 1, 0, 0)
     )
     for heading in ("task", "ip", "gpu", "state"):
         table.add_column(heading, no_wrap=True)
-    for heading in ("restarts", "step", "steps/s", "loss", "accuracy"):
+    for heading in ("restarts", "step", "steps/s", "loss", *(_SCORES[score] for score in scores)):
         table.add_column(heading, justify="right", no_wrap=True)
     for task in tasks:
         table.add_row(
@@ -50,10 +57,10 @@ def status_table(tasks: Iterable[TaskView], title: str = "") -> Table:
             ",".join(task.gpus) or "-",
             Text(_state(task), style=_style(task)),
             str(task.restarts or "-"),
-            _figure(task.step, ".0f"),
+            Text(task.checkpoint or _figure(task.step, ".0f")),
             _figure(task.steps_per_s, ".1f"),
             _figure(task.loss, ".4f"),
-            _figure(task.accuracy, ".4f"),
+            *(_figure(getattr(task, score), ".4f") for score in scores),
         )
     return table
 

@@ -37,6 +37,36 @@ def test_a_table_row_holds_ip_gpus_state_and_figures() -> None:
     ]  # fmt: skip
 
 
+def evaluator(**fields: object) -> list[str]:
+    """Heading and last row once the evaluator has written this of a checkpoint."""
+    seen = Observed.of(cluster(evaluator=1))
+    seen = seen.with_event(Event(1.0, "start", "evaluator-0", None))
+    seen = seen.with_entry(Entry("chief-0", 2.0, "step", {"step": 900, "checkpoint": "none"}))
+    seen = seen.with_entry(Entry("evaluator-0", 3.0, "evaluation", {"step": 1, "checkpoint": "x"}))
+    seen = seen.with_entry(Entry("evaluator-0", 4.0, "evaluation", fields))
+    on = console()
+    on.print(status_table(seen.tasks.values()))
+    lines = shown(on).splitlines()
+    assert "900" in lines[1]
+    return [lines[0].split()[-1], *lines[-1].split()[3:]]
+
+
+def test_the_evaluators_row_holds_the_newest_checkpoint_and_its_score() -> None:
+    scored = evaluator(checkpoint="ckpt-6", step=360, loss=0.5, accuracy=0.9888)
+    assert scored == ["accuracy", "scoring", "-", "ckpt-6", "-", "0.5000", "0.9888"]
+    detection = evaluator(checkpoint="ckpt-600", step=600, loss=2.0, map=0.4, map_50=0.7401)
+    assert detection == ["mAP@0.5", "scoring", "-", "ckpt-600", "-", "2.0000", "0.7401"]
+
+
+def test_who_has_both_scores_gets_both_columns() -> None:
+    assert evaluator(checkpoint="[b]", accuracy=0.5, map_50=0.25)[-2:] == ["0.5000", "0.2500"]
+
+
+@pytest.mark.parametrize("odd", [7, None, ["ckpt-1"], "x" * 41])
+def test_a_users_odd_checkpoint_is_left_out(odd: object) -> None:
+    assert evaluator(checkpoint=odd, map_50=0.25)[3] == "x"
+
+
 def test_an_ended_task_shows_its_exit_code() -> None:
     assert "ended (137)" in row(state="ended", exit_code=137)
 
