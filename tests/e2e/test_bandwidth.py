@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from tests.e2e.evidence import output
 from tests.kit import Kit
 
 SENDS_AND_RECEIVES = '''
@@ -69,14 +70,13 @@ def test_a_task_is_as_slow_as_it_was_told_both_ways_and_holds_no_capability(kit:
         "--set", 'task.worker-0.bandwidth="50mbit"',
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    output = kit.root / "runs" / kit.name / "latest" / "output"
-    found = json.loads((output / "found.json").read_text())
+    found = json.loads((output(kit) / "found.json").read_text())
     assert 42 <= found["in"] <= 57.5, found
     assert 42 <= found["out"] <= 57.5, found
     assert found["told"] == "50000000"
     assert {found[name] for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {
         "0" * 16
     }
-    owner = output.stat()
+    owner = output(kit).stat()
     assert found["uid"] == [owner.st_uid] * 3
     assert found["groups"] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.e2e.evidence import log, output
 from tests.kit import Kit
 
 
@@ -14,11 +15,9 @@ def test_clones_train_the_quickstarts_model(kit: Kit) -> None:
     assert metrics["staleness_max"] == 0
     assert metrics["test_accuracy"] > 0.9
     assert metrics["validation_accuracy"] > 0.9
-    run = kit.root / "runs" / kit.name / "latest"
     for worker in ("worker-0", "worker-1"):
-        said = (run / "logs" / f"{worker}.log").read_text()
-        assert "sync, 2 of 2 gradients a round; 2 clones on CPU:0, CPU:1" in said
-    kept = {path.name for path in (run / "output" / "checkpoints").glob("*.index")}
+        assert "sync, 2 of 2 gradients a round; 2 clones on CPU:0, CPU:1" in log(kit, worker)
+    kept = {path.name for path in (output(kit) / "checkpoints").glob("*.index")}
     assert kept == {f"ckpt-{epoch}.index" for epoch in (1, 2, 3, 4)} | {"model.ckpt-120.index"}
-    assert (run / "output" / "model" / "saved_model.pb").exists()
-    assert (run / "output" / "best" / "saved_model.pb").exists()
+    assert (output(kit) / "model" / "saved_model.pb").exists()
+    assert (output(kit) / "best" / "saved_model.pb").exists()

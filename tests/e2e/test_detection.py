@@ -3,20 +3,19 @@ is wrong with its input."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
 import statistics
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import docker
 import pytest
 
 from cluster_kit.image import image_tag
-from tests.e2e.test_recovery import pid_of
+from tests.e2e.evidence import codes, events, output, saved_step
+from tests.e2e.running import kill_task, needs_root, read_until, running
 from tests.e2e.waiting import wait_for
 from tests.kit import Kit
 
@@ -34,34 +33,18 @@ def command(kit: Kit, manifest: str, arguments: str, *more: str) -> list[str]:
     return ["up", manifest, "--name", kit.name, "--workers", "1", given, *more]
 
 
-def output(kit: Kit) -> Path:
-    return kit.root / "runs" / kit.name / "latest" / "output"
-
-
-def events(kit: Kit, task: str, event: str) -> list[dict[str, Any]]:
-    lines = (output(kit) / "progress" / f"{task}.jsonl").read_text().splitlines()
-    return [found for found in map(json.loads, lines) if found["event"] == event]
-
-
-def saved_step(kit: Kit) -> int:
-    """The step of the newest checkpoint, 0 while there is none."""
-    found = (re.search(r"(\d+)\.index", p.name) for p in output(kit).glob("checkpoints/*.index"))
-    return max((int(match[1]) for match in found if match), default=0)
-
-
 @pytest.mark.parametrize("manifest", MODES)
 def test_every_mode_learns_is_scored_and_ends_by_itself(kit: Kit, manifest: str) -> None:
     steps = MODES[manifest]
     done = kit.run(*command(kit, manifest, f"--steps {steps}"))
     assert done.returncode == 0, done.stdout + done.stderr
-    outcome = kit.outcome()
-    metrics = outcome["metrics"]
+    metrics = kit.outcome()["metrics"]
     assert steps <= metrics["updates"] <= steps + 2
     assert metrics["reached"] == "steps"
     assert 0 <= metrics["map"] <= metrics["map_50"] <= 1
     assert metrics["images_per_second"] > 0
     assert metrics["best_checkpoint"]
-    assert {task["exit_code"] for task in outcome["tasks"]} == {0}
+    assert set(codes(kit).values()) == {0}
     losses = [found["loss"] for found in events(kit, "chief-0", "step") if "loss" in found]
     assert statistics.mean(losses[-3:]) < 0.85 * losses[0], losses  # one batch of 8 is noisy
     scored = events(kit, "evaluator-0", "evaluation")
@@ -76,16 +59,11 @@ def test_every_mode_learns_is_scored_and_ends_by_itself(kit: Kit, manifest: str)
 
 @pytest.mark.parametrize("manifest", ["detection-async", "detection-coordinator"])
 def test_a_stopped_training_goes_on_where_it_was(kit: Kit, manifest: str) -> None:
-    process = kit.start(
-        *command(kit, manifest, "--steps 5000 --save-secs 600", "--set", "evaluator=0")
-    )
-    try:
-        assert process.stdout is not None
-        next(line for line in process.stdout if " | step 2" in line)
+    endless = command(kit, manifest, "--steps 5000 --save-secs 600", "--set", "evaluator=0")
+    with running(kit, *endless) as process:
+        read_until(process, " | step 2")
         process.send_signal(signal.SIGINT)
         said, _ = process.communicate(timeout=60)
-    finally:
-        process.kill()
     assert process.returncode == 130, said
     saved = saved_step(kit)
     assert saved > 10
@@ -98,21 +76,16 @@ def test_a_stopped_training_goes_on_where_it_was(kit: Kit, manifest: str) -> Non
     assert kit.outcome()["metrics"]["updates"] >= saved + 10
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="killing a container's process takes root")
+@needs_root
 @pytest.mark.parametrize("victim", ["chief-0", "ps-0", "worker-0"])
 def test_the_coordinator_survives_a_killed_task(
     kit: Kit, client: docker.DockerClient, victim: str
 ) -> None:
-    process = kit.start(
-        *command(kit, "detection-coordinator", "--steps 150 --no-final-score"),
-        *("--set", "evaluator=0"),
-    )
-    try:
+    short = command(kit, "detection-coordinator", "--steps 150 --no-final-score")
+    with running(kit, *short, "--set", "evaluator=0") as process:
         wait_for("a checkpoint", lambda: saved_step(kit), 150)
-        os.kill(pid_of(client, kit, victim), signal.SIGKILL)
+        kill_task(client, kit, victim)
         said, _ = process.communicate(timeout=180)
-    finally:
-        process.kill()
     assert process.returncode == 0, said
     assert kit.outcome()["metrics"]["updates"] >= 150
     assert ("going on at global step" in said) == (victim != "worker-0"), said

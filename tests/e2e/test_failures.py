@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import docker
 
+from tests.e2e.evidence import codes
 from tests.kit import Kit, mine
 
 RAISES = """
@@ -23,7 +24,7 @@ def test_a_chief_that_raises_is_blamed_in_its_own_words(
     assert outcome["success"] is False
     assert (outcome["exit_code"], outcome["blame"]) == (5, "chief-0")
     assert "the learning rate fell off the table" in outcome["last_words"]
-    assert {task["name"]: task["exit_code"] for task in outcome["tasks"]}["chief-0"] == 1
+    assert codes(kit)["chief-0"] == 1
     assert mine(client, kit.name) == ([], [])
 
 

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import time
 
 import docker
 import pytest
 
+from tests.e2e.running import read_until, running
 from tests.kit import Kit, mine
-
-
-def read_until(process: subprocess.Popen[str], word: str) -> list[str]:
-    assert process.stdout is not None
-    lines = []
-    for line in process.stdout:
-        lines.append(line)
-        if word in line:
-            return lines
-    raise AssertionError(f"{word!r} was never said: {''.join(lines)}")
 
 
 @pytest.mark.parametrize(
@@ -34,15 +24,12 @@ def read_until(process: subprocess.Popen[str], word: str) -> list[str]:
 def test_an_interrupted_run_cleans_up(
     kit: Kit, client: docker.DockerClient, moment: str, delay_s: float, number: signal.Signals
 ) -> None:
-    process = kit.start("up", "smoke", "--name", kit.name)
-    try:
+    with running(kit, "up", "smoke", "--name", kit.name) as process:
         read_until(process, moment)
         time.sleep(delay_s)
         process.send_signal(number)
         process.send_signal(number)
         said, _ = process.communicate(timeout=60)
-    finally:
-        process.kill()
     assert process.returncode == 130, said
     assert mine(client, kit.name) == ([], [])
     assert kit.outcome()["reason"] == "interrupted"

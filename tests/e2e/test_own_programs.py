@@ -12,6 +12,7 @@ import docker
 import pytest
 
 from cluster_kit.requirements import EXTRA, digest, lines_of
+from tests.e2e.evidence import codes, log, output
 from tests.kit import Kit, mine
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -27,18 +28,6 @@ def up(kit: Kit, program: str, *arguments: str) -> tuple[int, str]:
     path = str(PROGRAMS / program)
     done = kit.run("up", "smoke", "--name", kit.name, "--program", path, *arguments)
     return done.returncode, done.stdout + done.stderr
-
-
-def output(kit: Kit) -> Path:
-    return kit.root / "runs" / kit.name / "latest" / "output"
-
-
-def log(kit: Kit, task: str) -> str:
-    return (kit.root / "runs" / kit.name / "latest" / "logs" / f"{task}.log").read_text()
-
-
-def codes(kit: Kit) -> dict[str, Any]:
-    return {task["name"]: task["exit_code"] for task in kit.outcome()["tasks"]}
 
 
 def test_a_coordinators_loop_runs_on_the_chief_alone(kit: Kit) -> None:

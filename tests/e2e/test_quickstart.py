@@ -8,6 +8,8 @@ from typing import Any
 
 import docker
 
+from tests.e2e.evidence import codes, latest
+from tests.e2e.running import running
 from tests.e2e.waiting import wait_for
 from tests.kit import Kit, mine
 
@@ -17,20 +19,17 @@ TASKS = {"chief-0", "worker-0", "worker-1", "ps-0", "ps-1", "evaluator-0"}
 def test_quickstart_trains_and_leaves_only_its_evidence(
     kit: Kit, client: docker.DockerClient
 ) -> None:
-    process = kit.start("up", "quickstart", "--name", kit.name)
-    try:
+    with running(kit, "up", "quickstart", "--name", kit.name) as process:
         look_inside(kit, client)
         said, _ = process.communicate(timeout=240)
-    finally:
-        process.kill()
     assert process.returncode == 0, said
     outcome = kit.outcome()
     assert outcome["success"] is True
     assert outcome["metrics"]["validation_accuracy"] >= 0.95
     assert outcome["metrics"]["test_accuracy"] >= 0.95
-    assert {task["name"]: task["exit_code"] for task in outcome["tasks"]} == dict.fromkeys(TASKS, 0)
+    assert codes(kit) == dict.fromkeys(TASKS, 0)
     assert mine(client, kit.name) == ([], [])
-    run = kit.root / "runs" / kit.name / "latest"
+    run = latest(kit)
     for kept in ("compose.yaml", "events.jsonl", "logs/chief-0.log", "output/model", "output/best"):
         assert (run / kept).exists(), kept
     assert list((run / "output" / "tensorboard").rglob("events.out.tfevents.*"))

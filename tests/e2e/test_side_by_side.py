@@ -6,6 +6,7 @@ import json
 
 import docker
 
+from tests.e2e.running import read_until, running
 from tests.kit import Kit, mine
 
 QUICK = ("--args=--epochs 1 --steps-per-epoch 5",)
@@ -41,14 +42,11 @@ def test_a_kept_cluster_can_be_looked_at_and_removed(kit: Kit, client: docker.Do
 
 def test_a_running_cluster_is_not_started_again(kit: Kit) -> None:
     waits = kit.program("import time\nprint('here', flush=True)\ntime.sleep(60)\n")
-    first = kit.start("up", "smoke", "--name", kit.name, "--program", waits)
-    try:
-        assert first.stdout is not None
-        next(line for line in first.stdout if "running" in line)
+    with running(kit, "up", "smoke", "--name", kit.name, "--program", waits) as first:
+        read_until(first, "running")
         second = kit.run("up", "smoke", "--name", kit.name)
         assert second.returncode == 3
         assert "already up" in second.stderr
-    finally:
         first.terminate()
         first.communicate(timeout=60)
 

@@ -1,0 +1,53 @@
+"""A run that goes on while a test looks at it, and disturbs it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import docker
+import pytest
+
+from tests.e2e.waiting import wait_for
+from tests.kit import Kit, mine
+
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0, reason="killing a container's process takes root"
+)
+
+
+@contextmanager
+def running(kit: Kit, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """The kit's command; it is killed where it has not ended within the block."""
+    process = kit.start(*arguments)
+    try:
+        yield process
+    finally:
+        process.kill()
+
+
+def read_until(process: subprocess.Popen[str], words: str) -> None:
+    """Read what is said, as far as the first line with these words."""
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if words in line:
+            return
+    raise AssertionError(f"{words!r} was never said: {''.join(lines)}")
+
+
+def kill_task(client: docker.DockerClient, kit: Kit, task: str) -> None:
+    """End the container's first process: `docker kill` would count as a stop by hand."""
+
+    def pid() -> Any:
+        for container in mine(client, kit.name)[0]:
+            if container.attrs["Config"]["Hostname"] == task:
+                return container.attrs["State"]["Pid"]
+        return None
+
+    os.kill(int(wait_for(f"the process of {task}", pid)), signal.SIGKILL)
