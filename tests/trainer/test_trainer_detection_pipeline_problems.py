@@ -33,7 +33,7 @@ def test_every_problem_of_a_toml_file_is_said_at_once(tmp_path: Path) -> None:
     """
     found = problems(tmp_path, text, "p.toml", "no-value", "train_config.seed=-1")
     assert set(found) == {
-        "override no-value",
+        "--set no-value",
         "model.num_classes",
         "model.num_clases",
         "model.feature_extractor",
@@ -42,7 +42,7 @@ def test_every_problem_of_a_toml_file_is_said_at_once(tmp_path: Path) -> None:
         "model.anchors.aspect_ratios",
         "train_config.num_steps",
         "train_config.batch_size",
-        "train_config.seed",
+        "--set train_config.seed",
         "train_config.learning_rate.type",
         "train_config.optimizer.momentm",
         "train_config.optimizer.momentum",
@@ -94,6 +94,6 @@ def test_thresholds_strides_and_schedules_must_hang_together(tmp_path: Path) -> 
     )
     assert "must not be above matched_threshold" in found["model.matcher"]
     assert "must rise from fine to coarse" in found["model.anchors"]
-    assert "the steps of the schedule must rise" in found["train_config.learning_rate"]
+    assert "the steps of the schedule must rise" in found["--set train_config.learning_rate"]
     found = problems(tmp_path, SMALLEST, "p.toml", "model.anchors.scales=[0.1, 0.2]")
     assert "2 scales for 3 feature_strides" in found["model.anchors"]

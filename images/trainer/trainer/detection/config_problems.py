@@ -60,7 +60,7 @@ def found_by(
     """The problems in pydantic's error about `model`.
 
     Args:
-        written: how a place is written in the file, where that differs from the model.
+        written: how a place is written in the file or on the command line, where that differs.
     """
     return [problem(detail, model, written) for detail in error.errors(include_url=False)]
 

@@ -50,14 +50,15 @@ def load(path: Path, places: Mapping[str, Path], overrides: Sequence[str] = ()) 
         try:
             raw = laid_over(raw, assignment(override))
         except ValueError as problem:
-            problems.append(
-                Problem(f"override {override}", "", str(problem), "write section.key=value")
-            )
+            cure = "write section.key=value"
+            problems.append(Problem(f"--set {override}", "", str(problem), cure))
     context = {**places, DIRECTORY: path.absolute().parent}
     try:
         pipeline = Pipeline.model_validate(with_tuples(raw), context=context)
     except ValidationError as error:
-        problems += config_problems.found_by(error, Pipeline, given.written)
+        keys = (override.partition("=")[0].strip() for override in overrides)
+        written = {**given.written, **{key: f"--set {key}" for key in keys}}
+        problems += config_problems.found_by(error, Pipeline, written)
     if problems:
         raise PipelineError(str(path), problems)
     return Loaded(pipeline, given.left_aside)
