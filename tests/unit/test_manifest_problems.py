@@ -126,14 +126,14 @@ def test_a_broken_key_starts_no_second_complaint_about_its_default(
 
 def test_a_broken_key_hides_nothing_that_is_wrong_without_it(tmp_path: Path) -> None:
     text = HEAD + (
-        'wrker = 3\nworker = "3"\nstyle = 5\nchief = 2\nps = 3\nsubnet = "nonsense"\n'
+        'wrker = 3\nworker = "3"\nstyle = 5\nprogram = 5\nchief = 2\nps = 3\nsubnet = "nonsense"\n'
         'gpus = ["0", "9"]\nshare_gpus = "yes"\ndata = "nowhere"\n[role.worker]\ncpus = 0\n'
         "[role.ps]\ngpus = [0]\n[task.boss-1]\ncpus = 1\n[task.ps-3]\ncpus = 99\n"
         '[task.worker-0]\nip = "300.0.0.1"\nmemory = "9999g"\nenvironment = {TF_CONFIG = "x"}\n'
     )
     found = [problem.place for problem in problems_of(text, tmp_path, HOST)]
     assert found == [
-        "chief", "worker", "style", "data", "subnet", "gpus", "share_gpus",
+        "chief", "worker", "style", "program", "data", "subnet", "gpus", "share_gpus",
         "role.worker.cpus", "role.ps.gpus", "task.boss-1", "task.ps-3", "task.ps-3.cpus",
         "task.worker-0.memory", "task.worker-0.environment.TF_CONFIG", "task.worker-0.ip", "wrker",
     ]  # fmt: skip
