@@ -119,7 +119,7 @@ def test_status_of_an_ended_cluster_tells_of_its_newest_run(
     ran(root, success=False, message="an older one")
     ran(root, **outcome)
     said = cli("status", "demo")
-    assert (said.code, said.out) == (0, "")
+    assert (said.code, said.out, len(said.err.splitlines())) == (0, "", 2)
     assert "no task of demo is running" in said.err
     assert f"its newest run, runs/demo/20250301-100000-2, {verdict}" in said.err
     assert json.loads(cli("status", "demo", "--json").out) == {"demo": []}
