@@ -77,11 +77,21 @@ class Observed:
 
     def ended_for_good(self, task: str) -> Entry | None:
         """A supervisor's last word, if it said one after its container's last start."""
-        started = max(
-            (e.time for e in self.events if (e.task, e.action) == (task, "start")), default=0
-        )
-        end = self.last(task, "end")
+        end, started = self.last(task, "end"), self._newest(task, "start")
         return end if end is not None and end.time >= started - CLOCK_SLACK_S else None
+
+    def over(self, task: str, leader: str) -> bool:
+        """Whether a task has nothing left to do after its leader's end: it has ended as well, or it
+        was started again too late. An evaluator may still have a good training's model to score."""
+        if self.tasks[task].state == "ended":
+            return True
+        if self.tasks[task].role == "evaluator" and self.tasks[leader].exit_code == 0:
+            return False
+        return self._newest(task, "start") > self._newest(leader, "die")
+
+    def _newest(self, task: str, action: str) -> float:
+        times = (e.time for e in self.events if (e.task, e.action) == (task, action))
+        return max(times, default=0)
 
     def devices(self, task: str) -> list[str] | None:
         """The GPUs that TensorFlow showed on a task, None where nobody looked."""

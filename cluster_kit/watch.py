@@ -56,7 +56,7 @@ class Watch:
             self._poll(show)
         grace = limits.evaluator_grace if self._cluster.of("evaluator") else 0.0
         follow = time.monotonic() + grace + FOLLOW_S
-        while not self._all_ended() and time.monotonic() < follow:
+        while not self._all_over(leader) and time.monotonic() < follow:
             self._poll(show)
         self._poll(show)
         return "ended"
@@ -87,5 +87,5 @@ class Watch:
         self._engine.start_again(found.id)
         return False
 
-    def _all_ended(self) -> bool:
-        return all(task.state == "ended" for task in self.seen.tasks.values())
+    def _all_over(self, leader: str) -> bool:
+        return all(self.seen.over(name, leader) for name in self.seen.tasks)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from cluster_kit.engine import Event
 from cluster_kit.observed import Observed
 from tests.unit.stories import CLUSTER, Story
@@ -40,3 +42,23 @@ def test_figures_that_are_no_numbers_are_left_out() -> None:
     story = Story.of().says(1, "chief-0", "step", step="many", loss=True, accuracy=1e300)
     task = story.seen.tasks["chief-0"]
     assert (task.step, task.loss, task.accuracy) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("leaders_code", "task", "died", "over"),
+    [
+        (2, "worker-0", 9.9, True),
+        (2, "evaluator-0", 9.9, True),
+        (0, "worker-0", 9.9, True),
+        (0, "evaluator-0", 9.9, False),
+        (2, "worker-0", 5.0, False),
+    ],
+)
+def test_who_comes_back_after_the_leaders_end_is_not_waited_for(
+    leaders_code: int, task: str, died: float, over: bool
+) -> None:
+    """The engine starts it again half a second after it died; the leader ends at 10."""
+    story = Story.of().dies(died, task, 2).ends(10, "chief-0", leaders_code, "")
+    assert story.seen.over(task, "chief-0")
+    assert story.start(died + 0.5, task).seen.over(task, "chief-0") is over
+    assert not story.seen.over("worker-1", "chief-0"), "it has yet to hear of the end"
