@@ -7,50 +7,47 @@ import signal
 
 import pytest
 
+from tests.e2e.evidence import log, output
+from tests.e2e.running import running
 from tests.e2e.waiting import wait_for
 from tests.kit import Kit
 
 STEPS = 300
 ARGUMENTS = f"--epochs 2 --steps-per-epoch {STEPS} --batch-size 8 --learning-rates 0:1e-3"
 WAYS = {
-    "async": ("smoke", ""),
-    "sync": ("smoke", "--update sync"),
-    "all-reduce": ("all-reduce", ""),
-    "graph": ("smoke", "--strategy graph --save-secs 600"),
+    "async": ("smoke", "chief-0", "", 4),
+    "sync": ("smoke", "chief-0", "--update sync", 0),
+    "all-reduce": ("all-reduce", "worker-0", "", 0),
+    "graph": ("smoke", "chief-0", "--strategy graph --save-secs 600", 4),
 }
+"""Manifest, leader, arguments, and how many steps of others may be under way at the stop."""
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_no_step_is_lost(kit: Kit, way: str) -> None:
-    manifest, more = WAYS[way]
-    leader = "worker-0" if manifest == "all-reduce" else "chief-0"
+    manifest, leader, more, under_way = WAYS[way]
     command = ["up", manifest, "--name", kit.name, f"--args={ARGUMENTS} {more}"]
+    command += ["--set", "evaluator=0"]
     if way == "graph":
         command += ["--set", "style=all-tasks"]
-    process = kit.start(*command, "--set", "evaluator=0")
-    try:
-        wait_for("a step", lambda: '"step"' in progress(kit, leader), 120)
+    with running(kit, *command) as process:
+        wait_for("a step", lambda: stepped(kit, leader), 120)
         process.send_signal(signal.SIGINT)
         said, _ = process.communicate(timeout=60)
-    finally:
-        process.kill()
     assert process.returncode == 130, said
-    logs = kit.root / "runs" / kit.name / "latest" / "logs"
-    saved = re.search(
-        r"stopped by SIGTERM; saved (?:step |model\.ckpt-)(\d+)",
-        (logs / f"{leader}.log").read_text(),
-    )
+    stopped = r"stopped by SIGTERM; saved (?:step |model\.ckpt-)(\d+)"
+    saved = re.search(stopped, log(kit, leader))
     assert saved, said
-    done = kit.run(*command, "--set", "evaluator=0", "--resume")
+
+    done = kit.run(*command, "--resume")
     assert done.returncode == 0, done.stdout + done.stderr
     resumed = re.search(r"going on at global step (\d+)", done.stderr)
     assert resumed, done.stderr
-    under_way = 0 if way in ("sync", "all-reduce") else 4
     assert abs(int(resumed[1]) - int(saved[1])) <= under_way
     updates = kit.outcome()["metrics"]["updates"]
     assert 2 * STEPS <= updates <= 2 * STEPS + under_way
 
 
-def progress(kit: Kit, task: str) -> str:
-    file = kit.root / "runs" / kit.name / "latest" / "output" / "progress" / f"{task}.jsonl"
-    return file.read_text() if file.exists() else ""
+def stepped(kit: Kit, task: str) -> bool:
+    file = output(kit) / "progress" / f"{task}.jsonl"
+    return file.exists() and '"step"' in file.read_text()
