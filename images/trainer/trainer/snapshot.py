@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from trainer.graph.checkpoints import UNWRITABLE
-from trainer.graph.errors import CheckpointError
+from trainer.graph.errors import CheckpointError, in_short
 
 
 class Snapshot:
@@ -48,8 +48,8 @@ class Snapshot:
             self._write(tf.constant(path), values).numpy()
         except UNWRITABLE as problem:
             raise CheckpointError(
-                f"cannot write {path}: {str(problem).splitlines()[0][:200]}; the output directory"
-                " needs room, and to be this user's"
+                f"cannot write {path}: {in_short(problem)}; the output directory needs room, and to"
+                " be this user's"
             ) from problem
 
     def try_out(self, path: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from trainer.classifier import mode
 from trainer.graph import options as graph_options
-from trainer.graph.options import GraphOptions
+from trainer.graph.options import GraphOptions, positive
 
 
 @dataclass(frozen=True)
@@ -97,14 +97,6 @@ def parse(arguments: Sequence[str], data: Path, output: Path) -> Options:
     if rates[0][0] != 0:
         parser.error(f"--learning-rates starts at epoch {rates[0][0]}: the first must be 0")
     return Options(data=data, output=output, learning_rates=rates, graph=graph, **given)
-
-
-def positive(text: str) -> int:
-    """A whole number, 1 or more."""
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text}: must be 1 or more")
-    return value
 
 
 def seconds(text: str) -> float:
