@@ -65,8 +65,9 @@ history = model.fit(
     steps_per_epoch=options.steps_per_epoch,
     verbose=2 if LEADS else 0,
     callbacks=[
-        # When a worker was lost, all start again and go on from the last epoch.
-        tf.keras.callbacks.BackupAndRestore("/output/backup"),
+        # Saves each epoch. From there all go on by themselves when a worker was lost, and with
+        # `make cluster RESUME=1` when they were stopped, or are to train for more epochs.
+        tf.keras.callbacks.BackupAndRestore("/output/backup", delete_checkpoint=False),
         tf.keras.callbacks.ModelCheckpoint(
             HERE + "/checkpoints/ckpt-{epoch}", save_weights_only=True
         ),

@@ -61,8 +61,9 @@ history = model.fit(
     steps_per_epoch=options.steps_per_epoch,
     verbose=2,
     callbacks=[
-        # The chief goes on from the last epoch where it crashed or lost a ps.
-        tf.keras.callbacks.BackupAndRestore("/output/backup"),
+        # Saves each epoch. From there it goes on by itself when the chief crashed or lost a ps, and
+        # with `make cluster RESUME=1` when it was stopped, or is to train for more epochs.
+        tf.keras.callbacks.BackupAndRestore("/output/backup", delete_checkpoint=False),
         tf.keras.callbacks.ModelCheckpoint(
             "/output/checkpoints/ckpt-{epoch}", save_weights_only=True
         ),

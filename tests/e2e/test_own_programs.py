@@ -176,7 +176,9 @@ def test_a_requirement_that_does_not_fit_the_image_is_named(
     ("style", "leader", "tasks"),
     [("coordinator", "chief-0", 4), ("all-tasks", "worker-0", 2)],
 )
-def test_a_new_cluster_trains_at_once(kit: Kit, style: str, leader: str, tasks: int) -> None:
+def test_a_new_cluster_trains_at_once_and_goes_on(
+    kit: Kit, style: str, leader: str, tasks: int
+) -> None:
     made = kit.run("new", kit.name, "--style", style)
     assert made.returncode == 0, made.stderr
     done = kit.run("up", kit.name, "--args", "--steps-per-epoch 30")
@@ -188,3 +190,7 @@ def test_a_new_cluster_trains_at_once(kit: Kit, style: str, leader: str, tasks: 
     assert (output(kit) / "checkpoints" / "ckpt-5.index").exists()
     steps = (output(kit) / "progress" / f"{leader}.jsonl").read_text()
     assert '"event": "step", "step": 150' in steps
+
+    more = kit.run("up", kit.name, "--resume", "--args", "--epochs 7 --steps-per-epoch 30")
+    assert more.returncode == 0, more.stdout + more.stderr
+    assert re.findall(r"Epoch (\d)/7", more.stderr) == ["6", "7"], "it goes on where it ended"
