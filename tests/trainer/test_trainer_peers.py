@@ -198,8 +198,8 @@ def test_a_peer_that_stumbles_over_the_end_of_the_job_has_not_failed(
     run_task, free_port, tmp_path, events
 ):
     follower = (
-        "while not (here / 'progress' / 'worker-0.jsonl').read_text().count('end'):\n"
-        "    time.sleep(0.01)\n"
+        "leaders = here / 'progress' / 'worker-0.jsonl'\n"
+        "while not leaders.exists() or 'end' not in leaders.read_text(): time.sleep(0.01)\n"
         "sys.exit(1)\n"
     )
     led, followed, _ = start(run_task, free_port, tmp_path, "time.sleep(0.5)", follower)
