@@ -67,11 +67,11 @@ def test_the_leaders_program_starts_again_when_it_fails_over_a_lost_peer(
     wait_for((tmp_path / "pid").exists)
     followed.send_signal(signal.SIGKILL)
     (tmp_path / "lost").touch()
-    time.sleep(0.5)
+    wait_for(lambda: any(e["event"] == "failure" for e in events("worker-0")))
     (tmp_path / "lost").unlink()
     second = again()
-    assert led.wait(10) == 0
-    assert second.wait(15) == 0
+    assert led.wait(20) == 0
+    assert second.wait(20) == 0
     found = events("worker-0")
     assert [e["event"] for e in found if e["event"] != "ready"] == [
         "start", "failure", "retry", "start", "end",
