@@ -92,3 +92,25 @@ def within_an_epoch(leader: subprocess.Popen, read) -> int:
         time.sleep(0.02)
     leader.kill()
     raise AssertionError(f"no step within 90 s:\n{leader.communicate()[0]}")
+
+
+@pytest.mark.parametrize("damaged", ["state.data-00000-of-00001", "state.index"])
+def test_a_damaged_snapshot_costs_only_the_epoch(
+    run_task, events, pictures: Path, damaged: str
+) -> None:
+    def start() -> subprocess.Popen:
+        return run_task("worker-0", {"worker": ["127.0.0.1:1"]}, "run", "classifier", *LONG,
+                        CLUSTER_KIT_DATA=pictures)  # fmt: skip
+
+    task = start()
+    within_an_epoch(task, lambda: events("worker-0"))
+    task.send_signal(signal.SIGTERM)
+    task.communicate(timeout=30)
+    file = pictures.parent / "interrupted" / damaged
+    file.write_bytes(file.read_bytes()[:100])
+    task = start()
+    said = task.communicate(timeout=60)[0]
+    assert task.returncode == 0, said
+    assert re.search(r"error: .+; going on from the last saved epoch", said), said
+    metrics = next(e for e in events("worker-0") if e["event"] == "metrics")
+    assert metrics["updates"] == 400

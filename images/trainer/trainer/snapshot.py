@@ -15,6 +15,9 @@ import tensorflow as tf
 from trainer.graph.checkpoints import UNWRITABLE
 from trainer.graph.errors import CheckpointError, in_short
 
+DAMAGED = (tf.errors.OpError, IndexError)
+"""What reading a file meets that is cut short, or is being replaced by a newer one."""
+
 
 class Snapshot:
     """Writes and reads `variables`, wherever they live, from the task that `device` is of.
@@ -61,7 +64,8 @@ class Snapshot:
         """Give every variable its value.
 
         Raises:
-            CheckpointError: they are another model's, and none has been changed.
+            CheckpointError: they are another model's; nothing has been changed.
+            one of DAMAGED; nothing has been changed.
         """
         reader = tf.train.load_checkpoint(path)
         shapes = reader.get_variable_to_shape_map()
@@ -72,8 +76,9 @@ class Snapshot:
                     f" {shapes.get(name, 'not there')}, and should be {variable.shape.as_list()};"
                     " take the configuration that it was made with, or another output directory"
                 )
+        values = {name: reader.get_tensor(name) for name in self._variables}
         for name, variable in self._variables.items():
-            variable.assign(reader.get_tensor(name))
+            variable.assign(values[name])
 
     def _own(self, variable: tf.Variable) -> tf.Variable:
         """This task's copy of a mirrored one: others need not be asked, who may be gone."""

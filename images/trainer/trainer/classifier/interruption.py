@@ -6,6 +6,7 @@ BackupAndRestore saves at the end of each epoch, and goes on from that; this, fr
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 import time
 from pathlib import Path
@@ -18,7 +19,7 @@ from trainer.classifier.options import Options
 from trainer.classifier.plan import Plan
 from trainer.errors import EXIT_TERMINATED, TrainerError
 from trainer.graph.errors import in_short
-from trainer.snapshot import Snapshot, all_finite, name_of, named, remove
+from trainer.snapshot import DAMAGED, Snapshot, all_finite, name_of, named, remove
 from trainer.task import Task
 
 keras = tf.keras
@@ -118,21 +119,21 @@ class Interruption(keras.callbacks.Callback):
 
     def on_train_end(self, logs: dict | None = None) -> None:
         if self._task.is_leader:
-            Path(self._path).parent.rmdir()
+            shutil.rmtree(Path(self._path).parent, ignore_errors=True)
 
     def _go_on(self, snapshot: Snapshot) -> None:
         if not Path(f"{self._path}.index").exists():
             return
-        reader = tf.train.load_checkpoint(self._path)
-        step = int(reader.get_tensor(f"optimizer/{name_of(self.model.optimizer.iterations)}"))
-        if step <= self._step():
-            return
         try:
+            reader = tf.train.load_checkpoint(self._path)
+            step = int(reader.get_tensor(f"optimizer/{name_of(self.model.optimizer.iterations)}"))
+            if step <= self._step():
+                return
             snapshot.read(self._path)
-        except TrainerError as problem:
-            print(f"error: {problem}; going on from the last epoch that was saved", flush=True)
+            self._epoch, self._began = (int(reader.get_tensor(key)) for key in (EPOCH, BEGAN))
+        except (TrainerError, *DAMAGED) as problem:
+            print(f"error: {in_short(problem)}; going on from the last saved epoch", flush=True)
             return
-        self._epoch, self._began = (int(reader.get_tensor(key)) for key in (EPOCH, BEGAN))
         made = min(self._made(), self._plan.steps - 1)
         self.model.resume_at = (self._epoch, made)
         if self._task.is_leader:

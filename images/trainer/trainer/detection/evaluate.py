@@ -17,6 +17,7 @@ from trainer.detection.options import Options
 from trainer.detection.scoring import Score, Scorer
 from trainer.detection.weights import Checkpoint
 from trainer.progress import Progress
+from trainer.snapshot import DAMAGED
 
 POLL_S = 0.2
 MEMORY, DRAWINGS = "evaluator.json", "detections"
@@ -80,7 +81,7 @@ class Evaluator:
         began = time.monotonic()
         try:
             weights.load(self._detector.network, checkpoint.path)
-        except weights.GONE:
+        except DAMAGED:
             return
         score = self._scorer.score()
         better = self._remember(checkpoint, score)

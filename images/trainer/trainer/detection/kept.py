@@ -11,7 +11,7 @@ import tensorflow as tf
 from trainer.detection import weights
 from trainer.detection.weights import Checkpoint
 from trainer.graph.errors import CheckpointError, Diverged
-from trainer.snapshot import Snapshot, all_finite, named, remove
+from trainer.snapshot import DAMAGED, Snapshot, all_finite, named, remove
 
 CHIEF = "/job:chief/replica:0/task:0/device:CPU:0"
 
@@ -42,7 +42,7 @@ class Kept:
         for found in reversed(weights.find(self._output)):
             try:
                 self._snapshot.read(found.path)
-            except weights.GONE as problem:
+            except DAMAGED as problem:
                 damaged.append(f"{found.name} is damaged ({str(problem).splitlines()[0][:200]})")
                 print(f"error: {damaged[-1]}", file=sys.stderr, flush=True)
             else:

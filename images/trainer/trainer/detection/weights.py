@@ -18,12 +18,10 @@ from tensorflow.core.protobuf import trackable_object_graph_pb2
 from trainer.detection.model import is_of_backbone
 from trainer.detection.train_parts import TrainConfig
 from trainer.errors import ContractError
-from trainer.snapshot import name_of
+from trainer.snapshot import DAMAGED, name_of
 
 INDEX = re.compile(r"(?:(?:model|manual)\.)?ckpt-(\d+)\.index")
 OBJECTS = "_CHECKPOINTABLE_OBJECT_GRAPH"
-GONE = (tf.errors.NotFoundError, tf.errors.DataLossError, tf.errors.OutOfRangeError)
-"""What reading a checkpoint meets that is being replaced by a newer one."""
 
 
 @dataclass(frozen=True, order=True)
@@ -72,7 +70,7 @@ def keys_by_name(path: str) -> dict[str, str]:
 
 
 def load(network: tf.keras.Model, path: str) -> None:
-    """Every variable of `network` from the checkpoint; one of GONE where it is being replaced."""
+    """Every variable of `network` from the checkpoint; or one of DAMAGED."""
     keys, reader = keys_by_name(path), tf.train.load_checkpoint(path)
     for variable in network.weights:
         variable.assign(reader.get_tensor(keys[name_of(variable)]))
@@ -90,7 +88,7 @@ def to_start_from(train: TrainConfig, variables: Sequence[tf.Variable]) -> dict[
     try:
         keys = keys_by_name(path)
         shapes = tf.train.load_checkpoint(path).get_variable_to_shape_map()
-    except (*GONE, ValueError) as problem:
+    except (*DAMAGED, ValueError) as problem:
         raise ContractError(
             f"train_config.fine_tune_checkpoint = {path!r}: no checkpoint can be read there"
             f" ({str(problem).splitlines()[0][:200]}); write its prefix, the path of its .index"
