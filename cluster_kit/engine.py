@@ -22,8 +22,8 @@ from docker.types import DeviceRequest
 from cluster_kit import labels
 from cluster_kit.errors import EngineError, HostError
 
-GRACE_S = 3
-"""As stop_grace_period of the compose file: a program that saves takes 2.4 s at the most."""
+GRACE_S = 10
+"""As stop_grace_period of the compose file: a program that saves has 8 s for it."""
 _PARALLEL = 8
 
 

@@ -109,6 +109,19 @@ def test_sigterm_ends_within_a_second(run_task, events, program, tmp_path, deaf)
     assert events("chief-0")[-1]["reason"] == "stopped"
 
 
+def test_a_program_that_handles_sigterm_has_time_to_save(run_task, program, tmp_path):
+    ready, saved = tmp_path / "ready", tmp_path / "saved"
+    path = program(
+        f"def save(*_):\n    time.sleep(1.5)\n    open({str(saved)!r}, 'w')\n    sys.exit()\n"
+        f"signal.signal(signal.SIGTERM, save)\nopen({str(ready)!r}, 'w').close()\ntime.sleep(60)"
+    )
+    task = run_task("chief-0", ALONE, "run", path)
+    wait_for(ready.exists)
+    task.terminate()
+    assert task.wait(10) == 143
+    assert saved.exists()
+
+
 def test_a_killed_supervisor_leaves_no_program(run_task, program, tmp_path):
     pid_file = tmp_path / "pid"
     path = program(

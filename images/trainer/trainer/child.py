@@ -17,8 +17,8 @@ from trainer.outcome import Outcome, tidy
 from trainer.task import Task
 
 STOP_S = 0.6
-SAVE_S = 2.4
-"""For a program that says it is saving; Compose allows 3 s."""
+SAVE_S = 8.0
+"""For a program that saves, or handles SIGTERM itself; Compose allows 10 s."""
 PACKAGE = Path(__file__).parent
 HOOKS = PACKAGE / "hooks"
 RUNNER = PACKAGE / "runner.py"
@@ -122,7 +122,7 @@ class Child:
         return tidy(file.read_text()) if file.exists() else ""
 
     def stop(self) -> None:
-        """SIGTERM, then SIGKILL after STOP_S, or SAVE_S where it is saving; then it is gone."""
+        """SIGTERM, then SIGKILL after STOP_S, or SAVE_S where it saves; then it is gone."""
         self._process.terminate()
         for patience_s in (STOP_S, SAVE_S - STOP_S):
             try:

@@ -16,15 +16,19 @@ if not sys.flags.safe_path:
 import _io
 import atexit
 import contextlib
+import functools
 import gc
 import io
 import os
 import signal
 import threading
+from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
 from types import ModuleType
 from typing import NoReturn
 
+SAVING = "saving"
+"""In the mailbox (mailbox.py): on SIGTERM the supervisor is to wait longer."""
 FLUSH_FAILED = 120
 """Python's own exit code where stdout cannot take what was printed."""
 
@@ -36,6 +40,8 @@ def main(program: str, arguments: list[str]) -> NoReturn:
     if not sys.flags.safe_path:
         sys.path.insert(0, os.path.dirname(os.path.realpath(program)))  # noqa: PTH120
     module = main_module(os.path.abspath(program))  # noqa: PTH100
+    if mailbox := os.environ.get("CLUSTER_KIT_MAILBOX"):
+        signal.signal = patient_once_handled(os.path.join(mailbox, SAVING))  # noqa: PTH118
     try:
         run(module)
     except SystemExit as problem:
@@ -57,6 +63,27 @@ def main_module(file: str) -> ModuleType:
     module.__builtins__ = sys.modules["builtins"]
     sys.modules["__main__"] = module
     return module
+
+
+def patient_once_handled(mark: str) -> Callable[[int, object], object]:
+    """signal.signal, which leaves `mark` while the program has a handler of SIGTERM: it may save.
+
+    That TensorFlow catches the signal as well says nothing: it does so without being asked.
+    """
+    plain = signal.signal
+
+    @functools.wraps(plain)
+    def marking(number: int, handler: object) -> object:
+        before = plain(number, handler)
+        if number == signal.SIGTERM:
+            with contextlib.suppress(OSError):
+                if callable(handler):
+                    open(mark, "w").close()  # noqa: PTH123
+                else:
+                    os.unlink(mark)  # noqa: PTH108
+        return before
+
+    return marking
 
 
 def run(module: ModuleType) -> None:

@@ -17,7 +17,7 @@ from trainer.task import Address, Task
 from trainer.waiting import next_event
 
 STOP_S = 0.7
-SAVING_S = 2.6
+SAVING_S = 8.2
 """After SIGTERM a server stays for a leader that is told the same: it saves what the ps hold."""
 
 

@@ -1,7 +1,7 @@
 """Variables in a file of TensorFlow's checkpoint format, by name, written at once.
 
 By one function of one op: tf.train.Checkpoint walks its objects anew in every save, for seconds,
-and on SIGTERM there is little more than two.
+and on SIGTERM there are few.
 """
 
 from __future__ import annotations
