@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("pydantic", reason="pydantic is in the image and in this project's environment")
-from pipelines import SMALLEST
+from pipelines import CLASSIC, SMALLEST
 from trainer.detection import mode, options
 from trainer.errors import ContractError
 from trainer.graph.options import GraphOptions
@@ -44,6 +44,26 @@ def test_arguments_lie_over_it(data):
     assert (found.graph.update, found.graph.num_clones) == ("sync", 2)
     assert found.pipeline.train_config.batch_size == 4
     assert found.pipeline.model.image_size == 64
+
+
+def test_the_configurations_number_of_steps_goes_before_the_manifests(data):
+    assert parse(data, "--default-steps", "7").graph.steps == 100
+    (data / "classic.config").write_text(CLASSIC)
+    classic = ("--pipeline-config", "classic.config", "--default-steps", "7")
+    assert parse(data, *classic).graph.steps == 200000
+    for given in (["--steps", "9"], ["--set", "train_config.num_steps=9"]):
+        assert parse(data, "--default-steps", "7", *given).graph.steps == 9
+
+
+def test_a_configuration_without_a_number_of_steps_takes_the_manifests(data):
+    pipeline = data / "pipeline.toml"
+    pipeline.write_text(SMALLEST.replace("num_steps = 100\n", ""))
+    assert parse(data).graph.steps == 1200
+    found = parse(data, "--default-steps", "7")
+    assert found.graph.steps == found.pipeline.train_config.num_steps == 7
+    pipeline.write_text("train_config = 3\n")
+    with pytest.raises(ContractError, match="train_config = 3: must be a table"):
+        parse(data, "--default-steps", "7")
 
 
 def test_another_configuration_is_seen_from_the_data(data):

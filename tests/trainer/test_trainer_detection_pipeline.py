@@ -82,3 +82,9 @@ def test_the_sample_sets_own_pipeline_is_right() -> None:
     folder = Path(pipeline_file.__file__).parent / "scenes"
     pipeline = pipeline_file.read(folder / "pipeline.toml", PLACES)
     assert pipeline.model.num_classes == 10
+
+
+def test_the_sample_set_leaves_the_number_of_steps_to_the_manifests() -> None:
+    folder = Path(pipeline_file.__file__).parent / "scenes"
+    found = pipeline_file.load(folder / "pipeline.toml", PLACES, (), 360).pipeline
+    assert found.train_config.num_steps == 360

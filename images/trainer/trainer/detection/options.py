@@ -46,7 +46,9 @@ def parse(arguments: Sequence[str], data: Path, output: Path) -> Options:
         if getattr(given, key) is not None:
             overrides.append(f"train_config.{key}={getattr(given, key)}")
     places = {"data": data, "output": output}
-    loaded = pipeline_file.load(data / given.pipeline_config, places, overrides)
+    loaded = pipeline_file.load(
+        data / given.pipeline_config, places, overrides, given.default_steps
+    )
     train = loaded.pipeline.train_config
     return Options(
         output=output,
@@ -74,6 +76,8 @@ def parser() -> argparse.ArgumentParser:
         help="auto: coordinator where workers serve, graph where they run the program")  # fmt: skip
     add("--steps", "--num-steps", dest="num_steps", type=graph_options.positive,
         help="end at this global step (default: the configuration's num_steps)")  # fmt: skip
+    add("--default-steps", type=graph_options.positive, metavar="STEPS",
+        help="num_steps where the configuration has none")  # fmt: skip
     add("--loss-threshold", type=float, help="end when the mean loss is not above this"
         " (default: the configuration's)")  # fmt: skip
     add("--round-steps", type=graph_options.positive, default=50,

@@ -33,12 +33,18 @@ def read(path: Path, places: Mapping[str, Path], overrides: Sequence[str] = ()) 
     return load(path, places, overrides).pipeline
 
 
-def load(path: Path, places: Mapping[str, Path], overrides: Sequence[str] = ()) -> Loaded:
+def load(
+    path: Path,
+    places: Mapping[str, Path],
+    overrides: Sequence[str] = (),
+    default_steps: int | None = None,
+) -> Loaded:
     """The pipeline in `path`, every path in it absolute.
 
     Args:
         places: what `{{ data }}` and the like in its paths stand for.
         overrides: `train_config.num_steps=50`, laid over the file; the value is TOML, or a text.
+        default_steps: `train_config.num_steps` where neither file nor overrides have it.
     Raises:
         PipelineError: everything that is wrong.
     """
@@ -52,6 +58,8 @@ def load(path: Path, places: Mapping[str, Path], overrides: Sequence[str] = ()) 
         except ValueError as problem:
             cure = "write section.key=value"
             problems.append(Problem(f"--set {override}", "", str(problem), cure))
+    if default_steps is not None and isinstance(raw.get("train_config"), dict):
+        raw = laid_over({"train_config": {"num_steps": default_steps}}, raw)
     context = {**places, DIRECTORY: path.absolute().parent}
     try:
         pipeline = Pipeline.model_validate(with_tuples(raw), context=context)

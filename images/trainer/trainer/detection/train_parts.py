@@ -142,7 +142,10 @@ class TrainConfig(Part):
     """How long, how fast, and from where."""
 
     batch_size: Count = Field(32, description="Images per step of one replica (of one clone)")
-    num_steps: Count = Field(description="Training ends at this global step")
+    num_steps: Count = Field(
+        1200,
+        description="Training ends at this global step; where absent: --default-steps, if given",
+    )
     loss_threshold: Positive | None = Field(None, description="or as soon as the loss is below")
     optimizer: Optimizer = Field(Momentum(), description="The optimizer, by its `type`")
     learning_rate: LearningRate = Field(description="The schedule, by its `type`")
