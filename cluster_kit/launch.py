@@ -108,17 +108,34 @@ def _run(it: Launch, cluster: Cluster, text: str) -> dict[str, Any]:
         it.view.phase("interrupted: stopping the containers, saving the evidence and cleaning up")
     except BaseException as error:
         signals.ignore()
+        _note_failure(it, error, cluster, watcher)
         it.engine.remove(cluster.name)
-        _note_failure(it, error)
         raise
     return _conclude(it, cluster, watcher, how, since)
 
 
-def _note_failure(it: Launch, error: BaseException) -> None:
-    """A run that never came to a verdict still says so where one looks for it."""
-    code = error.exit_code if isinstance(error, KitError) else 1
-    told = {"success": False, "exit_code": code, "reason": "engine", "message": str(error)}
+def _note_failure(
+    it: Launch, error: BaseException, cluster: Cluster, watcher: Watch | None
+) -> None:
+    """A run that never came to a verdict still says so where one looks for it, with its logs."""
+    with contextlib.suppress(Exception):  # the engine may be what failed
+        seen = watcher.seen if watcher else Observed.of(cluster)
+        evidence.save(it.engine, it.run, seen, it.engine.containers(cluster.name))
+    told = {"success": False, "exit_code": 1, "reason": "internal", "message": _described(error)}
+    if isinstance(error, KitError):
+        reason = _REASONS.get(type(error).exit_code, "internal")
+        told |= {"exit_code": error.exit_code, "reason": reason, "message": error.message}
+        told["cure"] = error.cure
     write_atomically(it.run.outcome, json.dumps(told, indent=2) + "\n")
+
+
+_REASONS = {2: "manifest", 3: "host", 4: "engine"}
+"""Which error of the kit's, by its exit code, ended a run that never came to a verdict."""
+
+
+def _described(error: BaseException) -> str:
+    """`SystemExit: 1`: a bug in the kit, whose own text alone may say nothing."""
+    return f"a bug in the kit: {type(error).__name__}: {error}".rstrip(": ")
 
 
 def _up(it: Launch, cluster: Cluster, text: str) -> Cluster:

@@ -7,6 +7,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
+from cluster_kit import pipes
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, err, out, print_json, say
 from cluster_kit.compare import picture, table
@@ -44,6 +45,7 @@ def compare(
     json_: options.Json = False,
 ) -> None:
     """Train one model by every way in turn: speed, time to an accuracy, staleness, traffic."""
+    pipes.outlive_readers()
     ways = _chosen(VARIANTS, only, "--only")
     scenarios = _chosen(SCENARIOS, scenario, "--scenario")
     cpus, length, workspace = float(os.cpu_count() or 1), Length(steps - steps % 2, epochs), here()

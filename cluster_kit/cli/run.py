@@ -12,6 +12,7 @@ import typer
 from rich.text import Text
 
 from cluster_kit import launch as launching
+from cluster_kit import pipes
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, err, out, print_json, say, short
 from cluster_kit.engine import Engine
@@ -35,6 +36,7 @@ def up(
     json_: options.Json = False,
 ) -> None:
     """Run a cluster to its end: plan, build, start, watch, judge, save, remove."""
+    pipes.outlive_readers()
     view = make_view(err)
     try:
         outcome = launching.launch(order, here(), view, keep=keep, resume=resume)

@@ -1,0 +1,67 @@
+"""Output whose reader has gone: dropped quietly, and the run goes on."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Iterator
+from typing import TextIO
+
+import pytest
+from rich.console import Console
+
+from cluster_kit import launch, pipes
+from cluster_kit.pipes import lasting
+from cluster_kit.view import LiveView, PlainView
+from tests.unit.command_line import Cli
+
+
+@pytest.fixture
+def closed() -> Iterator[TextIO]:
+    """The writing end of a pipe whose reader has gone, as `head` goes."""
+    reading, writing = os.pipe()
+    with open(writing, "w", buffering=1, encoding="utf-8", closefd=False) as stream:
+        os.close(reading)
+        yield lasting(stream)
+    os.close(writing)
+
+
+def test_a_closed_pipe_becomes_nowhere_and_later_words_are_dropped(closed: TextIO) -> None:
+    for _ in range(3):
+        print("said", file=closed, flush=True)
+    os.write(closed.fileno(), b"so can a program that is started from here")
+
+
+@pytest.mark.parametrize("view", [PlainView, LiveView])
+def test_a_view_goes_on_where_nobody_reads_any_more(
+    closed: TextIO, view: type[PlainView | LiveView]
+) -> None:
+    story = view(Console(file=closed, force_terminal=view is LiveView))
+    story.phase("planning")
+    story.log("chief-0", "epoch 1")
+    story.close()
+
+
+def test_what_can_be_read_arrives() -> None:
+    reading, writing = os.pipe()
+    with open(writing, "w", encoding="utf-8") as stream:  # noqa: PTH123
+        print("süß", file=lasting(stream))
+        assert os.read(reading, 100).decode() == "süß\n"
+    os.close(reading)
+
+
+def test_a_stream_without_a_descriptor_stays_as_it_is() -> None:
+    memory = io.StringIO()
+    assert lasting(memory) is memory
+
+
+def test_up_outlives_its_readers(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only verbs that do more than print: `logs -f | head` shall end with head."""
+    done: list[str] = []
+    monkeypatch.setattr(pipes, "outlive_readers", lambda: done.append("lasting"))
+    monkeypatch.setattr(launch, "launch", lambda *_, **__: done.append("launched") or sys.exit(0))
+    cli("up", "demo")
+    assert done == ["lasting", "launched"]
+    cli("render", "demo")
+    assert len(done) == 2
