@@ -89,7 +89,10 @@ def test_a_lone_task_trains_resumes_and_knows_when_it_is_done(run_task, events, 
     run(3)
     epochs = [(e["epoch"], e["step"]) for e in events("worker-0") if e["event"] == "epoch"]
     assert epochs == [(1, 20), (2, 40), (3, 60)]
+    told = [e for e in events("worker-0") if e["event"] == "metrics"][-1]
     assert "nothing to do" in run(3)
+    again = [e for e in events("worker-0") if e["event"] == "metrics"][-1]
+    assert {**again, "time": 0} == {**told, "time": 0}
 
 
 def test_a_lone_task_trains_on_all_its_devices_and_resumes(run_task, events, pictures):

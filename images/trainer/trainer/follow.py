@@ -36,7 +36,7 @@ def follow(
         child.tell(mailbox.SERVERS_READY)
     grace_ends_at, leaders_code = float("inf"), None
     while True:
-        event = next_event(events, grace_ends_at) or grace_over(task, grace_ends_at)
+        event = next_event(events, grace_ends_at) or grace_over(task, grace_ends_at, leaders_code)
         match event:
             case ProgramEnded(returncode=code):
                 ended = child.outcome(code)
@@ -100,11 +100,13 @@ def grace_s(task: Task) -> float:
     return task.evaluator_grace_s if task.role == EVALUATOR else WORKER_GRACE_S
 
 
-def grace_over(task: Task, ends_at: float) -> Outcome | None:
+def grace_over(task: Task, ends_at: float, leaders_code: int | None) -> Outcome | None:
     """An evaluator that is not done is a failure. A worker after the leader's end is not, but
-    whoever counts on all of its work must hear of it."""
+    where that went well whoever counts on all of its work must hear of it."""
     if time.monotonic() < ends_at:
         return None
+    if leaders_code:
+        return job_ended(task, JobEnded(leaders_code))
     after = f"was still running {grace_s(task):g} s after the job's end"
     if task.role == EVALUATOR:
         return outcome.deadline(outcome.EVALUATOR_GRACE, f"the evaluator {after}")

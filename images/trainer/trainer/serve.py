@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import socket
 import sys
@@ -29,6 +31,9 @@ def serve(task: Task) -> int:
     leader = None
     if task.beacon:
         leader = Follower(task.beacon, task.name, task.start_deadline_s, events.put)
+    # Ops that run here save to the paths of the program, which starts in the same directory.
+    with contextlib.suppress(OSError):
+        os.chdir(task.output)
     try:
         target = start(task)
     except TrainerError as problem:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import tensorflow as tf
 
+from trainer import result
 from trainer.classifier import data, files, mode, model
 from trainer.classifier.options import Options
 from trainer.classifier.train import finish
@@ -72,7 +73,7 @@ def train_graph(task: Task, options: Options, progress: Progress | None) -> None
     )
     if not found.is_chief:
         print(f"the job ended at global step {found.step}", flush=True)
-    elif found.reached == job.NOTHING and (options.output / "result.json").exists():
+    elif found.reached == job.NOTHING and result.tell_again(options.output, progress):
         print(f"nothing to do: {found.step} of {schedule.steps} steps are trained", flush=True)
     else:
         finish(options, classes, test_split, found.metrics(), progress)

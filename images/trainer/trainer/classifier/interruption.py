@@ -58,6 +58,7 @@ class Interruption(keras.callbacks.Callback):
         self._path = str(options.output / "interrupted" / "state")
         self._by_steps = plan.how != mode.PARAMETER_SERVER or options.update == mode.SYNC
         self._epoch, self._began = plan.first_epoch, 0
+        self._epochs = options.epochs
         self._snapshot: Snapshot | None = None
         self._wanted = threading.Event()
         self._settled = threading.Event()
@@ -134,7 +135,10 @@ class Interruption(keras.callbacks.Callback):
         except (TrainerError, *DAMAGED) as problem:
             print(f"error: {in_short(problem)}; going on from the last saved epoch", flush=True)
             return
-        made = min(self._made(), self._plan.steps - 1)
+        made = self._made()
+        if made >= self._plan.steps and self._epoch + 1 < self._epochs:
+            self._epoch, self._began, made = self._epoch + 1, step, 0
+        made = min(made, self._plan.steps - 1)  # the last epoch's end saves what finishes the job
         self.model.resume_at = (self._epoch, made)
         if self._task.is_leader:
             print(

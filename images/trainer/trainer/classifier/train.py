@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import shutil
 import time
 from collections.abc import Iterator, Mapping
 
 import tensorflow as tf
 
-from trainer import mailbox
+from trainer import mailbox, result
 from trainer.classifier import checkpoints, data, files, mode, model, strategies, weights
 from trainer.classifier.fit import fit
 from trainer.classifier.interruption import Resumable
@@ -48,7 +47,7 @@ def train_eagerly(how: str, task: Task, options: Options, progress: Progress | N
     first_epoch = epoch_to_resume(options)
     plan = plan_of(how, task, options, len(train_split.paths), first_epoch)
     if first_epoch >= options.epochs and (
-        not task.is_leader or (options.output / "result.json").exists()
+        not task.is_leader or result.tell_again(options.output, progress)
     ):
         print(f"nothing to do: {first_epoch} of {options.epochs} epochs are trained", flush=True)
         return
@@ -122,22 +121,14 @@ def finish(
     tested = plain.evaluate(
         data.scoring_set(test_split, len(classes), options), verbose=0, return_dict=True
     )
-    result = {
-        "test_accuracy": round(tested["accuracy"], 6),
-        "test_loss": round(tested["loss"], 6),
-        "steps_per_second": figures.get("steps_per_second"),
-        "epochs": options.epochs,
-        "classes": list(classes),
-    }
+    accuracy, loss = round(tested["accuracy"], 6), round(tested["loss"], 6)
     scored = time.monotonic()
     export(plain, options.output / "model")
-    (options.output / "result.json").write_text(json.dumps(result, indent=2) + "\n")
-    if progress:
-        scores = {key: result[key] for key in ("test_accuracy", "test_loss")}
-        progress.write("metrics", **scores, **figures)
+    metrics = {"test_accuracy": accuracy, "test_loss": loss, **figures}
+    result.write(options.output, metrics, classes, progress)
     speed = f"{figures['steps_per_second']:g} steps/s; " if "steps_per_second" in figures else ""
     print(
-        f"test accuracy {result['test_accuracy']:.4f}, loss {result['test_loss']:.4f};"
+        f"test accuracy {accuracy:.4f}, loss {loss:.4f};"
         f" {speed}scored in {scored - began:.1f} s, model saved in"
         f" {time.monotonic() - scored:.1f} s",
         flush=True,

@@ -57,6 +57,13 @@ def find(folder: Path) -> list[Saved]:
     return sorted(found)
 
 
+def what_is_left(last: Saved | None) -> str:
+    """After a loss that is no number, to whoever reads of it."""
+    if last is None:
+        return "nothing was saved before"
+    return f"{last.path.name}, the last good checkpoint, is kept"
+
+
 class Unreadable(Exception):
     """TensorFlow does not recognise a checkpoint's index as one."""
 
@@ -77,6 +84,10 @@ class Checkpoints:
             # Counts are read one by one: an earlier run may have had fewer replicas.
             self._reader = tf1.train.Saver(model, max_to_keep=None).saver_def
             self._sound = all_finite(kept)
+
+    def newest(self) -> Saved | None:
+        found = find(self._folder)
+        return found[-1] if found else None
 
     def restore(self, session: tf1.Session) -> Saved | None:
         """Restore the newest checkpoint that is sound; None where there is none at all."""

@@ -7,7 +7,7 @@ import time
 
 import tensorflow as tf
 
-from trainer.graph.checkpoints import Checkpoints, Saved, also_as
+from trainer.graph.checkpoints import Checkpoints, Saved, also_as, what_is_left
 from trainer.graph.errors import Diverged
 
 ANSWER_S = 0.3
@@ -94,9 +94,7 @@ class Keeper:
         return self.last
 
     def what_is_left(self) -> str:
-        if self.last is None:
-            return "nothing was saved before"
-        return f"{self.last.path.name}, the last good checkpoint, is kept"
+        return what_is_left(self.last)
 
     def _save_and_tell(self) -> None:
         with self._lock:

@@ -15,7 +15,7 @@ import tensorflow as tf
 from trainer import mailbox, probe
 from trainer.errors import EXIT_TERMINATED, TrainerError
 from trainer.graph.build import NO_NUMBER, TrainingGraph
-from trainer.graph.checkpoints import Saved
+from trainer.graph.checkpoints import Saved, what_is_left
 from trainer.graph.ending import BROKEN, FINISHED, Ending
 from trainer.graph.errors import Diverged, in_short
 from trainer.graph.job import NOTHING, STEPS, THRESHOLD, GraphJob, GraphResult
@@ -177,7 +177,7 @@ class Training:
         step = int(session.run(self._graph.ledger.global_step))
         session.run(self._graph.finish, {self._graph.mark: BROKEN})
         stop_everybody(session, self._graph)
-        left = self._keeper.what_is_left() if self._keeper else "the last good checkpoint is kept"
+        left = what_is_left(self._keeper.last if self._keeper else self._graph.checkpoints.newest())
         raise Diverged(
             f"the loss is no number after step {step}; {left}; try a lower learning rate"
         )
