@@ -9,12 +9,17 @@ PIP       := .venv/bin/pip install --quiet --disable-pip-version-check
 ENGINE    ?= auto
 export ENGINE
 
+# A value as one word of the shell's, apostrophes and all.
+quoted = '$(subst ','\'',$(1))'
+
 # Only what is given overrides the manifest.
-OVERRIDES = $(if $(N_CHIEF),--chief '$(N_CHIEF)') $(if $(N_WORKERS),--workers '$(N_WORKERS)') \
-  $(if $(N_PS),--ps '$(N_PS)') $(if $(STYLE),--style '$(STYLE)') $(if $(NAME),--name '$(NAME)') \
-  $(if $(PROGRAM),--program '$(PROGRAM)') $(if $(ARGS),--args='$(subst ','\'',$(ARGS))') \
-  $(if $(REQUIREMENTS),--requirements '$(REQUIREMENTS)') $(if $(DATA),--data '$(DATA)') \
-  $(if $(GPUS),--gpus '$(GPUS)') $(foreach pair,$(SET),--set '$(pair)')
+OVERRIDES = $(if $(N_CHIEF),--chief=$(call quoted,$(N_CHIEF))) \
+  $(if $(N_WORKERS),--workers=$(call quoted,$(N_WORKERS))) $(if $(N_PS),--ps=$(call quoted,$(N_PS))) \
+  $(if $(STYLE),--style=$(call quoted,$(STYLE))) $(if $(NAME),--name=$(call quoted,$(NAME))) \
+  $(if $(PROGRAM),--program=$(call quoted,$(PROGRAM))) $(if $(ARGS),--args=$(call quoted,$(ARGS))) \
+  $(if $(REQUIREMENTS),--requirements=$(call quoted,$(REQUIREMENTS))) \
+  $(if $(DATA),--data=$(call quoted,$(DATA))) $(if $(GPUS),--gpus=$(call quoted,$(GPUS))) \
+  $(foreach pair,$(SET),--set=$(call quoted,$(pair)))
 
 # A variable that is mistyped would otherwise do nothing.
 KNOWN := CLUSTER N_CHIEF N_WORKERS N_PS STYLE NAME PROGRAM ARGS REQUIREMENTS DATA GPUS SET KEEP RESUME \
@@ -30,7 +35,7 @@ $(if $(UNKNOWN),$(error there is no variable $(UNKNOWN); there are: $(KNOWN)))
 .PHONY: cluster
 cluster: engine ## Run CLUSTER to its end   [CLUSTER N_WORKERS N_PS NAME PROGRAM ARGS DATA GPUS KEEP RESUME]
 #  and N_CHIEF, STYLE, REQUIREMENTS, SET="key=value …"
-	@$(KIT) up '$(CLUSTER)' $(OVERRIDES) $(if $(KEEP),--keep) $(if $(RESUME),--resume)
+	@$(KIT) up $(call quoted,$(CLUSTER)) $(OVERRIDES) $(if $(KEEP),--keep) $(if $(RESUME),--resume)
 
 .PHONY: up
 up: cluster ## The same as cluster
@@ -41,19 +46,19 @@ smoke: ## The smallest cluster with every role, CPU only
 
 .PHONY: new
 new: $(KIT) ## Begin a cluster of your own: compose/NAME.toml, programs/NAME/train.py   [NAME STYLE]
-	@$(KIT) new '$(NAME)' $(if $(STYLE),--style '$(STYLE)')
+	@$(KIT) new $(call quoted,$(NAME)) $(if $(STYLE),--style=$(call quoted,$(STYLE)))
 
 .PHONY: render
 render: $(KIT) ## Write compose/CLUSTER/compose.yaml, for plain `docker compose up`
-	@$(KIT) render '$(CLUSTER)' $(OVERRIDES)
+	@$(KIT) render $(call quoted,$(CLUSTER)) $(OVERRIDES)
 
 .PHONY: status logs down doctor gpus
 status: $(KIT) ## Show the tasks of all clusters that are up
 	@$(KIT) status
 logs: $(KIT) ## Print what CLUSTER's tasks said
-	@$(KIT) logs '$(or $(NAME),$(CLUSTER))'
+	@$(KIT) logs $(call quoted,$(or $(NAME),$(CLUSTER)))
 down: $(KIT) ## Remove CLUSTER's containers and network
-	@$(KIT) down '$(or $(NAME),$(CLUSTER))'
+	@$(KIT) down $(call quoted,$(or $(NAME),$(CLUSTER)))
 gpus: $(KIT) ## Show this host's GPUs, and which cluster has them
 	@$(KIT) gpus
 doctor: $(KIT) ## Check this host, with the cure for what is wrong
@@ -66,7 +71,7 @@ engine: $(KIT) ## Install and start a Docker engine where none answers   [ENGINE
 
 .PHONY: image
 image: $(KIT) engine ## Build the shared training image where it is absent or stale   [VARIANT=cpu|gpu]
-	@$(KIT) image build --variant $(VARIANT) --quiet
+	@$(KIT) image build --variant $(call quoted,$(VARIANT)) --quiet
 
 # The environment is made anew when the dependencies change.
 $(KIT): pyproject.toml
