@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import posixpath
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from cluster_kit import program_text, requirements
@@ -18,6 +20,9 @@ DATA_SETS = ("digits", "digit-scenes")
 DATA_SETS_IN_IMAGE = "/opt/datasets"
 SAMPLES = {"classifier": "digits", "detection": "digit-scenes"}
 """The data set of the image that a built-in program can read; the others of the image it cannot."""
+
+PIPELINE = "pipeline.toml"
+"""What the detection reads in its data directory where no argument names another."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +105,44 @@ def _data(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], lis
         absent = ", ".join(f"{part}/" for part in missing)
         rule = f"the classifier needs folders Train/, Validate/, Test/; there is no {absent}"
         problems = [Problem("data", f'"{name}"', rule, cure)]
+    if manifest.program == "detection":
+        problems = _no_pipeline(manifest, path)
     return "/data", (Mount(str(path), "/data"),), problems
+
+
+def _no_pipeline(manifest: Manifest, data: Path) -> list[Problem]:
+    """A pipeline configuration that the detection will not find in the user's own data.
+
+    What is elsewhere in the image is left to the program.
+    """
+    given = _pipeline_config(manifest.args)
+    inside = posixpath.normpath(posixpath.join("/data", given or PIPELINE))
+    if inside.startswith("/data/"):
+        if _holds((data / inside.removeprefix("/data/")).is_file):
+            return []
+        rule = f"there is no {inside.removeprefix('/data/')} in {data}"
+    elif given and not inside.startswith("/opt/") and _holds((data / given).is_file):
+        rule = f"the containers see {data}, and nothing beside it"
+    else:
+        return []
+    if given:
+        cure = "give a path that is seen from the data directory"
+        return [Problem("args", f"--pipeline-config {given}", rule, cure, ("program", "data"))]
+    named = next((path.name for path in sorted(data.glob("*.config"))), "FILE")
+    cure = "write one (docs/detection.md), or name yours by --args"
+    cure += f' "--pipeline-config {named}" (make: ARGS="--pipeline-config {named}")'
+    rule = f"the detection needs a pipeline configuration; {rule}"
+    return [Problem("data", f'"{manifest.data}"', rule, cure, ("program", "args"))]
+
+
+def _pipeline_config(arguments: Sequence[str]) -> str:
+    """The last `--pipeline-config` among a program's arguments, "" where there is none."""
+    found = ""
+    for argument, following in pairwise([*arguments, ""]):
+        name, sign, value = argument.partition("=")
+        if len(name) > len("--p") and "--pipeline-config".startswith(name):
+            found = value if sign else following
+    return found
 
 
 def _requirements(name: str, folder: Path) -> tuple[str, list[Problem]]:
