@@ -80,6 +80,16 @@ class Observed:
         end, started = self.last(task, "end"), self._newest(task, "start")
         return end if end is not None and end.time >= started - CLOCK_SLACK_S else None
 
+    def left_failed(self, task: str) -> list[Entry]:
+        """The failures in which a task ended, oldest first; [] where it went on after the last."""
+        own = [entry for entry in self.entries if entry.task == task]
+        failures = [entry for entry in own if entry.fields.get("reason") == "failed"]
+        failures = [entry for entry in failures if entry.event == "end"]
+        if not failures:
+            return []
+        later = own[own.index(failures[-1]) + 1 :]
+        return [] if any(map(_goes_well, later)) else failures
+
     def over(self, task: str, leader: str) -> bool:
         """Whether a task has nothing left to do after its leader's end: it has ended as well, or it
         was started again too late. An evaluator may still have a good training's model to score."""
@@ -117,6 +127,14 @@ def _state_after(entry: Entry, state: str) -> str:
     if entry.event == "ready":
         return "ready" if state == "running" else state
     return _STATES.get(entry.event, state)
+
+
+def _goes_well(entry: Entry) -> bool:
+    """Whether a task that says this trains, or has ended well; over the job's end it has not."""
+    if entry.event != "end":
+        return entry.event in _STATES
+    well = entry.fields.get("reason") in ("finished", "cut-off")
+    return well and not str(entry.fields.get("message", "")).startswith("after the job's end")
 
 
 _STATES = {"step": "training", "epoch": "training", "evaluation": "scoring"}

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine import Container, Event
 from cluster_kit.errors import DeadlinePassed, HostError, Interrupted, TrainingFailed
-from cluster_kit.observed import Observed
+from cluster_kit.last_words import on_host
+from cluster_kit.observed import Observed, TaskView
 from cluster_kit.progress import Entry
 
 CODES = {
@@ -23,6 +25,8 @@ CODES = {
 STOP_CODES = (0, 143)
 SURVIVED_S = 30.0
 """A chief falls over a lost ps in 2 s, all-reduce workers over each other in 9 s."""
+LONGEST = 200
+"""Characters of a failed task's last words in a note."""
 OUT_OF_MEMORY = " (out of memory: raise its `memory` limit)"
 
 
@@ -173,12 +177,29 @@ def outcome(
 
 def _notes(cluster: Cluster, seen: Observed) -> list[str]:
     """What went otherwise than somebody may count on, though nothing failed."""
-    ends = {task.name: seen.ended_for_good(task.name) for task in cluster.tasks}
-    return [
-        f"{name}: {end.fields.get('message', '')}"
-        for name, end in ends.items()
-        if end is not None and end.fields.get("reason") == "cut-off"
-    ]
+    notes = []
+    went_well = seen.tasks[cluster.leader.name].exit_code == 0
+    for task in cluster.tasks:
+        end, failures = seen.ended_for_good(task.name), seen.left_failed(task.name)
+        if end is not None and end.fields.get("reason") == "cut-off":
+            notes.append(f"{task.name}: {end.fields.get('message', '')}")
+        elif (
+            failures and task.role != "evaluator" and seen.tasks[cluster.leader.name].exit_code == 0
+        ):
+            notes.append(f"{task.name}: {_left_out(failures, cluster)}")
+    return notes
+
+
+def _left_out(failures: Sequence[Entry], cluster: Cluster) -> str:
+    """In one line."""
+    count, last = len(failures), failures[-1].fields
+    times = {1: "once", 2: "twice"}.get(count, f"{count} times")
+    first_line = str(last.get("message", "")).partition("\n")[0]
+    words = on_host(first_line, cluster.mounts)
+    if len(words) > LONGEST:
+        words = f"{words[: LONGEST - 1]}…"
+    told = f"failed {times} (exit code {last.get('exit_code')}), and the leader ended without it"
+    return f"{told}; its last words: {words}" if words else told
 
 
 def _task(name: str, seen: Observed, container: Container | None) -> dict[str, Any]:
@@ -190,11 +211,20 @@ def _task(name: str, seen: Observed, container: Container | None) -> dict[str, A
         "ip": container.ip if container else view.ip,
         "gpu": list(container.gpus) if container else list(view.gpus),
         "gpu_seen": seen.devices(name),
-        "exit_code": container.exit_code if container else view.exit_code,
+        "exit_code": _exit_code(view, seen.left_failed(name), container),
         "restarts": view.restarts,
         "oom": _out_of_memory(seen, name) or bool(container and container.oom),
         **_traffic(seen.ended_for_good(name)),
     }
+
+
+def _exit_code(
+    view: TaskView, failures: Sequence[Entry], container: Container | None
+) -> int | None:
+    """The engine knows none while it starts a failed task again; the task's last one says more."""
+    code = container.exit_code if container else view.exit_code
+    known = failures[-1].fields.get("exit_code") if failures and code is None else code
+    return known if isinstance(known, int) else None
 
 
 def _traffic(end: Entry | None) -> dict[str, Any]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
+from cluster_kit.engine import Container
 from cluster_kit.outcome import judge, metrics, outcome
 from tests.unit.stories import CLUSTER, WITHOUT_CHIEF, Story, container
 
@@ -27,6 +30,56 @@ def test_a_worker_that_was_cut_off_is_no_failure_but_noted() -> None:
     verdict = judge(WITHOUT_CHIEF, story.seen, "ended")
     told = outcome(WITHOUT_CHIEF, verdict, story.seen, [], {}, "")
     assert (told["success"], told["notes"]) == (True, [f"worker-1: {words}"])
+
+
+def worker_fails(times: int, words: str = "ValueError: no\nsecond line") -> Story:
+    """Worker 1 of two that run the program, started again after each failure."""
+    story = Story.of(WITHOUT_CHIEF)
+    for i in range(times):
+        story = story.ends(5.0 + i, "worker-1", 1, "failed", words).start(5.5 + i, "worker-1")
+        story = story.says(5.6 + i, "worker-1", "start", attempt=1)
+    return story
+
+
+def told_after(story: Story, *containers: Container) -> tuple[list[str], int | None]:
+    """Notes, and the exit code of worker 1."""
+    verdict = judge(WITHOUT_CHIEF, story.seen, "ended")
+    told = outcome(WITHOUT_CHIEF, verdict, story.seen, list(containers), {}, "")
+    (code,) = (task["exit_code"] for task in told["tasks"] if task["name"] == "worker-1")
+    return told["notes"], code
+
+
+@pytest.mark.parametrize(("times", "shown"), [(1, "once"), (2, "twice"), (3, "3 times")])
+def test_a_worker_that_the_leader_ended_without_is_noted(times: int, shown: str) -> None:
+    story = worker_fails(times).ends(60, "worker-0", 0, "finished")
+    note = f"worker-1: failed {shown} (exit code 1), and the leader ended without it"
+    expected = ([f"{note}; its last words: ValueError: no"], 1)
+    assert told_after(story) == expected
+    restarting = container("worker-1", state="restarting", exit_code=None)
+    assert told_after(story, restarting) == expected
+    words = "after the job's end: ValueError: no"
+    over_its_end = story.ends(61, "worker-1", 0, "finished", words)
+    assert told_after(over_its_end) == (expected[0], 0)
+
+
+def test_a_worker_that_came_back_is_not_noted() -> None:
+    story = worker_fails(2).ends(60, "worker-0", 0, "finished")
+    assert told_after(story.ends(61, "worker-1", 0, "finished")) == ([], 0)
+    trains = worker_fails(2).says(9, "worker-1", "step", step=3)
+    assert told_after(trains.ends(60, "worker-0", 0, "finished")) == ([], None)
+
+
+def test_what_ended_the_leader_is_told_by_the_verdict_and_not_by_a_note() -> None:
+    story = worker_fails(3).ends(60, "worker-0", 5, "failed", "worker-1 failed", "worker-1")
+    assert told_after(story) == ([], 1)
+
+
+def test_a_note_is_one_line_of_bounded_length() -> None:
+    story = worker_fails(1, "x" * 1000 + "\ny").ends(60, "worker-0", 0, "finished")
+    (note,) = told_after(story)[0]
+    assert len(note) < 300 and note.endswith("x…")
+    told = told_after(worker_fails(1, "").ends(60, "worker-0", 0, "finished"))[0]
+    assert told == ["worker-1: failed once (exit code 1), and the leader ended without it"]
 
 
 def test_the_outcome_holds_every_task_with_what_the_engine_says_of_it() -> None:
