@@ -68,9 +68,10 @@ def test_flags_from_before_tf_config_tell_each_task_its_place(kit: Kit) -> None:
 def test_a_master_leads_and_the_kits_own_server_is_the_ps(kit: Kit) -> None:
     code, said = up(
         *(kit, "flags_graph.py", *ALL_TASKS, "--set", "chief_job=master"),
-        *("--args", FLAGS + " --master_hosts={{ chief_hosts }} --last_step=200"),
+        *("--args", FLAGS + " --master_hosts={{ chief_hosts }} --last_step=200 --train_dir=mine"),
     )
     assert code == 0, said
+    assert list((output(kit) / "mine").glob("model.ckpt-2*.index")), "the ps saved elsewhere"
     assert re.search(r"/job:master/task:0 step (19\d|2\d\d) ", log(kit, "chief-0")), said
     assert "/job:worker/task:0 on /job:ps/task:0, chief: False" in log(kit, "worker-0")
     assert "TensorFlow server ready" in log(kit, "ps-0")
