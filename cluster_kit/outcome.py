@@ -183,9 +183,7 @@ def _notes(cluster: Cluster, seen: Observed) -> list[str]:
         end, failures = seen.ended_for_good(task.name), seen.left_failed(task.name)
         if end is not None and end.fields.get("reason") == "cut-off":
             notes.append(f"{task.name}: {end.fields.get('message', '')}")
-        elif (
-            failures and task.role != "evaluator" and seen.tasks[cluster.leader.name].exit_code == 0
-        ):
+        elif failures and went_well and task.role != "evaluator":
             notes.append(f"{task.name}: {_left_out(failures, cluster)}")
     return notes
 
