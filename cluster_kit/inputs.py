@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import posixpath
 from collections.abc import Callable, Sequence
@@ -70,6 +71,7 @@ def _program(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], 
         return f"/program/{path.name}", (Mount(str(path.parent), "/program"),), problems
     rule = f"neither a built-in program ({', '.join(BUILT_IN_PROGRAMS)}) nor a file at {path}"
     cure = "mend the path; one in a manifest is seen from its folder"
+    cure = _meant(name, BUILT_IN_PROGRAMS) + cure
     return name, (), [Problem("program", f'"{name}"', rule, cure)]
 
 
@@ -98,6 +100,7 @@ def _data(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], lis
     if not name or not _holds(path.is_dir):
         known = ", ".join(DATA_SETS)
         rule = f"neither a data set of the image ({known}) nor a directory at {path}"
+        cure = _meant(name, DATA_SETS) + cure
         return name, (), [Problem("data", f'"{name}"', rule, cure, ())]
     missing = [part for part in ("Train", "Validate", "Test") if not _holds((path / part).is_dir)]
     problems = []
@@ -170,6 +173,11 @@ def _unreadable(program: str, name: str) -> list[Problem]:
     rule = f"the {program} cannot read this data set of the image"
     cure = f'write `data = "{sample}"`, or name a directory of your own (make: DATA={sample})'
     return [Problem("data", f'"{name}"', rule, cure)]
+
+
+def _meant(name: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean `{near[0]}`? Or " if near else ""
 
 
 def _seen_from(folder: Path, name: str) -> Path:

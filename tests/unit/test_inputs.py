@@ -130,6 +130,24 @@ def test_a_program_that_is_no_file_is_a_problem(path: str, folder: Path) -> None
     assert "classifier" in problem.rule
 
 
+@pytest.mark.parametrize(
+    ("key", "written", "meant"),
+    [
+        ("program", "clasifier", "classifier"),
+        ("program", "linear_regression", "linear-regression"),
+        ("data", "digit", "digits"),
+        ("data", "digit-scene", "digit-scenes"),
+    ],
+)
+def test_a_name_that_is_nearly_right_is_proposed(
+    key: str, written: str, meant: str, folder: Path
+) -> None:
+    (problem,) = resolve(manifest(**{key: written}), folder).problems
+    assert problem.cure.startswith(f"did you mean `{meant}`? Or mend the path")
+    (other,) = resolve(manifest(**{key: "../elsewhere"}), folder).problems
+    assert other.cure.startswith("mend the path")
+
+
 @pytest.fixture
 def default_base(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CLUSTER_KIT_BASE", raising=False)
