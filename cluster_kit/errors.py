@@ -57,6 +57,7 @@ class ManifestError(KitError):
         count = f"{len(problems)} problem" + ("s" if len(problems) != 1 else "")
         lines = "\n".join(f"  {problem}" for problem in problems)
         super().__init__(f"{source}: {count}\n{lines}")
+        self.source = source
         self.problems = tuple(problems)
 
 

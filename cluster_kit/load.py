@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import difflib
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -152,7 +153,16 @@ def _problem(place: Sequence[str], detail: Any) -> Problem:
     if key == "format":
         rule = "this kit reads format 1"
         return Problem(key, value, rule, "write `format = 1`, or use the kit it is for")
-    return Problem(key, value, _rule(key, detail), _meaning(place))
+    return Problem(key, value, _rule(key, detail), _meant(place[-1], detail) or _meaning(place))
+
+
+def _meant(key: str, detail: Any) -> str:
+    """The one of a key's few words that is nearest to what was written."""
+    if detail["type"] != "literal_error" or not isinstance(detail.get("input"), str):
+        return ""
+    words = re.findall(r"'([^']*)'", detail["ctx"]["expected"])
+    near = difflib.get_close_matches(detail["input"], words, n=1)
+    return f"did you mean `{key} = {written(near[0])}`?" if near else ""
 
 
 _TYPES = {

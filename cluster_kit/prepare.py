@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster_kit import inputs
+from cluster_kit import inputs, overridden
 from cluster_kit.advice import Hint, advise
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine import Engine
@@ -35,10 +35,13 @@ def planned(order: Order, workspace: Workspace, engine: Engine | None) -> Cluste
         ManifestError: everything that is wrong with it.
     """
     path = find(order.manifest, workspace.manifests)
-    loaded = load(path, order.overrides)
-    found = inputs.resolve(loaded.manifest, path.parent)
-    own = OwnImages(cpu=image_tag("cpu"), gpu=image_tag("gpu"))
-    return plan(loaded, found, gather(engine), own)
+    try:
+        loaded = load(path, order.overrides)
+        found = inputs.resolve(loaded.manifest, path.parent)
+        own = OwnImages(cpu=image_tag("cpu"), gpu=image_tag("gpu"))
+        return plan(loaded, found, gather(engine), own)
+    except ManifestError as error:
+        raise overridden.told(error, order.overrides) from None
 
 
 def advice(order: Order, workspace: Workspace) -> tuple[Hint, ...]:

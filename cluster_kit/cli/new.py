@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from cluster_kit import starter
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, out, print_json, say
+from cluster_kit.errors import UsageError
+from cluster_kit.load import proposal
 from cluster_kit.workspace import here
 
 
@@ -17,13 +19,23 @@ from cluster_kit.workspace import here
 def new(
     name: Annotated[str, typer.Argument(help="The new cluster's name: a DNS label.")],
     style: Annotated[
-        Literal["coordinator", "all-tasks"],
-        typer.Option("--style", help="Parameter servers under a chief, or all-reduce."),
+        str,
+        typer.Option(
+            "--style",
+            help="Parameter servers under a chief, or all-reduce.",
+            metavar="[coordinator|all-tasks]",
+        ),
     ] = "coordinator",
     json_: options.Json = False,
 ) -> None:
     """Write a commented manifest and a starter program that trains at once."""
-    made = starter.create(name, style, here())
+    chosen = next((known for known in starter.PROGRAMS if known == style), None)
+    if chosen is None:
+        raise UsageError(
+            f"--style {style!r} (make: STYLE) is no style of a new cluster",
+            proposal(style, list(starter.PROGRAMS)),
+        )
+    made = starter.create(name, chosen, here())
     files = {"manifest": str(made.manifest), "program": str(made.program)}
     if json_:
         print_json(files)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -19,12 +19,22 @@ from cluster_kit.prepare import Order
 
 Reference = Annotated[str, typer.Argument(help="A manifest's path, or its name in compose/.")]
 ClusterName = Annotated[str, typer.Argument(help="A cluster's name, or its manifest's path.")]
-Chief = Annotated[int | None, typer.Option("--chief", help="Number of chiefs: 0 or 1.")]
-Workers = Annotated[int | None, typer.Option("--workers", help="Number of workers.")]
-Ps = Annotated[int | None, typer.Option("--ps", help="Number of parameter servers.")]
+Chief = Annotated[
+    str | None, typer.Option("--chief", help="Number of chiefs: 0 or 1.", metavar="INTEGER")
+]
+Workers = Annotated[
+    str | None, typer.Option("--workers", help="Number of workers.", metavar="INTEGER")
+]
+Ps = Annotated[
+    str | None, typer.Option("--ps", help="Number of parameter servers.", metavar="INTEGER")
+]
 Style = Annotated[
-    Literal["auto", "coordinator", "all-tasks"] | None,
-    typer.Option("--style", help="Who runs the program: the chief alone, or the workers, too."),
+    str | None,
+    typer.Option(
+        "--style",
+        help="Who runs the program: the chief alone, or the workers, too.",
+        metavar="[auto|coordinator|all-tasks]",
+    ),
 ]
 Name = Annotated[str | None, typer.Option("--name", help="Run it under another name.")]
 Program = Annotated[
@@ -81,8 +91,8 @@ def overrides(
     sets: Set = None,
 ) -> dict[str, Any]:
     """The keys that the command line gives, as `load` lays them over the file."""
-    given: dict[str, Any] = {"chief": chief, "worker": workers, "ps": ps, "style": style}
-    given |= {"name": name, "gpus": _gpus(gpus)}
+    given: dict[str, Any] = {"chief": _count(chief), "worker": _count(workers), "ps": _count(ps)}
+    given |= {"style": style, "name": name, "gpus": _gpus(gpus)}
     if program is not None:
         # The manifest's arguments, requirements and evaluator belong to the manifest's program.
         given |= {"program": _from_here(program, BUILT_IN_PROGRAMS), "args": [], "evaluator": 0}
@@ -99,6 +109,12 @@ def overrides(
     return found
 
 
+def _count(text: str | None) -> int | str | None:
+    """What is no number goes on as it is: `load` says what is wrong with it."""
+    return int(text) if text and COUNT.fullmatch(text) else text
+
+
+COUNT = re.compile(r"[+-]?[0-9]{1,18}")
 HOLE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 """A template's hole or tag (see `arguments`)."""
 STAND_IN = re.compile("\ue000([0-9]+)\ue001")

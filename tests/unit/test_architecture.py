@@ -29,6 +29,7 @@ PURE += (
     "pins",
     "requirements",
     "last_words",
+    "overridden",
     "advice/keras3",
     "advice/models",
     "advice/generators",

@@ -15,7 +15,7 @@ def test_what_is_not_given_overrides_nothing() -> None:
 
 
 def test_counts_and_names_are_taken_as_they_are() -> None:
-    assert overrides(workers=3, ps=0, name="other") == {"worker": 3, "ps": 0, "name": "other"}
+    assert overrides(workers="3", ps="0", name="other") == {"worker": 3, "ps": 0, "name": "other"}
 
 
 def test_another_program_drops_the_arguments_and_the_evaluator_of_the_first() -> None:
@@ -75,7 +75,7 @@ def test_a_template_stays_one_word(args: str, words: list[str] | None) -> None:
 
 
 def test_counts_and_style_of_another_program_are_given_beside_it() -> None:
-    given = overrides(chief=0, ps=1, style="all-tasks")
+    given = overrides(chief="0", ps="1", style="all-tasks")
     assert given == {"chief": 0, "ps": 1, "style": "all-tasks"}
 
 
@@ -126,5 +126,5 @@ def test_a_set_without_key_or_value_is_refused(text: str) -> None:
 
 def test_a_value_cannot_be_a_table_too() -> None:
     with pytest.raises(UsageError) as caught:
-        overrides(workers=2, sets=["worker.cpus=1"])
+        overrides(workers="2", sets=["worker.cpus=1"])
     assert "worker has been given a value already" in caught.value.message
