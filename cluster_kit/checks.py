@@ -173,7 +173,9 @@ def check_subnet(manifest: Manifest, facts: HostFacts) -> tuple[IPv4Network | No
         rule = "too small for its tasks' address blocks"
         cure = f'use a /{needed} or larger, or "auto"'
         problems.append(Problem("subnet", f'"{text}"', rule, cure))
-    for network in facts.networks:
+    # A Docker network shows up twice: under its name, and then as its bridge's route.
+    first = {network.subnet: network for network in reversed(facts.networks)}
+    for network in reversed(first.values()):
         if network.cluster != manifest.name and network.subnet.overlaps(subnet):
             rule = f"overlaps {network.subnet} of {network.owner}"
             cure = 'choose another, or "auto"'

@@ -6,7 +6,7 @@ import copy
 import difflib
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,8 +40,13 @@ def find(reference: str, folder: Path) -> Path:
     """
     given = Path(reference)
     for candidate in (given, folder / f"{reference}.toml"):
-        if _is_file(candidate):
+        if _asks(candidate.is_file):
             return candidate.resolve()
+    if reference and _asks(given.is_dir):
+        raise UsageError(
+            f"no manifest `{reference}`: this is a directory, and a manifest is a TOML file",
+            f"name a file in it, or a name in {folder}/; {proposal(given.stem, names(folder))}",
+        )
     raise UsageError(
         f"no manifest `{reference}`: neither a file nor a name in {folder}/",
         proposal(given.stem, names(folder)),
@@ -60,9 +65,10 @@ def proposal(name: str, known: Sequence[str]) -> str:
     return f"{hint}there are: {', '.join(known) or 'none'}"
 
 
-def _is_file(path: Path) -> bool:
+def _asks(question: Callable[[], bool]) -> bool:
+    """What can be no path at all is not there."""
     try:
-        return path.is_file()
+        return question()
     except (OSError, ValueError):
         return False
 

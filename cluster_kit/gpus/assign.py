@@ -115,7 +115,7 @@ def _pool(
     pool, problems = _named("gpus", wish.pool, there, {} if wish.share else taken)
     if len(pool) == len(wish.pool):
         problems += _twice("gpus", wish.pool, pool)
-    problems += _too_few(wish, len(wish.pool), workers, _shown(wish.pool), {})
+        problems += _too_few(wish, len(wish.pool), workers, _shown(wish.pool), {})
     each = wish.each or max(1, len(wish.pool) // max(1, workers))
     if not problems and workers and not wish.share and len(pool) != workers * each:
         rule = f"{len(pool)} GPUs do not divide evenly among {workers} workers with {each} each"

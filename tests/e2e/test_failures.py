@@ -61,5 +61,6 @@ def test_a_program_that_never_ends_is_ended_at_the_job_deadline(
 def test_a_wrong_manifest_starts_nothing(kit: Kit, client: docker.DockerClient) -> None:
     done = kit.run("up", "smoke", "--name", kit.name, "--workers", "0", "--ps", "-1")
     assert done.returncode == 2
-    assert "worker = 0" in done.stderr and "ps = -1" in done.stderr
+    assert "--workers (make: N_WORKERS) = 0" in done.stderr
+    assert "--ps (make: N_PS) = -1" in done.stderr
     assert mine(client, kit.name) == ([], [])

@@ -151,3 +151,11 @@ def test_one_device_by_two_names_for_two_tasks_is_refused() -> None:
     (problem,) = problems(host(gpus=MIXED), worker=1, **keys)
     assert "one GPU for two tasks: 1:0 (MIG-0001-0-aaaa) for chief-0 and worker-0" in problem.rule
     assert "share_gpus" in problem.cure
+
+
+def test_a_gpu_that_is_not_there_is_one_problem_however_many_are_needed() -> None:
+    """ "There is none" and "there is one" would contradict each other."""
+    (problem,) = problems(host(), worker=2, gpus=["7"])
+    assert problem.rule == "this host has no such GPU; it has: none"
+    (few,) = problems(host(gpus=gpus(2)), worker=2, gpus=["1"])
+    assert few.rule == "2 workers with 1 GPU(s) each need 2, there are 1"

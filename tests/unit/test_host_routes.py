@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cluster_kit.host import _routes
+from tests.make import host, network, problems
 
 HEAD = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"
 
@@ -40,3 +41,10 @@ def test_a_vpns_private_range_counts(tmp_path: Path) -> None:
 
 def test_no_table_means_no_routes(tmp_path: Path) -> None:
     assert _routes(tmp_path / "absent") == []
+
+
+def test_a_docker_network_and_its_bridges_route_are_one_obstacle() -> None:
+    bridge = network("172.17.0.0/16")
+    route = network("172.17.0.0/16", "a route of this host (docker0)")
+    (problem,) = problems(host(networks=(bridge, route)), subnet="172.17.5.0/24")
+    assert problem.rule == "overlaps 172.17.0.0/16 of Docker network bridge"

@@ -45,6 +45,14 @@ def test_a_reference_that_can_be_no_file_is_refused_like_any_other(
     assert "there are: quickstart, smoke" in caught.value.cure
 
 
+def test_a_directory_is_called_one(folder: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        find(str(folder), folder)
+    assert "this is a directory, and a manifest is a TOML file" in caught.value.message
+    assert f"name a file in it, or a name in {folder}/" in caught.value.cure
+    assert "there are: quickstart, smoke" in caught.value.cure
+
+
 def test_a_folder_without_manifests_says_so(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         find("quickstart", tmp_path)
