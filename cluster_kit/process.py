@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -49,24 +50,31 @@ def run(
 
     Args:
         env: added to the present environment.
-        show: let the command write to this terminal instead of capturing it.
+        show: let the command write to this terminal instead of capturing it. Where there is none,
+            its words go through our stderr: a reader who leaves (see `pipes`) ends no command.
     Raises:
         subprocess.TimeoutExpired: it ran past `timeout_s` seconds and was killed.
     """
     if shutil.which(command[0]) is None:
         return Completed(tuple(command), NOT_FOUND, "", f"{command[0]}: command not found")
+    relayed = show and not sys.stderr.isatty()
+    captured = None if show and not relayed else subprocess.PIPE
     child = subprocess.Popen(
         list(command),
         env={**os.environ, **(env or {})},
         cwd=cwd,
-        stdout=None if show else subprocess.PIPE,
-        stderr=None if show else subprocess.PIPE,
+        stdout=captured,
+        stderr=subprocess.STDOUT if relayed else captured,
         stdin=subprocess.DEVNULL,
         text=True,
         errors="replace",
         start_new_session=True,
     )
     try:
+        if relayed and child.stdout is not None:
+            for line in child.stdout:
+                sys.stderr.write(line)
+                sys.stderr.flush()
         output, errors = child.communicate(timeout=timeout_s)
     except BaseException:
         _end(child)

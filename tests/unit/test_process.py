@@ -1,0 +1,56 @@
+"""A command that is shown: on a terminal by itself, elsewhere through our own stderr."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from cluster_kit.process import run
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class FakeChild:
+    """Stands for a started program that says one line."""
+
+    returncode = 0
+
+    def __init__(self, _command: list[str], **options: Any) -> None:
+        FakeChild.options = options
+        self.stdout = io.StringIO("building\n") if options["stdout"] == subprocess.PIPE else None
+
+    options: dict[str, Any]
+
+    def communicate(self, timeout: float | None = None) -> tuple[str | None, str | None]:
+        return (self.stdout.read() if self.stdout else None), None
+
+
+@pytest.fixture(autouse=True)
+def fake(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subprocess, "Popen", FakeChild)
+
+
+def test_where_there_is_no_terminal_words_go_through_our_stderr(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["true"], show=True).ok
+    assert FakeChild.options["stderr"] == subprocess.STDOUT
+    assert capsys.readouterr().err == "building\n"
+
+
+def test_on_a_terminal_the_command_writes_there_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    run(["true"], show=True)
+    assert FakeChild.options["stdout"] is FakeChild.options["stderr"] is None
+
+
+def test_what_is_not_shown_is_captured(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["true"]).output == "building\n"
+    assert capsys.readouterr().err == ""
