@@ -14,13 +14,17 @@ NAME = "result.json"
 def write(
     output: Path,
     metrics: Mapping[str, object],
-    classes: Sequence[str],
+    classes: Sequence[str] | Mapping[int, str],
     progress: Progress | None,
 ) -> None:
-    """Never half a file. `metrics` are also told as the event of that name."""
+    """Never half a file. `metrics` are also told as the event of that name.
+
+    Args:
+        classes: their names, in order or by number.
+    """
     file = output / NAME
     new = file.with_name(f".{NAME}.new")
-    new.write_text(json.dumps({**metrics, "classes": list(classes)}, indent=2) + "\n")
+    new.write_text(json.dumps({**metrics, "classes": classes}, indent=2) + "\n")
     new.rename(file)
     if progress:
         progress.write("metrics", **metrics)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
+from trainer import result
 from trainer.detection import model, train_directory, weights
 from trainer.detection.check import Checked
 from trainer.detection.options import Options
@@ -40,10 +41,7 @@ def finish(
         said = f"mAP@0.5 {score.figures.map_50:.4f}, COCO mAP {score.figures.map:.4f}; "
     scored = time.monotonic()
     train_directory.export(detector, pipeline, checked.labels, options.output / "model")
-    names = {"classes": checked.labels.names}
-    train_directory.write_result(options, found | names)
-    if progress:
-        progress.write("metrics", **found)
+    result.write(options.output, found, checked.labels.names, progress)
     print(
         f"{said}scored in {scored - began:.1f} s, model saved in {time.monotonic() - scored:.1f} s",
         flush=True,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from trainer import mailbox
+from trainer import mailbox, result
 from trainer.detection import finish, inputs, loss, model, schedule, train_directory, weights
 from trainer.detection.inputs import Batch
 from trainer.detection.model import Detector
@@ -34,7 +34,7 @@ def train(task: Task, options: Options, progress: Progress | None) -> None:
     except LOST as problem:
         raise TrainerError("the connection to a server was lost") from problem
     print(f"the job ended at global step {rounds.step}: {reached}", flush=True)
-    if reached == NOTHING and (options.output / "result.json").exists():
+    if reached == NOTHING and result.tell_again(options.output, progress):
         return
     figures = rounds.metrics() | {"reached": reached, "mode": "coordinator"}
     finish.finish(options, checked, rounds.checkpoint, figures, progress)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 
 import tensorflow as tf
@@ -42,10 +40,6 @@ def prepare(options: Options) -> Checked:
         flush=True,
     )
     return found
-
-
-def write_result(options: Options, result: Mapping[str, object]) -> None:
-    replace(options.output / "result.json", json.dumps(result, indent=2) + "\n")
 
 
 def replace(file: Path, text: str) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from trainer import result
 from trainer.detection import finish, inputs, loss, model, schedule, train_directory, weights
 from trainer.detection.inputs import Batch
 from trainer.detection.model import Detector
 from trainer.detection.options import Options
 from trainer.detection.pipeline import Pipeline
 from trainer.graph import replica
-from trainer.graph.job import GraphJob, ModelLoss, run
+from trainer.graph.job import NOTHING, GraphJob, ModelLoss, run
 from trainer.progress import Progress
 from trainer.task import Task
 
@@ -21,14 +22,14 @@ def train(task: Task, options: Options, progress: Progress | None) -> None:
     """Train this task's replica to the end; the leader prepares, saves the model, and judges."""
     place = replica.replica_of(task, options.graph, len(tf.config.list_physical_devices("GPU")))
     checked = train_directory.prepare(options) if place.is_chief else None
-    result = run(task, graph_job(options.pipeline), options.graph, progress)
-    print(f"the job ended at global step {result.step}: {result.reached}", flush=True)
-    if checked is None or result.checkpoint is None:
+    found = run(task, graph_job(options.pipeline), options.graph, progress)
+    print(f"the job ended at global step {found.step}: {found.reached}", flush=True)
+    if checked is None or found.checkpoint is None:
         return
-    if result.reached == "nothing" and (options.output / "result.json").exists():
+    if found.reached == NOTHING and result.tell_again(options.output, progress):
         return
-    figures = result.metrics() | {"reached": result.reached, "mode": options.graph.update}
-    finish.finish(options, checked, str(result.checkpoint), figures, progress)
+    figures = found.metrics() | {"reached": found.reached, "mode": options.graph.update}
+    finish.finish(options, checked, str(found.checkpoint), figures, progress)
 
 
 def graph_job(pipeline: Pipeline) -> GraphJob:
