@@ -42,12 +42,13 @@ def draw(results: Sequence[Result], machine: dict[str, Any], file: Path) -> None
 
 
 def _row(axes: Any, at: int, result: Measured, column: float) -> None:
-    color = MET if result.met else MISSED
+    color = PALE if result.bar is None else MET if result.met else MISSED
     axes.barh(at, result.value, height=0.5, color=color, zorder=2)
     low, high = min(result.values), max(result.values)
     axes.plot([low, high], [at, at], color=DARK, linewidth=1.4, zorder=3, solid_capstyle="butt")
-    limit = result.bar.limit
-    axes.plot([limit, limit], [at - 0.36, at + 0.36], color=DARK, linewidth=2.6, zorder=4)
+    if result.bar:
+        limit = result.bar.limit
+        axes.plot([limit, limit], [at - 0.36, at + 0.36], color=DARK, linewidth=2.6, zorder=4)
     ratio = f"{result.value:.2f}" if result.value >= 0.1 else f"{result.value:.3f}"
     was, now = (figure(median(way), result.unit) for way in (result.other, result.kit))
     axes.text(column, at, ratio, va="center", ha="right", fontweight="bold", color=color)
@@ -69,7 +70,7 @@ def _axes(axes: Any, shown: Sequence[Measured], end: float) -> None:
 
 def _goal(result: Measured) -> str:
     against = "" if result.other_way == "plain way" else f", of {result.other_way}"
-    return f"goal {result.bar}{against}"
+    return f"goal {result.bar}{against}" if result.bar else f"no goal{against}"
 
 
 def _legend(axes: Any) -> None:

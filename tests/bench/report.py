@@ -39,10 +39,16 @@ def print_table(results: Sequence[Result], console: Console) -> None:
             figure(median(result.kit), result.unit),
             ratio,
             spread,
-            str(result.bar) if result.other else f"{result.bar} {result.unit}",
-            "[green]yes[/green]" if result.met else "[bold red]MISSED[/bold red]",
+            *_verdict(result),
         )
     console.print(table)
+
+
+def _verdict(result: Measured) -> tuple[str, str]:
+    if result.bar is None:
+        return "none", ""
+    bar = str(result.bar) if result.other else f"{result.bar} {result.unit}"
+    return bar, "[green]yes[/green]" if result.met else "[bold red]MISSED[/bold red]"
 
 
 def write_json(results: Sequence[Result], machine: dict[str, Any], file: Path) -> None:
@@ -62,7 +68,7 @@ def _told_measured(result: Measured) -> dict[str, Any]:
         "key": result.key,
         "title": result.title,
         "unit": result.unit,
-        "bar": str(result.bar),
+        "bar": str(result.bar) if result.bar else None,
         "met": result.met,
         "is_ratio": bool(result.other),
         "median": result.value,
