@@ -33,3 +33,13 @@ def test_an_interrupted_run_cleans_up(
     assert process.returncode == 130, said
     assert mine(client, kit.name) == ([], [])
     assert kit.outcome()["reason"] == "interrupted"
+
+
+def test_a_reader_that_goes_costs_no_verdict(kit: Kit, client: docker.DockerClient) -> None:
+    with running(kit, "up", "smoke", "--name", kit.name) as process:
+        read_until(process, "starting 4 containers")
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.wait(timeout=120) == 0
+    assert kit.outcome()["success"]
+    assert mine(client, kit.name) == ([], [])
