@@ -12,14 +12,13 @@ export ENGINE
 # A value as one word of the shell's, apostrophes and all.
 quoted = '$(subst ','\'',$(1))'
 
-# Only what is given overrides the manifest.
-OVERRIDES = $(if $(N_CHIEF),--chief=$(call quoted,$(N_CHIEF))) \
-  $(if $(N_WORKERS),--workers=$(call quoted,$(N_WORKERS))) $(if $(N_PS),--ps=$(call quoted,$(N_PS))) \
-  $(if $(STYLE),--style=$(call quoted,$(STYLE))) $(if $(NAME),--name=$(call quoted,$(NAME))) \
-  $(if $(PROGRAM),--program=$(call quoted,$(PROGRAM))) $(if $(ARGS),--args=$(call quoted,$(ARGS))) \
-  $(if $(REQUIREMENTS),--requirements=$(call quoted,$(REQUIREMENTS))) \
-  $(if $(DATA),--data=$(call quoted,$(DATA))) $(if $(GPUS),--gpus=$(call quoted,$(GPUS))) \
-  $(foreach pair,$(SET),--set=$(call quoted,$(pair)))
+# --$(1) with the value of the variable $(2). Only what is given overrides the manifest.
+option = $(if $($(2)),--$(1)=$(call quoted,$($(2))))
+
+OVERRIDES = $(call option,chief,N_CHIEF) $(call option,workers,N_WORKERS) $(call option,ps,N_PS) \
+  $(call option,style,STYLE) $(call option,name,NAME) $(call option,program,PROGRAM) \
+  $(call option,args,ARGS) $(call option,requirements,REQUIREMENTS) $(call option,data,DATA) \
+  $(call option,gpus,GPUS) $(foreach pair,$(SET),--set=$(call quoted,$(pair)))
 
 # A variable that is mistyped would otherwise do nothing.
 KNOWN := CLUSTER N_CHIEF N_WORKERS N_PS STYLE NAME PROGRAM ARGS REQUIREMENTS DATA GPUS SET KEEP RESUME \
@@ -46,7 +45,7 @@ smoke: ## The smallest cluster with every role, CPU only
 
 .PHONY: new
 new: $(KIT) ## Begin a cluster of your own: compose/NAME.toml, programs/NAME/train.py   [NAME STYLE]
-	@$(KIT) new $(call quoted,$(NAME)) $(if $(STYLE),--style=$(call quoted,$(STYLE)))
+	@$(KIT) new $(call quoted,$(NAME)) $(call option,style,STYLE)
 
 .PHONY: render
 render: $(KIT) ## Write compose/CLUSTER/compose.yaml, for plain `docker compose up`

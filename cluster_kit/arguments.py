@@ -7,12 +7,12 @@ that runs the program; one that comes out empty is left out. Every other argumen
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from cluster_kit.cluster import Cluster, Task
 from cluster_kit.errors import Problem
+from cluster_kit.nearest import proposal
 from cluster_kit.templating import Text, TextError
 
 OUTPUT = "/output"
@@ -62,10 +62,7 @@ def check_arguments(arguments: Iterable[str]) -> Iterator[Problem]:
             yield Problem(place, value, f"no template: {error}", f"mend it; {LITERAL}")
             continue
         for name in unknown:
-            near = difflib.get_close_matches(name, NAMES, n=1)
-            meant = f"did you mean `{near[0]}`? " if near else ""
-            cure = f"{meant}there are: {', '.join(NAMES)}"
-            yield Problem(place, value, f"no such name: `{name}`", cure)
+            yield Problem(place, value, f"no such name: `{name}`", proposal(name, NAMES))
 
 
 def fill(cluster: Cluster) -> tuple[Cluster, list[Problem]]:

@@ -107,7 +107,7 @@ class Engine:
 
     def containers(self, cluster: str) -> list[Container]:
         """All task containers of a cluster, in task order, running or not."""
-        found = [_container(c.attrs) for c in self._list({"label": f"{labels.CLUSTER}={cluster}"})]
+        found = [_container(c.attrs) for c in self._list(_of(cluster))]
         order = {"chief": 0, "worker": 1, "ps": 2, "evaluator": 3}
         return sorted(found, key=lambda c: (order.get(c.role, 9), c.index))
 
@@ -123,7 +123,7 @@ class Engine:
         stream = self._client.events(
             decode=True,
             since=since,
-            filters={"type": "container", "label": f"{labels.CLUSTER}={cluster}"},
+            filters={"type": "container", **_of(cluster)},
         )
         for raw in stream:
             if raw.get("Action", "").startswith("exec_"):
@@ -220,17 +220,17 @@ class Engine:
     def stop(self, cluster: str) -> None:
         """Stop all containers of a cluster that still run, all at once."""
         with ThreadPoolExecutor(_PARALLEL) as pool:
-            list(pool.map(_stop, self._list({"label": f"{labels.CLUSTER}={cluster}"})))
+            list(pool.map(_stop, self._list(_of(cluster))))
 
     def remove(self, cluster: str) -> int:
         """Stop and remove every container and network of a cluster; returns how many containers.
 
         All at once: an engine removes faster from several threads than Compose asks for.
         """
-        containers = self._list({"label": f"{labels.CLUSTER}={cluster}"})
+        containers = self._list(_of(cluster))
         with ThreadPoolExecutor(_PARALLEL) as pool:
             list(pool.map(_stop_and_remove, containers))
-        for network in self._client.networks.list(filters={"label": f"{labels.CLUSTER}={cluster}"}):
+        for network in self._client.networks.list(filters=_of(cluster)):
             try:
                 network.remove()
             except NotFound:
@@ -241,6 +241,11 @@ class Engine:
                     f"disconnect what still uses it (docker network inspect {network.name})",
                 ) from None
         return len(containers)
+
+
+def _of(cluster: str) -> dict[str, str]:
+    """The engine's filter for what belongs to a cluster."""
+    return {"label": f"{labels.CLUSTER}={cluster}"}
 
 
 def _stop(container: Any) -> None:

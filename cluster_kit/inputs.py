@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import posixpath
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from cluster_kit import program_text, requirements
+from cluster_kit import nearest, program_text, requirements
 from cluster_kit.checks import OWN_IMAGE
 from cluster_kit.cluster import Mount
 from cluster_kit.errors import Problem
+from cluster_kit.load import holds
 from cluster_kit.manifest import Manifest
 
 BUILT_IN_PROGRAMS = ("classifier", "linear-regression", "detection")
@@ -58,7 +58,7 @@ def program_file(manifest: Manifest, folder: Path) -> Path | None:
     """The user's own program on this host, None where it is a built-in one or not there."""
     path = _seen_from(folder, manifest.program)
     own = manifest.program not in BUILT_IN_PROGRAMS
-    return path if own and _holds(path.is_file) else None
+    return path if own and holds(path.is_file) else None
 
 
 def _program(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], list[Problem]]:
@@ -66,7 +66,7 @@ def _program(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], 
     if name in BUILT_IN_PROGRAMS:
         return name, (), []
     path = _seen_from(folder, name)
-    if _holds(path.is_file):
+    if holds(path.is_file):
         problems = _no_python(path) if _python_is_known(manifest) else []
         return f"/program/{path.name}", (Mount(str(path.parent), "/program"),), problems
     rule = f"neither a built-in program ({', '.join(BUILT_IN_PROGRAMS)}) nor a file at {path}"
@@ -97,12 +97,12 @@ def _data(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], lis
         return f"{DATA_SETS_IN_IMAGE}/{name}", (), _unreadable(manifest.program, name)
     path = _seen_from(folder, name)
     cure = "mend the path, which is seen from the manifest, or pass --data DIR (make: DATA=DIR)"
-    if not name or not _holds(path.is_dir):
+    if not name or not holds(path.is_dir):
         known = ", ".join(DATA_SETS)
         rule = f"neither a data set of the image ({known}) nor a directory at {path}"
         cure = _meant(name, DATA_SETS) + cure
         return name, (), [Problem("data", f'"{name}"', rule, cure, ())]
-    missing = [part for part in ("Train", "Validate", "Test") if not _holds((path / part).is_dir)]
+    missing = [part for part in ("Train", "Validate", "Test") if not holds((path / part).is_dir)]
     problems = []
     if manifest.program == "classifier" and missing:
         absent = ", ".join(f"{part}/" for part in missing)
@@ -121,10 +121,10 @@ def _no_pipeline(manifest: Manifest, data: Path) -> list[Problem]:
     given = _pipeline_config(manifest.args)
     inside = posixpath.normpath(posixpath.join("/data", given or PIPELINE))
     if inside.startswith("/data/"):
-        if _holds((data / inside.removeprefix("/data/")).is_file):
+        if holds((data / inside.removeprefix("/data/")).is_file):
             return []
         rule = f"there is no {inside.removeprefix('/data/')} in {data}"
-    elif given and not inside.startswith("/opt/") and _holds((data / given).is_file):
+    elif given and not inside.startswith("/opt/") and holds((data / given).is_file):
         rule = f"the containers see {data}, and nothing beside it"
     else:
         return []
@@ -176,8 +176,8 @@ def _unreadable(program: str, name: str) -> list[Problem]:
 
 
 def _meant(name: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean `{near[0]}`? Or " if near else ""
+    hint = nearest.hint(name, known)
+    return f"{hint}Or " if hint else ""
 
 
 def _seen_from(folder: Path, name: str) -> Path:
@@ -185,11 +185,3 @@ def _seen_from(folder: Path, name: str) -> Path:
         return (folder / Path(name).expanduser()).resolve()
     except (OSError, RuntimeError):  # no such user, or links that go round in a circle
         return folder / name
-
-
-def _holds(question: Callable[[], bool]) -> bool:
-    """A path too long to exist, or behind a closed door, is not there."""
-    try:
-        return question()
-    except OSError:
-        return False

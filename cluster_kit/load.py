@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from cluster_kit.errors import ManifestError, Problem, UsageError
 from cluster_kit.manifest import DeadlineTable, Limits, Manifest, TaskLimits
+from cluster_kit.nearest import proposal
 from cluster_kit.written import dotted, written
 
 
@@ -40,9 +41,9 @@ def find(reference: str, folder: Path) -> Path:
     """
     given = Path(reference)
     for candidate in (given, folder / f"{reference}.toml"):
-        if _asks(candidate.is_file):
+        if holds(candidate.is_file):
             return candidate.resolve()
-    if reference and _asks(given.is_dir):
+    if reference and holds(given.is_dir):
         raise UsageError(
             f"no manifest `{reference}`: this is a directory, and a manifest is a TOML file",
             f"name a file in it, or a name in {folder}/; {proposal(given.stem, names(folder))}",
@@ -58,15 +59,8 @@ def names(folder: Path) -> list[str]:
     return sorted(path.stem for path in folder.glob("*.toml"))
 
 
-def proposal(name: str, known: Sequence[str]) -> str:
-    """The cure for a name that there is not: the nearest, and all."""
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean `{near[0]}`? " if near else ""
-    return f"{hint}there are: {', '.join(known) or 'none'}"
-
-
-def _asks(question: Callable[[], bool]) -> bool:
-    """What can be no path at all is not there."""
+def holds(question: Callable[[], bool]) -> bool:
+    """A question to a path: what can be none at all, or is behind a closed door, is not there."""
     try:
         return question()
     except (OSError, ValueError):

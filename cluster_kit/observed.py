@@ -83,8 +83,7 @@ class Observed:
     def left_failed(self, task: str) -> list[Entry]:
         """The failures in which a task ended, oldest first; [] where it went on after the last."""
         own = [entry for entry in self.entries if entry.task == task]
-        failures = [entry for entry in own if entry.fields.get("reason") == "failed"]
-        failures = [entry for entry in failures if entry.event == "end"]
+        failures = [e for e in own if e.event == "end" and e.fields.get("reason") == "failed"]
         if not failures:
             return []
         later = own[own.index(failures[-1]) + 1 :]

@@ -53,7 +53,8 @@ def run(
         show: let the command write to this terminal instead of capturing it. Where there is none,
             its words go through our stderr: a reader who leaves (see `pipes`) ends no command.
     Raises:
-        subprocess.TimeoutExpired: it ran past `timeout_s` seconds and was killed.
+        subprocess.TimeoutExpired: it ran past `timeout_s` seconds and was killed. A command that is
+            shown without a terminal is bounded only from its last word on.
     """
     if shutil.which(command[0]) is None:
         return Completed(tuple(command), NOT_FOUND, "", f"{command[0]}: command not found")

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import matplotlib.font_manager  # noqa: F401 - on a new machine it asks a program for the fonts
 import pytest
 from rich.console import Console
 

@@ -69,5 +69,5 @@ def test_every_option_of_a_key_and_make_variable_is_known() -> None:
     shared = {f"--{name}" for name in inspect.signature(overrides).parameters if name != "sets"}
     assert {option for option, _ in OPTIONS.values()} == shared
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    pairs = re.findall(r"\$\(if \$\((\w+)\),(--\w+)=", makefile)
-    assert {(option, variable) for variable, option in pairs} >= set(OPTIONS.values())
+    pairs = re.findall(r"\$\(call option,(\w+),(\w+)\)", makefile)
+    assert {(f"--{option}", variable) for option, variable in pairs} >= set(OPTIONS.values())

@@ -107,9 +107,7 @@ def grace_over(task: Task, ends_at: float, leaders_code: int | None) -> Outcome 
         return None
     if leaders_code:
         return job_ended(task, JobEnded(leaders_code))
-    after = f"was still running {grace_s(task):g} s after the job's end"
+    late = f"was still running {grace_s(task):g} s after"
     if task.role == EVALUATOR:
-        return outcome.deadline(outcome.EVALUATOR_GRACE, f"the evaluator {after}")
-    return Outcome(
-        0, outcome.CUT_OFF, f"the program {after.replace('job', 'leader')}, and was stopped"
-    )
+        return outcome.deadline(outcome.EVALUATOR_GRACE, f"the evaluator {late} the job's end")
+    return Outcome(0, outcome.CUT_OFF, f"the program {late} the leader's end, and was stopped")

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from trainer import atomic
 from trainer.progress import Progress
 
 NAME = "result.json"
@@ -17,15 +18,13 @@ def write(
     classes: Sequence[str] | Mapping[int, str],
     progress: Progress | None,
 ) -> None:
-    """Never half a file. `metrics` are also told as the event of that name.
+    """`metrics` are also told as the event of that name.
 
     Args:
         classes: their names, in order or by number.
     """
-    file = output / NAME
-    new = file.with_name(f".{NAME}.new")
-    new.write_text(json.dumps({**metrics, "classes": classes}, indent=2) + "\n")
-    new.rename(file)
+    text = json.dumps({**metrics, "classes": classes}, indent=2) + "\n"
+    atomic.replace(output / NAME, text)
     if progress:
         progress.write("metrics", **metrics)
 

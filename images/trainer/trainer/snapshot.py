@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from trainer.graph.checkpoints import UNWRITABLE
-from trainer.graph.errors import CheckpointError, in_short
+from trainer.graph.checkpoints import UNWRITABLE, remove, unwritable
+from trainer.graph.errors import CheckpointError
 
 DAMAGED = (tf.errors.OpError, IndexError)
 """What reading a file meets that is cut short, or is being replaced by a newer one."""
@@ -50,15 +50,12 @@ class Snapshot:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
             self._write(tf.constant(path), values).numpy()
         except UNWRITABLE as problem:
-            raise CheckpointError(
-                f"cannot write {path}: {in_short(problem)}; the output directory needs room, and to"
-                " be this user's"
-            ) from problem
+            raise unwritable(path, problem) from problem
 
     def try_out(self, path: str) -> None:
         """Write once for nothing: the first time takes seconds, and may find that it cannot."""
         self.write(path, **dict.fromkeys(self._numbers, 0))
-        remove(path)
+        remove(Path(path))
 
     def read(self, path: str) -> None:
         """Give every variable its value.
@@ -121,14 +118,6 @@ def named(
 def parts(variables: Iterable[tf.Variable]) -> Iterator[tf.Variable]:
     for variable in variables:
         yield from getattr(variable, "variables", (variable,))
-
-
-def remove(path: str) -> None:
-    """The files of the prefix `path`; the index first: without it the rest counts for nothing."""
-    prefix = Path(path)
-    prefix.with_name(f"{prefix.name}.index").unlink(missing_ok=True)
-    for file in prefix.parent.glob(f"{prefix.name}.data-*"):
-        file.unlink(missing_ok=True)
 
 
 def all_finite(path: str) -> bool:

@@ -18,8 +18,9 @@ from trainer.classifier import mode
 from trainer.classifier.options import Options
 from trainer.classifier.plan import Plan
 from trainer.errors import EXIT_TERMINATED, TrainerError
+from trainer.graph.checkpoints import remove
 from trainer.graph.errors import in_short
-from trainer.snapshot import DAMAGED, Snapshot, all_finite, name_of, named, remove
+from trainer.snapshot import DAMAGED, Snapshot, all_finite, name_of, named
 from trainer.task import Task
 
 keras = tf.keras
@@ -113,7 +114,7 @@ class Interruption(keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
         with self._lock:
             if self._task.is_leader:
-                remove(self._path)
+                remove(Path(self._path))
             if self._wanted.is_set():
                 self._said = f"; epoch {epoch + 1} is saved"
                 self._settled.set()
@@ -163,7 +164,7 @@ class Interruption(keras.callbacks.Callback):
                 if all_finite(self._path):
                     self._said = f"; saved step {self._step()}, in epoch {self._epoch + 1}"
                 else:
-                    remove(self._path)
+                    remove(Path(self._path))
             except (TrainerError, tf.errors.OpError) as problem:
                 self._said = f"; could not save: {in_short(problem)}"
             self._settled.set()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from trainer import mailbox
+from trainer import atomic, mailbox
 from trainer.detection import label_map, model, records, train_directory, weights
 from trainer.detection.options import Options
 from trainer.detection.scoring import Score, Scorer
@@ -144,7 +144,5 @@ class Evaluator:
                 **found,
                 written=round(checkpoint.written / 1e9, 3),
             )
-        train_directory.replace(
-            self._options.output / MEMORY, json.dumps(asdict(memory), indent=1) + "\n"
-        )
+        atomic.replace(self._options.output / MEMORY, json.dumps(asdict(memory), indent=1) + "\n")
         return better

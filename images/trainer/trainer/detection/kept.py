@@ -10,8 +10,9 @@ import tensorflow as tf
 
 from trainer.detection import weights
 from trainer.detection.weights import Checkpoint
+from trainer.graph.checkpoints import remove, what_is_left
 from trainer.graph.errors import CheckpointError, Diverged
-from trainer.snapshot import DAMAGED, Snapshot, all_finite, named, remove
+from trainer.snapshot import DAMAGED, Snapshot, all_finite, named
 
 CHIEF = "/job:chief/replica:0/task:0/device:CPU:0"
 
@@ -68,15 +69,13 @@ class Kept:
             self._snapshot.write(path)
             saved = next(c for c in weights.find(self._output) if c.name == name)
             if not all_finite(path):
-                remove(saved.path)
+                remove(Path(saved.path))
                 raise Diverged(f"a variable is no number any more; {self.what_is_left()}")
             self.last = saved
             automatic = [c for c in weights.find(self._output) if c.name.startswith("ckpt-")]
             for old in automatic[: -self._keep]:
-                remove(old.path)
+                remove(Path(old.path))
             return saved
 
     def what_is_left(self) -> str:
-        if self.last is None:
-            return "nothing was saved before"
-        return f"{self.last.name}, the last good checkpoint, is kept"
+        return what_is_left(self.last and self.last.name)

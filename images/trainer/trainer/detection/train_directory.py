@@ -7,6 +7,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
+from trainer import atomic
 from trainer.detection import pipeline_file, predict
 from trainer.detection.check import Checked, check
 from trainer.detection.label_map import LabelMap
@@ -28,7 +29,7 @@ def prepare(options: Options) -> Checked:
     copy = options.output / PIPELINE
     try:
         options.output.mkdir(parents=True, exist_ok=True)
-        replace(copy, pipeline_file.to_toml(options.pipeline))
+        atomic.replace(copy, pipeline_file.to_toml(options.pipeline))
     except OSError as problem:
         raise ContractError(
             f"cannot write {copy}: {problem.strerror}; the output directory must be this user's"
@@ -40,13 +41,6 @@ def prepare(options: Options) -> Checked:
         flush=True,
     )
     return found
-
-
-def replace(file: Path, text: str) -> None:
-    """Never half a file."""
-    new = file.with_name(f".{file.name}.new")
-    new.write_text(text)
-    new.rename(file)
 
 
 def export(detector: Detector, pipeline: Pipeline, labels: LabelMap, target: Path) -> None:

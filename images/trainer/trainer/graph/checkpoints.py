@@ -42,6 +42,10 @@ class Saved:
     path: Path
     by_hand: bool
 
+    @property
+    def name(self) -> str:
+        return self.path.name
+
 
 def directory(output: Path) -> Path:
     return output / "checkpoints"
@@ -57,11 +61,19 @@ def find(folder: Path) -> list[Saved]:
     return sorted(found)
 
 
-def what_is_left(last: Saved | None) -> str:
-    """After a loss that is no number, to whoever reads of it."""
+def what_is_left(last: str | None) -> str:
+    """After a loss that is no number, to whoever reads of it; `last` is a checkpoint's name."""
     if last is None:
         return "nothing was saved before"
-    return f"{last.path.name}, the last good checkpoint, is kept"
+    return f"{last}, the last good checkpoint, is kept"
+
+
+def unwritable(prefix: str | Path, problem: Exception) -> CheckpointError:
+    """For one of UNWRITABLE, met while the checkpoint `prefix` was written."""
+    return CheckpointError(
+        f"cannot write {prefix}: {in_short(problem)}; the output directory needs room, and to be"
+        " this user's"
+    )
 
 
 class Unreadable(Exception):
@@ -100,7 +112,7 @@ class Checkpoints:
             except (Unreadable, *DAMAGED) as problem:
                 if NO_SUCH_KEY in str(problem):
                     raise CheckpointError(other_model(saved, problem)) from problem
-                damaged.append(f"{saved.path.name} is damaged ({in_short(problem)})")
+                damaged.append(f"{saved.name} is damaged ({in_short(problem)})")
                 print(f"error: {damaged[-1]}", file=sys.stderr, flush=True)
             except tf.errors.InvalidArgumentError as problem:
                 raise CheckpointError(other_model(saved, problem)) from problem
@@ -136,19 +148,16 @@ class Checkpoints:
             with session.graph.as_default():  # in eager mode the Saver takes another way
                 self._writer.save(session, str(prefix), write_meta_graph=False, write_state=False)
         except UNWRITABLE as problem:
-            raise CheckpointError(
-                f"cannot write {prefix}: {in_short(problem)}; the output directory needs room,"
-                " and to be this user's"
-            ) from problem
+            raise unwritable(prefix, problem) from problem
         saved = Saved(step, prefix, by_hand)
         if not session.run(self._sound):
             if saved not in before:
-                remove(saved)
+                remove(saved.path)
             return None
         tf1.train.update_checkpoint_state(str(self._folder), str(prefix), [str(prefix)])
         automatic = [old for old in find(self._folder) if not old.by_hand and old != saved]
         for old in automatic[: max(0, len(automatic) + (not by_hand) - self._keep)]:
-            remove(old)
+            remove(old.path)
         return saved
 
 
@@ -175,9 +184,9 @@ def all_finite(variables: list[tf.Variable]) -> tf.Tensor:
 
 def also_as(saved: Saved, name: str) -> None:
     """A second name for the same files: links, or copies where the file system has no links."""
-    for file in (*saved.path.parent.glob(f"{saved.path.name}.data-*"),
-                 saved.path.with_name(f"{saved.path.name}.index")):  # fmt: skip
-        new = file.with_name(name + file.name.removeprefix(saved.path.name))
+    for file in (*saved.path.parent.glob(f"{saved.name}.data-*"),
+                 saved.path.with_name(f"{saved.name}.index")):  # fmt: skip
+        new = file.with_name(name + file.name.removeprefix(saved.name))
         new.unlink(missing_ok=True)
         try:
             new.hardlink_to(file)
@@ -185,10 +194,10 @@ def also_as(saved: Saved, name: str) -> None:
             shutil.copyfile(file, new)
 
 
-def remove(saved: Saved) -> None:
-    """The index first: without it the rest counts for nothing."""
-    saved.path.with_name(saved.path.name + ".index").unlink(missing_ok=True)
-    for file in saved.path.parent.glob(saved.path.name + ".data-*"):
+def remove(prefix: Path) -> None:
+    """A checkpoint's files; the index first: without it the rest counts for nothing."""
+    prefix.with_name(f"{prefix.name}.index").unlink(missing_ok=True)
+    for file in prefix.parent.glob(f"{prefix.name}.data-*"):
         file.unlink(missing_ok=True)
 
 

@@ -94,7 +94,7 @@ class Keeper:
         return self.last
 
     def what_is_left(self) -> str:
-        return what_is_left(self.last)
+        return what_is_left(self.last and self.last.name)
 
     def _save_and_tell(self) -> None:
         with self._lock:
@@ -109,4 +109,4 @@ class Keeper:
         self._due = time.monotonic() + self._save_secs if self._save_secs else float("inf")
 
     def _say_saved(self, saved: Saved) -> None:
-        print(f"saved by hand: {saved.path.name}", flush=True)
+        print(f"saved by hand: {saved.name}", flush=True)

@@ -88,7 +88,7 @@ class Training:
             session.run(self._graph.initialize)
         session.run(self._graph.initialize_run)
         if restored:
-            print(f"going on at global step {restored.step} ({restored.path.name})", flush=True)
+            print(f"going on at global step {restored.step} ({restored.name})", flush=True)
         self._keeper.begin(session, restored)
         if self._replica.deployment.distributed:
             self._wait_for_others()
@@ -177,7 +177,8 @@ class Training:
         step = int(session.run(self._graph.ledger.global_step))
         session.run(self._graph.finish, {self._graph.mark: BROKEN})
         stop_everybody(session, self._graph)
-        left = what_is_left(self._keeper.last if self._keeper else self._graph.checkpoints.newest())
+        last = self._keeper.last if self._keeper else self._graph.checkpoints.newest()
+        left = what_is_left(last and last.name)
         raise Diverged(
             f"the loss is no number after step {step}; {left}; try a lower learning rate"
         )
@@ -197,7 +198,7 @@ class Training:
             mailbox.leave_last_words("", mailbox.SAVING)
             with contextlib.suppress(tf.errors.OpError, TrainerError):
                 saved = self._keeper.save_before_the_end()
-        said = f"stopped by SIGTERM; saved {saved.path.name}" if saved else "stopped by SIGTERM"
+        said = f"stopped by SIGTERM; saved {saved.name}" if saved else "stopped by SIGTERM"
         print(said, flush=True)
         sys.stderr.flush()
         os._exit(EXIT_TERMINATED)
