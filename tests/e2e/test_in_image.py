@@ -8,14 +8,28 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from cluster_kit.image import image_tag
 from tests.make import ROOT
 
 PYTEST = ("pytest", "pluggy", "iniconfig", "packaging", "pygments")
 """Pure Python all of them, so that this environment's files also do for the image's Python."""
+READS_WHAT_TASKS_SAY = (
+    "test_with_tf_server.py",
+    "test_with_tf_hooks.py",
+    "test_with_tf_join.py",
+    "test_with_tf_refuse.py",
+    "test_trainer_supervise.py",
+)
 
 
-def test_the_trainers_tests_pass_inside_the_image(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("onednn", "tests"), [("1", ()), ("0", READS_WHAT_TASKS_SAY)])
+def test_the_trainers_tests_pass_inside_the_image(
+    tmp_path: Path, onednn: str, tests: tuple[str, ...]
+) -> None:
+    """As on a CPU where TensorFlow announces oneDNN before anything else, and as on one where it
+    says nothing."""
     for name in PYTEST:
         copy_package(name, tmp_path)
     done = subprocess.run(
@@ -25,8 +39,10 @@ def test_the_trainers_tests_pass_inside_the_image(tmp_path: Path) -> None:
             *("--tmpfs", "/tmp:mode=1777", "--label", "cluster-kit.test=in-image"),
             *("--volume", f"{tmp_path}:/pytest:ro", "--volume", f"{ROOT}/tests/trainer:/tests:ro"),
             *("--env", "PYTHONPATH=/opt/trainer:/pytest", "--env", "TRAINER_PATH=/opt/trainer"),
+            *("--env", f"TF_ENABLE_ONEDNN_OPTS={onednn}"),
             *("--entrypoint", "python3", image_tag("cpu"), "-m", "pytest"),
-            *("-c", "/dev/null", "-p", "no:cacheprovider", "-q", "-rs", "/tests"),
+            *("-c", "/dev/null", "-p", "no:cacheprovider", "-q", "-rs"),
+            *([f"/tests/{name}" for name in tests] or ["/tests"]),
         ],
         capture_output=True,
         text=True,

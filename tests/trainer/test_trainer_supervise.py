@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import IMAGE
+from reading import programs_lines, read_until
 
 ALONE = {"chief": ["127.0.0.1:1"]}
 EVALUATOR = {"evaluator": ["127.0.0.1:1"]}
@@ -238,7 +239,7 @@ def test_missing_servers_at_the_start_deadline(without_its_ps, events, program):
 
 def test_sigterm_while_it_waits_for_servers(without_its_ps, events, program):
     task = without_its_ps(program(WAITS))
-    assert [task.stdout.readline() for _ in range(2)] == ["before\n", "importing\n"]
+    assert read_until(task, "importing") == ["before\n", "importing\n"]
     began = time.monotonic()
     task.terminate()
     assert task.wait(5) == 143
@@ -304,10 +305,11 @@ def test_imports_are_watched_and_nothing_is_hidden(run_task, program, tmp_path, 
         PYTHONPATH=f"{IMAGE}{os.pathsep}{own}", **{f"CLUSTER_KIT_{name}": 2},
     )  # fmt: skip
     assert task.wait(10) == 0, task.stdout.read()
-    found, hooked = json.loads(task.stdout.readline())
+    line, *rest = programs_lines(task.stdout.read())
+    found, hooked = json.loads(line)
     assert hooked
     assert found.split(os.pathsep)[1:] == [str(IMAGE), str(own)]
-    assert task.stdout.read() == "theirs theirs theirs\n"
+    assert rest == ["theirs theirs theirs"]
 
 
 def test_usage():

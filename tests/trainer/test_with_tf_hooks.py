@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from reading import programs_lines
 
 if not find_spec("tensorflow"):
     pytest.skip("TensorFlow is in the image, not here", allow_module_level=True)
@@ -17,15 +18,16 @@ ALONE = {"worker": ["127.0.0.1:1"]}
 
 @pytest.fixture
 def output(run_task, tmp_path: Path):
-    """A function that runs a program of a user's as worker-0; its output, and its exit code."""
+    """A function that runs a program of a user's as worker-0, which ends with the `expected` exit
+    code; the lines that it printed itself."""
 
-    def run(text: str, expected: int = 0, **variables: object) -> str:
+    def run(text: str, expected: int = 0, **variables: object) -> list[str]:
         path = tmp_path / "program.py"
         path.write_text(text)
         task = run_task("worker-0", ALONE, "run", str(path), **variables)
         found = task.communicate(timeout=60)[0]
         assert task.returncode == expected, found
-        return found
+        return programs_lines(found)
 
     return run
 
@@ -47,7 +49,7 @@ def test_a_program_without_its_gpu_ends_in_the_import(output, events):
     began = time.monotonic()
     found = output(IMPORTS_LAZILY, 3, CLUSTER_KIT_GPUS="GPU-5c1d", CLUSTER_KIT_RETRIES=1)
     assert time.monotonic() - began < 30
-    assert found == "worker-0: worker-0 was promised GPU-5c1d, sees none\n"
+    assert found == ["worker-0: worker-0 was promised GPU-5c1d, sees none"]
     devices, end = events("worker-0")[-2:]
     assert (devices["event"], devices["of"]) == ("devices", "worker-0")
     assert (devices["promised"], devices["sees"]) == (["GPU-5c1d"], [])
@@ -64,11 +66,11 @@ def test_a_program_without_its_gpu_ends_in_the_import(output, events):
 )
 def test_nobody_ends_it(output, first_line, variables):
     program = first_line + IMPORTS_LAZILY
-    assert output(program, CLUSTER_KIT_GPUS="0", **variables) == "went on\n"
+    assert output(program, CLUSTER_KIT_GPUS="0", **variables) == ["went on"]
 
 
 def test_a_program_that_never_imports_tensorflow(output):
-    assert output("print('done')", CLUSTER_KIT_GPUS="0") == "done\n"
+    assert output("print('done')", CLUSTER_KIT_GPUS="0") == ["done"]
 
 
 MIRRORED = """
@@ -95,7 +97,7 @@ print(json.dumps(own))
 
 def test_simulated_gpus_in_an_unchanged_program(output, free_port):
     program = MIRRORED.replace("PORT", str(free_port()))
-    found = json.loads(output(program, CLUSTER_KIT_SIMULATE_GPUS=2).splitlines()[-1])
+    found = json.loads(output(program, CLUSTER_KIT_SIMULATE_GPUS=2)[-1])
     assert found["devices"] == ["/device:CPU:0", "/device:CPU:1"]
     assert (found["replicas"], found["session"]) == (2, 2)
     assert found["server"]["CPU"] == 2
@@ -114,13 +116,13 @@ except ValueError:
 
 
 def test_what_the_program_sets_afterwards_wins(output):
-    assert output(SETS_ITSELF, CLUSTER_KIT_SIMULATE_GPUS=2) == "3\n"
+    assert output(SETS_ITSELF, CLUSTER_KIT_SIMULATE_GPUS=2) == ["3"]
 
 
 def test_an_error_in_the_hook_is_seen(output, tmp_path):
     """Here: a progress file that cannot be written."""
     program = "import os; os.environ['CLUSTER_KIT_PROGRESS'] = '/nowhere/x'\nimport tensorflow\n"
-    assert "FileNotFoundError" in output(program, 1, CLUSTER_KIT_GPUS="0")
+    assert "FileNotFoundError" in "\n".join(output(program, 1, CLUSTER_KIT_GPUS="0"))
 
 
 PRETENDS = """
@@ -157,7 +159,7 @@ print(limits(ours.config), ours.config.gpu_options.allow_growth)
 def test_two_pretended_gpus_are_limited_or_grow(output, events, limit, limits, growth):
     """TensorFlow's own configuration code, told of GPUs that are not there."""
     variables = {"CLUSTER_KIT_GPUS": "0,1", "CLUSTER_KIT_GPU_MEMORY_MB": str(limit)}
-    assert output(f"import os; os.environ |= {variables}\n" + PRETENDS).splitlines() == [
+    assert output(f"import os; os.environ |= {variables}\n" + PRETENDS) == [
         f"{limits} {growth}", f"{limits} True", f"{limits} {growth}",
     ]  # fmt: skip
     [seen] = [event for event in events("worker-0") if event["event"] == "devices"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from reading import read_until
 
 pytest.importorskip("tensorflow", reason="TensorFlow, a part of the image, is not installed here")
 
@@ -29,8 +30,7 @@ def test_join_returns_when_the_job_has_ended(run_task, free_port, tmp_path):
     )
     follower = run_task("worker-1", cluster, "run", str(tmp_path / "joins.py"), **beacon)
     leader = run_task("worker-0", cluster, "run", str(tmp_path / "leads.py"), **beacon)
-    while "joining" not in follower.stdout.readline():
-        assert follower.poll() is None
+    read_until(follower, "joining")
     (tmp_path / "end").touch()
     assert leader.wait(10) == 0
     began = time.monotonic()

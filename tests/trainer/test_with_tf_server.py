@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from reading import read_until
 from trainer import probe, wire
 
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
@@ -49,7 +50,7 @@ def test_a_server_shows_its_simulated_devices(run_task, free_port, kind):
     cluster = {"chief": ["127.0.0.1:1"], "worker": [address]}
     variables = {"CLUSTER_KIT_SERVER": kind, "CLUSTER_KIT_SIMULATE_GPUS": 3}
     server = run_task("worker-0", cluster, "serve", CLUSTER_KIT_GPU_MEMORY_MB=100, **variables)
-    assert "server ready" in server.stdout.readline()
+    read_until(server, "server ready")
     import grpc
 
     with grpc.insecure_channel(address) as channel:
@@ -64,7 +65,7 @@ def test_a_server_answers_as_itself_and_ends_on_sigterm(run_task, free_port, eve
     address = f"127.0.0.1:{free_port()}"
     cluster = {"chief": ["127.0.0.1:1"], "ps": [address]}
     server = run_task("ps-0", cluster, "serve", CLUSTER_KIT_SERVER=kind, CUDA_VISIBLE_DEVICES="-1")
-    assert "server ready" in server.stdout.readline()
+    read_until(server, "server ready")
     assert isinstance(probe.wait_for({"ps-0": address}, 20), probe.ServersReady)
     misplaced = probe.wait_for({"worker-0": address}, 0.3)
     assert f"{address} answers as ps:0, expected worker:0" in str(misplaced)
