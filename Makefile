@@ -107,6 +107,11 @@ check: $(DEV) ## Lint, formatting, types, stale files
 	@.venv/bin/mypy
 	@$(KIT) schema | cmp -s - compose/schema.json \
 	  || { echo "compose/schema.json is stale: run \`make schema\`"; exit 1; }
+	@.venv/bin/python -m docs.generate --check
+
+.PHONY: docs
+docs: $(DEV) ## Write the parts of the documentation that are made from code and data
+	@.venv/bin/python -m docs.generate
 
 .PHONY: schema
 schema: $(KIT) ## Write the manifest's JSON Schema, for editors, to compose/schema.json
