@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from cluster_kit import signals
 from cluster_kit.errors import Interrupted, KitError
+from cluster_kit.util import signals
 
 
 def main() -> None:

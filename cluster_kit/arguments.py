@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from cluster_kit.cluster import Cluster, Task
 from cluster_kit.errors import Problem
-from cluster_kit.nearest import proposal
-from cluster_kit.templating import Text, TextError
+from cluster_kit.util.nearest import proposal
+from cluster_kit.util.templating import Text, TextError
 
 OUTPUT = "/output"
 NAMES = {

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from cluster_kit.errors import EngineError, HostError
-from cluster_kit.process import Completed, run
+from cluster_kit.util.process import Completed, run
 
 REGISTRY_BASE = "python:3.11-slim"
 PULL_TIMEOUT_S = 90.0  # an engine without a registry says so in well under a second

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from cluster_kit.errors import EngineError
-from cluster_kit.process import run
+from cluster_kit.util.process import run
 
 MINIMUM = (2, 20)
 

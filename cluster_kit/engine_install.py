@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cluster_kit.errors import EngineError, HostError
-from cluster_kit.process import run, start_daemon
+from cluster_kit.util.process import run, start_daemon
 
 PACKAGES = ("docker.io", "docker-cli", "docker-compose", "docker-buildx")
 NEXT_SUITE = "trixie"

@@ -18,8 +18,8 @@ from cluster_kit.image import (
     image_present,
 )
 from cluster_kit.pip_access import build_secrets
-from cluster_kit.process import run
 from cluster_kit.requirements import EXTRA, digest
+from cluster_kit.util.process import run
 
 _STEP = re.compile(r"^#\d+ \d+\.\d+ ")
 """What BuildKit's plain progress puts before each line that a step prints."""

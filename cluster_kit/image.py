@@ -18,7 +18,7 @@ from typing import Literal
 from cluster_kit.base_image import choose_base, present
 from cluster_kit.errors import EngineError
 from cluster_kit.pip_access import build_secrets
-from cluster_kit.process import run
+from cluster_kit.util.process import run
 
 Variant = Literal["cpu", "gpu"]
 Say = Callable[[str], None]

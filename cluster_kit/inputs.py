@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from cluster_kit import nearest, program_text, requirements
+from cluster_kit import program_text, requirements
 from cluster_kit.checks import OWN_IMAGE
 from cluster_kit.cluster import Mount
 from cluster_kit.errors import Problem
 from cluster_kit.load import holds
 from cluster_kit.manifest import Manifest
+from cluster_kit.util import nearest
 
 BUILT_IN_PROGRAMS = ("classifier", "linear-regression", "detection")
 DATA_SETS = ("digits", "digit-scenes")

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from cluster_kit.errors import ManifestError, Problem, UsageError
 from cluster_kit.manifest import DeadlineTable, Limits, Manifest, TaskLimits
-from cluster_kit.nearest import proposal
+from cluster_kit.util.nearest import proposal
 from cluster_kit.written import dotted, written
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from cluster_kit.process import run
+from cluster_kit.util.process import run
 
 CA_IN_BUILD = "/run/secrets/ca.pem"
 PLAIN = ("index-url", "proxy", "trusted-host", "timeout", "retries")

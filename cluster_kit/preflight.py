@@ -17,7 +17,7 @@ from cluster_kit.gpus.devices import devices
 from cluster_kit.host import hand_out
 from cluster_kit.image import image_present, image_tag
 from cluster_kit.nvidia import driver_problem, gpu_inventory
-from cluster_kit.process import run
+from cluster_kit.util.process import run
 
 MINIMUM_ENGINE = (23, 0)
 DISK_TO_BUILD = 8 * 2**30

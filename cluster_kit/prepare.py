@@ -15,8 +15,8 @@ from cluster_kit.errors import HostError, ManifestError, UsageError
 from cluster_kit.host import gather
 from cluster_kit.image import image_tag
 from cluster_kit.load import find, load, names
-from cluster_kit.nearest import proposal
 from cluster_kit.plan import OwnImages, plan
+from cluster_kit.util.nearest import proposal
 from cluster_kit.workspace import Workspace
 
 

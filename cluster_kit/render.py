@@ -8,9 +8,10 @@ import shlex
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from cluster_kit import __version__, labels, templating
+from cluster_kit import __version__, labels
 from cluster_kit.cluster import Cluster, Mount, Task
 from cluster_kit.tf_config import tf_configs
+from cluster_kit.util import templating
 
 NO_GPU = "-1"
 EVALUATOR_CPU_SHARES = "128"

@@ -6,10 +6,10 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster_kit import templating
 from cluster_kit.checks import NAME, near_name
 from cluster_kit.cluster import Style
 from cluster_kit.errors import UsageError
+from cluster_kit.util import templating
 from cluster_kit.workspace import Workspace, write_atomically
 
 PROGRAMS: dict[Style, str] = {"coordinator": "coordinator.py", "all-tasks": "all_tasks.py"}

@@ -7,7 +7,6 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from cluster_kit import pipes
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, err, out, print_json, say
 from cluster_kit.compare import picture, table
@@ -15,6 +14,7 @@ from cluster_kit.compare.measure import Result
 from cluster_kit.compare.run import each, write_json
 from cluster_kit.compare.variants import SCENARIOS, VARIANTS, Length, Scenario, Variant, planned
 from cluster_kit.errors import Interrupted, TrainingFailed, UsageError
+from cluster_kit.util import stdio
 from cluster_kit.view import make_view
 from cluster_kit.workspace import here
 
@@ -45,7 +45,7 @@ def compare(
     json_: options.Json = False,
 ) -> None:
     """Train one model by every way in turn: speed, time to an accuracy, staleness, traffic."""
-    pipes.outlive_readers()
+    stdio.outlive_readers()
     ways = _chosen(VARIANTS, only, "--only")
     scenarios = _chosen(SCENARIOS, scenario, "--scenario")
     cpus, length, workspace = float(os.cpu_count() or 1), Length(steps - steps % 2, epochs), here()

@@ -12,7 +12,6 @@ import typer
 from rich.text import Text
 
 from cluster_kit import launch as launching
-from cluster_kit import pipes
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, err, out, print_json, say, short
 from cluster_kit.engine import Engine
@@ -20,6 +19,7 @@ from cluster_kit.errors import UsageError
 from cluster_kit.image import image_present
 from cluster_kit.prepare import Order, advice, cluster_name, engine_or_none, planned
 from cluster_kit.render import render as rendered
+from cluster_kit.util import stdio
 from cluster_kit.view import make_view
 from cluster_kit.workspace import here
 
@@ -36,7 +36,7 @@ def up(
     json_: options.Json = False,
 ) -> None:
     """Run a cluster to its end: plan, build, start, watch, judge, save, remove."""
-    pipes.outlive_readers()
+    stdio.outlive_readers()
     view = make_view(err)
     try:
         outcome = launching.launch(order, here(), view, keep=keep, resume=resume)

@@ -12,7 +12,7 @@ import docker as docker_sdk
 from docker.errors import NotFound
 
 from cluster_kit import labels
-from cluster_kit.process import run
+from cluster_kit.util.process import run
 
 OWN = "cluster-kit.bench"
 """The label of what the bench starts itself."""

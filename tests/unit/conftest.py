@@ -14,8 +14,9 @@ import docker
 import pytest
 
 import cluster_kit.engine
-from cluster_kit import __main__, pipes, prepare, signals
+from cluster_kit import __main__, prepare
 from cluster_kit.cli import run
+from cluster_kit.util import signals, stdio
 from tests.make import host
 from tests.unit.command_line import MANIFEST, Cli, Said
 
@@ -48,7 +49,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(run, "image_present", lambda _tag: True, raising=False)
     monkeypatch.setattr(prepare, "gather", lambda _engine: host())
     monkeypatch.setattr(signals, "interrupt_once", lambda: None)
-    monkeypatch.setattr(pipes, "outlive_readers", lambda: None)
+    monkeypatch.setattr(stdio, "outlive_readers", lambda: None)
     monkeypatch.setenv("COLUMNS", "200")
     return tmp_path
 

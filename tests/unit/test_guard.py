@@ -8,7 +8,7 @@ import docker
 import pytest
 
 from cluster_kit.engine import Engine
-from cluster_kit.process import run
+from cluster_kit.util.process import run
 
 
 def test_starting_a_program_fails_with_advice() -> None:

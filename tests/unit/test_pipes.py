@@ -11,8 +11,9 @@ from typing import TextIO
 import pytest
 from rich.console import Console
 
-from cluster_kit import launch, pipes
-from cluster_kit.pipes import lasting
+from cluster_kit import launch
+from cluster_kit.util import stdio
+from cluster_kit.util.stdio import lasting
 from cluster_kit.view import LiveView, PlainView
 from tests.unit.command_line import Cli
 
@@ -59,7 +60,7 @@ def test_a_stream_without_a_descriptor_stays_as_it_is() -> None:
 def test_up_outlives_its_readers(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only verbs that do more than print: `logs -f | head` shall end with head."""
     done: list[str] = []
-    monkeypatch.setattr(pipes, "outlive_readers", lambda: done.append("lasting"))
+    monkeypatch.setattr(stdio, "outlive_readers", lambda: done.append("lasting"))
     monkeypatch.setattr(launch, "launch", lambda *_, **__: done.append("launched") or sys.exit(0))
     cli("up", "demo")
     assert done == ["lasting", "launched"]

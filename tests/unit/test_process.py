@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.process import run
+from cluster_kit.util.process import run
 
 
 class Terminal(io.StringIO):

@@ -51,7 +51,7 @@ def run(
     Args:
         env: added to the present environment.
         show: let the command write to this terminal instead of capturing it. Where there is none,
-            its words go through our stderr: a reader who leaves (see `pipes`) ends no command.
+            its words go through our stderr: a reader who leaves (see `stdio`) ends no command.
     Raises:
         subprocess.TimeoutExpired: it ran past `timeout_s` seconds and was killed. A command that is
             shown without a terminal is bounded only from its last word on.
