@@ -13,8 +13,8 @@ from cluster_kit import program_text, requirements
 from cluster_kit.checks import OWN_IMAGE
 from cluster_kit.cluster import Mount
 from cluster_kit.errors import Problem
-from cluster_kit.load import holds
-from cluster_kit.manifest import Manifest
+from cluster_kit.manifest.load import holds
+from cluster_kit.manifest.schema import Manifest
 from cluster_kit.util import nearest
 
 BUILT_IN_PROGRAMS = ("classifier", "linear-regression", "detection")

@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv4Network
 from cluster_kit import addresses
 from cluster_kit.checks import last_indexes
 from cluster_kit.errors import Problem
-from cluster_kit.manifest import Manifest
+from cluster_kit.manifest.schema import Manifest
 
 
 def find_pins(

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster_kit import inputs, overridden
+from cluster_kit import inputs
 from cluster_kit.advice import Hint, advise
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine import Engine
 from cluster_kit.errors import HostError, ManifestError, UsageError
 from cluster_kit.host import gather
 from cluster_kit.image import image_tag
-from cluster_kit.load import find, load, names
+from cluster_kit.manifest import overrides
+from cluster_kit.manifest.load import find, load, names
 from cluster_kit.plan import OwnImages, plan
 from cluster_kit.util.nearest import proposal
 from cluster_kit.workspace import Workspace
@@ -42,7 +43,7 @@ def planned(order: Order, workspace: Workspace, engine: Engine | None) -> Cluste
         own = OwnImages(cpu=image_tag("cpu"), gpu=image_tag("gpu"))
         return plan(loaded, found, gather(engine), own)
     except ManifestError as error:
-        raise overridden.told(error, order.overrides) from None
+        raise overrides.told(error, order.overrides) from None
 
 
 def advice(order: Order, workspace: Workspace) -> tuple[Hint, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from cluster_kit.cluster import Role, Style
 from cluster_kit.errors import Problem
-from cluster_kit.manifest import Manifest
+from cluster_kit.manifest.schema import Manifest
 
 BETWEEN_GRAPH = ("linear-regression", "detection")
 """Built-in programs whose replicas share their variables on a ps."""

@@ -13,8 +13,8 @@ from cluster_kit.cluster import Cluster, Mount
 from cluster_kit.errors import ManifestError, Problem
 from cluster_kit.facts import Gpu, HostFacts, Network
 from cluster_kit.inputs import BUILT_IN_PROGRAMS, DATA_SETS, Inputs, resolve
-from cluster_kit.load import Loaded, load
-from cluster_kit.manifest import Manifest
+from cluster_kit.manifest.load import Loaded, load
+from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan import OwnImages, plan
 
 GIB = 2**30

@@ -11,7 +11,7 @@ from pathlib import Path
 from cluster_kit.advice import evaluator, flags, generators, keras3, strategies
 from cluster_kit.advice.hint import Hint
 from cluster_kit.advice.sources import read
-from cluster_kit.manifest import Manifest
+from cluster_kit.manifest.schema import Manifest
 
 __all__ = ["Hint", "advise"]
 

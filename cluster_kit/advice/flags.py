@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cluster_kit.advice.hint import Hint
 from cluster_kit.arguments import names_in
 from cluster_kit.inputs import BUILT_IN_PROGRAMS
-from cluster_kit.manifest import Manifest
+from cluster_kit.manifest.schema import Manifest
 from cluster_kit.style import style_of
 
 

@@ -14,7 +14,7 @@ from cluster_kit.ended import EndedRun, merged, newest_run, saved_logs
 from cluster_kit.engine import Engine
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.follow import follow_logs
-from cluster_kit.manifest import json_schema
+from cluster_kit.manifest.schema import json_schema
 from cluster_kit.observed import TaskView
 from cluster_kit.preflight import Check, check_host
 from cluster_kit.prepare import Order, advice, cluster_name, planned

@@ -10,7 +10,7 @@ from cluster_kit.errors import Problem
 from cluster_kit.facts import HostFacts
 from cluster_kit.gpus.devices import Device, devices, find
 from cluster_kit.gpus.wish import Wish
-from cluster_kit.written import written
+from cluster_kit.manifest.toml_text import written
 
 HEADROOM = 0.9
 """The part of a shared GPU's memory that TensorFlow's allocators may take; CUDA needs the rest."""

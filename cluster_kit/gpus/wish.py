@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from cluster_kit.errors import Problem
-from cluster_kit.manifest import Limits, Manifest
-from cluster_kit.written import written
+from cluster_kit.manifest.schema import Limits, Manifest
+from cluster_kit.manifest.toml_text import written
 
 
 @dataclass(frozen=True)

@@ -17,19 +17,19 @@ OWNERS = {
     "docker": {"engine"},
     "jinja2": {"util/templating"},
     "pynvml": {"nvidia"},
-    "pydantic": {"manifest", "load"},
+    "pydantic": {"manifest/schema", "manifest/load"},
 }
-PURE = ("errors", "cluster", "facts", "manifest", "addresses", "checks", "plan", "tf_config")
+PURE = ("errors", "cluster", "facts", "manifest/schema", "addresses", "checks", "plan", "tf_config")
 PURE += (
     "labels",
-    "written",
+    "manifest/toml_text",
     "style",
     "arguments",
     "util/templating",
     "pins",
     "requirements",
     "last_words",
-    "overridden",
+    "manifest/overrides",
     "advice/keras3",
     "advice/models",
     "advice/generators",

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from cluster_kit import launch
-from cluster_kit.manifest import json_schema
+from cluster_kit.manifest.schema import json_schema
 from tests.unit.command_line import MANIFEST, Cli
 
 

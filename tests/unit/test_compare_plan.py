@@ -15,7 +15,7 @@ from cluster_kit.compare.variants import (
     Run,
     planned,
 )
-from cluster_kit.load import load
+from cluster_kit.manifest.load import load
 from cluster_kit.plan import plan
 from tests.make import OWN, host, inputs
 

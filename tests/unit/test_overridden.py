@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.cli.options import overrides
-from cluster_kit.overridden import OPTIONS
+from cluster_kit.manifest.overrides import OPTIONS
 from tests.make import ROOT
 from tests.unit.command_line import MANIFEST, Cli
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.manifest import Manifest, TaskLimits
+from cluster_kit.manifest.schema import Manifest, TaskLimits
 from tests.make import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")

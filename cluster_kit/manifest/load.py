@@ -14,9 +14,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from cluster_kit.errors import ManifestError, Problem, UsageError
-from cluster_kit.manifest import DeadlineTable, Limits, Manifest, TaskLimits
+from cluster_kit.manifest.schema import DeadlineTable, Limits, Manifest, TaskLimits
+from cluster_kit.manifest.toml_text import dotted, written
 from cluster_kit.util.nearest import proposal
-from cluster_kit.written import dotted, written
 
 
 @dataclass(frozen=True)
