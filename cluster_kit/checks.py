@@ -11,7 +11,7 @@ from cluster_kit.cluster import ROLES, Role
 from cluster_kit.errors import Problem
 from cluster_kit.facts import HostFacts
 from cluster_kit.manifest.schema import Limits, Manifest
-from cluster_kit.style import check_style
+from cluster_kit.programs.style import check_style
 
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*"
 IMAGE = re.compile(

@@ -18,7 +18,7 @@ from cluster_kit.image import (
     image_present,
 )
 from cluster_kit.pip_access import build_secrets
-from cluster_kit.requirements import EXTRA, digest
+from cluster_kit.programs.requirements import EXTRA, digest
 from cluster_kit.util.process import run
 
 _STEP = re.compile(r"^#\d+ \d+\.\d+ ")

@@ -21,12 +21,12 @@ from cluster_kit.errors import ManifestError, Problem
 from cluster_kit.facts import HostFacts
 from cluster_kit.gpus.assign import Given, assign
 from cluster_kit.gpus.wish import wish_of
-from cluster_kit.inputs import Inputs
 from cluster_kit.manifest.load import Loaded
 from cluster_kit.manifest.schema import Limits, Manifest
 from cluster_kit.pins import find_pins
-from cluster_kit.requirements import EXTRA, digest
-from cluster_kit.style import runs_program, style_of
+from cluster_kit.programs.requirements import EXTRA, digest
+from cluster_kit.programs.resolve import Inputs
+from cluster_kit.programs.style import runs_program, style_of
 
 _DEPENDS: dict[str, tuple[str, ...]] = {
     "chief": ("style",),

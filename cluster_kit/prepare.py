@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster_kit import inputs
 from cluster_kit.advice import Hint, advise
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine import Engine
@@ -17,6 +16,7 @@ from cluster_kit.image import image_tag
 from cluster_kit.manifest import overrides
 from cluster_kit.manifest.load import find, load, names
 from cluster_kit.plan import OwnImages, plan
+from cluster_kit.programs import resolve
 from cluster_kit.util.nearest import proposal
 from cluster_kit.workspace import Workspace
 
@@ -39,7 +39,7 @@ def planned(order: Order, workspace: Workspace, engine: Engine | None) -> Cluste
     path = find(order.manifest, workspace.manifests)
     try:
         loaded = load(path, order.overrides)
-        found = inputs.resolve(loaded.manifest, path.parent)
+        found = resolve.resolve(loaded.manifest, path.parent)
         own = OwnImages(cpu=image_tag("cpu"), gpu=image_tag("gpu"))
         return plan(loaded, found, gather(engine), own)
     except ManifestError as error:
@@ -50,7 +50,7 @@ def advice(order: Order, workspace: Workspace) -> tuple[Hint, ...]:
     """What the program that a manifest names would stumble over; the manifest can be planned."""
     path = find(order.manifest, workspace.manifests)
     manifest = load(path, order.overrides).manifest
-    return advise(inputs.program_file(manifest, path.parent), manifest)
+    return advise(resolve.program_file(manifest, path.parent), manifest)
 
 
 def cluster_name(reference: str, workspace: Workspace, up: Iterable[str]) -> str:

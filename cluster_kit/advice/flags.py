@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from cluster_kit.advice.hint import Hint
 from cluster_kit.arguments import names_in
-from cluster_kit.inputs import BUILT_IN_PROGRAMS
 from cluster_kit.manifest.schema import Manifest
-from cluster_kit.style import style_of
+from cluster_kit.programs.resolve import BUILT_IN_PROGRAMS
+from cluster_kit.programs.style import style_of
 
 
 def look(manifest: Manifest) -> Iterator[Hint]:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster_kit import program_text
 from cluster_kit.advice.hint import Hint
-from cluster_kit.program_text import Fault
+from cluster_kit.programs import syntax
+from cluster_kit.programs.syntax import Fault
 
 MOST_FILES = 50
 
@@ -42,14 +42,14 @@ def read(program: Path) -> tuple[list[Source], list[Hint]]:
         path = waiting.pop(0)
         name = path.relative_to(program.parent).as_posix()
         try:
-            text = program_text.content(path)
+            text = syntax.content(path)
             source = _parse(text, name)
         except SyntaxError as error:
-            hints.append(_no_python(program_text.told(error, text, name)))
+            hints.append(_no_python(syntax.told(error, text, name)))
             continue
-        except program_text.UNREADABLE:
+        except syntax.UNREADABLE:
             continue
-        if fault := program_text.too_new(text, name):
+        if fault := syntax.too_new(text, name):
             hints.append(_too_new(fault))
         sources[path] = source
         found = [file for file in _own_modules(source, path, program.parent) if file not in seen]
@@ -63,13 +63,13 @@ def _no_python(fault: Fault) -> Hint:
 
 
 def _too_new(fault: Fault) -> Hint:
-    oldest = ".".join(map(str, program_text.OLDEST))
+    oldest = ".".join(map(str, syntax.OLDEST))
     rule = f"the image's Python is {oldest}, unless you chose another base: {fault.said}"
     return Hint(fault.place, fault.line, rule, f"write it as Python {oldest} knows it")
 
 
 def _parse(text: bytes, name: str) -> Source:
-    tree = program_text.tree(text)
+    tree = syntax.tree(text)
     module = name.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
     return Source(name, module, tree, _bindings(tree))
 

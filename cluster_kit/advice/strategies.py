@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from cluster_kit.advice.hint import Hint
 from cluster_kit.advice.sources import Source
 from cluster_kit.manifest.schema import Manifest
-from cluster_kit.style import style_of
+from cluster_kit.programs.style import style_of
 
 PARAMETER_SERVER, ALL_REDUCE = "ParameterServerStrategy", "MultiWorkerMirroredStrategy"
 NAMES = {

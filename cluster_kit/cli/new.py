@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from cluster_kit import starter
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, out, print_json, say
 from cluster_kit.errors import UsageError
+from cluster_kit.programs import starter
 from cluster_kit.util.nearest import proposal
 from cluster_kit.workspace import here
 

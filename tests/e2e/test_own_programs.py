@@ -11,7 +11,7 @@ from typing import Any
 import docker
 import pytest
 
-from cluster_kit.requirements import EXTRA, digest, lines_of
+from cluster_kit.programs.requirements import EXTRA, digest, lines_of
 from tests.e2e.evidence import codes, log, output
 from tests.kit import Kit, mine
 

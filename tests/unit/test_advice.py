@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cluster_kit.advice import advise
 from cluster_kit.advice.sources import read
-from cluster_kit.program_text import too_new
+from cluster_kit.programs.syntax import too_new
 from tests.make import ROOT, manifest
 from tests.unit.advised import COORDINATED, KERAS_3_FIT, hints
 

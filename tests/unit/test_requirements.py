@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.extra_image import pips_words
-from cluster_kit.inputs import resolve
-from cluster_kit.requirements import faults, lines_of
+from cluster_kit.programs.requirements import faults, lines_of
+from cluster_kit.programs.resolve import resolve
 from tests.make import OWN, cluster, manifest, problems
 
 FILE = """\

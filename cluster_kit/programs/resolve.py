@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from cluster_kit import program_text, requirements
 from cluster_kit.checks import OWN_IMAGE
 from cluster_kit.cluster import Mount
 from cluster_kit.errors import Problem
 from cluster_kit.manifest.load import holds
 from cluster_kit.manifest.schema import Manifest
+from cluster_kit.programs import requirements, syntax
 from cluster_kit.util import nearest
 
 BUILT_IN_PROGRAMS = ("classifier", "linear-regression", "detection")
@@ -83,7 +83,7 @@ def _python_is_known(manifest: Manifest) -> bool:
 
 def _no_python(program: Path) -> list[Problem]:
     """Other files than `.py` may be something that Python can run all the same: a zip."""
-    fault = program_text.fault(program) if program.suffix == ".py" else None
+    fault = syntax.fault(program) if program.suffix == ".py" else None
     if fault is None:
         return []
     rule = f"this is no Python: {fault.said}"

@@ -1,0 +1,1 @@
+"""The programs and data sets that a manifest names."""
