@@ -8,8 +8,8 @@ from pathlib import Path
 
 from cluster_kit.engine import Engine
 from cluster_kit.facts import Driver, Gpu, HostFacts, Network
-from cluster_kit.gpus.devices import devices
 from cluster_kit.nvidia import gpu_inventory
+from cluster_kit.plan.gpus.devices import devices
 
 ROUTES = Path("/proc/net/route")
 WIDEST_ROUTE = 8

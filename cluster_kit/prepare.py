@@ -15,7 +15,7 @@ from cluster_kit.host import gather
 from cluster_kit.image import image_tag
 from cluster_kit.manifest import overrides
 from cluster_kit.manifest.load import find, load, names
-from cluster_kit.plan import OwnImages, plan
+from cluster_kit.plan.plan import OwnImages, plan
 from cluster_kit.programs import resolve
 from cluster_kit.util.nearest import proposal
 from cluster_kit.workspace import Workspace

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cluster_kit import __version__, labels
 from cluster_kit.cluster import Cluster, Mount, Task
-from cluster_kit.tf_config import tf_configs
+from cluster_kit.plan.tf_config import tf_configs
 from cluster_kit.util import templating
 
 NO_GPU = "-1"

@@ -14,7 +14,7 @@ from cluster_kit.errors import ManifestError, Problem
 from cluster_kit.facts import Gpu, HostFacts, Network
 from cluster_kit.manifest.load import Loaded, load
 from cluster_kit.manifest.schema import Manifest
-from cluster_kit.plan import OwnImages, plan
+from cluster_kit.plan.plan import OwnImages, plan
 from cluster_kit.programs.resolve import BUILT_IN_PROGRAMS, DATA_SETS, Inputs, resolve
 
 GIB = 2**30

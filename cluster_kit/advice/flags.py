@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cluster_kit.advice.hint import Hint
-from cluster_kit.arguments import names_in
 from cluster_kit.manifest.schema import Manifest
+from cluster_kit.plan.arguments import names_in
 from cluster_kit.programs.resolve import BUILT_IN_PROGRAMS
 from cluster_kit.programs.style import style_of
 

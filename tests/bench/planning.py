@@ -7,7 +7,7 @@ from ipaddress import IPv4Network
 
 from cluster_kit.facts import HostFacts, Network
 from cluster_kit.manifest.load import load as read
-from cluster_kit.plan import OwnImages, plan
+from cluster_kit.plan.plan import OwnImages, plan
 from cluster_kit.programs.resolve import resolve
 from cluster_kit.render import render
 from tests.bench.bench import Bench, load

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.manifest.load import load
-from cluster_kit.plan import plan
+from cluster_kit.plan.plan import plan
 from cluster_kit.render import render
 from tests.make import OWN, ROOT, gpus, host, inputs
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_kit import addresses
 from cluster_kit.cluster import Cluster
+from cluster_kit.plan import addresses
 from tests.make import cluster, host, network, problems
 
 counts = st.fixed_dictionaries({"worker": st.integers(1, 700), "ps": st.integers(1, 300)})

@@ -19,14 +19,23 @@ OWNERS = {
     "pynvml": {"nvidia"},
     "pydantic": {"manifest/schema", "manifest/load"},
 }
-PURE = ("errors", "cluster", "facts", "manifest/schema", "addresses", "checks", "plan", "tf_config")
+PURE = (
+    "errors",
+    "cluster",
+    "facts",
+    "manifest/schema",
+    "plan/addresses",
+    "plan/checks",
+    "plan/plan",
+    "plan/tf_config",
+)
 PURE += (
     "labels",
     "manifest/toml_text",
     "programs/style",
-    "arguments",
+    "plan/arguments",
     "util/templating",
-    "pins",
+    "plan/pins",
     "programs/requirements",
     "last_words",
     "manifest/overrides",
@@ -36,9 +45,9 @@ PURE += (
     "advice/evaluator",
     "advice/strategies",
     "advice/flags",
-    "gpus/devices",
-    "gpus/wish",
-    "gpus/assign",
+    "plan/gpus/devices",
+    "plan/gpus/request",
+    "plan/gpus/assign",
 )
 FORBIDDEN_IN_PURE = {
     "os",

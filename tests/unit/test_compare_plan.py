@@ -16,7 +16,7 @@ from cluster_kit.compare.variants import (
     planned,
 )
 from cluster_kit.manifest.load import load
-from cluster_kit.plan import plan
+from cluster_kit.plan.plan import plan
 from tests.make import OWN, host, inputs
 
 LENGTH = Length(steps=40, epochs=6)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cluster_kit.errors import ManifestError, Problem, UsageError
 from cluster_kit.manifest.load import find, load
 from cluster_kit.manifest.schema import Manifest
-from cluster_kit.plan import plan
+from cluster_kit.plan.plan import plan
 from tests.make import OWN, gpus, host, inputs
 
 

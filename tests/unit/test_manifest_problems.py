@@ -8,7 +8,7 @@ import pytest
 
 from cluster_kit.errors import ManifestError
 from cluster_kit.manifest.load import load
-from cluster_kit.plan import plan
+from cluster_kit.plan.plan import plan
 from tests.make import GIB, OWN, gpus, host, inputs, network, problems_of
 from tests.unit.mistakes import MISTAKES
 

@@ -12,7 +12,7 @@ from cluster_kit.advice import advise
 from cluster_kit.cluster import Style
 from cluster_kit.errors import UsageError
 from cluster_kit.manifest.load import load
-from cluster_kit.plan import plan
+from cluster_kit.plan.plan import plan
 from cluster_kit.programs import starter
 from cluster_kit.programs.resolve import resolve
 from cluster_kit.workspace import Workspace

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from cluster_kit.errors import Problem
 from cluster_kit.facts import HostFacts
-from cluster_kit.gpus.devices import Device, devices, find
-from cluster_kit.gpus.wish import Wish
 from cluster_kit.manifest.toml_text import written
+from cluster_kit.plan.gpus.devices import Device, devices, find
+from cluster_kit.plan.gpus.request import Wish
 
 HEADROOM = 0.9
 """The part of a shared GPU's memory that TensorFlow's allocators may take; CUDA needs the rest."""

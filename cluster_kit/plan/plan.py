@@ -6,9 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 
-from cluster_kit import addresses
-from cluster_kit.arguments import check_arguments, fill
-from cluster_kit.checks import (
+from cluster_kit.cluster import ROLES, Cluster, Deadlines, Role, Task
+from cluster_kit.errors import ManifestError, Problem
+from cluster_kit.facts import HostFacts
+from cluster_kit.manifest.load import Loaded
+from cluster_kit.manifest.schema import Limits, Manifest
+from cluster_kit.plan import addresses
+from cluster_kit.plan.arguments import check_arguments, fill
+from cluster_kit.plan.checks import (
     OWN_IMAGE,
     check_limits,
     check_shape,
@@ -16,14 +21,9 @@ from cluster_kit.checks import (
     last_indexes,
     too_many,
 )
-from cluster_kit.cluster import ROLES, Cluster, Deadlines, Role, Task
-from cluster_kit.errors import ManifestError, Problem
-from cluster_kit.facts import HostFacts
-from cluster_kit.gpus.assign import Given, assign
-from cluster_kit.gpus.wish import wish_of
-from cluster_kit.manifest.load import Loaded
-from cluster_kit.manifest.schema import Limits, Manifest
-from cluster_kit.pins import find_pins
+from cluster_kit.plan.gpus.assign import Given, assign
+from cluster_kit.plan.gpus.request import wish_of
+from cluster_kit.plan.pins import find_pins
 from cluster_kit.programs.requirements import EXTRA, digest
 from cluster_kit.programs.resolve import Inputs
 from cluster_kit.programs.style import runs_program, style_of

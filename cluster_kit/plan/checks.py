@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 
-from cluster_kit import addresses
 from cluster_kit.cluster import ROLES, Role
 from cluster_kit.errors import Problem
 from cluster_kit.facts import HostFacts
 from cluster_kit.manifest.schema import Limits, Manifest
+from cluster_kit.plan import addresses
 from cluster_kit.programs.style import check_style
 
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv4Network
 
-from cluster_kit import addresses
-from cluster_kit.checks import last_indexes
 from cluster_kit.errors import Problem
 from cluster_kit.manifest.schema import Manifest
+from cluster_kit.plan import addresses
+from cluster_kit.plan.checks import last_indexes
 
 
 def find_pins(

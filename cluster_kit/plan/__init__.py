@@ -1,0 +1,1 @@
+"""From a manifest and the host's facts to a cluster. Pure."""

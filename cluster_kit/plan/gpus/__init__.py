@@ -1,0 +1,1 @@
+"""Which task gets which GPU. Pure."""
