@@ -11,7 +11,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from cluster_kit import compose, evidence, extra_image, outcome
+from cluster_kit import evidence, extra_image, outcome
+from cluster_kit.backends.compose import cli as compose
+from cluster_kit.backends.compose.render import render
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine import Engine
 from cluster_kit.errors import HostError, KitError
@@ -21,7 +23,6 @@ from cluster_kit.last_words import beyond, cure, last_words, on_host
 from cluster_kit.observed import Observed
 from cluster_kit.preflight import refuse_if_unfit
 from cluster_kit.prepare import Order, advice, planned
-from cluster_kit.render import render
 from cluster_kit.util import signals
 from cluster_kit.view import View
 from cluster_kit.watch import Watch

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from cluster_kit import compose
+from cluster_kit.backends.compose import cli as compose
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine import Engine
 from cluster_kit.errors import HostError

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from cluster_kit.backends.compose.render import render
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine import Engine
 from cluster_kit.host import gather
@@ -12,7 +13,6 @@ from cluster_kit.manifest.load import load
 from cluster_kit.plan.plan import OwnImages, plan
 from cluster_kit.plan.tf_config import tf_configs
 from cluster_kit.programs.resolve import resolve
-from cluster_kit.render import render
 from tests.bench.bench import HERE, JOB, OWN, Bench
 
 MANIFEST = 'format = 1\nname = "bench"\n'

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from ipaddress import IPv4Network
 
+from cluster_kit.backends.compose.render import render
 from cluster_kit.facts import HostFacts, Network
 from cluster_kit.manifest.load import load as read
 from cluster_kit.plan.plan import OwnImages, plan
 from cluster_kit.programs.resolve import resolve
-from cluster_kit.render import render
 from tests.bench.bench import Bench, load
 from tests.bench.measured import Bar, Measured
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from cluster_kit.backends.compose.render import render
 from cluster_kit.manifest.load import load
 from cluster_kit.plan.plan import plan
-from cluster_kit.render import render
 from tests.make import OWN, ROOT, gpus, host, inputs
 
 HERE = Path(__file__).parent

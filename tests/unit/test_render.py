@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cluster_kit.backends.compose.render import plan_hash, quote, render
 from cluster_kit.cluster import Mount
-from cluster_kit.render import plan_hash, quote, render
 from tests.make import cluster, gpus, host, parse_compose
 
 TRAPS = (

@@ -1,0 +1,1 @@
+"""What runs a cluster's containers, one package each."""

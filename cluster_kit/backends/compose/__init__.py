@@ -1,0 +1,1 @@
+"""Docker Compose: the file, and the command line."""
