@@ -11,14 +11,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from cluster_kit import evidence, extra_image, outcome
+from cluster_kit import evidence, outcome
 from cluster_kit.backends.compose import cli as compose
 from cluster_kit.backends.compose.render import render
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine import Engine
 from cluster_kit.errors import HostError, KitError
 from cluster_kit.follow import follow_logs
-from cluster_kit.image import image_present
+from cluster_kit.image import extra as extra_image
+from cluster_kit.image.build import image_present
 from cluster_kit.last_words import beyond, cure, last_words, on_host
 from cluster_kit.observed import Observed
 from cluster_kit.preflight import refuse_if_unfit

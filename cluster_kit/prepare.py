@@ -12,7 +12,7 @@ from cluster_kit.cluster import Cluster
 from cluster_kit.engine import Engine
 from cluster_kit.errors import HostError, ManifestError, UsageError
 from cluster_kit.host import gather
-from cluster_kit.image import image_tag
+from cluster_kit.image.build import image_tag
 from cluster_kit.manifest import overrides
 from cluster_kit.manifest.load import find, load, names
 from cluster_kit.plan.plan import OwnImages, plan

@@ -8,13 +8,13 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from cluster_kit import extra_image
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, out, print_json, say
 from cluster_kit.engine import Engine
 from cluster_kit.engine_install import ensure_engine
 from cluster_kit.errors import EngineError
-from cluster_kit.image import (
+from cluster_kit.image import extra as extra_image
+from cluster_kit.image.build import (
     CheckLine,
     check_image,
     ensure_image,

@@ -17,7 +17,7 @@ from cluster_kit.cli import options
 from cluster_kit.cli.app import app, err, out, print_json, say, short
 from cluster_kit.engine import Engine
 from cluster_kit.errors import UsageError
-from cluster_kit.image import image_present
+from cluster_kit.image.build import image_present
 from cluster_kit.prepare import Order, advice, cluster_name, engine_or_none, planned
 from cluster_kit.util import stdio
 from cluster_kit.view import make_view

@@ -13,7 +13,7 @@ from pathlib import Path
 import docker
 import pytest
 
-from cluster_kit.image import image_tag
+from cluster_kit.image.build import image_tag
 from tests.e2e.evidence import codes, events, output, saved_step
 from tests.e2e.running import kill_task, needs_root, read_until, running
 from tests.e2e.waiting import wait_for

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.image import image_tag
+from cluster_kit.image.build import image_tag
 from tests.make import ROOT
 
 PYTEST = ("pytest", "pluggy", "iniconfig", "packaging", "pygments")

@@ -11,8 +11,8 @@ from types import ModuleType
 
 import pytest
 
-from cluster_kit import base_image, image
-from cluster_kit.pip_access import CA_IN_BUILD, build_secrets, pip_access
+from cluster_kit.image import base, build
+from cluster_kit.image.pip_config import CA_IN_BUILD, build_secrets, pip_access
 
 ADDRESS = "https://someone:secret@mirror.example/simple"
 
@@ -21,13 +21,13 @@ ADDRESS = "https://someone:secret@mirror.example/simple"
 def source(tmp_path: Path) -> Path:
     """A small copy of images/trainer."""
     shutil.copytree(
-        image.SOURCE, tmp_path / "trainer", ignore=shutil.ignore_patterns("__pycache__")
+        build.SOURCE, tmp_path / "trainer", ignore=shutil.ignore_patterns("__pycache__")
     )
     return tmp_path / "trainer"
 
 
 def build_time_script(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, image.SOURCE / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(name, build.SOURCE / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -35,9 +35,9 @@ def build_time_script(name: str) -> ModuleType:
 
 
 def test_the_tag_is_stable_and_names_the_variant(source: Path) -> None:
-    assert image.image_tag("cpu", source) == image.image_tag("cpu")
-    assert image.image_tag("cpu").startswith("cluster-kit/trainer:cpu-")
-    assert image.image_tag("cpu") != image.image_tag("gpu")
+    assert build.image_tag("cpu", source) == build.image_tag("cpu")
+    assert build.image_tag("cpu").startswith("cluster-kit/trainer:cpu-")
+    assert build.image_tag("cpu") != build.image_tag("gpu")
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_the_tag_is_stable_and_names_the_variant(source: Path) -> None:
 def test_a_changed_input_is_a_new_tag(source: Path, changed: str) -> None:
     with (source / changed).open("a") as file:
         file.write("\n# changed\n")
-    assert image.image_tag("cpu", source) != image.image_tag("cpu")
+    assert build.image_tag("cpu", source) != build.image_tag("cpu")
 
 
 def test_what_the_build_does_not_read_leaves_the_tag_alone(source: Path) -> None:
@@ -57,23 +57,23 @@ def test_what_the_build_does_not_read_leaves_the_tag_alone(source: Path) -> None
     (source / "requirements-gpu.txt").write_text("other pins")
     (source / "trainer" / "__pycache__").mkdir()
     (source / "trainer" / "__pycache__" / "x.pyc").write_bytes(b"")
-    assert image.image_tag("cpu", source) == image.image_tag("cpu")
-    assert image.image_tag("gpu", source) != image.image_tag("gpu")
+    assert build.image_tag("cpu", source) == build.image_tag("cpu")
+    assert build.image_tag("gpu", source) != build.image_tag("gpu")
 
 
 def test_a_renamed_file_is_a_new_tag(source: Path) -> None:
     (source / "trainer" / "wire.py").rename(source / "trainer" / "wires.py")
-    assert image.image_tag("cpu", source) != image.image_tag("cpu")
+    assert build.image_tag("cpu", source) != build.image_tag("cpu")
 
 
 def test_every_requirement_is_pinned() -> None:
-    for path in image.SOURCE.glob("requirements-*.txt"):
+    for path in build.SOURCE.glob("requirements-*.txt"):
         for line in path.read_text().splitlines():
             assert not line or line.startswith(("#", "-r ")) or "==" in line, f"{path.name}: {line}"
 
 
 def test_the_build_names_no_host_and_no_frontend() -> None:
-    for path in (*image.SOURCE.glob("Dockerfile*"), *image.SOURCE.glob("requirements-*.txt")):
+    for path in (*build.SOURCE.glob("Dockerfile*"), *build.SOURCE.glob("requirements-*.txt")):
         text = path.read_text()
         assert "http:" not in text and "https:" not in text
         assert "syntax=" not in text  # it would be fetched from a registry
@@ -105,7 +105,7 @@ def test_the_environment_outranks_pips_files(tmp_path: Path) -> None:
 def test_secrets_reach_the_build_by_file_and_variable_name_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("cluster_kit.pip_access._pip_config_list", lambda: "")
+    monkeypatch.setattr("cluster_kit.image.pip_config._pip_config_list", lambda: "")
     monkeypatch.setenv("PIP_INDEX_URL", ADDRESS)
     monkeypatch.setenv("https_proxy", "http://someone:secret@proxy.example:3128")
     with build_secrets() as arguments:
@@ -140,7 +140,7 @@ Repo-URI: http://other.example/
 
 
 def test_a_base_is_made_from_the_hosts_own_suite_only() -> None:
-    assert base_image.sources_of("bookworm", TARGETS) == (
+    assert base.sources_of("bookworm", TARGETS) == (
         "deb http://mirror.example/debian/ bookworm main",
         "deb http://mirror.example/security/ bookworm-security main",
     )
@@ -152,7 +152,7 @@ def test_apts_way_to_its_mirror_is_kept() -> None:
         'Acquire::https::CaInfo "/ca.pem";\nAcquire::Check-Valid-Until "false";\n'
         'Acquire::Languages:: "none";\nAPT::Architecture "amd64";\n'
     )
-    assert base_image.transport_options(dump) == (
+    assert base.transport_options(dump) == (
         'Acquire::http::Proxy "http://p:1";',
         'Acquire::https::CaInfo "/ca.pem";',
         'Acquire::Check-Valid-Until "false";',
@@ -161,7 +161,7 @@ def test_apts_way_to_its_mirror_is_kept() -> None:
 
 def test_a_named_base_is_taken_without_asking_docker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLUSTER_KIT_BASE", "registry.example/python:3.12")
-    assert base_image.choose_base(lambda _: None) == "registry.example/python:3.12"
+    assert base.choose_base(lambda _: None) == "registry.example/python:3.12"
 
 
 def test_digits_are_split_by_class_and_always_the_same_way() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.extra_image import pips_words
+from cluster_kit.image.extra import pips_words
 from cluster_kit.programs.requirements import faults, lines_of
 from cluster_kit.programs.resolve import resolve
 from tests.make import OWN, cluster, manifest, problems

@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from cluster_kit.base_image import choose_base, present
 from cluster_kit.errors import EngineError
-from cluster_kit.pip_access import build_secrets
+from cluster_kit.image.base import choose_base, present
+from cluster_kit.image.pip_config import build_secrets
 from cluster_kit.util.process import run
 
 Variant = Literal["cpu", "gpu"]
 Say = Callable[[str], None]
 
-SOURCE = Path(__file__).resolve().parents[1] / "images" / "trainer"
+SOURCE = Path(__file__).resolve().parents[2] / "images" / "trainer"
 CHECK_TIMEOUT_S = 300.0
 
 

@@ -7,17 +7,17 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from cluster_kit.base_image import choose_base
 from cluster_kit.cluster import Cluster
 from cluster_kit.errors import EngineError, ManifestError, Problem
-from cluster_kit.image import (
+from cluster_kit.image.base import choose_base
+from cluster_kit.image.build import (
     SOURCE,
     Say,
     build_command,
     ensure_image,
     image_present,
 )
-from cluster_kit.pip_access import build_secrets
+from cluster_kit.image.pip_config import build_secrets
 from cluster_kit.programs.requirements import EXTRA, digest
 from cluster_kit.util.process import run
 
