@@ -6,7 +6,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 
-from cluster_kit.engine import Container, Engine
+from cluster_kit.engine.client import Container, Engine
 from cluster_kit.observed import Observed
 from cluster_kit.workspace import RunDirectory
 

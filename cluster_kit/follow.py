@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
-from cluster_kit.engine import Container, Engine
+from cluster_kit.engine.client import Container, Engine
 
 RESTART_S = 3.0
 """An engine restarts a crashed container within a second."""

@@ -6,7 +6,7 @@ import os
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from cluster_kit.engine import Engine
+from cluster_kit.engine.client import Engine
 from cluster_kit.facts import Driver, Gpu, HostFacts, Network
 from cluster_kit.nvidia import gpu_inventory
 from cluster_kit.plan.gpus.devices import devices

@@ -15,7 +15,7 @@ from cluster_kit import evidence, outcome
 from cluster_kit.backends.compose import cli as compose
 from cluster_kit.backends.compose.render import render
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine import Engine
+from cluster_kit.engine.client import Engine
 from cluster_kit.errors import HostError, KitError
 from cluster_kit.follow import follow_logs
 from cluster_kit.image import extra as extra_image

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine import Container, Event
+from cluster_kit.engine.client import Container, Event
 from cluster_kit.errors import DeadlinePassed, HostError, Interrupted, TrainingFailed
 from cluster_kit.last_words import on_host
 from cluster_kit.observed import Observed, TaskView

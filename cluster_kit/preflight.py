@@ -11,7 +11,7 @@ from typing import Literal
 
 from cluster_kit.backends.compose import cli as compose
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine import Engine
+from cluster_kit.engine.client import Engine
 from cluster_kit.errors import HostError
 from cluster_kit.host import hand_out
 from cluster_kit.image.build import image_present, image_tag

@@ -9,7 +9,7 @@ from typing import Any
 
 from cluster_kit.advice import Hint, advise
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine import Engine
+from cluster_kit.engine.client import Engine
 from cluster_kit.errors import HostError, ManifestError, UsageError
 from cluster_kit.host import gather
 from cluster_kit.image.build import image_tag

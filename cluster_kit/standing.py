@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cluster_kit.engine import Container, Engine
+from cluster_kit.engine.client import Container, Engine
 from cluster_kit.observed import TaskView, figures
 from cluster_kit.progress import ProgressReader
 

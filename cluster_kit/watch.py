@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine import Engine, Event
+from cluster_kit.engine.client import Engine, Event
 from cluster_kit.errors import KitError
 from cluster_kit.observed import Observed
 from cluster_kit.progress import ProgressReader

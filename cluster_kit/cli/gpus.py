@@ -7,7 +7,7 @@ from rich.table import Table
 
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, out, print_json, say
-from cluster_kit.engine import Engine
+from cluster_kit.engine.client import Engine
 from cluster_kit.errors import HostError
 from cluster_kit.facts import HostFacts
 from cluster_kit.host import gather

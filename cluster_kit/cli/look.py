@@ -11,7 +11,7 @@ from rich.text import Text
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, out, print_json, say, short
 from cluster_kit.ended import EndedRun, merged, newest_run, saved_logs
-from cluster_kit.engine import Engine
+from cluster_kit.engine.client import Engine
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.follow import follow_logs
 from cluster_kit.manifest.schema import json_schema

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from cluster_kit.engine import Engine
+from cluster_kit.engine.client import Engine
 from tests.gpu.conftest import MakeKit, inventory
 from tests.gpu.second_engine import SecondEngine
 from tests.kit import Kit

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import docker
 import pytest
 
-import cluster_kit.engine
+import cluster_kit.engine.client
 from cluster_kit import __main__, prepare
 from cluster_kit.cli import run
 from cluster_kit.util import signals, stdio
@@ -35,7 +35,7 @@ def no_docker_no_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(docker, "from_env", connects)
     monkeypatch.setattr(docker, "DockerClient", connects)
     monkeypatch.setattr(docker, "APIClient", connects)
-    monkeypatch.setattr(cluster_kit.engine.Engine, "__init__", connects)
+    monkeypatch.setattr(cluster_kit.engine.client.Engine, "__init__", connects)
     monkeypatch.setattr(subprocess, "Popen", _refuse("starts a program"))
 
 

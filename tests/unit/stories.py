@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine import Container, Event
+from cluster_kit.engine.client import Container, Event
 from cluster_kit.observed import Observed
 from cluster_kit.progress import Entry
 from tests.make import cluster

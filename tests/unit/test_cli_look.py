@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cluster_kit.cli import look, run
-from cluster_kit.engine import Container
+from cluster_kit.engine.client import Container
 from cluster_kit.workspace import RunDirectory, new_run
 from tests.unit.command_line import MANIFEST, Cli
 from tests.unit.stories import container

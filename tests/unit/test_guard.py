@@ -7,7 +7,7 @@ import subprocess
 import docker
 import pytest
 
-from cluster_kit.engine import Engine
+from cluster_kit.engine.client import Engine
 from cluster_kit.util.process import run
 
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from cluster_kit import host
-from cluster_kit.engine import Engine
+from cluster_kit.engine.client import Engine
 from cluster_kit.facts import Gpu
 from tests.make import gpus, network
 

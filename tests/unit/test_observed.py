@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit.engine import Event
+from cluster_kit.engine.client import Event
 from cluster_kit.observed import Observed
 from tests.unit.stories import CLUSTER, Story
 

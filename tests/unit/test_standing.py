@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, cast
 
-from cluster_kit.engine import Container, Engine
+from cluster_kit.engine.client import Container, Engine
 from cluster_kit.standing import standing
 from tests.unit.stories import container
 

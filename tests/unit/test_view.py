@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from cluster_kit.engine import Event
+from cluster_kit.engine.client import Event
 from cluster_kit.observed import Observed, TaskView
 from cluster_kit.progress import Entry
 from cluster_kit.view import LiveView, PlainView, make_view, status_table
