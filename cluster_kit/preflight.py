@@ -13,9 +13,9 @@ from cluster_kit.backends.compose import cli as compose
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.client import Engine
 from cluster_kit.errors import HostError
-from cluster_kit.host import hand_out
+from cluster_kit.host.gather import hand_out
+from cluster_kit.host.nvidia import driver_problem, gpu_inventory
 from cluster_kit.image.build import image_present, image_tag
-from cluster_kit.nvidia import driver_problem, gpu_inventory
 from cluster_kit.plan.gpus.devices import devices
 from cluster_kit.util.process import run
 

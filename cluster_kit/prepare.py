@@ -11,7 +11,7 @@ from cluster_kit.advice import Hint, advise
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.client import Engine
 from cluster_kit.errors import HostError, ManifestError, UsageError
-from cluster_kit.host import gather
+from cluster_kit.host.gather import gather
 from cluster_kit.image.build import image_tag
 from cluster_kit.manifest import overrides
 from cluster_kit.manifest.load import find, load, names

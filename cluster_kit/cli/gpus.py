@@ -10,8 +10,8 @@ from cluster_kit.cli.app import app, out, print_json, say
 from cluster_kit.engine.client import Engine
 from cluster_kit.errors import HostError
 from cluster_kit.facts import HostFacts
-from cluster_kit.host import gather
-from cluster_kit.nvidia import driver_problem
+from cluster_kit.host.gather import gather
+from cluster_kit.host.nvidia import driver_problem
 from cluster_kit.plan.gpus.devices import Device, devices, find
 from cluster_kit.preflight import GPU_CURE, HANDS_OUT
 

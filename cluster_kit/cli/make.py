@@ -11,8 +11,8 @@ from rich.text import Text
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, out, print_json, say
 from cluster_kit.engine.client import Engine
-from cluster_kit.engine_install import ensure_engine
 from cluster_kit.errors import EngineError
+from cluster_kit.host.engine_install import ensure_engine
 from cluster_kit.image import extra as extra_image
 from cluster_kit.image.build import (
     CheckLine,

@@ -8,7 +8,7 @@ from pathlib import Path
 from cluster_kit.backends.compose.render import render
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.client import Engine
-from cluster_kit.host import gather
+from cluster_kit.host.gather import gather
 from cluster_kit.manifest.load import load
 from cluster_kit.plan.plan import OwnImages, plan
 from cluster_kit.plan.tf_config import tf_configs

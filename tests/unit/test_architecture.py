@@ -16,7 +16,7 @@ TRAINER = sorted((ROOT / "images" / "trainer").rglob("*.py"))
 OWNERS = {
     "docker": {"engine/client"},
     "jinja2": {"util/templating"},
-    "pynvml": {"nvidia"},
+    "pynvml": {"host/nvidia"},
     "pydantic": {"manifest/schema", "manifest/load"},
 }
 PURE = (
@@ -90,7 +90,7 @@ def violations(files: list[Path], *packages: str, allowed: set[str] | None = Non
 
 
 def test_there_is_something_to_look_at() -> None:
-    assert {"backends/compose/render", "engine/client", "util/process", "host"} <= {
+    assert {"backends/compose/render", "engine/client", "util/process", "host/gather"} <= {
         _module(path) for path in KIT
     }
     assert {"supervise", "wire"} <= {path.stem for path in TRAINER}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.engine_install import forget_dead_daemon
+from cluster_kit.host.engine_install import forget_dead_daemon
 
 
 @pytest.mark.parametrize("left", [str(os.getpid()), "999999999", "", "x"])

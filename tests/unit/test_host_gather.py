@@ -6,9 +6,9 @@ from typing import Any, cast
 
 import pytest
 
-from cluster_kit import host
 from cluster_kit.engine.client import Engine
 from cluster_kit.facts import Gpu
+from cluster_kit.host import gather
 from tests.make import gpus, network
 
 
@@ -35,12 +35,12 @@ ROUTES = [
 
 @pytest.fixture(autouse=True)
 def machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "_routes", lambda _table: list(ROUTES))
-    monkeypatch.setattr(host, "gpu_inventory", lambda: ())
+    monkeypatch.setattr(gather, "_routes", lambda _table: list(ROUTES))
+    monkeypatch.setattr(gather, "gpu_inventory", lambda: ())
 
 
 def test_a_running_cluster_owns_its_network_and_its_bridges_route() -> None:
-    found = {(net.owner, net.cluster) for net in host.gather(ENGINE).networks}
+    found = {(net.owner, net.cluster) for net in gather.gather(ENGINE).networks}
     assert found == {
         ("Docker network bridge", ""),
         ("Docker network mine_cluster", "mine"),
@@ -50,14 +50,14 @@ def test_a_running_cluster_owns_its_network_and_its_bridges_route() -> None:
 
 
 def test_the_engine_counts_cpus_and_memory() -> None:
-    facts = host.gather(ENGINE)
+    facts = gather.gather(ENGINE)
     assert (facts.cpus, facts.memory, facts.gpus, facts.gpu_refusal) == (12, 34, (), "")
 
 
 def test_the_engine_is_asked_whether_it_hands_out_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     inventory: tuple[Gpu, ...] = gpus(2)
-    monkeypatch.setattr(host, "gpu_inventory", lambda: inventory)
-    facts = host.gather(ENGINE)
+    monkeypatch.setattr(gather, "gpu_inventory", lambda: inventory)
+    facts = gather.gather(ENGINE)
     assert (facts.gpus, facts.gpu_refusal) == (inventory, "nvidia refuses 0")
     assert facts.gpus_taken == (("0", "other"),)
 
@@ -71,13 +71,13 @@ class CdiEngine(FakeEngine):
 
 
 def test_an_engine_with_cdi_alone_hands_them_out_by_cdi(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "gpu_inventory", lambda: gpus(1))
-    facts = host.gather(cast(Engine, CdiEngine()))
+    monkeypatch.setattr(gather, "gpu_inventory", lambda: gpus(1))
+    facts = gather.gather(cast(Engine, CdiEngine()))
     assert (facts.gpu_driver, facts.gpu_refusal) == ("cdi", "")
 
 
 def test_without_an_engine_the_operating_system_tells() -> None:
-    facts = host.gather(None)
+    facts = gather.gather(None)
     assert facts.cpus >= 1
     assert facts.memory > 2**20
     assert facts.networks == tuple(ROUTES)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from cluster_kit import nvidia
 from cluster_kit.facts import Slice
+from cluster_kit.host import nvidia
 from cluster_kit.plan.gpus.devices import devices
 from tests.make import GIB, ROOT
 

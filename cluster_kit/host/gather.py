@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cluster_kit.engine.client import Engine
 from cluster_kit.facts import Driver, Gpu, HostFacts, Network
-from cluster_kit.nvidia import gpu_inventory
+from cluster_kit.host.nvidia import gpu_inventory
 from cluster_kit.plan.gpus.devices import devices
 
 ROUTES = Path("/proc/net/route")

@@ -1,0 +1,1 @@
+"""This machine: CPUs, memory, networks, GPUs, and the engine's installation."""
