@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 
 from cluster_kit.engine.client import Container, Engine
-from cluster_kit.observed import Observed
+from cluster_kit.observe.state import Observed
 from cluster_kit.workspace import RunDirectory
 
 _PARALLEL = 8

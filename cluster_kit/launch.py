@@ -17,15 +17,15 @@ from cluster_kit.backends.compose.render import render
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.client import Engine
 from cluster_kit.errors import HostError, KitError
-from cluster_kit.follow import follow_logs
 from cluster_kit.image import extra as extra_image
 from cluster_kit.image.build import image_present
-from cluster_kit.last_words import beyond, cure, last_words, on_host
-from cluster_kit.observed import Observed
+from cluster_kit.observe.logs import follow_logs
+from cluster_kit.observe.state import Observed
+from cluster_kit.observe.tracebacks import beyond, cure, last_words, on_host
 from cluster_kit.preflight import refuse_if_unfit
 from cluster_kit.prepare import Order, advice, planned
+from cluster_kit.show.live import View
 from cluster_kit.util import signals
-from cluster_kit.view import View
 from cluster_kit.watch import Watch
 from cluster_kit.workspace import RunDirectory, Workspace, last_run, new_run, write_atomically
 

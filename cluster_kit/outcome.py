@@ -10,9 +10,9 @@ from typing import Any
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.client import Container, Event
 from cluster_kit.errors import DeadlinePassed, HostError, Interrupted, TrainingFailed
-from cluster_kit.last_words import on_host
-from cluster_kit.observed import Observed, TaskView
-from cluster_kit.progress import Entry
+from cluster_kit.observe.progress import Entry
+from cluster_kit.observe.state import Observed, TaskView
+from cluster_kit.observe.tracebacks import on_host
 
 CODES = {
     "start-deadline": DeadlinePassed.exit_code,

@@ -11,8 +11,8 @@ from typing import Literal
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.client import Engine, Event
 from cluster_kit.errors import KitError
-from cluster_kit.observed import Observed
-from cluster_kit.progress import ProgressReader
+from cluster_kit.observe.progress import ProgressReader
+from cluster_kit.observe.state import Observed
 from cluster_kit.workspace import RunDirectory
 
 POLL_S = 0.2

@@ -19,8 +19,8 @@ from cluster_kit.engine.client import Engine
 from cluster_kit.errors import UsageError
 from cluster_kit.image.build import image_present
 from cluster_kit.prepare import Order, advice, cluster_name, engine_or_none, planned
+from cluster_kit.show.live import make_view
 from cluster_kit.util import stdio
-from cluster_kit.view import make_view
 from cluster_kit.workspace import here
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from cluster_kit.compare.variants import Run
-from cluster_kit.progress import Entry
+from cluster_kit.observe.progress import Entry
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from cluster_kit.compare.measure import Result, result
 from cluster_kit.compare.variants import Run
 from cluster_kit.errors import Interrupted, KitError
 from cluster_kit.launch import launch
+from cluster_kit.observe.progress import ProgressReader
 from cluster_kit.prepare import Order
-from cluster_kit.progress import ProgressReader
-from cluster_kit.view import View
+from cluster_kit.show.live import View
 from cluster_kit.workspace import RunDirectory, Workspace, write_atomically
 
 BASE = Path(__file__).with_name("base.toml")

@@ -7,8 +7,8 @@ from typing import Any
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.client import Container, Event
-from cluster_kit.observed import Observed
-from cluster_kit.progress import Entry
+from cluster_kit.observe.progress import Entry
+from cluster_kit.observe.state import Observed
 from tests.make import cluster
 
 CLUSTER = cluster(evaluator=1)

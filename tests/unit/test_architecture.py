@@ -37,7 +37,7 @@ PURE += (
     "util/templating",
     "plan/pins",
     "programs/requirements",
-    "last_words",
+    "observe/tracebacks",
     "manifest/overrides",
     "advice/keras3",
     "advice/models",

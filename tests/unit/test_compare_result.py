@@ -20,7 +20,7 @@ from cluster_kit.compare.picture import draw
 from cluster_kit.compare.run import each
 from cluster_kit.compare.variants import SCENARIOS, STRAGGLER, VARIANTS, Length, Run, planned
 from cluster_kit.errors import EngineError, Interrupted
-from cluster_kit.progress import ProgressReader
+from cluster_kit.observe.progress import ProgressReader
 from cluster_kit.workspace import Workspace
 from tests.unit.command_line import Cli
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster_kit.cluster import Mount
-from cluster_kit.last_words import beyond, cure, last_words, on_host
+from cluster_kit.observe.tracebacks import beyond, cure, last_words, on_host
 
 NOISE = """\
 2025-03-01 10:00:00.100000: I tensorflow/core/util/port.cc:153] oneDNN custom operations are on. \

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster_kit.engine.client import Event
-from cluster_kit.observed import Observed
+from cluster_kit.observe.state import Observed
 from tests.unit.stories import CLUSTER, Story
 
 

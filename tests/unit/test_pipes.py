@@ -12,9 +12,9 @@ import pytest
 from rich.console import Console
 
 from cluster_kit import launch
+from cluster_kit.show.live import LiveView, PlainView
 from cluster_kit.util import stdio
 from cluster_kit.util.stdio import lasting
-from cluster_kit.view import LiveView, PlainView
 from tests.unit.command_line import Cli
 
 

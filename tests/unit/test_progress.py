@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from cluster_kit.progress import ProgressReader
+from cluster_kit.observe.progress import ProgressReader
 
 
 def line(time: float, event: str, **fields: object) -> str:

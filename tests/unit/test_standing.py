@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from cluster_kit.engine.client import Container, Engine
-from cluster_kit.standing import standing
+from cluster_kit.observe.standing import standing
 from tests.unit.stories import container
 
 

@@ -8,9 +8,9 @@ import pytest
 from rich.console import Console
 
 from cluster_kit.engine.client import Event
-from cluster_kit.observed import Observed, TaskView
-from cluster_kit.progress import Entry
-from cluster_kit.view import LiveView, PlainView, make_view, status_table
+from cluster_kit.observe.progress import Entry
+from cluster_kit.observe.state import Observed, TaskView
+from cluster_kit.show.live import LiveView, PlainView, make_view, status_table
 from tests.make import cluster
 
 

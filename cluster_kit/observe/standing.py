@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from cluster_kit.engine.client import Container, Engine
-from cluster_kit.observed import TaskView, figures
-from cluster_kit.progress import ProgressReader
+from cluster_kit.observe.progress import ProgressReader
+from cluster_kit.observe.state import TaskView, figures
 
 
 def standing(engine: Engine, cluster: str) -> list[TaskView]:

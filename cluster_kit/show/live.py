@@ -13,7 +13,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from cluster_kit.observed import Observed, TaskView
+from cluster_kit.observe.state import Observed, TaskView
 
 MAX_ROWS = 24
 _SCORES = {"accuracy": "accuracy", "map_50": "mAP@0.5"}

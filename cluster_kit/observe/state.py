@@ -7,7 +7,7 @@ from typing import Any
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.client import Event
-from cluster_kit.progress import Entry
+from cluster_kit.observe.progress import Entry
 
 CRASH_CODES = (137, 139)
 

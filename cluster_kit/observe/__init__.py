@@ -1,0 +1,1 @@
+"""What a running cluster shows: state, progress, logs, last words."""
