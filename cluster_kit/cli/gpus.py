@@ -13,7 +13,7 @@ from cluster_kit.facts import HostFacts
 from cluster_kit.host.gather import gather
 from cluster_kit.host.nvidia import driver_problem
 from cluster_kit.plan.gpus.devices import Device, devices, find
-from cluster_kit.preflight import GPU_CURE, HANDS_OUT
+from cluster_kit.run.doctor import GPU_CURE, HANDS_OUT
 
 
 @app.command()

@@ -10,15 +10,15 @@ from rich.text import Text
 
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, out, print_json, say, short
-from cluster_kit.ended import EndedRun, merged, newest_run, saved_logs
 from cluster_kit.engine.client import Engine
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.manifest.schema import json_schema
 from cluster_kit.observe.logs import follow_logs
 from cluster_kit.observe.standing import standing
 from cluster_kit.observe.state import TaskView
-from cluster_kit.preflight import Check, check_host
-from cluster_kit.prepare import Order, advice, cluster_name, planned
+from cluster_kit.run.doctor import Check, check_host
+from cluster_kit.run.past_run import EndedRun, merged, newest_run, saved_logs
+from cluster_kit.run.prepare import Order, advice, cluster_name, planned
 from cluster_kit.show.live import status_table
 from cluster_kit.workspace import here
 

@@ -22,7 +22,7 @@ from cluster_kit.image.build import (
     image_size,
     image_tag,
 )
-from cluster_kit.prepare import Order, engine_or_none, planned
+from cluster_kit.run.prepare import Order, engine_or_none, planned
 from cluster_kit.workspace import here
 
 image = typer.Typer(help="The shared training image.", no_args_is_help=True)

@@ -14,8 +14,8 @@ from typing import Annotated, Any
 import typer
 
 from cluster_kit.errors import UsageError
-from cluster_kit.prepare import Order
 from cluster_kit.programs.resolve import BUILT_IN_PROGRAMS, DATA_SETS
+from cluster_kit.run.prepare import Order
 
 Reference = Annotated[str, typer.Argument(help="A manifest's path, or its name in compose/.")]
 ClusterName = Annotated[str, typer.Argument(help="A cluster's name, or its manifest's path.")]

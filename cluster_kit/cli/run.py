@@ -11,14 +11,14 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from cluster_kit import launch as launching
 from cluster_kit.backends.compose.render import render as rendered
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, err, out, print_json, say, short
 from cluster_kit.engine.client import Engine
 from cluster_kit.errors import UsageError
 from cluster_kit.image.build import image_present
-from cluster_kit.prepare import Order, advice, cluster_name, engine_or_none, planned
+from cluster_kit.run import launch as launching
+from cluster_kit.run.prepare import Order, advice, cluster_name, engine_or_none, planned
 from cluster_kit.show.live import make_view
 from cluster_kit.util import stdio
 from cluster_kit.workspace import here

@@ -10,9 +10,9 @@ from typing import Any
 from cluster_kit.compare.measure import Result, result
 from cluster_kit.compare.variants import Run
 from cluster_kit.errors import Interrupted, KitError
-from cluster_kit.launch import launch
 from cluster_kit.observe.progress import ProgressReader
-from cluster_kit.prepare import Order
+from cluster_kit.run.launch import launch
+from cluster_kit.run.prepare import Order
 from cluster_kit.show.live import View
 from cluster_kit.workspace import RunDirectory, Workspace, write_atomically
 

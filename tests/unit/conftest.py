@@ -14,8 +14,9 @@ import docker
 import pytest
 
 import cluster_kit.engine.client
-from cluster_kit import __main__, prepare
+from cluster_kit import __main__
 from cluster_kit.cli import run
+from cluster_kit.run import prepare
 from cluster_kit.util import signals, stdio
 from tests.make import host
 from tests.unit.command_line import MANIFEST, Cli, Said

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cluster_kit import launch
 from cluster_kit.manifest.schema import json_schema
+from cluster_kit.run import launch
 from tests.unit.command_line import MANIFEST, Cli
 
 

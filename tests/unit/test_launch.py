@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from cluster_kit import launch
 from cluster_kit.errors import EngineError, HostError
+from cluster_kit.run import launch
 from cluster_kit.workspace import RunDirectory
 from tests.make import cluster
 

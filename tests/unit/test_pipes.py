@@ -11,7 +11,7 @@ from typing import TextIO
 import pytest
 from rich.console import Console
 
-from cluster_kit import launch
+from cluster_kit.run import launch
 from cluster_kit.show.live import LiveView, PlainView
 from cluster_kit.util import stdio
 from cluster_kit.util.stdio import lasting

@@ -11,7 +11,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from cluster_kit import evidence, outcome
 from cluster_kit.backends.compose import cli as compose
 from cluster_kit.backends.compose.render import render
 from cluster_kit.cluster import Cluster
@@ -22,11 +21,12 @@ from cluster_kit.image.build import image_present
 from cluster_kit.observe.logs import follow_logs
 from cluster_kit.observe.state import Observed
 from cluster_kit.observe.tracebacks import beyond, cure, last_words, on_host
-from cluster_kit.preflight import refuse_if_unfit
-from cluster_kit.prepare import Order, advice, planned
+from cluster_kit.run import evidence, outcome
+from cluster_kit.run.doctor import refuse_if_unfit
+from cluster_kit.run.prepare import Order, advice, planned
+from cluster_kit.run.watch import Watch
 from cluster_kit.show.live import View
 from cluster_kit.util import signals
-from cluster_kit.watch import Watch
 from cluster_kit.workspace import RunDirectory, Workspace, last_run, new_run, write_atomically
 
 PLANS = 3

@@ -1,0 +1,1 @@
+"""The story of one run: prepare, launch, watch, judge, save."""
