@@ -13,7 +13,7 @@ from cluster_kit.errors import ManifestError, Problem, UsageError
 from cluster_kit.manifest.load import find, load
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan.plan import plan
-from tests.make import OWN, gpus, host, inputs
+from tests.make import OWN, ROOT, gpus, host, inputs
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ keys = st.sampled_from([*Manifest.model_fields, "other", "list[0]", "a.b"])
 def test_no_nonsense_ever_ends_in_anything_but_a_cluster_or_problems(
     nonsense: dict[str, Any],
 ) -> None:
-    file = Path(__file__).resolve().parents[2] / "compose" / "quickstart.toml"
+    file = ROOT / "compose" / "quickstart.toml"
     try:
         read = load(file, nonsense)
         plan(read, inputs(read.manifest), host(gpus=gpus(2)), OWN)
