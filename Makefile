@@ -101,10 +101,11 @@ test-unit: $(DEV) ## Only the tests that need neither Docker nor TensorFlow
 	@.venv/bin/pytest tests/unit tests/golden tests/trainer
 
 .PHONY: check
-check: $(DEV) ## Lint, formatting, types, stale files
+check: $(DEV) ## Lint, formatting, types, who imports whom, stale files
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy
+	@.venv/bin/lint-imports --no-cache
 	@$(KIT) schema | cmp -s - compose/schema.json \
 	  || { echo "compose/schema.json is stale: run \`make schema\`"; exit 1; }
 	@.venv/bin/python -m docs.generate --check
