@@ -54,9 +54,10 @@ def inputs_hash(variant: Variant, source: Path = SOURCE) -> str:
 
 def _inputs(variant: Variant, source: Path) -> Iterator[Path]:
     requirements = (f"requirements-{part}.txt" for part in ("common", "digits", variant))
-    files = ("Dockerfile", "Dockerfile.extra", ".dockerignore")
-    yield from (source / name for name in (*files, *requirements))
-    yield from sorted(source.glob("*.py"))
+    files = ("Dockerfile", "Dockerfile.extra", *requirements)
+    yield from (source / name for name in (".dockerignore", "contract.toml"))
+    yield from (source / "recipe" / name for name in files)
+    yield from sorted((source / "recipe").glob("*.py"))
     package = (path for path in (source / "trainer").rglob("*") if path.is_file())
     yield from sorted(path for path in package if "__pycache__" not in path.parts)
 
@@ -95,7 +96,8 @@ def ensure_image(variant: Variant, say: Say, *, show: bool = False) -> bool:
     say(f"building {tag} on {base} (the first time takes minutes)")
     with build_secrets() as secrets:
         arguments = {"BASE": base, "VARIANT": variant, "INPUTS": tag.rpartition("-")[2]}
-        command = build_command(tag, arguments, secrets, SOURCE, show=show)
+        file = SOURCE / "recipe" / "Dockerfile"
+        command = build_command(tag, arguments, secrets, SOURCE, file=file, show=show)
         done = run(command, env={"DOCKER_BUILDKIT": "1"}, show=show)
     if not done.ok:
         raise EngineError(f"building {tag} failed (exit {done.code}):\n{done.last_words()}", _CURE)

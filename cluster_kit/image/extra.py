@@ -58,11 +58,11 @@ def _build(cluster: Cluster, say: Say) -> None:
     with tempfile.TemporaryDirectory(prefix="cluster-kit-") as folder, build_secrets() as secrets:
         context = Path(folder)
         (context / "requirements.txt").write_text(cluster.requirements, encoding="utf-8")
-        shutil.copy(SOURCE / "extra.py", context)
+        shutil.copy(SOURCE / "recipe" / "extra.py", context)
         arguments = {"BASE": base, "TRAINER": cluster.image.rpartition(EXTRA)[0]}
         arguments["REQUIREMENTS"] = digest(cluster.requirements)
         command = build_command(
-            cluster.image, arguments, secrets, context, file=SOURCE / "Dockerfile.extra"
+            cluster.image, arguments, secrets, context, file=SOURCE / "recipe" / "Dockerfile.extra"
         )
         done = run(command, env={"DOCKER_BUILDKIT": "1"})
     if done.ok:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
-from trainer.graph.job import GraphJob, ModelLoss
-from trainer.graph.options import GraphOptions
+
+from trainer.training.graph_mode.job import GraphJob, ModelLoss
+from trainer.training.graph_mode.options import GraphOptions
 
 tf1 = tf.compat.v1
 SIZE, BATCH = 4, 6

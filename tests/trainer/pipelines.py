@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from trainer.detection import pipeline_file
-from trainer.detection.config_problems import PipelineError
+
+from trainer.programs.detection.config import pipeline_file
+from trainer.programs.detection.config.errors import PipelineError
 
 SMALLEST = """
 [model]

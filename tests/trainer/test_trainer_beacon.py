@@ -7,9 +7,10 @@ import time
 from queue import SimpleQueue
 
 import pytest
-from trainer import beacon
-from trainer.announcer import Announcer, Joined, Left, Reported
-from trainer.beacon import Follower, JobEnded, LeaderStopping
+
+from trainer.beacon import client
+from trainer.beacon.client import Follower, JobEnded, LeaderStopping
+from trainer.beacon.server import Announcer, Joined, Left, Reported
 from trainer.errors import ServerError
 from trainer.task import Address
 
@@ -83,7 +84,7 @@ def test_a_follower_may_report_before_the_end_and_others_still_hear_it(free_port
     reports: SimpleQueue[str] = SimpleQueue()
     heard: SimpleQueue[JobEnded] = SimpleQueue()
     threading.Thread(
-        target=lambda: beacon.report(address, "worker-1 sees no GPU", 5), daemon=True
+        target=lambda: client.report(address, "worker-1 sees no GPU", 5), daemon=True
     ).start()
     time.sleep(0.2)
     announcer = Announcer(
@@ -98,7 +99,7 @@ def test_a_follower_may_report_before_the_end_and_others_still_hear_it(free_port
 
 def test_a_report_to_nobody_ends(free_port):
     began = time.monotonic()
-    beacon.report(Address("127.0.0.1", free_port()), "worker-1 sees no GPU", 0.3)
+    client.report(Address("127.0.0.1", free_port()), "worker-1 sees no GPU", 0.3)
     assert time.monotonic() - began < 2
 
 

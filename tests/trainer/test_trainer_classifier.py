@@ -6,8 +6,11 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from trainer.classifier import checkpoints, files, options
+
 from trainer.errors import ContractError
+from trainer.programs.classifier import options
+from trainer.programs.classifier.data import files
+from trainer.programs.classifier.model import checkpoints
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from trainer.classifier import mode
+
 from trainer.errors import ContractError
+from trainer.programs.classifier import mode
 
 PS = {"chief": ("a:1",), "worker": ("b:1", "c:1"), "ps": ("d:1",)}
 PEERS = {"worker": ("b:1", "c:1")}

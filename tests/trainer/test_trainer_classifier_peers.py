@@ -10,9 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from trainer.classifier import mode, options, peers
-from trainer.classifier.plan import plan_of
-from trainer.probe import Answer
+
+from trainer.programs.classifier import mode, options
+from trainer.programs.classifier.schedule import plan_of
+from trainer.programs.classifier.train import peers
+from trainer.servers.probe import Answer
 from trainer.task import read_task
 
 TF_CONFIG = (
@@ -40,7 +42,7 @@ def test_a_trainer_that_never_comes_ends_the_program_and_is_named(tmp_path):
     pytest.importorskip("grpc", reason="grpc is in the image, not here")
     program = textwrap.dedent("""
         import time
-        from trainer.classifier.peers import all_here_within
+        from trainer.programs.classifier.train.peers import all_here_within
         from trainer.task import read_task
         with all_here_within(read_task()):
             time.sleep(60)

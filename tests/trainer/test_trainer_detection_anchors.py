@@ -7,9 +7,9 @@ import math
 import pytest
 
 pytest.importorskip("pydantic", reason="pydantic is in the image and in this project's environment")
-from trainer.detection import anchors
-from trainer.detection.anchors import AnchorMap
-from trainer.detection.model_parts import Anchors
+from trainer.programs.detection.config.model_fields import Anchors
+from trainer.programs.detection.model import anchors
+from trainer.programs.detection.model.anchors import AnchorMap
 
 
 def near(*numbers: float) -> object:

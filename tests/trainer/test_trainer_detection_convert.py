@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from trainer.detection import label_map
-from trainer.detection.convert import __main__ as command
-from trainer.detection.convert import coco, voc
-from trainer.detection.convert.source import Source, labelled
-from trainer.detection.labelled import JPEG, PNG, Box, LabelledImage, image_size
+
 from trainer.errors import ContractError
+from trainer.programs.detection.convert import __main__ as command
+from trainer.programs.detection.convert import coco, voc
+from trainer.programs.detection.convert.source import Source, labelled
+from trainer.programs.detection.data import label_map
+from trainer.programs.detection.data.annotation import JPEG, PNG, Box, LabelledImage, image_size
 
 WIDTH, HEIGHT = 40, 20
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from trainer.detection import label_map, text_format
-from trainer.detection.text_format import Message, TextFormatError, Word
+
 from trainer.errors import ContractError
+from trainer.programs.detection import text_format
+from trainer.programs.detection.data import label_map
+from trainer.programs.detection.text_format import Message, TextFormatError, Word
 
 
 def values(message: Message) -> list[tuple[str, object, int]]:

@@ -10,10 +10,11 @@ import pytest
 
 pytest.importorskip("pydantic", reason="pydantic is in the image and in this project's environment")
 from pipelines import CLASSIC, SMALLEST
-from trainer.detection import mode, options
+
 from trainer.errors import ContractError
-from trainer.graph.options import GraphOptions
+from trainer.programs.detection import mode, options
 from trainer.task import Task, read_task
+from trainer.training.graph_mode.options import GraphOptions
 
 
 @pytest.fixture

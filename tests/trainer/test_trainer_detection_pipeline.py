@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 from pipelines import CLASSIC, PLACES, SMALLEST, load
-from trainer.detection import pipeline_file
-from trainer.detection.pipeline import Pipeline
-from trainer.detection.train_parts import ConstantRate, CosineRate
+
+from trainer.programs.detection.config import pipeline_file
+from trainer.programs.detection.config.pipeline import Pipeline
+from trainer.programs.detection.config.train_fields import ConstantRate, CosineRate
 
 
 def test_the_smallest_pipeline_gets_its_defaults_and_absolute_paths(tmp_path: Path) -> None:
@@ -79,12 +80,12 @@ def test_every_field_says_what_it_is() -> None:
 
 
 def test_the_sample_sets_own_pipeline_is_right() -> None:
-    folder = Path(pipeline_file.__file__).parent / "scenes"
+    folder = Path(pipeline_file.__file__).parents[1] / "scenes"
     pipeline = pipeline_file.read(folder / "pipeline.toml", PLACES)
     assert pipeline.model.num_classes == 10
 
 
 def test_the_sample_set_leaves_the_number_of_steps_to_the_manifests() -> None:
-    folder = Path(pipeline_file.__file__).parent / "scenes"
+    folder = Path(pipeline_file.__file__).parents[1] / "scenes"
     found = pipeline_file.load(folder / "pipeline.toml", PLACES, (), 360).pipeline
     assert found.train_config.num_steps == 360

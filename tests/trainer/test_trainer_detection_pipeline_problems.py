@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from pipelines import PLACES, SMALLEST, problems
-from trainer.detection import pipeline_file
-from trainer.detection.config_problems import PipelineError
+
+from trainer.programs.detection.config import pipeline_file
+from trainer.programs.detection.config.errors import PipelineError
 
 
 def test_every_problem_of_a_toml_file_is_said_at_once(tmp_path: Path) -> None:

@@ -6,11 +6,12 @@ import argparse
 import json
 
 import pytest
+
 from trainer.errors import ContractError
-from trainer.graph.deployment import DeploymentConfig
-from trainer.graph.options import GraphOptions, add_arguments, from_arguments
-from trainer.graph.replica import replica_of
 from trainer.task import read_task
+from trainer.training.graph_mode.graph.deployment import DeploymentConfig
+from trainer.training.graph_mode.options import GraphOptions, add_arguments, from_arguments
+from trainer.training.graph_mode.replica import replica_of
 
 PS = {"ps": ["p:1"]}
 

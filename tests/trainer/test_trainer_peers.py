@@ -7,9 +7,10 @@ import time
 from pathlib import Path
 
 import pytest
-from trainer.announcer import Joined, Left
+
+from trainer.beacon.server import Joined, Left
 from trainer.outcome import Outcome
-from trainer.peers import Peers
+from trainer.supervisor.peers import Peers
 
 OURS = Outcome(1, "failed", "the connection was lost")
 PAIR = {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}

@@ -7,8 +7,9 @@ import time
 from concurrent import futures
 
 import pytest
-from trainer import probe, wire
-from trainer.probe import ServersMissing, ServersReady
+
+from trainer.servers import probe, wire
+from trainer.servers.probe import ServersMissing, ServersReady
 
 grpc = pytest.importorskip("grpc", reason="grpcio, a part of the image, is not installed here")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import IMAGE
 
-RUNNER = IMAGE / "trainer" / "runner.py"
+RUNNER = IMAGE / "trainer" / "injected" / "runner.py"
 
 
 def run(*command: object, cwd: Path) -> tuple[int, str, str]:

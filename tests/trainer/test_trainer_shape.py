@@ -7,16 +7,19 @@ import sys
 from types import ModuleType, SimpleNamespace
 
 import pytest
-from trainer import outcome, privileges, shape, supervise
-from trainer.announcer import Reported
+
+from trainer import outcome
+from trainer.beacon.server import Reported
 from trainer.errors import ContractError
+from trainer.network import bandwidth, privileges
+from trainer.supervisor import supervise
 
 
 @pytest.mark.parametrize(
     ("bits", "rate", "burst"), [(100_000_000, 12_500_000, 62_500), (64_000, 8_000, 10_240)]
 )
 def test_a_bucket_holds_a_few_milliseconds_and_never_less_than_packets_need(bits, rate, burst):
-    bucket = shape.Bucket.of(bits)
+    bucket = bandwidth.Bucket.of(bits)
     assert (bucket.rate, bucket.burst) == (rate, burst)
     assert bucket.limit >= burst + (64 << 10)
 
@@ -24,7 +27,7 @@ def test_a_bucket_holds_a_few_milliseconds_and_never_less_than_packets_need(bits
 @pytest.mark.parametrize("text", ["fast", "7", "-100", "1e8"])
 def test_a_bandwidth_that_is_no_number_is_named(text):
     with pytest.raises(ContractError, match=f"BANDWIDTH_BPS = '{text}'"):
-        shape.bits_per_second(text)
+        bandwidth.bits_per_second(text)
 
 
 def test_users_are_numbers():
@@ -92,7 +95,7 @@ def kernel(monkeypatch):
 
 def test_both_ways_are_shaped_on_the_interface_with_the_address(kernel):
     made = kernel(Kernel())
-    shape.shape("10.0.0.5", shape.Bucket.of(8_000_000))
+    bandwidth.shape("10.0.0.5", bandwidth.Bucket.of(8_000_000))
     mirred = {"kind": "mirred", "direction": "egress", "action": "redirect", "ifindex": 8}
     assert made.asked == [
         ("add", "ifb", None), ("set", "up", 8), ("add", "tbf", 7, 1_000_000),
@@ -106,30 +109,30 @@ def test_both_ways_are_shaped_on_the_interface_with_the_address(kernel):
 )  # fmt: skip
 def test_what_the_kernel_lacks_is_named_with_a_cure(kernel, lacks, says):
     kernel(Kernel(refuses=lacks))
-    with pytest.raises(shape.CannotShape, match=f"{says}.*take `bandwidth` out") as caught:
-        shape.shape("10.0.0.5", shape.Bucket.of(8_000_000))
+    with pytest.raises(bandwidth.CannotShape, match=f"{says}.*take `bandwidth` out") as caught:
+        bandwidth.shape("10.0.0.5", bandwidth.Bucket.of(8_000_000))
     assert caught.value.exit_code == 3
 
 
 def test_without_the_capability_it_says_so(kernel):
     kernel(Kernel(refuses="ifb", code=errno.EPERM))
-    with pytest.raises(shape.CannotShape, match="NET_ADMIN"):
-        shape.shape("10.0.0.5", shape.Bucket.of(8_000_000))
+    with pytest.raises(bandwidth.CannotShape, match="NET_ADMIN"):
+        bandwidth.shape("10.0.0.5", bandwidth.Bucket.of(8_000_000))
 
 
 def test_what_is_shaped_already_stays(kernel):
     kernel(Kernel(refuses="tbf", code=errno.EEXIST))
-    shape.shape("10.0.0.5", shape.Bucket.of(8_000_000))
+    bandwidth.shape("10.0.0.5", bandwidth.Bucket.of(8_000_000))
 
 
 def test_an_address_of_nobody_is_named(kernel):
     kernel(Kernel())
-    with pytest.raises(shape.CannotShape, match=r"address 10\.0\.0\.9"):
-        shape.shape("10.0.0.9", shape.Bucket.of(8_000_000))
+    with pytest.raises(bandwidth.CannotShape, match=r"address 10\.0\.0\.9"):
+        bandwidth.shape("10.0.0.9", bandwidth.Bucket.of(8_000_000))
 
 
 def test_a_follower_that_cannot_shape_ends_the_job_with_its_name_and_words():
-    said = f"worker-1 {shape.REFUSED}this kernel lacks the device ifb"
+    said = f"worker-1 {bandwidth.REFUSED}this kernel lacks the device ifb"
     ended = supervise.meaning(Reported(said))
     assert (ended.exit_code, ended.reason, ended.tasks) == (3, "cannot-shape", ("worker-1",))
     assert ended.message == said
@@ -139,5 +142,5 @@ def test_a_follower_that_cannot_shape_ends_the_job_with_its_name_and_words():
 def test_the_mirror_is_not_counted_as_traffic(tmp_path):
     table = tmp_path / "dev"
     row = "{}: 100 1 0 0 0 0 0 0 20 1 0 0 0 0 0 0\n"
-    table.write_text("".join(row.format(name) for name in ("lo", "eth0", shape.MIRROR)))
+    table.write_text("".join(row.format(name) for name in ("lo", "eth0", bandwidth.MIRROR)))
     assert outcome.traffic(table) == {"rx_bytes": 100, "tx_bytes": 20}

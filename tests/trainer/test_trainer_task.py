@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from trainer import serve
+
 from trainer.errors import ContractError, ServerError
+from trainer.servers import serve
 from trainer.task import read_task
 
 CLUSTER = {"chief": ["a:1"], "worker": ["b:1", "c:1"], "ps": ["d:1"]}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from trainer import wire
+
+from trainer.servers import wire
 
 
 @pytest.mark.parametrize("number", [0, 1, 127, 128, 300, 65535, 2**40])

@@ -12,8 +12,10 @@ import pytest
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
-from trainer.classifier import data, files, model, options  # noqa: E402
-from trainer.where import worker_index  # noqa: E402
+from trainer.programs.classifier import options  # noqa: E402
+from trainer.programs.classifier.data import files, input_pipeline  # noqa: E402
+from trainer.programs.classifier.model import architecture  # noqa: E402
+from trainer.training.worker_index import worker_index  # noqa: E402
 
 SMALL = ("--model", "cnn", "--image-size", "8", "--batch-size", "8", "--no-flip")
 
@@ -28,13 +30,15 @@ def still(given: options.Options, **more: object) -> options.Options:
 
 def test_without_augmentation_a_batch_stays_as_it_is(pictures):
     images = tf.random.uniform((5, 8, 8, 3), 0, 255)
-    same = data.augment(images, still(chosen(pictures)), 3)
+    same = input_pipeline.augment(images, still(chosen(pictures)), 3)
     assert float(tf.reduce_max(tf.abs(same - images))) < 1e-3
 
 
 def test_flips_mirror_some_images_and_nothing_else(pictures):
     images = tf.random.uniform((64, 8, 8, 3), 0, 255)
-    flipped = data.augment(images, dataclasses.replace(still(chosen(pictures)), flip=True), 3)
+    flipped = input_pipeline.augment(
+        images, dataclasses.replace(still(chosen(pictures)), flip=True), 3
+    )
     kept = tf.reduce_max(tf.abs(flipped - images), (1, 2, 3)) < 1e-2
     mirrored = tf.reduce_max(tf.abs(flipped - images[:, :, ::-1]), (1, 2, 3)) < 1e-2
     assert bool(tf.reduce_all(kept | mirrored))
@@ -46,7 +50,7 @@ def test_workers_share_the_files_without_overlap(pictures):
     split = files.split(pictures, "Train", files.class_names(pictures))
     shares = []
     for index in (0, 1):
-        images, _ = next(iter(data.training_set(split, 2, given, 2, index)))
+        images, _ = next(iter(input_pipeline.training_set(split, 2, given, 2, index)))
         shares.append({image.numpy().tobytes() for image in images})
     assert [len(share) for share in shares] == [30, 30]
     assert not shares[0] & shares[1]
@@ -55,7 +59,7 @@ def test_workers_share_the_files_without_overlap(pictures):
 def test_a_share_smaller_than_a_batch_still_fills_it(pictures):
     given = chosen(pictures, "--batch-size", "128")
     split = files.split(pictures, "Train", files.class_names(pictures))
-    images, labels = next(iter(data.training_set(split, 2, given, 100, 70)))
+    images, labels = next(iter(input_pipeline.training_set(split, 2, given, 100, 70)))
     assert images.shape == (128, 8, 8, 3)
     assert labels.shape == (128, 2)
 
@@ -66,7 +70,7 @@ def test_the_worker_index_of_this_process():
 
 def test_the_cnn_has_a_kernel_worth_splitting(pictures):
     for size in ("8", "16", "28", "32"):
-        network = model.build(chosen(pictures, "--image-size", size), 10)
+        network = architecture.build(chosen(pictures, "--image-size", size), 10)
         assert max(weight.shape.num_elements() * 4 for weight in network.weights) >= 512 << 10
 
 

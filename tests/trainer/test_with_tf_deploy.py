@@ -10,9 +10,10 @@ os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
 import numpy as np  # noqa: E402
-from trainer.graph import deploy  # noqa: E402
-from trainer.graph.deployment import DeploymentConfig  # noqa: E402
-from trainer.graph.placement import Placement  # noqa: E402
+
+from trainer.training.graph_mode.graph import model_deploy  # noqa: E402
+from trainer.training.graph_mode.graph.deployment import DeploymentConfig  # noqa: E402
+from trainer.training.graph_mode.graph.placement import Placement  # noqa: E402
 
 tf1 = tf.compat.v1
 STEPS, BATCH, SIZE = 6, 8, 5
@@ -63,7 +64,7 @@ OPTIMIZERS = {
 def after_training(clones: int, optimizer: str, scale: float) -> dict[str, np.ndarray]:
     with tf.Graph().as_default():
         config = DeploymentConfig(num_clones=clones, clone_on_cpu=True)
-        model = deploy.deploy(
+        model = model_deploy.deploy(
             config, two_layers, (batches(clones),), {"scale": scale}, OPTIMIZERS[optimizer]()
         )
         with session(clones) as running:
@@ -89,10 +90,10 @@ def test_regularization_matters_and_is_counted_once():
     plain, penalized = after_training(2, "sgd", 0.0), after_training(2, "sgd", 0.3)
     name = "layer_0/kernel"
     assert np.abs(plain[name] - penalized[name]).max() > 0.01
-    clones = deploy.create_clones(
+    clones = model_deploy.create_clones(
         DeploymentConfig(num_clones=2, clone_on_cpu=True), two_layers, (batches(2), 0.3)
     )
-    total, _ = deploy.optimize_clones(clones, OPTIMIZERS["sgd"]())
+    total, _ = model_deploy.optimize_clones(clones, OPTIMIZERS["sgd"]())
     losses = tf1.get_collection(tf1.GraphKeys.LOSSES)
     penalties = tf1.get_collection(tf1.GraphKeys.REGULARIZATION_LOSSES)
     assert (len(losses), len(penalties)) == (2, 2)
@@ -108,8 +109,8 @@ def test_the_sum_and_the_mean_of_gradients():
         [(tf.constant(1.0), v), (None, w), (None, unused)],
         [(tf.constant(4.0), v), (tf.constant(6.0), w), (None, unused)],
     ]
-    summed = deploy.sum_gradients(of_clones)
-    mean = deploy.average_gradients(of_clones)
+    summed = model_deploy.sum_gradients(of_clones)
+    mean = model_deploy.average_gradients(of_clones)
     assert [pair[1] for pair in summed] == [v, w]
     with session(1) as running:
         assert running.run([gradient for gradient, _ in summed]) == [5.0, 6.0]
@@ -119,14 +120,14 @@ def test_the_sum_and_the_mean_of_gradients():
 def test_sparse_gradients_are_summed_with_dense_ones():
     table = tf1.get_variable("table", (3, 2))
     sparse = tf.IndexedSlices(tf.ones((1, 2)), tf.constant([1]), tf.constant([3, 2]))
-    ((total, _),) = deploy.sum_gradients([[(sparse, table)], [(tf.ones((3, 2)), table)]])
+    ((total, _),) = model_deploy.sum_gradients([[(sparse, table)], [(tf.ones((3, 2)), table)]])
     with session(1) as running:
         assert running.run(total).tolist() == [[1, 1], [2, 2], [1, 1]]
 
 
 def test_gradient_summaries():
     config = DeploymentConfig(num_clones=2, clone_on_cpu=True)
-    model = deploy.deploy(
+    model = model_deploy.deploy(
         config, two_layers, (batches(2),), optimizer=OPTIMIZERS["sgd"](), summarize_gradients=True
     )
     with session(2) as running:
@@ -139,7 +140,7 @@ def test_gradient_summaries():
 
 
 def test_without_an_optimizer_there_are_only_clones():
-    model = deploy.deploy(DeploymentConfig(clone_on_cpu=True), two_layers, (batches(1),))
+    model = model_deploy.deploy(DeploymentConfig(clone_on_cpu=True), two_layers, (batches(1),))
     assert model.train_op is None
     assert model.total_loss is None
     assert [clone.scope for clone in model.clones] == [""]
@@ -154,7 +155,7 @@ def test_only_the_first_clones_updates_run():
         return count
 
     config = DeploymentConfig(num_clones=3, clone_on_cpu=True)
-    model = deploy.deploy(config, counting, optimizer=OPTIMIZERS["sgd"]())
+    model = model_deploy.deploy(config, counting, optimizer=OPTIMIZERS["sgd"]())
     with session(3) as running:
         running.run(tf1.global_variables_initializer())
         running.run(model.train_op)
@@ -178,7 +179,7 @@ def test_devices_of_a_replica_with_clones(graph):
         tf1.losses.add_loss(tf.reduce_sum(tf.add_n(small) * x) + tf.reduce_sum(big) * y)
         return x
 
-    clones = deploy.create_clones(config, model, placement=placement)
+    clones = model_deploy.create_clones(config, model, placement=placement)
     worker = "/job:worker/task:1/device:CPU:"
     assert [clone.device for clone in clones] == [f"{worker}0", f"{worker}1"]
     assert [clone.scope for clone in clones] == ["clone_0/", "clone_1/"]

@@ -13,10 +13,12 @@ os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
 from PIL import Image  # noqa: E402
-from trainer.detection import augmentation, check, examples, inputs, pipeline_file, records  # noqa: E402
-from trainer.detection.labelled import JPEG, PNG, Box, LabelledImage  # noqa: E402
-from trainer.detection.pipeline import Pipeline  # noqa: E402
-from trainer.detection.train_parts import Augmentation, Crop  # noqa: E402
+
+from trainer.programs.detection.config import pipeline_file  # noqa: E402
+from trainer.programs.detection.config.pipeline import Pipeline  # noqa: E402
+from trainer.programs.detection.config.train_fields import Augmentation, Crop  # noqa: E402
+from trainer.programs.detection.data import augmentation, check, examples, input_pipeline, records  # noqa: E402
+from trainer.programs.detection.data.annotation import JPEG, PNG, Box, LabelledImage  # noqa: E402
 
 SIZE = 32
 SAMPLE = Path("/opt/datasets/digit-scenes")
@@ -72,7 +74,7 @@ def numbers(batch: object) -> list[int]:
 
 
 def test_a_batch_is_padded_and_says_how_many_boxes_are_real(pipeline: Pipeline) -> None:
-    (batch,) = inputs.training(pipeline, 0, 1).take(1)
+    (batch,) = input_pipeline.training(pipeline, 0, 1).take(1)
     assert batch.images.shape == (4, SIZE, SIZE, 3) and batch.images.dtype == tf.float32
     assert batch.boxes.shape == (4, 3, 4) and batch.boxes.dtype == tf.float32
     assert batch.classes.shape == (4, 3) and batch.classes.dtype == tf.int32
@@ -91,7 +93,7 @@ def test_a_batch_is_padded_and_says_how_many_boxes_are_real(pipeline: Pipeline) 
 def test_replicas_share_the_images_without_overlap(pipeline: Pipeline, replicas: int) -> None:
     shares = []
     for replica in range(replicas):
-        batches = inputs.training(pipeline, replica, replicas, batch_size=1).take(24)
+        batches = input_pipeline.training(pipeline, replica, replicas, batch_size=1).take(24)
         shares.append({number for batch in batches for number in numbers(batch)})
     assert sorted(number for share in shares for number in share) == list(range(12))
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
@@ -100,7 +102,7 @@ def test_replicas_share_the_images_without_overlap(pipeline: Pipeline, replicas:
 def test_the_replica_may_be_a_tensor_known_only_where_it_runs(pipeline: Pipeline) -> None:
     @tf.function
     def first(replica: tf.Tensor) -> tf.Tensor:
-        batches = inputs.training(pipeline, replica, 3, batch_size=4)
+        batches = input_pipeline.training(pipeline, replica, 3, batch_size=4)
         return next(iter(batches)).images
 
     seen = [set(np.round(first(tf.constant(r)).numpy().mean((1, 2, 3)) / 10)) for r in range(3)]
@@ -109,20 +111,22 @@ def test_the_replica_may_be_a_tensor_known_only_where_it_runs(pipeline: Pipeline
 
 def test_the_same_batches_come_in_a_graph_of_compat_v1(pipeline: Pipeline) -> None:
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-        iterator = tf.compat.v1.data.make_initializable_iterator(inputs.training(pipeline, 0, 1))
+        iterator = tf.compat.v1.data.make_initializable_iterator(
+            input_pipeline.training(pipeline, 0, 1)
+        )
         session.run(iterator.initializer)
         batch = session.run(iterator.get_next())
-        scoring = tf.compat.v1.data.make_initializable_iterator(inputs.scoring(pipeline))
+        scoring = tf.compat.v1.data.make_initializable_iterator(input_pipeline.scoring(pipeline))
         session.run(scoring.initializer)
         scored = session.run(scoring.get_next())
-    (eager,) = inputs.training(pipeline, 0, 1).take(1)
+    (eager,) = input_pipeline.training(pipeline, 0, 1).take(1)
     assert batch.images.shape == eager.images.shape
     assert scored.names.tolist() == [b"0", b"1", b"2", b"3", b"4"]
 
 
 def test_another_order_every_time_round_and_the_same_in_every_run(pipeline: Pipeline) -> None:
     def order() -> list[int]:
-        batches = inputs.training(pipeline, 0, 1).take(9)
+        batches = input_pipeline.training(pipeline, 0, 1).take(9)
         return [number for batch in batches for number in numbers(batch)]
 
     once = order()
@@ -132,7 +136,7 @@ def test_another_order_every_time_round_and_the_same_in_every_run(pipeline: Pipe
 
 
 def test_scoring_shows_every_image_once_in_order(pipeline: Pipeline) -> None:
-    batches = list(inputs.scoring(pipeline))
+    batches = list(input_pipeline.scoring(pipeline))
     assert [len(batch.names) for batch in batches] == [5, 5, 2]
     assert [n.decode() for b in batches for n in b.names.numpy()] == [str(i) for i in range(12)]
     first = batches[0]
@@ -142,7 +146,7 @@ def test_scoring_shows_every_image_once_in_order(pipeline: Pipeline) -> None:
     limited = pipeline.model_copy(
         update={"eval_config": pipeline.eval_config.model_copy(update={"num_examples": 3})}
     )
-    assert [len(batch.names) for batch in inputs.scoring(limited)] == [3]
+    assert [len(batch.names) for batch in input_pipeline.scoring(limited)] == [3]
 
 
 def test_crowds_are_no_examples_to_train_on(tmp_path: Path, pipeline: Pipeline) -> None:
@@ -153,9 +157,9 @@ def test_crowds_are_no_examples_to_train_on(tmp_path: Path, pipeline: Pipeline) 
     )  # fmt: skip
     records.write([crowd] * 3, tmp_path / "train", 3)
     records.write([crowd], tmp_path / "val", 1)
-    (batch,) = inputs.training(pipeline, 0, 1).take(1)
+    (batch,) = input_pipeline.training(pipeline, 0, 1).take(1)
     assert batch.count.numpy().tolist() == [2, 2, 2, 2]
-    (scored,) = inputs.scoring(pipeline)
+    (scored,) = input_pipeline.scoring(pipeline)
     assert scored.crowd.numpy().tolist() == [[True, False, False]]
 
 
@@ -173,7 +177,7 @@ def test_records_of_others_and_grey_jpegs_are_read(tmp_path: Path, pipeline: Pip
         del example.features.feature[key]
     with tf.io.TFRecordWriter(str(tmp_path / "val-00000-of-00001.tfrecord")) as writer:
         writer.write(example.SerializeToString())
-    (scored,) = inputs.scoring(pipeline)
+    (scored,) = input_pipeline.scoring(pipeline)
     assert scored.names.numpy().tolist() == [b"n.jpg"]
     assert scored.images.shape == (1, SIZE, SIZE, 3)
     assert abs(float(tf.reduce_mean(scored.images)) - 90) < 2
@@ -256,6 +260,6 @@ def test_the_sample_set_in_the_image_is_right_and_of_the_promised_size() -> None
     assert set(checked.train.per_class) == set(checked.evaluation.per_class) == set(range(1, 11))
     assert min(checked.train.per_class.values()) > 400
     assert sum(file.stat().st_size for file in SAMPLE.iterdir()) < 25e6
-    (batch,) = inputs.training(pipeline, 0, 1).take(1)
+    (batch,) = input_pipeline.training(pipeline, 0, 1).take(1)
     side = pipeline.model.image_size
     assert batch.images.shape == (pipeline.train_config.batch_size, side, side, 3)

@@ -13,9 +13,9 @@ import pytest
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
-from trainer.detection import box_coding, loss, matching  # noqa: E402
-from trainer.detection.loss import MultiboxLoss  # noqa: E402
-from trainer.detection.model_parts import BoxCoder, Loss, Matcher, Model  # noqa: E402
+from trainer.programs.detection.config.model_fields import BoxCoder, Loss, Matcher, Model  # noqa: E402
+from trainer.programs.detection.model import box_coding, loss, matching  # noqa: E402
+from trainer.programs.detection.model.loss import MultiboxLoss  # noqa: E402
 
 LEFT, RIGHT = (0.0, 0.0, 0.5, 0.5), (0.0, 0.5, 0.5, 1.0)
 BELOW, CORNER = (0.5, 0.0, 1.0, 0.5), (0.5, 0.5, 1.0, 1.0)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 pytest.importorskip("pycocotools", reason="pycocotools is in the image, not here")
-from trainer.detection.detections import Detected, Truth
-from trainer.detection.metrics import average_precision
 from trainer.errors import ContractError
+from trainer.programs.detection.evaluate.detections import Detected, Truth
+from trainer.programs.detection.evaluate.metrics import average_precision
 
 NAMES = {1: "cat", 3: "dog"}
 ONE = [0.1, 0.1, 0.5, 0.5]

@@ -9,9 +9,9 @@ import pytest
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
-from trainer.detection import matching, model, predict  # noqa: E402
-from trainer.detection.loss import MultiboxLoss  # noqa: E402
-from trainer.detection.model_parts import Anchors, Loss, Model, PostProcessing  # noqa: E402
+from trainer.programs.detection.config.model_fields import Anchors, Loss, Model, PostProcessing  # noqa: E402
+from trainer.programs.detection.model import matching, predict, ssd  # noqa: E402
+from trainer.programs.detection.model.loss import MultiboxLoss  # noqa: E402
 
 QUARTERS = ((0.0, 0.0, 0.5, 0.5), (0.0, 0.5, 0.5, 1.0), (0.5, 0.0, 1.0, 0.5), (0.5, 0.5, 1.0, 1.0))
 
@@ -24,7 +24,7 @@ def options(**more: object) -> Model:
 @pytest.mark.parametrize("extractor", ["mobilenet_v1", "mobilenet_v2"])
 def test_every_anchor_has_a_prediction(extractor):
     anchors = Anchors(feature_strides=(8, 16, 32, 64, 128), aspect_ratios=(1.0, 2.0))
-    made = model.build(options(feature_extractor=extractor, anchors=anchors), 1)
+    made = ssd.build(options(feature_extractor=extractor, anchors=anchors), 1)
     assert [(m.rows, m.columns, len(m.shapes)) for m in made.maps] == [
         (8, 8, 3), (4, 4, 3), (2, 2, 3), (1, 1, 3), (1, 1, 3),
     ]  # fmt: skip
@@ -34,30 +34,30 @@ def test_every_anchor_has_a_prediction(extractor):
 
 
 def test_an_image_of_odd_size_has_anchors_for_all_cells():
-    made = model.build(options(image_size=75, anchors=Anchors(feature_strides=(8, 16, 64))), 1)
+    made = ssd.build(options(image_size=75, anchors=Anchors(feature_strides=(8, 16, 64))), 1)
     assert made.network.output_shape[1] == len(made.loss.anchors)
 
 
 def test_the_same_seed_gives_the_same_weights():
-    first, second, other = (model.build(options(), seed).network for seed in (1, 1, 2))
+    first, second, other = (ssd.build(options(), seed).network for seed in (1, 1, 2))
     pairs = list(zip(first.weights, second.weights, strict=True))
     assert all(bool(tf.reduce_all(one == same)) for one, same in pairs)
     assert not bool(tf.reduce_all(first.weights[0] == other.weights[0]))
 
 
 def test_batch_norm_follows_as_configured():
-    made = model.build(options(batch_norm_momentum=0.5), 1).network
+    made = ssd.build(options(batch_norm_momentum=0.5), 1).network
     layers = [x for x in made.layers if isinstance(x, tf.keras.layers.BatchNormalization)]
     assert layers and {layer.momentum for layer in layers} == {0.5}
 
 
 def test_weight_decay_counts_kernels_only():
-    made = model.build(options(), 1).network
-    before = float(model.weight_decay(made, 0.5))
+    made = ssd.build(options(), 1).network
+    before = float(ssd.weight_decay(made, 0.5))
     for weight in made.weights:
         if "kernel" not in weight.name:
             weight.assign_add(tf.ones_like(weight))
-    assert before > 0 and float(model.weight_decay(made, 0.5)) == pytest.approx(before)
+    assert before > 0 and float(ssd.weight_decay(made, 0.5)) == pytest.approx(before)
 
 
 def logits(classes: list[tuple[float, ...]]) -> tf.Tensor:
@@ -115,7 +115,7 @@ def scenes() -> tuple[tf.Tensor, tf.Tensor]:
 def test_it_learns_a_few_scenes_by_heart():
     anchors = Anchors(feature_strides=(8, 16), scales=(0.3, 0.5), aspect_ratios=(1.0,))
     given = options(num_classes=2, anchors=anchors, batch_norm_momentum=0.7)
-    made = model.build(given, 1)
+    made = ssd.build(given, 1)
     images, truth = scenes()
     made.network.compile(tf.keras.optimizers.Adam(3e-3), made.loss)
     history = made.network.fit(images, truth, batch_size=4, epochs=70, verbose=0).history["loss"]

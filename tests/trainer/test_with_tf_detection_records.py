@@ -14,11 +14,12 @@ os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
 from PIL import Image  # noqa: E402
-from trainer.detection import check, examples, label_map, records  # noqa: E402
-from trainer.detection.convert import __main__ as command  # noqa: E402
-from trainer.detection.labelled import PNG, Box, LabelledImage  # noqa: E402
-from trainer.detection.pipeline import Pipeline  # noqa: E402
+
 from trainer.errors import ContractError  # noqa: E402
+from trainer.programs.detection.config.pipeline import Pipeline  # noqa: E402
+from trainer.programs.detection.convert import __main__ as command  # noqa: E402
+from trainer.programs.detection.data import check, examples, label_map, records  # noqa: E402
+from trainer.programs.detection.data.annotation import PNG, Box, LabelledImage  # noqa: E402
 
 LABELS = label_map.of_names(["cat", "dog"])
 HEIGHT, WIDTH = 20, 40

@@ -9,8 +9,7 @@ import pytest
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
-from trainer.detection import schedule  # noqa: E402
-from trainer.detection.train_parts import (  # noqa: E402
+from trainer.programs.detection.config.train_fields import (  # noqa: E402
     Adam,
     ConstantRate,
     CosineRate,
@@ -21,6 +20,7 @@ from trainer.detection.train_parts import (  # noqa: E402
     RmsProp,
     TrainConfig,
 )
+from trainer.programs.detection.train import schedule  # noqa: E402
 
 
 def rates(given: object, *steps: int, num_steps: int = 100) -> list[float]:

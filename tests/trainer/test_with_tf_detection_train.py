@@ -12,10 +12,10 @@ import pytest
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
-from trainer.detection import model, weights  # noqa: E402
-from trainer.detection.model_parts import Anchors, Model  # noqa: E402
-from trainer.detection.train_parts import ConstantRate, TrainConfig  # noqa: E402
 from trainer.errors import ContractError  # noqa: E402
+from trainer.programs.detection.config.model_fields import Anchors, Model  # noqa: E402
+from trainer.programs.detection.config.train_fields import ConstantRate, TrainConfig  # noqa: E402
+from trainer.programs.detection.model import ssd, weights  # noqa: E402
 
 SCENES = Path("/opt/datasets/digit-scenes")
 SMALL = (
@@ -91,10 +91,10 @@ def test_a_record_that_is_broken_is_named(detection, events, tmp_path):
     assert not (tmp_path / "checkpoints").exists()
 
 
-def small_model(classes: int = 3) -> model.Detector:
+def small_model(classes: int = 3) -> ssd.Detector:
     anchors = Anchors(feature_strides=(8, 16))
     options = Model(num_classes=classes, depth_multiplier=0.35, image_size=32, anchors=anchors)
-    return model.build(options, 1)
+    return ssd.build(options, 1)
 
 
 def saved_in_graph_mode(target: Path) -> list:

@@ -22,11 +22,12 @@ from graph_jobs import (  # noqa: E402
     small_job,
     whole_rounds,
 )
-from trainer.graph import job  # noqa: E402
-from trainer.graph.errors import Diverged  # noqa: E402
-from trainer.graph.job import GraphJob  # noqa: E402
-from trainer.graph.options import GraphOptions  # noqa: E402
+
 from trainer.task import read_task  # noqa: E402
+from trainer.training.errors import Diverged  # noqa: E402
+from trainer.training.graph_mode import job  # noqa: E402
+from trainer.training.graph_mode.job import GraphJob  # noqa: E402
+from trainer.training.graph_mode.options import GraphOptions  # noqa: E402
 
 
 @pytest.fixture

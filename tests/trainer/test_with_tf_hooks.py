@@ -129,8 +129,7 @@ PRETENDS = """
 import tensorflow as tf
 from tensorflow.python.eager import context
 from tensorflow.python.training import server_lib
-from trainer import mailbox, promises
-from trainer.hooks import devices
+from trainer.injected import devices, gpu_check, mailbox
 ours = context.context()
 gpus = [tf.config.PhysicalDevice(f"/physical_device:GPU:{i}", "GPU") for i in range(2)]
 ours._initialize_physical_devices()
@@ -138,7 +137,7 @@ ours._physical_devices += gpus
 ours._visible_device_list += gpus
 ours._memory_growth_map.update(dict.fromkeys(gpus))
 tf.config.experimental.get_device_details = lambda gpu: {"device_name": "NVIDIA H200"}
-devices.prepare(tf, promises, mailbox, hidden=False)
+devices.prepare(tf, gpu_check, mailbox, hidden=False)
 limits = lambda config: [
     list(one.memory_limit_mb) for one in config.gpu_options.experimental.virtual_devices
 ]
@@ -168,8 +167,9 @@ def test_two_pretended_gpus_are_limited_or_grow(output, events, limit, limits, g
 
 def test_functions_are_not_taken_back_from_the_servers(monkeypatch):
     from tensorflow.python.eager import context
-    from trainer.hooks import functions
+
+    from trainer.injected import remote_functions
 
     monkeypatch.setattr(context.Context, "remove_function", context.Context.remove_function)
-    assert functions.keep()
+    assert remote_functions.keep()
     context.context().remove_function("a name that nobody ever registered")

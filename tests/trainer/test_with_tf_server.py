@@ -6,7 +6,8 @@ import time
 
 import pytest
 from reading import read_until
-from trainer import probe, wire
+
+from trainer.servers import probe, wire
 
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
 pytest.importorskip("grpc", reason="grpcio is in the image, not here")

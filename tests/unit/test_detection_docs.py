@@ -12,8 +12,9 @@ from tests.make import ROOT
 
 sys.path.insert(0, str(ROOT / "images" / "trainer"))
 from pydantic.fields import FieldInfo
-from trainer.detection.config_problems import models_in
-from trainer.detection.pipeline import Pipeline
+
+from trainer.programs.detection.config.errors import models_in
+from trainer.programs.detection.config.pipeline import Pipeline
 
 PAGE = ROOT / "docs" / "detection.md"
 BEGIN, END = "<!-- keys -->\n", "<!-- /keys -->\n"

@@ -15,11 +15,13 @@ from PIL import Image
 from tests.make import ROOT
 
 sys.path.insert(0, str(ROOT / "images" / "trainer"))
-from trainer.detection import label_map, pipeline_file, text_format
-from trainer.detection.config_problems import PipelineError
-from trainer.detection.convert.source import PixelBox, scaled
-from trainer.detection.labelled import Box, image_size
-from trainer.detection.pipeline import Pipeline
+from trainer.programs.detection import text_format
+from trainer.programs.detection.config import pipeline_file
+from trainer.programs.detection.config.errors import PipelineError
+from trainer.programs.detection.config.pipeline import Pipeline
+from trainer.programs.detection.convert.source import PixelBox, scaled
+from trainer.programs.detection.data import label_map
+from trainer.programs.detection.data.annotation import Box, image_size
 
 NAMES = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=12)
 LABELS = label_map.of_names(["cat"])
@@ -126,6 +128,6 @@ def test_any_junk_is_taken_or_refused_with_a_place(section: str, key: str, junk:
     try:
         Pipeline.model_validate(pipeline_file.with_tuples(raw), context={".": Path("/here")})
     except ValueError as error:
-        found = pipeline_file.config_problems.found_by(error, Pipeline, {})
+        found = pipeline_file.errors.found_by(error, Pipeline, {})
         assert found and all(problem.place.startswith(section) for problem in found)
         assert str(PipelineError("p.toml", found)).startswith("p.toml: ")

@@ -15,16 +15,16 @@ def main(arguments: list[str]) -> int:
     """Run this container's task; its exit code."""
     try:
         if speed := os.environ.get("CLUSTER_KIT_BANDWIDTH_BPS"):
-            from trainer.shape import start_anew_shaped
+            from trainer.network.bandwidth import start_anew_shaped
 
             start_anew_shaped(speed, arguments)
         match arguments:
             case ["serve"]:
-                from trainer.serve import serve
+                from trainer.servers.serve import serve
 
                 return serve(read_task())
             case ["run", program, *rest]:
-                from trainer.supervise import supervise
+                from trainer.supervisor.supervise import supervise
 
                 return supervise(read_task(), program, rest)
     except TrainerError as problem:

@@ -6,13 +6,8 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainer.errors import (
-    EXIT_CANNOT_SHAPE,
-    EXIT_DEADLINE,
-    EXIT_GPU_MISSING,
-    EXIT_TERMINATED,
-)
-from trainer.progress import Progress
+from trainer.errors import EXIT_CANNOT_SHAPE, EXIT_DEADLINE, EXIT_GPU_MISSING, EXIT_TERMINATED
+from trainer.events import Progress
 
 FINISHED = "finished"
 FAILED = "failed"

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainer import promises
 from trainer.errors import ContractError
+from trainer.injected import gpu_check
 
 EVALUATOR = "evaluator"
 CHIEF_JOBS = ("chief", "master")
@@ -114,7 +114,7 @@ def read_task(env: Mapping[str, str] = os.environ) -> Task:
         retries=int(number(env, "CLUSTER_KIT_RETRIES", 0)),
         server=server,
         gpu_memory_mb=int(number(env, "CLUSTER_KIT_GPU_MEMORY_MB", 0)) or None,
-        gpus=promises.device_ids(env.get("CLUSTER_KIT_GPUS", "")),
+        gpus=gpu_check.device_ids(env.get("CLUSTER_KIT_GPUS", "")),
         promises=read_promises(env.get("CLUSTER_KIT_PROMISES", "")),
         simulate_gpus=int(number(env, "CLUSTER_KIT_SIMULATE_GPUS", 0)),
         gpu_check=env.get("CLUSTER_KIT_GPU_CHECK") != "off",

@@ -27,7 +27,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def build_time_script(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, build.SOURCE / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(name, build.SOURCE / "recipe" / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -42,9 +42,10 @@ def test_the_tag_is_stable_and_names_the_variant(source: Path) -> None:
 
 @pytest.mark.parametrize(
     "changed",
-    ["Dockerfile", "Dockerfile.extra", ".dockerignore", "slim.py", "extra.py",
-     "requirements-common.txt", "requirements-cpu.txt",
-     "requirements-digits.txt", "trainer/__main__.py", "trainer/new.txt"],
+    ["recipe/Dockerfile", "recipe/Dockerfile.extra", ".dockerignore", "contract.toml",
+     "recipe/slim.py", "recipe/extra.py", "recipe/requirements-common.txt",
+     "recipe/requirements-cpu.txt", "recipe/requirements-digits.txt",
+     "trainer/__main__.py", "trainer/programs/new.txt"],
 )  # fmt: skip
 def test_a_changed_input_is_a_new_tag(source: Path, changed: str) -> None:
     with (source / changed).open("a") as file:
@@ -54,7 +55,7 @@ def test_a_changed_input_is_a_new_tag(source: Path, changed: str) -> None:
 
 def test_what_the_build_does_not_read_leaves_the_tag_alone(source: Path) -> None:
     (source / "README.md").write_text("other words")
-    (source / "requirements-gpu.txt").write_text("other pins")
+    (source / "recipe" / "requirements-gpu.txt").write_text("other pins")
     (source / "trainer" / "__pycache__").mkdir()
     (source / "trainer" / "__pycache__" / "x.pyc").write_bytes(b"")
     assert build.image_tag("cpu", source) == build.image_tag("cpu")
@@ -62,18 +63,21 @@ def test_what_the_build_does_not_read_leaves_the_tag_alone(source: Path) -> None
 
 
 def test_a_renamed_file_is_a_new_tag(source: Path) -> None:
-    (source / "trainer" / "wire.py").rename(source / "trainer" / "wires.py")
+    (source / "trainer" / "task.py").rename(source / "trainer" / "tasks.py")
     assert build.image_tag("cpu", source) != build.image_tag("cpu")
 
 
 def test_every_requirement_is_pinned() -> None:
-    for path in build.SOURCE.glob("requirements-*.txt"):
+    for path in build.SOURCE.glob("recipe/requirements-*.txt"):
         for line in path.read_text().splitlines():
             assert not line or line.startswith(("#", "-r ")) or "==" in line, f"{path.name}: {line}"
 
 
 def test_the_build_names_no_host_and_no_frontend() -> None:
-    for path in (*build.SOURCE.glob("Dockerfile*"), *build.SOURCE.glob("requirements-*.txt")):
+    for path in (
+        *build.SOURCE.glob("recipe/Dockerfile*"),
+        *build.SOURCE.glob("recipe/requirements-*.txt"),
+    ):
         text = path.read_text()
         assert "http:" not in text and "https:" not in text
         assert "syntax=" not in text  # it would be fetched from a registry

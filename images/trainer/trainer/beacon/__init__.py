@@ -1,0 +1,1 @@
+"""How tasks of one job hear of each other: the leader's TCP server, the clients, the messages."""

@@ -1,0 +1,6 @@
+"""What runs inside a program's own process, users' programs included.
+
+Standard library only, and nothing of `trainer`: a program may have a package of that name. The
+supervisor starts some files by their path; on_path/ is the one directory that is put on a program's
+PYTHONPATH. Those that the trainer needs as well are imported from here.
+"""

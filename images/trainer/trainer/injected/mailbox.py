@@ -1,0 +1,45 @@
+"""What a supervisor and its program say to each other: a few files in a private directory.
+
+Supervisor to program: `servers-ready`, `job-ended`. Program to supervisor: `last-words`, the end
+message, `gpu-missing`, one line about a promise that was not kept, or `saving`, when it
+was told to stop and needs a moment for that. Outside a cluster
+there is no mailbox and nothing to wait for. Also loaded by its path (on_path/): imports nothing of
+this package.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+VARIABLE = "CLUSTER_KIT_MAILBOX"
+SERVERS_READY = "servers-ready"
+JOB_ENDED = "job-ended"
+LAST_WORDS = "last-words"
+GPU_MISSING = "gpu-missing"
+SAVING = "saving"
+
+
+def _directory() -> Path | None:
+    path = os.environ.get(VARIABLE)
+    return Path(path) if path else None
+
+
+def wait_for_servers() -> None:
+    """Block until every server of the cluster answers; the supervisor ends us at the deadline."""
+    directory = _directory()
+    while directory and not (directory / SERVERS_READY).exists():
+        time.sleep(0.02)
+
+
+def job_has_ended() -> bool:
+    """Whether the leader has ended; True outside a cluster, where nobody leads."""
+    directory = _directory()
+    return directory is None or (directory / JOB_ENDED).exists()
+
+
+def leave_last_words(text: str, name: str = LAST_WORDS) -> None:
+    directory = _directory()
+    if directory:
+        (directory / name).write_text(text)

@@ -1,0 +1,109 @@
+"""What has to happen as soon as a program has imported TensorFlow.
+
+Python runs this file at its start where child.py put its directory on PYTHONPATH. The variable
+CLUSTER_KIT_AFTER_IMPORT names what to do: `devices` (promised GPUs, a memory limit, simulated
+devices), `refuse` (what would hang is refused; also after `import keras`), `join` (a server's
+`join` ends with the job), `servers` (wait until every server answers: a strategy must not ask them
+earlier). Nothing of the trainer is imported under its own name: `trainer` is a usual name for
+users' packages, too.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+
+HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH120, PTH100 - pathlib costs 5 ms here
+CUDA_VISIBLE_DEVICES = os.environ.get("CUDA_VISIBLE_DEVICES")
+
+
+class AfterImport:
+    """Finds a module where it is, and calls `prepare` with it at the end of its import."""
+
+    def __init__(self, name: str, prepare: Callable[[ModuleType], None]) -> None:
+        self._name = name
+        self._prepare = prepare
+
+    def find_spec(
+        self, name: str, path: object = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name != self._name:
+            return None
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is None or spec.loader is None:
+            return None
+        load = spec.loader.exec_module
+
+        def load_and_prepare(module: ModuleType) -> None:
+            with load_file("gc_pause.py").left_alone():
+                load(module)
+            sys.meta_path.remove(self)
+            self._prepare(module)
+
+        spec.loader.exec_module = load_and_prepare
+        return spec
+
+
+def after_tensorflow(tensorflow: ModuleType) -> None:
+    wanted = what_is_wanted()
+    mailbox = load_file("mailbox.py")
+    if "devices" in wanted:
+        load_file("devices.py").prepare(
+            tensorflow,
+            load_file("gpu_check.py"),
+            mailbox,
+            hidden=os.environ.get("CUDA_VISIBLE_DEVICES") != CUDA_VISIBLE_DEVICES,
+        )
+    if "refuse" in wanted:
+        refuse().prepare(mailbox.leave_last_words)
+    if "join" in wanted:
+        load_file("server_join.py").prepare(mailbox)
+    if "servers" in wanted:
+        load_file("remote_functions.py").keep()
+        mailbox.wait_for_servers()
+
+
+def after_keras(keras: ModuleType) -> None:
+    refuse().prepare_keras(keras)
+
+
+def refuse() -> ModuleType:
+    return load_file("refuse.py")
+
+
+def what_is_wanted() -> list[str]:
+    return os.environ.get("CLUSTER_KIT_AFTER_IMPORT", "").split(",")
+
+
+def load_file(file: str) -> ModuleType:
+    """A file of injected/, under a name of its own."""
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    name = "_cluster_kit_" + file.removesuffix(".py")
+    spec = spec_from_file_location(name, os.path.join(os.path.dirname(HERE), file))  # noqa: PTH118, PTH120
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def run_the_next_one() -> None:
+    """The sitecustomize that this one stands before: the user's, or the distribution's."""
+    ours = sys.modules.pop(__name__)
+    try:
+        import sitecustomize  # noqa: F401
+    except ModuleNotFoundError as problem:
+        if problem.name != __name__:
+            raise
+    finally:
+        sys.modules.setdefault(__name__, ours)
+
+
+if __name__ == "sitecustomize":
+    sys.path[:] = [entry for entry in sys.path if entry != HERE]
+    sys.meta_path.insert(0, AfterImport("tensorflow", after_tensorflow))
+    if "refuse" in what_is_wanted():
+        sys.meta_path.insert(0, AfterImport("keras", after_keras))
+    run_the_next_one()

@@ -1,0 +1,18 @@
+"""Become the command that follows, and die with the supervisor: parent_death.py SUPERVISOR COMMAND…
+
+Run as a file by a bare interpreter. The wish to die with the parent outlives exec.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+
+PR_SET_PDEATHSIG = 1
+
+if __name__ == "__main__":
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() == int(sys.argv[1]):
+        os.execv(sys.argv[2], sys.argv[2:])

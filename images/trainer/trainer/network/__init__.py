@@ -1,0 +1,1 @@
+"""The container's network: bandwidth, and giving up the privileges that shaping takes."""

@@ -1,0 +1,30 @@
+"""`run classifier [ARG…]`: train, or evaluate where this task is the evaluator."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from trainer.events import Progress
+from trainer.programs.classifier import options
+from trainer.task import EVALUATOR, Task
+from trainer.training import program
+
+
+def run(task: Task, arguments: list[str], progress: Progress | None) -> None:
+    chosen = options.parse(arguments, program.data_directory(), task.output)
+    if task.role == EVALUATOR:
+        os.nice(10)
+    program.prepare_tensorflow()
+    if task.role == EVALUATOR:
+        from trainer.programs.classifier.evaluate import evaluate
+
+        evaluate(chosen, progress)
+    else:
+        from trainer.programs.classifier.train.train import train
+
+        train(task, chosen, progress)
+
+
+if __name__ == "__main__":
+    program.main(run, sys.argv[1:])

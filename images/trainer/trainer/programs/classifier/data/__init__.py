@@ -1,0 +1,1 @@
+"""The classifier's images: files on disk, and batches of tensors."""

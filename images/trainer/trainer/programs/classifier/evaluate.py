@@ -1,0 +1,96 @@
+"""The side-car: scores every checkpoint on Validate, and keeps the best model."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass, field
+
+import tensorflow as tf
+
+from trainer.events import Progress
+from trainer.injected import mailbox
+from trainer.programs.classifier.data import files, input_pipeline
+from trainer.programs.classifier.model import architecture, checkpoints, weights
+from trainer.programs.classifier.model.checkpoints import Checkpoint
+from trainer.programs.classifier.options import Options
+from trainer.programs.classifier.train.train import export
+
+POLL_S = 0.2
+
+
+@dataclass
+class Scores:
+    """What is already scored (checkpoint name → time it was written, ns), and the best so far."""
+
+    written: dict[str, int] = field(default_factory=dict)
+    best: str = ""
+    best_accuracy: float = -1.0
+    best_loss: float = float("inf")
+    last_accuracy: float | None = None
+
+
+def evaluate(options: Options, progress: Progress | None) -> None:
+    """Score checkpoints in order until the job has ended and the last one is scored."""
+    classes = files.class_names(options.data)
+    split = files.split(options.data, files.VALIDATE, classes)
+    files.check_images(split.paths)
+    network = architecture.build(options, len(classes))
+    images = input_pipeline.scoring_set(split, len(classes), options)
+    memory = options.output / "evaluator.json"
+    scores = Scores(**json.loads(memory.read_text())) if memory.exists() else Scores()
+    logs = tf.summary.create_file_writer(str(options.output / "tensorboard" / "validation"))
+    while True:
+        ended = mailbox.job_has_ended()
+        waiting = [c for c in checkpoints.find(options.output)
+                   if scores.written.get(c.name) != c.written]  # fmt: skip
+        for checkpoint in waiting:
+            score(network, images, checkpoint, scores, options, progress, logs)
+            memory.write_text(json.dumps(asdict(scores)))
+        if ended and not waiting:
+            break
+        if not waiting:
+            time.sleep(POLL_S)
+    if progress and scores.best:
+        progress.write(
+            "metrics",
+            validation_accuracy=scores.last_accuracy,
+            best_validation_accuracy=scores.best_accuracy,
+            best_checkpoint=scores.best,
+        )
+
+
+def score(
+    network: tf.keras.Model,
+    images: tf.data.Dataset,
+    checkpoint: Checkpoint,
+    scores: Scores,
+    options: Options,
+    progress: Progress | None,
+    logs: tf.summary.SummaryWriter,
+) -> None:
+    """Evaluate one checkpoint, report it, and export the model where it is the best so far."""
+    began = time.monotonic()
+    step = weights.load(checkpoint.path, network)
+    found = network.evaluate(images, verbose=0, return_dict=True)
+    loss, accuracy = float(found["loss"]), float(found["accuracy"])
+    with logs.as_default():
+        tf.summary.scalar("evaluation_loss", loss, step=checkpoint.epoch)
+        tf.summary.scalar("evaluation_accuracy", accuracy, step=checkpoint.epoch)
+    logs.flush()
+    scores.written[checkpoint.name] = checkpoint.written
+    scores.last_accuracy = accuracy
+    better = (accuracy, -loss) > (scores.best_accuracy, -scores.best_loss)
+    if progress:
+        progress.write(
+            "evaluation", checkpoint=checkpoint.name, step=step, loss=loss, accuracy=accuracy,
+            written=round(checkpoint.written / 1e9, 3),
+        )  # fmt: skip
+    if better:
+        scores.best, scores.best_accuracy, scores.best_loss = checkpoint.name, accuracy, loss
+        export(network, options.output / "best")
+    print(
+        f"{checkpoint.name}: loss {loss:.4f}  accuracy {accuracy:.4f}"
+        f"{'  best' if better else ''}  {time.monotonic() - began:.1f} s",
+        flush=True,
+    )

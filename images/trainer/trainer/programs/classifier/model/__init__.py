@@ -1,0 +1,1 @@
+"""The classifier's network, and its weights in checkpoints."""

@@ -1,0 +1,91 @@
+"""The models, in tf_keras (ParameterServerStrategy's `fit` does not know Keras 3)."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from trainer.programs.classifier.options import Options
+
+keras = tf.keras
+
+
+def build(options: Options, classes: int, kind: type[keras.Model] = keras.Model) -> keras.Model:
+    """A compiled model from images [n, size, size, 3] in 0…255 to probabilities [n, classes].
+
+    Args:
+        kind: the class of the model, for another train_step.
+    """
+    model = network(options, classes, kind)
+    model.compile(
+        optimizer=keras.optimizers.Adam(options.learning_rate(0)),
+        loss=keras.losses.CategoricalCrossentropy(),
+        metrics=[keras.metrics.CategoricalAccuracy(name="accuracy")],
+        steps_per_execution=options.steps_per_call,
+    )
+    return model
+
+
+def network(options: Options, classes: int, kind: type[keras.Model] = keras.Model) -> keras.Model:
+    """The same, not compiled: graph mode brings an optimizer of its own."""
+    tf.random.set_seed(options.seed)
+    image = keras.Input((options.image_size, options.image_size, 3), name="image")
+    scaled = keras.layers.Rescaling(1 / 255, name="scaled")(image)
+    features = mobilenet_v2(scaled) if options.model == "mobilenet_v2" else cnn(scaled)
+    dropped = keras.layers.Dropout(options.dropout)(features)
+    output = keras.layers.Dense(classes, activation="softmax", name="probabilities")(dropped)
+    model = kind(image, output, name=options.model)
+    tf.random.set_seed(None)
+    if options.bn_momentum is not None:
+        set_momentum(model, options.bn_momentum)
+    return model
+
+
+def mobilenet_v2(scaled: tf.Tensor) -> tf.Tensor:
+    """MobileNetV2 without weights, pooled, and 512 features: [n, 512]."""
+    body = keras.applications.MobileNetV2(
+        input_tensor=scaled, include_top=False, weights=None, pooling="avg"
+    )
+    return keras.layers.Dense(512, activation="relu", name="features")(body.output)
+
+
+def cnn(scaled: tf.Tensor) -> tf.Tensor:
+    """Convolutions and pooling down to 4 pixels a side or fewer, and 256 features: [n, 256].
+
+    The `features` kernel is 1 MiB (at sides that are powers of two): several parameter servers
+    share it.
+    """
+    layer, filters = scaled, 32
+    while True:
+        layer = keras.layers.Conv2D(filters, 3, padding="same", activation="relu")(layer)
+        filters = 64
+        if layer.shape[1] <= 4:
+            break
+        layer = keras.layers.MaxPool2D()(layer)
+    return keras.layers.Dense(256, activation="relu", name="features")(
+        keras.layers.Flatten()(layer)
+    )
+
+
+def set_momentum(model: keras.Model, momentum: float) -> None:
+    """Let BatchNorm's averages follow faster: short runs evaluate as nonsense with .999."""
+    for layer in model.layers:
+        if isinstance(layer, keras.layers.BatchNormalization):
+            layer.momentum = momentum
+
+
+def placement(model: keras.Model) -> str:
+    """Where the weights live, in one line: tasks, bytes, and which weight is split over which."""
+    held: dict[str, int] = {}
+    parts: dict[str, list[str]] = {}
+    for weight in model.weights:
+        for part in getattr(weight, "variables", [weight]):
+            device = tf.DeviceSpec.from_string(part.device)
+            task = f"{device.job}-{device.task}"
+            size = part.shape.num_elements() * part.dtype.size
+            held[task] = held.get(task, 0) + size
+            name, cut, _ = part.name.partition("/part_")
+            if cut:
+                parts.setdefault(name, []).append(f"{task} {part.shape}")
+    where = ", ".join(f"{task} {size / 1024:,.0f} KiB" for task, size in sorted(held.items()))
+    split = "".join(f"; {name} split: {', '.join(p)}" for name, p in parts.items() if len(p) > 1)
+    return f"variables: {where}{split}"

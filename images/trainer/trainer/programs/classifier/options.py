@@ -1,0 +1,127 @@
+"""The classifier's arguments."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from trainer.programs.classifier import mode
+from trainer.training.graph_mode import options as graph_options
+from trainer.training.graph_mode.options import GraphOptions, positive
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to train, on what, and for how long. The same for the chief and the evaluator."""
+
+    data: Path
+    output: Path
+    strategy: str
+    """One of mode.STRATEGIES; `auto` is decided by the tasks there are (see mode.decide)."""
+    update: str
+    """`async` or `sync`: how parameter servers take gradients. All-reduce is always sync."""
+    model: str
+    image_size: int
+    """Pixels, height and width."""
+    batch_size: int
+    """Images of one worker in one step; its devices or clones share them."""
+    epochs: int
+    steps_per_epoch: int | None
+    """A step is one update of the variables. None: as many as show every training image once."""
+    steps_per_call: int
+    """Steps that a worker does per message of the chief."""
+    learning_rates: tuple[tuple[int, float], ...]
+    """(first epoch, rate), by epoch, from 0."""
+    dropout: float
+    bn_momentum: float | None
+    rotation: float
+    """Degrees either way."""
+    shift: float
+    """Fraction of the image's side, either way."""
+    zoom: float
+    shear: float
+    flip: bool
+    seed: int
+    communication: str
+    """All-reduce: `ring` or `nccl`."""
+    peer_timeout: float
+    """Seconds that an all-reduce waits for the slowest task in one step."""
+    graph: GraphOptions
+    """What graph mode takes besides; its steps are for graph mode to work out."""
+
+    def learning_rate(self, epoch: int) -> float:
+        """The rate in `epoch` (from 0)."""
+        return [rate for first, rate in self.learning_rates if first <= epoch][-1]
+
+
+def parse(arguments: Sequence[str], data: Path, output: Path) -> Options:
+    """Options from the command line; argparse ends the process with 2 where they are wrong."""
+    parser = argparse.ArgumentParser(
+        prog="classifier", formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
+    add = parser.add_argument
+    add("--strategy", choices=mode.STRATEGIES, default=mode.AUTO, help="who holds the variables;"
+        " auto: parameter-server where there are ps, all-reduce between several tasks without ps,"
+        " the devices of this task where it is alone")  # fmt: skip
+    add("--update", choices=mode.UPDATES, default=mode.ASYNC,
+        help="on parameter servers: each gradient as it arrives, or the mean of all")  # fmt: skip
+    add("--model", choices=("mobilenet_v2", "cnn"), default="mobilenet_v2", help="architecture")
+    add("--image-size", type=positive, default=224, help="pixels a side")
+    add("--batch-size", type=positive, default=32, help="images of a worker in a step")
+    add("--epochs", type=positive, default=10, help="epochs in all, resumed ones counted")
+    add("--steps-per-epoch", type=positive, help="steps (default: every image once)")
+    add("--steps-per-call", type=positive, default=1, help="steps a worker does per message")
+    add("--learning-rates", nargs="+", type=rate_from, metavar="EPOCH:RATE", help="schedule",
+        default=[(0, 1e-3), (3, 1e-4), (7, 1e-5)])  # fmt: skip
+    add("--dropout", type=fraction, default=0.2, help="before the last layer")
+    add("--bn-momentum", type=fraction, help="BatchNorm; MobileNetV2's own 0.999 needs long runs")
+    add("--rotation", type=float, default=40.0, help="degrees either way")
+    add("--shift", type=fraction, default=0.2, help="fraction of the side, either way")
+    add("--zoom", type=fraction, default=0.2, help="scale between 1-ZOOM and 1+ZOOM")
+    add("--shear", type=float, default=0.2, help="x moves by up to SHEAR times y")
+    add("--flip", action=argparse.BooleanOptionalAction, default=True, help="left to right")
+    add("--seed", type=int, default=1, help="order of files, weights and augmentations")
+    add("--communication", choices=("ring", "nccl"), default="ring", help="all-reduce: how")
+    add("--peer-timeout", type=seconds, default=120.0, metavar="SECONDS",
+        help="all-reduce: end when a task lets the others wait this long in one step")  # fmt: skip
+    group = parser.add_argument_group("graph mode")
+    graph_options.add_arguments(group, without=("steps", "update"))
+    parsed = parser.parse_args(arguments)
+    graph = graph_options.from_arguments(parsed)
+    in_graph = {field.name for field in fields(GraphOptions)} - {"update"}
+    given = {name: value for name, value in vars(parsed).items() if name not in in_graph}
+    rates = tuple(sorted(given.pop("learning_rates")))
+    if rates[0][0] != 0:
+        parser.error(f"--learning-rates starts at epoch {rates[0][0]}: the first must be 0")
+    return Options(data=data, output=output, learning_rates=rates, graph=graph, **given)
+
+
+def seconds(text: str) -> float:
+    """A number above 0."""
+    value = float(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text}: must be a number above 0")
+    return value
+
+
+def fraction(text: str) -> float:
+    """A number from 0 up to, not including, 1."""
+    value = float(text)
+    if not 0 <= value < 1:
+        raise argparse.ArgumentTypeError(f"{text}: must be at least 0 and below 1")
+    return value
+
+
+def rate_from(text: str) -> tuple[int, float]:
+    """`3:1e-4` is rate 1e-4 from epoch 3 (counted from 0) on."""
+    epoch, _, rate = text.partition(":")
+    try:
+        pair = int(epoch), float(rate)
+    except ValueError as problem:
+        raise argparse.ArgumentTypeError(f"{text}: must be EPOCH:RATE, as in 3:1e-4") from problem
+    if pair[0] < 0 or pair[1] <= 0:
+        raise argparse.ArgumentTypeError(f"{text}: epoch from 0, rate above 0")
+    return pair

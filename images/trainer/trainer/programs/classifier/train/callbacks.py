@@ -1,0 +1,188 @@
+"""What accompanies the training: progress, TensorBoard, backup, checkpoints, learning rate."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import threading
+import time
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from trainer.errors import TrainerError
+from trainer.events import Progress
+from trainer.programs.classifier import mode
+from trainer.programs.classifier.model import checkpoints
+from trainer.programs.classifier.options import Options
+from trainer.programs.classifier.schedule import Plan
+
+keras = tf.keras
+
+
+class Diverged(TrainerError):
+    """The loss is no number any more."""
+
+
+def callbacks(
+    options: Options, plan: Plan, progress: Progress | None, *, leads: bool
+) -> tuple[EpochReport, list]:
+    """All of them, in an order that matters: a diverged epoch must not reach the checkpoint.
+
+    Tasks that do not lead say nothing. They save all the same: reading a variable may take all
+    tasks together. tf_keras puts what they save into a folder of their own and removes it.
+    """
+    report = EpochReport(options, plan, progress if leads else None, speaks=leads)
+    board = keras.callbacks.TensorBoard(
+        str(options.output / "tensorboard" / "train"), write_graph=False, profile_batch=0
+    )
+    return report, [
+        report,
+        keras.callbacks.LearningRateScheduler(lambda epoch: options.learning_rate(epoch)),
+        *([board] if leads else []),
+        keras.callbacks.ModelCheckpoint(
+            str(checkpoints.directory(options.output) / "ckpt-{epoch}"), save_weights_only=True
+        ),
+        keras.callbacks.BackupAndRestore(str(options.output / "backup")),
+    ]
+
+
+class EpochReport(keras.callbacks.Callback):
+    """One line and one event per epoch, a step event a second, and the steps per second.
+
+    steps_per_s covers the epochs after the first (which traces the functions and fills caches),
+    from the begin of each epoch until its last step is done, without the saving in between. Of
+    a single epoch: from its first step on.
+    """
+
+    def __init__(
+        self, options: Options, plan: Plan, progress: Progress | None, *, speaks: bool = True
+    ) -> None:
+        super().__init__()
+        self._options = options
+        self._plan = plan
+        self._progress = progress
+        self._speaks = speaks
+        self._epochs_run = 0
+        self._updates = 0
+        self._measured = (0, 0.0)
+        self._stale: list[tuple[int, float, float]] = []
+
+    def figures(self) -> dict[str, float]:
+        """How the training went: speed, updates, and staleness where it was measured."""
+        found: dict[str, float] = {"updates": self._updates}
+        steps, seconds = self._measured
+        if steps and seconds:
+            found["steps_per_second"] = round(steps / seconds, 2)
+            found["images_per_second"] = round(steps * self._plan.images_per_step / seconds, 1)
+        if self._stale:
+            all_steps = sum(steps for steps, _, _ in self._stale)
+            total = sum(steps * mean for steps, mean, _ in self._stale)
+            found["staleness_mean"] = round(total / max(1, all_steps), 3)
+            found["staleness_max"] = int(max(highest for _, _, highest in self._stale))
+        elif self._synchronous:
+            found |= {"staleness_mean": 0.0, "staleness_max": 0}
+        return found
+
+    @property
+    def _synchronous(self) -> bool:
+        return self._plan.how == mode.ALL_REDUCE or self._options.update == mode.SYNC
+
+    def on_train_begin(self, logs: dict | None = None) -> None:
+        if self._progress:
+            self._progress.write(
+                "training", strategy=self._plan.how, images_per_step=self._plan.images_per_step
+            )
+        self._ticker = StepTicker(self._step, self._progress)
+        self._ticker.start()
+
+    def on_epoch_begin(self, epoch: int, logs: dict | None = None) -> None:
+        self._begin = time.monotonic()
+        self._begin_step = self._step()
+
+    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+        now, step = time.monotonic(), self._step()
+        loss, accuracy = float(logs["loss"]), float(logs["accuracy"])
+        rate = float(self.model.optimizer.learning_rate.numpy())
+        self._measure(step, now)
+        self._updates = step
+        if "staleness_mean" in logs:
+            of_epoch = float(logs["staleness_mean"]), float(logs["staleness_max"])
+            self._stale.append((step - self._begin_step, *of_epoch))
+        if not math.isfinite(loss):
+            raise Diverged(
+                f"the loss is {loss} in epoch {epoch + 1} (step {step}); the last good checkpoint"
+                f" is kept; try a lower rate than {rate:g} (--learning-rates)"
+            )
+        if not self._speaks:
+            return
+        print(
+            f"epoch {epoch + 1}/{self._options.epochs}  step {step}  loss {loss:.4f}"
+            f"  accuracy {accuracy:.4f}  learning rate {rate:g}  {now - self._begin:.1f} s",
+            flush=True,
+        )
+        if self._progress:
+            self._progress.write(
+                "epoch", epoch=epoch + 1, step=step, loss=loss, accuracy=accuracy,
+                learning_rate=rate,
+            )  # fmt: skip
+
+    def on_train_end(self, logs: dict | None = None) -> None:
+        self._ticker.stop()
+        # When fit returns and drops its locals, TensorFlow takes their functions back from every
+        # worker, which has taken from one second to forty. This frame keeps them all alive.
+        self._keeps_fit_alive = inspect.currentframe()
+
+    def _step(self) -> int:
+        return int(self.model.optimizer.iterations.numpy())
+
+    def _measure(self, step: int, now: float) -> None:
+        self._epochs_run += 1
+        if self._epochs_run == 2:
+            self._measured = (0, 0.0)
+        if self._epochs_run > 1:
+            steps, seconds = self._measured
+            self._measured = (steps + step - self._begin_step, seconds + now - self._begin)
+        elif self._ticker.first:
+            first_step, at = self._ticker.first
+            self._measured = (step - first_step, now - at)
+
+
+class StepTicker(threading.Thread):
+    """Reads the step counter from its own thread: batch-level callbacks are refused here.
+
+    Every 50 ms until the first step is seen, then once a second.
+    """
+
+    def __init__(self, read: Callable[[], int], progress: Progress | None) -> None:
+        super().__init__(name="steps", daemon=True)
+        self._read = read
+        self._progress = progress
+        self._done = threading.Event()
+        self.first: tuple[int, float] | None = None
+
+    def stop(self) -> None:
+        self._done.set()
+        self.join(2.0)
+
+    def run(self) -> None:
+        before = self._step()
+        since = time.monotonic()
+        while before is not None and not self._done.wait(1.0 if self.first else 0.05):
+            step, now = self._step(), time.monotonic()
+            if step is None:
+                return
+            if self.first is None and step > before:
+                self.first = (step, now)
+            if self.first and self._progress:
+                speed = round((step - before) / (now - since), 2)
+                self._progress.write("step", step=step, steps_per_s=speed)
+            if self.first:
+                before, since = step, now
+
+    def _step(self) -> int | None:
+        """None where the counter is lost with its ps: the training itself will say so."""
+        try:
+            return self._read()
+        except tf.errors.OpError:
+            return None

@@ -1,0 +1,121 @@
+"""The classifier in graph mode: the same model and data, between-graph, with clones."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import tensorflow as tf
+
+from trainer.errors import ContractError
+from trainer.events import Progress
+from trainer.programs.classifier import mode
+from trainer.programs.classifier.data import files, input_pipeline
+from trainer.programs.classifier.model import architecture
+from trainer.programs.classifier.options import Options
+from trainer.programs.classifier.train.train import finish
+from trainer.task import Task
+from trainer.training import result
+from trainer.training.graph_mode import job
+from trainer.training.graph_mode.graph.layer_updates import updates_of
+from trainer.training.graph_mode.job import GraphJob, ModelLoss
+from trainer.training.graph_mode.replica import gradients_per_round
+
+tf1 = tf.compat.v1
+keras = tf.keras
+EPSILON = 1e-7
+"""tf_keras's own for Adam."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A step is one update: of one replica's batch, or of a round's."""
+
+    images_per_step: int
+    steps_per_epoch: int
+    epochs: int
+
+    @property
+    def steps(self) -> int:
+        return self.epochs * self.steps_per_epoch
+
+
+def train_graph(task: Task, options: Options, progress: Progress | None) -> None:
+    """Train this replica's part; the leader alone scores the model on Test, and saves it."""
+    classes = files.class_names(options.data)
+    train_split, test_split = (
+        files.split(options.data, name, classes) for name in (files.TRAIN, files.TEST)
+    )
+    files.check_images(train_split.paths + test_split.paths)
+    per_clone = of_one_clone(options)
+    schedule = schedule_of(task, options, len(train_split.paths))
+    print(
+        f"{len(train_split.paths)} training images, {len(classes)} classes; {options.epochs}"
+        f" epochs of {schedule.steps_per_epoch} steps, {schedule.images_per_step} images each",
+        flush=True,
+    )
+    if progress:
+        progress.write("training", strategy=mode.GRAPH, images_per_step=schedule.images_per_step)
+    found = job.run(
+        task,
+        GraphJob(
+            inputs=lambda replica, replicas: input_pipeline.training_set(
+                train_split, len(classes), per_clone, replicas, replica
+            ),
+            build=lambda: architecture.network(options, len(classes)),
+            loss=loss,
+            optimizer=lambda step: tf1.train.AdamOptimizer(
+                learning_rate(options, schedule, step), epsilon=EPSILON
+            ),
+            examples_per_batch=per_clone.batch_size,
+            milestone_steps=schedule.steps_per_epoch,
+        ),
+        replace(options.graph, steps=schedule.steps, update=options.update),
+        progress,
+    )
+    if not found.is_chief:
+        print(f"the job ended at global step {found.step}", flush=True)
+    elif found.reached == job.NOTHING and result.tell_again(options.output, progress):
+        print(f"nothing to do: {found.step} of {schedule.steps} steps are trained", flush=True)
+    else:
+        finish(options, classes, test_split, found.metrics(), progress)
+
+
+def of_one_clone(options: Options) -> Options:
+    """The same, with the batch of one clone: clones share a worker's batch evenly."""
+    clones = options.graph.num_clones
+    if options.batch_size % clones:
+        raise ContractError(
+            f"--batch-size {options.batch_size} does not divide by --num-clones {clones}: each"
+            f" clone takes an even part; take {options.batch_size // clones * clones or clones}"
+        )
+    return replace(options, batch_size=options.batch_size // clones)
+
+
+def schedule_of(task: Task, options: Options, images: int) -> Schedule:
+    graph = replace(options.graph, update=options.update)
+    batches = gradients_per_round(graph, max(1, mode.trainers(task.cluster))) or 1
+    images_per_step = options.batch_size * batches
+    steps = options.steps_per_epoch or math.ceil(images / images_per_step)
+    return Schedule(images_per_step, steps, options.epochs)
+
+
+def learning_rate(options: Options, schedule: Schedule, step: tf.Tensor) -> tf.Tensor:
+    """By the epoch that the global step is in, as --learning-rates says."""
+    first_epochs, rates = zip(*options.learning_rates, strict=True)
+    if len(rates) == 1:
+        return tf.constant(rates[0])
+    last_steps = [epoch * schedule.steps_per_epoch - 1 for epoch in first_epochs[1:]]
+    return tf1.train.piecewise_constant(step, last_steps, list(rates))
+
+
+def loss(network: keras.Model, batch: tuple[tf.Tensor, tf.Tensor]) -> ModelLoss:
+    images, labels = batch
+    predicted = network(images, training=True)
+    total = tf.reduce_mean(keras.losses.categorical_crossentropy(labels, predicted))
+    right = tf.equal(tf.argmax(predicted, 1), tf.argmax(labels, 1))
+    return ModelLoss(
+        total=tf.add_n([total, *network.losses]),
+        shown={"accuracy": tf.reduce_mean(tf.cast(right, tf.float32))},
+        updates=updates_of(network, images),
+    )

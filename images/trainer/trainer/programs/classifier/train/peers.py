@@ -1,0 +1,89 @@
+"""The other trainers of an all-reduce: here in time at the start, and named when they are lost.
+
+Collectives wait for every one of them, and TensorFlow's own words name tasks that are well.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+
+from trainer.errors import EXIT_DEADLINE, TrainerError
+from trainer.injected import mailbox
+from trainer.servers import probe
+from trainer.task import Task
+
+ASK_S = 2.0
+
+
+def others(task: Task) -> dict[str, str]:
+    """Name to address of every trainer but this task."""
+    found = {
+        f"{job}-{index}": address
+        for job in ("chief", "worker")
+        for index, address in enumerate(task.cluster.get(job, ()))
+    }
+    return {name: address for name, address in found.items() if name != task.name}
+
+
+@contextlib.contextmanager
+def all_here_within(task: Task) -> Iterator[None]:
+    """End this program where the block still waits for somebody at the start deadline."""
+    arrived = threading.Event()
+
+    def watch() -> None:
+        if arrived.wait(task.start_deadline_s):
+            return
+        with probe.Prober(others(task)) as prober:
+            absent = [str(answer) for answer in prober.ask(ASK_S) if not answer.right]
+        if arrived.is_set():
+            return
+        why = "; ".join(absent) or "all answer, but did not find together"
+        message = f"not all trainers were there after {task.start_deadline_s:g} s: {why}"
+        mailbox.leave_last_words(message)
+        print(f"error: {message}", file=sys.stderr, flush=True)
+        os._exit(EXIT_DEADLINE)
+
+    threading.Thread(target=watch, name="peers", daemon=True).start()
+    try:
+        yield
+    finally:
+        arrived.set()
+
+
+class Peers:
+    """Who the other trainers were when training began."""
+
+    def __init__(self, task: Task) -> None:
+        self._others = others(task)
+        with probe.Prober(self._others) as prober:
+            self._began = {a.task: a.incarnation for a in prober.ask(ASK_S)}
+
+    @contextlib.contextmanager
+    def may_be_lost(self) -> Iterator[None]:
+        """One line that names who was lost, instead of TensorFlow's fifty.
+
+        Raises:
+            TrainerError: a collective failed, and a trainer is gone or started again.
+        """
+        import tensorflow as tf
+
+        try:
+            yield
+        except tf.errors.OpError as problem:
+            with probe.Prober(self._others) as prober:
+                lost = missing(prober.ask(ASK_S), self._began)
+            connection = (tf.errors.UnavailableError, tf.errors.AbortedError,
+                          tf.errors.DeadlineExceededError, tf.errors.CancelledError)  # fmt: skip
+            if not lost and not isinstance(problem, connection):
+                raise
+            names = ", ".join(lost) or "another trainer"
+            raise TrainerError(f"the connection to {names} was lost") from problem
+
+
+def missing(answers: list[probe.Answer], began: Mapping[str, int]) -> list[str]:
+    """Names of those that are silent, or were started again since `began` (name → incarnation)."""
+    return [a.task for a in answers if not a.right or a.incarnation != began.get(a.task)]

@@ -1,0 +1,33 @@
+"""`run detection [ARG…]`: train, or score where this task is the evaluator."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from trainer.events import Progress
+from trainer.programs.detection import mode, options
+from trainer.task import EVALUATOR, Task
+from trainer.training import program
+
+
+def run(task: Task, arguments: list[str], progress: Progress | None) -> None:
+    chosen = options.parse(arguments, program.data_directory(), task.output)
+    if task.role == EVALUATOR:
+        os.nice(10)
+        program.prepare_tensorflow()
+        from trainer.programs.detection.evaluate.evaluate import evaluate
+
+        evaluate(chosen, progress)
+        return
+    how = mode.decide(chosen.mode, task, chosen.graph)
+    program.prepare_tensorflow()
+    if how == mode.COORDINATOR:
+        from trainer.programs.detection.train.coordinator import train
+    else:
+        from trainer.programs.detection.train.graph import train
+    train(task, chosen, progress)
+
+
+if __name__ == "__main__":
+    program.main(run, sys.argv[1:])

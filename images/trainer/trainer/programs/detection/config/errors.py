@@ -1,0 +1,157 @@
+"""What is wrong in a pipeline configuration: place, value, rule and cure, all at once."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from trainer.errors import ContractError
+from trainer.programs.detection.config.field_types import Part
+
+TYPES = {
+    "string_type": "must be a text in quotes",
+    "int_type": "must be a whole number",
+    "float_type": "must be a number",
+    "bool_type": "must be true or false",
+    "tuple_type": "must be a list",
+    "model_type": "must be a table",
+    "model_attributes_type": "must be a table",
+    "finite_number": "must be a finite number",
+}
+CHOSEN_BY_TYPE = ("optimizer", "learning_rate")
+"""Tables whose key `type` decides what else is in them."""
+LONGEST = 60
+
+
+@dataclass(frozen=True)
+class Problem:
+    """`place = value: rule`, and what to do."""
+
+    place: str
+    value: str
+    rule: str
+    cure: str
+
+    def __str__(self) -> str:
+        value = f" = {self.value}" if self.value else ""
+        return f"  {self.place}{value}: {self.rule}\n    → {self.cure}"
+
+
+class PipelineError(ContractError):
+    """The configuration is wrong; `problems` are all that could be found."""
+
+    def __init__(self, file: str, problems: Sequence[Problem]) -> None:
+        count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+        super().__init__("\n".join((f"{file}: {count}", *map(str, problems))))
+        self.problems = tuple(problems)
+
+
+def found_by(
+    error: ValidationError, model: type[BaseModel], written: Mapping[str, str]
+) -> list[Problem]:
+    """The problems in pydantic's error about `model`.
+
+    Args:
+        written: how a place is written in the file or on the command line, where that differs.
+    """
+    return [problem(detail, model, written) for detail in error.errors(include_url=False)]
+
+
+def problem(detail: Any, model: type[BaseModel], written: Mapping[str, str]) -> Problem:
+    place, table = walked(detail["loc"], model)
+    dotted = ".".join(place)
+    shown = written.get(dotted) or written.get(dotted.partition("[")[0]) or dotted
+    kind, value = detail["type"], short(detail.get("input"))
+    fields = table.model_fields if table else {}
+    if kind == "missing":
+        return Problem(shown, "", "is required", meaning(fields, place[-1]))
+    if kind == "extra_forbidden":
+        return Problem(shown, value, "no such key", nearest(place[-1], fields))
+    if kind in ("union_tag_not_found", "union_tag_invalid"):
+        tags = detail["ctx"].get("expected_tags") or tags_of(fields, place[-1])
+        given = "" if kind == "union_tag_not_found" else f'"{detail["ctx"]["tag"]}"'
+        return Problem(f"{shown}.type", given, f"must be one of {tags}", "choose one of them")
+    if kind == "value_error":
+        rule = str(detail["msg"]).removeprefix("Value error, ")
+    elif kind == "literal_error":
+        rule = f"must be {detail['ctx']['expected']}"
+    else:
+        rule = TYPES.get(kind) or "must be " + str(detail["msg"]).removeprefix("Input should be ")
+    return Problem(shown, value, rule, meaning(fields, place[-1] if place else ""))
+
+
+def walked(loc: Sequence[int | str], model: type[BaseModel]) -> tuple[list[str], Any]:
+    """(keys of the file, the model that the last of them stands in).
+
+    Where `type` decides, pydantic puts the type's name between the keys.
+    """
+    place: list[str] = []
+    table: Any = model
+    at: Any = model
+    tag_next = False
+    for part in loc:
+        if tag_next:
+            at = next(m for m in models_in(at) if m.model_fields["type"].default == part)
+            tag_next = False
+            continue
+        if isinstance(part, int):
+            place[-1] += f"[{part}]"
+            continue
+        table = single(at)
+        place.append(part)
+        field = table.model_fields.get(part) if table else None
+        at = field.annotation if field else None
+        tag_next = part in CHOSEN_BY_TYPE and len(models_in(at)) > 1
+    return place, table
+
+
+def models_in(annotation: Any) -> list[type[Part]]:
+    """The models that an annotation allows: of unions, options and tuples all."""
+    if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
+        return [annotation] if issubclass(annotation, Part) else []
+    return [model for inner in typing.get_args(annotation) for model in models_in(inner)]
+
+
+def single(annotation: Any) -> Any:
+    found = models_in(annotation)
+    return found[0] if len(found) == 1 else None
+
+
+def tags_of(fields: Mapping[str, Any], key: str) -> str:
+    models = models_in(fields[key.partition("[")[0]].annotation)
+    return ", ".join(f"'{model.model_fields['type'].default}'" for model in models)
+
+
+def nearest(key: str, fields: Mapping[str, Any]) -> str:
+    known = sorted(fields)
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
+    return f"did you mean `{near[0]}`?" if near else f"known keys: {', '.join(known)}"
+
+
+def meaning(fields: Mapping[str, Any], key: str) -> str:
+    key = key.partition("[")[0]
+    field = fields.get(key)
+    said = field.description if field else None
+    return f"{key}: {said}" if said else f"see `{key}` in the pipeline's documentation"
+
+
+def short(value: object) -> str:
+    """As TOML writes it, near enough; nothing for a whole table."""
+    if isinstance(value, dict | BaseModel):
+        return ""
+    if isinstance(value, tuple):
+        value = list(value)
+    try:
+        shown = json.dumps(value, ensure_ascii=False, default=str)
+    except ValueError:
+        shown = str(value)
+    shown = re.sub(r"\s+", " ", shown)
+    return shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "…"

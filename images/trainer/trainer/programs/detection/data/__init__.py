@@ -1,0 +1,1 @@
+"""TFRecords, label maps, and batches of augmented images with boxes."""

@@ -1,0 +1,1 @@
+"""Scoring the detector: mAP, drawings, and the evaluator that follows the checkpoints."""

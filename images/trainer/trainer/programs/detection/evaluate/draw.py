@@ -1,0 +1,105 @@
+"""Detections drawn on their images, and several of those on one sheet; no TensorFlow here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from trainer.programs.detection.evaluate.detections import Detected, Truth
+
+FOUND, WANTED, EDGE, PAPER = (226, 26, 60), (40, 220, 90), (0, 0, 0), (250, 250, 250)
+SMALLEST_SIDE = 320
+"""Pixels that a drawn image has at least: names are to be read on thumbnails, too."""
+GAP = 8
+Sides = tuple[float, float, float, float]
+
+
+def drawn(
+    image: np.ndarray,
+    detected: Detected,
+    truth: Truth | None,
+    names: Mapping[int, str],
+    min_score: float = 0.4,
+) -> Image.Image:
+    """The image (uint8 [h, w, 3]) with what was found in red, and under it the truth in green.
+
+    Boxes are ymin, xmin, ymax, xmax in fractions of the image. A name and a score stand at each
+    detection of `min_score` or more, names over all frames, better ones on top.
+    """
+    scale = max(1, -(-SMALLEST_SIDE // min(image.shape[:2])))
+    height, width = (side * scale for side in image.shape[:2])
+    picture = Image.fromarray(image).resize((width, height), Image.Resampling.BICUBIC)
+    draw = ImageDraw.Draw(picture)
+    thick = max(3, min(width, height) // 120)
+    font = ImageFont.load_default(max(14, min(width, height) // 22))
+    for box in () if truth is None else truth.boxes:
+        framed(draw, placed(box, width, height), WANTED, thick)
+    shown = [
+        i for i in np.argsort(detected.scores, kind="stable") if detected.scores[i] >= min_score
+    ]
+    boxes = [placed(detected.boxes[index], width, height) for index in shown]
+    for box in boxes:
+        framed(draw, box, FOUND, thick)
+    for index, box in zip(shown, boxes, strict=True):
+        number = int(detected.classes[index])
+        text = f"{names.get(number, number)}  {float(detected.scores[index]):.2f}"
+        tagged(draw, box, text, font, picture.size)
+    return picture
+
+
+def placed(box: np.ndarray, width: int, height: int) -> Sides:
+    """left, top, right, bottom in pixels, inside the picture."""
+    ymin, xmin, ymax, xmax = (min(max(float(side), 0.0), 1.0) for side in box)
+    return xmin * (width - 1), ymin * (height - 1), xmax * (width - 1), ymax * (height - 1)
+
+
+def framed(draw: ImageDraw.ImageDraw, box: Sides, colour: tuple[int, ...], thick: int) -> None:
+    """A frame with a thin dark edge, so that it shows on any ground."""
+    left, top, right, bottom = box
+    right, bottom = max(right, left), max(bottom, top)  # a model's boxes may be turned inside out
+    draw.rectangle((left - 1, top - 1, right + 1, bottom + 1), outline=EDGE, width=thick + 2)
+    draw.rectangle((left, top, right, bottom), outline=colour, width=thick)
+
+
+def tagged(
+    draw: ImageDraw.ImageDraw,
+    box: Sides,
+    text: str,
+    font: ImageFont.FreeTypeFont | ImageFont.ImageFont,
+    size: tuple[int, int],
+) -> None:
+    """The text above the box, or inside where there is no room."""
+    _, _, width, height = draw.textbbox((0, 0), text, font=font)
+    width, height = width + 6, height + 4
+    left = min(max(box[0] - 1, 0), max(size[0] - width, 0))
+    top = box[1] - height if box[1] >= height else box[1]
+    draw.rectangle((left, top, left + width, top + height), fill=FOUND)
+    draw.text((left + 3, top + 1), text, fill=PAPER, font=font)
+
+
+def sheet(images: Sequence[Image.Image], columns: int = 4) -> Image.Image:
+    """The images side by side in rows of `columns`, with a legend. ValueError for no image."""
+    if not images:
+        raise ValueError("a sheet of no images")
+    columns = min(columns, len(images))
+    rows = -(-len(images) // columns)
+    width, height = max(i.width for i in images), max(i.height for i in images)
+    font = ImageFont.load_default(18)
+    legend = 34
+    paper = Image.new(
+        "RGB",
+        (columns * (width + GAP) + GAP, rows * (height + GAP) + GAP + legend),
+        PAPER,
+    )
+    for index, image in enumerate(images):
+        row, column = divmod(index, columns)
+        paper.paste(image, (GAP + column * (width + GAP), GAP + row * (height + GAP)))
+    draw = ImageDraw.Draw(paper)
+    left, top = GAP, paper.height - legend
+    for colour, text in ((WANTED, "ground truth"), (FOUND, "detected: class and score")):
+        framed(draw, (left + 2, top + 6, left + 22, top + 24), colour, 3)
+        draw.text((left + 32, top + 4), text, fill=EDGE, font=font)
+        left += 60 + int(draw.textlength(text, font=font))
+    return paper

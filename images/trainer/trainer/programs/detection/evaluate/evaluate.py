@@ -1,0 +1,151 @@
+"""The side-car: scores every checkpoint on the evaluation images, and keeps the best model."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import tensorflow as tf
+
+from trainer import atomic
+from trainer.events import Progress
+from trainer.injected import mailbox
+from trainer.programs.detection.data import label_map, records
+from trainer.programs.detection.evaluate.scoring import Score, Scorer
+from trainer.programs.detection.model import ssd, weights
+from trainer.programs.detection.model.weights import Checkpoint
+from trainer.programs.detection.options import Options
+from trainer.programs.detection.train import directory
+from trainer.training.snapshot import DAMAGED
+
+POLL_S = 0.2
+MEMORY, DRAWINGS = "evaluator.json", "detections"
+BEST_SO_FAR = "best-so-far/weights"
+
+
+@dataclass
+class Memory:
+    """What is already scored (checkpoint name → time it was written, ns), and the best so far."""
+
+    written: dict[str, int] = field(default_factory=dict)
+    scored: list[dict[str, float]] = field(default_factory=list)
+    """Step, loss, map and map_50 of each, in the order of scoring."""
+    best: str = ""
+    best_map: float = -1.0
+    best_map_50: float = -1.0
+
+    @classmethod
+    def read(cls, file: Path) -> Memory:
+        return cls(**json.loads(file.read_text())) if file.exists() else cls()
+
+
+def evaluate(options: Options, progress: Progress | None) -> None:
+    """Score checkpoints in order until the job has ended and the last one is scored."""
+    evaluator = Evaluator(options, progress)
+    while True:
+        ended = mailbox.job_has_ended()
+        waiting = list(evaluator.waiting())
+        for checkpoint in waiting:
+            evaluator.take(checkpoint)
+        if ended and not waiting:
+            break
+        if not waiting:
+            time.sleep(POLL_S)
+    evaluator.finish()
+
+
+class Evaluator:
+    def __init__(self, options: Options, progress: Progress | None) -> None:
+        self._options = options
+        self._progress = progress
+        pipeline = options.pipeline
+        self._labels = label_map.read(Path(pipeline.eval_input_reader.label_map_path))
+        self._detector = ssd.build(pipeline.model, pipeline.train_config.seed)
+        files = records.find(pipeline.eval_input_reader.input_path, "eval_input_reader.input_path")
+        images = sum(1 for file in files for _ in tf.data.TFRecordDataset(file))
+        self._scorer = Scorer(pipeline, self._detector, self._labels, images)
+        self._memory = Memory.read(options.output / MEMORY)
+        self._logs = tf.summary.create_file_writer(str(options.output / "tensorboard/validation"))
+        self._keeping = tf.train.Checkpoint(network=self._detector.network)
+        self._last: Score | None = None
+        self._best: Score | None = None
+
+    def waiting(self) -> Iterator[Checkpoint]:
+        for checkpoint in weights.find(self._options.output):
+            if self._memory.written.get(checkpoint.name) != checkpoint.written:
+                yield checkpoint
+
+    def take(self, checkpoint: Checkpoint) -> None:
+        """Score one checkpoint; nothing where it has made way for a newer one meanwhile."""
+        began = time.monotonic()
+        try:
+            weights.load(self._detector.network, checkpoint.path)
+        except DAMAGED:
+            return
+        score = self._scorer.score()
+        better = self._remember(checkpoint, score)
+        if better:
+            self._best = score
+            self._keeping.write(str(self._options.output / BEST_SO_FAR))
+        self._last = score
+        print(
+            f"{checkpoint.name}: loss {score.loss:.4f}  mAP@0.5 {score.figures.map_50:.4f}"
+            f"  COCO mAP {score.figures.map:.4f}{'  best' if better else ''}"
+            f"  {time.monotonic() - began:.1f} s",
+            flush=True,
+        )
+
+    def finish(self) -> None:
+        """Draw the last and the best, and save the best as a model: once, they take their time."""
+        drawings, memory = self._options.output / DRAWINGS, self._memory
+        for score, name in ((self._last, "last.png"), (self._best, "best.png")):
+            if score:
+                self._scorer.draw(score, drawings / name)
+        best = self._options.output / BEST_SO_FAR
+        if best.with_name(f"{best.name}.index").exists():
+            self._keeping.read(str(best)).assert_existing_objects_matched()
+            target = self._options.output / "best"
+            directory.export(self._detector, self._options.pipeline, self._labels, target)
+            shutil.rmtree(best.parent)
+        if not self._progress or not memory.scored:
+            return
+        last = memory.scored[-1]
+        self._progress.write(
+            "metrics",
+            validation_map=last["map"],
+            validation_map_50=last["map_50"],
+            best_validation_map=memory.best_map,
+            best_validation_map_50=memory.best_map_50,
+            best_checkpoint=memory.best,
+        )
+
+    def _remember(self, checkpoint: Checkpoint, score: Score) -> bool:
+        """Write it down everywhere; whether it is the best so far."""
+        memory, figures = self._memory, score.figures
+        found = {"loss": score.loss, "map": figures.map, "map_50": figures.map_50}
+        memory.written[checkpoint.name] = checkpoint.written
+        memory.scored.append({"step": checkpoint.step, **found})
+        better = figures.map > memory.best_map
+        if better:
+            memory.best, memory.best_map = checkpoint.name, figures.map
+            memory.best_map_50 = figures.map_50
+        with self._logs.as_default(step=checkpoint.step):
+            for name, value in (found | {"map_75": figures.map_75}).items():
+                tf.summary.scalar(f"evaluation_{name}", value)
+            for name, value in figures.per_class.items():
+                tf.summary.scalar(f"map_of_class/{name}", value)
+        self._logs.flush()
+        if self._progress:
+            self._progress.write(
+                "evaluation",
+                checkpoint=checkpoint.name,
+                step=checkpoint.step,
+                **found,
+                written=round(checkpoint.written / 1e9, 3),
+            )
+        atomic.replace(self._options.output / MEMORY, json.dumps(asdict(memory), indent=1) + "\n")
+        return better

@@ -1,0 +1,1 @@
+"""The detector: SSD on MobileNetV2, its anchors, loss, weights and post-processing."""

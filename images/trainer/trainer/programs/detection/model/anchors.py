@@ -1,0 +1,61 @@
+"""Anchors: the boxes that every cell of a feature map may predict from.
+
+Boxes are [ymin, xmin, ymax, xmax] in fractions of the image. Feature maps follow each other from
+fine to coarse.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trainer.programs.detection.config.model_fields import Anchors
+
+Box = tuple[float, float, float, float]
+Shape = tuple[float, float]
+"""(height, width) of an anchor, in fractions of the image."""
+
+
+@dataclass(frozen=True)
+class AnchorMap:
+    """The anchors of one feature map: `shapes` around the centre of each cell of its grid."""
+
+    rows: int
+    columns: int
+    shapes: tuple[Shape, ...]
+
+    def boxes(self) -> list[Box]:
+        """By row, then column, then shape: the order of a prediction map when it is flattened."""
+        return [
+            (y - height / 2, x - width / 2, y + height / 2, x + width / 2)
+            for y in ((row + 0.5) / self.rows for row in range(self.rows))
+            for x in ((column + 0.5) / self.columns for column in range(self.columns))
+            for height, width in self.shapes
+        ]
+
+
+def anchor_maps(options: Anchors, grids: Sequence[tuple[int, int]]) -> tuple[AnchorMap, ...]:
+    """One for each of `grids` (rows, columns), which are the feature maps'.
+
+    The scale that follows the coarsest map's is 1, the whole image.
+    """
+    scales = options.layer_scales
+    return tuple(
+        AnchorMap(rows, columns, shapes(options, scale, after))
+        for (rows, columns), scale, after in zip(grids, scales, (*scales[1:], 1.0), strict=True)
+    )
+
+
+def shapes(options: Anchors, scale: float, next_scale: float) -> tuple[Shape, ...]:
+    """One of area `scale`² for each ratio, and one half way (geometrically) to the next scale."""
+    found = [shape(scale, ratio) for ratio in options.aspect_ratios]
+    if options.interpolated_scale_aspect_ratio:
+        between = math.sqrt(scale * next_scale)
+        found.append(shape(between, options.interpolated_scale_aspect_ratio))
+    return tuple(found)
+
+
+def shape(scale: float, ratio: float) -> Shape:
+    """Of area `scale`², `ratio` times as wide as high."""
+    return scale / math.sqrt(ratio), scale * math.sqrt(ratio)

@@ -1,0 +1,56 @@
+"""Which anchor is to find which box, decided by their overlap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import tensorflow as tf
+
+from trainer.programs.detection.config.model_fields import Matcher
+
+
+@dataclass(frozen=True)
+class Matches:
+    """For each anchor of each image, all [B, A]."""
+
+    box: tf.Tensor
+    """int32: index of the box it is to find; 0 where it is to find none."""
+    matched: tf.Tensor
+    """bool: it is to find a box."""
+    background: tf.Tensor
+    """bool: it is to find none. Neither `matched` nor `background`: too close to call, ignored."""
+
+
+def overlaps(boxes: tf.Tensor, anchors: tf.Tensor) -> tf.Tensor:
+    """Intersection over union of each box [B, N, 4] with each anchor [A, 4]: [B, N, A] in 0…1."""
+    boxes, anchors = boxes[:, :, tf.newaxis], anchors[tf.newaxis, tf.newaxis]
+    low = tf.maximum(boxes[..., :2], anchors[..., :2])
+    high = tf.minimum(boxes[..., 2:], anchors[..., 2:])
+    common = tf.reduce_prod(tf.maximum(high - low, 0.0), -1)
+    return tf.math.divide_no_nan(common, area(boxes) + area(anchors) - common)
+
+
+def area(boxes: tf.Tensor) -> tf.Tensor:
+    return tf.reduce_prod(tf.maximum(boxes[..., 2:] - boxes[..., :2], 0.0), -1)
+
+
+def match(boxes: tf.Tensor, present: tf.Tensor, anchors: tf.Tensor, options: Matcher) -> Matches:
+    """Match anchors [A, 4] to boxes [B, N, 4], of which only those `present` [B, N] (bool) count.
+
+    An anchor goes to the box that it overlaps most, when by the matched threshold or more. With
+    `force_match_for_each_row` each box also gets the anchor that overlaps it most, however little,
+    so that none is left out; of two boxes that want the same anchor, the closer one gets it.
+    """
+    overlap = tf.where(present[..., tf.newaxis], overlaps(boxes, anchors), 0.0)
+    box = tf.argmax(overlap, 1, tf.int32)
+    best = tf.reduce_max(overlap, 1)
+    matched = (best >= options.matched_threshold) & (best > 0.0)
+    if options.force_match_for_each_row:
+        wanted = tf.one_hot(tf.argmax(overlap, 2), anchors.shape[0], True, False, dtype=tf.bool)
+        wanted = wanted & (overlap > 0.0)
+        forced = tf.reduce_any(wanted, 1)
+        claim = tf.argmax(tf.where(wanted, overlap, -1.0), 1, tf.int32)
+        box = tf.where(forced, claim, box)
+        matched = matched | forced
+    background = (best < options.unmatched_threshold) & ~matched
+    return Matches(tf.where(matched, box, 0), matched, background)

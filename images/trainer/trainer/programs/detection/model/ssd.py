@@ -1,0 +1,142 @@
+"""SSD: a MobileNet whose feature maps, and a few more behind it, each predict boxes and classes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import tensorflow as tf
+
+from trainer.programs.detection.config.model_fields import Model
+from trainer.programs.detection.model.anchors import AnchorMap, anchor_maps
+from trainer.programs.detection.model.loss import CODE, SOFTMAX, MultiboxLoss
+
+keras = tf.keras
+
+LAYERS = {
+    "mobilenet_v1": {8: "conv_pw_5_relu", 16: "conv_pw_11_relu", 32: "conv_pw_13_relu"},
+    "mobilenet_v2": {8: "block_6_expand_relu", 16: "block_13_expand_relu", 32: "out_relu"},
+}
+"""Backbone and stride to the last layer of that stride; what lies behind the last is left out."""
+EXTRA, PREDICTIONS = "extra_", "predictions_"
+EXTRA_CHANNELS, LEAST_CHANNELS = 256, 32
+FIRST_CHANCE = 0.01
+"""What a sigmoid says of each class before any training: all but a few anchors are background."""
+
+
+@dataclass(frozen=True)
+class Detector:
+    """The network, from images [B, S, S, 3] in 0…255 to predictions [B, A, 4 + 1 + C].
+
+    Graph mode, `fit` and eager code call the same network and the same loss.
+    """
+
+    network: keras.Model
+    maps: tuple[AnchorMap, ...]
+    loss: MultiboxLoss
+
+
+def build(options: Model, seed: int) -> Detector:
+    """The detector of a configuration, with weights by chance: the same for the same `seed`."""
+    keras.utils.set_random_seed(seed)
+    others = {variable.name for variable in tf.compat.v1.global_variables()}
+    image = keras.Input((options.image_size, options.image_size, 3), name="image")
+    scaled = keras.layers.Rescaling(1 / 127.5, offset=-1.0, name="scaled")(image)
+    features = feature_maps(backbone(options, scaled), options)
+    maps = anchor_maps(options.anchors, [tuple(feature.shape[1:3]) for feature in features])
+    predictions = [
+        head(feature, len(anchors.shapes), options, f"{PREDICTIONS}{stride}")
+        for feature, anchors, stride in zip(
+            features, maps, options.anchors.feature_strides, strict=True
+        )
+    ]
+    output = keras.layers.Concatenate(1, name="predictions")(predictions)
+    network = keras.Model(image, output, name=f"ssd_{options.feature_extractor}")
+    for layer in network.layers:
+        if isinstance(layer, keras.layers.BatchNormalization):
+            layer.momentum = options.batch_norm_momentum
+    forget_all_but(others | {weight.name for weight in network.weights})
+    boxes = [box for anchors in maps for box in anchors.boxes()]
+    return Detector(network, maps, MultiboxLoss(boxes, options))
+
+
+def backbone(options: Model, scaled: tf.Tensor) -> keras.Model:
+    """The application, without its weights and its classifier."""
+    make = {
+        "mobilenet_v1": keras.applications.MobileNet,
+        "mobilenet_v2": keras.applications.MobileNetV2,
+    }[options.feature_extractor]
+    return make(
+        input_tensor=scaled, alpha=options.depth_multiplier, include_top=False, weights=None
+    )
+
+
+def feature_maps(body: keras.Model, options: Model) -> list[tf.Tensor]:
+    """One for each stride, fine to coarse.
+
+    Those that the backbone does not have are made from the map before, halved again and again.
+    """
+    layers = LAYERS[options.feature_extractor]
+    found: list[tf.Tensor] = []
+    feature, at = body.output, max(layers)
+    for stride in options.anchors.feature_strides:
+        if stride in layers:
+            feature, at = body.get_layer(layers[stride]).output, stride
+        while at < stride:
+            at *= 2
+            feature = halved(feature, options.depth_multiplier, f"{EXTRA}{at}")
+        found.append(feature)
+    return found
+
+
+def halved(feature: tf.Tensor, depth_multiplier: float, name: str) -> tf.Tensor:
+    """A map of half the rows and columns, by a narrow 1x1 and a 3x3 convolution."""
+    channels = max(LEAST_CHANNELS, round(EXTRA_CHANNELS * depth_multiplier))
+    for part, filters, size, strides in (("in", channels // 2, 1, 1), ("out", channels, 3, 2)):
+        feature = keras.layers.Conv2D(
+            filters, size, strides, padding="same", use_bias=False, name=f"{name}_{part}"
+        )(feature)
+        feature = keras.layers.BatchNormalization(name=f"{name}_{part}_bn")(feature)
+        feature = keras.layers.ReLU(6.0, name=f"{name}_{part}_relu")(feature)
+    return feature
+
+
+def head(feature: tf.Tensor, shapes: int, options: Model, name: str) -> tf.Tensor:
+    """Predictions [B, cells * shapes, 4 + 1 + C] of one feature map, one 3x3 convolution."""
+    width = CODE + 1 + options.num_classes
+    bias = 0.0
+    if options.loss.classification_loss != SOFTMAX:
+        bias = -math.log((1.0 - FIRST_CHANCE) / FIRST_CHANCE)
+    predicted = keras.layers.Conv2D(
+        shapes * width,
+        3,
+        padding="same",
+        kernel_initializer=keras.initializers.TruncatedNormal(stddev=0.03),
+        bias_initializer=keras.initializers.Constant(
+            ([0.0] * (CODE + 1) + [bias] * options.num_classes) * shapes
+        ),
+        name=name,
+    )(feature)
+    return keras.layers.Reshape((-1, width), name=f"{name}_by_anchor")(predicted)
+
+
+def forget_all_but(names: set[str]) -> None:
+    """In graph mode: what the backbone made behind its last feature map is nobody's variable."""
+    graph = tf.compat.v1.get_default_graph()
+    for collection in (
+        tf.compat.v1.GraphKeys.GLOBAL_VARIABLES,
+        tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES,
+    ):
+        kept = graph.get_collection_ref(collection)
+        kept[:] = [variable for variable in kept if variable.name in names]
+
+
+def is_of_backbone(name: str) -> bool:
+    """Whether a variable of this name belongs to the backbone."""
+    return not name.startswith((EXTRA, PREDICTIONS))
+
+
+def weight_decay(network: keras.Model, weight: float) -> tf.Tensor:
+    """`weight` times half the sum of squares of all kernels; biases and BatchNorm are left out."""
+    kernels = [w for w in network.trainable_weights if "kernel" in w.name]
+    return weight * tf.add_n([tf.nn.l2_loss(kernel) for kernel in kernels])

@@ -1,0 +1,89 @@
+"""Make the sample set: python3 -m trainer.programs.detection.scenes DIGITS TARGET
+
+    TARGET/{train,validate,test}-<shard>-of-<shards>.tfrecord, label_map.pbtxt
+
+DIGITS holds Train/, Validate/ and Test/ with a folder per digit. A part's scenes show digits of
+that part only. Nothing but the parts' own seeds is random: the same digits give the same files.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from trainer.programs.detection.data import label_map, records
+from trainer.programs.detection.data.annotation import JPEG, Box, LabelledImage
+from trainer.programs.detection.scenes.canvas import QUALITY, SIDE, jpeg
+from trainer.programs.detection.scenes.scene import Scene, scene
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of the set: where its digits come from, how many scenes and files."""
+
+    name: str
+    folder: str
+    scenes: int
+    shards: int
+    seed: int
+
+
+PARTS = (
+    Part("train", "Train", 2000, 8, seed=1),
+    Part("validate", "Validate", 250, 2, seed=2),
+    Part("test", "Test", 250, 2, seed=3),
+)
+DIGITS = tuple("0123456789")
+
+
+def main(digits: Path, target: Path) -> None:
+    target.mkdir(parents=True, exist_ok=True)
+    for part in PARTS:
+        files = records.write(labelled(part, digits / part.folder), target / part.name, part.shards)
+        size = sum(file.stat().st_size for file in files)
+        print(f"{part.name}: {part.scenes} scenes in {len(files)} files, {size / 1e6:.1f} MB")
+    labels = label_map.of_names(DIGITS)
+    (target / "label_map.pbtxt").write_text(labels.to_text())
+
+
+def labelled(part: Part, folder: Path) -> Iterator[LabelledImage]:
+    random = np.random.default_rng(part.seed)
+    stock = endless(read_digits(folder), random)
+    for index in range(part.scenes):
+        name = f"{part.name}-{index:05d}"
+        yield to_labelled(scene(random, stock), name)
+
+
+def read_digits(folder: Path) -> list[tuple[str, np.ndarray]]:
+    """(digit, ink [8, 8] in 0…1) of every file."""
+    return [
+        (file.parent.name, np.asarray(Image.open(file), np.float32) / 255)
+        for file in sorted(folder.glob("*/*.png"))
+    ]
+
+
+def endless(
+    digits: list[tuple[str, np.ndarray]], random: np.random.Generator
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Each once, in another order every time round."""
+    while True:
+        for index in random.permutation(len(digits)):
+            yield digits[index]
+
+
+def to_labelled(found: Scene, name: str) -> LabelledImage:
+    boxes = tuple(
+        Box(*(side / SIDE for side in digit.sides), label=digit.name, number=int(digit.name) + 1)
+        for digit in found.digits
+    )
+    encoded = jpeg(found.pixels, QUALITY)
+    return LabelledImage(encoded, JPEG, SIDE, SIDE, f"{name}.jpg", name, boxes)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,0 +1,1 @@
+"""Training the detector: in graph mode, or by a coordinator."""

@@ -1,0 +1,160 @@
+"""The coordinator's loop: rounds of steps, what is said about them, and checkpoints in between."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+import tensorflow as tf
+
+from trainer.errors import EXIT_TERMINATED
+from trainer.events import Progress
+from trainer.injected import mailbox
+from trainer.programs.detection.options import Options
+from trainer.programs.detection.train.checkpoint_manager import Kept
+from trainer.training.errors import Diverged
+from trainer.training.graph_mode.report import per_second
+
+NO_NUMBER = "the loss is no number"
+"""Marks the error that ends a diverged training, in TensorFlow's own message."""
+NOTHING, STEPS, THRESHOLD = "nothing", "steps", "loss-threshold"
+LOOK_S, EVENT_S = 0.02, 1.0
+SHOWN = ("loss", "localization", "classification")
+
+
+class Rounds:
+    """Steps are counted by the optimizer, on the ps: a step that a lost worker made is made anew,
+    and may count twice."""
+
+    def __init__(
+        self,
+        coordinator: tf.distribute.coordinator.ClusterCoordinator,
+        step: Callable[[Any], tf.Tensor],
+        batches: Any,
+        network: tf.keras.Model,
+        optimizer: tf.keras.optimizers.Optimizer,
+        options: Options,
+        progress: Progress | None,
+    ) -> None:
+        self._coordinator, self._function, self._batches = coordinator, step, batches
+        self._optimizer = optimizer
+        self._options = options
+        self._progress = progress
+        self._kept = Kept(options.output, options.graph.keep, network, optimizer)
+        self._logs = tf.summary.create_file_writer(str(options.output / "tensorboard/train"))
+        self._train = options.pipeline.train_config
+        self._begun = False
+        self._event: tuple[int, float] | None = None
+        self._first: tuple[int, float] | None = None
+        self._last: tuple[int, float] | None = None
+        self._loss: float | None = None
+
+    @property
+    def step(self) -> int:
+        return int(self._optimizer.iterations.numpy())
+
+    @property
+    def checkpoint(self) -> str:
+        """Prefix of the last one."""
+        return self._kept.last.path
+
+    def metrics(self) -> dict[str, float | int]:
+        """The speed leaves out the first round, which traces the functions and fills caches."""
+        found: dict[str, float | int] = {"updates": self.step}
+        if self._loss is not None:
+            found["loss"] = self._loss
+        if self._first and self._last and self._last[0] > self._first[0]:
+            found["steps_per_second"] = speed = per_second(self._first, self._last)
+            found["images_per_second"] = round(speed * self._train.batch_size, 1)
+        return found
+
+    def run(self) -> str:
+        """To the last step, or until the mean loss of a round is not above the threshold; why."""
+        restored = self._kept.restore()
+        if restored:
+            print(f"going on at global step {self.step} ({restored.name})", flush=True)
+        step, end = self.step, self._train.num_steps
+        if step >= end:
+            return NOTHING
+        self._kept.try_out()
+        self._begun = True
+        threshold, saved_at = self._train.loss_threshold, time.monotonic()
+        while step < end:
+            losses = self._round(min(self._options.round_steps, end - step))
+            step = self.step
+            self._say(step, losses)
+            reached = threshold is not None and self._loss <= threshold
+            due = time.monotonic() - saved_at >= (self._options.graph.save_secs or float("inf"))
+            if due or reached or step >= end:
+                self._kept.save(step)
+                saved_at = time.monotonic()
+            if reached:
+                return THRESHOLD
+        return STEPS
+
+    def save_now(self) -> None:
+        """From another thread: a checkpoint that stays."""
+        if self._begun:
+            print(f"saved by hand: {self._kept.save(self.step, by_hand=True).name}", flush=True)
+
+    def stop(self) -> NoReturn:
+        """From another thread, on SIGTERM: save, and be gone."""
+        said = "stopped by SIGTERM"
+        if self._begun:
+            mailbox.leave_last_words("", mailbox.SAVING)
+            with contextlib.suppress(tf.errors.OpError, Diverged):
+                said += f"; saved {self._kept.save(self.step).name}"
+        print(said, flush=True)
+        os._exit(EXIT_TERMINATED)
+
+    def _round(self, count: int) -> np.ndarray:
+        """Make `count` steps; what each showed, [count, 3], as of SHOWN."""
+        try:
+            sent = [
+                self._coordinator.schedule(self._function, args=(self._batches,))
+                for _ in range(count)
+            ]
+            while not self._coordinator.done():
+                time.sleep(LOOK_S)
+                self._tick()
+            return np.array(self._coordinator.fetch(sent))
+        except tf.errors.InvalidArgumentError as problem:
+            if NO_NUMBER not in problem.message:
+                raise
+            raise Diverged(
+                f"the loss is no number after step {self.step}; {self._kept.what_is_left()}; try a"
+                " lower learning rate (train_config.learning_rate)"
+            ) from problem
+
+    def _tick(self) -> None:
+        """A `step` event about once a second, and at the first step."""
+        now = time.monotonic()
+        if self._event and now - self._event[1] < EVENT_S:
+            return
+        step = self.step
+        if self._event is None and not step:
+            return
+        speed = per_second(self._event, (step, now)) if self._event else 0.0
+        self._event = (step, now)
+        if self._progress:
+            loss = {} if self._loss is None else {"loss": self._loss}
+            self._progress.write("step", step=step, steps_per_s=speed, **loss)
+
+    def _say(self, step: int, losses: np.ndarray) -> None:
+        before, self._last = self._last, (step, time.monotonic())
+        self._first = self._first or self._last
+        means = dict(zip(SHOWN, map(float, losses.mean(0)), strict=True))
+        self._loss = round(means["loss"], 6)
+        speed = per_second(before, self._last) if before else 0.0
+        with self._logs.as_default(step=step):
+            for name, value in means.items():
+                tf.summary.scalar(name, value)
+            tf.summary.scalar("learning_rate", self._optimizer.learning_rate)
+            tf.summary.scalar("steps_per_second", speed)
+        self._logs.flush()
+        figures = "  ".join(f"{name} {value:.4f}" for name, value in means.items())
+        print(f"step {step}  {figures}" + (f"  {speed:.1f} steps/s" if before else ""), flush=True)

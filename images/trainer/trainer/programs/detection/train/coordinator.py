@@ -1,0 +1,104 @@
+"""Training by a coordinator: the chief sends steps to served workers (ParameterServerStrategy).
+
+Steps go out in rounds. Between two rounds no gradient is under way: that is where the loss is
+looked at and checkpoints are written.
+"""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from trainer.errors import TrainerError
+from trainer.events import Progress
+from trainer.injected import mailbox
+from trainer.programs.detection.data import input_pipeline
+from trainer.programs.detection.data.input_pipeline import Batch
+from trainer.programs.detection.model import loss, ssd, weights
+from trainer.programs.detection.model.ssd import Detector
+from trainer.programs.detection.options import Options
+from trainer.programs.detection.train import directory, finish, schedule
+from trainer.programs.detection.train.async_rounds import NO_NUMBER, NOTHING, Rounds
+from trainer.task import Task
+from trainer.training import result, signals
+from trainer.training.worker_index import worker_index
+
+LOST = (tf.errors.UnavailableError, tf.errors.AbortedError)
+
+
+def train(task: Task, options: Options, progress: Progress | None) -> None:
+    """Train to the end, from the newest checkpoint where there is one; save the model, judge."""
+    checked = directory.prepare(options)
+    mailbox.wait_for_servers()
+    try:
+        rounds = make_rounds(task, options, progress)
+        with signals.watched(rounds.stop, rounds.save_now, options.output / "save-now"):
+            reached = rounds.run()
+    except LOST as problem:
+        raise TrainerError("the connection to a server was lost") from problem
+    print(f"the job ended at global step {rounds.step}: {reached}", flush=True)
+    if reached == NOTHING and result.tell_again(options.output, progress):
+        return
+    figures = rounds.metrics() | {"reached": reached, "mode": "coordinator"}
+    finish.finish(options, checked, rounds.checkpoint, figures, progress)
+
+
+def make_rounds(task: Task, options: Options, progress: Progress | None) -> Rounds:
+    """The strategy, and in its scope the detector and all that a step changes."""
+    pipeline, config = options.pipeline, options.pipeline.train_config
+    strategy = tf.distribute.ParameterServerStrategy(
+        tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    )
+    workers = len(task.cluster["worker"])
+    with strategy.scope():
+        detector = ssd.build(pipeline.model, config.seed)
+        optimizer = schedule.keras_optimizer(config, config.num_steps)
+        optimizer.build(detector.network.trainable_variables)
+    saved = weights.find(options.output)
+    if config.fine_tune_checkpoint and not saved:
+        path = config.fine_tune_checkpoint
+        fitting = weights.to_start_from(config, detector.network.weights)
+        for variable, value in weights.values(path, fitting):
+            variable.assign(value)
+    coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+    batches = coordinator.create_per_worker_dataset(
+        lambda: strategy.distribute_datasets_from_function(
+            lambda _: input_pipeline.training(pipeline, worker_index(), workers)
+        )
+    )
+    return Rounds(
+        coordinator=coordinator,
+        step=step_function(strategy, detector, optimizer, pipeline.model.l2_weight),
+        batches=iter(batches),
+        network=detector.network,
+        optimizer=optimizer,
+        options=options,
+        progress=progress,
+    )
+
+
+def step_function(
+    strategy: tf.distribute.Strategy,
+    detector: Detector,
+    optimizer: tf.keras.optimizers.Optimizer,
+    l2_weight: float,
+) -> tf.types.experimental.PolymorphicFunction:
+    """From a worker's iterator to [loss, localization, classification] of one step, applied."""
+    network = detector.network
+
+    def on_batch(batch: Batch) -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            predictions = network(batch.images, training=True)
+            parts = detector.loss.parts(loss.truth(batch.boxes, batch.classes), predictions)
+            total = tf.reduce_mean(parts.total) + ssd.weight_decay(network, l2_weight)
+            total = tf.debugging.check_numerics(total, NO_NUMBER)
+        gradients = tape.gradient(total, network.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, network.trainable_variables, strict=True))
+        return tf.stack(
+            [total, tf.reduce_mean(parts.localization), tf.reduce_mean(parts.classification)]
+        )
+
+    @tf.function
+    def step(batches: tf.data.Iterator) -> tf.Tensor:
+        return strategy.run(on_batch, args=(next(batches),))
+
+    return step

@@ -1,0 +1,73 @@
+"""Training in graph mode: the detector as a GraphJob."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from trainer.events import Progress
+from trainer.programs.detection.config.pipeline import Pipeline
+from trainer.programs.detection.data import input_pipeline
+from trainer.programs.detection.data.input_pipeline import Batch
+from trainer.programs.detection.model import loss, ssd, weights
+from trainer.programs.detection.model.ssd import Detector
+from trainer.programs.detection.options import Options
+from trainer.programs.detection.train import directory, finish, schedule
+from trainer.task import Task
+from trainer.training import result
+from trainer.training.graph_mode import replica
+from trainer.training.graph_mode.job import NOTHING, GraphJob, ModelLoss, run
+
+tf1 = tf.compat.v1
+
+
+def train(task: Task, options: Options, progress: Progress | None) -> None:
+    """Train this task's replica to the end; the leader prepares, saves the model, and judges."""
+    place = replica.replica_of(task, options.graph, len(tf.config.list_physical_devices("GPU")))
+    checked = directory.prepare(options) if place.is_chief else None
+    found = run(task, graph_job(options.pipeline), options.graph, progress)
+    print(f"the job ended at global step {found.step}: {found.reached}", flush=True)
+    if checked is None or found.checkpoint is None:
+        return
+    if found.reached == NOTHING and result.tell_again(options.output, progress):
+        return
+    figures = found.metrics() | {"reached": found.reached, "mode": options.graph.update}
+    finish.finish(options, checked, str(found.checkpoint), figures, progress)
+
+
+def graph_job(pipeline: Pipeline) -> GraphJob:
+    train = pipeline.train_config
+    return GraphJob(
+        inputs=lambda replica, replicas: input_pipeline.training(pipeline, replica, replicas),
+        build=lambda: built(pipeline),
+        loss=lambda detector, batch: model_loss(pipeline, detector, batch),
+        optimizer=lambda step: schedule.graph_optimizer(
+            train, schedule.rate_at(step, train.learning_rate, train.num_steps)
+        ),
+        examples_per_batch=train.batch_size,
+    )
+
+
+def built(pipeline: Pipeline) -> Detector:
+    """The variables; they begin at the fine-tune checkpoint's values where there is one."""
+    train = pipeline.train_config
+    detector = ssd.build(pipeline.model, train.seed)
+    if train.fine_tune_checkpoint:
+        fitting = weights.to_start_from(train, detector.network.weights)
+        tf1.train.init_from_checkpoint(train.fine_tune_checkpoint, fitting)
+    return detector
+
+
+def model_loss(pipeline: Pipeline, detector: Detector, batch: Batch) -> ModelLoss:
+    network = detector.network
+    before = list(network.updates)
+    predictions = network(batch.images, training=True)
+    updates = [u for u in network.updates if not any(u is old for old in before)]
+    parts = detector.loss.parts(loss.truth(batch.boxes, batch.classes), predictions)
+    shown = {
+        "localization": tf.reduce_mean(parts.localization),
+        "classification": tf.reduce_mean(parts.classification),
+    }
+    total = tf.reduce_mean(parts.total)
+    if pipeline.model.l2_weight:
+        total += ssd.weight_decay(network, pipeline.model.l2_weight)
+    return ModelLoss(total, shown, updates)

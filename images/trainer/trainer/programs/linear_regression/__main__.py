@@ -1,0 +1,22 @@
+"""`run linear-regression [ARG…]`: train the line, and judge it."""
+
+from __future__ import annotations
+
+import sys
+
+from trainer.events import Progress
+from trainer.programs.linear_regression import options
+from trainer.task import Task
+from trainer.training import program
+
+
+def run(task: Task, arguments: list[str], progress: Progress | None) -> None:
+    chosen = options.parse(arguments)
+    program.prepare_tensorflow()
+    from trainer.programs.linear_regression.regression import train
+
+    train(task, chosen, progress)
+
+
+if __name__ == "__main__":
+    program.main(run, sys.argv[1:])

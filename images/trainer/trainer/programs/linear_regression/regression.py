@@ -1,0 +1,76 @@
+"""The model, its made-up points, and the judgement at the end."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from trainer.errors import TrainerError
+from trainer.events import Progress
+from trainer.programs.linear_regression.options import Options
+from trainer.task import Task
+from trainer.training.errors import EXIT_TRAINING_FAILED
+from trainer.training.graph_mode import job
+from trainer.training.graph_mode.job import GraphJob, ModelLoss
+
+tf1 = tf.compat.v1
+
+
+class Missed(TrainerError):
+    """The line that was found is too far from the one that the points were made with."""
+
+    exit_code = EXIT_TRAINING_FAILED
+
+
+def points(options: Options, replica: int) -> tf.data.Dataset:
+    """Endless (x, y), each [batch], x from -1 to 1; every replica draws points of its own."""
+
+    def draw(number: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        seed = tf.stack([tf.cast(options.seed * 1000 + replica, tf.int64), number])
+        x = tf.random.stateless_uniform((options.batch_size,), seed, -1.0, 1.0)
+        noise = tf.random.stateless_normal((options.batch_size,), seed, 0.0, options.noise)
+        return x, options.w * x + options.b + noise
+
+    return tf.data.Dataset.counter().map(draw).prefetch(2)
+
+
+def build() -> dict[str, tf.Variable]:
+    return {name: tf1.get_variable(name, (), initializer=tf1.zeros_initializer()) for name in "wb"}
+
+
+def loss(line: dict[str, tf.Variable], batch: tuple[tf.Tensor, tf.Tensor]) -> ModelLoss:
+    x, y = batch
+    w, b = line["w"].read_value(), line["b"].read_value()
+    total = tf.reduce_mean(tf.square(line["w"] * x + line["b"] - y))
+    return ModelLoss(total, shown={"w": w, "b": b})
+
+
+def train(task: Task, options: Options, progress: Progress | None) -> None:
+    """Find the line; Missed where it is not the one that the points were made with."""
+    found = job.run(
+        task,
+        GraphJob(
+            inputs=lambda replica, replicas: points(options, replica),
+            build=build,
+            loss=loss,
+            optimizer=lambda step: tf1.train.GradientDescentOptimizer(options.learning_rate),
+            examples_per_batch=options.batch_size,
+        ),
+        options.graph,
+        progress,
+    )
+    if not found.is_chief:
+        print(f"the job ended at global step {found.step}; {found.reached}", flush=True)
+        return
+    line = tf.train.load_checkpoint(str(found.checkpoint))
+    w, b = (float(line.get_tensor(name)) for name in "wb")
+    errors = {"w_error": abs(w - options.w), "b_error": abs(b - options.b)}
+    if progress:
+        progress.write("metrics", **found.metrics(), w=w, b=b, **errors)
+    shares = ", ".join(f"{task} {steps}" for task, steps in found.steps_of.items())
+    print(f"global step {found.step}: w {w:.4f}  b {b:.4f}; steps of {shares}", flush=True)
+    if not all(error <= options.tolerance for error in errors.values()):
+        raise Missed(
+            f"w = {w:.4f} and b = {b:.4f} at global step {found.step}, but the points were made"
+            f" with w = {options.w:g} and b = {options.b:g}: more than {options.tolerance:g} off"
+            " (--tolerance); train for more --steps, or at another --learning-rate"
+        )

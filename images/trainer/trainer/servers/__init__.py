@@ -1,0 +1,1 @@
+"""TensorFlow servers: start one in this process, ask others who they are."""

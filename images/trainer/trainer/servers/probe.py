@@ -1,0 +1,172 @@
+"""Ask TensorFlow servers who they are: one GetStatus each, which names job, task and incarnation.
+
+Shows a silent server, and one that answers as another task (swapped addresses, wrong index).
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from trainer.servers import wire
+
+METHOD = "/tensorflow.WorkerService/GetStatus"
+CHANNEL_OPTIONS = (
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 500),
+)
+DEVICE_NAME = re.compile(r"/job:([^/]+)/replica:\d+/task:(\d+)/")
+GPU = re.compile(r"name: (.*), pci bus id: ([^,]*)")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What stands at the address of `task`: `found` is a task's name, or None for silence."""
+
+    task: str
+    address: str
+    found: str | None
+    incarnation: int = 0
+    gpus: tuple[str, ...] = ()
+    """The physical GPUs that it shows."""
+
+    @property
+    def right(self) -> bool:
+        return self.found == self.task
+
+    def __str__(self) -> str:
+        if self.found is None:
+            return f"{self.task} at {self.address} is silent"
+        if self.right:
+            return f"{self.task} at {self.address} answers"
+        return f"{self.address} answers as {_colon(self.found)}, expected {_colon(self.task)}"
+
+
+@dataclass(frozen=True)
+class ServersReady:
+    """Every server answered as itself; `incarnations` changes when a server is started again."""
+
+    incarnations: Mapping[str, int]
+    gpus: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What each server shows: 'NVIDIA H200 (pci 0000:3b:00.0)'."""
+
+
+@dataclass(frozen=True)
+class ServersMissing:
+    """The deadline passed; `wrong` holds each silent or misplaced server."""
+
+    wrong: tuple[Answer, ...]
+    asked: int
+    deadline_s: float
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        return tuple(answer.task for answer in self.wrong)
+
+    def __str__(self) -> str:
+        return (
+            f"{len(self.wrong)} of {self.asked} servers not ready after {self.deadline_s:g} s: "
+            + "; ".join(str(answer) for answer in self.wrong)
+        )
+
+
+def wait_for(
+    servers: Mapping[str, str],
+    deadline_s: float,
+    poll_s: float = 0.1,
+    cancelled: threading.Event | None = None,
+) -> ServersReady | ServersMissing:
+    """Poll until every server (name → address) answers as itself, or `deadline_s` has passed."""
+    cancelled = cancelled or threading.Event()
+    until = time.monotonic() + deadline_s
+    with Prober(servers) as prober:
+        while True:
+            left = until - time.monotonic()
+            answers = prober.ask(min(2.0, max(0.2, left)))
+            wrong = tuple(answer for answer in answers if not answer.right)
+            if not wrong:
+                return ServersReady(
+                    {answer.task: answer.incarnation for answer in answers},
+                    {answer.task: answer.gpus for answer in answers},
+                )
+            if time.monotonic() + poll_s > until or cancelled.wait(poll_s):
+                return ServersMissing(wrong, len(answers), deadline_s)
+
+
+def lost_since(
+    ready: ServersReady, servers: Mapping[str, str], timeout_s: float = 2.0
+) -> tuple[str, ...]:
+    """What happened to servers since `ready`: 'ps-0 was started again', 'ps-1 is silent'."""
+    with Prober(servers) as prober:
+        answers = prober.ask(timeout_s)
+    return tuple(
+        f"{answer.task} was started again" if answer.right else str(answer)
+        for answer in answers
+        if not answer.right or answer.incarnation != ready.incarnations.get(answer.task)
+    )
+
+
+class Prober:
+    """Open channels to the servers (name → address); `ask` may be called again and again."""
+
+    def __init__(self, servers: Mapping[str, str]) -> None:
+        self._servers = dict(servers)
+
+    def __enter__(self) -> Prober:
+        # Only a leader pays for this import, and only if there are servers to ask.
+        import grpc
+
+        self._grpc = grpc
+        self._channels = {
+            task: grpc.insecure_channel(address, options=CHANNEL_OPTIONS)
+            for task, address in self._servers.items()
+        }
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for channel in self._channels.values():
+            channel.close()
+
+    def ask(self, timeout_s: float) -> list[Answer]:
+        """One answer per server, all asked at the same time."""
+        calls = {
+            task: channel.unary_unary(METHOD).future(b"", timeout=timeout_s)
+            for task, channel in self._channels.items()
+        }
+        return [self._answer(task, call) for task, call in calls.items()]
+
+    def _answer(self, task: str, call: object) -> Answer:
+        address = self._servers[task]
+        try:
+            devices = wire.devices(call.result())
+        except self._grpc.RpcError:
+            return Answer(task, address, None)
+        except ValueError:
+            return Answer(task, address, "something that is no TensorFlow server")
+        for device in devices:
+            match = DEVICE_NAME.match(device.name)
+            if match:
+                found = f"{match[1]}-{match[2]}"
+                return Answer(task, address, found, device.incarnation, physical_gpus(devices))
+        return Answer(task, address, "a server without devices")
+
+
+def physical_gpus(devices: Iterable[wire.Device]) -> tuple[str, ...]:
+    """The GPUs behind the devices, each once: one GPU may show as several logical devices."""
+    found = {
+        device.description or device.name: GPU.search(device.description)
+        for device in devices
+        if device.kind == "GPU"
+    }
+    return tuple(f"{gpu[1]} (pci {gpu[2]})" if gpu else text for text, gpu in found.items())
+
+
+def _colon(task: str) -> str:
+    """`worker-1` as TensorFlow writes it: `worker:1`."""
+    return re.sub(r"-(\d+)$", r":\1", task)

@@ -1,0 +1,132 @@
+"""A server task: a TensorFlow server that ends with the job."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import sys
+import time
+from queue import SimpleQueue
+
+from trainer import outcome
+from trainer.beacon import client
+from trainer.beacon.client import Follower, JobEnded, LeaderStopping
+from trainer.errors import ServerError, TrainerError
+from trainer.events import Progress
+from trainer.outcome import Outcome
+from trainer.queue import next_event
+from trainer.servers import native, python, wire
+from trainer.task import Address, Task
+
+STOP_S = 0.7
+SAVING_S = 8.2
+"""After SIGTERM a server stays for a leader that is told the same: it saves what the ps hold."""
+
+
+def serve(task: Task) -> int:
+    """Run until the leader says that the job has ended, or SIGTERM; the exit code."""
+    events: SimpleQueue[object] = SimpleQueue()
+    signal.signal(signal.SIGTERM, lambda *_: events.put(outcome.stopped()))
+    progress = Progress(task.progress_file)
+    leader = None
+    if task.beacon:
+        leader = Follower(task.beacon, task.name, task.start_deadline_s, events.put)
+    # Ops that run here save to the paths of the program, which starts in the same directory.
+    with contextlib.suppress(OSError):
+        os.chdir(task.output)
+    try:
+        target = start(task)
+    except TrainerError as problem:
+        Outcome(problem.exit_code, outcome.FAILED, str(problem)).record(progress)
+        raise
+    progress.write("ready")
+    print(f"{task.name}: TensorFlow server ready, {target}", flush=True)
+    ended = until_the_end(task, events, leader)
+    ended.record(progress)
+    print(f"{task.name}: {ended.message}", flush=True)
+    return ended.exit_code
+
+
+def until_the_end(task: Task, events: SimpleQueue[object], leader: Follower | None) -> Outcome:
+    """Wait for the job's end or SIGTERM, and after that for what the leader does about it."""
+    leader_stops = False
+    while True:
+        match next_event(events):
+            case JobEnded() as ended:
+                return job_ended(task, ended)
+            case LeaderStopping():
+                leader_stops = True
+            case Outcome() as stopped:
+                break
+    until = time.monotonic() + (SAVING_S if leader_stops else STOP_S)
+    while leader and leader.connected and time.monotonic() < until:
+        match next_event(events, min(until, time.monotonic() + 0.05)):
+            case JobEnded():
+                break
+            case LeaderStopping():
+                until += SAVING_S - STOP_S
+    return stopped
+
+
+def start(task: Task) -> str:
+    """Start the server that the task asks for; its target. ServerError where it cannot listen."""
+    check_port(task.address)
+    gpus = max(1, len(task.gpus))
+    while True:
+        try:
+            return start_with(task, gpus)
+        except ServerError as problem:
+            # Fewer GPUs than promised. The leader will say so, and needs a server that answers.
+            if gpus == 0 or "virtual devices" not in str(problem):
+                raise
+            gpus -= 1
+
+
+def start_with(task: Task, gpus: int) -> str:
+    """Start the server with a memory limit for each of `gpus` GPUs, where there is a limit."""
+    config = wire.session_config(task.gpu_memory_mb, gpus, task.simulate_gpus)
+    definition = wire.server_def(task.cluster, task.job, task.index, task.address.port, config)
+    if task.server == "native":
+        try:
+            return native.start(definition)
+        except native.NativeUnavailable as problem:
+            print(f"{task.name}: no native server ({problem}); using tf.distribute.Server",
+                  file=sys.stderr, flush=True)  # fmt: skip
+    return python.start(definition)
+
+
+def check_port(address: Address) -> None:
+    """Fail with a clear message where TensorFlow would only log one.
+
+    TensorFlow listens on all addresses, so an IP that is not this machine's would go unnoticed.
+    A name may stand for a virtual address (swarm, Kubernetes), so only its port is tried.
+    """
+    is_name = any(letter.isalpha() for letter in address.host) and ":" not in address.host
+    host = "0.0.0.0" if is_name else address.host
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host, address.port), family=family).close()
+    except OSError as problem:
+        raise ServerError(
+            f"cannot listen on {address}: {problem.strerror}; the address must be this container's"
+            " own (TF_CONFIG) and its port free"
+        ) from problem
+
+
+def job_ended(task: Task, ended: JobEnded) -> Outcome:
+    """A server's outcome: 0 when the job ended, however it ended, or its leader was lost."""
+    if ended.exit_code is not None:
+        return Outcome(
+            0, outcome.FINISHED, f"the job ended (exit code {ended.exit_code} of {task.leader})"
+        )
+    if ended.seen:
+        return Outcome(
+            0, outcome.LEADER_LOST, f"{task.leader} was gone for {client.LOST_AFTER_S:g} s"
+        )
+    return outcome.deadline(
+        outcome.START_DEADLINE,
+        f"{task.leader} did not appear at {task.beacon} within {task.start_deadline_s:g} s",
+        (task.leader,),
+    )

@@ -1,0 +1,146 @@
+"""The program as a child process that cannot outlive its supervisor."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainer import outcome
+from trainer.errors import ContractError
+from trainer.injected import mailbox
+from trainer.outcome import Outcome, tidy
+from trainer.task import Task
+
+STOP_S = 0.6
+SAVE_S = 8.0
+"""For a program that saves, or handles SIGTERM itself; Compose allows 10 s."""
+PACKAGE = Path(__file__).parents[1]
+INJECTED = PACKAGE / "injected"
+HOOKS = INJECTED / "on_path"
+RUNNER = INJECTED / "runner.py"
+PROGRAMS = PACKAGE / "programs"
+AFTER_IMPORT = "CLUSTER_KIT_AFTER_IMPORT"
+"""What injected/ does at the end of `import tensorflow`: `devices`, `servers`, by commas."""
+
+
+@dataclass(frozen=True)
+class ProgramEnded:
+    """A program's return code: negative when a signal killed it."""
+
+    attempt: int
+    returncode: int
+
+
+@dataclass(frozen=True)
+class Program:
+    """What to run. A built-in program asks the mailbox by itself whether the servers answer."""
+
+    command: tuple[str, ...]
+    builtin: bool
+
+
+def find_program(name: str, arguments: Sequence[str]) -> Program:
+    """`name` is a built-in program (`classifier`) or the path of a Python file."""
+    package = name.replace("-", "_")
+    if package.isidentifier() and (PROGRAMS / package / "__main__.py").exists():
+        return Program(
+            (sys.executable, "-m", f"trainer.programs.{package}", *arguments), builtin=True
+        )
+    if Path(name).is_file():
+        runner = (str(RUNNER),) if name.endswith(".py") else ()
+        return Program((sys.executable, *runner, name, *arguments), builtin=False)
+    builtins = ", ".join(
+        sorted(path.parent.name.replace("_", "-") for path in PROGRAMS.glob("*/__main__.py"))
+    )
+    raise ContractError(
+        f"program {name!r}: neither a file in this container nor one of {builtins};"
+        " give a path under /program"
+    )
+
+
+class Child:
+    """One attempt at the program; `then` is called from a thread when it has ended."""
+
+    def __init__(
+        self, task: Task, program: Program, attempt: int, then: Callable[[ProgramEnded], None]
+    ) -> None:
+        self.mailbox = Path(tempfile.mkdtemp(prefix="cluster-kit-"))
+        self._task = task
+        # By way of a small process that asks to die with us and then becomes the program:
+        # preexec_fn would run Python between fork and exec, while other threads hold locks.
+        parent_death = (
+            sys.executable,
+            "-I",
+            "-S",
+            str(INJECTED / "parent_death.py"),
+            str(os.getpid()),
+        )
+        # What a user's program writes beside itself, as it thinks, is kept.
+        folder = None if program.builtin else task.output
+        self._process = subprocess.Popen(
+            (*parent_death, *program.command), env=self._environment(program), cwd=folder
+        )
+        threading.Thread(
+            target=lambda: then(ProgramEnded(attempt, self._process.wait())), daemon=True
+        ).start()
+
+    def tell(self, name: str) -> None:
+        """Put an empty file `name` into the program's mailbox."""
+        (self.mailbox / name).touch()
+
+    def outcome(self, returncode: int) -> Outcome:
+        """What the return code means, with the program's own words."""
+        missing = self._read(mailbox.GPU_MISSING)
+        if missing and returncode:
+            return outcome.gpu_missing(missing, (self._task.name,))
+        return outcome.program_ended(returncode, self._read(mailbox.LAST_WORDS))
+
+    def _environment(self, program: Program) -> dict[str, str]:
+        environment = dict(os.environ)
+        environment[mailbox.VARIABLE] = str(self.mailbox)
+        environment["CLUSTER_KIT_TASK"] = self._task.name
+        environment["CLUSTER_KIT_PROGRESS"] = str(self._task.progress_file)
+        environment.setdefault("PYTHONUNBUFFERED", "1")
+        path = [environment.get("PYTHONPATH", "")]
+        if program.builtin:
+            path.insert(0, str(PACKAGE.parent))
+        if hooks := self._hooks(program):
+            path.insert(0, str(HOOKS))
+            environment[AFTER_IMPORT] = ",".join(hooks)
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
+        return environment
+
+    def _hooks(self, program: Program) -> list[str]:
+        task, hooks = self._task, []
+        if task.gpus or task.gpu_memory_mb or task.simulate_gpus:
+            hooks.append("devices")
+        if not program.builtin:
+            hooks.append("refuse")
+        if not program.builtin and not task.is_leader:
+            hooks.append("join")
+        if task.is_leader and task.servers and not program.builtin:
+            hooks.append("servers")
+        return hooks
+
+    def _read(self, name: str) -> str:
+        file = self.mailbox / name
+        return tidy(file.read_text()) if file.exists() else ""
+
+    def stop(self) -> None:
+        """SIGTERM, then SIGKILL after STOP_S, or SAVE_S where it saves; then it is gone."""
+        self._process.terminate()
+        for patience_s in (STOP_S, SAVE_S - STOP_S):
+            try:
+                self._process.wait(patience_s)
+                return
+            except subprocess.TimeoutExpired:
+                if not (self.mailbox / mailbox.SAVING).exists():
+                    break
+        self._process.kill()
+        self._process.wait()

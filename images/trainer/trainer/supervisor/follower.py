@@ -1,0 +1,114 @@
+"""Supervision of a program that does not lead: it ends with the job, within its grace."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from queue import SimpleQueue
+
+from trainer import outcome
+from trainer.beacon.client import Follower, JobEnded
+from trainer.events import Progress
+from trainer.injected import mailbox
+from trainer.outcome import Outcome
+from trainer.queue import next_event
+from trainer.servers.serve import job_ended
+from trainer.supervisor.child import Child, Program, ProgramEnded
+from trainer.task import EVALUATOR, Task
+
+WORKER_GRACE_S = 10.0
+FAILED_JOB_GRACE_S = 2.0
+"""Long enough for a worker's own last words about what ended the job."""
+LOOK_S = 0.02
+END_IS_SAID_S = 1.0
+"""Programs fail over the leader's end before they hear of it."""
+
+
+def follow(
+    task: Task, program: Program, progress: Progress, events: SimpleQueue[object]
+) -> Outcome:
+    """Run the program until it ends, or the job has ended and its grace is over."""
+    progress.write("start", attempt=1)
+    leader = (
+        Follower(task.beacon, task.name, task.start_deadline_s, events.put) if task.beacon else None
+    )
+    child = Child(task, program, 1, events.put)
+    if task.role != EVALUATOR:
+        child.tell(mailbox.SERVERS_READY)
+    grace_ends_at, leaders_code = float("inf"), None
+    while True:
+        event = next_event(events, grace_ends_at) or grace_over(task, grace_ends_at, leaders_code)
+        match event:
+            case ProgramEnded(returncode=code):
+                ended = child.outcome(code)
+                if task.role == EVALUATOR or not leader or ended.reason == outcome.GPU_MISSING:
+                    return ended
+                if leaders_code is not None:
+                    return after_the_job(leaders_code == 0, ended) or ended
+                return tell(leader, task, ended, events)
+            case Outcome():
+                child.stop()
+                return event
+            case JobEnded(exit_code=0) if task.role != "ps":
+                child.tell(mailbox.JOB_ENDED)
+                grace_ends_at, leaders_code = time.monotonic() + grace_s(task), 0
+            case JobEnded(exit_code=int(code)) if task.role == "worker":
+                child.tell(mailbox.JOB_ENDED)
+                grace_ends_at, leaders_code = time.monotonic() + FAILED_JOB_GRACE_S, code
+            case JobEnded():
+                child.stop()
+                return job_ended(task, event)
+
+
+def tell(leader: Follower, task: Task, ended: Outcome, events: SimpleQueue[object]) -> Outcome:
+    """Say how the program ended. A failure is none where the job just ended well without us."""
+    if ended.exit_code >= 128:
+        return ended
+    said = reach(leader, task, events)
+    if said is None and ended.exit_code == 0:
+        leader.say(f"done {task.name}")
+    elif said is None:
+        leader.say(f"failed {task.name} {ended.message}")
+        until = time.monotonic() + END_IS_SAID_S
+        while said is None and (said := next_event(events, until)) is not None:
+            said = said if isinstance(said, JobEnded | Outcome) else None
+    if isinstance(said, Outcome):
+        return said
+    return after_the_job(isinstance(said, JobEnded) and said.exit_code == 0, ended) or ended
+
+
+def reach(leader: Follower, task: Task, events: SimpleQueue[object]) -> object | None:
+    """Wait until the leader is there: a short program may end before it. None when it is; else
+    what came instead, the job's end or SIGTERM."""
+    until = time.monotonic() + task.start_deadline_s
+    while not leader.connected and time.monotonic() < until:
+        event = next_event(events, time.monotonic() + LOOK_S)
+        if isinstance(event, JobEnded | Outcome):
+            return event
+    return None
+
+
+def after_the_job(job_succeeded: bool, ended: Outcome) -> Outcome | None:
+    """A program that stumbled over the end of a job that went well has not failed."""
+    if not job_succeeded or not ended.exit_code:
+        return None
+    return replace(
+        ended, exit_code=0, reason=outcome.FINISHED, message=f"after the job's end: {ended.message}"
+    )
+
+
+def grace_s(task: Task) -> float:
+    return task.evaluator_grace_s if task.role == EVALUATOR else WORKER_GRACE_S
+
+
+def grace_over(task: Task, ends_at: float, leaders_code: int | None) -> Outcome | None:
+    """An evaluator that is not done is a failure. A worker after the leader's end is not, but
+    where that went well whoever counts on all of its work must hear of it."""
+    if time.monotonic() < ends_at:
+        return None
+    if leaders_code:
+        return job_ended(task, JobEnded(leaders_code))
+    late = f"was still running {grace_s(task):g} s after"
+    if task.role == EVALUATOR:
+        return outcome.deadline(outcome.EVALUATOR_GRACE, f"the evaluator {late} the job's end")
+    return Outcome(0, outcome.CUT_OFF, f"the program {late} the leader's end, and was stopped")

@@ -1,0 +1,1 @@
+"""The TensorFlow graph of one replica, built before any session exists."""

@@ -1,0 +1,103 @@
+"""What a replica says while it trains: lines, progress events, TensorBoard; and its loss's mean."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+
+import tensorflow as tf
+
+from trainer.events import Progress
+from trainer.training.graph_mode.options import GraphOptions
+from trainer.training.graph_mode.step import Taken
+
+tf1 = tf.compat.v1
+LOSSES = 20
+EVENT_S = 1.0
+
+
+class Report:
+    """Knows before each step what the step has to bring, and afterwards says it."""
+
+    def __init__(self, options: GraphOptions, progress: Progress | None, logs: Path | None) -> None:
+        self.shown: Mapping[str, float] = {}
+        self.first: tuple[int, float] | None = None
+        """(global step, monotonic seconds) after this replica's first step."""
+        self.last: tuple[int, float] | None = None
+        self._options = options
+        self._progress = progress
+        self._losses: deque[float] = deque(maxlen=LOSSES)
+        self._step = 0
+        self._said = (0, 0.0)
+        self._event = (0, 0.0)
+        self._summarized = 0
+        with tf.Graph().as_default():
+            self._writer = tf1.summary.FileWriter(str(logs)) if logs else None
+
+    def begin(self, step: int) -> None:
+        """A session starts, or starts again, at this global step."""
+        self._step = step
+        self._summarized = step
+        self._said = self._event = (step, time.monotonic())
+
+    @property
+    def loss(self) -> float | None:
+        """Mean of the last losses, None before the first."""
+        return sum(self._losses) / len(self._losses) if self._losses else None
+
+    @property
+    def wants_shown(self) -> bool:
+        return self._step // self._options.log_steps > self._said[0] // self._options.log_steps
+
+    @property
+    def wants_summary(self) -> bool:
+        every = self._options.summary_steps
+        return bool(self._writer and every) and self._step - self._summarized >= every
+
+    def below_threshold(self) -> bool:
+        threshold = self._options.loss_threshold
+        full = len(self._losses) == LOSSES
+        return threshold is not None and full and self.loss <= threshold
+
+    def took(self, taken: Taken) -> None:
+        """Say what there is to say of one step."""
+        now = time.monotonic()
+        self._step = taken.step
+        self._losses.append(taken.loss)
+        self.last = (taken.step, now)
+        if self.first is None:
+            self.first = self.last
+            self._event = self._said = (taken.step, now)
+            self._write(taken, 0.0)
+        elif now - self._event[1] >= EVENT_S:
+            self._write(taken, per_second(self._event, self.last))
+            self._event = self.last
+        if taken.shown:
+            self.shown = taken.shown
+            self._say(taken)
+        if taken.summary:
+            self._writer.add_summary(taken.summary, taken.step)
+            self._summarized = taken.step
+
+    def close(self) -> None:
+        if self._writer:
+            self._writer.flush()
+
+    def _write(self, taken: Taken, speed: float) -> None:
+        if self._progress:
+            self._progress.write("step", step=taken.step, steps_per_s=speed, loss=taken.loss)
+
+    def _say(self, taken: Taken) -> None:
+        figures = {"loss": taken.loss} | dict(taken.shown)
+        speed = per_second(self._said, self.last)
+        self._said = self.last
+        values = "  ".join(f"{name} {value:.4f}" for name, value in figures.items())
+        print(f"step {taken.step}  {values}  {speed:.1f} steps/s", flush=True)
+
+
+def per_second(begin: tuple[int, float], end: tuple[int, float]) -> float:
+    """Steps a second between two (step, seconds)."""
+    seconds = end[1] - begin[1]
+    return round((end[0] - begin[0]) / seconds, 2) if seconds > 0 else 0.0

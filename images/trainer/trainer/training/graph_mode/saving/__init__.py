@@ -1,0 +1,1 @@
+"""Checkpoints of graph mode: how one is written and read, and when."""

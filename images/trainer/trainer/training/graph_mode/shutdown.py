@@ -1,0 +1,116 @@
+"""How replicas end together: nobody leaves before the chief has saved what all have done."""
+
+from __future__ import annotations
+
+import time
+
+import tensorflow as tf
+
+from trainer.injected import mailbox
+from trainer.training.errors import Diverged
+from trainer.training.graph_mode.graph.counters import Ledger, Shares, assign, shares
+from trainer.training.graph_mode.job import GraphResult
+from trainer.training.graph_mode.replica import Replica
+from trainer.training.graph_mode.report import Report, per_second
+from trainer.training.graph_mode.saving.manager import Keeper
+
+tf1 = tf.compat.v1
+FINISHED, BROKEN = 1, 2
+"""A replica's entry in Ledger.finished: it has ended well, or its loss was no number."""
+WAIT_FOR_LAST_STEPS_S = 5.0
+JOB_ENDED_S = 3.0
+POLL_S = 0.1
+
+
+class Ending:
+    """One replica's view of the end; `keeper` only on the chief."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        replica: Replica,
+        report: Report,
+        keeper: Keeper | None,
+        images_per_step: int,
+    ) -> None:
+        self._ledger = ledger
+        self._replica = replica
+        self._report = report
+        self._keeper = keeper
+        self._images_per_step = images_per_step
+        self._made_before: int | None = None
+
+    def begin(self, session: tf1.Session) -> None:
+        """Steps of earlier runs are not of this one."""
+        if self._made_before is None:
+            self._made_before = sum(self._shares(session).steps)
+
+    def tell(self, session: tf1.Session) -> None:
+        """By the chief: nobody is needed any more."""
+        assign(session, self._ledger.over, 1)
+
+    def is_over(self, session: tf1.Session) -> bool:
+        """Wait for the chief's word; False where it was lost with the last steps, and goes back."""
+        ledger = self._ledger
+        while True:
+            try:
+                step, end_at, over = session.run([ledger.global_step, ledger.end_at, ledger.over])
+            except tf.errors.OpError:
+                if ended_within(JOB_ENDED_S):
+                    return True
+                raise
+            if over:
+                return True
+            if step < end_at:
+                return False
+            time.sleep(POLL_S)
+
+    def wait_for_last_steps(self, session: tf1.Session) -> None:
+        """Until nobody updates any more: the last checkpoint holds every step that was made."""
+        until = time.monotonic() + WAIT_FOR_LAST_STEPS_S
+        while True:
+            step, finished = session.run([self._ledger.global_step, self._ledger.finished])
+            broken = [name for name, how in zip(self._replica.names, finished, strict=True)
+                      if how == BROKEN]  # fmt: skip
+            if broken:
+                raise Diverged(
+                    f"the loss of {', '.join(broken)} is no number after step {step};"
+                    f" {self._keeper.what_is_left()}; try a lower learning rate"
+                )
+            if all(finished) or time.monotonic() > until:
+                return
+            time.sleep(POLL_S / 2)
+
+    def result(self, session: tf1.Session, reached: str) -> GraphResult:
+        report = self._report
+        found = self._shares(session)
+        report.close()
+        step = int(session.run(self._ledger.global_step))
+        first, last = report.first or (step, 0.0), report.last or (step, 0.0)
+        seconds = last[1] - first[1]
+        images = (sum(found.steps) - self._made_before) * self._images_per_step
+        return GraphResult(
+            step=step,
+            reached=reached,
+            is_chief=self._replica.is_chief,
+            loss=report.loss,
+            shown=report.shown,
+            checkpoint=self._keeper.last.path if self._keeper and self._keeper.last else None,
+            seconds=round(seconds, 3),
+            updates_per_second=per_second(first, last) or None,
+            images_per_second=round(images / seconds, 2) if seconds else None,
+            steps_of=dict(zip(self._replica.names, found.steps, strict=True)),
+            staleness_mean=found.staleness_mean,
+            staleness_max=found.staleness_max,
+        )
+
+    def _shares(self, session: tf1.Session) -> Shares:
+        return shares(session.run(list(self._ledger.counts)))
+
+
+def ended_within(seconds: float) -> bool:
+    """Whether the supervisor says that the job has ended; True where there is none."""
+    until = time.monotonic() + seconds
+    while not mailbox.job_has_ended() and time.monotonic() < until:
+        time.sleep(POLL_S)
+    return mailbox.job_has_ended()
