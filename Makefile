@@ -98,7 +98,7 @@ test: $(DEV) engine image ## Run every test that this machine can; says what it 
 
 .PHONY: test-unit
 test-unit: $(DEV) ## Only the tests that need neither Docker nor TensorFlow
-	@.venv/bin/pytest tests/unit tests/golden tests/trainer
+	@.venv/bin/pytest tests/unit tests/docs tests/golden tests/trainer
 
 .PHONY: check
 check: $(DEV) ## Lint, formatting, types, who imports whom, stale files

@@ -49,7 +49,10 @@ class Problem:
 
 
 class ManifestError(KitError):
-    """The manifest cannot be planned; `problems` holds all of them, not only the first."""
+    """The manifest is invalid, or asks for what cannot be.
+
+    `problems` holds all of them, not only the first.
+    """
 
     exit_code = 2
 
@@ -62,7 +65,7 @@ class ManifestError(KitError):
 
 
 class UsageError(KitError):
-    """The command line asks for something that does not exist."""
+    """The command line is invalid, or asks for what does not exist."""
 
     exit_code = 2
 
@@ -74,7 +77,7 @@ class HostError(KitError):
 
 
 class EngineError(KitError):
-    """Docker or Compose failed; the message carries their own words."""
+    """Docker or Compose failed; the message has their own words."""
 
     exit_code = 4
 
@@ -86,7 +89,7 @@ class TrainingFailed(KitError):
 
 
 class DeadlinePassed(KitError):
-    """The start or the job deadline of the manifest passed."""
+    """A deadline of the manifest passed."""
 
     exit_code = 6
 

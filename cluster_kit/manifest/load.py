@@ -236,4 +236,4 @@ def _meaning(place: Sequence[str]) -> str:
             whole = isinstance(usual, float) and usual.is_integer()
             example = written(int(usual) if whole else usual)
             return f"for example `{key} = {example}`: {info.description}"
-    return "see the README's table of options"
+    return "see docs/manifest.md"

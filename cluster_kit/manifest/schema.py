@@ -121,29 +121,31 @@ class Limits(_Strict):
     )
     memory: Bytes | None = Field(None, description='Memory limit, e.g. `"2g"`')
     bandwidth: BitsPerSecond | None = Field(
-        None, description='Network speed each way, really shaped, e.g. `"100mbit"`'
+        None, description='Limit of the network speed, each way, e.g. `"100mbit"`'
     )
     environment: dict[str, Text] = Field(
-        default_factory=dict, description="Environment variables, added to the kit's own"
+        default_factory=dict, description="Environment variables, in addition to the kit's own"
     )
     gpus: list[GpuId] | None = Field(
-        None, description="GPUs of this task by name; the chief or the evaluator, one worker"
+        None,
+        description="GPUs by index, UUID, MIG slice or CDI name: of the chief or the evaluator, or "
+        "of one worker instead of its share of `gpus`",
     )
 
 
 class TaskLimits(Limits):
     """The same for one task, which may also pin its address."""
 
-    ip: str | None = Field(None, description="Pin this task's address; needs a fixed `subnet`")
+    ip: str | None = Field(None, description="The task's IP address; needs a fixed `subnet`")
 
 
 class DeadlineTable(_Strict):
     """How long things may take."""
 
-    start: Seconds = Field(120.0, description="Until every server answers")
-    job: Seconds = Field(3600.0, description="For the program, from its start to its end")
+    start: Seconds = Field(120.0, description="Time until every server answers")
+    job: Seconds = Field(3600.0, description="Time for the program, from its start to its end")
     evaluator_grace: Seconds = Field(
-        120.0, description="For the evaluator to score the last checkpoint after the job's end"
+        120.0, description="Time for the evaluator to score the last checkpoint"
     )
 
 
@@ -160,77 +162,99 @@ class Manifest(_Strict):
     """A cluster-kit manifest."""
 
     format: Annotated[Literal[1], BeforeValidator(_whole)] = Field(
-        description="Version of this format: `1`"
+        description="Version of the manifest's format: `1`"
     )
-    name: str = Field(description="The cluster's name, a DNS label")
-    chief: int = Field(1, description="Coordinators: 0 or 1")
-    worker: int = Field(2, description="Workers: 1 or more")
-    ps: int = Field(2, description="Parameter servers: 0 or more")
-    evaluator: int = Field(0, description="Side-car evaluators: 0 or 1, in a spec of their own")
+    name: str = Field(
+        description="The cluster's name, a DNS label of at most 40 characters, e.g. `my-cluster`"
+    )
+    chief: int = Field(1, description="Number of chiefs (coordinators): 0 or 1")
+    worker: int = Field(2, description="Number of workers: 1 or more")
+    ps: int = Field(2, description="Number of parameter servers: 0 or more")
+    evaluator: int = Field(
+        0, description="Number of side-car evaluators: 0 or 1, in a cluster spec of their own"
+    )
     style: Literal["auto", "coordinator", "all-tasks"] = Field(
         "auto",
-        description='`"coordinator"`: the chief runs the program; `"all-tasks"`: so do the workers',
+        description='Who runs the program: `"coordinator"`: the chief; `"all-tasks"`: the chief '
+        'and every worker; `"auto"`: the chief if there are a chief and ps, else all',
     )
     ps_runs: Literal["server", "program"] = Field(
-        "server", description="What a ps runs; the program only where all tasks run it"
+        "server",
+        description='What a ps runs: `"server"`, or `"program"` if all tasks run the program',
     )
     chief_job: Literal["chief", "master"] = Field(
-        "chief", description="TensorFlow's job name of the chief"
+        "chief", description='The chief\'s job name in TF_CONFIG: `"chief"` or `"master"`'
     )
     program: Text = Field(
         "classifier",
-        description="A built-in program, or the path of a Python file whose directory is mounted",
+        description="A built-in program, or the path of a Python file; its directory is mounted "
+        "at `/program`",
     )
     args: list[Text] = Field(
         default_factory=list,
         description="Arguments of the program; one with `{{ … }}` is filled for each task",
     )
     requirements: Text = Field(
-        "", description="A file of pip requirements, added to the image; built once"
+        "", description="Path of a file of pip requirements, installed on top of the image"
     )
     data: Text = Field(
         "digits",
-        description="A data set of the image, or a directory",
+        description="A data set of the image, or the path of a directory, mounted at `/data`",
     )
     image: Text = Field(
         "trainer",
-        description="`trainer` builds the kit's own; anything else is an image you have",
+        description='`"trainer"` is the kit\'s own and is built; any other is an image you made '
+        "from it",
     )
-    subnet: str = Field("auto", description='`"auto"` finds a free one; or a private CIDR')
-    port: int = Field(2222, description="TensorFlow's port; the next one is the beacon's")
+    subnet: str = Field(
+        "auto",
+        description='Private subnet of the cluster, e.g. `"172.28.0.0/24"`; `"auto"` finds a free '
+        "one and keeps to it",
+    )
+    port: int = Field(
+        2222, description="TensorFlow's port, 1024 to 65534; the next one is the beacon's"
+    )
     addressing: Literal["ip", "name"] = Field(
-        "ip", description="What TF_CONFIG holds: addresses or service names"
+        "ip", description='What TF_CONFIG holds: `"ip"` addresses, or service `"name"`s'
     )
     server: Literal["native", "python"] = Field(
         "native",
-        description="Servers through TensorFlow's C API, or `tf.distribute.Server` "
-        "for programs that need Python ops on a worker",
+        description='How servers run: `"native"` through TensorFlow\'s C API; `"python"` is '
+        "`tf.distribute.Server`, for programs that need Python ops on a worker",
     )
     gpus: Literal["none", "auto"] | list[GpuId] = Field(
         "none",
-        description='`"none"`, `"auto"` (CPU only where there is none), or a list of indexes '
-        "or UUIDs (also CDI names)",
+        description='GPUs of the workers: `"none"`, `"auto"` (one each; the CPU if the host has '
+        "none), or a list of indexes, UUIDs, MIG slices or CDI names",
     )
     gpus_per_worker: int | None = Field(
-        None, gt=0, description="GPUs of each worker; the list evenly divided, or 1"
+        None,
+        gt=0,
+        description='GPUs of each worker; if not given, 1 with `"auto"`, and a list is divided '
+        "evenly",
     )
     share_gpus: bool = Field(
-        False, description="Put several tasks on one GPU, each with a memory limit"
+        False, description="Whether several tasks may share a GPU, each with a memory limit"
     )
     gpu_memory: Bytes | None = Field(
-        None, description="TensorFlow's limit per task and GPU; an even part where they are shared"
+        None,
+        description='TensorFlow\'s memory limit per task and GPU, e.g. `"8g"`; if not given, an '
+        "even part of a shared GPU, and no limit otherwise",
     )
     gpu_check: bool = Field(
-        True, description="End the run at once where a task sees other GPUs than promised"
+        True, description="Whether a run ends at once if a task does not see its GPUs"
     )
     simulate_gpus: int = Field(
-        0, ge=0, le=64, description="Logical CPU devices of each worker that has no GPU"
+        0,
+        ge=0,
+        le=64,
+        description="Number of logical CPU devices of each worker that has no GPU; 0: one",
     )
     retries: int = Field(
         3,
         ge=0,
         le=100,
-        description="Restarts per task after a crash; the program goes on from its backup",
+        description="Restarts per task after a crash",
     )
     deadline: DeadlineTable = Field(DeadlineTable(), description="How long things may take")
     role: RoleTable = Field(RoleTable(), description="Limits and environment by role")

@@ -8,8 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from docs.blocks import contract
+from docs.blocks import arguments, command_line, contract, exit_codes, manifest, wrong_manifest
 
 BLOCKS: Mapping[str, Callable[[], str]] = {
+    "argument-names": arguments.names,
     "contract-commands": contract.commands,
+    "exit-codes": exit_codes.codes,
+    "manifest-keys": manifest.keys,
+    "overrides": command_line.overrides,
+    "smoke-manifest": manifest.smoke,
+    "verbs": command_line.verbs,
+    "wrong-manifest": wrong_manifest.example,
 }

@@ -25,7 +25,7 @@ from tests.unit.command_line import MANIFEST, Cli
         (
             ("--workers", "abc"),
             '--workers (make: N_WORKERS) = "abc": must be a whole number',
-            "for example `--workers 2` (make: `N_WORKERS=2`): Workers: 1 or more",
+            "for example `--workers 2` (make: `N_WORKERS=2`): Number of workers: 1 or more",
         ),
         (
             ("--style", "alltasks"),

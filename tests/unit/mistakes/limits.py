@@ -34,11 +34,11 @@ MISTAKES = {
         "[role.ps]\nmemory = 512", "role.ps.memory", "512", "at least 6 MiB", "Memory limit"
     ),
     "bandwidth without a unit": (
-        '[role.ps]\nbandwidth = "100"', "role.ps.bandwidth", '"100"', "number with a unit", "shaped"
+        '[role.ps]\nbandwidth = "100"', "role.ps.bandwidth", '"100"', "number with a unit", "speed"
     ),
     "bandwidth as a number": (
         "[role.ps]\nbandwidth = 100", "role.ps.bandwidth", "100", "number with a unit",
-        "really shaped",
+        "network speed",
     ),
     "bandwidth in bytes": (
         '[role.ps]\nbandwidth = "9mbps"', "role.ps.bandwidth", '"9mbps"', '"100mbit"', "100mbit"

@@ -40,7 +40,7 @@ MISTAKES = {
     ),
     "text for a count": ('worker = "3"', "worker", '"3"', "must be a whole number", "1 or more"),
     "half a worker": ("worker = 2.0", "worker", "2.0", "must be a whole number", "1 or more"),
-    "truth for a count": ("worker = true", "worker", "true", "must be a whole number", "Workers"),
+    "truth for a count": ("worker = true", "worker", "true", "must be a whole number", "workers"),
     "truth for a port": ("port = true", "port", "true", "must be a whole number", "beacon"),
     "number for a name": ("image = 5", "image", "5", "must be a text in quotes", "trainer"),
     "date for a data set": (

@@ -1,0 +1,61 @@
+"""The table of a manifest's keys, from the model's own descriptions, and examples of manifests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic.fields import FieldInfo
+
+from cluster_kit.manifest.schema import DeadlineTable, Limits, Manifest, TaskLimits
+from cluster_kit.manifest.toml_text import written
+from cluster_kit.workspace import KIT_ROOT
+from docs.blocks.table import table
+
+TABLES = {"deadline": "deadline.", "role": "role.<role>.", "task": "task.<task>."}
+"""Keys that hold tables, and what stands before the keys in these."""
+MODELS: dict[str, Any] = {"deadline": DeadlineTable, "role": Limits, "task": TaskLimits}
+
+
+def keys() -> str:
+    """Every key: its default and its meaning."""
+    return table(("key", "default", "meaning"), rows())
+
+
+def rows() -> Iterator[tuple[str, str, str]]:
+    for name, field in Manifest.model_fields.items():
+        if name not in TABLES:
+            yield row(name, field, default(field))
+            continue
+        for key, inner in MODELS[name].model_fields.items():
+            inherited = name == "task" and key in Limits.model_fields
+            place = f"{TABLES[name]}{key}"
+            yield row(place, inner, "the role's" if inherited else default(inner, name))
+
+
+def row(place: str, field: FieldInfo, shown: str) -> tuple[str, str, str]:
+    return f"`{place}`", shown, field.description or ""
+
+
+def default(field: FieldInfo, home: str = "") -> str:
+    """As one would write it; `home` is the key of the table that the field is in."""
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)
+    if value is None or value == {}:
+        return "none"
+    return f"`{written(duration(value) if home == 'deadline' else value)}`"
+
+
+def duration(seconds: float) -> str:
+    """`2m`, `1h`: in the largest unit that needs no fraction."""
+    for unit, length in (("h", 3600), ("m", 60)):
+        if seconds % length == 0:
+            return f"{seconds / length:g}{unit}"
+    return f"{seconds:g}s"
+
+
+def smoke() -> str:
+    """The smallest manifest, whole."""
+    text = (KIT_ROOT / "compose" / "smoke.toml").read_text(encoding="utf-8")
+    return f"```toml\n{text}```"

@@ -1,0 +1,84 @@
+"""README is short and leads to every page; every link leads somewhere; pages show what is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.docs.markdown import HTML, README, SPAN, Link, Page, all_pages
+from tests.make import ROOT
+
+MOST_WORDS = 1500
+PAGES = list(all_pages().values())
+USERS = [page for page in PAGES if page.name == "README.md" or page.name.startswith("docs/")]
+by_name = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+def target(page: Page, link: Link) -> tuple[Path, str]:
+    """The file that a link leads to, and the anchor in it."""
+    name, _, anchor = link.target.partition("#")
+    return ((page.path.parent / name).resolve() if name else page.path), anchor
+
+
+def is_outside(link: Link) -> bool:
+    return link.target.startswith(("https://", "http://"))
+
+
+def test_readme_is_a_door() -> None:
+    assert len(README.read_text(encoding="utf-8").split()) <= MOST_WORDS
+
+
+def test_every_page_is_reached_from_readme() -> None:
+    reached, to_read = set(), [Page(README)]
+    while to_read:
+        page = to_read.pop()
+        reached.add(page.name)
+        files = {target(page, link)[0] for link in page.links if not is_outside(link)}
+        next_pages = [Page(file) for file in files if file.suffix == ".md"]
+        to_read += [found for found in next_pages if found.name not in reached]
+    assert all_pages().keys() - reached == set()
+
+
+@by_name
+def test_every_link_leads_somewhere(page: Page) -> None:
+    for link in page.links:
+        if is_outside(link):
+            continue
+        file, anchor = target(page, link)
+        assert file.exists(), f"{page.name}: {link.target}"
+        assert file.is_relative_to(ROOT), f"{page.name}: {link.target} leads out of the clone"
+        if anchor:
+            assert anchor in Page(file).anchors, f"{page.name}: {link.target}"
+
+
+@by_name
+def test_a_picture_says_what_it_shows(page: Page) -> None:
+    assert all(link.text for link in page.links if link.is_picture)
+
+
+@by_name
+def test_nothing_in_the_prose_is_taken_for_html(page: Page) -> None:
+    prose = re.sub(r"<!--.*?-->", "", page.prose, flags=re.DOTALL)
+    assert not HTML.findall(SPAN.sub("code", prose))
+
+
+@by_name
+def test_every_fence_is_closed_at_the_beginning_of_a_line(page: Page) -> None:
+    assert page.prose.count("```") == 0
+
+
+@pytest.mark.parametrize("page", USERS, ids=lambda page: page.name)
+def test_every_block_says_what_it_holds(page: Page) -> None:
+    assert all(block.info for block in page.blocks), "give it a language, or `text`"
+
+
+def test_the_picture_of_readme_is_there_and_drawn() -> None:
+    (picture,) = (link for link in Page(README).links if link.is_picture)
+    assert "<svg" in (ROOT / picture.target).read_text(encoding="utf-8")[:200]
+
+
+def test_the_manifest_in_readme_is_the_file() -> None:
+    text = (ROOT / "compose" / "smoke.toml").read_text(encoding="utf-8")
+    assert f"```toml\n{text}```\n" in README.read_text(encoding="utf-8")
