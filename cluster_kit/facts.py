@@ -53,6 +53,8 @@ class HostFacts:
 
     `gpu_driver` is how the engine hands out GPUs; `gpu_refusal` why it cannot, "" where it can.
     `gpus_taken` are (device id, cluster) of the GPUs that running clusters of ours hold.
+    `no_gpu` says why the driver shows none, "" where it shows one. `engine` is the version of the
+    Docker engine and `engine_root` the directory of its images, both "" where none answers.
     """
 
     cpus: int
@@ -63,3 +65,6 @@ class HostFacts:
     gpu_refusal: str = ""
     gpus_taken: tuple[tuple[str, str], ...] = ()
     networks: tuple[Network, ...] = ()
+    no_gpu: str = ""
+    engine: str = ""
+    engine_root: str = ""

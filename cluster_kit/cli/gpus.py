@@ -11,7 +11,6 @@ from cluster_kit.engine.client import Engine
 from cluster_kit.errors import HostError
 from cluster_kit.facts import HostFacts
 from cluster_kit.host.gather import gather
-from cluster_kit.host.nvidia import driver_problem
 from cluster_kit.plan.gpus.devices import Device, devices, find
 from cluster_kit.run.doctor import GPU_CURE, HANDS_OUT
 
@@ -24,7 +23,7 @@ def gpus(json_: options.Json = False) -> None:
     if json_:
         print_json(_facts(facts, there))
     elif not there:
-        say(f"no GPU: {driver_problem() or 'the driver shows none'}")
+        say(f"no GPU: {facts.no_gpu}")
     else:
         out.print(_table(facts, there))
         if not facts.gpu_refusal:

@@ -12,13 +12,14 @@ from cluster_kit.cli import options
 from cluster_kit.cli.app import app, out, print_json, say, short
 from cluster_kit.engine.client import Engine
 from cluster_kit.errors import HostError, UsageError
+from cluster_kit.host.gather import gather
 from cluster_kit.manifest.schema import json_schema
 from cluster_kit.observe.logs import follow_logs
 from cluster_kit.observe.standing import standing
 from cluster_kit.observe.state import TaskView
 from cluster_kit.run.doctor import Check, check_host
 from cluster_kit.run.past_run import EndedRun, merged, newest_run, saved_logs
-from cluster_kit.run.prepare import Order, advice, cluster_name, planned
+from cluster_kit.run.prepare import Request, cluster_name, prepare
 from cluster_kit.show.live import status_table
 from cluster_kit.workspace import here
 
@@ -127,19 +128,24 @@ def doctor(
     except HostError as error:
         checks = [Check("engine", "fail", error.message, error.cure)]
     else:
-        order = Order(manifest, {})
-        cluster = planned(order, here(), engine) if manifest else None
-        checks = check_host(engine, cluster)
-        checks += [
-            Check("program", "warn", f"{hint.place}: {hint.what}\n{hint.rule}", hint.cure)
-            for hint in (advice(order, here()) if manifest else ())
-        ]
+        checks = _checks(manifest, engine)
     if json_:
         print_json([check.__dict__ for check in checks])
     else:
         _print_checks(checks)
     if any(check.state == "fail" for check in checks):
         raise typer.Exit(HostError.exit_code)
+
+
+def _checks(manifest: str, engine: Engine) -> list[Check]:
+    """Of this host, and of what a manifest needs where one is named."""
+    if not manifest:
+        return check_host(gather(engine), None)
+    prepared = prepare(Request(manifest, {}), here(), engine)
+    return check_host(prepared.facts, prepared.cluster) + [
+        Check("program", "warn", f"{hint.place}: {hint.what}\n{hint.rule}", hint.cure)
+        for hint in prepared.hints
+    ]
 
 
 def _print_checks(checks: list[Check]) -> None:

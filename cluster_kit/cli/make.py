@@ -22,7 +22,7 @@ from cluster_kit.image.build import (
     image_size,
     image_tag,
 )
-from cluster_kit.run.prepare import Order, engine_or_none, planned
+from cluster_kit.run.prepare import Request, engine_or_none, prepare
 from cluster_kit.workspace import here
 
 image = typer.Typer(help="The shared training image.", no_args_is_help=True)
@@ -43,7 +43,7 @@ def build(
 ) -> None:
     """Build it where it is absent or its inputs have changed."""
     if manifest:
-        cluster = planned(Order(manifest, {}), here(), engine_or_none())
+        cluster = prepare(Request(manifest, {}), here(), engine_or_none()).cluster
         tag, built = cluster.image, extra_image.ensure(cluster, say, show=not json_)
     else:
         tag, built = image_tag(variant), ensure_image(variant, say, show=not json_)

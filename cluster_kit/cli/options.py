@@ -15,7 +15,7 @@ import typer
 
 from cluster_kit.errors import UsageError
 from cluster_kit.programs.resolve import BUILT_IN_PROGRAMS, DATA_SETS
-from cluster_kit.run.prepare import Order
+from cluster_kit.run.prepare import Request
 
 Reference = Annotated[str, typer.Argument(help="A manifest's path, or its name in compose/.")]
 ClusterName = Annotated[str, typer.Argument(help="A cluster's name, or its manifest's path.")]
@@ -57,7 +57,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print facts as JSON on stdou
 
 
 def ordered(verb: Callable[..., None]) -> Callable[..., None]:
-    """A verb on an `Order` as a command: a manifest, what overrides its keys, the verb's options.
+    """A verb on a `Request` as a command: a manifest, what overrides its keys, the verb's options.
 
     typer reads signatures, so the command gets one that holds all of them.
     """
@@ -66,8 +66,8 @@ def ordered(verb: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(verb)
     def command(manifest: str, **given: Any) -> None:
-        order = Order(manifest, overrides(**{name: given.pop(name) for name in shared}))
-        verb(order, **given)
+        request = Request(manifest, overrides(**{name: given.pop(name) for name in shared}))
+        verb(request, **given)
 
     by_name = Parameter.KEYWORD_ONLY
     reference = Parameter("manifest", by_name, default="quickstart", annotation=Reference)

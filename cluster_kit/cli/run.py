@@ -18,7 +18,7 @@ from cluster_kit.engine.client import Engine
 from cluster_kit.errors import UsageError
 from cluster_kit.image.build import image_present
 from cluster_kit.run import launch as launching
-from cluster_kit.run.prepare import Order, advice, cluster_name, engine_or_none, planned
+from cluster_kit.run.prepare import Request, cluster_name, engine_or_none, prepare
 from cluster_kit.show.live import make_view
 from cluster_kit.util import stdio
 from cluster_kit.workspace import here
@@ -27,7 +27,7 @@ from cluster_kit.workspace import here
 @app.command()
 @options.ordered
 def up(
-    order: Order,
+    request: Request,
     *,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the containers there.")] = False,
     resume: Annotated[
@@ -39,7 +39,7 @@ def up(
     stdio.outlive_readers()
     view = make_view(err)
     try:
-        outcome = launching.launch(order, here(), view, keep=keep, resume=resume)
+        outcome = launching.launch(request, here(), view, keep=keep, resume=resume)
     finally:
         view.close()
     if json_:
@@ -78,7 +78,7 @@ def _tell_outcome(outcome: dict[str, Any], keep: bool) -> None:
 @app.command()
 @options.ordered
 def render(
-    order: Order,
+    request: Request,
     *,
     check: Annotated[bool, typer.Option("--check", help="Fail where the file is stale.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print it, write nothing.")] = False,
@@ -87,8 +87,9 @@ def render(
 ) -> None:
     """Write compose/<name>/compose.yaml, which runs with `docker compose up` alone."""
     workspace = here()
-    cluster = planned(order, workspace, engine_or_none())
-    for hint in advice(order, workspace):
+    prepared = prepare(request, workspace, engine_or_none())
+    cluster = prepared.cluster
+    for hint in prepared.hints:
         say(f"warning: {hint}")
     text, file = rendered(cluster), workspace.generated(cluster.name)
     old = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
@@ -109,7 +110,7 @@ def render(
         if cluster.variant and not image_present(cluster.image):
             build = "make image"
             if cluster.requirements:
-                build = f"cluster-kit image build {order.manifest}"
+                build = f"cluster-kit image build {request.manifest}"
             say(f"  its image is not built yet: `{build}`, then `docker compose up` there")
 
 

@@ -12,7 +12,7 @@ from cluster_kit.compare.variants import Run
 from cluster_kit.errors import Interrupted, KitError
 from cluster_kit.observe.progress import ProgressReader
 from cluster_kit.run.launch import launch
-from cluster_kit.run.prepare import Order
+from cluster_kit.run.prepare import Request
 from cluster_kit.show.live import View
 from cluster_kit.workspace import RunDirectory, Workspace, write_atomically
 
@@ -33,9 +33,9 @@ def each(
 
 
 def _one(run: Run, workspace: Workspace, view: View, accuracy: float) -> Result:
-    order = Order(str(BASE), run.overrides)
+    request = Request(str(BASE), run.overrides)
     try:
-        outcome = launch(order, workspace, view, keep=False, resume=False)
+        outcome = launch(request, workspace, view, keep=False, resume=False)
     except KitError as error:
         return Result(run, failed=error.message)
     finally:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from ipaddress import IPv4Network
 from pathlib import Path
 
 from cluster_kit.engine.client import Engine
 from cluster_kit.facts import Driver, Gpu, HostFacts, Network
-from cluster_kit.host.nvidia import gpu_inventory
+from cluster_kit.host.nvidia import driver_problem, gpu_inventory
 from cluster_kit.plan.gpus.devices import devices
 
 ROUTES = Path("/proc/net/route")
@@ -16,26 +17,21 @@ WIDEST_ROUTE = 8
 
 
 def gather(engine: Engine | None) -> HostFacts:
-    """The facts of this host. Without an engine, what the operating system alone can tell."""
+    """The facts of this host. Without an engine, what the operating system alone can tell.
+
+    Raises:
+        EngineError: the engine stopped answering.
+    """
     user = f"{os.getuid()}:{os.getgid()}"
-    networks = [*_routes(ROUTES)]
+    inventory = gpu_inventory()
+    no_gpu = "" if devices(inventory) else driver_problem() or "the driver shows none"
     if engine is None:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        networks = tuple(_routes(ROUTES))
         cpus = os.cpu_count() or 1
-        return HostFacts(cpus, memory, user, gpu_inventory(), networks=tuple(networks))
+        return HostFacts(cpus, memory, user, inventory, networks=networks, no_gpu=no_gpu)
     info = engine.info()
-    inventory = gpu_inventory()
-    driver, refusal = hand_out(engine, inventory)
-    found = engine.networks()
-    own = {cidr: cluster for _, cluster, cidr in found if cluster}
-    docker_networks = [
-        Network(f"Docker network {name}", IPv4Network(cidr, strict=False), cluster)
-        for name, cluster, cidr in found
-    ]
-    # A running cluster shows up twice: as a Docker network and as its bridge's route.
-    networks = [
-        Network(route.owner, route.subnet, own.get(str(route.subnet), "")) for route in networks
-    ]
+    driver, refusal = _hand_out(engine, inventory, cdi=bool(info.get("CDISpecDirs")))
     return HostFacts(
         cpus=info["NCPU"],
         memory=info["MemTotal"],
@@ -44,8 +40,28 @@ def gather(engine: Engine | None) -> HostFacts:
         gpu_driver=driver,
         gpu_refusal=refusal,
         gpus_taken=engine.gpus_taken() if inventory else (),
-        networks=tuple(docker_networks + networks),
+        networks=gather_networks(engine),
+        no_gpu=no_gpu,
+        engine=str(info.get("ServerVersion", "")),
+        engine_root=str(info.get("DockerRootDir", "")),
     )
+
+
+def gather_networks(engine: Engine) -> tuple[Network, ...]:
+    """Every subnet in use: by the engine's networks, and by routes of this host.
+
+    A running cluster shows up twice: as a Docker network and as its bridge's route.
+
+    Raises:
+        EngineError: the engine stopped answering.
+    """
+    docker_networks = [
+        Network(f"Docker network {name}", IPv4Network(cidr, strict=False), cluster)
+        for name, cluster, cidr in engine.networks()
+    ]
+    ours = {str(network.subnet): network.cluster for network in docker_networks if network.cluster}
+    routes = [replace(route, cluster=ours.get(str(route.subnet), "")) for route in _routes(ROUTES)]
+    return tuple(docker_networks + routes)
 
 
 def _routes(table: Path) -> list[Network]:
@@ -70,17 +86,17 @@ def _routes(table: Path) -> list[Network]:
     return routes
 
 
-def hand_out(engine: Engine, inventory: tuple[Gpu, ...]) -> tuple[Driver, str]:
+def _hand_out(engine: Engine, inventory: tuple[Gpu, ...], *, cdi: bool) -> tuple[Driver, str]:
     """How the engine hands out GPUs, and why it cannot ("" where it can), found by trying.
 
     NVIDIA's own runtime first, then the Container Device Interface where the engine reads it.
     """
-    there = devices(inventory)
-    if not there:
+    present = devices(inventory)
+    if not present:
         return "nvidia", ""
-    refusal = engine.gpu_refusal("nvidia", there[0].engine_id("nvidia"))
-    if refusal and engine.info().get("CDISpecDirs"):
-        cdi_refusal = engine.gpu_refusal("cdi", there[0].engine_id("cdi"))
+    refusal = engine.gpu_refusal("nvidia", present[0].engine_id("nvidia"))
+    if refusal and cdi:
+        cdi_refusal = engine.gpu_refusal("cdi", present[0].engine_id("cdi"))
         if not cdi_refusal:
             return "cdi", ""
         refusal = f"{refusal}; by CDI: {cdi_refusal}"

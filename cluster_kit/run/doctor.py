@@ -11,10 +11,8 @@ from typing import Literal
 
 from cluster_kit.backends.compose import cli as compose
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine.client import Engine
 from cluster_kit.errors import HostError
-from cluster_kit.host.gather import hand_out
-from cluster_kit.host.nvidia import driver_problem, gpu_inventory
+from cluster_kit.facts import HostFacts
 from cluster_kit.image.build import image_present, image_tag
 from cluster_kit.plan.gpus.devices import devices
 from cluster_kit.util.process import run
@@ -45,24 +43,23 @@ class Check:
     cure: str = ""
 
 
-def check_host(engine: Engine, cluster: Cluster | None) -> list[Check]:
+def check_host(facts: HostFacts, cluster: Cluster | None) -> list[Check]:
     """Everything that a run needs, with the cluster's own needs where one is given."""
-    info = engine.info()
     return [
-        _engine(str(info.get("ServerVersion", ""))),
+        _engine(facts.engine),
         _compose(),
         _buildx(),
-        _disk(str(info.get("DockerRootDir", "/")), cluster),
-        _memory(int(info["MemTotal"]), cluster),
-        _gpus(engine),
+        _disk(facts.engine_root or "/", cluster),
+        _memory(facts.memory, cluster),
+        _gpus(facts),
         _subnet(cluster),
         _proxy(),
     ]
 
 
-def refuse_if_unfit(engine: Engine, cluster: Cluster) -> None:
+def refuse_if_unfit(facts: HostFacts, cluster: Cluster) -> None:
     """Raises HostError with every failing check; warnings pass."""
-    failed = [check for check in check_host(engine, cluster) if check.state == "fail"]
+    failed = [check for check in check_host(facts, cluster) if check.state == "fail"]
     if failed:
         found = "\n".join(f"  {check.name}: {check.found}" for check in failed)
         cures = "\n    ".join(check.cure for check in failed)
@@ -119,16 +116,15 @@ def _memory(total: int, cluster: Cluster | None) -> Check:
     return Check("memory", "ok", text)
 
 
-def _gpus(engine: Engine) -> Check:
-    """Driver and engine: one that has no GPU is fit all the same, for the CPU."""
-    inventory = gpu_inventory()
-    if not inventory:
-        return Check("gpus", "ok", f"CPU only ({driver_problem() or 'the driver shows none'})")
-    names = ", ".join(f"{device.short}: {device.name}" for device in devices(inventory))
-    driver, refusal = hand_out(engine, inventory)
-    if refusal:
-        return Check("gpus", "warn", f"{names}, but the engine refuses them: {refusal}", GPU_CURE)
-    return Check("gpus", "ok", f"{names}, handed out by {HANDS_OUT[driver]}")
+def _gpus(facts: HostFacts) -> Check:
+    """Driver and engine: a host without a GPU is fit as well, for the CPU."""
+    if facts.no_gpu:
+        return Check("gpus", "ok", f"CPU only ({facts.no_gpu})")
+    names = ", ".join(f"{device.short}: {device.name}" for device in devices(facts.gpus))
+    if facts.gpu_refusal:
+        refused = f"{names}, but the engine refuses them: {facts.gpu_refusal}"
+        return Check("gpus", "warn", refused, GPU_CURE)
+    return Check("gpus", "ok", f"{names}, handed out by {HANDS_OUT[facts.gpu_driver]}")
 
 
 def _subnet(cluster: Cluster | None) -> Check:

@@ -23,7 +23,7 @@ from cluster_kit.observe.state import Observed
 from cluster_kit.observe.tracebacks import beyond, cure, last_words, on_host
 from cluster_kit.run import evidence, outcome
 from cluster_kit.run.doctor import refuse_if_unfit
-from cluster_kit.run.prepare import Order, advice, planned
+from cluster_kit.run.prepare import Prepared, Request, prepare, prepare_again
 from cluster_kit.run.watch import Watch
 from cluster_kit.show.live import View
 from cluster_kit.util import signals
@@ -50,7 +50,7 @@ class Stopwatch:
 
 
 def launch(
-    order: Order, workspace: Workspace, view: View, *, keep: bool, resume: bool
+    request: Request, workspace: Workspace, view: View, *, keep: bool, resume: bool
 ) -> dict[str, Any]:
     """Run a cluster to its end and return its outcome, which is also saved with the run.
 
@@ -64,27 +64,28 @@ def launch(
     engine = Engine()
     view.phase("planning")
     with watch.step("plan"):
-        cluster = planned(order, workspace, engine)
-        for hint in advice(order, workspace):
+        prepared = prepare(request, workspace, engine)
+        for hint in prepared.hints:
             view.warn(str(hint))
+    cluster = prepared.cluster
     with watch.step("render"):
         text = render(cluster)
     _refuse_running(engine, cluster.name)
     with watch.step("preflight"):
-        refuse_if_unfit(engine, cluster)
+        refuse_if_unfit(prepared.facts, cluster)
     with watch.step("build"):
         _build(cluster, view)
     now = datetime.now()
     runs = workspace.runs(cluster.name)
     run = last_run(runs) if resume else new_run(runs, now)
-    return _run(Launch(order, workspace, view, engine, watch, run, keep), cluster, text)
+    return _run(Launch(prepared, workspace, view, engine, watch, run, keep), cluster, text)
 
 
 @dataclass(frozen=True)
 class Launch:
     """What all steps of one run share."""
 
-    order: Order
+    prepared: Prepared
     workspace: Workspace
     view: View
     engine: Engine
@@ -143,6 +144,7 @@ def _described(error: BaseException) -> str:
 
 def _up(it: Launch, cluster: Cluster, text: str) -> Cluster:
     """Write the file and start it; with a new plan where the subnet was taken meanwhile."""
+    prepared = it.prepared
     for attempt in range(1, PLANS + 1):
         file = write_compose(it.workspace, cluster, text)
         write_atomically(it.run.path / "compose.yaml", text)
@@ -151,9 +153,10 @@ def _up(it: Launch, cluster: Cluster, text: str) -> Cluster:
             return cluster
         except compose.SubnetTaken:
             it.engine.remove(cluster.name)
-            if attempt == PLANS or it.order.overrides.get("subnet", "auto") != "auto":
+            if attempt == PLANS or prepared.manifest.manifest.subnet != "auto":
                 raise
-            cluster = planned(it.order, it.workspace, it.engine)
+            prepared = prepare_again(prepared, it.engine)
+            cluster = prepared.cluster
             text = render(cluster)
     raise AssertionError("unreachable")
 

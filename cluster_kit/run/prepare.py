@@ -1,9 +1,9 @@
-"""Load and plan: what every verb that takes a manifest does first."""
+"""Load and plan, once: what every verb that takes a manifest does first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,46 +11,77 @@ from cluster_kit.advice import Hint, advise
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.client import Engine
 from cluster_kit.errors import HostError, ManifestError, UsageError
-from cluster_kit.host.gather import gather
+from cluster_kit.facts import HostFacts
+from cluster_kit.host.gather import gather, gather_networks
 from cluster_kit.image.build import image_tag
 from cluster_kit.manifest import overrides
-from cluster_kit.manifest.load import find, load, names
+from cluster_kit.manifest.load import Loaded, find, load, names
 from cluster_kit.plan.plan import OwnImages, plan
 from cluster_kit.programs import resolve
+from cluster_kit.programs.resolve import Inputs
 from cluster_kit.util.nearest import proposal
 from cluster_kit.workspace import Workspace
 
 
 @dataclass(frozen=True)
-class Order:
+class Request:
     """What a person asked for: a manifest, and what overrides it."""
 
     manifest: str
     overrides: Mapping[str, Any]
 
 
-def planned(order: Order, workspace: Workspace, engine: Engine | None) -> Cluster:
-    """The cluster that a manifest means on this host, now.
+@dataclass(frozen=True)
+class Prepared:
+    """What a verb knows before it acts; made once for each command by `prepare`.
+
+    `hints` are about the program: what it would stumble over.
+    """
+
+    request: Request
+    manifest: Loaded
+    inputs: Inputs
+    images: OwnImages
+    facts: HostFacts
+    cluster: Cluster
+    hints: tuple[Hint, ...]
+
+
+def prepare(request: Request, workspace: Workspace, engine: Engine | None) -> Prepared:
+    """The cluster that a manifest means on this host, now, and what it was planned from.
 
     Raises:
-        UsageError: no such manifest.
+        UsageError: the manifest was not found.
         ManifestError: everything that is wrong with it.
+        EngineError: the engine stopped answering.
     """
-    path = find(order.manifest, workspace.manifests)
+    path = find(request.manifest, workspace.manifests)
+    images = OwnImages(cpu=image_tag("cpu"), gpu=image_tag("gpu"))
     try:
-        loaded = load(path, order.overrides)
-        found = resolve.resolve(loaded.manifest, path.parent)
-        own = OwnImages(cpu=image_tag("cpu"), gpu=image_tag("gpu"))
-        return plan(loaded, found, gather(engine), own)
+        loaded = load(path, request.overrides)
+        inputs = resolve.resolve(loaded.manifest, path.parent)
+        facts = gather(engine)
+        cluster = plan(loaded, inputs, facts, images)
     except ManifestError as error:
-        raise overrides.told(error, order.overrides) from None
+        raise overrides.told(error, request.overrides) from None
+    program = resolve.program_file(loaded.manifest, path.parent)
+    hints = advise(program, loaded.manifest)
+    return Prepared(request, loaded, inputs, images, facts, cluster, hints)
 
 
-def advice(order: Order, workspace: Workspace) -> tuple[Hint, ...]:
-    """What the program that a manifest names would stumble over; the manifest can be planned."""
-    path = find(order.manifest, workspace.manifests)
-    manifest = load(path, order.overrides).manifest
-    return advise(resolve.program_file(manifest, path.parent), manifest)
+def prepare_again(prepared: Prepared, engine: Engine) -> Prepared:
+    """The same plan with another subnet: only the networks of this host are looked at anew.
+
+    Raises:
+        ManifestError: no subnet is free.
+        EngineError: the engine stopped answering.
+    """
+    facts = replace(prepared.facts, networks=gather_networks(engine))
+    try:
+        cluster = plan(prepared.manifest, prepared.inputs, facts, prepared.images)
+    except ManifestError as error:
+        raise overrides.told(error, prepared.request.overrides) from None
+    return replace(prepared, facts=facts, cluster=cluster)
 
 
 def cluster_name(reference: str, workspace: Workspace, up: Iterable[str]) -> str:
@@ -59,8 +90,8 @@ def cluster_name(reference: str, workspace: Workspace, up: Iterable[str]) -> str
     A cluster that is up, or has been, goes by its own name, whatever has become of its manifest.
 
     Raises:
-        UsageError: there is none of that name, and never was.
-        ManifestError: there is a manifest, and it cannot be read.
+        UsageError: no cluster of that name was found.
+        ManifestError: its manifest was found, and cannot be read.
     """
     known = workspace.known()
     if reference in up:

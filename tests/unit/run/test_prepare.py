@@ -1,0 +1,138 @@
+"""A command prepares once: it reads the manifest, gathers the host's facts and tries GPUs once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from cluster_kit.backends.compose import cli as compose
+from cluster_kit.cli import look, make, run
+from cluster_kit.engine.client import Engine
+from cluster_kit.host import gather
+from cluster_kit.image import extra
+from cluster_kit.run import doctor, launch, prepare
+from cluster_kit.util.process import Completed
+from cluster_kit.workspace import Workspace
+from tests.make import gpus, host, network
+from tests.unit.command_line import Cli
+
+OUTCOME = {
+    "success": True, "exit_code": 0, "notes": [], "metrics": {}, "timings_s": {"total": 1.0},
+    "run": "/runs/demo", "cluster": "demo",
+}  # fmt: skip
+
+
+class CountedEngine:
+    """An engine with a GPU, which counts what it is asked."""
+
+    def __init__(self, asked: Counter[str]) -> None:
+        self._asked = asked
+
+    def info(self) -> dict[str, Any]:
+        self._asked["info"] += 1
+        return {"NCPU": 64, "MemTotal": 2**38, "ServerVersion": "26.1", "DockerRootDir": "/none"}
+
+    def networks(self) -> list[tuple[str, str, str]]:
+        return [("bridge", "", "172.17.0.0/16")]
+
+    def gpus_taken(self) -> tuple[tuple[str, str], ...]:
+        return ()
+
+    def gpu_refusal(self, _driver: str, _device: str) -> str:
+        self._asked["gpu probe"] += 1
+        return ""
+
+    def containers(self, _cluster: str) -> list[Any]:
+        return []
+
+
+def counted(asked: Counter[str], what: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*arguments: Any, **options: Any) -> Any:
+        asked[what] += 1
+        return function(*arguments, **options)
+
+    return call
+
+
+@pytest.fixture
+def asked(root: Path, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """What a command has asked so far, on a host with two GPUs."""
+    counts: Counter[str] = Counter()
+    engine = CountedEngine(counts)
+    for module in (look, launch):
+        monkeypatch.setattr(module, "Engine", lambda: engine)
+    for module in (make, run):
+        monkeypatch.setattr(module, "engine_or_none", lambda: engine)
+    monkeypatch.setattr(gather, "_routes", lambda _table: [])
+    monkeypatch.setattr(gather, "gpu_inventory", counted(counts, "driver", lambda: gpus(2)))
+    monkeypatch.setattr(prepare, "load", counted(counts, "manifest", prepare.load))
+    counting = counted(counts, "facts", gather.gather)
+    monkeypatch.setattr(prepare, "gather", counting)
+    monkeypatch.setattr(look, "gather", counting)
+    monkeypatch.setattr(doctor, "run", lambda *_: Completed((), 0, "buildx v0.1", ""))
+    monkeypatch.setattr(compose, "run", lambda *_, **__: Completed((), 0, "2.26.1", ""))
+    for module in (doctor, launch):
+        monkeypatch.setattr(module, "image_present", lambda _tag: True)
+    monkeypatch.setattr(launch, "_run", lambda *_: OUTCOME)
+    monkeypatch.setattr(extra, "ensure", lambda *_, **__: False)
+    monkeypatch.setattr(make, "image_size", lambda _tag: 10**9)
+    return counts
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("up", "demo"),
+        ("render", "demo"),
+        ("render", "demo", "--check"),
+        ("doctor", "demo"),
+        ("image", "build", "demo"),
+    ],
+    ids=" ".join,
+)
+def test_a_verb_prepares_once(words: tuple[str, ...], cli: Cli, asked: Counter[str]) -> None:
+    if "--check" in words:
+        cli("render", "demo")
+        asked.clear()
+    said = cli(*words)
+    assert said.code == 0, said.err
+    once = ("manifest", "facts", "driver", "info", "gpu probe")
+    assert dict(asked) == dict.fromkeys(once, 1)
+
+
+def test_doctor_without_a_manifest_gathers_once(cli: Cli, asked: Counter[str]) -> None:
+    assert cli("doctor").code == 0
+    assert dict(asked) == dict.fromkeys(("facts", "driver", "info", "gpu probe"), 1)
+
+
+class Busy:
+    """An engine whose networks are asked for, and nothing else."""
+
+    def __init__(self, *taken: str) -> None:
+        self._taken = taken
+
+    def networks(self) -> list[tuple[str, str, str]]:
+        return [("other", "", cidr) for cidr in self._taken]
+
+
+def test_preparing_again_looks_at_the_networks_alone(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = host(networks=(network("172.17.0.0/16"),))
+    monkeypatch.setattr(prepare, "gather", lambda _engine: facts)
+    monkeypatch.setattr(gather, "_routes", lambda _table: [])
+    request = prepare.Request("demo", {"worker": 3})
+    first = prepare.prepare(request, Workspace(root), None)
+    (root / "compose/demo.toml").unlink()
+    again = prepare.prepare_again(first, cast(Engine, Busy(str(first.cluster.subnet))))
+    assert not again.cluster.subnet.overlaps(first.cluster.subnet)
+    assert (again.manifest, again.inputs, again.hints) == (
+        first.manifest,
+        first.inputs,
+        first.hints,
+    )
+    assert len(again.cluster.of("worker")) == 3
