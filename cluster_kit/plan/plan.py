@@ -10,20 +10,17 @@ from cluster_kit.cluster import ROLES, Cluster, Deadlines, Role, Task
 from cluster_kit.errors import ManifestError, Problem
 from cluster_kit.facts import HostFacts
 from cluster_kit.manifest.load import Loaded
+from cluster_kit.manifest.names import OWN_IMAGE
 from cluster_kit.manifest.schema import Limits, Manifest
 from cluster_kit.plan import addresses
 from cluster_kit.plan.arguments import check_arguments, fill
-from cluster_kit.plan.checks import (
-    OWN_IMAGE,
-    check_limits,
-    check_shape,
-    check_subnet,
-    last_indexes,
-    too_many,
-)
 from cluster_kit.plan.gpus.assign import Given, assign
 from cluster_kit.plan.gpus.request import wish_of
-from cluster_kit.plan.pins import find_pins
+from cluster_kit.plan.rules.counts import check_counts, check_tasks_exist, too_many
+from cluster_kit.plan.rules.limits import check_limits
+from cluster_kit.plan.rules.names import check_names
+from cluster_kit.plan.rules.network import check_port, find_subnet
+from cluster_kit.plan.rules.pins import find_pins
 from cluster_kit.programs.requirements import EXTRA, digest
 from cluster_kit.programs.resolve import Inputs
 from cluster_kit.programs.style import runs_program, style_of
@@ -61,9 +58,10 @@ def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, own: OwnImages) -> Cl
     """
     manifest = loaded.manifest
     problems = list(loaded.problems)
-    found = [*check_shape(manifest), *check_limits(manifest, facts), *inputs.problems]
+    found = [*check_names(manifest), *check_counts(manifest), *check_port(manifest)]
+    found += [*check_tasks_exist(manifest), *check_limits(manifest, facts), *inputs.problems]
     found += check_arguments(manifest.args)
-    subnet, subnet_problems = _subnet(manifest, facts)
+    subnet, subnet_problems = find_subnet(manifest, facts)
     workers = 0 if too_many(manifest) else max(manifest.worker, 0)
     wish, wish_problems = wish_of(manifest, workers)
     given, gpu_problems = assign(manifest.name, wish, facts)
@@ -146,21 +144,6 @@ def _position(problem: Problem) -> int:
 
 def _key(place: str) -> str:
     return place.partition(".")[0]
-
-
-def _subnet(manifest: Manifest, facts: HostFacts) -> tuple[IPv4Network | None, list[Problem]]:
-    if manifest.subnet != "auto":
-        return check_subnet(manifest, facts)
-    prefix = addresses.prefix_needed(last_indexes(manifest))
-    if prefix is None:
-        return None, []
-    subnet = addresses.pick_subnet(manifest.name, prefix, facts.networks)
-    if subnet is None:
-        pools = ", ".join(str(pool) for pool in addresses.POOLS)
-        rule = f"every slot of {pools} is taken by a Docker network or a route of this host"
-        cure = "remove unused networks (docker network prune), or state a `subnet` of your own"
-        return None, [Problem("subnet", '"auto"', rule, cure)]
-    return subnet, []
 
 
 def _tasks(

@@ -12,8 +12,8 @@ from pathlib import Path
 from cluster_kit.cluster import Mount
 from cluster_kit.errors import Problem
 from cluster_kit.manifest.load import holds
+from cluster_kit.manifest.names import OWN_IMAGE
 from cluster_kit.manifest.schema import Manifest
-from cluster_kit.plan.checks import OWN_IMAGE
 from cluster_kit.programs import requirements, syntax
 from cluster_kit.util import nearest
 

@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv4Network
 from cluster_kit.errors import Problem
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan import addresses
-from cluster_kit.plan.checks import last_indexes
+from cluster_kit.plan.rules.counts import last_indexes
 
 
 def find_pins(

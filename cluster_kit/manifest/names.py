@@ -1,0 +1,26 @@
+"""What a cluster, a task and an image may be called. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from cluster_kit.cluster import ROLES
+
+OWN_IMAGE = "trainer"
+"""The kit's own image, which it builds itself; any other name is an image that is there already."""
+NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
+"""A cluster's name: a DNS label, short enough for what Docker adds to it."""
+TASK = re.compile(rf"({'|'.join(ROLES)})-(0|[1-9][0-9]{{0,8}})")
+"""A task's name: its role and its index."""
+_COMPONENT = r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*"
+IMAGE = re.compile(
+    rf"(?:[A-Za-z0-9.-]+(?::[0-9]+)?/)?{_COMPONENT}(?:/{_COMPONENT})*"
+    r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@[a-z0-9]+:[0-9a-f]{32,})?"
+)
+"""Docker's reference grammar: host, path, tag, digest."""
+
+
+def near_name(name: str) -> str:
+    """A valid cluster name, as near as can be to one that is not."""
+    near = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40].strip("-")
+    return near or "my-cluster"

@@ -1,0 +1,61 @@
+"""CPU and memory limits against the host, and environment variables of the kit's own. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from cluster_kit.cluster import ROLES
+from cluster_kit.errors import Problem
+from cluster_kit.facts import HostFacts
+from cluster_kit.manifest.names import TASK
+from cluster_kit.manifest.schema import Limits, Manifest
+
+RESERVED = re.compile(r"TF_CONFIG|(CUDA|NVIDIA)_VISIBLE_DEVICES|CLUSTER_KIT_\w+")
+"""Environment variables by which the kit tells a task what it is."""
+
+
+def check_limits(manifest: Manifest, facts: HostFacts) -> Iterator[Problem]:
+    """CPU and memory limits against the host, and environment names that are the kit's own."""
+    tables: dict[str, Limits] = {f"role.{r}": getattr(manifest.role, r) for r in ROLES}
+    tables |= {f"task.{name}": limits for name, limits in manifest.task.items()}
+    for place, limits in tables.items():
+        yield from _check_table(place, limits, facts)
+    total = _memory_limits(manifest)
+    alone = all((limits.memory or 0) <= facts.memory for limits in tables.values())
+    if alone and total > facts.memory:
+        rule = f"all memory limits add up to {_gib(total)}, this host has {_gib(facts.memory)}"
+        yield Problem("memory", "", rule, "lower the limits or ask for fewer tasks")
+
+
+def _memory_limits(manifest: Manifest) -> int:
+    """The sum over all tasks: each role's, corrected by what single tasks say."""
+    of_role: dict[str, int] = {r: getattr(manifest.role, r).memory or 0 for r in ROLES}
+    total: int = sum(of_role[role] * max(0, getattr(manifest, role)) for role in ROLES)
+    for name, own in manifest.task.items():
+        match = TASK.fullmatch(name)
+        if match and own.memory is not None and int(match[2]) < getattr(manifest, match[1]):
+            total += own.memory - of_role[match[1]]
+    return total
+
+
+def _check_table(place: str, limits: Limits, facts: HostFacts) -> Iterator[Problem]:
+    if limits.cpus is not None and limits.cpus > facts.cpus:
+        rule = f"this host has {facts.cpus} CPUs"
+        cure = f"at most `cpus = {facts.cpus}`"
+        yield Problem(f"{place}.cpus", f"{limits.cpus:g}", rule, cure, ())
+    if limits.memory is not None and limits.memory > facts.memory:
+        rule = f"this host has {_gib(facts.memory)}"
+        cure = f'at most `memory = "{facts.memory // 2**20}m"`'
+        yield Problem(f"{place}.memory", _gib(limits.memory), rule, cure, ())
+    for key in limits.environment:
+        if RESERVED.fullmatch(key):
+            rule = "this variable is the kit's own: it decides what the task is"
+            yield Problem(f"{place}.environment.{key}", "", rule, "take it out", ())
+        elif not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key):
+            rule = "no name of an environment variable"
+            yield Problem(f"{place}.environment.{key}", "", rule, "letters, digits and _ only", ())
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:.1f} GiB"

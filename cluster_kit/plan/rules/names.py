@@ -1,0 +1,25 @@
+"""The cluster's name, and the image that its tasks run in. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cluster_kit.errors import Problem
+from cluster_kit.manifest.names import IMAGE, NAME, OWN_IMAGE, near_name
+from cluster_kit.manifest.schema import Manifest
+
+
+def check_names(manifest: Manifest) -> Iterator[Problem]:
+    """Yields an invalid `name` or `image`, and packages asked for in an image of the user's own."""
+    if not NAME.fullmatch(manifest.name):
+        rule = "must be a DNS label of at most 40 characters: a-z, 0-9 and inner hyphens"
+        cure = f'for example `name = "{near_name(manifest.name)}"`'
+        yield Problem("name", f'"{manifest.name}"', rule, cure)
+    if not IMAGE.fullmatch(manifest.image):
+        rule = "not the name of an image"
+        cure = 'write `image = "trainer"`, or one like "registry:5000/team/name:tag"'
+        yield Problem("image", f'"{manifest.image}"', rule, cure)
+    elif manifest.image != OWN_IMAGE and manifest.requirements:
+        rule = f"only the kit's own image is added to, not {manifest.image}"
+        cure = 'install them in your image, or write `image = "trainer"`'
+        yield Problem("requirements", f'"{manifest.requirements}"', rule, cure)

@@ -1,0 +1,72 @@
+"""Port and subnet: well-formed, private, big enough, and free on this host. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import IPv4Network
+
+from cluster_kit.errors import Problem
+from cluster_kit.facts import HostFacts
+from cluster_kit.manifest.schema import Manifest
+from cluster_kit.plan import addresses
+from cluster_kit.plan.rules.counts import last_indexes, too_many
+
+
+def check_port(manifest: Manifest) -> Iterator[Problem]:
+    """Yields a port that no task could listen on."""
+    if not 1024 <= manifest.port <= 65534:
+        rule = "must be 1024 to 65534 (unprivileged; the next port is the beacon's)"
+        yield Problem("port", str(manifest.port), rule, "write `port = 2222`")
+
+
+def find_subnet(manifest: Manifest, facts: HostFacts) -> tuple[IPv4Network | None, list[Problem]]:
+    """The cluster's subnet: as stated, or a free one; None if there is a problem."""
+    if manifest.subnet != "auto":
+        return _stated(manifest, facts)
+    prefix = addresses.prefix_needed(last_indexes(manifest))
+    if prefix is None:
+        return None, []
+    subnet = addresses.pick_subnet(manifest.name, prefix, facts.networks)
+    if subnet is None:
+        pools = ", ".join(str(pool) for pool in addresses.POOLS)
+        rule = f"every slot of {pools} is taken by a Docker network or a route of this host"
+        cure = "remove unused networks (docker network prune), or state a `subnet` of your own"
+        return None, [Problem("subnet", '"auto"', rule, cure)]
+    return subnet, []
+
+
+def _stated(manifest: Manifest, facts: HostFacts) -> tuple[IPv4Network | None, list[Problem]]:
+    """A subnet that the manifest states: well-formed, private, big enough, and free.
+
+    Docker itself notices a clash with another Docker network only at start, and one with a route
+    of the host never: it takes the gateway's address for itself.
+    """
+    text, last = manifest.subnet, last_indexes(manifest)
+    try:
+        subnet = IPv4Network(text)
+    except ValueError as error:
+        cure = 'write a CIDR like "172.28.0.0/24", or "auto"'
+        return None, [Problem("subnet", f'"{text}"', str(error), cure, ())]
+    problems = []
+    if not any(subnet.subnet_of(block) for block in addresses.PRIVATE):
+        rule = "not private (RFC 1918): 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16"
+        cure = 'choose one inside these, e.g. "172.28.0.0/24", or "auto"'
+        problems.append(Problem("subnet", f'"{text}"', rule, cure, ()))
+    widest, narrowest = addresses.WIDEST, addresses.NARROWEST
+    if not widest <= subnet.prefixlen <= narrowest:
+        rule = f"the prefix must be /{widest} to /{narrowest}"
+        problems.append(Problem("subnet", f'"{text}"', rule, "e.g. a /24", ()))
+    elif not too_many(manifest) and not addresses.fits(subnet.prefixlen, last):
+        needed = addresses.prefix_needed(last, smallest=narrowest)
+        rule = "too small for its tasks' address blocks"
+        cure = f'use a /{needed} or larger, or "auto"'
+        problems.append(Problem("subnet", f'"{text}"', rule, cure))
+    # A Docker network shows up twice: under its name, and then as its bridge's route.
+    first = {network.subnet: network for network in reversed(facts.networks)}
+    for network in reversed(first.values()):
+        if network.cluster != manifest.name and network.subnet.overlaps(subnet):
+            rule = f"overlaps {network.subnet} of {network.owner}"
+            cure = 'choose another, or "auto"'
+            problems.append(Problem("subnet", f'"{text}"', rule, cure, ("name",)))
+    usable = not problems and not too_many(manifest)
+    return (subnet if usable else None), problems
