@@ -7,7 +7,7 @@ from rich.table import Table
 
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, out, print_json, say
-from cluster_kit.engine.client import Engine
+from cluster_kit.engine import client
 from cluster_kit.errors import HostError
 from cluster_kit.facts import HostFacts
 from cluster_kit.host.gather import gather
@@ -18,7 +18,7 @@ from cluster_kit.run.doctor import GPU_CURE, HANDS_OUT
 @app.command()
 def gpus(json_: options.Json = False) -> None:
     """Show this host's GPUs: index, UUID, memory, MIG slices, and which cluster has them."""
-    facts = gather(Engine())
+    facts = gather(client.connect())
     there = devices(facts.gpus)
     if json_:
         print_json(_facts(facts, there))

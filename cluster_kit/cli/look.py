@@ -10,7 +10,8 @@ from rich.text import Text
 
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, out, print_json, say, short
-from cluster_kit.engine.client import Engine
+from cluster_kit.engine import client
+from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.host.gather import gather
 from cluster_kit.manifest.schema import json_schema
@@ -32,7 +33,7 @@ def status(
     json_: options.Json = False,
 ) -> None:
     """Show every task of the clusters that are up: IP, GPU, state, restarts, step, loss."""
-    engine = Engine()
+    engine = client.connect()
     up = engine.clusters()
     names = [cluster_name(name, here(), up)] if name else up
     found = {cluster: standing(engine, cluster) for cluster in names}
@@ -71,7 +72,7 @@ def logs(
     json_: options.Json = False,
 ) -> None:
     """Print what tasks said, merged by time, each line with its task's name."""
-    engine = Engine()
+    engine = client.connect()
     cluster = cluster_name(name, here(), engine.clusters())
     containers = engine.containers(cluster)
     if containers:
@@ -80,6 +81,7 @@ def logs(
         if follow:
             for thread in follow_logs(engine, containers, _print_line):
                 thread.join()
+            engine.info()  # raises where the streams ended because the engine did
             return
         said = {container.name: engine.logs(container.id) for container in containers}
     else:
@@ -124,7 +126,7 @@ def doctor(
 ) -> None:
     """Check this host: engine, Compose, disk, memory, GPUs, subnet, proxy, each with its cure."""
     try:
-        engine = Engine()
+        engine = client.connect()
     except HostError as error:
         checks = [Check("engine", "fail", error.message, error.cure)]
     else:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, out, print_json, say
-from cluster_kit.engine.client import Engine
+from cluster_kit.engine import client
 from cluster_kit.errors import EngineError
 from cluster_kit.host.engine_install import ensure_engine
 from cluster_kit.image import extra as extra_image
@@ -82,7 +82,7 @@ def _print_lines(lines: list[CheckLine]) -> None:
 def engine(quiet: Quiet = False, json_: options.Json = False) -> None:
     """Install and start a Docker engine where none answers and where that is possible."""
     changed = ensure_engine(say, typer.confirm)
-    version = Engine().info().get("ServerVersion", "?")
+    version = client.connect().info().get("ServerVersion", "?")
     if json_:
         print_json({"engine": version, "changed": changed})
     elif changed or not quiet:

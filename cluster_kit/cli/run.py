@@ -14,7 +14,7 @@ from rich.text import Text
 from cluster_kit.backends.compose.render import render as rendered
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, err, out, print_json, say, short
-from cluster_kit.engine.client import Engine
+from cluster_kit.engine import client
 from cluster_kit.errors import UsageError
 from cluster_kit.image.build import image_present
 from cluster_kit.run import launch as launching
@@ -129,7 +129,7 @@ def _diff(old: str, new: str, name: str) -> str:
 @app.command()
 def down(name: options.ClusterName = "quickstart", json_: options.Json = False) -> None:
     """Remove a cluster's containers and network, found by their labels."""
-    engine = Engine()
+    engine = client.connect()
     cluster = cluster_name(name, here(), engine.clusters())
     if cluster not in engine.clusters():
         others = ", ".join(engine.clusters()) or "none"

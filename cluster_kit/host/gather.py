@@ -7,7 +7,7 @@ from dataclasses import replace
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from cluster_kit.engine.client import Engine
+from cluster_kit.engine.interface import Engine
 from cluster_kit.facts import Driver, Gpu, HostFacts, Network
 from cluster_kit.host.nvidia import driver_problem, gpu_inventory
 from cluster_kit.plan.gpus.devices import devices

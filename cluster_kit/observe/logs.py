@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterable
 
-from cluster_kit.engine.client import Container, Engine
+from cluster_kit.engine.containers import Container
+from cluster_kit.engine.interface import Engine
+from cluster_kit.errors import EngineError
 
 RESTART_S = 3.0
 """An engine restarts a crashed container within a second."""
@@ -28,12 +31,16 @@ def follow_logs(
 
 
 def _follow(engine: Engine, container: Container, line: Line) -> None:
-    """Until the container has ended for good: a stream of the engine's ends at every restart."""
+    """Until the container has ended for good: a stream of the engine's ends at every restart.
+
+    An engine that is lost ends it quietly: whoever watches the run says so.
+    """
     since: float | None = None
-    while True:
-        for text in engine.follow(container.id, since):
-            if text.strip():
-                line(container.name, text.rstrip("\r"))
-        since = time.time()
-        if not engine.comes_back(container.id, RESTART_S):
-            return
+    with contextlib.suppress(EngineError):
+        while True:
+            for text in engine.follow(container.id, since):
+                if text.strip():
+                    line(container.name, text.rstrip("\r"))
+            since = time.time()
+            if not engine.comes_back(container.id, RESTART_S):
+                return

@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cluster_kit.engine.client import Container, Engine
+from cluster_kit.engine.containers import Container
+from cluster_kit.engine.interface import Engine
 from cluster_kit.observe.progress import ProgressReader
 from cluster_kit.observe.state import TaskView, figures
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine.client import Event
+from cluster_kit.engine.containers import Event
 from cluster_kit.observe.progress import Entry
 
 CRASH_CODES = (137, 139)

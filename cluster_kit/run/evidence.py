@@ -6,7 +6,8 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 
-from cluster_kit.engine.client import Container, Engine
+from cluster_kit.engine.containers import Container
+from cluster_kit.engine.interface import Engine
 from cluster_kit.observe.state import Observed
 from cluster_kit.workspace import RunDirectory
 

@@ -14,7 +14,8 @@ from typing import Any
 from cluster_kit.backends.compose import cli as compose
 from cluster_kit.backends.compose.render import render
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine.client import Engine
+from cluster_kit.engine import client
+from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import HostError, KitError
 from cluster_kit.image import extra as extra_image
 from cluster_kit.image.build import image_present
@@ -61,7 +62,7 @@ def launch(
         KeyboardInterrupt: before anything was started.
     """
     watch = Stopwatch({}, time.monotonic())
-    engine = Engine()
+    engine = client.connect()
     view.phase("planning")
     with watch.step("plan"):
         prepared = prepare(request, workspace, engine)

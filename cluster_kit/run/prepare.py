@@ -9,7 +9,8 @@ from typing import Any
 
 from cluster_kit.advice import Hint, advise
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine.client import Engine
+from cluster_kit.engine import client
+from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import HostError, ManifestError, UsageError
 from cluster_kit.facts import HostFacts
 from cluster_kit.host.gather import gather, gather_networks
@@ -112,6 +113,6 @@ def cluster_name(reference: str, workspace: Workspace, up: Iterable[str]) -> str
 def engine_or_none() -> Engine | None:
     """Rendering needs no engine: without one the host's own routes must do."""
     try:
-        return Engine()
+        return client.connect()
     except HostError:
         return None

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Literal
 
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine.client import Engine, Event
+from cluster_kit.engine.containers import Event
+from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import KitError
 from cluster_kit.observe.progress import ProgressReader
 from cluster_kit.observe.state import Observed

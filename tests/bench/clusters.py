@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cluster_kit.backends.compose.render import render
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine.client import Engine
+from cluster_kit.engine.client import connect
 from cluster_kit.host.gather import gather
 from cluster_kit.manifest.load import load
 from cluster_kit.plan.plan import OwnImages, plan
@@ -30,7 +30,7 @@ def planned(bench: Bench, way: str, workers: int, ps: int, *args: str) -> Cluste
         "args": list(args),
     }
     loaded = load(file, overrides)
-    engine = Engine()
+    engine = connect()
     facts = gather(engine)
     engine.close()
     images = OwnImages(cpu=bench.image, gpu=bench.image)

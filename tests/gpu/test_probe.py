@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from cluster_kit.engine.client import Engine
+from cluster_kit.engine.client import connect
+from cluster_kit.engine.interface import Engine
 from tests.gpu.conftest import MakeKit, inventory
 from tests.gpu.second_engine import SecondEngine
 from tests.kit import Kit
@@ -18,7 +19,7 @@ NO_RUNTIME = "could not select device driver"
 @pytest.fixture
 def own_engine() -> Engine:
     """The machine's, where it cannot hand out GPUs."""
-    engine = Engine()
+    engine = connect()
     if NO_RUNTIME not in engine.gpu_refusal("nvidia", "0"):
         pytest.skip("this machine's own engine really hands out GPUs")
     return engine
@@ -27,13 +28,13 @@ def own_engine() -> Engine:
 @pytest.fixture
 def on_nvidia(nvidia_engine: SecondEngine, monkeypatch: pytest.MonkeyPatch) -> Engine:
     monkeypatch.setenv("DOCKER_HOST", nvidia_engine.host)
-    return Engine()
+    return connect()
 
 
 @pytest.fixture
 def on_cdi(cdi_engine: SecondEngine, monkeypatch: pytest.MonkeyPatch) -> Engine:
     monkeypatch.setenv("DOCKER_HOST", cdi_engine.host)
-    return Engine()
+    return connect()
 
 
 def test_an_engine_without_a_runtime_refuses(own_engine: Engine) -> None:

@@ -36,7 +36,7 @@ def no_docker_no_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(docker, "from_env", connects)
     monkeypatch.setattr(docker, "DockerClient", connects)
     monkeypatch.setattr(docker, "APIClient", connects)
-    monkeypatch.setattr(cluster_kit.engine.client.Engine, "__init__", connects)
+    monkeypatch.setattr(cluster_kit.engine.client.DockerEngine, "__init__", connects)
     monkeypatch.setattr(subprocess, "Popen", _refuse("starts a program"))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine.client import Container, Event
+from cluster_kit.engine.containers import Container, Event
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import Observed
 from tests.make import cluster

@@ -7,7 +7,7 @@ import subprocess
 import docker
 import pytest
 
-from cluster_kit.engine.client import Engine
+from cluster_kit.engine.client import DockerEngine
 from cluster_kit.util.process import run
 
 
@@ -18,6 +18,6 @@ def test_starting_a_program_fails_with_advice() -> None:
 
 
 def test_connecting_to_the_engine_fails_with_advice() -> None:
-    for connect in (docker.from_env, docker.DockerClient, Engine):
+    for connect in (docker.from_env, docker.DockerClient, DockerEngine):
         with pytest.raises(pytest.fail.Exception, match="connects to the Docker engine"):
             connect()

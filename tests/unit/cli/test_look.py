@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.cli import look, run
-from cluster_kit.engine.client import Container
+from cluster_kit.engine import client
+from cluster_kit.engine.containers import Container
 from cluster_kit.workspace import RunDirectory, new_run
 from tests.unit.command_line import MANIFEST, Cli
 from tests.unit.stories import container
@@ -39,8 +39,7 @@ class FakeEngine:
 @pytest.fixture(autouse=True)
 def engine(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
     fake = FakeEngine()
-    monkeypatch.setattr(look, "Engine", lambda: fake)
-    monkeypatch.setattr(run, "Engine", lambda: fake)
+    monkeypatch.setattr(client, "connect", lambda: fake)
     return fake
 
 

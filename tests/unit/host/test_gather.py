@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from cluster_kit.engine.client import Engine
+from cluster_kit.engine.interface import Engine
 from cluster_kit.facts import Gpu
 from cluster_kit.host import gather
 from tests.make import gpus, network

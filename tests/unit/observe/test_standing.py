@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from typing import Any, cast
 
-from cluster_kit.engine.client import Container, Engine
+from cluster_kit.engine.containers import Container
+from cluster_kit.engine.interface import Engine
 from cluster_kit.observe.standing import standing
 from tests.unit.stories import container
 

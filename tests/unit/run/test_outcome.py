@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from cluster_kit.engine.client import Container
+from cluster_kit.engine.containers import Container
 from cluster_kit.run.outcome import judge, metrics, outcome
 from tests.unit.stories import CLUSTER, WITHOUT_CHIEF, Story, container
 

@@ -11,7 +11,8 @@ import pytest
 
 from cluster_kit.backends.compose import cli as compose
 from cluster_kit.cli import look, make, run
-from cluster_kit.engine.client import Engine
+from cluster_kit.engine import client
+from cluster_kit.engine.interface import Engine
 from cluster_kit.host import gather
 from cluster_kit.image import extra
 from cluster_kit.run import doctor, launch, prepare
@@ -63,8 +64,7 @@ def asked(root: Path, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """What a command has asked so far, on a host with two GPUs."""
     counts: Counter[str] = Counter()
     engine = CountedEngine(counts)
-    for module in (look, launch):
-        monkeypatch.setattr(module, "Engine", lambda: engine)
+    monkeypatch.setattr(client, "connect", lambda: engine)
     for module in (make, run):
         monkeypatch.setattr(module, "engine_or_none", lambda: engine)
     monkeypatch.setattr(gather, "_routes", lambda _table: [])

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from cluster_kit.engine.client import Event
+from cluster_kit.engine.containers import Event
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import Observed, TaskView
 from cluster_kit.show.live import LiveView, PlainView, make_view, status_table

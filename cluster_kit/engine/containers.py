@@ -1,0 +1,93 @@
+"""What the engine says of a task's container, and of what happens to it, as values. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cluster_kit import labels
+
+
+@dataclass(frozen=True)
+class Container:
+    """A task's container as the engine sees it now.
+
+    `exit_code` is None while it runs or before it started; `started` and `finished` are the
+    engine's own RFC 3339 times; `output` is the host's directory mounted at /output.
+    """
+
+    id: str
+    cluster: str
+    name: str
+    role: str
+    index: int
+    leader: bool
+    ip: str
+    gpus: tuple[str, ...]
+    state: str
+    exit_code: int | None
+    restarts: int
+    oom: bool
+    error: str
+    started: str
+    finished: str
+    output: str
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened to a task: `start`, `die`, `oom`, `kill`, … at Unix `time`."""
+
+    time: float
+    action: str
+    task: str
+    exit_code: int | None
+
+
+def container_of(attributes: Mapping[str, Any]) -> Container:
+    """From what `docker inspect` shows of a container that carries our labels."""
+    state, marks = attributes["State"], attributes["Config"]["Labels"]
+    networks = attributes["NetworkSettings"]["Networks"].values()
+    addresses = [(n.get("IPAMConfig") or {}).get("IPv4Address") for n in networks]
+    running = state["Running"] or state["Status"] == "created"
+    outputs = [m["Source"] for m in attributes["Mounts"] if m["Destination"] == "/output"]
+    return Container(
+        id=attributes["Id"],
+        cluster=marks[labels.CLUSTER],
+        name=f"{marks[labels.ROLE]}-{marks[labels.INDEX]}",
+        role=marks[labels.ROLE],
+        index=int(marks[labels.INDEX]),
+        leader=marks.get(labels.LEADER) == "true",
+        ip=next((address for address in addresses if address), ""),
+        gpus=reserved_gpus(attributes),
+        state=state["Status"],
+        exit_code=None if running else state["ExitCode"],
+        restarts=attributes["RestartCount"],
+        oom=state["OOMKilled"],
+        error=state.get("Error", ""),
+        started=state["StartedAt"],
+        finished=state["FinishedAt"],
+        output=next(iter(outputs), ""),
+    )
+
+
+def reserved_gpus(attributes: Mapping[str, Any]) -> tuple[str, ...]:
+    """Ids of the GPUs that the engine really reserved, not those that somebody asked for."""
+    requests = attributes["HostConfig"].get("DeviceRequests") or []
+    return tuple(device for request in requests for device in request.get("DeviceIDs") or [])
+
+
+def event_of(message: Mapping[str, Any]) -> Event | None:
+    """From a message of the engine's event stream; None for a command run in a container."""
+    action = str(message.get("Action", ""))
+    if action.startswith("exec_"):
+        return None
+    attributes = message.get("Actor", {}).get("Attributes", {})
+    code = attributes.get("exitCode")
+    return Event(
+        time=message.get("timeNano", 0) / 1e9,
+        action=action,
+        task=f"{attributes.get(labels.ROLE)}-{attributes.get(labels.INDEX)}",
+        exit_code=int(code) if code is not None else None,
+    )

@@ -1,0 +1,53 @@
+"""Stopping and removing what is ours, all at once: faster than Compose asks an engine for."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from docker.errors import APIError, NotFound
+
+from cluster_kit.engine.failures import first_line
+from cluster_kit.errors import EngineError
+
+_PARALLEL = 8
+
+
+def stop_all(containers: Iterable[Any]) -> None:
+    """Stop those that still run. The grace is each container's own: the compose file says it."""
+    with ThreadPoolExecutor(_PARALLEL) as pool:
+        list(pool.map(_stop, containers))
+
+
+def remove_all(containers: Iterable[Any], networks: Iterable[Any]) -> None:
+    """Stop and remove containers, then networks; what is gone already is no error.
+
+    Raises:
+        EngineError: something else still uses a network.
+    """
+    with ThreadPoolExecutor(_PARALLEL) as pool:
+        list(pool.map(_stop_and_remove, containers))
+    for network in networks:
+        try:
+            network.remove()
+        except NotFound:
+            continue
+        except APIError as error:
+            raise EngineError(
+                f"network {network.name} cannot be removed: {first_line(error)}",
+                f"disconnect what still uses it (docker network inspect {network.name})",
+            ) from None
+
+
+def _stop(container: Any) -> None:
+    with contextlib.suppress(NotFound):
+        if container.status in ("running", "restarting", "paused"):
+            container.stop()
+
+
+def _stop_and_remove(container: Any) -> None:
+    _stop(container)
+    with contextlib.suppress(NotFound):
+        container.remove(force=True, v=True)

@@ -1,0 +1,193 @@
+"""The docker SDK's answers and failures, with an SDK that is made up."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import docker
+import pytest
+import requests
+import urllib3
+from docker.errors import APIError, DockerException, NotFound
+
+from cluster_kit.engine.client import DockerEngine
+from cluster_kit.engine.interface import Engine
+from cluster_kit.errors import EngineError, HostError
+from tests.unit.engine.test_containers import inspected, told
+
+CONNECTS = DockerEngine.__init__
+"""As it is outside of unit tests, where nothing connects."""
+
+
+def connected(sdk: Any) -> DockerEngine:
+    """An engine whose SDK is this one."""
+    engine = object.__new__(DockerEngine)
+    engine._client = sdk
+    return engine
+
+
+class Broken:
+    """An SDK that raises one error, whatever is asked of it."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def __getattr__(self, _name: str) -> Broken:
+        return self
+
+    def __call__(self, *_: object, **__: object) -> Any:
+        raise self._error
+
+
+CALLS: dict[str, Callable[[DockerEngine], object]] = {
+    "info": lambda e: e.info(),
+    "networks": lambda e: e.networks(),
+    "clusters": lambda e: e.clusters(),
+    "containers": lambda e: e.containers("demo"),
+    "events": lambda e: list(e.events("demo", 0.0)),
+    "gpus_taken": lambda e: e.gpus_taken(),
+    "gpu_refusal": lambda e: e.gpu_refusal("nvidia", "0"),
+    "logs": lambda e: e.logs("id"),
+    "follow": lambda e: list(e.follow("id")),
+    "comes_back": lambda e: e.comes_back("id", 1.0),
+    "start_again": lambda e: e.start_again("id"),
+    "stop": lambda e: e.stop("demo"),
+    "remove": lambda e: e.remove("demo"),
+}
+LOST = (
+    requests.exceptions.ConnectionError("Connection aborted"),
+    requests.exceptions.ReadTimeout("Read timed out"),
+    urllib3.exceptions.ProtocolError("Connection broken"),
+    DockerException("Error while fetching server API version"),
+    ConnectionResetError("Connection reset by peer"),
+)
+
+
+def test_every_method_of_the_interface_is_tried_here() -> None:
+    methods = {name for name, _ in inspect.getmembers(Engine, inspect.isfunction)}
+    assert {name for name in methods if not name.startswith("_")} == {*CALLS, "answers", "close"}
+
+
+@pytest.mark.parametrize("method", CALLS)
+@pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)
+def test_an_engine_that_is_lost_is_an_engine_error_with_its_words(
+    method: str, error: Exception
+) -> None:
+    with pytest.raises(EngineError, match=f"does not answer: {error}") as caught:
+        CALLS[method](connected(Broken(error)))
+    assert "cluster-kit down NAME" in caught.value.cure
+
+
+@pytest.mark.parametrize("method", CALLS)
+def test_what_the_engine_refuses_is_told_in_its_own_words(method: str) -> None:
+    refused = APIError("500 Server Error", explanation="no space left on device")
+    with pytest.raises(EngineError, match="refused: no space left on device"):
+        CALLS[method](connected(Broken(refused)))
+
+
+@pytest.mark.parametrize("error", [LOST[0], LOST[3], LOST[4]], ids=lambda e: type(e).__name__)
+def test_where_no_engine_answers_the_cure_is_make_engine(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(docker, "from_env", lambda **_: Broken(error))
+    monkeypatch.setattr(DockerEngine, "__init__", CONNECTS)
+    with pytest.raises(HostError, match="no Docker engine answers"):
+        DockerEngine()
+
+
+def test_an_engine_answers_or_does_not() -> None:
+    assert connected(SimpleNamespace(ping=lambda: True)).answers()
+    assert not connected(Broken(LOST[0])).answers()
+
+
+def test_events_are_handed_out_until_the_engine_closes_the_stream() -> None:
+    stream = iter([told("start"), told("exec_start: sh"), told("die", exitCode="1")])
+    sdk = SimpleNamespace(events=lambda **_: stream)
+    assert [event.action for event in connected(sdk).events("demo", 0.0)] == ["start", "die"]
+
+
+def chunks(*parts: bytes) -> Iterator[bytes]:
+    yield from parts
+
+
+def test_followed_lines_are_whole_however_the_stream_cuts_them() -> None:
+    log = SimpleNamespace(logs=lambda **_: chunks(b"fir", b"st\nsec", "ö\nl".encode(), b"ast"))
+    sdk = SimpleNamespace(containers=SimpleNamespace(get=lambda _id: log))
+    assert list(connected(sdk).follow("id")) == ["first", "secö", "last"]
+
+
+def test_a_container_that_goes_while_it_is_listed_is_listed_without() -> None:
+    answers = iter([NotFound("gone"), [SimpleNamespace(attrs=inspected())]])
+
+    def listed(**_: object) -> Any:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    sdk = SimpleNamespace(containers=SimpleNamespace(list=listed))
+    assert [c.name for c in connected(sdk).containers("demo")] == ["worker-1"]
+
+
+def test_containers_come_in_task_order() -> None:
+    def shown(role: str, index: str) -> Any:
+        attributes = inspected()
+        attributes["Config"]["Labels"] |= {
+            "cluster-kit.role": role,
+            "cluster-kit.index": index,
+        }
+        return SimpleNamespace(attrs=attributes)
+
+    unsorted = [shown("evaluator", "0"), shown("worker", "10"), shown("odd", "0")]
+    unsorted += [shown("ps", "0"), shown("worker", "2"), shown("chief", "0")]
+    sdk = SimpleNamespace(containers=SimpleNamespace(list=lambda **_: unsorted))
+    names = [c.name for c in connected(sdk).containers("demo")]
+    assert names == ["chief-0", "worker-2", "worker-10", "ps-0", "evaluator-0", "odd-0"]
+
+
+class Thing:
+    """A container or a network of the SDK's, which notes what was done to it."""
+
+    def __init__(self, status: str = "", error: Exception | None = None) -> None:
+        self.name, self.status, self.done = "demo_cluster", status, []
+        self._error = error
+
+    def stop(self) -> None:
+        self.done.append("stop")
+
+    def remove(self, **_: object) -> None:
+        self.done.append("remove")
+        if self._error:
+            raise self._error
+
+
+def holding(containers: list[Thing], networks: list[Thing]) -> DockerEngine:
+    return connected(
+        SimpleNamespace(
+            containers=SimpleNamespace(list=lambda **_: containers),
+            networks=SimpleNamespace(list=lambda **_: networks),
+        )
+    )
+
+
+def test_removing_stops_what_runs_and_forgives_what_is_gone() -> None:
+    runs, ended = Thing("running"), Thing("exited", NotFound("gone"))
+    network = Thing(error=NotFound("gone"))
+    assert holding([runs, ended], [network]).remove("demo") == 2
+    assert (runs.done, ended.done, network.done) == (["stop", "remove"], ["remove"], ["remove"])
+
+
+def test_a_network_that_somebody_uses_is_named_with_the_cure() -> None:
+    network = Thing(error=APIError("has active endpoints"))
+    with pytest.raises(EngineError, match="network demo_cluster cannot be removed") as caught:
+        holding([], [network]).remove("demo")
+    assert "docker network inspect demo_cluster" in caught.value.cure
+
+
+def test_stopping_leaves_what_has_ended_alone() -> None:
+    things = [Thing(status) for status in ("running", "restarting", "paused", "exited", "created")]
+    holding(things, []).stop("demo")
+    assert [thing.done for thing in things] == [["stop"], ["stop"], ["stop"], [], []]

@@ -1,0 +1,78 @@
+"""What the engine shows of a container, and tells of it, becomes a value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cluster_kit import labels
+from cluster_kit.engine.containers import container_of, event_of
+
+
+def inspected(**state: Any) -> dict[str, Any]:
+    """As `docker inspect` shows worker-1 of `demo`."""
+    usual = {"Status": "running", "Running": True, "ExitCode": 0, "OOMKilled": False}
+    return {
+        "Id": "f" * 64,
+        "State": {**usual, "StartedAt": "2025-03-01T10:00:00Z", "FinishedAt": "", **state},
+        "Config": {
+            "Labels": {
+                labels.CLUSTER: "demo",
+                labels.ROLE: "worker",
+                labels.INDEX: "1",
+                labels.LEADER: "false",
+                labels.GPUS: "asked-for",
+            }
+        },
+        "HostConfig": {"DeviceRequests": [{"DeviceIDs": ["3"]}, {"DeviceIDs": None}]},
+        "NetworkSettings": {
+            "Networks": {"cluster": {"IPAMConfig": {"IPv4Address": "172.28.0.101"}}}
+        },
+        "RestartCount": 2,
+        "Mounts": [
+            {"Destination": "/data", "Source": "/d"},
+            {"Destination": "/output", "Source": "/o"},
+        ],
+    }
+
+
+def test_a_running_container() -> None:
+    found = container_of(inspected())
+    assert (found.name, found.role, found.index, found.leader) == ("worker-1", "worker", 1, False)
+    assert (found.ip, found.output, found.restarts) == ("172.28.0.101", "/o", 2)
+    assert (found.state, found.exit_code) == ("running", None)
+    assert found.gpus == ("3",), "what the engine reserved, not what somebody asked for"
+
+
+@pytest.mark.parametrize(
+    ("state", "code"), [("exited", 137), ("created", None), ("restarting", None), ("dead", 137)]
+)
+def test_an_exit_code_is_that_of_a_container_that_ended(state: str, code: int | None) -> None:
+    running = state == "restarting"  # the engine's own idea of it
+    found = container_of(inspected(Status=state, Running=running, ExitCode=137))
+    assert found.exit_code == code
+
+
+def test_a_container_without_network_or_output_has_none() -> None:
+    bare = inspected() | {"NetworkSettings": {"Networks": {"x": {"IPAMConfig": None}}}}
+    bare |= {"Mounts": [], "HostConfig": {}}
+    found = container_of(bare)
+    assert (found.ip, found.output, found.gpus) == ("", "", ())
+
+
+def told(action: str, **attributes: str) -> dict[str, Any]:
+    marks = {labels.ROLE: "ps", labels.INDEX: "0", **attributes}
+    return {"Action": action, "timeNano": 1_500_000_000, "Actor": {"Attributes": marks}}
+
+
+def test_an_event_has_its_task_its_time_and_its_exit_code() -> None:
+    died = event_of(told("die", exitCode="137"))
+    assert died is not None
+    assert (died.time, died.action, died.task, died.exit_code) == (1.5, "die", "ps-0", 137)
+    started = event_of(told("start"))
+    assert started is not None and started.exit_code is None
+
+
+def test_a_command_that_somebody_runs_in_a_container_is_no_event_of_the_task() -> None:
+    assert event_of(told("exec_start: sh")) is None
