@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import re
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -15,63 +13,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-FORMAT = 1
-
-_MEASURE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*([a-z]*)")
-_POWERS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
-_SIZES = {f"{unit}{end}": size for unit, size in _POWERS.items() for end in ("", "b", "ib")}
-_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
-
-
-_LEAST_MEMORY, _MOST_MEMORY = 6 * 2**20, 2**60
-"""The engine refuses less; nobody has more."""
-_LONGEST_S = 366 * 86400.0
-_BITS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
-_LEAST_BANDWIDTH, _MOST_BANDWIDTH = 64 * 10**3, 100 * 10**9
-"""With less, tasks no longer answer each other's questions in time."""
-
-
-def _bytes(value: object) -> object:
-    """`"2g"`, `"512m"` (powers of 1024) or a whole number of bytes."""
-    size: float | None = None
-    if isinstance(value, int) and not isinstance(value, bool):
-        size = value
-    elif isinstance(value, str):
-        match = _MEASURE.fullmatch(value.strip().lower())
-        if match and match[2] in _SIZES:
-            size = float(match[1]) * _SIZES[match[2]]
-    if size is None:
-        raise ValueError('a size is a number with a unit: "512m", "2g"')
-    if not _LEAST_MEMORY <= size <= _MOST_MEMORY:
-        raise ValueError("a size is at least 6 MiB, the engine's own minimum, and at most 1 EiB")
-    return int(size)
-
-
-def _seconds(value: object) -> object:
-    """A number of seconds, or `"90s"`, `"10m"`, `"2h"`."""
-    seconds: float | None = None
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        seconds = value
-    elif isinstance(value, str):
-        match = _MEASURE.fullmatch(value.strip().lower())
-        if match and match[2] in _SECONDS:
-            seconds = float(match[1]) * _SECONDS[match[2]]
-    if seconds is None or math.isnan(seconds):
-        raise ValueError('a duration is a number of seconds, or "90s", "10m", "2h"')
-    if not 0 < seconds <= _LONGEST_S:
-        raise ValueError("a duration is more than 0 seconds and at most a year")
-    return float(seconds)
-
-
-def _bits_per_second(value: object) -> object:
-    """`"100mbit"`, `"1gbit"`, `"500kbit"`: bits per second in powers of 1000, as tc counts."""
-    match = _MEASURE.fullmatch(value.strip().lower()) if isinstance(value, str) else None
-    if match is None or match[2] not in _BITS:
-        raise ValueError('a bandwidth is a number with a unit: "500kbit", "100mbit", "1gbit"')
-    bits = float(match[1]) * _BITS[match[2]]
-    if not _LEAST_BANDWIDTH <= bits <= _MOST_BANDWIDTH:
-        raise ValueError("a bandwidth is at least 64kbit and at most 100gbit")
-    return int(bits)
+from cluster_kit.manifest.units import BitsPerSecond, Bytes, Seconds
 
 
 def _whole(value: object) -> object:
@@ -88,19 +30,6 @@ def _text(value: str) -> str:
     return value
 
 
-Bytes = Annotated[
-    int,
-    BeforeValidator(_bytes),
-    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string"}]}),
-]
-Seconds = Annotated[
-    float,
-    BeforeValidator(_seconds),
-    WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string"}]}),
-]
-BitsPerSecond = Annotated[
-    int, BeforeValidator(_bits_per_second), WithJsonSchema({"type": "string"})
-]
 Text = Annotated[str, AfterValidator(_text)]
 GpuId = Annotated[
     str,

@@ -9,9 +9,10 @@ from ipaddress import IPv4Address, IPv4Network
 from cluster_kit.cluster import ROLES, Cluster, Deadlines, Role, Task
 from cluster_kit.errors import ManifestError, Problem
 from cluster_kit.facts import HostFacts
+from cluster_kit.manifest.limits import limits_of
 from cluster_kit.manifest.load import Loaded
 from cluster_kit.manifest.names import OWN_IMAGE
-from cluster_kit.manifest.schema import Limits, Manifest
+from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan import addresses
 from cluster_kit.plan.arguments import check_arguments, fill
 from cluster_kit.plan.gpus.assign import Given, assign
@@ -157,7 +158,7 @@ def _tasks(
     for role in ROLES:
         for index in range(getattr(manifest, role)):
             name = f"{role}-{index}"
-            limits = _limits(manifest, role, name)
+            limits = limits_of(manifest, role, index)
             gpus = given.get(name, Given())
             task = Task(
                 role=role,
@@ -180,17 +181,3 @@ def _command(manifest: Manifest, inputs: Inputs, role: Role) -> tuple[str, ...]:
     if not runs_program(manifest, role):
         return ("serve",)
     return ("run", inputs.program, *manifest.args)
-
-
-def _limits(manifest: Manifest, role: Role, name: str) -> Limits:
-    """The role's limits with the task's own laid over them."""
-    of_role: Limits = getattr(manifest.role, role)
-    own = manifest.task.get(name)
-    if own is None:
-        return of_role
-    return Limits.model_construct(
-        cpus=of_role.cpus if own.cpus is None else own.cpus,
-        memory=of_role.memory if own.memory is None else own.memory,
-        bandwidth=of_role.bandwidth if own.bandwidth is None else own.bandwidth,
-        environment={**of_role.environment, **own.environment},
-    )

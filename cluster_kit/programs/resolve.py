@@ -11,11 +11,11 @@ from pathlib import Path
 
 from cluster_kit.cluster import Mount
 from cluster_kit.errors import Problem
-from cluster_kit.manifest.load import holds
 from cluster_kit.manifest.names import OWN_IMAGE
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.programs import requirements, syntax
 from cluster_kit.util import nearest
+from cluster_kit.util.paths import is_directory, is_file
 
 BUILT_IN_PROGRAMS = ("classifier", "linear-regression", "detection")
 DATA_SETS = ("digits", "digit-scenes")
@@ -59,7 +59,7 @@ def program_file(manifest: Manifest, folder: Path) -> Path | None:
     """The user's own program on this host, None where it is a built-in one or not there."""
     path = _seen_from(folder, manifest.program)
     own = manifest.program not in BUILT_IN_PROGRAMS
-    return path if own and holds(path.is_file) else None
+    return path if own and is_file(path) else None
 
 
 def _program(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], list[Problem]]:
@@ -67,7 +67,7 @@ def _program(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], 
     if name in BUILT_IN_PROGRAMS:
         return name, (), []
     path = _seen_from(folder, name)
-    if holds(path.is_file):
+    if is_file(path):
         problems = _no_python(path) if _python_is_known(manifest) else []
         return f"/program/{path.name}", (Mount(str(path.parent), "/program"),), problems
     rule = f"neither a built-in program ({', '.join(BUILT_IN_PROGRAMS)}) nor a file at {path}"
@@ -98,12 +98,12 @@ def _data(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], lis
         return f"{DATA_SETS_IN_IMAGE}/{name}", (), _unreadable(manifest.program, name)
     path = _seen_from(folder, name)
     cure = "mend the path, which is seen from the manifest, or pass --data DIR (make: DATA=DIR)"
-    if not name or not holds(path.is_dir):
+    if not name or not is_directory(path):
         known = ", ".join(DATA_SETS)
         rule = f"neither a data set of the image ({known}) nor a directory at {path}"
         cure = _meant(name, DATA_SETS) + cure
         return name, (), [Problem("data", f'"{name}"', rule, cure, ())]
-    missing = [part for part in ("Train", "Validate", "Test") if not holds((path / part).is_dir)]
+    missing = [part for part in ("Train", "Validate", "Test") if not is_directory(path / part)]
     problems = []
     if manifest.program == "classifier" and missing:
         absent = ", ".join(f"{part}/" for part in missing)
@@ -122,10 +122,10 @@ def _no_pipeline(manifest: Manifest, data: Path) -> list[Problem]:
     given = _pipeline_config(manifest.args)
     inside = posixpath.normpath(posixpath.join("/data", given or PIPELINE))
     if inside.startswith("/data/"):
-        if holds((data / inside.removeprefix("/data/")).is_file):
+        if is_file(data / inside.removeprefix("/data/")):
             return []
         rule = f"there is no {inside.removeprefix('/data/')} in {data}"
-    elif given and not inside.startswith("/opt/") and holds((data / given).is_file):
+    elif given and not inside.startswith("/opt/") and is_file(data / given):
         rule = f"the containers see {data}, and nothing beside it"
     else:
         return []

@@ -16,7 +16,8 @@ from cluster_kit.facts import HostFacts
 from cluster_kit.host.gather import gather, gather_networks
 from cluster_kit.image.build import image_tag
 from cluster_kit.manifest import overrides
-from cluster_kit.manifest.load import Loaded, find, load, names
+from cluster_kit.manifest.find import find, names
+from cluster_kit.manifest.load import Loaded, load
 from cluster_kit.plan.plan import OwnImages, plan
 from cluster_kit.programs import resolve
 from cluster_kit.programs.resolve import Inputs

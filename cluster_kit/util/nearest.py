@@ -1,4 +1,4 @@
-"""What somebody may have meant by a name that there is not. Pure."""
+"""What somebody may have meant by a name that was not found. Pure."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ import difflib
 from collections.abc import Iterable
 
 
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is most like this one, None where none is like it."""
+    return next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
+
+
 def hint(name: str, known: Iterable[str]) -> str:
-    """``did you mean `worker`? ``, or nothing where no name is near."""
-    near = difflib.get_close_matches(name, list(known), n=1)
-    return f"did you mean `{near[0]}`? " if near else ""
+    """``did you mean `worker`? ``, or "" where no name is near."""
+    near = nearest(name, known)
+    return f"did you mean `{near}`? " if near else ""
 
 
 def proposal(name: str, known: Iterable[str]) -> str:
-    """The cure for a name that there is not: the nearest, and all."""
+    """The cure for a name that was not found: the nearest, and all."""
     names = list(known)
     return f"{hint(name, names)}there are: {', '.join(names) or 'none'}"

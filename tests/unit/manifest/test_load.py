@@ -1,4 +1,4 @@
-"""Finding, reading and overriding manifests: whatever the file holds, a message, no traceback."""
+"""Reading and overriding manifests: whatever the file holds, a message, no traceback."""
 
 from __future__ import annotations
 
@@ -9,55 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_kit.errors import ManifestError, Problem, UsageError
-from cluster_kit.manifest.load import find, load
+from cluster_kit.errors import ManifestError, Problem
+from cluster_kit.manifest.load import load
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan.plan import plan
 from tests.make import OWN, ROOT, gpus, host, inputs
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    for name in ("quickstart", "smoke"):
-        (tmp_path / f"{name}.toml").write_text(f'format = 1\nname = "{name}"\n', encoding="utf-8")
-    return tmp_path
-
-
-def test_a_manifest_is_found_by_name_and_by_path(folder: Path) -> None:
-    file = folder / "smoke.toml"
-    assert find("smoke", folder) == find(str(file), folder) == file
-
-
-def test_a_missing_manifest_proposes_a_near_name_and_lists_all(folder: Path) -> None:
-    for reference in ("quikstart", "compose/quikstart.toml"):
-        with pytest.raises(UsageError) as caught:
-            find(reference, folder)
-        assert reference in caught.value.message
-        assert caught.value.cure == "did you mean `quickstart`? there are: quickstart, smoke"
-
-
-@pytest.mark.parametrize("reference", ["", ".", "x" * 5000, "no/such/folder", "a\0b", "~"])
-def test_a_reference_that_can_be_no_file_is_refused_like_any_other(
-    reference: str, folder: Path
-) -> None:
-    with pytest.raises(UsageError) as caught:
-        find(reference, folder)
-    assert "there are: quickstart, smoke" in caught.value.cure
-
-
-def test_a_directory_is_called_one(folder: Path) -> None:
-    with pytest.raises(UsageError) as caught:
-        find(str(folder), folder)
-    assert "this is a directory, and a manifest is a TOML file" in caught.value.message
-    assert f"name a file in it, or a name in {folder}/" in caught.value.cure
-    assert "there are: quickstart, smoke" in caught.value.cure
-
-
-def test_a_folder_without_manifests_says_so(tmp_path: Path) -> None:
-    with pytest.raises(UsageError) as caught:
-        find("quickstart", tmp_path)
-    assert caught.value.cure == "there are: none"
-
 
 BROKEN = {
     "a syntax error": (b'format = 1\nname = "demo"\nworker = = 2\n', "line 3", "mend the line"),
@@ -124,16 +80,6 @@ def test_further_arguments_beside_broken_ones_are_no_unknown_key(tmp_path: Path)
     file = tmp_path / "demo.toml"
     file.write_text('format = 1\nname = "demo"\nargs = "x"\n', encoding="utf-8")
     assert [p.place for p in load(file, {"extra_args": ["-b"]}).problems] == ["args"]
-
-
-@pytest.mark.parametrize(
-    ("written", "bytes_"),
-    [('"512m"', 512 * 2**20), ('"2g"', 2**31), ('"1.5GiB"', 3 * 2**29), ("10000000", 10**7)],
-)
-def test_sizes_are_read_in_powers_of_1024(written: str, bytes_: int, tmp_path: Path) -> None:
-    file = tmp_path / "demo.toml"
-    file.write_text(f'format = 1\nname = "demo"\n[role.ps]\nmemory = {written}\n', encoding="utf-8")
-    assert load(file).manifest.role.ps.memory == bytes_
 
 
 anything = st.recursive(

@@ -1,0 +1,35 @@
+"""The manifest file that a person means by a name or a path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cluster_kit.errors import UsageError
+from cluster_kit.util.nearest import proposal
+from cluster_kit.util.paths import is_directory, is_file
+
+
+def find(reference: str, folder: Path) -> Path:
+    """The manifest file that a person means: a path, or a name in `folder` (compose/).
+
+    Raises:
+        UsageError: there is none; the cure lists the names that exist.
+    """
+    given = Path(reference)
+    for candidate in (given, folder / f"{reference}.toml"):
+        if is_file(candidate):
+            return candidate.resolve()
+    if reference and is_directory(given):
+        raise UsageError(
+            f"no manifest `{reference}`: this is a directory, and a manifest is a TOML file",
+            f"name a file in it, or a name in {folder}/; {proposal(given.stem, names(folder))}",
+        )
+    raise UsageError(
+        f"no manifest `{reference}`: neither a file nor a name in {folder}/",
+        proposal(given.stem, names(folder)),
+    )
+
+
+def names(folder: Path) -> list[str]:
+    """The manifests in `folder`, by name."""
+    return sorted(path.stem for path in folder.glob("*.toml"))

@@ -1,0 +1,56 @@
+"""Every key of a manifest: the table it belongs in, its nearest neighbour, what it is for. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cluster_kit.manifest.schema import DeadlineTable, Limits, Manifest, TaskLimits
+from cluster_kit.manifest.toml_text import written
+from cluster_kit.util.nearest import nearest
+
+_ONE_TASK = dict.fromkeys(TaskLimits.model_fields, "under [task.worker-0]")
+_EVERY_TASK = dict.fromkeys(Limits.model_fields, "under [role.worker] or [task.worker-0]")
+_DEADLINE = dict.fromkeys(DeadlineTable.model_fields, "under [deadline]")
+_TOP = dict.fromkeys(Manifest.model_fields, "at the top, above the first [table]")
+HOMES = _ONE_TASK | _EVERY_TASK | _DEADLINE | _TOP
+"""Where each key of a manifest stands."""
+
+
+def nearest_key(place: Sequence[str]) -> str:
+    """The key that was meant: one of this table, or one that belongs elsewhere."""
+    table = _table(place)
+    known = sorted(table.model_fields) if table else []
+    near = nearest(place[-1], [*known, *HOMES])
+    if near is None:
+        return f"known keys: {', '.join(known)}"
+    meant = "" if near == place[-1] else f"did you mean `{near}`?"
+    home = "" if near in known else f"write it {HOMES[near]}"
+    return f"{meant} {home}".strip()
+
+
+def meaning(place: Sequence[str]) -> str:
+    """What the key is for, from the description of the nearest key that has one."""
+    for end in range(len(place), 0, -1):
+        info = getattr(_table(place[:end]), "model_fields", {}).get(place[end - 1])
+        if info is not None and info.description:
+            key, usual = place[end - 1], info.default
+            if end < len(place) or not isinstance(usual, str | int | float):
+                return f"{key}: {info.description}"
+            whole = isinstance(usual, float) and usual.is_integer()
+            example = written(int(usual) if whole else usual)
+            return f"for example `{key} = {example}`: {info.description}"
+    return "see docs/manifest.md"
+
+
+def _table(place: Sequence[str]) -> Any:
+    """The model that the last key of `place` stands in, None where there is no such table."""
+    model: Any = Manifest
+    for depth, part in enumerate(place[:-1]):
+        if depth == 1 and place[0] == "task":
+            model = TaskLimits
+        elif part in getattr(model, "model_fields", {}):
+            model = model.model_fields[part].annotation
+        else:
+            return None
+    return model if hasattr(model, "model_fields") else None

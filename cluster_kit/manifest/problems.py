@@ -1,0 +1,67 @@
+"""What pydantic finds wrong with a manifest's shape, as problems with a cure. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from cluster_kit.errors import Problem
+from cluster_kit.manifest.keys import meaning, nearest_key
+from cluster_kit.manifest.toml_text import dotted, written
+from cluster_kit.util.nearest import nearest
+
+
+def keys_of(loc: Sequence[object]) -> list[str]:
+    """Keys of the file only: inside `gpus`, a union, pydantic names its branches as well."""
+    place = [str(part) for part in loc]
+    return place[:1] if place[0] == "gpus" else place
+
+
+def problem_of(place: Sequence[str], detail: Any) -> Problem:
+    kind, value, key = detail["type"], _short(detail.get("input")), dotted(place)
+    if kind == "missing":
+        default = "1" if key == "format" else '"my-cluster"'
+        return Problem(key, "", "is required", f"add `{key} = {default}`")
+    if kind == "extra_forbidden":
+        return Problem(key, value, "no such key", nearest_key(place))
+    if key == "format":
+        rule = "this kit reads format 1"
+        return Problem(key, value, rule, "write `format = 1`, or use the kit it is for")
+    return Problem(key, value, _rule(key, detail), _meant(place[-1], detail) or meaning(place))
+
+
+def _meant(key: str, detail: Any) -> str:
+    """The one of a key's few words that is nearest to what was written."""
+    if detail["type"] != "literal_error" or not isinstance(detail.get("input"), str):
+        return ""
+    words = re.findall(r"'([^']*)'", detail["ctx"]["expected"])
+    near = nearest(detail["input"], words)
+    return f"did you mean `{key} = {written(near)}`?" if near else ""
+
+
+_TYPES = {
+    "string_type": "must be a text in quotes",
+    "string_unicode": "must be valid Unicode",
+    "int_type": "must be a whole number",
+    "float_type": "must be a number",
+    "list_type": "must be a list",
+    "dict_type": "must be a table",
+    "model_type": "must be a table",
+}
+
+
+def _rule(key: str, detail: Any) -> str:
+    if key == "gpus":
+        return 'must be "none", "auto" or a list of indexes or UUIDs'
+    if detail["type"] in _TYPES:
+        return _TYPES[detail["type"]]
+    message = str(detail["msg"])
+    if detail["type"] == "value_error":
+        return message.removeprefix("Value error, ")
+    return "must be " + message.removeprefix("Input should be ")
+
+
+def _short(value: Any) -> str:
+    shown = written(value)
+    return shown if len(shown) <= 60 else shown[:57] + "…"

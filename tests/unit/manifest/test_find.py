@@ -1,0 +1,53 @@
+"""A manifest is found by its path or its name, and a missing one with a proposal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.errors import UsageError
+from cluster_kit.manifest.find import find
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("quickstart", "smoke"):
+        (tmp_path / f"{name}.toml").write_text(f'format = 1\nname = "{name}"\n', encoding="utf-8")
+    return tmp_path
+
+
+def test_a_manifest_is_found_by_name_and_by_path(folder: Path) -> None:
+    file = folder / "smoke.toml"
+    assert find("smoke", folder) == find(str(file), folder) == file
+
+
+def test_a_missing_manifest_proposes_a_near_name_and_lists_all(folder: Path) -> None:
+    for reference in ("quikstart", "compose/quikstart.toml"):
+        with pytest.raises(UsageError) as caught:
+            find(reference, folder)
+        assert reference in caught.value.message
+        assert caught.value.cure == "did you mean `quickstart`? there are: quickstart, smoke"
+
+
+@pytest.mark.parametrize("reference", ["", ".", "x" * 5000, "no/such/folder", "a\0b", "~"])
+def test_a_reference_that_can_be_no_file_is_refused_like_any_other(
+    reference: str, folder: Path
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        find(reference, folder)
+    assert "there are: quickstart, smoke" in caught.value.cure
+
+
+def test_a_directory_is_called_one(folder: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        find(str(folder), folder)
+    assert "this is a directory, and a manifest is a TOML file" in caught.value.message
+    assert f"name a file in it, or a name in {folder}/" in caught.value.cure
+    assert "there are: quickstart, smoke" in caught.value.cure
+
+
+def test_a_folder_without_manifests_says_so(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        find("quickstart", tmp_path)
+    assert caught.value.cure == "there are: none"

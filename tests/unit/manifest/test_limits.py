@@ -1,0 +1,66 @@
+"""A task's own limits lie over its role's: every field, those of tomorrow included."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import Field
+
+from cluster_kit.manifest.limits import laid_over, limits_of
+from cluster_kit.manifest.schema import Limits, TaskLimits
+from tests.make import manifest
+
+GIVEN: dict[str, Any] = {
+    "cpus": 0.5,
+    "memory": "1g",
+    "bandwidth": "1mbit",
+    "environment": {"A": "1"},
+    "gpus": ["0"],
+}
+OTHERS: dict[str, Any] = {
+    "cpus": 4.0,
+    "memory": "2g",
+    "bandwidth": "1gbit",
+    "environment": {"A": "0"},
+    "gpus": ["1"],
+}
+
+
+class Tomorrow(Limits):
+    """Limits with a key that does not exist yet."""
+
+    priority: int | None = None
+    labels: dict[str, str] = Field(default_factory=dict)
+
+
+def test_every_key_is_tried_here() -> None:
+    assert GIVEN.keys() == OTHERS.keys() == Limits.model_fields.keys()
+
+
+@pytest.mark.parametrize("key", GIVEN)
+def test_a_key_of_the_role_holds_where_the_task_says_nothing(key: str) -> None:
+    role = Limits.model_validate({key: GIVEN[key]})
+    assert laid_over(role, TaskLimits()) == role != Limits()
+
+
+@pytest.mark.parametrize("key", GIVEN)
+def test_a_key_of_the_task_holds_over_the_roles(key: str) -> None:
+    role = Limits.model_validate(OTHERS)
+    task = TaskLimits.model_validate({key: GIVEN[key]})
+    assert laid_over(role, task) == Limits.model_validate(OTHERS | {key: GIVEN[key]})
+
+
+def test_a_key_that_is_added_to_the_schema_is_not_forgotten() -> None:
+    role = Tomorrow(priority=1, labels={"a": "role", "b": "role"})
+    assert laid_over(role, Tomorrow()) == role
+    assert laid_over(role, Tomorrow(priority=0, labels={"a": "task"})) == Tomorrow(
+        priority=0, labels={"a": "task", "b": "role"}
+    )
+
+
+def test_the_limits_of_a_task_are_found_by_role_and_index() -> None:
+    asked = manifest(role={"ps": {"cpus": 1.0}}, task={"ps-1": {"memory": "1g"}})
+    assert limits_of(asked, "ps", 0) == Limits(cpus=1.0)
+    assert limits_of(asked, "ps", 1) == Limits.model_validate({"cpus": 1.0, "memory": "1g"})
+    assert limits_of(asked, "worker", 1) == Limits()
