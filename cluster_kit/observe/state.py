@@ -133,7 +133,7 @@ def _goes_well(entry: Entry) -> bool:
     if entry.event != "end":
         return entry.event in _STATES
     well = entry.fields.get("reason") in ("finished", "cut-off")
-    return well and not str(entry.fields.get("message", "")).startswith("after the job's end")
+    return well and not entry.fields.get("after_job")
 
 
 _STATES = {"step": "training", "epoch": "training", "evaluation": "scoring"}

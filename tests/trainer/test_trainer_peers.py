@@ -205,7 +205,9 @@ def test_a_peer_that_stumbles_over_the_end_of_the_job_has_not_failed(
     )
     led, followed, _ = start(run_task, free_port, tmp_path, "time.sleep(0.5)", follower)
     assert (led.wait(30), followed.wait(10)) == (0, 0)
-    assert "after the job's end" in events("worker-1")[-1]["message"]
+    end = events("worker-1")[-1]
+    assert (end["reason"], end["after_job"]) == ("finished", True)
+    assert "after the job's end" in end["message"]
 
 
 def test_a_program_of_a_ps_ends_with_the_job(run_task, free_port, tmp_path, events):

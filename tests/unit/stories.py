@@ -44,9 +44,17 @@ class Story:
         return Story(self.seen.with_entry(Entry(task, time, event, fields)))
 
     def ends(
-        self, time: float, task: str, code: int, reason: str, message: str = "", *tasks: str
+        self,
+        time: float,
+        task: str,
+        code: int,
+        reason: str,
+        message: str = "",
+        *tasks: str,
+        after_job: bool = False,
     ) -> Story:
         fields = {"exit_code": code, "reason": reason, "message": message, "tasks": list(tasks)}
+        fields["after_job"] = after_job
         return self.says(time, task, "end", **fields).dies(time + 0.01, task, code)
 
     def servers_end(self, time: float) -> Story:

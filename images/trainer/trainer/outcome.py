@@ -33,6 +33,8 @@ class Outcome:
     reason: str
     message: str
     tasks: tuple[str, ...] = ()
+    after_job: bool = False
+    """Whether a program failed over the end of a job that went well: no failure of its own."""
 
     @property
     def headline(self) -> str:
@@ -46,6 +48,7 @@ class Outcome:
             reason=self.reason,
             message=self.message,
             tasks=list(self.tasks),
+            after_job=self.after_job,
             **traffic(),
         )
 

@@ -57,8 +57,7 @@ def test_a_worker_that_the_leader_ended_without_is_noted(times: int, shown: str)
     assert told_after(story) == expected
     restarting = container("worker-1", state="restarting", exit_code=None)
     assert told_after(story, restarting) == expected
-    words = "after the job's end: ValueError: no"
-    over_its_end = story.ends(61, "worker-1", 0, "finished", words)
+    over_its_end = story.ends(61, "worker-1", 0, "finished", "ValueError: no", after_job=True)
     assert told_after(over_its_end) == (expected[0], 0)
 
 

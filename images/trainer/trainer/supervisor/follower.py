@@ -92,9 +92,8 @@ def after_the_job(job_succeeded: bool, ended: Outcome) -> Outcome | None:
     """A program that stumbled over the end of a job that went well has not failed."""
     if not job_succeeded or not ended.exit_code:
         return None
-    return replace(
-        ended, exit_code=0, reason=outcome.FINISHED, message=f"after the job's end: {ended.message}"
-    )
+    message = f"after the job's end: {ended.message}"
+    return replace(ended, exit_code=0, reason=outcome.FINISHED, message=message, after_job=True)
 
 
 def grace_s(task: Task) -> float:
