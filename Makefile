@@ -15,17 +15,20 @@ quoted = '$(subst ','\'',$(1))'
 # --$(1) with the value of the variable $(2). Only what is given overrides the manifest.
 option = $(if $($(2)),--$(1)=$(call quoted,$($(2))))
 
-OVERRIDES = $(call option,chief,N_CHIEF) $(call option,workers,N_WORKERS) $(call option,ps,N_PS) \
-  $(call option,style,STYLE) $(call option,name,NAME) $(call option,program,PROGRAM) \
-  $(call option,args,ARGS) $(call option,requirements,REQUIREMENTS) $(call option,data,DATA) \
-  $(call option,gpus,GPUS) $(foreach pair,$(SET),--set=$(call quoted,$(pair)))
+# Each key that can be overridden, as option=VARIABLE; cluster_kit/manifest/override_table.py says
+# what they mean, and a test compares the two.
+PAIRS := chief=N_CHIEF workers=N_WORKERS ps=N_PS style=STYLE name=NAME program=PROGRAM args=ARGS \
+  requirements=REQUIREMENTS data=DATA gpus=GPUS
+halves = $(subst =, ,$(pair))
+OVERRIDES = $(foreach pair,$(PAIRS),$(call option,$(firstword $(halves)),$(lastword $(halves)))) \
+  $(foreach pair,$(SET),--set=$(call quoted,$(pair)))
 
 # A variable that is mistyped would otherwise do nothing.
-KNOWN := CLUSTER N_CHIEF N_WORKERS N_PS STYLE NAME PROGRAM ARGS REQUIREMENTS DATA GPUS SET KEEP RESUME \
+KNOWN := CLUSTER $(foreach pair,$(PAIRS),$(lastword $(halves))) SET KEEP RESUME \
   VARIANT PYTHON ENGINE SHELL
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command%,$(origin $(name))),$(name)))
 UNKNOWN := $(filter-out $(KNOWN) MAKE% -%,$(GIVEN))
-$(if $(UNKNOWN),$(error there is no variable $(UNKNOWN); there are: $(KNOWN)))
+$(if $(UNKNOWN),$(error no such variable: $(UNKNOWN); there are: $(KNOWN)))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

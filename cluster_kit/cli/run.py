@@ -25,7 +25,7 @@ from cluster_kit.workspace import here
 
 
 @app.command()
-@options.ordered
+@options.requested
 def up(
     request: Request,
     *,
@@ -76,7 +76,7 @@ def _tell_outcome(outcome: dict[str, Any], keep: bool) -> None:
 
 
 @app.command()
-@options.ordered
+@options.requested
 def render(
     request: Request,
     *,

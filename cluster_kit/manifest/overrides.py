@@ -10,20 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cluster_kit.errors import ManifestError, Problem
-
-OPTIONS = {
-    "chief": ("--chief", "N_CHIEF"),
-    "worker": ("--workers", "N_WORKERS"),
-    "ps": ("--ps", "N_PS"),
-    "style": ("--style", "STYLE"),
-    "name": ("--name", "NAME"),
-    "program": ("--program", "PROGRAM"),
-    "args": ("--args", "ARGS"),
-    "requirements": ("--requirements", "REQUIREMENTS"),
-    "data": ("--data", "DATA"),
-    "gpus": ("--gpus", "GPUS"),
-}
-"""The option, and the variable of make's, for each key that has one; `--set` (SET) for the rest."""
+from cluster_kit.manifest.override_table import BY_KEY
 
 
 @dataclass(frozen=True)
@@ -34,15 +21,16 @@ class Given:
 
     @property
     def place(self) -> str:
-        option, variable = OPTIONS.get(self.key, (f"--set {self.key}", "SET"))
-        return f"{option} (make: {variable})"
+        if self.key not in BY_KEY:
+            return f"--set {self.key} (make: SET)"
+        return f"{BY_KEY[self.key].option} (make: {BY_KEY[self.key].variable})"
 
     def with_value(self, value: str) -> str:
         """What to type for it to have this value, in TOML."""
         plain = json.loads(value) if value.startswith('"') else value
-        if self.key not in OPTIONS:
+        if self.key not in BY_KEY:
             return f"`--set {shlex.quote(f'{self.key}={plain}')}`"
-        option, variable = OPTIONS[self.key]
+        option, variable = BY_KEY[self.key].option, BY_KEY[self.key].variable
         return f"`{option} {shlex.quote(plain)}` (make: `{shlex.quote(f'{variable}={plain}')}`)"
 
 

@@ -13,13 +13,13 @@ from typer.core import TyperArgument, TyperGroup, TyperOption
 
 from cluster_kit import cli
 from cluster_kit.cli.app import app
-from cluster_kit.manifest.overrides import OPTIONS
+from cluster_kit.manifest.override_table import OVERRIDES, SET_OPTION, SET_VARIABLE
 from cluster_kit.workspace import KIT_ROOT
 from docs.blocks.table import table
 
 TARGET = re.compile(r"^([a-z][a-z-]*):.*\n((?:[\t#].*\n)+)", re.MULTILINE)
 VERB = re.compile(r"\$\(KIT\) ((?:image )?[a-z]+)")
-OVERRIDES = {option for option, _ in OPTIONS.values()} | {"--set"}
+OVERRIDING = {SET_OPTION, *(override.option for override in OVERRIDES)}
 
 
 def verbs() -> str:
@@ -81,14 +81,13 @@ def usage(words: str, command: Any) -> str:
 
 def options(command: Any) -> list[str]:
     given = [p.opts[0] for p in command.params if isinstance(p, TyperOption)]
-    overriding = "--set" in given
-    own = [f"`{o}`" for o in given if not (overriding and o in OVERRIDES)]
+    overriding = SET_OPTION in given
+    own = [f"`{o}`" for o in given if not (overriding and o in OVERRIDING)]
     return ["[overrides](#overrides)", *own] if overriding else own
 
 
 def overrides() -> str:
     """The option and the variable of make's for each key that has one."""
-    rows = [(f"`{key}`", f"`{option}`", f"`{variable}`")
-            for key, (option, variable) in OPTIONS.items()]  # fmt: skip
-    rows.append(("any other", "`--set key=value`", '`SET="key=value …"`'))
+    rows = [(f"`{o.key}`", f"`{o.option}`", f"`{o.variable}`") for o in OVERRIDES]
+    rows.append(("any other", f"`{SET_OPTION} key=value`", f'`{SET_VARIABLE}="key=value …"`'))
     return table(("key of the manifest", "option", "Make variable"), rows)

@@ -8,23 +8,13 @@ import subprocess
 
 import pytest
 
+from cluster_kit.manifest.override_table import OVERRIDES, SET_OPTION, SET_VARIABLE
 from tests.make import ROOT
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
-OPTIONS = {
-    "N_CHIEF": "--chief",
-    "N_WORKERS": "--workers",
-    "N_PS": "--ps",
-    "STYLE": "--style",
-    "NAME": "--name",
-    "PROGRAM": "--program",
-    "ARGS": "--args",
-    "REQUIREMENTS": "--requirements",
-    "DATA": "--data",
-    "GPUS": "--gpus",
-    "SET": "--set",
-}
+OPTIONS = {override.variable: override.option for override in OVERRIDES}
+OPTIONS |= {SET_VARIABLE: SET_OPTION}
 
 
 def command(target: str, *given: str) -> list[str]:
@@ -61,3 +51,22 @@ def test_what_is_not_given_overrides_nothing() -> None:
         "it's",
         "--style=all-tasks",
     ]
+
+
+def test_the_makefiles_overrides_are_those_of_the_table() -> None:
+    """Make cannot read Python, so its list is a copy: the same pairs, in the same order."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
+    (pairs,) = [line for line in makefile.splitlines() if line.startswith("PAIRS := ")]
+    table = [f"{override.option.removeprefix('--')}={override.variable}" for override in OVERRIDES]
+    assert pairs.split()[2:] == table
+
+
+@pytest.mark.parametrize("variable", OPTIONS)
+def test_a_variable_that_is_mistyped_is_refused_with_those_that_exist(variable: str) -> None:
+    done = subprocess.run(
+        ["make", "--dry-run", "cluster", f"{variable}X=1"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    refusal, _, known = done.stderr.partition("; there are: ")
+    assert f"no such variable: {variable}X" in refusal
+    assert set(OPTIONS) <= set(known.rstrip(". \n").replace(".  Stop", "").split())

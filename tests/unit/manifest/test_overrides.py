@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
-import re
 from pathlib import Path
 
 import pytest
 
-from cluster_kit.cli.options import overrides
-from cluster_kit.manifest.overrides import OPTIONS
-from tests.make import ROOT
 from tests.unit.command_line import MANIFEST, Cli
 
 
@@ -63,11 +58,3 @@ def test_what_stands_in_the_file_is_still_told_as_the_files(cli: Cli, root: Path
     assert "raise --workers (make: N_WORKERS) to 2" in said.err
     alone = cli("render", "demo", "--workers", "2")
     assert "demo.toml: 1 problem" in alone.err
-
-
-def test_every_option_of_a_key_and_make_variable_is_known() -> None:
-    shared = {f"--{name}" for name in inspect.signature(overrides).parameters if name != "sets"}
-    assert {option for option, _ in OPTIONS.values()} == shared
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    pairs = re.findall(r"\$\(call option,(\w+),(\w+)\)", makefile)
-    assert {(f"--{option}", variable) for option, variable in pairs} >= set(OPTIONS.values())

@@ -6,21 +6,25 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.cli.options import overrides
+from cluster_kit.cli.override_values import values
 from cluster_kit.errors import UsageError
 
 
 def test_what_is_not_given_overrides_nothing() -> None:
-    assert overrides() == {}
+    assert values({}) == {}
 
 
 def test_counts_and_names_are_taken_as_they_are() -> None:
-    assert overrides(workers="3", ps="0", name="other") == {"worker": 3, "ps": 0, "name": "other"}
+    assert values({"worker": "3", "ps": "0", "name": "other"}) == {
+        "worker": 3,
+        "ps": 0,
+        "name": "other",
+    }
 
 
 def test_another_program_drops_the_arguments_and_the_evaluator_of_the_first() -> None:
     here = str(Path.cwd() / "train.py")
-    assert overrides(program="train.py") == {
+    assert values({"program": "train.py"}) == {
         "program": here,
         "args": [],
         "evaluator": 0,
@@ -29,7 +33,7 @@ def test_another_program_drops_the_arguments_and_the_evaluator_of_the_first() ->
 
 
 def test_an_evaluator_can_be_asked_for_all_the_same() -> None:
-    assert overrides(program="train.py", sets=["evaluator=1"])["evaluator"] == 1
+    assert values({"program": "train.py"}, ["evaluator=1"])["evaluator"] == 1
 
 
 def test_paths_are_seen_from_the_current_directory(
@@ -38,16 +42,16 @@ def test_paths_are_seen_from_the_current_directory(
     (tmp_path / "train.py").touch()
     (tmp_path / "images").mkdir()
     monkeypatch.chdir(tmp_path)
-    given = overrides(program="train.py", data="images")
+    given = values({"program": "train.py", "data": "images"})
     assert given["program"] == str(tmp_path / "train.py")
     assert given["data"] == str(tmp_path / "images")
-    assert overrides(data="digits")["data"] == "digits"
-    asked = overrides(program="train.py", requirements="more.txt")["requirements"]
+    assert values({"data": "digits"})["data"] == "digits"
+    asked = values({"program": "train.py", "requirements": "more.txt"})["requirements"]
     assert asked == str(tmp_path / "more.txt")
 
 
 def test_arguments_are_split_like_a_shell_does() -> None:
-    assert overrides(args="--epochs 3 --name 'a b'")["extra_args"] == [
+    assert values({"args": "--epochs 3 --name 'a b'"})["extra_args"] == [
         "--epochs",
         "3",
         "--name",
@@ -71,17 +75,17 @@ def test_arguments_are_split_like_a_shell_does() -> None:
 )
 def test_a_template_stays_one_word(args: str, words: list[str] | None) -> None:
     expected = words or ["a={{ 'it' ~ \"s\" }}b", "{% if index == 0 %}c{% endif %}"]
-    assert overrides(args=args)["extra_args"] == [word for word in expected if word]
+    assert values({"args": args})["extra_args"] == [word for word in expected if word]
 
 
 def test_counts_and_style_of_another_program_are_given_beside_it() -> None:
-    given = overrides(chief="0", ps="1", style="all-tasks")
+    given = values({"chief": "0", "ps": "1", "style": "all-tasks"})
     assert given == {"chief": 0, "ps": 1, "style": "all-tasks"}
 
 
 def test_an_open_quote_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
-        overrides(args="--name 'a b")
+        values({"args": "--name 'a b"})
     assert caught.value.cure == "close the quote"
 
 
@@ -90,7 +94,7 @@ def test_an_open_quote_is_refused() -> None:
     [("none", "none"), ("auto", "auto"), ("0", ["0"]), ("0, GPU-a,", ["0", "GPU-a"]), ("", [])],
 )
 def test_gpus_are_a_word_or_a_list(text: str, wish: object) -> None:
-    assert overrides(gpus=text)["gpus"] == wish
+    assert values({"gpus": text})["gpus"] == wish
 
 
 @pytest.mark.parametrize(
@@ -109,22 +113,22 @@ def test_gpus_are_a_word_or_a_list(text: str, wish: object) -> None:
     ],
 )
 def test_set_takes_a_value_as_toml_or_else_as_a_text(text: str, found: object) -> None:
-    assert overrides(sets=[text]) == found
+    assert values({}, [text]) == found
 
 
 def test_several_sets_fill_one_table() -> None:
-    given = overrides(sets=["deadline.start=1", "deadline.job=2", "deadline.job=3"])
+    given = values({}, ["deadline.start=1", "deadline.job=2", "deadline.job=3"])
     assert given == {"deadline": {"start": 1, "job": 3}}
 
 
 @pytest.mark.parametrize("text", ["port", "=3", " =3"])
 def test_a_set_without_key_or_value_is_refused(text: str) -> None:
     with pytest.raises(UsageError) as caught:
-        overrides(sets=[text])
-    assert "no key=value" in caught.value.message
+        values({}, [text])
+    assert "not key=value" in caught.value.message
 
 
 def test_a_value_cannot_be_a_table_too() -> None:
     with pytest.raises(UsageError) as caught:
-        overrides(workers="2", sets=["worker.cpus=1"])
+        values({"worker": "2"}, ["worker.cpus=1"])
     assert "worker has been given a value already" in caught.value.message

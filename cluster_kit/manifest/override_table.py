@@ -1,0 +1,46 @@
+"""Every key that the command line can override by an option of its own. Pure.
+
+This table is the only one: the command line makes its options from it, the Makefile's list is
+compared with it by a test, messages and docs/manifest.md name options and variables from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["count", "text", "program", "data", "file", "words", "gpus"]
+"""How the text that was typed becomes the key's value (see cli/override_values)."""
+
+
+@dataclass(frozen=True)
+class Override:
+    """A key of the manifest, its option, its Make variable, and what `--help` says of it."""
+
+    key: str
+    option: str
+    variable: str
+    kind: Kind
+    help: str
+    metavar: str | None = None
+
+
+OVERRIDES = (
+    Override("chief", "--chief", "N_CHIEF", "count", "Number of chiefs: 0 or 1.", "INTEGER"),
+    Override("worker", "--workers", "N_WORKERS", "count", "Number of workers.", "INTEGER"),
+    Override("ps", "--ps", "N_PS", "count", "Number of parameter servers.", "INTEGER"),
+    Override("style", "--style", "STYLE", "text",
+             "Who runs the program: the chief alone, or the workers, too.",
+             "[auto|coordinator|all-tasks]"),
+    Override("name", "--name", "NAME", "text", "Run it under another name."),
+    Override("program", "--program", "PROGRAM", "program",
+             "Run this program instead (without args and evaluator)."),
+    Override("args", "--args", "ARGS", "words", "Further arguments; the last of a flag wins."),
+    Override("requirements", "--requirements", "REQUIREMENTS", "file",
+             "A file of pip requirements for the image."),
+    Override("data", "--data", "DATA", "data", "Data set of the image, or directory."),
+    Override("gpus", "--gpus", "GPUS", "gpus", "none, auto, or ids: 0,1 or GPU-<uuid>."),
+)  # fmt: skip
+SET_OPTION, SET_VARIABLE = "--set", "SET"
+"""For every other key: `--set key=value`, with the value in TOML."""
+BY_KEY = {override.key: override for override in OVERRIDES}
