@@ -7,11 +7,7 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Literal
 
 from cluster_kit.facts import Driver
-
-Role = Literal["chief", "worker", "ps", "evaluator"]
-Style = Literal["coordinator", "all-tasks"]
-"""Who runs the program: the chief alone, or the chief and every worker."""
-ROLES: tuple[Role, ...] = ("chief", "worker", "ps", "evaluator")
+from cluster_kit.roles import ROLES, Style
 
 BEACON_PORT_OFFSET = 1
 """The leader's beacon listens on the port after TensorFlow's."""
@@ -19,7 +15,7 @@ BEACON_PORT_OFFSET = 1
 
 @dataclass(frozen=True)
 class Task:
-    """One process in one container.
+    """One process in one container; `role` is a name of the table in `roles`.
 
     `gpus` are device ids as the engine takes them, empty where the task sees none; `gpu_names` say
     the same to people; `gpu_memory_mib` is TensorFlow's limit on each, None where there is none.
@@ -27,7 +23,7 @@ class Task:
     None where there is none.
     """
 
-    role: Role
+    role: str
     index: int
     ip: IPv4Address
     command: tuple[str, ...]
@@ -110,17 +106,21 @@ class Cluster:
     @property
     def leader(self) -> Task:
         """The task whose end decides the run: the chief, else worker 0."""
-        return next(
-            (task for task in self.tasks if task.role == "chief"),
-            next(task for task in self.tasks if task.role == "worker"),
-        )
+        return next(task for task in self.tasks if ROLES[task.role].leads)
 
-    def of(self, role: Role) -> tuple[Task, ...]:
+    @property
+    def sidecars(self) -> tuple[Task, ...]:
+        """The tasks that take no part in the training: the evaluator."""
+        return tuple(task for task in self.tasks if ROLES[task.role].sidecar)
+
+    def of(self, role: str) -> tuple[Task, ...]:
+        """The tasks of the role with this name, by index."""
         return tuple(task for task in self.tasks if task.role == role)
 
-    def job(self, role: Role) -> str:
+    def job(self, role: str) -> str:
         """TensorFlow's job name of a role."""
-        return self.chief_job if role == "chief" else role
+        row = ROLES[role]
+        return self.chief_job if self.chief_job in row.jobs else row.job
 
     def address(self, task: Task) -> str:
         """`host:port` of a task's TensorFlow server, by IP or by service name as chosen."""

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 
 from cluster_kit.advice.hint import Hint
 from cluster_kit.advice.sources import Source
+from cluster_kit.roles import ROLES
 
+_JOBS = {job: role for role in ROLES.values() for job in (role.job, *role.jobs)}
 ADDRESSES = (ast.List, ast.ListComp)
 SAID = (*ADDRESSES, ast.Name, ast.Call, ast.Attribute, ast.Subscript)
 """Elsewhere a name may as well stand for a number of tasks."""
@@ -65,7 +67,8 @@ def _mixes(node: ast.AST, kinds: tuple[type[ast.expr], ...]) -> bool:
     if not isinstance(node, ast.Dict):
         return False
     jobs = {key for key, value in _items(node) if isinstance(value, kinds)}
-    return "evaluator" in jobs and bool({"worker", "ps", "chief"} & jobs)
+    training = {job for job, role in _JOBS.items() if not role.sidecar}
+    return bool(jobs & (_JOBS.keys() - training)) and bool(jobs & training)
 
 
 def _items(node: ast.Dict) -> Iterator[tuple[object, ast.expr]]:

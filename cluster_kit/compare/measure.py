@@ -8,6 +8,7 @@ from typing import Any
 
 from cluster_kit.compare.variants import Run
 from cluster_kit.observe.progress import Entry
+from cluster_kit.roles import ROLES
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def _traffic(tasks: Sequence[Mapping[str, Any]], updates: int | None) -> dict[st
     found: dict[str, float] = {}
     for task in tasks:
         received, sent = task.get("rx_bytes"), task.get("tx_bytes")
-        if task["role"] == "evaluator" or received is None or sent is None or not updates:
+        if ROLES[task["role"]].sidecar or received is None or sent is None or not updates:
             continue
         found[task["role"]] = found.get(task["role"], 0.0) + (received + sent) / updates
     return found

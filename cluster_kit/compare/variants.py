@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from cluster_kit.roles import CHIEF, EVALUATOR, PS, WORKER
+
 GRADIENTS = 2
 """Workers, or clones, that compute at the same time."""
 BATCH = 32
@@ -36,28 +38,31 @@ class Variant:
     style: str = "auto"
 
     def count(self, role: str) -> int:
-        return self.workers if role == "worker" else 1
+        return self.workers if role == WORKER.name else 1
 
     @property
     def batches_per_update(self) -> int:
         return GRADIENTS if self.synchronous else 1
 
 
-PS = {"chief": 0.3, "ps": 0.15, "worker": 0.275}
-GRAPH = {"ps": 0.2, "worker": 0.4}
+ALL = {CHIEF.name: 0.3, PS.name: 0.15, WORKER.name: 0.275}
+GRAPH = {PS.name: 0.2, WORKER.name: 0.4}
+ALONE = {WORKER.name: 1.0}
+HALVES = {WORKER.name: 0.5}
 COORDINATED = ("--strategy", "parameter-server")
 BETWEEN_GRAPH = ("--strategy", "graph")
 
 VARIANTS = (
-    Variant("ps-async", "ps async, coordinator", (*COORDINATED, "--update", "async"), PS, 2, False),
-    Variant("ps-sync", "ps sync, coordinator", (*COORDINATED, "--update", "sync"), PS, 2, True),
+    Variant("ps-async", "ps async, coordinator", (*COORDINATED, "--update", "async"), ALL, 2,
+            False),
+    Variant("ps-sync", "ps sync, coordinator", (*COORDINATED, "--update", "sync"), ALL, 2, True),
     Variant("graph-async", "ps async, graph mode", (*BETWEEN_GRAPH, "--update", "async"), GRAPH, 2,
             False, "all-tasks"),
     Variant("graph-sync", "ps sync, graph mode", (*BETWEEN_GRAPH, "--update", "sync"), GRAPH, 2,
             True, "all-tasks"),
-    Variant("all-reduce", "all-reduce", ("--strategy", "all-reduce"), {"worker": 0.5}, 2, True),
+    Variant("all-reduce", "all-reduce", ("--strategy", "all-reduce"), HALVES, 2, True),
     Variant("clones", "2 clones in one task", (*BETWEEN_GRAPH, "--num-clones", str(GRADIENTS),
-            "--clone-on-cpu", "--batch-size", str(BATCH * GRADIENTS)), {"worker": 1.0}, 1, True),
+            "--clone-on-cpu", "--batch-size", str(BATCH * GRADIENTS)), ALONE, 1, True),
 )  # fmt: skip
 
 
@@ -124,7 +129,7 @@ def _run(variant: Variant, scenario: Scenario, length: Length, cpus: float) -> R
     if scenario is STRAGGLER and variant.workers < 2:
         senseless = "there is no second worker"
     elif scenario is STRAGGLER:
-        total += STRAGGLER_CPUS - limits["worker"]["cpus"]
+        total += STRAGGLER_CPUS - limits[WORKER.name]["cpus"]
         tables["task"] = {"worker-1": {"cpus": STRAGGLER_CPUS}}
     if scenario is SYSTEM_A:
         for limit in limits.values():
@@ -133,13 +138,13 @@ def _run(variant: Variant, scenario: Scenario, length: Length, cpus: float) -> R
             limit["memory"] = f"{max(LEAST_GB, MACHINE_GB * fraction):.2f}g"
             limit["bandwidth"] = MACHINE_BANDWIDTH
         total = sum(limits[role]["cpus"] * variant.count(role) for role in limits)
-    limits["evaluator"] = {"cpus": round(cpus * (1 - TRAINING_PART), 3)}
+    limits[EVALUATOR.name] = {"cpus": round(cpus * (1 - TRAINING_PART), 3)}
     steps = max(1, length.steps // variant.batches_per_update)
     overrides = {
         "name": f"compare-{variant.key}",
-        "chief": int("chief" in variant.parts),
-        "worker": variant.workers,
-        "ps": int("ps" in variant.parts),
+        CHIEF.name: int(CHIEF.name in variant.parts),
+        WORKER.name: variant.workers,
+        PS.name: int(PS.name in variant.parts),
         "style": variant.style,
         "extra_args": [
             *("--epochs", str(length.epochs), "--steps-per-epoch", str(steps)),

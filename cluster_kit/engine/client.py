@@ -14,7 +14,6 @@ import docker
 from docker.errors import DockerException, NotFound
 
 from cluster_kit import labels
-from cluster_kit.cluster import ROLES
 from cluster_kit.engine import gpu_probe
 from cluster_kit.engine.containers import (
     Container,
@@ -27,6 +26,7 @@ from cluster_kit.engine.failures import as_engine_errors, first_line
 from cluster_kit.engine.interface import Engine
 from cluster_kit.engine.removal import remove_all, stop_all
 from cluster_kit.errors import EngineError, HostError
+from cluster_kit.roles import ROLES
 
 TIMEOUT_S = 60
 CONNECTIONS = 32
@@ -93,7 +93,7 @@ class DockerEngine:
     @as_engine_errors()
     def containers(self, cluster: str) -> list[Container]:
         containers = [container_of(c.attrs) for c in self._list(_of(cluster))]
-        order = {str(role): position for position, role in enumerate(ROLES)}
+        order = {role: position for position, role in enumerate(ROLES)}
         return sorted(containers, key=lambda c: (order.get(c.role, len(order)), c.index))
 
     def _list(self, filters: dict[str, str]) -> list[Any]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from cluster_kit.cluster import Role
 from cluster_kit.manifest.schema import Limits, Manifest
 
 
-def limits_of(manifest: Manifest, role: Role, index: int) -> Limits:
+def limits_of(manifest: Manifest, role: str, index: int) -> Limits:
     """The limits of a task: those of `[role.<role>]` with those of `[task.<role>-<index>]`."""
-    of_role: Limits = getattr(manifest.role, role)
+    of_role = manifest.limits(role)
     own = manifest.task.get(f"{role}-{index}")
     return of_role if own is None else laid_over(of_role, own)
 

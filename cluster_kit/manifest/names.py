@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cluster_kit.cluster import ROLES
+from cluster_kit.roles import ROLES
 
 OWN_IMAGE = "trainer"
 """The kit's own image, which it builds itself; any other name is an image that is there already."""

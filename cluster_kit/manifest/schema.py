@@ -11,9 +11,11 @@ from pydantic import (
     ConfigDict,
     Field,
     WithJsonSchema,
+    create_model,
 )
 
 from cluster_kit.manifest.units import BitsPerSecond, Bytes, Seconds
+from cluster_kit.roles import ROLES
 
 
 def _whole(value: object) -> object:
@@ -78,30 +80,35 @@ class DeadlineTable(_Strict):
     )
 
 
-class RoleTable(_Strict):
+_limits_of_roles: dict[str, Any] = {
+    role.name: (Limits, Field(Limits(), description=role.limits_description))
+    for role in ROLES.values()
+}
+_LimitsOfRoles: Any = create_model("_LimitsOfRoles", __base__=_Strict, **_limits_of_roles)
+
+
+class RoleTable(_LimitsOfRoles):  # one key per row of `roles`
     """Overrides by role."""
 
-    chief: Limits = Field(Limits(), description="The chief's limits and environment")
-    worker: Limits = Field(Limits(), description="Those of every worker")
-    ps: Limits = Field(Limits(), description="Those of every parameter server")
-    evaluator: Limits = Field(Limits(), description="The evaluator's")
 
-
-class Manifest(_Strict):
-    """A cluster-kit manifest."""
-
+class _Head(_Strict):
     format: Annotated[Literal[1], BeforeValidator(_whole)] = Field(
         description="Version of the manifest's format: `1`"
     )
     name: str = Field(
         description="The cluster's name, a DNS label of at most 40 characters, e.g. `my-cluster`"
     )
-    chief: int = Field(1, description="Number of chiefs (coordinators): 0 or 1")
-    worker: int = Field(2, description="Number of workers: 1 or more")
-    ps: int = Field(2, description="Number of parameter servers: 0 or more")
-    evaluator: int = Field(
-        0, description="Number of side-car evaluators: 0 or 1, in a cluster spec of their own"
-    )
+
+
+_counts: dict[str, Any] = {
+    role.name: (int, Field(role.default, description=role.description)) for role in ROLES.values()
+}
+_Counts: Any = create_model("_Counts", __base__=_Head, **_counts)
+
+
+class Manifest(_Counts):  # one key per row of `roles`, after `name`
+    """A cluster-kit manifest."""
+
     style: Literal["auto", "coordinator", "all-tasks"] = Field(
         "auto",
         description='Who runs the program: `"coordinator"`: the chief; `"all-tasks"`: the chief '
@@ -190,6 +197,16 @@ class Manifest(_Strict):
     task: dict[str, TaskLimits] = Field(
         default_factory=dict, description="The same for one task, `[task.worker-1]`"
     )
+
+    def count(self, role: str) -> int:
+        """How many tasks of this role the manifest asks for."""
+        count: int = getattr(self, role)
+        return count
+
+    def limits(self, role: str) -> Limits:
+        """What `[role.<role>]` says."""
+        limits: Limits = getattr(self.role, role)
+        return limits
 
 
 def json_schema() -> dict[str, Any]:

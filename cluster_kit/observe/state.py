@@ -8,6 +8,7 @@ from typing import Any
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Event
 from cluster_kit.observe.progress import Entry
+from cluster_kit.roles import ROLES
 
 CRASH_CODES = (137, 139)
 
@@ -94,7 +95,7 @@ class Observed:
         was started again too late. An evaluator may still have a good training's model to score."""
         if self.tasks[task].state == "ended":
             return True
-        if self.tasks[task].role == "evaluator" and self.tasks[leader].exit_code == 0:
+        if ROLES[self.tasks[task].role].sidecar and self.tasks[leader].exit_code == 0:
             return False
         return self._newest(task, "start") > self._newest(leader, "die")
 

@@ -6,75 +6,56 @@ Offsets from the subnet's base, in a /24 or larger:
     .1 gateway   .10 chief   .11 evaluator   .20-.99 ps   .100-.254 workers
 
 and beyond these, whole further /24s in turn: odd ones for workers, even ones for ps. Smaller
-subnets have smaller blocks. `auto` gives every cluster a /20 slot found from its name, and takes
-from the slot's start as much as the counts need, so that neither growth nor a neighbour moves it.
+subnets have smaller blocks. The blocks stand in the table of `roles`. `auto` gives every cluster a
+/20 slot found from its name, and takes from the slot's start as much as the counts need, so that
+neither growth nor a neighbour moves it.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 
-from cluster_kit.cluster import Role
 from cluster_kit.facts import Network
+from cluster_kit.roles import ROLES
 
 PRIVATE = tuple(IPv4Network(cidr) for cidr in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
 POOLS = tuple(IPv4Network(cidr) for cidr in ("172.28.0.0/14", "10.200.0.0/13", "192.168.0.0/16"))
 SLOT_PREFIX = 20
-WIDEST, NARROWEST = 16, 29
+WIDEST, WHOLE, NARROWEST = 16, 24, 29
+"""Prefix lengths: of the largest subnet, of one with whole blocks, of the smallest."""
 GATEWAY_OFFSET = 1
 
 
-@dataclass(frozen=True)
-class Layout:
-    """First offset and size of each role's first block."""
+def offset(prefix: int, role: str, index: int) -> int | None:
+    """Offset of a task from the base of a subnet with this prefix length, 16 to 29.
 
-    chief: int
-    evaluator: int
-    ps: range
-    worker: range
-    extends: bool
-
-    def offset(self, role: Role, index: int) -> int | None:
-        """Offset of a task from the subnet's base, None where its block is full."""
-        if role == "chief":
-            return self.chief
-        if role == "evaluator":
-            return self.evaluator
-        block = self.ps if role == "ps" else self.worker
-        if index < len(block):
-            return block[index]
-        if not self.extends:
-            return None
-        turn, place = divmod(index - len(block), 256)
-        return (2 * turn + (2 if role == "ps" else 1)) * 256 + place
+    Returns None if its role's block is full.
+    """
+    block = ROLES[role].block
+    first = block.wide if prefix <= WHOLE else block.narrow(2 ** (32 - prefix))
+    if index < len(first):
+        return first[index]
+    if prefix > WHOLE or block.grows is None:
+        return None
+    turn, place = divmod(index - len(first), 256)
+    return (2 * turn + (1 if block.grows == "odd" else 2)) * 256 + place
 
 
-def layout(prefix: int) -> Layout:
-    """The blocks of a subnet with this prefix length, 16 to 29."""
-    if prefix <= 24:
-        return Layout(10, 11, range(20, 100), range(100, 255), extends=True)
-    size = 2 ** (32 - prefix)
-    middle = max(size // 2, 5)
-    return Layout(2, 3, range(4, middle), range(middle, size - 1), extends=False)
+def of(subnet: IPv4Network, role: str, index: int) -> IPv4Address:
+    """A task's own address, if none is pinned; the subnet has a place for it."""
+    return subnet.network_address + (offset(subnet.prefixlen, role, index) or 0)
 
 
-def of(subnet: IPv4Network, role: Role, index: int) -> IPv4Address:
-    """A task's own address, where none is pinned; the subnet has a place for it."""
-    return subnet.network_address + (layout(subnet.prefixlen).offset(role, index) or 0)
-
-
-def fits(prefix: int, last: Iterable[tuple[Role, int]]) -> bool:
+def fits(prefix: int, last: Iterable[tuple[str, int]]) -> bool:
     """Whether a subnet of this prefix has an address for each (role, highest index)."""
-    blocks = layout(prefix)
-    offsets = [blocks.offset(role, index) for role, index in last]
+    offsets = [offset(prefix, role, index) for role, index in last]
     top = 2 ** (32 - prefix) - 1
-    return all(offset is not None and offset < top for offset in offsets)
+    return all(place is not None and place < top for place in offsets)
 
 
-def prefix_needed(last: Iterable[tuple[Role, int]], smallest: int = 24) -> int | None:
+def prefix_needed(last: Iterable[tuple[str, int]], smallest: int = WHOLE) -> int | None:
     """The longest prefix (smallest subnet) that holds them all, None beyond a /16."""
     wanted = tuple(last)
     return next((p for p in range(smallest, WIDEST - 1, -1) if fits(p, wanted)), None)

@@ -12,22 +12,39 @@ from dataclasses import replace
 
 from cluster_kit.cluster import Cluster, Task
 from cluster_kit.errors import Problem
+from cluster_kit.roles import ROLES, Role
 from cluster_kit.util.nearest import proposal
 from cluster_kit.util.templating import Text, TextError
 
 OUTPUT = "/output"
+
+
+def _jobs() -> str:
+    """`chief (or master), worker, …`."""
+    others = {role: "".join(f" (or {job})" for job in role.jobs[1:]) for role in ROLES.values()}
+    return ", ".join(role.job + other for role, other in others.items())
+
+
+def _replicas() -> str:
+    return " and ".join(role.name for role in ROLES.values() if role.leads)
+
+
+def _hosts(role: Role) -> str:
+    if role.most == 1:
+        return f"host:port of the {role.name}; empty if there is none"
+    return f"host:port of every {role.name}, separated by commas"
+
+
+TRAINING = tuple(role for role in ROLES.values() if not role.sidecar)
 NAMES = {
-    "role": "the task's job name in TF_CONFIG: chief (or master), worker, ps, evaluator",
+    "role": f"the task's job name in TF_CONFIG: {_jobs()}",
     "index": "its number within the job, from 0",
     "name": "the task's name: worker-1",
     "ip": "its address",
     "port": "TensorFlow's port",
-    "ps_hosts": "host:port of every ps, by commas",
-    "worker_hosts": "the workers'",
-    "chief_hosts": "the chief's; empty where there is none",
-    "num_ps": "how many ps there are",
-    "num_workers": "how many workers",
-    "num_replicas": "chief and workers together",
+    **{f"{role.name}_hosts": _hosts(role) for role in TRAINING},
+    **{f"num_{role.plural}": f"number of {role.plural}" for role in TRAINING if role.plural},
+    "num_replicas": f"number of replicas: {_replicas()} tasks together",
     "data": "the data set's directory",
     "output": "the directory that all tasks share and write to",
 }
@@ -99,15 +116,12 @@ def _filled(
 
 
 def _shared(cluster: Cluster) -> dict[str, object]:
-    chief, workers, ps = (cluster.of(role) for role in ("chief", "worker", "ps"))
+    tasks = {role: cluster.of(role.name) for role in TRAINING}
     return {
         "port": cluster.port,
-        "ps_hosts": ",".join(map(cluster.address, ps)),
-        "worker_hosts": ",".join(map(cluster.address, workers)),
-        "chief_hosts": ",".join(map(cluster.address, chief)),
-        "num_ps": len(ps),
-        "num_workers": len(workers),
-        "num_replicas": len(chief) + len(workers),
+        **{f"{role.name}_hosts": ",".join(map(cluster.address, tasks[role])) for role in TRAINING},
+        **{f"num_{role.plural}": len(tasks[role]) for role in TRAINING if role.plural},
+        "num_replicas": sum(len(tasks[role]) for role in TRAINING if role.leads),
         "data": cluster.data,
         "output": OUTPUT,
     }

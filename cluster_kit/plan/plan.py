@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 
-from cluster_kit.cluster import ROLES, Cluster, Deadlines, Role, Task
+from cluster_kit.cluster import Cluster, Deadlines, Task
 from cluster_kit.errors import ManifestError, Problem
 from cluster_kit.facts import HostFacts
 from cluster_kit.manifest.limits import limits_of
@@ -25,14 +25,16 @@ from cluster_kit.plan.rules.pins import find_pins
 from cluster_kit.programs.requirements import EXTRA, digest
 from cluster_kit.programs.resolve import Inputs
 from cluster_kit.programs.style import runs_program, style_of
+from cluster_kit.roles import CHIEF, PS, ROLES, WORKER
 
+_POOLED = tuple(role.name for role in ROLES.values() if role.gpus == "pool")
 _DEPENDS: dict[str, tuple[str, ...]] = {
-    "chief": ("style",),
-    "ps": ("chief", "worker", "style", "program"),
-    "style": ("chief", "ps", "program"),
-    "ps_runs": ("style", "chief", "ps"),
-    "gpus": ("worker", "gpus_per_worker", "share_gpus", "role", "task"),
-    "gpu_memory": ("worker", "gpus", "gpus_per_worker", "share_gpus", "role", "task"),
+    CHIEF.name: ("style",),
+    PS.name: (CHIEF.name, WORKER.name, "style", "program"),
+    "style": (CHIEF.name, PS.name, "program"),
+    "ps_runs": ("style", CHIEF.name, PS.name),
+    "gpus": (*_POOLED, "gpus_per_worker", "share_gpus", "role", "task"),
+    "gpu_memory": (*_POOLED, "gpus", "gpus_per_worker", "share_gpus", "role", "task"),
     "subnet": (*ROLES, "name"),
     "task": (*ROLES, "subnet", "gpus", "gpus_per_worker"),
     "memory": (*ROLES, "role", "task"),
@@ -63,8 +65,7 @@ def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, own: OwnImages) -> Cl
     found += [*check_tasks_exist(manifest), *check_limits(manifest, facts), *inputs.problems]
     found += check_arguments(manifest.args)
     subnet, subnet_problems = find_subnet(manifest, facts)
-    workers = 0 if too_many(manifest) else max(manifest.worker, 0)
-    wish, wish_problems = wish_of(manifest, workers)
+    wish, wish_problems = wish_of(manifest, without_pool=too_many(manifest))
     given, gpu_problems = assign(manifest.name, wish, facts)
     found += subnet_problems + wish_problems + gpu_problems
     pins, pin_problems = find_pins(manifest, subnet)
@@ -156,7 +157,7 @@ def _tasks(
 ) -> tuple[Task, ...]:
     tasks = []
     for role in ROLES:
-        for index in range(getattr(manifest, role)):
+        for index in range(manifest.count(role)):
             name = f"{role}-{index}"
             limits = limits_of(manifest, role, index)
             gpus = given.get(name, Given())
@@ -177,7 +178,7 @@ def _tasks(
     return tuple(tasks)
 
 
-def _command(manifest: Manifest, inputs: Inputs, role: Role) -> tuple[str, ...]:
+def _command(manifest: Manifest, inputs: Inputs, role: str) -> tuple[str, ...]:
     if not runs_program(manifest, role):
         return ("serve",)
     return ("run", inputs.program, *manifest.args)

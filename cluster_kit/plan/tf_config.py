@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import json
 
-from cluster_kit.cluster import Cluster, Role
-
-_TRAINING: tuple[Role, ...] = ("chief", "worker", "ps")
+from cluster_kit.cluster import Cluster
+from cluster_kit.roles import ROLES
 
 
 def cluster_spec(cluster: Cluster) -> dict[str, list[str]]:
     """TensorFlow's map from job name to addresses, evaluator left out."""
     jobs = {
         cluster.job(role): [cluster.address(task) for task in cluster.of(role)]
-        for role in _TRAINING
+        for role, row in ROLES.items()
+        if not row.sidecar
     }
     return {job: addresses for job, addresses in jobs.items() if addresses}
 
@@ -31,8 +31,8 @@ def tf_configs(cluster: Cluster) -> dict[str, str]:
     training = json.dumps(cluster_spec(cluster))
     return {
         task.name: _document(
-            json.dumps({"evaluator": [cluster.address(task)]})
-            if task.role == "evaluator"
+            json.dumps({cluster.job(task.role): [cluster.address(task)]})
+            if ROLES[task.role].sidecar
             else training,
             cluster.job(task.role),
             task.index,

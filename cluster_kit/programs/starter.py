@@ -6,9 +6,9 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster_kit.cluster import Style
 from cluster_kit.errors import UsageError
 from cluster_kit.manifest.names import NAME, near_name
+from cluster_kit.roles import Style
 from cluster_kit.util import templating
 from cluster_kit.workspace import Workspace, write_atomically
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cluster_kit.cluster import Role, Style
 from cluster_kit.errors import Problem
 from cluster_kit.manifest.schema import Manifest
+from cluster_kit.roles import CHIEF, PS, ROLES, WORKER, Style
 
 BETWEEN_GRAPH = ("linear-regression", "detection")
 """Built-in programs whose replicas share their variables on a ps."""
@@ -22,14 +22,16 @@ def style_of(manifest: Manifest) -> Style:
     """The style that a manifest asks for, or that its counts suggest."""
     if manifest.style != "auto":
         return manifest.style
-    return "coordinator" if manifest.chief > 0 and manifest.ps > 0 else "all-tasks"
+    coordinated = manifest.count(CHIEF.name) > 0 and manifest.count(PS.name) > 0
+    return "coordinator" if coordinated else "all-tasks"
 
 
-def runs_program(manifest: Manifest, role: Role) -> bool:
+def runs_program(manifest: Manifest, role: str) -> bool:
     """Whether tasks of this role run the program; the others serve."""
-    if role == "ps":
-        return manifest.ps_runs == "program"
-    return role != "worker" or style_of(manifest) == "all-tasks"
+    row = ROLES[role]
+    if row.runs_program_if:
+        return bool(getattr(manifest, row.runs_program_if) == "program")
+    return style_of(manifest) in row.runs_program_in
 
 
 def check_style(manifest: Manifest) -> Iterator[Problem]:
@@ -46,24 +48,24 @@ def check_style(manifest: Manifest) -> Iterator[Problem]:
 
 
 def _check_counts(manifest: Manifest) -> Iterator[Problem]:
-    chief, ps = manifest.chief, manifest.ps
-    if manifest.program in BETWEEN_GRAPH and ps == 0 and max(chief, 0) + manifest.worker > 1:
+    chief, ps = manifest.count(CHIEF.name), manifest.count(PS.name)
+    replicas = max(chief, 0) + manifest.count(WORKER.name)
+    if manifest.program in BETWEEN_GRAPH and ps == 0 and replicas > 1:
         rule = "At least 1 ps task is needed for distributed training"
-        yield Problem(
-            "ps", "0", rule, "write `ps = 1`; one replica alone: `chief = 0`, `worker = 1`"
-        )
+        cure = "write `ps = 1`; one replica alone: `chief = 0`, `worker = 1`"
+        yield Problem(PS.name, "0", rule, cure)
     elif manifest.style == "coordinator":
         if chief == 0:
             rule = "the style coordinator needs a chief that runs the program"
-            yield Problem("chief", "0", rule, f"write `chief = 1`, or {ALL_TASKS}")
+            yield Problem(CHIEF.name, "0", rule, f"write `chief = 1`, or {ALL_TASKS}")
         if ps == 0:
             rule = "at least 1 ps task is needed under a chief that coordinates workers"
-            yield Problem("ps", "0", rule, f"write `ps = 1`, or {ALL_TASKS}")
+            yield Problem(PS.name, "0", rule, f"write `ps = 1`, or {ALL_TASKS}")
     elif manifest.style == "auto" and ps > 0 and chief == 0:
         rule = "ps tasks need a chief that coordinates them, or workers that run the program"
         cure = f"write `chief = 1`, or `ps = 0`, or {ALL_TASKS} where each worker runs the program"
-        yield Problem("ps", str(ps), rule, cure)
+        yield Problem(PS.name, str(ps), rule, cure)
     elif manifest.style == "auto" and ps == 0 and chief == 1:
         rule = "at least 1 ps task is needed under a chief that coordinates workers"
         cure = f"write `ps = 1`, or `chief = 0`, or {ALL_TASKS} where each worker trains, too"
-        yield Problem("ps", "0", rule, cure)
+        yield Problem(PS.name, "0", rule, cure)

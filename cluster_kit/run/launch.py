@@ -171,7 +171,7 @@ def write_compose(workspace: Workspace, cluster: Cluster, text: str) -> Path:
 
 
 def _follow(it: Launch, cluster: Cluster) -> None:
-    heard = {cluster.leader.name, *(task.name for task in cluster.of("evaluator"))}
+    heard = {cluster.leader.name, *(task.name for task in cluster.sidecars)}
     containers = [c for c in it.engine.containers(cluster.name) if c.name in heard]
     follow_logs(it.engine, containers, it.view.log)
 

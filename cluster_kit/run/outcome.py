@@ -13,6 +13,7 @@ from cluster_kit.errors import DeadlinePassed, HostError, Interrupted, TrainingF
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import Observed, TaskView
 from cluster_kit.observe.tracebacks import on_host
+from cluster_kit.roles import ROLES
 
 CODES = {
     "start-deadline": DeadlinePassed.exit_code,
@@ -79,7 +80,7 @@ def judge(cluster: Cluster, seen: Observed, how: str) -> Verdict:
 
 def _judge_evaluator(cluster: Cluster, seen: Observed) -> Verdict:
     """The training went well; a promised evaluation must have, too."""
-    for task in cluster.of("evaluator"):
+    for task in cluster.sidecars:
         end, code = seen.ended_for_good(task.name), seen.tasks[task.name].exit_code
         if code in STOP_CODES:
             continue
@@ -113,7 +114,7 @@ def _first_failure(seen: Observed, leader: str, code: int | None) -> tuple[str, 
     failure = seen.last(leader, "failure")
     until = failure.time if failure and failure.time >= since else math.inf
     deaths = [event for event in seen.events if event.action == "die" and event.time >= since]
-    training = {task.name for task in seen.tasks.values() if task.role != "evaluator"}
+    training = {task.name for task in seen.tasks.values() if not ROLES[task.role].sidecar}
     failed = [
         event
         for event in deaths
@@ -183,7 +184,7 @@ def _notes(cluster: Cluster, seen: Observed) -> list[str]:
         end, failures = seen.ended_for_good(task.name), seen.left_failed(task.name)
         if end is not None and end.fields.get("reason") == "cut-off":
             notes.append(f"{task.name}: {end.fields.get('message', '')}")
-        elif failures and went_well and task.role != "evaluator":
+        elif failures and went_well and not ROLES[task.role].sidecar:
             notes.append(f"{task.name}: {_left_out(failures, cluster)}")
     return notes
 
@@ -234,7 +235,7 @@ def _traffic(end: Entry | None) -> dict[str, Any]:
 def metrics(seen: Observed, cluster: Cluster) -> dict[str, Any]:
     """Final figures: what the programs reported, and the last of each where they did not."""
     found = seen.metrics()
-    for task in cluster.of("evaluator"):
+    for task in cluster.sidecars:
         scored = seen.last(task.name, "evaluation")
         if scored is not None and "accuracy" in scored.fields:
             found.setdefault("validation_accuracy", scored.fields["accuracy"])

@@ -55,7 +55,7 @@ class Watch:
             if time.monotonic() > overdue:
                 return "overdue"
             self._poll(show)
-        grace = limits.evaluator_grace if self._cluster.of("evaluator") else 0.0
+        grace = limits.evaluator_grace if self._cluster.sidecars else 0.0
         follow = time.monotonic() + grace + FOLLOW_S
         while not self._all_over(leader) and time.monotonic() < follow:
             self._poll(show)

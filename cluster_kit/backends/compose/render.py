@@ -11,11 +11,10 @@ from pathlib import Path
 from cluster_kit import __version__, labels
 from cluster_kit.cluster import Cluster, Mount, Task
 from cluster_kit.plan.tf_config import tf_configs
+from cluster_kit.roles import ROLES
 from cluster_kit.util import templating
 
 NO_GPU = "-1"
-EVALUATOR_CPU_SHARES = "128"
-"""An eighth of a task's weight: where CPUs are short the evaluator waits, not the training."""
 ROOT = "0:0"
 SHAPER_CAPABILITIES = ("NET_ADMIN", "SETUID", "SETGID", "SETPCAP", "KILL")
 """To shape its own interface, and then to become the caller's user for good, with no capability
@@ -143,7 +142,7 @@ def _service(cluster: Cluster, task: Task, config: str, digest: str, *, leads: b
     for key in {"NO_PROXY", "no_proxy"} & own.keys():
         own[key] = f"{own[key]},{_no_proxy(cluster)}"
     identity = {"CLUSTER_KIT_TASK": task.name, "TF_CONFIG": config}
-    if task.role == "evaluator":
+    if ROLES[task.role].sidecar:
         # It is alone in its own TF_CONFIG, where nobody serves.
         identity["CLUSTER_KIT_SERVERS"] = ""
     identity |= _gpu_environment(cluster, task, leads=leads)
@@ -161,8 +160,8 @@ def _service(cluster: Cluster, task: Task, config: str, digest: str, *, leads: b
         command=_flow(task.command),
         user="" if task.bandwidth is None else quote(ROOT),
         capabilities="" if task.bandwidth is None else _flow(SHAPER_CAPABILITIES),
-        restart=_restart(cluster, leads),
-        cpu_shares=EVALUATOR_CPU_SHARES if task.role == "evaluator" else "",
+        restart=_restart(cluster, task, leads),
+        cpu_shares=str(ROLES[task.role].cpu_shares or ""),
         ip=str(task.ip),
         environment=tuple(
             Pair(name, quote(value)) for name, value in sorted({**own, **identity}.items())
@@ -190,7 +189,7 @@ def _gpu_environment(cluster: Cluster, task: Task, *, leads: bool) -> dict[str, 
         found["NCCL_SOCKET_IFNAME"] = "eth0"
     else:
         found["CUDA_VISIBLE_DEVICES"] = NO_GPU
-        if task.role == "worker" and cluster.simulate_gpus:
+        if ROLES[task.role].gpus == "pool" and cluster.simulate_gpus:
             found["CLUSTER_KIT_SIMULATE_GPUS"] = str(cluster.simulate_gpus)
     if task.gpu_memory_mib is not None:
         found["CLUSTER_KIT_GPU_MEMORY_MB"] = str(task.gpu_memory_mib)
@@ -200,9 +199,9 @@ def _gpu_environment(cluster: Cluster, task: Task, *, leads: bool) -> dict[str, 
     return found
 
 
-def _restart(cluster: Cluster, leads: bool) -> str:
+def _restart(cluster: Cluster, task: Task, leads: bool) -> str:
     """Docker brings a crashed task back, but never the leader: its end is the verdict."""
-    if leads or cluster.retries == 0:
+    if leads or cluster.retries == 0 or not ROLES[task.role].restarts:
         return '"no"'
     return f"on-failure:{cluster.retries}"
 

@@ -191,10 +191,10 @@ def _share_out(wish: Wish, pool: Chosen) -> dict[str, Chosen]:
 
 def _uneven(wish: Wish, chosen: Mapping[str, Chosen]) -> list[Problem]:
     """TensorFlow's strategies take workers for equals: all have the same number."""
-    counts = {f"worker-{i}": len(chosen.get(f"worker-{i}", [])) for i in range(wish.workers)}
+    counts = {worker: len(chosen.get(worker, [])) for worker in wish.workers}
     if len(set(counts.values())) <= 1:
         return []
-    name = next((task for task in counts if task in wish.own), "worker-0")
+    name = next((worker for worker in wish.workers if worker in wish.own), wish.workers[0])
     shown = ", ".join(f"{task}: {count}" for task, count in list(counts.items())[:8])
     rule = f"all workers need the same number of GPUs, but have {shown}"
     cure = "give every worker as many"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from cluster_kit.errors import Problem
 from cluster_kit.manifest.schema import Limits, Manifest
 from cluster_kit.manifest.toml_text import written
+from cluster_kit.roles import ROLES, Role
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Wish:
 
     pool: str | tuple[str, ...]
     each: int | None
-    workers: int
+    workers: tuple[str, ...]
     own: Mapping[str, tuple[str, ...]]
     places: Mapping[str, str]
     share: bool
@@ -29,12 +30,15 @@ class Wish:
     @property
     def pooled(self) -> list[str]:
         """The workers that are served from the pool, in order."""
-        names = [f"worker-{index}" for index in range(self.workers)]
-        return [name for name in names if name not in self.own]
+        return [name for name in self.workers if name not in self.own]
 
 
-def wish_of(manifest: Manifest, workers: int) -> tuple[Wish, list[Problem]]:
-    """The wish, and what no cluster could mean by it."""
+def wish_of(manifest: Manifest, *, without_pool: bool) -> tuple[Wish, list[Problem]]:
+    """The wish, and what no cluster could mean by it.
+
+    Args:
+        without_pool: leave the workers out, because there are too many to count through.
+    """
     problems = list(_misplaced(manifest))
     own: dict[str, tuple[str, ...]] = {}
     places: dict[str, str] = {}
@@ -44,7 +48,7 @@ def wish_of(manifest: Manifest, workers: int) -> tuple[Wish, list[Problem]]:
     wish = Wish(
         pool=manifest.gpus if isinstance(manifest.gpus, str) else tuple(manifest.gpus),
         each=manifest.gpus_per_worker,
-        workers=workers,
+        workers=() if without_pool else tuple(_pool(manifest)),
         own=own,
         places=places,
         share=manifest.share_gpus,
@@ -55,23 +59,43 @@ def wish_of(manifest: Manifest, workers: int) -> tuple[Wish, list[Problem]]:
 
 def _alone(manifest: Manifest) -> Iterator[tuple[str, str, Limits]]:
     """Task, place and limits wherever one task may ask for itself; the later one holds."""
-    if manifest.chief:
-        yield "chief-0", "role.chief", manifest.role.chief
-    if manifest.evaluator:
-        yield "evaluator-0", "role.evaluator", manifest.role.evaluator
+    for role in ROLES.values():
+        count = manifest.count(role.name)
+        for index in range(count if role.most is None else min(count, role.most)):
+            if role.gpus == "own":
+                yield f"{role.name}-{index}", f"role.{role.name}", manifest.limits(role.name)
     for name, limits in manifest.task.items():
-        if not name.startswith("ps-"):
+        if _barred(name) is None:
             yield name, f"task.{name}", limits
 
 
+def _pool(manifest: Manifest) -> Iterator[str]:
+    for role in ROLES.values():
+        if role.gpus == "pool":
+            yield from (f"{role.name}-{index}" for index in range(manifest.count(role.name)))
+
+
 def _misplaced(manifest: Manifest) -> Iterator[Problem]:
-    rule = "a ps keeps its parameters in main memory and never gets a GPU"
-    if manifest.role.ps.gpus:
-        yield Problem("role.ps.gpus", written(manifest.role.ps.gpus), rule, "take it out", ())
+    for role in ROLES.values():
+        place, gpus = f"role.{role.name}.gpus", manifest.limits(role.name).gpus
+        if role.gpus == "none" and gpus:
+            yield Problem(place, written(gpus), _never(role), "take it out", ())
+        if role.gpus == "pool" and gpus is not None:
+            rule = f"the {role.plural}' GPUs stand in `gpus`, at the top"
+            cure = f"write `gpus = [...]` there, or `gpus` under [task.{role.name}-0], …"
+            yield Problem(place, written(gpus), rule, cure)
     for name, limits in manifest.task.items():
-        if name.startswith("ps-") and limits.gpus:
+        barred = _barred(name)
+        if barred is not None and limits.gpus:
+            rule = _never(barred)
             yield Problem(f"task.{name}.gpus", written(limits.gpus), rule, "take it out", ())
-    if manifest.role.worker.gpus is not None:
-        rule = "the workers' GPUs stand in `gpus`, at the top"
-        cure = "write `gpus = [...]` there, or `gpus` under [task.worker-0], …"
-        yield Problem("role.worker.gpus", written(manifest.role.worker.gpus), rule, cure)
+
+
+def _barred(task: str) -> Role | None:
+    """The role of a task that never gets a GPU; None for any other task."""
+    role = ROLES.get(task.rpartition("-")[0])
+    return role if role is not None and role.gpus == "none" else None
+
+
+def _never(role: Role) -> str:
+    return f"a {role.name} {role.no_gpus}"

@@ -4,33 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cluster_kit.cluster import ROLES, Role
 from cluster_kit.errors import Problem
 from cluster_kit.manifest.names import TASK
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan import addresses
 from cluster_kit.programs.style import check_style
+from cluster_kit.roles import ROLES, Role
 
 
 def check_counts(manifest: Manifest) -> Iterator[Problem]:
     """Yields counts that no cluster can have, or that the manifest's style cannot mean."""
-    if manifest.chief not in (0, 1):
-        rule = "a cluster has at most one chief"
-        yield Problem("chief", str(manifest.chief), rule, "write `chief = 1`", ())
-    if manifest.evaluator not in (0, 1):
-        rule = "a cluster has at most one evaluator, in a spec of its own"
-        yield Problem("evaluator", str(manifest.evaluator), rule, "write `evaluator = 1`")
-    if manifest.worker < 1:
-        rule = "a cluster needs at least one worker"
-        yield Problem("worker", str(manifest.worker), rule, "write `worker = 1`")
-    if manifest.ps < 0:
-        rule = "a count cannot be negative"
-        yield Problem("ps", str(manifest.ps), rule, "write `ps = 0` or more", ())
+    for row in ROLES.values():
+        count = manifest.count(row.name)
+        if not row.allows(count):
+            yield Problem(row.name, str(count), *_broken_bound(row, count), ())
     yield from check_style(manifest)
     if too_many(manifest):
-        role = "worker" if manifest.worker >= manifest.ps else "ps"
+        role = max(ROLES, key=manifest.count)
         rule = f"so many tasks fit in no subnet up to a /{addresses.WIDEST}"
-        yield Problem(role, str(getattr(manifest, role)), rule, "ask for fewer tasks")
+        yield Problem(role, str(manifest.count(role)), rule, "ask for fewer tasks")
+
+
+def _broken_bound(role: Role, count: int) -> tuple[str, str]:
+    """The rule about how many there may be, and its cure."""
+    if role.most == 1:
+        spec = ", in a spec of its own" if role.sidecar else ""
+        return f"a cluster has at most one {role.name}{spec}", f"write `{role.name} = 1`"
+    if role.most is not None and count > role.most:
+        rule = f"a cluster has at most {role.most} tasks of the role {role.name}"
+        return rule, f"write `{role.name} = {role.most}`"
+    if role.least:
+        few = "one" if role.least == 1 else str(role.least)
+        rule = f"a cluster needs at least {few} {role.name}"
+        return rule, f"write `{role.name} = {role.least}`"
+    return "a count cannot be negative", f"write `{role.name} = 0` or more"
 
 
 def check_tasks_exist(manifest: Manifest) -> Iterator[Problem]:
@@ -43,19 +50,19 @@ def check_tasks_exist(manifest: Manifest) -> Iterator[Problem]:
             cure = "tasks are called like `worker-1`: a role and its index"
             yield Problem(place, "", rule, cure, ())
             continue
-        role, index, count = match[1], int(match[2]), getattr(manifest, match[1])
+        role, index, count = match[1], int(match[2]), manifest.count(match[1])
         if index >= count:
             rule = f"there is no such task: {role} = {count}"
             cure = "take the override out"
-            if index == 0 or role in ("worker", "ps"):
+            if ROLES[role].allows(index + 1):
                 cure = f"raise `{role}` to {index + 1}, or {cure}"
             yield Problem(place, "", rule, cure, (role,))
 
 
-def last_indexes(manifest: Manifest) -> tuple[tuple[Role, int], ...]:
-    """The highest index of each role that has a task."""
-    counts = ((role, getattr(manifest, role)) for role in ROLES)
-    return tuple((role, count - 1) for role, count in counts if count > 0)
+def last_indexes(manifest: Manifest) -> tuple[tuple[str, int], ...]:
+    """The highest valid index of each role that has a task."""
+    counts = ((name, manifest.count(name), row.most) for name, row in ROLES.items())
+    return tuple((role, min(count, most or count) - 1) for role, count, most in counts if count > 0)
 
 
 def too_many(manifest: Manifest) -> bool:

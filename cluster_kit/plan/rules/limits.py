@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from cluster_kit.cluster import ROLES
 from cluster_kit.errors import Problem
 from cluster_kit.facts import HostFacts
 from cluster_kit.manifest.names import TASK
 from cluster_kit.manifest.schema import Limits, Manifest
+from cluster_kit.roles import ROLES
 
 RESERVED = re.compile(r"TF_CONFIG|(CUDA|NVIDIA)_VISIBLE_DEVICES|CLUSTER_KIT_\w+")
 """Environment variables by which the kit tells a task what it is."""
@@ -17,7 +17,7 @@ RESERVED = re.compile(r"TF_CONFIG|(CUDA|NVIDIA)_VISIBLE_DEVICES|CLUSTER_KIT_\w+"
 
 def check_limits(manifest: Manifest, facts: HostFacts) -> Iterator[Problem]:
     """CPU and memory limits against the host, and environment names that are the kit's own."""
-    tables: dict[str, Limits] = {f"role.{r}": getattr(manifest.role, r) for r in ROLES}
+    tables: dict[str, Limits] = {f"role.{r}": manifest.limits(r) for r in ROLES}
     tables |= {f"task.{name}": limits for name, limits in manifest.task.items()}
     for place, limits in tables.items():
         yield from _check_table(place, limits, facts)
@@ -30,11 +30,11 @@ def check_limits(manifest: Manifest, facts: HostFacts) -> Iterator[Problem]:
 
 def _memory_limits(manifest: Manifest) -> int:
     """The sum over all tasks: each role's, corrected by what single tasks say."""
-    of_role: dict[str, int] = {r: getattr(manifest.role, r).memory or 0 for r in ROLES}
-    total: int = sum(of_role[role] * max(0, getattr(manifest, role)) for role in ROLES)
+    of_role: dict[str, int] = {r: manifest.limits(r).memory or 0 for r in ROLES}
+    total: int = sum(of_role[role] * max(0, manifest.count(role)) for role in ROLES)
     for name, own in manifest.task.items():
         match = TASK.fullmatch(name)
-        if match and own.memory is not None and int(match[2]) < getattr(manifest, match[1]):
+        if match and own.memory is not None and int(match[2]) < manifest.count(match[1]):
             total += own.memory - of_role[match[1]]
     return total
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.plan import addresses
+from cluster_kit.roles import ROLES
 from tests.make import cluster, host, network, problems
 
 counts = st.fixed_dictionaries({"worker": st.integers(1, 700), "ps": st.integers(1, 300)})
@@ -109,24 +110,22 @@ def test_every_subnet_holds_a_chief_an_evaluator_a_ps_and_two_workers(prefix: in
 
 @pytest.mark.parametrize("prefix", range(addresses.WIDEST, addresses.NARROWEST + 1))
 def test_what_fits_a_subnet_is_distinct_and_inside(prefix: int) -> None:
-    layout, size = addresses.layout(prefix), 2 ** (32 - prefix)
+    size = 2 ** (32 - prefix)
     offsets = [
-        layout.offset(role, index)
-        for role in ("chief", "worker", "ps", "evaluator")
-        for index in _fitting(prefix, role)
+        addresses.offset(prefix, role, index) for role in ROLES for index in _fitting(prefix, role)
     ]
     assert len(offsets) == len(set(offsets))
     assert all(o is not None and addresses.GATEWAY_OFFSET < o < size - 1 for o in offsets)
 
 
 def _fitting(prefix: int, role: str) -> Iterator[int]:
-    limit = 1 if role in ("chief", "evaluator") else 5000
-    return (i for i in range(limit) if addresses.fits(prefix, [(role, i)]))  # type: ignore[list-item]
+    limit = ROLES[role].most or 5000
+    return (i for i in range(limit) if addresses.fits(prefix, [(role, i)]))
 
 
 def test_whatever_fits_a_subnet_fits_the_next_larger_one() -> None:
     last = [("worker", 400), ("ps", 100)]
-    fitting = [addresses.fits(prefix, last) for prefix in range(29, 15, -1)]  # type: ignore[arg-type]
+    fitting = [addresses.fits(prefix, last) for prefix in range(29, 15, -1)]
     assert all(not smaller or larger for smaller, larger in pairwise(fitting))
     assert fitting[-1]
 

@@ -48,8 +48,8 @@ def test_every_name_has_a_value() -> None:
     args = [f"{name}={{{{ {name} }}}}" for name in NAMES]
     (found,) = arguments(args=args, chief=0, worker=1, ps=0, subnet="172.28.0.0/24").values()
     assert found == (
-        "role=worker", "index=0", "name=worker-0", "ip=172.28.0.100", "port=2222", "ps_hosts=",
-        "worker_hosts=172.28.0.100:2222", "chief_hosts=", "num_ps=0", "num_workers=1",
+        "role=worker", "index=0", "name=worker-0", "ip=172.28.0.100", "port=2222", "chief_hosts=",
+        "worker_hosts=172.28.0.100:2222", "ps_hosts=", "num_workers=1", "num_ps=0",
         "num_replicas=1", "data=/opt/datasets/digits", "output=/output",
     )  # fmt: skip
 
