@@ -9,6 +9,8 @@ from typing import Literal
 from cluster_kit.facts import Driver
 from cluster_kit.roles import ROLES, Style
 
+OUTPUT = "/output"
+"""Where every container has the run's output directory."""
 BEACON_PORT_OFFSET = 1
 """The leader's beacon listens on the port after TensorFlow's."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cluster_kit import labels
+from cluster_kit.cluster import OUTPUT
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def container_of(attributes: Mapping[str, Any]) -> Container:
     networks = attributes["NetworkSettings"]["Networks"].values()
     addresses = [(n.get("IPAMConfig") or {}).get("IPv4Address") for n in networks]
     running = state["Running"] or state["Status"] == "created"
-    outputs = [m["Source"] for m in attributes["Mounts"] if m["Destination"] == "/output"]
+    outputs = [m["Source"] for m in attributes["Mounts"] if m["Destination"] == OUTPUT]
     return Container(
         id=attributes["Id"],
         cluster=marks[labels.CLUSTER],

@@ -2,36 +2,42 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shlex
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from cluster_kit import __version__, labels
-from cluster_kit.cluster import Cluster, Mount, Task
-from cluster_kit.plan.tf_config import tf_configs
-from cluster_kit.roles import ROLES
+from cluster_kit.backends.compose.yaml import Pair, comment, flow, pairs, quote
+from cluster_kit.backends.task_environment import (
+    ContainerSpec,
+    SharedSpec,
+    container_specs,
+)
+from cluster_kit.cluster import Cluster, Mount
 from cluster_kit.util import templating
-
-NO_GPU = "-1"
-ROOT = "0:0"
-SHAPER_CAPABILITIES = ("NET_ADMIN", "SETUID", "SETGID", "SETPCAP", "KILL")
-"""To shape its own interface, and then to become the caller's user for good, with no capability
-left. KILL lets the init process, which stays root, hand on SIGTERM."""
 
 
 @dataclass(frozen=True)
-class Pair:
-    """A key and its value, ready as YAML."""
+class Shared:
+    """What all services have, every field ready as YAML."""
 
-    name: str
-    value: str
+    image: str
+    pull_policy: str
+    user: str
+    init: str
+    read_only: str
+    cap_drop: str
+    security_opt: str
+    tmpfs: str
+    stop_grace: str
+    output: str
+    mounts: tuple[Mount, ...]
+    environment: tuple[Pair, ...]
 
 
 @dataclass(frozen=True)
 class Service:
-    """One service of the compose file; every field but the names is ready as YAML."""
+    """One service, every field ready as YAML; "" for a key that it does not have."""
 
     name: str
     container: str
@@ -42,169 +48,83 @@ class Service:
     cpu_shares: str
     ip: str
     environment: tuple[Pair, ...]
+    shm: str
     limits: tuple[Pair, ...]
-    devices: str
     driver: str
+    device_ids: str
+    device_capabilities: str
     labels: tuple[Pair, ...]
 
 
 def render(cluster: Cluster) -> str:
-    """The compose file's text. Same cluster, same bytes."""
-    digest = plan_hash(cluster)
+    """Returns the compose file's text. Same cluster, same bytes."""
+    containers = container_specs(cluster)
+    shared = containers[0].shared
     return templating.own("compose.yaml.j2").render(
         header={
             "generator": f"cluster-kit {__version__}",
-            "source": _comment(cluster.source),
-            "command": _comment(f"cluster-kit render {shlex.quote(Path(cluster.source).stem)}"),
-            "hash": digest,
+            "source": comment(cluster.source),
+            "command": comment(f"cluster-kit render {shlex.quote(Path(cluster.source).stem)}"),
+            "hash": shared.labels[labels.PLAN],
         },
         project=cluster.project,
-        image=quote(cluster.image),
-        pull_policy="missing" if cluster.variant is None else "never",
-        user=quote(cluster.user),
-        mounts=[Mount(quote(m.source), quote(m.target)) for m in cluster.mounts],
-        environment=_common_environment(cluster),
-        services=_services(cluster, digest),
+        task=_shared(cluster, shared),
+        services=[_service(cluster, container) for container in containers],
         subnet=str(cluster.subnet),
         gateway=str(cluster.gateway),
-        network_labels=(
-            Pair(labels.CLUSTER, quote(cluster.name)),
-            Pair(labels.PLAN, quote(digest)),
-        ),
+        network_labels=pairs(shared.labels),
     )
 
 
-def plan_hash(cluster: Cluster) -> str:
-    """12 hex digits over everything the cluster says and the version of the kit that says it."""
-    text = json.dumps([__version__, asdict(cluster)], default=str, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+def _shared(cluster: Cluster, spec: SharedSpec) -> Shared:
+    return Shared(
+        image=quote(spec.image),
+        pull_policy="never" if spec.image_is_local else "missing",
+        user=quote(cluster.user),
+        init=_truth(spec.init),
+        read_only=_truth(spec.read_only),
+        cap_drop="[" + ", ".join(spec.cap_drop) + "]",
+        security_opt=f'["no-new-privileges:{_truth(spec.no_new_privileges)}"]',
+        tmpfs="[" + ", ".join(f'"{path}:mode={mode:o}"' for path, mode in spec.tmpfs.items()) + "]",
+        stop_grace=f"{spec.stop_grace_s}s",
+        output=spec.output,
+        mounts=tuple(Mount(quote(mount.source), quote(mount.target)) for mount in spec.mounts),
+        environment=pairs(spec.environment),
+    )
 
 
-def quote(text: str) -> str:
-    """A YAML scalar that Compose reads back as exactly this text: it interpolates `$`."""
-    escaped = text.replace("$", "$$")
-    if escaped.isprintable():
-        return "'" + escaped.replace("'", "''") + "'"
-    return '"' + "".join(map(_escape, escaped)) + '"'
-
-
-def _escape(character: str) -> str:
-    """In YAML's double quotes. JSON's escapes do not do: they write `😀` as two halves."""
-    if character in _SHORT:
-        return _SHORT[character]
-    return character if character.isprintable() else f"\\U{ord(character):08x}"
-
-
-_SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-
-
-def _comment(text: str) -> str:
-    """A file's name may hold a line break; a comment may not."""
-    return "".join(c if c.isprintable() else "?" for c in text)
-
-
-def _common_environment(cluster: Cluster) -> tuple[Pair, ...]:
-    """What all tasks share. Proxies that Docker hands on must not catch the cluster's own gRPC."""
-    deadlines = cluster.deadlines
-    values = {
-        "CLUSTER_KIT_BEACON": cluster.beacon,
-        "CLUSTER_KIT_DATA": cluster.data,
-        "CLUSTER_KIT_EVALUATOR_GRACE_S": f"{deadlines.evaluator_grace:.15g}",
-        "CLUSTER_KIT_GPU_CHECK": "on" if cluster.gpu_check else "off",
-        "CLUSTER_KIT_JOB_DEADLINE_S": f"{deadlines.job:.15g}",
-        "CLUSTER_KIT_LEADER": cluster.leader.name,
-        "CLUSTER_KIT_RETRIES": str(cluster.retries),
-        "CLUSTER_KIT_SERVER": cluster.server,
-        "CLUSTER_KIT_SERVERS": ",".join(task.name for task in cluster.tasks if task.serves),
-        "CLUSTER_KIT_START_DEADLINE_S": f"{deadlines.start:.15g}",
-        "NO_PROXY": _no_proxy(cluster),
-        "no_proxy": _no_proxy(cluster),
-    }
-    return tuple(Pair(name, quote(value)) for name, value in values.items())
-
-
-def _no_proxy(cluster: Cluster) -> str:
-    names = [task.name for task in cluster.tasks] if cluster.addressing == "name" else []
-    return ",".join(["localhost", "127.0.0.1", str(cluster.subnet), *names])
-
-
-def _services(cluster: Cluster, digest: str) -> list[Service]:
-    configs = tf_configs(cluster)
-    leader = cluster.leader
-    return [
-        _service(cluster, task, configs[task.name], digest, leads=task is leader)
-        for task in cluster.tasks
-    ]
-
-
-def _service(cluster: Cluster, task: Task, config: str, digest: str, *, leads: bool) -> Service:
-    own = dict(task.environment)
-    for key in {"NO_PROXY", "no_proxy"} & own.keys():
-        own[key] = f"{own[key]},{_no_proxy(cluster)}"
-    identity = {"CLUSTER_KIT_TASK": task.name, "TF_CONFIG": config}
-    if ROLES[task.role].sidecar:
-        # It is alone in its own TF_CONFIG, where nobody serves.
-        identity["CLUSTER_KIT_SERVERS"] = ""
-    identity |= _gpu_environment(cluster, task, leads=leads)
-    if task.bandwidth is not None:
-        identity["CLUSTER_KIT_BANDWIDTH_BPS"] = str(task.bandwidth)
-        identity["CLUSTER_KIT_USER"] = cluster.user
-    limits = []
-    if task.cpus is not None:
-        limits.append(Pair("cpus", quote(f"{task.cpus:g}")))
-    if task.memory is not None:
-        limits.append(Pair("memory", quote(f"{task.memory}b")))
+def _service(cluster: Cluster, spec: ContainerSpec) -> Service:
+    devices = spec.devices
     return Service(
-        name=task.name,
-        container=f"{cluster.name}-{task.name}",
-        command=_flow(task.command),
-        user="" if task.bandwidth is None else quote(ROOT),
-        capabilities="" if task.bandwidth is None else _flow(SHAPER_CAPABILITIES),
-        restart=_restart(cluster, task, leads),
-        cpu_shares=str(ROLES[task.role].cpu_shares or ""),
-        ip=str(task.ip),
-        environment=tuple(
-            Pair(name, quote(value)) for name, value in sorted({**own, **identity}.items())
-        ),
-        limits=tuple(limits),
-        devices=_flow(task.gpus) if task.gpus else "",
-        driver=cluster.gpu_driver,
-        labels=(
-            Pair(labels.CLUSTER, quote(cluster.name)),
-            Pair(labels.ROLE, task.role),
-            Pair(labels.INDEX, quote(str(task.index))),
-            Pair(labels.GPUS, quote(",".join(task.gpus))),
-            Pair(labels.LEADER, quote(str(leads).lower())),
-            Pair(labels.PLAN, quote(digest)),
+        name=spec.hostname,
+        container=spec.name,
+        command=flow(spec.command),
+        user="" if spec.user == cluster.user else quote(spec.user),
+        capabilities=flow(spec.cap_add) if spec.cap_add else "",
+        restart=f"on-failure:{spec.restarts}" if spec.restarts else '"no"',
+        cpu_shares="" if spec.cpu_shares is None else str(spec.cpu_shares),
+        ip=str(spec.ip),
+        environment=pairs(spec.own_environment),
+        shm="" if spec.shm is None else f"{spec.shm // 2**30}gb",
+        limits=_limits(spec),
+        driver=devices.driver if devices else "",
+        device_ids=flow(devices.ids) if devices else "",
+        device_capabilities="[" + ", ".join(devices.capabilities) + "]" if devices else "",
+        labels=tuple(
+            Pair(key, text if key == labels.ROLE else quote(text))
+            for key, text in spec.labels.items()
         ),
     )
 
 
-def _gpu_environment(cluster: Cluster, task: Task, *, leads: bool) -> dict[str, str]:
-    """What a task is promised, and the leader what it promises, so that both can be checked."""
-    found = {}
-    if task.gpus:
-        found["CLUSTER_KIT_GPUS"] = ",".join(task.gpu_names)
-        # One bridge network, one interface: NCCL would otherwise try them all.
-        found["NCCL_SOCKET_IFNAME"] = "eth0"
-    else:
-        found["CUDA_VISIBLE_DEVICES"] = NO_GPU
-        if ROLES[task.role].gpus == "pool" and cluster.simulate_gpus:
-            found["CLUSTER_KIT_SIMULATE_GPUS"] = str(cluster.simulate_gpus)
-    if task.gpu_memory_mib is not None:
-        found["CLUSTER_KIT_GPU_MEMORY_MB"] = str(task.gpu_memory_mib)
-    promises = {t.name: t.gpu_names for t in cluster.tasks if t.serves and t.gpus}
-    if leads and promises:
-        found["CLUSTER_KIT_PROMISES"] = json.dumps(promises)
-    return found
+def _limits(spec: ContainerSpec) -> tuple[Pair, ...]:
+    limits = {}
+    if spec.cpus is not None:
+        limits["cpus"] = f"{spec.cpus:.15g}"
+    if spec.memory is not None:
+        limits["memory"] = f"{spec.memory}b"
+    return pairs(limits)
 
 
-def _restart(cluster: Cluster, task: Task, leads: bool) -> str:
-    """Docker brings a crashed task back, but never the leader: its end is the verdict."""
-    if leads or cluster.retries == 0 or not ROLES[task.role].restarts:
-        return '"no"'
-    return f"on-failure:{cluster.retries}"
-
-
-def _flow(items: tuple[str, ...]) -> str:
-    return "[" + ", ".join(quote(item) for item in items) + "]"
+def _truth(value: bool) -> str:
+    return "true" if value else "false"

@@ -1,0 +1,46 @@
+"""Texts as YAML that Compose reads back exactly: it interpolates `$`. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+_SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A key and its value, ready as YAML."""
+
+    name: str
+    value: str
+
+
+def quote(text: str) -> str:
+    """Returns a scalar of one line that Compose reads back as exactly this text."""
+    escaped = text.replace("$", "$$")
+    if escaped.isprintable():
+        return "'" + escaped.replace("'", "''") + "'"
+    return '"' + "".join(map(_escape, escaped)) + '"'
+
+
+def flow(texts: Iterable[str]) -> str:
+    """Returns a list of texts on one line."""
+    return "[" + ", ".join(map(quote, texts)) + "]"
+
+
+def pairs(texts: Mapping[str, str]) -> tuple[Pair, ...]:
+    """Returns the keys, which are YAML already, with their values quoted."""
+    return tuple(Pair(key, quote(text)) for key, text in texts.items())
+
+
+def comment(text: str) -> str:
+    """Returns a text that stays on its line; a file's name may hold a line break."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def _escape(character: str) -> str:
+    """In YAML's double quotes. JSON's escapes do not do: they write `😀` as two halves."""
+    if character in _SHORT:
+        return _SHORT[character]
+    return character if character.isprintable() else f"\\U{ord(character):08x}"

@@ -1,0 +1,75 @@
+"""The environment variables of a task; images/trainer/contract.toml says what each means. Pure."""
+
+from __future__ import annotations
+
+import json
+
+from cluster_kit.cluster import Cluster, Task
+from cluster_kit.roles import ROLES
+
+NO_GPU = "-1"
+"""CUDA's word for no device."""
+
+
+def shared_variables(cluster: Cluster) -> dict[str, str]:
+    """Returns the variables that all tasks of a cluster have."""
+    deadlines = cluster.deadlines
+    return {
+        "CLUSTER_KIT_BEACON": cluster.beacon,
+        "CLUSTER_KIT_DATA": cluster.data,
+        "CLUSTER_KIT_EVALUATOR_GRACE_S": f"{deadlines.evaluator_grace:.15g}",
+        "CLUSTER_KIT_GPU_CHECK": "on" if cluster.gpu_check else "off",
+        "CLUSTER_KIT_JOB_DEADLINE_S": f"{deadlines.job:.15g}",
+        "CLUSTER_KIT_LEADER": cluster.leader.name,
+        "CLUSTER_KIT_RETRIES": str(cluster.retries),
+        "CLUSTER_KIT_SERVER": cluster.server,
+        "CLUSTER_KIT_SERVERS": ",".join(task.name for task in cluster.tasks if task.serves),
+        "CLUSTER_KIT_START_DEADLINE_S": f"{deadlines.start:.15g}",
+        "NO_PROXY": _no_proxy(cluster),
+        "no_proxy": _no_proxy(cluster),
+    }
+
+
+def _no_proxy(cluster: Cluster) -> str:
+    """Proxies that an engine hands on must not catch the cluster's own gRPC."""
+    names = [task.name for task in cluster.tasks] if cluster.addressing == "name" else []
+    return ",".join(["localhost", "127.0.0.1", str(cluster.subnet), *names])
+
+
+def own_variables(cluster: Cluster, task: Task, config: str, *, leads: bool) -> dict[str, str]:
+    """Returns one task's: the manifest's, with the kit's own over them, sorted by name.
+
+    Args:
+        config: the task's TF_CONFIG.
+    """
+    variables = dict(task.environment)
+    for key in {"NO_PROXY", "no_proxy"} & variables.keys():
+        variables[key] = f"{variables[key]},{_no_proxy(cluster)}"
+    variables |= {"CLUSTER_KIT_TASK": task.name, "TF_CONFIG": config}
+    if ROLES[task.role].sidecar:
+        # It is alone in its own TF_CONFIG, where nobody serves.
+        variables["CLUSTER_KIT_SERVERS"] = ""
+    if task.bandwidth is not None:
+        variables["CLUSTER_KIT_BANDWIDTH_BPS"] = str(task.bandwidth)
+        variables["CLUSTER_KIT_USER"] = cluster.user
+    variables |= _gpu_environment(cluster, task)
+    promises = {t.name: t.gpu_names for t in cluster.tasks if t.serves and t.gpus} if leads else {}
+    if promises:
+        variables["CLUSTER_KIT_PROMISES"] = json.dumps(promises)
+    return dict(sorted(variables.items()))
+
+
+def _gpu_environment(cluster: Cluster, task: Task) -> dict[str, str]:
+    """What a task is promised, so that it can be checked, and what it may take of it."""
+    variables = {}
+    if task.gpus:
+        variables["CLUSTER_KIT_GPUS"] = ",".join(task.gpu_names)
+        # One bridge network, one interface: NCCL would otherwise try them all.
+        variables["NCCL_SOCKET_IFNAME"] = "eth0"
+    else:
+        variables["CUDA_VISIBLE_DEVICES"] = NO_GPU
+        if ROLES[task.role].gpus == "pool" and cluster.simulate_gpus:
+            variables["CLUSTER_KIT_SIMULATE_GPUS"] = str(cluster.simulate_gpus)
+    if task.gpu_memory_mib is not None:
+        variables["CLUSTER_KIT_GPU_MEMORY_MB"] = str(task.gpu_memory_mib)
+    return variables

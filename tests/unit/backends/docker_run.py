@@ -1,0 +1,40 @@
+"""A backend that is not Compose: `docker run`, made from what a task is given and nothing else."""
+
+from __future__ import annotations
+
+from cluster_kit.backends.task_environment import ContainerSpec
+
+FLAGS = {"--init", "--read-only"}
+
+
+def docker_run(spec: ContainerSpec, network: str, output: str) -> list[str]:
+    """The words that start one task. They are a program's arguments: nothing needs quoting.
+
+    Args:
+        output: the host's directory for what the tasks write.
+    """
+    shared, words = spec.shared, ["docker", "run", "--detach"]
+    words += [f"--name={spec.name}", f"--hostname={spec.hostname}", f"--user={spec.user}"]
+    words += [f"--network={network}", f"--ip={spec.ip}"]
+    words += [f"--pull={'never' if shared.image_is_local else 'missing'}"]
+    words += [f"--restart={f'on-failure:{spec.restarts}' if spec.restarts else 'no'}"]
+    words += [f"--stop-timeout={shared.stop_grace_s}"]
+    words += ["--init"] if shared.init else []
+    words += ["--read-only"] if shared.read_only else []
+    words += ["--security-opt=no-new-privileges:true"] if shared.no_new_privileges else []
+    words += [f"--cap-drop={name}" for name in shared.cap_drop]
+    words += [f"--cap-add={name}" for name in spec.cap_add]
+    words += [f"--tmpfs={path}:mode={mode:o}" for path, mode in shared.tmpfs.items()]
+    words += [f"--volume={output}:{shared.output}"]
+    words += [f"--volume={mount.source}:{mount.target}:ro" for mount in shared.mounts]
+    words += [f"--env={name}={value}" for name, value in spec.environment.items()]
+    words += [f"--label={name}={value}" for name, value in spec.labels.items()]
+    words += [f"--cpus={spec.cpus:g}"] if spec.cpus is not None else []
+    words += [f"--cpu-shares={spec.cpu_shares}"] if spec.cpu_shares is not None else []
+    words += [f"--memory={spec.memory}b"] if spec.memory is not None else []
+    words += [f"--shm-size={spec.shm}"] if spec.shm is not None else []
+    if spec.devices is not None:
+        named = f'"device={",".join(spec.devices.ids)}"'
+        able = f'"capabilities={",".join(spec.devices.capabilities)}"'
+        words += [f"--gpus=driver={spec.devices.driver},{named},{able}"]
+    return [*words, shared.image, *spec.command]

@@ -1,0 +1,145 @@
+"""What a task is given is complete without Compose: another backend needs nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from cluster_kit import labels
+from cluster_kit.backends.compose.render import render
+from cluster_kit.backends.task_environment import container_specs
+from cluster_kit.cluster import Cluster
+from tests.make import cluster, gpus, host, parse_compose
+from tests.unit.backends.docker_run import FLAGS, docker_run
+
+NASTY = {
+    "PRICE": "$5 or ${HOME}",
+    "QUOTES": 'it\'s "so"',
+    "LINES": "a\nb",
+    "EMPTY": "",
+    "SMILE": "😀",
+}
+CLUSTERS = {
+    "plain": cluster(evaluator=1, name="on"),
+    "limits": cluster(
+        program="train.py",
+        data="../my images",
+        args=["--label", "a b", "--price=$5", "--job={{ role }}"],
+        retries=0,
+        role={"worker": {"cpus": 1.5, "memory": "2g", "bandwidth": "100mbit"}},
+        task={"ps-1": {"environment": NASTY}},
+    ),
+    "gpus": cluster(
+        host(gpus=gpus(4), gpu_driver="cdi"),
+        chief=0,
+        ps=0,
+        gpus=["1", "3", "0", "2"],
+        gpu_memory="8g",
+        image="registry.example:5000/team/trainer:2.1",
+        addressing="name",
+    ),
+}
+
+
+def options(words: list[str]) -> Iterator[tuple[str, str]]:
+    """Each option of `docker run` with its value."""
+    for word in words[3:]:
+        if not word.startswith("--"):
+            return
+        name, _, value = word.partition("=")
+        yield name, value
+
+
+def said_by_docker_run(words: list[str]) -> dict[str, Any]:
+    """What the words ask of the engine, in Compose's terms."""
+    found: dict[str, list[str]] = {}
+    for name, value in options(words):
+        found.setdefault(name, []).append(value)
+    one = {name: values[0] for name, values in found.items() if len(values) == 1}
+    rest = words[3 + sum(len(values) for values in found.values()) :]
+    assert {name for name, value in options(words) if not value} == FLAGS
+    gpu = re.fullmatch(r'driver=(\w+),"device=(.+)","capabilities=(.+)"', one.get("--gpus", ""))
+    return {
+        "image": rest[0],
+        "command": rest[1:],
+        "container_name": one["--name"],
+        "hostname": one["--hostname"],
+        "user": one["--user"],
+        "pull_policy": one["--pull"],
+        "restart": one["--restart"],
+        "stop_grace_period": f"{one['--stop-timeout']}s",
+        "ip": one["--ip"],
+        "flags": [name in found for name in sorted(FLAGS)],
+        "security_opt": found["--security-opt"],
+        "cap_drop": found["--cap-drop"],
+        "cap_add": found.get("--cap-add", []),
+        "tmpfs": found["--tmpfs"],
+        "volumes": found["--volume"],
+        "environment": dict(text.split("=", 1) for text in found["--env"]),
+        "labels": dict(text.split("=", 1) for text in found["--label"]),
+        "cpus": one.get("--cpus"),
+        "memory": one.get("--memory"),
+        "cpu_shares": one.get("--cpu-shares"),
+        "shm_size": one.get("--shm-size"),
+        "devices": (gpu[1], gpu[2].split(","), gpu[3].split(",")) if gpu else None,
+    }
+
+
+def said_by_compose(service: dict[str, Any]) -> dict[str, Any]:
+    """The same of one service of a compose file."""
+    resources = service.get("deploy", {}).get("resources", {})
+    (device,) = resources.get("reservations", {}).get("devices", [None])
+    volumes = [
+        f"{v['source']}:{v['target']}{':ro' if v.get('read_only') else ''}"
+        for v in service["volumes"]
+    ]
+    shares, shm = service.get("cpu_shares"), service.get("shm_size")
+    return {
+        **{key: service[key] for key in ("image", "command", "container_name", "hostname")},
+        **{key: service[key] for key in ("user", "pull_policy", "restart", "stop_grace_period")},
+        "ip": service["networks"]["cluster"]["ipv4_address"],
+        "flags": [service["init"], service["read_only"]],
+        **{key: service[key] for key in ("security_opt", "cap_drop", "tmpfs")},
+        "cap_add": service.get("cap_add", []),
+        "volumes": volumes,
+        **{key: service[key] for key in ("environment", "labels")},
+        "cpus": resources.get("limits", {}).get("cpus"),
+        "memory": resources.get("limits", {}).get("memory"),
+        "cpu_shares": None if shares is None else str(shares),
+        "shm_size": None if shm is None else str(int(shm.removesuffix("gb")) * 2**30),
+        "devices": device and (device["driver"], device["device_ids"], device["capabilities"]),
+    }
+
+
+@pytest.mark.parametrize("made", CLUSTERS.values(), ids=CLUSTERS)
+def test_docker_run_and_compose_say_the_same_of_every_task(made: Cluster) -> None:
+    services = parse_compose(render(made))["services"]
+    specs = container_specs(made)
+    assert [spec.hostname for spec in specs] == list(services)
+    for spec in specs:
+        words = docker_run(spec, f"{made.project}_cluster", "${CLUSTER_KIT_OUTPUT:-./output}")
+        assert said_by_docker_run(words) == said_by_compose(services[spec.hostname])
+
+
+def test_the_three_differ_in_everything_that_a_task_can_be_given() -> None:
+    specs = [spec for made in CLUSTERS.values() for spec in container_specs(made)]
+    for field in ("cap_add", "cpus", "cpu_shares", "memory", "shm", "devices", "restarts"):
+        assert {bool(getattr(spec, field)) for spec in specs} == {True, False}, field
+    assert {bool(spec.shared.mounts) for spec in specs} == {True, False}
+    assert {spec.shared.image_is_local for spec in specs} == {True, False}
+
+
+def test_every_text_is_given_as_it_was_written() -> None:
+    ps = next(spec for spec in container_specs(CLUSTERS["limits"]) if spec.hostname == "ps-1")
+    assert NASTY.items() <= ps.environment.items()
+
+
+@pytest.mark.parametrize("made", CLUSTERS.values(), ids=CLUSTERS)
+def test_every_container_has_every_label(made: Cluster) -> None:
+    known = {text for name, text in vars(labels).items() if name.isupper()}
+    for spec in container_specs(made):
+        assert spec.labels.keys() == known
+        assert spec.shared.labels.items() <= spec.labels.items()
