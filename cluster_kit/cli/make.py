@@ -41,7 +41,7 @@ def build(
     quiet: Quiet = False,
     json_: options.Json = False,
 ) -> None:
-    """Build it where it is absent or its inputs have changed."""
+    """Build the shared image if it is absent or its inputs have changed."""
     if manifest:
         cluster = prepare(Request(manifest, {}), here(), engine_or_none()).cluster
         tag, built = cluster.image, extra_image.ensure(cluster, say, show=not json_)
@@ -57,7 +57,7 @@ def build(
 
 @image.command("check")
 def check(variant: Variant = "cpu", json_: options.Json = False) -> None:
-    """Import TensorFlow and tf_keras, run one step and a server round trip inside it."""
+    """Try the image: import TensorFlow and tf_keras, run one step and a server round trip."""
     tag = image_tag(variant)
     if not image_present(tag):
         raise EngineError(f"{tag} is not built", "run `make image` (cluster-kit image build)")
@@ -80,7 +80,7 @@ def _print_lines(lines: list[CheckLine]) -> None:
 
 @app.command()
 def engine(quiet: Quiet = False, json_: options.Json = False) -> None:
-    """Install and start a Docker engine where none answers and where that is possible."""
+    """Install and start a Docker engine if none answers and that is possible."""
     changed = ensure_engine(say, typer.confirm)
     version = client.connect().info().get("ServerVersion", "?")
     if json_:

@@ -8,11 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from docs.blocks import arguments, command_line, contract, exit_codes, manifest, wrong_manifest
+from docs.blocks import (
+    arguments,
+    command_line,
+    contract,
+    detection,
+    exit_codes,
+    manifest,
+    wrong_manifest,
+)
 
 BLOCKS: Mapping[str, Callable[[], str]] = {
     "argument-names": arguments.names,
     "contract-commands": contract.commands,
+    "detection-keys": detection.keys,
     "exit-codes": exit_codes.codes,
     "manifest-keys": manifest.keys,
     "overrides": command_line.overrides,

@@ -52,3 +52,7 @@ def test_a_stale_page_is_named_with_the_command(tmp_path, monkeypatch, capsys) -
 def test_every_block_is_used_on_a_page() -> None:
     markers = {n for page in generate.pages() for n in generate.MARKER.findall(page.read_text())}
     assert markers == set(generate.BLOCKS)
+
+
+def test_no_page_is_stale(capsys) -> None:
+    assert generate.main(["--check"]) == 0, capsys.readouterr().err

@@ -1,39 +1,30 @@
-"""docs/detection.md lists every key of a pipeline, and says what the models say."""
+"""The table of a detection pipeline's keys, from the models' own descriptions."""
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterator
 from typing import Any
 
-from tests.make import ROOT
-
-sys.path.insert(0, str(ROOT / "images" / "trainer"))
 from pydantic.fields import FieldInfo
 
+from cluster_kit.workspace import KIT_ROOT
+from docs.blocks.table import table
+
+sys.path.append(str(KIT_ROOT / "images" / "trainer"))
 from trainer.programs.detection.config.errors import models_in
 from trainer.programs.detection.config.pipeline import Pipeline
 
-PAGE = ROOT / "docs" / "detection.md"
-BEGIN, END = "<!-- keys -->\n", "<!-- /keys -->\n"
-HEAD = ("| key | default | |", "|---|---|---|")
+Row = tuple[str, str, str]
 
 
-def test_the_page_lists_every_key_with_its_default_and_meaning() -> None:
-    before, _, rest = PAGE.read_text().partition(BEGIN)
-    found, _, after = rest.partition(END)
-    expected = "\n".join((*HEAD, *rows(Pipeline, ""))) + "\n"
-    if os.environ.get("UPDATE_GOLDEN"):
-        PAGE.write_text(before + BEGIN + expected + END + after)
-        return
-    assert found == expected, (
-        "run UPDATE_GOLDEN=1 .venv/bin/pytest tests/unit/test_detection_docs.py"
-    )
+def keys() -> str:
+    """Every key: its default and its meaning."""
+    return table(("key", "default", "meaning"), rows(Pipeline, ""))
 
 
-def rows(model: Any, above: str) -> Iterator[str]:
+def rows(model: Any, above: str) -> Iterator[Row]:
     for key, field in model.model_fields.items():
         place = f"{above}{key}"
         inner = models_in(field.annotation)
@@ -41,16 +32,16 @@ def rows(model: Any, above: str) -> Iterator[str]:
             yield from choices(inner, field, place)
             continue
         if not inner or field.default is None:
-            yield f"| `{place}` | {default(field)} | {field.description} |"
-        for table in inner:
-            yield from rows(table, f"{place}.")
+            yield f"`{place}`", default(field), field.description or ""
+        for model_of_table in inner:
+            yield from rows(model_of_table, f"{place}.")
 
 
-def choices(models: list[Any], field: FieldInfo, place: str) -> Iterator[str]:
+def choices(models: list[Any], field: FieldInfo, place: str) -> Iterator[Row]:
     """A table whose `type` decides; keys that not all types have, or not alike, say whose."""
     names = [f"`{json.dumps(type_of(model))}`" for model in models]
     shown = "required" if field.is_required() else f"`{json.dumps(field.default.type)}`"
-    yield f"| `{place}.type` | {shown} | {field.description}: {', '.join(names)} |"
+    yield f"`{place}.type`", shown, f"{field.description}: {', '.join(names)}"
     same: dict[tuple[str, str, str | None], list[str]] = {}
     for model in models:
         for key, one in model.model_fields.items():
@@ -58,7 +49,7 @@ def choices(models: list[Any], field: FieldInfo, place: str) -> Iterator[str]:
                 same.setdefault((key, default(one), one.description), []).append(type_of(model))
     for (key, shown, meaning), types in same.items():
         whose = "" if len(types) == len(models) else f" ({', '.join(types)})"
-        yield f"| `{place}.{key}` | {shown} | {meaning}{whose} |"
+        yield f"`{place}.{key}`", shown, f"{meaning}{whose}"
 
 
 def type_of(model: Any) -> str:

@@ -1,0 +1,77 @@
+"""Which test runs a command that a page shows, for those that take an engine."""
+
+E2E = "tests/e2e"
+OWN = f"{E2E}/test_own_programs.py"
+DETECTION = f"{E2E}/test_detection.py::test_every_mode_learns_is_scored_and_ends_by_itself"
+
+DOCS = f"{E2E}/test_docs.py"
+SIDE_BY_SIDE = f"{E2E}/test_side_by_side.py"
+PLAIN = f"{E2E}/test_plain_compose.py"
+KEPT = f"{SIDE_BY_SIDE}::test_a_kept_cluster_can_be_looked_at_and_removed"
+LOOP = f"{OWN}::test_a_coordinators_loop_runs_on_the_chief_alone"
+STARTER = f"{OWN}::test_a_new_cluster_trains_at_once_and_goes_on"
+CONVERT = f"{DOCS}::test_the_converters_run_as_the_page_has_them"
+FLAGS = (
+    "--job_name={{ role }} --task_index={{ index }} "
+    "--ps_hosts={{ ps_hosts }} --worker_hosts={{ worker_hosts }}"
+)
+
+RUN_BY = {
+    "make cluster N_WORKERS=2 N_PS=2": (
+        f"{E2E}/test_quickstart.py::test_quickstart_trains_and_leaves_only_its_evidence"
+    ),
+    "make cluster CLUSTER=all-reduce": (
+        f"{E2E}/test_all_reduce.py::test_two_workers_train_one_model_and_the_leader_alone_leaves"
+        "_results"
+    ),
+    "make cluster CLUSTER=clones": f"{E2E}/test_clones.py::test_clones_train_the_quickstarts_model",
+    "make cluster CLUSTER=detection-async": DETECTION,
+    "make cluster CLUSTER=detection-coordinator": DETECTION,
+    "make cluster CLUSTER=detection-sync": DETECTION,
+    'make cluster CLUSTER=mobilenet DATA="$HOME/images"': (
+        f"{DOCS}::test_mobilenet_trains_on_folders_of_images"
+    ),
+    "make cluster CLUSTER=my-cluster": STARTER,
+    "make cluster CLUSTER=smoke ARGS=--help": f"{DOCS}::test_a_program_lists_its_arguments",
+    "make cluster KEEP=1": KEPT,
+    "make status": KEPT,
+    "make down": KEPT,
+    "make cluster NAME=second": (
+        f"{SIDE_BY_SIDE}::test_one_manifest_runs_twice_at_once_under_two_names"
+    ),
+    'make cluster N_WORKERS=4 ARGS="--epochs 3"': (
+        f"{OWN}::test_flags_from_before_tf_config_tell_each_task_its_place"
+    ),
+    'make cluster RESUME=1 ARGS="--epochs 12"': (
+        f"{SIDE_BY_SIDE}::test_a_resumed_run_goes_on_where_the_last_one_ended"
+    ),
+    'make cluster SET="retries=5 deadline.job=2h"': (
+        f"{E2E}/test_failures.py::test_a_program_that_never_ends_is_ended_at_the_job_deadline"
+    ),
+    "make cluster PROGRAM=path/to/train.py": LOOP,
+    'make cluster PROGRAM=path/to/train.py ARGS="--batch 64"': LOOP,
+    "make cluster PROGRAM=path/to/train.py STYLE=all-tasks N_CHIEF=0 N_PS=0": STARTER,
+    'make cluster PROGRAM=path/to/train.py STYLE=all-tasks SET="ps_runs=program"': (
+        f"{OWN}::test_a_tutorials_keras_fit_runs_on_every_task_and_ends"
+    ),
+    f'make cluster PROGRAM=path/to/old.py STYLE=all-tasks N_CHIEF=0 N_PS=1 ARGS="{FLAGS}"': (
+        f"{OWN}::test_flags_from_before_tf_config_tell_each_task_its_place"
+    ),
+    "make cluster PROGRAM=path/to/train.py REQUIREMENTS=path/to/requirements.txt": (
+        f"{OWN}::test_a_programs_own_requirements_are_installed_once"
+    ),
+    "make test": "tests/docs/test_commands.py::test_a_command_is_run_by_a_test",
+    "cluster-kit up mine.toml": ("tests/docs/test_generate.py::test_no_page_is_stale"),
+    "cluster-kit doctor": f"{OWN}::test_doctor_reads_the_program_of_a_manifest",
+    "cluster-kit gpus": (
+        "tests/gpu/test_probe.py::test_gpus_and_doctor_say_by_what_they_are_handed_out"
+    ),
+    "cd compose/smoke": f"{PLAIN}::test_docker_compose_up_ends_by_itself_with_every_task_at_0",
+    "docker compose up": f"{PLAIN}::test_docker_compose_up_ends_by_itself_with_every_task_at_0",
+    "docker compose down": f"{PLAIN}::test_docker_compose_up_ends_by_itself_with_every_task_at_0",
+    "docker compose up --attach chief-0 --exit-code-from chief-0": (
+        f"{PLAIN}::test_exit_code_from_returns_the_chiefs_own_code"
+    ),
+}
+BY_THE_PAGE = {"docs/detection.md": CONVERT}
+"""Pages whose blocks a test runs as they stand there."""

@@ -1,0 +1,119 @@
+"""Every command that a page shows exists, and is run by a test or recorded from a real run.
+
+A block of commands says which: `console run`, `console shown 2026-11-21`, or `console elsewhere`
+for what belongs to another machine than one that tests run on.
+"""
+
+from __future__ import annotations
+
+import shutil
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from tests.docs.commands import (
+    ELSEWHERE,
+    RUN,
+    SHOWN,
+    Command,
+    everywhere,
+    in_blocks,
+    in_prose,
+    parsed,
+    words_for_kit,
+)
+from tests.docs.markdown import Page, all_pages
+from tests.docs.run_by import BY_THE_PAGE, RUN_BY
+from tests.make import ROOT
+from tests.unit.command_line import Cli
+
+pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+
+PAGES = list(all_pages().values())
+by_name = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+FOR_ANOTHER_MACHINE = {
+    "sudo nvidia-ctk runtime configure --runtime=docker",
+    "sudo systemctl restart docker",
+}
+ONLY_OF_UP = {"--keep", "--resume", "--json"}
+WITHOUT_ENGINE = ("render", "new", "schema")
+
+
+def id_of(command: Command) -> str:
+    return f"{command.page}: {command.line}"
+
+
+@by_name
+def test_a_block_of_commands_says_what_became_of_them(page: Page) -> None:
+    for block in page.blocks:
+        language, _, rest = block.info.partition(" ")
+        if language == "console":
+            assert rest in (RUN, ELSEWHERE) or date.fromisoformat(rest.removeprefix(f"{SHOWN} "))
+        elif page.name != "CONTRIBUTING.md" and language:
+            assert not block.text.startswith(("$ ", "make ", "cluster-kit ", "docker "))
+
+
+@by_name
+def test_every_command_of_the_kit_exists(page: Page) -> None:
+    for command in (*in_blocks(page), *in_prose(page)):
+        words = words_for_kit(command)
+        if words is not None:
+            parsed(words)
+
+
+@pytest.mark.parametrize("command", [c for c in everywhere() if c.mark == RUN], ids=id_of)
+def test_a_command_is_run_by_a_test(command: Command) -> None:
+    words = words_for_kit(command) or [""]
+    known = command.line in RUN_BY or command.page in BY_THE_PAGE
+    assert known or words[0] in WITHOUT_ENGINE, (
+        f"enter `{command.line}` in tests/docs/run_by.py, with the test that runs it"
+    )
+
+
+def test_only_what_is_shown_is_entered() -> None:
+    assert RUN_BY.keys() <= {command.line for command in everywhere() if command.mark == RUN}
+
+
+@pytest.mark.parametrize("test", sorted({*RUN_BY.values(), *BY_THE_PAGE.values()}))
+def test_the_test_that_runs_a_command_is_there(test: str) -> None:
+    file, _, name = test.partition("::")
+    assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8")
+
+
+def test_what_no_test_can_run_is_known() -> None:
+    assert {c.line for c in everywhere() if c.mark == ELSEWHERE} == FOR_ANOTHER_MACHINE
+
+
+@pytest.fixture
+def things(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace with the kit's manifests, and the files that the pages' commands name."""
+    for manifest in (ROOT / "compose").glob("*.toml"):
+        shutil.copy(manifest, root / "compose")
+    files = root / "path" / "to"
+    files.mkdir(parents=True)
+    for name in ("train.py", "old.py"):
+        (files / name).write_text("print('hello')\n")
+    (files / "requirements.txt").write_text("tqdm\n")
+    for part in ("Train", "Validate", "Test"):
+        (root / "images" / part).mkdir(parents=True)
+    (root / "mine").mkdir()
+    for name in ("pipeline.toml", "pipeline.config"):
+        (root / "mine" / name).write_text("")
+    monkeypatch.setenv("HOME", str(root))
+    return root
+
+
+@by_name
+def test_what_needs_no_engine_is_run_here_and_every_cluster_is_planned(
+    page: Page, cli: Cli, things: Path
+) -> None:
+    for command in in_blocks(page):
+        words = words_for_kit(command) if command.mark == RUN else None
+        if not words or "mine.toml" in words:
+            continue
+        if words[0] == "up":
+            words = ["render", *(w for w in words[1:] if w not in ONLY_OF_UP), "--dry-run"]
+        if words[0] in WITHOUT_ENGINE:
+            said = cli(*words)
+            assert said.code == 0, f"{command.line}: {said.err}"

@@ -1,0 +1,43 @@
+"""The page on outcomes names every field, reason and step that a run's outcome.json may hold."""
+
+from __future__ import annotations
+
+import re
+
+from cluster_kit.run.outcome import CODES, Verdict, outcome
+from tests.docs.markdown import all_pages
+from tests.unit.stories import CLUSTER, Story
+
+PAGE = all_pages()["docs/outcome.md"].text
+ROW = re.compile(r"^\| (`[^|]+) \|(.*)$", re.MULTILINE)
+ADDED_BY_LAUNCH = {"cure", "run"}
+
+
+def rows(heading: str) -> dict[str, str]:
+    """First cell and the rest of each row of the table under a heading."""
+    _, _, section = PAGE.partition(f" {heading}\n")
+    return dict(ROW.findall(re.split(r"^#", section, flags=re.MULTILINE)[0]))
+
+
+def in_quotes(cells: object) -> set[str]:
+    return set(re.findall(r"`([\w-]+)`", str(cells)))
+
+
+def facts() -> dict[str, object]:
+    return outcome(CLUSTER, Verdict(True, 0, "finished"), Story.of().seen, [], {}, "")
+
+
+def test_every_field_has_a_row_and_no_other() -> None:
+    assert in_quotes(rows("outcome.json").keys()) == facts().keys() | ADDED_BY_LAUNCH
+
+
+def test_every_field_of_a_task_is_named() -> None:
+    tasks = facts()["tasks"]
+    assert isinstance(tasks, list)
+    assert tasks[0].keys() <= in_quotes(rows("outcome.json")["`tasks`"])
+
+
+def test_every_reason_with_a_code_of_its_own_has_a_row_with_this_code() -> None:
+    told = {name.strip("`"): rest.split("|")[0].strip() for name, rest in rows("Reasons").items()}
+    for reason, code in CODES.items():
+        assert told[reason] == str(code)

@@ -1,0 +1,84 @@
+"""What the pages of the documentation show, and no other test starts."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.docs.commands import RUN, in_blocks
+from tests.docs.markdown import all_pages
+from tests.e2e.evidence import output
+from tests.kit import Kit
+
+Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+VOC = """<annotation><filename>one.jpg</filename>
+<size><width>64</width><height>48</height><depth>3</depth></size>
+<object><name>cat</name><difficult>0</difficult><bndbox>
+<xmin>10</xmin><ymin>5</ymin><xmax>40</xmax><ymax>25</ymax></bndbox></object></annotation>"""
+
+
+def picture(path: Path, shade: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (64, 48), (shade, 255 - shade, 99)).save(path)
+
+
+def coco(folder: Path, file: str, images: str, count: int) -> None:
+    """Annotations of `count` images with one cat each, and the images."""
+    for number in range(count):
+        picture(folder / images / f"{number}.jpg", 20 * number)
+    boxes = [
+        {"id": n, "image_id": n, "category_id": 3, "bbox": [10, 5, 30, 20], "iscrowd": 0}
+        for n in range(count)
+    ]
+    sizes = [{"id": n, "file_name": f"{n}.jpg", "width": 64, "height": 48} for n in range(count)]
+    text = {"images": sizes, "annotations": boxes, "categories": [{"id": 3, "name": "cat"}]}
+    (folder / file).write_text(json.dumps(text))
+
+
+def test_the_converters_run_as_the_page_has_them(tmp_path: Path) -> None:
+    coco(tmp_path, "instances_train.json", "train2017", 9)
+    coco(tmp_path, "instances_val.json", "val2017", 2)
+    voc = tmp_path / "VOC2012"
+    picture(voc / "JPEGImages" / "one.jpg", 7)
+    for name, text in (("Annotations/one.xml", VOC), ("ImageSets/Main/train.txt", "one\n")):
+        (voc / name).parent.mkdir(parents=True)
+        (voc / name).write_text(text)
+    script = [c.line for c in in_blocks(all_pages()["docs/detection.md"]) if c.mark == RUN]
+    done = subprocess.run(
+        ["bash", "-euc", "\n".join(script)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(list((tmp_path / "mine").glob("train-*-of-00008.tfrecord"))) == 8
+    assert len(list((tmp_path / "mine").glob("validate-*.tfrecord"))) == 2
+    assert "id: 3" in (tmp_path / "mine" / "label_map.pbtxt").read_text()
+    assert len(list((tmp_path / "mine-voc").glob("train-*.tfrecord"))) == 1
+
+
+def test_a_program_lists_its_arguments(kit: Kit) -> None:
+    done = kit.run("up", "smoke", "--name", kit.name, "--args=--help", "--set", "evaluator=0")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "--learning-rates" in done.stdout + done.stderr
+
+
+def test_mobilenet_trains_on_folders_of_images(kit: Kit, tmp_path: Path) -> None:
+    chance = random.Random(1)
+    for part, count in (("Train", 40), ("Validate", 4), ("Test", 4)):
+        for number in range(count):
+            name, shades = (("dark", (0, 80)), ("light", (170, 250)))[number % 2]
+            picture(tmp_path / "images" / part / name / f"{number}.png", chance.randint(*shades))
+    done = kit.run(
+        *("up", "mobilenet", "--name", kit.name, "--data", str(tmp_path / "images")),
+        "--args=--image-size 32 --batch-size 8 --epochs 1 --steps-per-epoch 2",
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert kit.outcome()["metrics"]["updates"] == 2
+    assert json.loads((output(kit) / "result.json").read_text())["classes"] == ["dark", "light"]
