@@ -7,6 +7,8 @@ KIT       := .venv/bin/cluster-kit
 DEV       := .venv/.dev
 PIP       := .venv/bin/pip install --quiet --disable-pip-version-check
 ENGINE    ?= auto
+# Tests that run at once: most of their time they wait for containers, processes and deadlines.
+JOBS      ?= 4
 export ENGINE
 
 # A value as one word of the shell's, apostrophes and all.
@@ -25,7 +27,7 @@ OVERRIDES = $(foreach pair,$(PAIRS),$(call option,$(firstword $(halves)),$(lastw
 
 # A variable that is mistyped would otherwise do nothing.
 KNOWN := CLUSTER $(foreach pair,$(PAIRS),$(lastword $(halves))) SET KEEP RESUME \
-  VARIANT PYTHON ENGINE SHELL
+  VARIANT PYTHON ENGINE JOBS SHELL
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command%,$(origin $(name))),$(name)))
 UNKNOWN := $(filter-out $(KNOWN) MAKE% -%,$(GIVEN))
 $(if $(UNKNOWN),$(error no such variable: $(UNKNOWN); there are: $(KNOWN)))
@@ -97,11 +99,12 @@ $(DEV): $(KIT)
 ##@ Develop
 .PHONY: test
 test: $(DEV) engine image ## Run every test that this machine can; says what it skipped and why
-	@.venv/bin/pytest
+	@.venv/bin/pytest --durations=10
 
 .PHONY: test-unit
 test-unit: $(DEV) ## Only the tests that need neither Docker nor TensorFlow
-	@.venv/bin/pytest tests/unit tests/docs tests/golden tests/trainer
+	@.venv/bin/pytest --numprocesses=$(JOBS) --dist=worksteal \
+	  tests/unit tests/docs tests/golden tests/trainer
 
 .PHONY: check
 check: $(DEV) ## Lint, formatting, types, who imports whom, stale files

@@ -13,8 +13,10 @@ import pytest
 from cluster_kit.image.build import image_tag
 from tests.make import ROOT
 
-PYTEST = ("pytest", "pluggy", "iniconfig", "packaging", "pygments")
+PYTEST = ("pytest", "pytest-xdist", "execnet", "pluggy", "iniconfig", "packaging", "pygments")
 """Pure Python all of them, so that this environment's files also do for the image's Python."""
+AT_ONCE = 4
+"""Tests that run at the same time: they wait for processes and deadlines more than they work."""
 READS_WHAT_TASKS_SAY = (
     "test_with_tf_server.py",
     "test_with_tf_hooks.py",
@@ -41,7 +43,8 @@ def test_the_trainers_tests_pass_inside_the_image(
             *("--env", "PYTHONPATH=/opt/trainer:/pytest", "--env", "TRAINER_PATH=/opt/trainer"),
             *("--env", f"TF_ENABLE_ONEDNN_OPTS={onednn}"),
             *("--entrypoint", "python3", image_tag("cpu"), "-m", "pytest"),
-            *("-c", "/dev/null", "-p", "no:cacheprovider", "-q", "-rs"),
+            *("-c", "/dev/null", "-p", "no:cacheprovider", "-q", "-rs", "--durations=10"),
+            *("-n", str(AT_ONCE), "--dist", "worksteal"),
             *([f"/tests/{name}" for name in tests] or ["/tests"]),
         ],
         capture_output=True,
@@ -51,6 +54,7 @@ def test_the_trainers_tests_pass_inside_the_image(
     )
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
     assert " passed" in done.stdout and "skipped" not in done.stdout, done.stdout[-2000:]
+    print(done.stdout)
 
 
 def copy_package(name: str, target: Path) -> None:

@@ -22,6 +22,13 @@ def listen(address: Address, start_deadline_s: float, lost_after_s: float = 30.0
     return heard.get(timeout=10)
 
 
+def wait_for_connection(follower: Follower) -> None:
+    until = time.monotonic() + 20
+    while not follower.connected:
+        assert time.monotonic() < until, "it did not connect in time"
+        time.sleep(0.01)
+
+
 def test_every_follower_hears_the_end_and_nobody_lingers(free_port):
     address = Address("127.0.0.1", free_port())
     heard: SimpleQueue[JobEnded] = SimpleQueue()
@@ -118,6 +125,7 @@ def test_the_leader_knows_who_is_there_and_how_they_left(free_port):
     for name in ("worker-1", "worker-2"):
         followers[name] = Follower(address, name, 5, lambda ended: None)
         assert said.get(timeout=20) == Joined(name)
+        wait_for_connection(followers[name])
     followers["worker-1"].say("failed worker-1 the shapes\ndo not match")
     assert said.get(timeout=20) == Left("worker-1", "failed", "the shapes\ndo not match")
     followers["worker-2"].say("done worker-2")
@@ -143,9 +151,7 @@ def test_followers_hear_that_the_leader_is_stopping_before_its_end(free_port):
     heard: SimpleQueue[object] = SimpleQueue()
     announcer = Announcer(address)
     follower = Follower(address, "ps-0", 5, heard.put)
-    until = time.monotonic() + 3
-    while not follower.connected and time.monotonic() < until:
-        time.sleep(0.01)
+    wait_for_connection(follower)
     announcer.stopping()
     announcer.announce(143)
     assert [heard.get(timeout=20) for _ in range(2)] == [LeaderStopping(), JobEnded(143)]

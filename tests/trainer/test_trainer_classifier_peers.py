@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import trainer
 from trainer.programs.classifier import mode, options
 from trainer.programs.classifier.schedule import plan_of
 from trainer.programs.classifier.train import peers
@@ -62,7 +63,7 @@ def test_a_trainer_that_never_comes_ends_the_program_and_is_named(tmp_path):
 
 
 def trainer_path() -> str:
-    return str(Path(peers.__file__).parents[2])
+    return str(Path(trainer.__file__).parents[1])
 
 
 @pytest.mark.parametrize(

@@ -144,10 +144,11 @@ def test_a_peer_that_is_done_before_its_leader_is_there_still_tells_it(
     run_task, free_port, tmp_path, events
 ):
     common = {"CLUSTER_KIT_BEACON": f"127.0.0.1:{free_port()}"}
-    for name, text in (("leader.py", "import time; time.sleep(0.5)"), ("follower.py", "")):
-        (tmp_path / name).write_text(text)
+    for name, text in (("leader", "time.sleep(0.5)"), ("follower", "(here / 'done').touch()")):
+        (tmp_path / f"{name}.py").write_text(MARK + text)
     followed = run_task("worker-1", PAIR, "run", str(tmp_path / "follower.py"), **common)
-    time.sleep(0.7)
+    wait_for((tmp_path / "done").exists)
+    time.sleep(0.3)
     led = run_task("worker-0", PAIR, "run", str(tmp_path / "leader.py"), **common)
     assert (followed.wait(30), led.wait(10)) == (0, 0)
 
@@ -184,12 +185,13 @@ def test_a_peer_that_ends_after_its_leader_ends_at_once(
 
 
 def test_sigterm_ends_a_peer_that_waits_for_its_leader(run_task, free_port, tmp_path):
-    (tmp_path / "follower.py").write_text("")
+    (tmp_path / "follower.py").write_text(MARK + "(here / 'done').touch()")
     followed = run_task(
         "worker-1", PAIR, "run", str(tmp_path / "follower.py"),
         CLUSTER_KIT_BEACON=f"127.0.0.1:{free_port()}",
     )  # fmt: skip
-    time.sleep(0.7)
+    wait_for((tmp_path / "done").exists)
+    time.sleep(0.3)
     assert followed.poll() is None
     followed.terminate()
     assert followed.wait(10) == 143

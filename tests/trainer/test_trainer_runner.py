@@ -102,12 +102,14 @@ atexit.register(lambda: print('atexit one'))
 atexit.register(lambda: print('atexit two', left.closed))
 left = open('left-open', 'w')
 left.write('written')
+over = threading.Event()
 def work():
     time.sleep(0.3)
     print('thread done')
+    over.set()
 threading.Thread(target=work).start()
 threading.Thread(target=lambda: time.sleep(60), daemon=True).start()
-ThreadPoolExecutor(1).submit(lambda: (time.sleep(0.5), print('pool done')))
+ThreadPoolExecutor(1).submit(lambda: (over.wait(), time.sleep(0.2), print('pool done')))
 print('main done')
 """
 
