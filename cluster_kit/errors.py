@@ -15,7 +15,8 @@ change next). Anything else that is raised is a bug in the kit and keeps its tra
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from cluster_kit.problem import IN_FILE, Problem, Words
 
 
 class KitError(Exception):
@@ -29,38 +30,22 @@ class KitError(Exception):
         self.cure = cure
 
 
-@dataclass(frozen=True, order=True)
-class Problem:
-    """One thing wrong with a manifest: where it stands, its value, the rule it breaks, the cure.
-
-    `looks_at` names the other keys that the rule looks at, None where `plan` has to know: where one
-    of these is broken, nobody can tell yet whether the rule is.
-    """
-
-    place: str
-    value: str
-    rule: str
-    cure: str
-    looks_at: tuple[str, ...] | None = field(default=None, compare=False)
-
-    def __str__(self) -> str:
-        shown = f" = {self.value}" if self.value else ""
-        return f"{self.place}{shown}: {self.rule}\n    → {self.cure}"
-
-
 class ManifestError(KitError):
     """The manifest is invalid, or asks for what cannot be.
 
-    `problems` holds all of them, not only the first.
+    `problems` holds all that is wrong, not only the first.
+
+    Args:
+        source: what the problems are in, for the message: a file, the command line, or both.
+        words: how the message names keys and settings.
     """
 
     exit_code = 2
 
-    def __init__(self, source: str, problems: Sequence[Problem]) -> None:
+    def __init__(self, source: str, problems: Sequence[Problem], words: Words = IN_FILE) -> None:
         count = f"{len(problems)} problem" + ("s" if len(problems) != 1 else "")
-        lines = "\n".join(f"  {problem}" for problem in problems)
+        lines = "\n".join(f"  {problem.told(words)}" for problem in problems)
         super().__init__(f"{source}: {count}\n{lines}")
-        self.source = source
         self.problems = tuple(problems)
 
 

@@ -10,11 +10,13 @@ from typing import Any
 import yaml
 
 from cluster_kit.cluster import Cluster, Mount
-from cluster_kit.errors import ManifestError, Problem
+from cluster_kit.errors import ManifestError
 from cluster_kit.facts import Gpu, HostFacts, Network
-from cluster_kit.manifest.load import Loaded, load
+from cluster_kit.manifest.load import load
+from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan.plan import OwnImages, plan
+from cluster_kit.problem import Problem
 from cluster_kit.programs.resolve import BUILT_IN_PROGRAMS, DATA_SETS, Inputs, resolve
 
 GIB = 2**30

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from cluster_kit.cli.override_values import values
-from cluster_kit.manifest.override_table import BY_KEY, OVERRIDES, SET_OPTION, Override
+from cluster_kit.manifest.overrides import OVERRIDES, SET_OPTION, Override
 from cluster_kit.run.prepare import Request
 
 Reference = Annotated[str, typer.Argument(help="A manifest's path, or its name in compose/.")]
@@ -32,7 +32,7 @@ def requested(verb: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(verb)
     def command(manifest: str, sets: list[str] | None, **given: Any) -> None:
-        typed = {key: given.pop(key) for key in BY_KEY}
+        typed = {override.key: given.pop(override.key) for override in OVERRIDES}
         verb(Request(manifest, values(typed, sets or ())), **given)
 
     reference = _parameter("manifest", Reference, "quickstart")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster_kit.errors import UsageError
-from cluster_kit.manifest.override_table import OVERRIDES, Kind
+from cluster_kit.manifest.overrides import OVERRIDES, Kind
 from cluster_kit.programs.resolve import BUILT_IN_PROGRAMS, DATA_SETS
 
 

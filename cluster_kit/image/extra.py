@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from cluster_kit.cluster import Cluster
-from cluster_kit.errors import EngineError, ManifestError, Problem
+from cluster_kit.errors import EngineError, ManifestError
 from cluster_kit.image.base import choose_base
 from cluster_kit.image.build import (
     SOURCE,
@@ -18,6 +18,7 @@ from cluster_kit.image.build import (
     image_present,
 )
 from cluster_kit.image.pip_config import build_secrets
+from cluster_kit.problem import Problem
 from cluster_kit.programs.requirements import EXTRA, digest
 from cluster_kit.util.process import run
 

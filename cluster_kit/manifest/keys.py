@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from cluster_kit.manifest.schema import DeadlineTable, Limits, Manifest, TaskLimits
-from cluster_kit.manifest.toml_text import written
+from cluster_kit.problem import Cure, Setting
 from cluster_kit.util.nearest import nearest
+from cluster_kit.util.toml_text import dotted
 
 _ONE_TASK = dict.fromkeys(TaskLimits.model_fields, "under [task.worker-0]")
 _EVERY_TASK = dict.fromkeys(Limits.model_fields, "under [role.worker] or [task.worker-0]")
@@ -29,7 +30,7 @@ def nearest_key(place: Sequence[str]) -> str:
     return f"{meant} {home}".strip()
 
 
-def meaning(place: Sequence[str]) -> str:
+def meaning(place: Sequence[str]) -> Cure:
     """What the key is for, from the description of the nearest key that has one."""
     for end in range(len(place), 0, -1):
         info = getattr(_table(place[:end]), "model_fields", {}).get(place[end - 1])
@@ -38,8 +39,8 @@ def meaning(place: Sequence[str]) -> str:
             if end < len(place) or not isinstance(usual, str | int | float):
                 return f"{key}: {info.description}"
             whole = isinstance(usual, float) and usual.is_integer()
-            example = written(int(usual) if whole else usual)
-            return f"for example `{key} = {example}`: {info.description}"
+            example = Setting(dotted(place), int(usual) if whole else usual)
+            return ("for example ", example, f": {info.description}")
     return "see docs/manifest.md"
 
 

@@ -5,50 +5,42 @@ from __future__ import annotations
 import copy
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from cluster_kit.errors import ManifestError, Problem
+from cluster_kit.errors import ManifestError
+from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.manifest.problems import keys_of, problem_of
 from cluster_kit.manifest.schema import Manifest
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """A manifest to plan with, what was wrong with its shape, and the file it came from.
-
-    Where `problems` is not empty the manifest holds defaults in the broken places (`broken`), so
-    that a plan can still find what else is wrong; it is never run.
-    """
-
-    manifest: Manifest
-    path: Path
-    problems: tuple[Problem, ...] = ()
-    broken: frozenset[str] = field(default_factory=frozenset)
+from cluster_kit.manifest.typed import typed
+from cluster_kit.problem import Problem
 
 
 def load(path: Path, overrides: Mapping[str, Any] | None = None) -> Loaded:
-    """Read a manifest and lay the overrides over it, table by table.
+    """The manifest in a file with the overrides laid over it, table by table.
 
     `extra_args` among the overrides is added after the manifest's own `args`.
 
     Raises:
-        ManifestError: the file cannot be read, or is no TOML at all.
+        ManifestError: the file cannot be read, or is not valid TOML.
     """
     given = copy.deepcopy(dict(overrides or {}))
     extra = given.pop("extra_args", [])
     raw = _merged(_read(path), given)
-    if isinstance(raw.get("args", []), list):
-        raw["args"] = [*raw.get("args", []), *extra]
+    own = raw.get("args", [])
+    added = range(0)
+    if isinstance(own, list):
+        raw["args"] = [*own, *extra]
+        added = range(len(own), len(raw["args"]))
+    by_command_line = typed(given, added)
     problems: list[Problem] = []
     broken: set[str] = set()
     for _ in range(20):
         try:
             manifest = Manifest.model_validate(raw)
-            return Loaded(manifest, path, tuple(problems), frozenset(broken))
+            return Loaded(manifest, path, tuple(problems), frozenset(broken), by_command_line)
         except ValidationError as error:
             for detail in error.errors():
                 place = keys_of(detail["loc"])
@@ -57,7 +49,7 @@ def load(path: Path, overrides: Mapping[str, Any] | None = None) -> Loaded:
                     problems.append(problem)
                     broken.add(problem.place)
                 _mend(raw, place, path)
-    raise ManifestError(str(path), problems)
+    raise by_command_line.error(path, problems)
 
 
 def _read(path: Path) -> dict[str, Any]:

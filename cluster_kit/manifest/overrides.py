@@ -1,74 +1,51 @@
-"""Problems with what the command line gave: told as its options, not as keys of the file. Pure."""
+"""Every key that the command line can override by an option of its own. Pure.
+
+This table is the only one: the command line makes its options from it, the Makefile's list is
+compared with it by a test, messages and docs/manifest.md name options and variables from it.
+"""
 
 from __future__ import annotations
 
-import json
-import re
-import shlex
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Literal
 
-from cluster_kit.errors import ManifestError, Problem
-from cluster_kit.manifest.override_table import BY_KEY
+Kind = Literal["count", "text", "program", "data", "file", "words", "gpus"]
+"""How the text that was typed becomes the key's value (see cli/override_values)."""
 
 
 @dataclass(frozen=True)
-class Given:
-    """A key that the command line gave, and how."""
+class Override:
+    """A key of the manifest, its option, its Make variable, and what `--help` says of it."""
 
     key: str
-
-    @property
-    def place(self) -> str:
-        if self.key not in BY_KEY:
-            return f"--set {self.key} (make: SET)"
-        return f"{BY_KEY[self.key].option} (make: {BY_KEY[self.key].variable})"
-
-    def with_value(self, value: str) -> str:
-        """What to type for it to have this value, in TOML."""
-        plain = json.loads(value) if value.startswith('"') else value
-        if self.key not in BY_KEY:
-            return f"`--set {shlex.quote(f'{self.key}={plain}')}`"
-        option, variable = BY_KEY[self.key].option, BY_KEY[self.key].variable
-        return f"`{option} {shlex.quote(plain)}` (make: `{shlex.quote(f'{variable}={plain}')}`)"
+    option: str
+    variable: str
+    kind: Kind
+    help: str
+    metavar: str | None = None
 
 
-def told(error: ManifestError, overrides: Mapping[str, Any]) -> ManifestError:
-    """The same error, naming the option for every problem that the command line brought in."""
-    given = [Given(key) for key in _keys(overrides)]
-    added = {f'"{argument}"' for argument in overrides.get("extra_args", [])}
-    problems, typed = [], 0
-    for problem in error.problems:
-        place = _place(problem, given, added)
-        typed += place is not None
-        problems.append(
-            replace(problem, place=place or problem.place, cure=_cure(problem.cure, given))
-        )
-    source = error.source
-    if typed:
-        source = "the command line" if typed == len(problems) else f"{source} and the command line"
-    return ManifestError(source, problems)
+OVERRIDES = (
+    Override("chief", "--chief", "N_CHIEF", "count", "Number of chiefs: 0 or 1.", "INTEGER"),
+    Override("worker", "--workers", "N_WORKERS", "count", "Number of workers.", "INTEGER"),
+    Override("ps", "--ps", "N_PS", "count", "Number of parameter servers.", "INTEGER"),
+    Override("style", "--style", "STYLE", "text",
+             "Who runs the program: the chief alone, or the workers, too.",
+             "[auto|coordinator|all-tasks]"),
+    Override("name", "--name", "NAME", "text", "Run it under another name."),
+    Override("program", "--program", "PROGRAM", "program",
+             "Run this program instead (without args and evaluator)."),
+    Override("args", "--args", "ARGS", "words", "Further arguments; the last of a flag wins."),
+    Override("requirements", "--requirements", "REQUIREMENTS", "file",
+             "A file of pip requirements for the image."),
+    Override("data", "--data", "DATA", "data", "Data set of the image, or directory."),
+    Override("gpus", "--gpus", "GPUS", "gpus", "none, auto, or ids: 0,1 or GPU-<uuid>."),
+)  # fmt: skip
+SET_OPTION, SET_VARIABLE = "--set", "SET"
+"""For every other key: `--set key=value`, with the value in TOML."""
 
 
-def _keys(overrides: Mapping[str, Any], table: str = "") -> Iterator[str]:
-    for name, value in overrides.items():
-        if isinstance(value, dict):
-            yield from _keys(value, f"{table}{name}.")
-        elif name != "extra_args":
-            yield f"{table}{name}"
-
-
-def _place(problem: Problem, given: Iterable[Given], added: set[str]) -> str | None:
-    if problem.place.startswith("args.") and problem.value in added:
-        return Given("args").place
-    return next((one.place for one in given if one.key == problem.place), None)
-
-
-def _cure(cure: str, given: Iterable[Given]) -> str:
-    for one in given:
-        key, value = one.key.rpartition(".")[2], r'("(?:[^"\\]|\\.)*"|[A-Za-z0-9.+-]+)'
-        for found in re.finditer(f"`{re.escape(key)} = {value}`", cure):
-            cure = cure.replace(found[0], one.with_value(found[1]))
-        cure = cure.replace(f"raise `{one.key}`", f"raise {one.place}")
-    return cure
+def override_of(key: str) -> Override | None:
+    """The override of a key, or of the key that it lies in (`args.3`); None if it has none."""
+    top = key.partition(".")[0]
+    return next((override for override in OVERRIDES if override.key in (key, top)), None)

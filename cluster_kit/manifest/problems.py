@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from cluster_kit.errors import Problem
 from cluster_kit.manifest.keys import meaning, nearest_key
-from cluster_kit.manifest.toml_text import dotted, written
+from cluster_kit.problem import Cure, Problem, Setting
 from cluster_kit.util.nearest import nearest
+from cluster_kit.util.toml_text import dotted, written
 
 
 def keys_of(loc: Sequence[object]) -> list[str]:
@@ -21,23 +21,23 @@ def keys_of(loc: Sequence[object]) -> list[str]:
 def problem_of(place: Sequence[str], detail: Any) -> Problem:
     kind, value, key = detail["type"], _short(detail.get("input")), dotted(place)
     if kind == "missing":
-        default = "1" if key == "format" else '"my-cluster"'
-        return Problem(key, "", "is required", f"add `{key} = {default}`")
+        example = Setting(key, 1 if key == "format" else "my-cluster")
+        return Problem(key, "", "is required", ("add ", example))
     if kind == "extra_forbidden":
         return Problem(key, value, "no such key", nearest_key(place))
     if key == "format":
         rule = "this kit reads format 1"
-        return Problem(key, value, rule, "write `format = 1`, or use the kit it is for")
-    return Problem(key, value, _rule(key, detail), _meant(place[-1], detail) or meaning(place))
+        return Problem(key, value, rule, ("write ", Setting(key, 1), ", or use the kit it is for"))
+    return Problem(key, value, _rule(key, detail), _meant(key, detail) or meaning(place))
 
 
-def _meant(key: str, detail: Any) -> str:
+def _meant(key: str, detail: Any) -> Cure:
     """The one of a key's few words that is nearest to what was written."""
     if detail["type"] != "literal_error" or not isinstance(detail.get("input"), str):
         return ""
     words = re.findall(r"'([^']*)'", detail["ctx"]["expected"])
     near = nearest(detail["input"], words)
-    return f"did you mean `{key} = {written(near)}`?" if near else ""
+    return ("did you mean ", Setting(key, near), "?") if near else ""
 
 
 _TYPES = {

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 
 from cluster_kit.cluster import Cluster, Deadlines, Task
-from cluster_kit.errors import ManifestError, Problem
 from cluster_kit.facts import HostFacts
 from cluster_kit.manifest.limits import limits_of
-from cluster_kit.manifest.load import Loaded
+from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.manifest.names import OWN_IMAGE
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan import addresses
@@ -25,22 +24,7 @@ from cluster_kit.plan.rules.pins import find_pins
 from cluster_kit.programs.requirements import EXTRA, digest
 from cluster_kit.programs.resolve import Inputs
 from cluster_kit.programs.style import runs_program, style_of
-from cluster_kit.roles import CHIEF, PS, ROLES, WORKER
-
-_POOLED = tuple(role.name for role in ROLES.values() if role.gpus == "pool")
-_DEPENDS: dict[str, tuple[str, ...]] = {
-    CHIEF.name: ("style",),
-    PS.name: (CHIEF.name, WORKER.name, "style", "program"),
-    "style": (CHIEF.name, PS.name, "program"),
-    "ps_runs": ("style", CHIEF.name, PS.name),
-    "gpus": (*_POOLED, "gpus_per_worker", "share_gpus", "role", "task"),
-    "gpu_memory": (*_POOLED, "gpus", "gpus_per_worker", "share_gpus", "role", "task"),
-    "subnet": (*ROLES, "name"),
-    "task": (*ROLES, "subnet", "gpus", "gpus_per_worker"),
-    "memory": (*ROLES, "role", "task"),
-    "data": ("program",),
-}
-"""Which other keys a rule may look at that does not say: a broken one's default is not judged."""
+from cluster_kit.roles import ROLES
 
 
 @dataclass(frozen=True)
@@ -60,7 +44,6 @@ def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, own: OwnImages) -> Cl
         ManifestError: with every problem of the manifest, in the manifest's order.
     """
     manifest = loaded.manifest
-    problems = list(loaded.problems)
     found = [*check_names(manifest), *check_counts(manifest), *check_port(manifest)]
     found += [*check_tasks_exist(manifest), *check_limits(manifest, facts), *inputs.problems]
     found += check_arguments(manifest.args)
@@ -70,21 +53,13 @@ def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, own: OwnImages) -> Cl
     found += subnet_problems + wish_problems + gpu_problems
     pins, pin_problems = find_pins(manifest, subnet)
     found += pin_problems
-    problems += [problem for problem in found if _certain(problem, loaded.broken)]
-    _refuse(loaded, problems)
+    loaded.refuse(found)
     assert subnet is not None
     cluster, unfilled = fill(
         _cluster(loaded, inputs, facts, own, subnet, _tasks(manifest, inputs, subnet, given, pins))
     )
-    _refuse(loaded, unfilled)
+    loaded.refuse(unfilled)
     return cluster
-
-
-def _refuse(loaded: Loaded, problems: list[Problem]) -> None:
-    """Raises ManifestError where there are problems, each once, in the manifest's order."""
-    if problems:
-        once = dict.fromkeys(problems)
-        raise ManifestError(str(loaded.path), sorted(once, key=_position))
 
 
 def _cluster(
@@ -128,24 +103,6 @@ def _image(manifest: Manifest, inputs: Inputs, own: OwnImages, *, gpu: bool) -> 
         return manifest.image
     image = own.gpu if gpu else own.cpu
     return f"{image}{EXTRA}{digest(inputs.requirements)}" if inputs.requirements else image
-
-
-def _certain(problem: Problem, broken: frozenset[str]) -> bool:
-    """Whether the problem is the file's own, not one of the defaults in its broken places."""
-    depends = problem.looks_at
-    if depends is None:
-        depends = _DEPENDS.get(_key(problem.place), ())
-    return problem.place not in broken and not any(_key(place) in depends for place in broken)
-
-
-def _position(problem: Problem) -> int:
-    keys = list(Manifest.model_fields)
-    key = _key(problem.place)
-    return keys.index(key) if key in keys else len(keys)
-
-
-def _key(place: str) -> str:
-    return place.partition(".")[0]
 
 
 def _tasks(

@@ -10,9 +10,10 @@ from itertools import pairwise
 from pathlib import Path
 
 from cluster_kit.cluster import Mount
-from cluster_kit.errors import Problem
 from cluster_kit.manifest.names import OWN_IMAGE
 from cluster_kit.manifest.schema import Manifest
+from cluster_kit.manifest.typed import to_type
+from cluster_kit.problem import Problem, Setting
 from cluster_kit.programs import requirements, syntax
 from cluster_kit.util import nearest
 from cluster_kit.util.paths import is_directory, is_file
@@ -97,18 +98,18 @@ def _data(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], lis
     if name in DATA_SETS:
         return f"{DATA_SETS_IN_IMAGE}/{name}", (), _unreadable(manifest.program, name)
     path = _seen_from(folder, name)
-    cure = "mend the path, which is seen from the manifest, or pass --data DIR (make: DATA=DIR)"
+    cure = f"mend the path, which is seen from the manifest, or pass {to_type('data', 'DIR')}"
     if not name or not is_directory(path):
         known = ", ".join(DATA_SETS)
         rule = f"neither a data set of the image ({known}) nor a directory at {path}"
         cure = _meant(name, DATA_SETS) + cure
-        return name, (), [Problem("data", f'"{name}"', rule, cure, ())]
+        return name, (), [Problem("data", f'"{name}"', rule, cure)]
     missing = [part for part in ("Train", "Validate", "Test") if not is_directory(path / part)]
     problems = []
     if manifest.program == "classifier" and missing:
         absent = ", ".join(f"{part}/" for part in missing)
         rule = f"the classifier needs folders Train/, Validate/, Test/; there is no {absent}"
-        problems = [Problem("data", f'"{name}"', rule, cure)]
+        problems = [Problem("data", f'"{name}"', rule, cure, ("program",))]
     if manifest.program == "detection":
         problems = _no_pipeline(manifest, path)
     return "/data", (Mount(str(path), "/data"),), problems
@@ -133,8 +134,8 @@ def _no_pipeline(manifest: Manifest, data: Path) -> list[Problem]:
         cure = "give a path that is seen from the data directory"
         return [Problem("args", f"--pipeline-config {given}", rule, cure, ("program", "data"))]
     named = next((path.name for path in sorted(data.glob("*.config"))), "FILE")
-    cure = "write one (docs/detection.md), or name yours by --args"
-    cure += f' "--pipeline-config {named}" (make: ARGS="--pipeline-config {named}")'
+    cure = "write one (docs/detection.md), or name yours:"
+    cure += f" {to_type('args', f'--pipeline-config {named}')}"
     rule = f"the detection needs a pipeline configuration; {rule}"
     return [Problem("data", f'"{manifest.data}"', rule, cure, ("program", "args"))]
 
@@ -172,8 +173,8 @@ def _unreadable(program: str, name: str) -> list[Problem]:
     if name == sample:
         return []
     rule = f"the {program} cannot read this data set of the image"
-    cure = f'write `data = "{sample}"`, or name a directory of your own (make: DATA={sample})'
-    return [Problem("data", f'"{name}"', rule, cure)]
+    cure = ("write ", Setting("data", sample), ", or name a directory of your own")
+    return [Problem("data", f'"{name}"', rule, cure, ("program",))]
 
 
 def _meant(name: str, known: Sequence[str]) -> str:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cluster_kit.errors import Problem
 from cluster_kit.manifest.schema import Manifest
+from cluster_kit.problem import Problem, Setting
 from cluster_kit.roles import CHIEF, PS, ROLES, WORKER, Style
 
 BETWEEN_GRAPH = ("linear-regression", "detection")
 """Built-in programs whose replicas share their variables on a ps."""
 ONLY_ALL_TASKS = ("linear-regression",)
-ALL_TASKS = '`style = "all-tasks"` (make: STYLE=all-tasks)'
+ALL_TASKS = Setting("style", "all-tasks")
+ONE_CHIEF, ONE_PS = Setting(CHIEF.name, 1), Setting(PS.name, 1)
 
 
 def style_of(manifest: Manifest) -> Style:
@@ -38,34 +39,40 @@ def check_style(manifest: Manifest) -> Iterator[Problem]:
     """Counts that no style can mean, and keys that another style needs."""
     yield from _check_counts(manifest)
     coordinated = style_of(manifest) == "coordinator"
+    reads = (CHIEF.name, PS.name, "program")
     if manifest.program in ONLY_ALL_TASKS and coordinated:
         rule = f"every replica of {manifest.program} runs the program: no chief coordinates them"
-        yield Problem("style", f'"{manifest.style}"', rule, f"write {ALL_TASKS}")
+        yield Problem("style", f'"{manifest.style}"', rule, ("write ", ALL_TASKS), reads)
     if manifest.ps_runs == "program" and coordinated:
         rule = "under a coordinator every ps is a server"
-        cure = f'write `ps_runs = "server"`, or {ALL_TASKS} where each task runs the program'
-        yield Problem("ps_runs", '"program"', rule, cure)
+        server = Setting("ps_runs", "server")
+        cure = ("write ", server, ", or ", ALL_TASKS, " where each task runs the program")
+        yield Problem("ps_runs", '"program"', rule, cure, ("style", CHIEF.name, PS.name))
 
 
 def _check_counts(manifest: Manifest) -> Iterator[Problem]:
+    reads = (CHIEF.name, WORKER.name, "style", "program")
     chief, ps = manifest.count(CHIEF.name), manifest.count(PS.name)
     replicas = max(chief, 0) + manifest.count(WORKER.name)
     if manifest.program in BETWEEN_GRAPH and ps == 0 and replicas > 1:
         rule = "At least 1 ps task is needed for distributed training"
-        cure = "write `ps = 1`; one replica alone: `chief = 0`, `worker = 1`"
-        yield Problem(PS.name, "0", rule, cure)
+        alone = (Setting(CHIEF.name, 0), ", ", Setting(WORKER.name, 1))
+        yield Problem(
+            PS.name, "0", rule, ("write ", ONE_PS, "; one replica alone: ", *alone), reads
+        )
     elif manifest.style == "coordinator":
         if chief == 0:
             rule = "the style coordinator needs a chief that runs the program"
-            yield Problem(CHIEF.name, "0", rule, f"write `chief = 1`, or {ALL_TASKS}")
+            cure = ("write ", ONE_CHIEF, ", or ", ALL_TASKS)
+            yield Problem(CHIEF.name, "0", rule, cure, ("style",))
         if ps == 0:
             rule = "at least 1 ps task is needed under a chief that coordinates workers"
-            yield Problem(PS.name, "0", rule, f"write `ps = 1`, or {ALL_TASKS}")
+            yield Problem(PS.name, "0", rule, ("write ", ONE_PS, ", or ", ALL_TASKS), reads)
     elif manifest.style == "auto" and ps > 0 and chief == 0:
         rule = "ps tasks need a chief that coordinates them, or workers that run the program"
-        cure = f"write `chief = 1`, or `ps = 0`, or {ALL_TASKS} where each worker runs the program"
-        yield Problem(PS.name, str(ps), rule, cure)
+        ways = ("write ", ONE_CHIEF, ", or ", Setting(PS.name, 0), ", or ", ALL_TASKS)
+        yield Problem(PS.name, str(ps), rule, (*ways, " where each worker runs the program"), reads)
     elif manifest.style == "auto" and ps == 0 and chief == 1:
         rule = "at least 1 ps task is needed under a chief that coordinates workers"
-        cure = f"write `ps = 1`, or `chief = 0`, or {ALL_TASKS} where each worker trains, too"
-        yield Problem(PS.name, "0", rule, cure)
+        ways = ("write ", ONE_PS, ", or ", Setting(CHIEF.name, 0), ", or ", ALL_TASKS)
+        yield Problem(PS.name, "0", rule, (*ways, " where each worker trains, too"), reads)

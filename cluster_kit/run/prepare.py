@@ -15,9 +15,9 @@ from cluster_kit.errors import HostError, ManifestError, UsageError
 from cluster_kit.facts import HostFacts
 from cluster_kit.host.gather import gather, gather_networks
 from cluster_kit.image.build import image_tag
-from cluster_kit.manifest import overrides
 from cluster_kit.manifest.find import find, names
-from cluster_kit.manifest.load import Loaded, load
+from cluster_kit.manifest.load import load
+from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.plan.plan import OwnImages, plan
 from cluster_kit.programs import resolve
 from cluster_kit.programs.resolve import Inputs
@@ -59,13 +59,10 @@ def prepare(request: Request, workspace: Workspace, engine: Engine | None) -> Pr
     """
     path = find(request.manifest, workspace.manifests)
     images = OwnImages(cpu=image_tag("cpu"), gpu=image_tag("gpu"))
-    try:
-        loaded = load(path, request.overrides)
-        inputs = resolve.resolve(loaded.manifest, path.parent)
-        facts = gather(engine)
-        cluster = plan(loaded, inputs, facts, images)
-    except ManifestError as error:
-        raise overrides.told(error, request.overrides) from None
+    loaded = load(path, request.overrides)
+    inputs = resolve.resolve(loaded.manifest, path.parent)
+    facts = gather(engine)
+    cluster = plan(loaded, inputs, facts, images)
     program = resolve.program_file(loaded.manifest, path.parent)
     hints = advise(program, loaded.manifest)
     return Prepared(request, loaded, inputs, images, facts, cluster, hints)
@@ -79,10 +76,7 @@ def prepare_again(prepared: Prepared, engine: Engine) -> Prepared:
         EngineError: the engine stopped answering.
     """
     facts = replace(prepared.facts, networks=gather_networks(engine))
-    try:
-        cluster = plan(prepared.manifest, prepared.inputs, facts, prepared.images)
-    except ManifestError as error:
-        raise overrides.told(error, prepared.request.overrides) from None
+    cluster = plan(prepared.manifest, prepared.inputs, facts, prepared.images)
     return replace(prepared, facts=facts, cluster=cluster)
 
 

@@ -13,7 +13,7 @@ from typer.core import TyperArgument, TyperGroup, TyperOption
 
 from cluster_kit import cli
 from cluster_kit.cli.app import app
-from cluster_kit.manifest.override_table import OVERRIDES, SET_OPTION, SET_VARIABLE
+from cluster_kit.manifest.overrides import OVERRIDES, SET_OPTION, SET_VARIABLE
 from cluster_kit.workspace import KIT_ROOT
 from docs.blocks.table import table
 

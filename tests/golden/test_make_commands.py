@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from cluster_kit.manifest.override_table import OVERRIDES, SET_OPTION, SET_VARIABLE
+from cluster_kit.manifest.overrides import OVERRIDES, SET_OPTION, SET_VARIABLE
 from tests.make import ROOT
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")

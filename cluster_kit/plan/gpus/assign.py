@@ -6,15 +6,20 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cluster_kit.errors import Problem
 from cluster_kit.facts import HostFacts
-from cluster_kit.manifest.toml_text import written
 from cluster_kit.plan.gpus.devices import Device, devices, find
 from cluster_kit.plan.gpus.request import Wish
+from cluster_kit.problem import Problem, Setting
+from cluster_kit.roles import ROLES
+from cluster_kit.util.toml_text import written
 
 HEADROOM = 0.9
 """The part of a shared GPU's memory that TensorFlow's allocators may take; CUDA needs the rest."""
 MIB = 2**20
+AUTO, NONE = Setting("gpus", "auto"), Setting("gpus", "none")
+SHARED = Setting("share_gpus", True)
+READS = (*ROLES, "gpus", "gpus_per_worker", "share_gpus", "role", "task")
+"""What decides how many GPUs are needed, and by whom."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +47,9 @@ def assign(name: str, wish: Wish, facts: HostFacts) -> tuple[dict[str, Given], l
     there = devices(facts.gpus)
     asked = bool(any(wish.own.values())) or isinstance(wish.pool, tuple)
     if facts.gpu_refusal and asked:
-        cure = 'cluster-kit doctor says what is missing; or write `gpus = "auto"` or "none"'
+        cure = ("`cluster-kit doctor` says what is missing; or write ", AUTO, " or ", NONE)
         rule = f"the engine refuses: {facts.gpu_refusal}"
-        return {}, [Problem("gpus", _shown(wish.pool), rule, cure, ())]
+        return {}, [Problem("gpus", _shown(wish.pool), rule, cure)]
     taken = _taken(name, there, facts.gpus_taken)
     own, problems = _own(wish, there, taken)
     held = {device for chosen in own.values() for device, _ in chosen}
@@ -110,8 +115,8 @@ def _pool(
         pool: Chosen = [(device, "") for device in free + others]
         return pool, _too_few(wish, len(pool), workers, _shown("auto"), taken)
     if not wish.pool:
-        cure = 'list one GPU per worker, or write `gpus = "none"` or "auto"'
-        return [], [Problem("gpus", "[]", "an empty list", cure, ())]
+        cure = ("list one GPU per worker, or write ", NONE, " or ", AUTO)
+        return [], [Problem("gpus", "[]", "an empty list", cure)]
     pool, problems = _named("gpus", wish.pool, there, {} if wish.share else taken)
     if len(pool) == len(wish.pool):
         problems += _twice("gpus", wish.pool, pool)
@@ -119,8 +124,8 @@ def _pool(
     each = wish.each or max(1, len(wish.pool) // max(1, workers))
     if not problems and workers and not wish.share and len(pool) != workers * each:
         rule = f"{len(pool)} GPUs do not divide evenly among {workers} workers with {each} each"
-        cure = f"list {workers * each} GPUs, or change `worker` or `gpus_per_worker`"
-        problems.append(Problem("gpus", _shown(wish.pool), rule, cure))
+        more = f"list {workers * each} GPUs, or change `worker` or `gpus_per_worker`"
+        problems.append(Problem("gpus", _shown(wish.pool), rule, more, READS))
     return pool, problems
 
 
@@ -134,26 +139,21 @@ def _named(
         if device is None:
             have = ", ".join(device.described for device in there) or "none"
             rule = f"this host has no such GPU; it has: {have}"
-            cure = (
-                'list GPUs that are there, or write `gpus = "auto"` (CPU only where there is none)'
-            )
-            problems.append(Problem(place, f'"{name}"', rule, cure, ()))
+            there_are = ("list GPUs that exist, or write ", AUTO, " (CPU only if there is none)")
+            problems.append(Problem(place, f'"{name}"', rule, there_are))
             continue
         chosen.append((device, name))
         if device in taken:
             rule = f"the cluster {taken[device]} has GPU {device.described}"
-            cure = f"choose another, `cluster-kit down {taken[device]}`, or `share_gpus = true`"
-            looks_at = ("name", "share_gpus")
-            problems.append(Problem(place, f'"{name}"', rule, cure, looks_at))
+            cure = (f"choose another, `cluster-kit down {taken[device]}`, or ", SHARED)
+            problems.append(Problem(place, f'"{name}"', rule, cure, ("name", "share_gpus")))
     return chosen, problems
 
 
 def _twice(place: str, names: Sequence[str], chosen: Chosen) -> list[Problem]:
     cure = "list each GPU once: by its index or its UUID"
     return [
-        Problem(
-            place, _shown(names), f"{device.uuid} {count} times: one GPU for two tasks", cure, ()
-        )
+        Problem(place, _shown(names), f"{device.uuid} {count} times: one GPU for two tasks", cure)
         for device, count in Counter(device for device, _ in chosen).items()
         if count > 1
     ]
@@ -169,12 +169,12 @@ def _too_few(
     rule = f"{workers} workers with {each} GPU(s) each need {needed}, there are {have}"
     if taken:
         rule += " free; " + ", ".join(f"{d.short} is {c}'s" for d, c in taken.items())
-    ways = ['`gpus = "none"` to train on the CPU']
-    if (have or taken) and not wish.share:
-        ways.insert(0, "`share_gpus = true` to put several on one")
+    cure: list[str | Setting] = ["write "]
     if have // each:
-        ways.insert(0, f"`worker = {have // each}`")
-    return [Problem("gpus", value, rule, "write " + ", or ".join(ways))]
+        cure += [Setting("worker", have // each), ", or "]
+    if (have or taken) and not wish.share:
+        cure += [SHARED, " to put several on one, or "]
+    return [Problem("gpus", value, rule, (*cure, NONE, " to train on the CPU"), READS)]
 
 
 def _share_out(wish: Wish, pool: Chosen) -> dict[str, Chosen]:
@@ -197,8 +197,8 @@ def _uneven(wish: Wish, chosen: Mapping[str, Chosen]) -> list[Problem]:
     name = next((worker for worker in wish.workers if worker in wish.own), wish.workers[0])
     shown = ", ".join(f"{task}: {count}" for task, count in list(counts.items())[:8])
     rule = f"all workers need the same number of GPUs, but have {shown}"
-    cure = "give every worker as many"
-    return [Problem(wish.places.get(name, "gpus"), _shown(wish.own.get(name, ())), rule, cure)]
+    place, value = wish.places.get(name, "gpus"), _shown(wish.own.get(name, ()))
+    return [Problem(place, value, rule, "give every worker as many", READS)]
 
 
 def _crowded(wish: Wish, chosen: Mapping[str, Chosen]) -> list[Problem]:
@@ -211,15 +211,15 @@ def _crowded(wish: Wish, chosen: Mapping[str, Chosen]) -> list[Problem]:
     for device, tasks in users.items():
         if len(tasks) > 1 and not wish.share:
             rule = f"one GPU for two tasks: {device.described} for {' and '.join(tasks)}"
-            cure = "give each its own, or write `share_gpus = true`"
+            apart = ("give each its own, or write ", SHARED)
             place = next((wish.places[task] for task in tasks if task in wish.own), "gpus")
-            problems.append(Problem(place, f'"{device.short}"', rule, cure))
+            problems.append(Problem(place, f'"{device.short}"', rule, apart, READS))
         elif wish.memory and wish.memory * len(tasks) > device.memory:
             rule = (
                 f"{len(tasks)} task(s) on GPU {device.short}, which has {device.memory // MIB} MiB"
             )
             cure = f"at most {device.memory // MIB // len(tasks)} MiB each"
-            problems.append(Problem("gpu_memory", f"{wish.memory // MIB} MiB", rule, cure))
+            problems.append(Problem("gpu_memory", f"{wish.memory // MIB} MiB", rule, cure, READS))
     return problems
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from cluster_kit.errors import Problem
 from cluster_kit.manifest.schema import Limits, Manifest
-from cluster_kit.manifest.toml_text import written
+from cluster_kit.problem import Problem
 from cluster_kit.roles import ROLES, Role
+from cluster_kit.util.toml_text import written
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def _misplaced(manifest: Manifest) -> Iterator[Problem]:
     for role in ROLES.values():
         place, gpus = f"role.{role.name}.gpus", manifest.limits(role.name).gpus
         if role.gpus == "none" and gpus:
-            yield Problem(place, written(gpus), _never(role), "take it out", ())
+            yield Problem(place, written(gpus), _never(role), "take it out")
         if role.gpus == "pool" and gpus is not None:
             rule = f"the {role.plural}' GPUs stand in `gpus`, at the top"
             cure = f"write `gpus = [...]` there, or `gpus` under [task.{role.name}-0], …"
@@ -88,7 +88,7 @@ def _misplaced(manifest: Manifest) -> Iterator[Problem]:
         barred = _barred(name)
         if barred is not None and limits.gpus:
             rule = _never(barred)
-            yield Problem(f"task.{name}.gpus", written(limits.gpus), rule, "take it out", ())
+            yield Problem(f"task.{name}.gpus", written(limits.gpus), rule, "take it out")
 
 
 def _barred(task: str) -> Role | None:

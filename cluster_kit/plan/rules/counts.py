@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cluster_kit.errors import Problem
 from cluster_kit.manifest.names import TASK
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan import addresses
+from cluster_kit.problem import Cure, Problem, Setting
 from cluster_kit.programs.style import check_style
 from cluster_kit.roles import ROLES, Role
 
@@ -17,7 +17,7 @@ def check_counts(manifest: Manifest) -> Iterator[Problem]:
     for row in ROLES.values():
         count = manifest.count(row.name)
         if not row.allows(count):
-            yield Problem(row.name, str(count), *_broken_bound(row, count), ())
+            yield Problem(row.name, str(count), *_broken_bound(row, count))
     yield from check_style(manifest)
     if too_many(manifest):
         role = max(ROLES, key=manifest.count)
@@ -25,19 +25,19 @@ def check_counts(manifest: Manifest) -> Iterator[Problem]:
         yield Problem(role, str(manifest.count(role)), rule, "ask for fewer tasks")
 
 
-def _broken_bound(role: Role, count: int) -> tuple[str, str]:
+def _broken_bound(role: Role, count: int) -> tuple[str, Cure]:
     """The rule about how many there may be, and its cure."""
     if role.most == 1:
         spec = ", in a spec of its own" if role.sidecar else ""
-        return f"a cluster has at most one {role.name}{spec}", f"write `{role.name} = 1`"
+        return f"a cluster has at most one {role.name}{spec}", ("write ", Setting(role.name, 1))
     if role.most is not None and count > role.most:
         rule = f"a cluster has at most {role.most} tasks of the role {role.name}"
-        return rule, f"write `{role.name} = {role.most}`"
+        return rule, ("write ", Setting(role.name, role.most))
     if role.least:
         few = "one" if role.least == 1 else str(role.least)
         rule = f"a cluster needs at least {few} {role.name}"
-        return rule, f"write `{role.name} = {role.least}`"
-    return "a count cannot be negative", f"write `{role.name} = 0` or more"
+        return rule, ("write ", Setting(role.name, role.least))
+    return "a count cannot be negative", ("write ", Setting(role.name, 0), " or more")
 
 
 def check_tasks_exist(manifest: Manifest) -> Iterator[Problem]:
@@ -47,15 +47,15 @@ def check_tasks_exist(manifest: Manifest) -> Iterator[Problem]:
         match = TASK.fullmatch(name)
         if match is None:
             rule = "no task is called that"
-            cure = "tasks are called like `worker-1`: a role and its index"
-            yield Problem(place, "", rule, cure, ())
+            form = "tasks are called like `worker-1`: a role and its index"
+            yield Problem(place, "", rule, form)
             continue
         role, index, count = match[1], int(match[2]), manifest.count(match[1])
         if index >= count:
             rule = f"there is no such task: {role} = {count}"
-            cure = "take the override out"
+            cure: Cure = "take the table out"
             if ROLES[role].allows(index + 1):
-                cure = f"raise `{role}` to {index + 1}, or {cure}"
+                cure = ("write ", Setting(role, index + 1), f", or {cure}")
             yield Problem(place, "", rule, cure, (role,))
 
 

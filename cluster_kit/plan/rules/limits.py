@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from cluster_kit.errors import Problem
 from cluster_kit.facts import HostFacts
 from cluster_kit.manifest.names import TASK
 from cluster_kit.manifest.schema import Limits, Manifest
+from cluster_kit.problem import Problem, Setting
 from cluster_kit.roles import ROLES
 
 RESERVED = re.compile(r"TF_CONFIG|(CUDA|NVIDIA)_VISIBLE_DEVICES|CLUSTER_KIT_\w+")
@@ -25,7 +25,8 @@ def check_limits(manifest: Manifest, facts: HostFacts) -> Iterator[Problem]:
     alone = all((limits.memory or 0) <= facts.memory for limits in tables.values())
     if alone and total > facts.memory:
         rule = f"all memory limits add up to {_gib(total)}, this host has {_gib(facts.memory)}"
-        yield Problem("memory", "", rule, "lower the limits or ask for fewer tasks")
+        cure = "lower the limits or ask for fewer tasks"
+        yield Problem("memory", "", rule, cure, (*ROLES, "role", "task"))
 
 
 def _memory_limits(manifest: Manifest) -> int:
@@ -42,19 +43,19 @@ def _memory_limits(manifest: Manifest) -> int:
 def _check_table(place: str, limits: Limits, facts: HostFacts) -> Iterator[Problem]:
     if limits.cpus is not None and limits.cpus > facts.cpus:
         rule = f"this host has {facts.cpus} CPUs"
-        cure = f"at most `cpus = {facts.cpus}`"
-        yield Problem(f"{place}.cpus", f"{limits.cpus:g}", rule, cure, ())
+        most = Setting(f"{place}.cpus", facts.cpus)
+        yield Problem(most.key, f"{limits.cpus:g}", rule, ("at most ", most))
     if limits.memory is not None and limits.memory > facts.memory:
         rule = f"this host has {_gib(facts.memory)}"
-        cure = f'at most `memory = "{facts.memory // 2**20}m"`'
-        yield Problem(f"{place}.memory", _gib(limits.memory), rule, cure, ())
+        most = Setting(f"{place}.memory", f"{facts.memory // 2**20}m")
+        yield Problem(most.key, _gib(limits.memory), rule, ("at most ", most))
     for key in limits.environment:
         if RESERVED.fullmatch(key):
             rule = "this variable is the kit's own: it decides what the task is"
-            yield Problem(f"{place}.environment.{key}", "", rule, "take it out", ())
+            yield Problem(f"{place}.environment.{key}", "", rule, "take it out")
         elif not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key):
-            rule = "no name of an environment variable"
-            yield Problem(f"{place}.environment.{key}", "", rule, "letters, digits and _ only", ())
+            rule = "not a valid name of an environment variable"
+            yield Problem(f"{place}.environment.{key}", "", rule, "letters, digits and _ only")
 
 
 def _gib(size: int) -> str:

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 
-from cluster_kit.errors import Problem
 from cluster_kit.facts import HostFacts
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan import addresses
 from cluster_kit.plan.rules.counts import last_indexes, too_many
+from cluster_kit.problem import Problem, Setting
+from cluster_kit.roles import ROLES
+
+READS = (*ROLES, "name")
+"""What decides how big a subnet must be, and which one is free."""
 
 
 def check_port(manifest: Manifest) -> Iterator[Problem]:
     """Yields a port that no task could listen on."""
     if not 1024 <= manifest.port <= 65534:
         rule = "must be 1024 to 65534 (unprivileged; the next port is the beacon's)"
-        yield Problem("port", str(manifest.port), rule, "write `port = 2222`")
+        yield Problem("port", str(manifest.port), rule, ("write ", Setting("port", 2222)))
 
 
 def find_subnet(manifest: Manifest, facts: HostFacts) -> tuple[IPv4Network | None, list[Problem]]:
@@ -31,7 +35,7 @@ def find_subnet(manifest: Manifest, facts: HostFacts) -> tuple[IPv4Network | Non
         pools = ", ".join(str(pool) for pool in addresses.POOLS)
         rule = f"every slot of {pools} is taken by a Docker network or a route of this host"
         cure = "remove unused networks (docker network prune), or state a `subnet` of your own"
-        return None, [Problem("subnet", '"auto"', rule, cure)]
+        return None, [Problem("subnet", '"auto"', rule, cure, READS)]
     return subnet, []
 
 
@@ -46,21 +50,21 @@ def _stated(manifest: Manifest, facts: HostFacts) -> tuple[IPv4Network | None, l
         subnet = IPv4Network(text)
     except ValueError as error:
         cure = 'write a CIDR like "172.28.0.0/24", or "auto"'
-        return None, [Problem("subnet", f'"{text}"', str(error), cure, ())]
+        return None, [Problem("subnet", f'"{text}"', str(error), cure)]
     problems = []
     if not any(subnet.subnet_of(block) for block in addresses.PRIVATE):
         rule = "not private (RFC 1918): 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16"
         cure = 'choose one inside these, e.g. "172.28.0.0/24", or "auto"'
-        problems.append(Problem("subnet", f'"{text}"', rule, cure, ()))
+        problems.append(Problem("subnet", f'"{text}"', rule, cure))
     widest, narrowest = addresses.WIDEST, addresses.NARROWEST
     if not widest <= subnet.prefixlen <= narrowest:
         rule = f"the prefix must be /{widest} to /{narrowest}"
-        problems.append(Problem("subnet", f'"{text}"', rule, "e.g. a /24", ()))
+        problems.append(Problem("subnet", f'"{text}"', rule, "e.g. a /24"))
     elif not too_many(manifest) and not addresses.fits(subnet.prefixlen, last):
         needed = addresses.prefix_needed(last, smallest=narrowest)
         rule = "too small for its tasks' address blocks"
         cure = f'use a /{needed} or larger, or "auto"'
-        problems.append(Problem("subnet", f'"{text}"', rule, cure))
+        problems.append(Problem("subnet", f'"{text}"', rule, cure, READS))
     # A Docker network shows up twice: under its name, and then as its bridge's route.
     first = {network.subnet: network for network in reversed(facts.networks)}
     for network in reversed(first.values()):

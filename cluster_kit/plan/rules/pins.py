@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv4Network
 
-from cluster_kit.errors import Problem
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan import addresses
 from cluster_kit.plan.rules.counts import last_indexes
+from cluster_kit.problem import Problem, Setting
+from cluster_kit.roles import ROLES
 
 
 def find_pins(
@@ -24,12 +25,12 @@ def find_pins(
             pins[name] = IPv4Address(limits.ip)
         except ValueError:
             cure = 'write one like "172.28.0.5"'
-            problems.append(Problem(place, written, "no IPv4 address", cure, ()))
+            problems.append(Problem(place, written, "not a valid IPv4 address", cure))
             continue
         if manifest.subnet == "auto":
             rule = "a pinned address needs a fixed subnet"
-            cure = 'write `subnet = "172.28.0.0/24"`, say'
-            problems.append(Problem(place, written, rule, cure, ("subnet",)))
+            example = ("for example ", Setting("subnet", "172.28.0.0/24"))
+            problems.append(Problem(place, written, rule, example, ("subnet",)))
     if subnet is not None:
         problems += _misplaced(manifest, subnet, pins)
     return pins, problems
@@ -57,6 +58,7 @@ def _misplaced(
             rule = f"outside the subnet {subnet}"
             problems.append(Problem(place, written, rule, cure, ("subnet",)))
         elif address in taken:
-            problems.append(Problem(place, written, f"taken by {taken[address]}", cure))
+            rule = f"taken by {taken[address]}"
+            problems.append(Problem(place, written, rule, cure, (*ROLES, "subnet", "task")))
         taken.setdefault(address, name)
     return problems

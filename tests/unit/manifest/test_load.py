@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_kit.errors import ManifestError, Problem
+from cluster_kit.errors import ManifestError
 from cluster_kit.manifest.load import load
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan.plan import plan
+from cluster_kit.problem import Problem
 from tests.make import OWN, ROOT, gpus, host, inputs
 
 BROKEN = {
@@ -40,7 +41,7 @@ def test_a_file_that_is_no_toml_is_one_problem_with_a_cure(what: str, tmp_path: 
     (problem,) = _problems(file)
     assert problem.place == "demo.toml"
     assert rule in problem.rule
-    assert cure in problem.cure
+    assert cure in problem.cure_told()
 
 
 def test_a_directory_or_a_vanished_file_cannot_be_read(tmp_path: Path) -> None:
@@ -113,6 +114,6 @@ def test_no_nonsense_ever_ends_in_anything_but_a_cluster_or_problems(
         for problem in error.problems:
             assert problem.place
             assert problem.rule
-            assert problem.cure
+            assert problem.cure_told()
         places = [(problem.place, problem.rule) for problem in error.problems]
         assert len(set(places)) == len(places), "the same thing said twice"

@@ -31,7 +31,7 @@ def test_a_mistake_is_reported_alone_with_place_value_rule_and_cure(
     (problem,) = problems_of(HEAD + text, tmp_path, HOST)
     assert (problem.place, problem.value) == (place, value)
     assert rule in problem.rule
-    assert cure in problem.cure
+    assert cure in problem.cure_told()
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_name_that_is_no_dns_label_gets_one_proposed(
     (problem,) = problems_of(f'format = 1\nname = "{name}"', tmp_path)
     assert problem.place == "name"
     assert "DNS label" in problem.rule
-    assert f"`name = {cure}`" in problem.cure
+    assert f"`name = {cure}`" in problem.cure_told()
     assert not problems_of(f"format = 1\nname = {cure}", tmp_path)
 
 
@@ -65,13 +65,17 @@ def test_a_name_that_is_no_dns_label_gets_one_proposed(
 def test_a_task_name_that_none_could_have_is_told_how_they_look(task: str, tmp_path: Path) -> None:
     (problem,) = problems_of(f'{HEAD}[task."{task}"]\ncpus = 1', tmp_path)
     assert problem.place == f"task.{task}"
-    assert "called like `worker-1`" in problem.cure
+    assert "called like `worker-1`" in problem.cure_told()
 
 
 def test_format_and_name_are_required(tmp_path: Path) -> None:
     form, name = problems_of("", tmp_path)
-    assert (form.place, form.rule, form.cure) == ("format", "is required", "add `format = 1`")
-    assert (name.place, name.cure) == ("name", 'add `name = "my-cluster"`')
+    assert (form.place, form.rule, form.cure_told()) == (
+        "format",
+        "is required",
+        "add `format = 1`",
+    )
+    assert (name.place, name.cure_told()) == ("name", 'add `name = "my-cluster"`')
 
 
 def test_another_format_is_named_as_such(tmp_path: Path) -> None:
@@ -166,6 +170,6 @@ def test_a_format_that_only_equals_one_is_none(tmp_path: Path, value: str) -> No
 def test_a_wrong_type_is_answered_with_an_example(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('format = 1\nname = "mine"\nps = "two"\n[deadline]\nstart = []\n')
-    cures = {problem.place: problem.cure for problem in load(file).problems}
+    cures = {problem.place: problem.cure_told() for problem in load(file).problems}
     assert cures["ps"].startswith("for example `ps = 2`: ")
     assert cures["deadline.start"].startswith("for example `start = 120`: ")

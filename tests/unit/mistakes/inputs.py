@@ -35,6 +35,6 @@ MISTAKES = {
     ),
     "variable with a dash": (
         '[role.ps.environment]\nA-B = "x"',
-        "role.ps.environment.A-B", "", "no name of an environment variable", "letters",
+        "role.ps.environment.A-B", "", "not a valid name of an environment", "letters",
     ),
 }  # fmt: skip

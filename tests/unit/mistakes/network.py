@@ -58,7 +58,7 @@ MISTAKES = {
     ),
     "address that is none": (
         FIXED + '[task.worker-0]\nip = "172.28.0"',
-        "task.worker-0.ip", '"172.28.0"', "no IPv4 address", "172.28.0.5",
+        "task.worker-0.ip", '"172.28.0"', "not a valid IPv4 address", "172.28.0.5",
     ),
     "address without a fixed subnet": (
         '[task.worker-0]\nip = "172.28.0.7"',

@@ -42,9 +42,9 @@ MISTAKES = {
     ),
     "override for a task that does not exist": (
         "[task.worker-5]\ncpus = 1", "task.worker-5", "", "there is no such task: worker = 2",
-        "raise `worker` to 6, or take the override out",
+        "write `worker = 6`, or take the table out",
     ),
     "override for a second chief": (
-        "[task.chief-1]\ncpus = 1", "task.chief-1", "", "chief = 1", "take the override out"
+        "[task.chief-1]\ncpus = 1", "task.chief-1", "", "chief = 1", "take the table out"
     ),
 }  # fmt: skip

@@ -135,4 +135,4 @@ def test_no_subnet_at_all_is_said_with_the_cure() -> None:
     (problem,) = problems(taken)
     assert problem.place == "subnet"
     assert "every slot" in problem.rule
-    assert "docker network prune" in problem.cure
+    assert "docker network prune" in problem.cure_told()

@@ -73,7 +73,7 @@ def test_a_file_that_cannot_be_read_is_a_problem(name: str, tmp_path: Path) -> N
     (tmp_path / "latin.txt").write_bytes("tqdm # für".encode("latin-1"))
     (problem,) = resolve(manifest(requirements=name), tmp_path).problems
     assert problem.place == "requirements"
-    assert problem.cure
+    assert problem.cure_told()
 
 
 def test_what_counts_reaches_the_plan_and_names_the_image(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_only_the_classifier_asks_for_class_folders(program: str, folder: Path) 
 
 def detection_problems(folder: Path, *args: str, data: str = "../half") -> list[str]:
     asked = manifest(program="detection", data=data, args=list(args))
-    return [str(problem) for problem in resolve(asked, folder).problems]
+    return [problem.told() for problem in resolve(asked, folder).problems]
 
 
 def test_detection_on_data_without_a_pipeline_is_a_problem(folder: Path) -> None:
@@ -79,7 +79,7 @@ def test_detection_on_data_without_a_pipeline_is_a_problem(folder: Path) -> None
     assert "docs/detection.md" in problem and "--pipeline-config FILE" in problem
     (half / "ssd.config").touch()
     (problem,) = detection_problems(folder)
-    assert 'make: ARGS="--pipeline-config ssd.config"' in problem
+    assert "(make: `ARGS='--pipeline-config ssd.config'`)" in problem
     (half / "pipeline.toml").touch()
     assert not detection_problems(folder)
     assert not detection_problems(folder, data="digit-scenes")
@@ -143,9 +143,9 @@ def test_a_name_that_is_nearly_right_is_proposed(
     key: str, written: str, meant: str, folder: Path
 ) -> None:
     (problem,) = resolve(manifest(**{key: written}), folder).problems
-    assert problem.cure.startswith(f"did you mean `{meant}`? Or mend the path")
+    assert problem.cure_told().startswith(f"did you mean `{meant}`? Or mend the path")
     (other,) = resolve(manifest(**{key: "../elsewhere"}), folder).problems
-    assert other.cure.startswith("mend the path")
+    assert other.cure_told().startswith("mend the path")
 
 
 @pytest.fixture
@@ -171,7 +171,7 @@ def test_a_program_that_is_no_python_is_a_problem(what: str, folder: Path) -> No
     (problem,) = resolve(manifest(program="../train.py"), folder).problems
     assert problem.place == f"train.py:{line}"
     assert problem.value.endswith(value) and said in problem.rule
-    assert "mend the line" in problem.cure
+    assert "mend the line" in problem.cure_told()
 
 
 PASSED_OVER = {

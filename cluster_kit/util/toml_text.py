@@ -1,4 +1,4 @@
-"""Values as a manifest writes them, for messages. Pure."""
+"""Values as TOML writes them, for messages. Pure."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_kit.manifest.toml_text import dotted, written
+from cluster_kit.util.toml_text import dotted, written
 
 texts = st.text(st.characters(codec="utf-8"), max_size=8)
 scalars = st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | texts

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from cluster_kit.manifest.typed import Typed, typed
+from cluster_kit.problem import Problem, Setting
 from tests.unit.command_line import MANIFEST, Cli
 
 
@@ -28,6 +30,17 @@ from tests.unit.command_line import MANIFEST, Cli
             "did you mean `--style all-tasks` (make: `STYLE=all-tasks`)?",
         ),
         (("--name", "A_b"), '--name (make: NAME) = "A_b"', "`--name a-b` (make: `NAME=a-b`)"),
+        (
+            ("--ps", "0"),
+            "--ps (make: N_PS) = 0: at least 1 ps task is needed",
+            "write `--ps 1` (make: `N_PS=1`), or `--chief 0` (make: `N_CHIEF=0`), or "
+            "`--style all-tasks` (make: `STYLE=all-tasks`) where each worker trains, too",
+        ),
+        (
+            ("--set", "role.ps.cpus=4096"),
+            "--set role.ps.cpus (make: SET) = 4096: this host has",
+            "at most `--set role.ps.cpus=",
+        ),
         (("--args", "{{ ro }}"), '--args (make: ARGS) = "{{ ro }}"', "did you mean `role`?"),
         (("--set", "port=1"), "--set port (make: SET) = 1", "write `--set port=2222`"),
         (
@@ -55,6 +68,33 @@ def test_what_stands_in_the_file_is_still_told_as_the_files(cli: Cli, root: Path
     assert "  port = 1: " in said.err
     assert "write `port = 2222`" in said.err
     assert "  task.worker-1: there is no such task: worker = 1" in said.err
-    assert "raise --workers (make: N_WORKERS) to 2" in said.err
+    assert "write `--workers 2` (make: `N_WORKERS=2`), or take the table out" in said.err
     alone = cli("render", "demo", "--workers", "2")
     assert "demo.toml: 1 problem" in alone.err
+
+
+def test_an_argument_of_the_file_is_the_files_even_if_the_same_is_typed(
+    cli: Cli, root: Path
+) -> None:
+    (root / "compose" / "demo.toml").write_text(MANIFEST + 'args = ["{{ ro }}"]\n')
+    said = cli("render", "demo", "--args", "{{ ro }}")
+    assert "demo.toml and the command line: 2 problems" in said.err
+    assert '  args.0 = "{{ ro }}": ' in said.err
+    assert '  --args (make: ARGS) = "{{ ro }}": ' in said.err
+
+
+def test_a_setting_whose_key_was_typed_is_told_as_its_option_wherever_the_problem_is() -> None:
+    problem = Problem(
+        "ps", "0", "too few", ("write ", Setting("ps", 1), " or ", Setting("chief", 0))
+    )
+    told = Typed(frozenset({"chief"})).error(Path("demo.toml"), [problem]).message
+    assert told.splitlines() == [
+        "demo.toml: 1 problem",
+        "  ps = 0: too few",
+        "    → write `ps = 1` or `--chief 0` (make: `N_CHIEF=0`)",
+    ]
+
+
+def test_a_table_that_was_typed_is_its_keys_and_added_arguments_have_their_numbers() -> None:
+    given = typed({"ps": 1, "deadline": {"start": 3}, "args": []}, range(2, 4))
+    assert given.places == {"ps", "deadline.start", "args", "args.2", "args.3"}

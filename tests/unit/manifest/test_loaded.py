@@ -1,0 +1,44 @@
+"""Which of a plan's problems are told: those that no default in a broken place could explain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.errors import ManifestError
+from cluster_kit.manifest.loaded import Loaded
+from cluster_kit.problem import Problem
+from tests.make import manifest
+
+BROKEN = Problem("worker", '"3"', "must be a whole number", "write one")
+LOADED = Loaded(manifest(), Path("demo.toml"), (BROKEN,), frozenset({"worker", "task.ps-0.gps"}))
+
+
+@pytest.mark.parametrize(
+    ("place", "reads", "certain"),
+    [
+        ("ps", (), True),
+        ("ps", ("chief", "style"), True),
+        ("ps", ("worker",), False),
+        ("memory", ("role", "task"), False),
+        ("worker", (), False),
+        ("task.ps-0.gps", (), False),
+        ("task.ps-0.cpus", (), True),
+    ],
+)
+def test_a_rule_that_reads_a_broken_key_is_not_certain(
+    place: str, reads: tuple[str, ...], certain: bool
+) -> None:
+    assert LOADED.certain(Problem(place, "", "rule", "cure", reads)) is certain
+
+
+def test_all_is_told_once_and_in_the_manifests_order() -> None:
+    early, late, unknown = (Problem(place, "", "r", "c") for place in ("name", "port", "zzz"))
+    with pytest.raises(ManifestError) as caught:
+        LOADED.refuse([late, unknown, early, late])
+    assert caught.value.problems == (early, BROKEN, late, unknown)
+
+
+def test_nothing_is_refused_if_nothing_is_wrong() -> None:
+    Loaded(manifest(), Path("demo.toml")).refuse([])

@@ -1,0 +1,27 @@
+"""A problem is told in two lines, its settings as the manifest's file has them."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster_kit.problem import Problem, Setting
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        (Setting("worker", 2), "`worker = 2`"),
+        (Setting("share_gpus", True), "`share_gpus = true`"),
+        (Setting("style", "all-tasks"), '`style = "all-tasks"`'),
+        (Setting("deadline.start", 30), "`start = 30`"),
+        (Setting("role.worker.cpus", 0.5), "`cpus = 0.5`"),
+        (Setting("gpus", ("0", "1")), '`gpus = ["0", "1"]`'),
+    ],
+)
+def test_a_setting_is_told_in_toml(setting: Setting, told: str) -> None:
+    assert Problem("x", "", "rule", ("write ", setting, "!")).cure_told() == f"write {told}!"
+
+
+def test_a_problem_is_place_value_rule_and_cure() -> None:
+    assert Problem("ps", "-1", "too few", "more").told() == "ps = -1: too few\n    → more"
+    assert Problem("task.x", "", "no such task", "none").told().startswith("task.x: no such task\n")
