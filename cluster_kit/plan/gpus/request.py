@@ -60,10 +60,11 @@ def wish_of(manifest: Manifest, *, without_pool: bool) -> tuple[Wish, list[Probl
 def _alone(manifest: Manifest) -> Iterator[tuple[str, str, Limits]]:
     """Task, place and limits wherever one task may ask for itself; the later one holds."""
     for role in ROLES.values():
+        if role.gpus != "own":
+            continue  # and is not counted through: somebody may have written a billion
         count = manifest.count(role.name)
         for index in range(count if role.most is None else min(count, role.most)):
-            if role.gpus == "own":
-                yield f"{role.name}-{index}", f"role.{role.name}", manifest.limits(role.name)
+            yield f"{role.name}-{index}", f"role.{role.name}", manifest.limits(role.name)
     for name, limits in manifest.task.items():
         if _barred(name) is None:
             yield name, f"task.{name}", limits
