@@ -42,7 +42,9 @@ def own_variables(cluster: Cluster, task: Task, config: str, *, leads: bool) -> 
     Args:
         config: the task's TF_CONFIG.
     """
-    variables = dict(task.environment)
+    # One bridge network, one interface: NCCL would otherwise try them all.
+    variables = {"NCCL_SOCKET_IFNAME": "eth0"} if task.gpus else {}
+    variables |= task.environment
     for key in {"NO_PROXY", "no_proxy"} & variables.keys():
         variables[key] = f"{variables[key]},{_no_proxy(cluster)}"
     variables |= {"CLUSTER_KIT_TASK": task.name, "TF_CONFIG": config}
@@ -64,8 +66,6 @@ def _gpu_environment(cluster: Cluster, task: Task) -> dict[str, str]:
     variables = {}
     if task.gpus:
         variables["CLUSTER_KIT_GPUS"] = ",".join(task.gpu_names)
-        # One bridge network, one interface: NCCL would otherwise try them all.
-        variables["NCCL_SOCKET_IFNAME"] = "eth0"
     else:
         variables["CUDA_VISIBLE_DEVICES"] = NO_GPU
         if ROLES[task.role].gpus == "pool" and cluster.simulate_gpus:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 _SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+_WORDS = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
+"""What YAML does not read as a text if it stands without quotes, in any case."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,12 @@ def flow(texts: Iterable[str]) -> str:
 
 
 def pairs(texts: Mapping[str, str]) -> tuple[Pair, ...]:
-    """Returns the keys, which are YAML already, with their values quoted."""
-    return tuple(Pair(key, quote(text)) for key, text in texts.items())
+    """Returns names of variables, labels or limits with their values, as keys and scalars."""
+    return tuple(Pair(_key(name), quote(text)) for name, text in texts.items())
+
+
+def _key(name: str) -> str:
+    return quote(name) if name.lower() in _WORDS else name
 
 
 def comment(text: str) -> str:

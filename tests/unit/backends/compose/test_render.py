@@ -14,16 +14,7 @@ from cluster_kit.backends.compose.yaml import quote
 from cluster_kit.backends.task_environment import plan_hash
 from cluster_kit.cluster import Mount
 from tests.make import cluster, gpus, host, parse_compose
-
-TRAPS = (
-    "on", "123", "null", "~", "", " ", "0x1f", "1e3", "2024-01-01", "yes", "a: b", "a #b", "- a",
-    "*anchor", "&anchor", "!tag", "%directive", "@at", "`tick`", "{a}", "[a]", "|", ">", "?",
-    "$HOME", "${HOME}", "$$", "$${A:-b}", "it's", '"', "'", "''", "\\n", "\n", "a\nb\n", "\t",
-    "\r\n", "\x1b[0m", "\x85", "\u2028", "\ufeff", "é", "日本", "😀", "😀\n", "a\\", "\x7f",
-)  # fmt: skip
-texts = st.sampled_from(TRAPS) | st.text(
-    st.characters(exclude_categories=["Cs"], exclude_characters="\0")
-)
+from tests.unit.manifests import texts
 
 
 @given(texts)

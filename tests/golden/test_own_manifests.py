@@ -1,0 +1,62 @@
+"""What the manifests in compose/ start: who leads, who runs the program, and who serves."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster_kit.cluster import Cluster
+from cluster_kit.manifest.load import load
+from cluster_kit.plan.plan import plan
+from tests.make import OWN, ROOT, gpus, host, inputs
+
+FOLDER = ROOT / "compose"
+RUNS = {
+    # name: (program, tasks that run it, tasks that serve, data)
+    "all-reduce": ("classifier", "worker-0 worker-1 evaluator-0", "", "digits"),
+    "clones": ("classifier", "worker-0 worker-1 evaluator-0", "ps-0", "digits"),
+    "detection-async": (
+        "detection", "chief-0 worker-0 worker-1 evaluator-0", "ps-0", "digit-scenes"
+    ),
+    "detection-coordinator": (
+        "detection", "chief-0 evaluator-0", "worker-0 worker-1 ps-0 ps-1", "digit-scenes"
+    ),
+    "detection-sync": (
+        "detection", "chief-0 worker-0 worker-1 evaluator-0", "ps-0", "digit-scenes"
+    ),
+    "linear-regression": ("linear-regression", "worker-0 worker-1", "ps-0", "digits"),
+    "mobilenet": ("classifier", "chief-0 evaluator-0", "worker-0 worker-1 ps-0 ps-1", "/data"),
+    "quickstart": ("classifier", "chief-0 evaluator-0", "worker-0 worker-1 ps-0 ps-1", "digits"),
+    "smoke": ("classifier", "chief-0 evaluator-0", "worker-0 ps-0", "digits"),
+}  # fmt: skip
+
+
+def planned(name: str) -> Cluster:
+    read = load(FOLDER / f"{name}.toml")
+    assert not read.problems
+    return plan(read, inputs(read.manifest), host(gpus=gpus(8)), OWN)
+
+
+def test_every_manifest_has_a_row() -> None:
+    assert {path.stem for path in FOLDER.glob("*.toml")} == RUNS.keys()
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_it_starts_these_tasks(name: str) -> None:
+    program, run, serve, data = RUNS[name]
+    made = planned(name)
+    assert made.name == name
+    assert [task.name for task in made.tasks if not task.serves] == run.split()
+    assert [task.name for task in made.tasks if task.serves] == serve.split()
+    assert {task.command[1] for task in made.tasks if not task.serves} == {program}
+    assert made.data == (data if data == "/data" else f"/opt/datasets/{data}")
+    assert made.leader.name == run.split()[0]
+
+
+def test_what_single_ones_are_about() -> None:
+    assert planned("detection-async").chief_job == planned("detection-sync").chief_job == "master"
+    assert planned("clones").simulate_gpus == 2
+    assert [task.gpus for task in planned("mobilenet").of("worker")] == [("0",), ("1",)]
+    gpus = [task.gpus for name in RUNS if name != "mobilenet" for task in planned(name).tasks]
+    assert not any(gpus)
+    assert "sync" in planned("detection-sync").leader.arguments
+    assert "async" in planned("detection-async").leader.arguments
