@@ -17,7 +17,8 @@ from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan.plan import OwnImages, plan
 from cluster_kit.problem import Problem
-from cluster_kit.programs.resolve import BUILT_IN_PROGRAMS, DATA_SETS, Inputs, resolve
+from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
+from cluster_kit.programs.resolve import Inputs, resolve
 
 GIB = 2**30
 OWN = OwnImages(
@@ -56,7 +57,7 @@ def inputs(manifest: Manifest) -> Inputs:
     """Program and data as if every path that is named existed, in the same place everywhere."""
     program, data = manifest.program, f"/opt/datasets/{manifest.data}"
     mounts: list[Mount] = []
-    if program not in BUILT_IN_PROGRAMS:
+    if program not in PROGRAMS:
         program = f"/program/{Path(program).name}"
         mounts.append(Mount("/home/you/project", "/program"))
     if manifest.data not in DATA_SETS:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cluster_kit.advice.hint import Hint
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan.arguments import names_in
-from cluster_kit.programs.resolve import BUILT_IN_PROGRAMS
+from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.programs.style import style_of
 from cluster_kit.roles import CHIEF
 
@@ -16,7 +16,7 @@ def look(manifest: Manifest) -> Iterator[Hint]:
     """Addresses of the others, for a chief that runs alone, or without the chief's own."""
     names = names_in(manifest.args)
     tells = {"role", "worker_hosts"} <= names
-    if not tells or manifest.program in BUILT_IN_PROGRAMS or manifest.count(CHIEF.name) != 1:
+    if not tells or manifest.program in PROGRAMS or manifest.count(CHIEF.name) != 1:
         return
     if style_of(manifest) == "coordinator":
         yield Hint(

@@ -34,7 +34,7 @@ class Source:
 
 
 def read(program: Path) -> tuple[list[Source], list[Hint]]:
-    """The program and its own modules; a hint for each of these files that is no Python."""
+    """The program and its own modules; a hint for each of these files that is not valid Python."""
     sources: dict[Path, Source] = {}
     hints: list[Hint] = []
     waiting, seen = [program], {program}
@@ -59,7 +59,7 @@ def read(program: Path) -> tuple[list[Source], list[Hint]]:
 
 
 def _no_python(fault: Fault) -> Hint:
-    return Hint(fault.place, fault.line, f"this is no Python: {fault.said}", "mend the line")
+    return Hint(fault.place, fault.line, f"not valid Python: {fault.said}", "mend the line")
 
 
 def _too_new(fault: Fault) -> Hint:

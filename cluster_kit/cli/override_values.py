@@ -11,7 +11,7 @@ from typing import Any
 
 from cluster_kit.errors import UsageError
 from cluster_kit.manifest.overrides import OVERRIDES, Kind
-from cluster_kit.programs.resolve import BUILT_IN_PROGRAMS, DATA_SETS
+from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
 
 
 def values(typed: Mapping[str, str | None], sets: Iterable[str] = ()) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def _lay(found: dict[str, Any], text: str) -> None:
 _VALUES: Mapping[Kind, Callable[[str], object]] = {
     "count": _count,
     "text": str,
-    "program": lambda text: _from_here(text, BUILT_IN_PROGRAMS),
+    "program": lambda text: _from_here(text, PROGRAMS),
     "data": lambda text: _from_here(text, DATA_SETS),
     "file": _from_here,
     "words": _split,

@@ -5,6 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
+from pathlib import Path
+
+from cluster_kit.problem import Problem
+from cluster_kit.util.paths import seen_from
 
 EXTRA = "-with-"
 """Between the name of the trainer image and the digest of what was added to it."""
@@ -30,6 +34,24 @@ def faults(lines: list[str]) -> Iterator[str]:
             yield f'"{line}": the build sees no path of this host'
     if not any(not line.startswith("-") for line in lines):
         yield "it names no package"
+
+
+def read(name: str, folder: Path) -> tuple[str, list[Problem]]:
+    """The lines of a file seen from `folder`, "" for none, and what is wrong with them."""
+    if not name:
+        return "", []
+    path, value = seen_from(folder, name), f'"{name}"'
+    cure = "mend the path; one in a manifest is seen from its folder"
+    try:
+        lines = lines_of(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        rule = f"cannot be read at {path}: {error.strerror}"
+        return "", [Problem("requirements", value, rule, cure)]
+    except ValueError:
+        return "", [Problem("requirements", value, "not UTF-8", "save the file as UTF-8")]
+    cure = "write packages as `name` or `name==version`, one a line"
+    found = [Problem("requirements", value, rule, cure) for rule in faults(lines)]
+    return "".join(f"{line}\n" for line in lines), found
 
 
 def digest(requirements: str) -> str:

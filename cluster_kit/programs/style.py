@@ -10,11 +10,9 @@ from collections.abc import Iterator
 
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.problem import Problem, Setting
+from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.roles import CHIEF, PS, ROLES, WORKER, Style
 
-BETWEEN_GRAPH = ("linear-regression", "detection")
-"""Built-in programs whose replicas share their variables on a ps."""
-ONLY_ALL_TASKS = ("linear-regression",)
 ALL_TASKS = Setting("style", "all-tasks")
 ONE_CHIEF, ONE_PS = Setting(CHIEF.name, 1), Setting(PS.name, 1)
 
@@ -40,7 +38,8 @@ def check_style(manifest: Manifest) -> Iterator[Problem]:
     yield from _check_counts(manifest)
     coordinated = style_of(manifest) == "coordinator"
     reads = (CHIEF.name, PS.name, "program")
-    if manifest.program in ONLY_ALL_TASKS and coordinated:
+    program = PROGRAMS.get(manifest.program)
+    if program is not None and coordinated and "coordinator" not in program.styles:
         rule = f"every replica of {manifest.program} runs the program: no chief coordinates them"
         yield Problem("style", f'"{manifest.style}"', rule, ("write ", ALL_TASKS), reads)
     if manifest.ps_runs == "program" and coordinated:
@@ -54,7 +53,8 @@ def _check_counts(manifest: Manifest) -> Iterator[Problem]:
     reads = (CHIEF.name, WORKER.name, "style", "program")
     chief, ps = manifest.count(CHIEF.name), manifest.count(PS.name)
     replicas = max(chief, 0) + manifest.count(WORKER.name)
-    if manifest.program in BETWEEN_GRAPH and ps == 0 and replicas > 1:
+    program = PROGRAMS.get(manifest.program)
+    if program is not None and program.between_graph and ps == 0 and replicas > 1:
         rule = "At least 1 ps task is needed for distributed training"
         alone = (Setting(CHIEF.name, 0), ", ", Setting(WORKER.name, 1))
         yield Problem(

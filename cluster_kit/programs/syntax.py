@@ -18,7 +18,7 @@ UNREADABLE = (OSError, ValueError, RecursionError, MemoryError)
 
 @dataclass(frozen=True)
 class Fault:
-    """Why a text is no Python: `file:line`, what stands there, and the parser's words."""
+    """Why a text is not valid Python: `file:line`, what stands there, and the parser's words."""
 
     place: str
     line: str

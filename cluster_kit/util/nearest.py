@@ -17,6 +17,12 @@ def hint(name: str, known: Iterable[str]) -> str:
     return f"did you mean `{near}`? " if near else ""
 
 
+def hint_or(name: str, known: Iterable[str], otherwise: str) -> str:
+    """``did you mean `digits`? Or mend the path``; without a near name only the latter."""
+    near = hint(name, known)
+    return f"{near}Or {otherwise}" if near else otherwise
+
+
 def proposal(name: str, known: Iterable[str]) -> str:
     """The cure for a name that was not found: the nearest, and all."""
     names = list(known)

@@ -5,6 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 
+def seen_from(folder: Path, name: str) -> Path:
+    """A path that is relative to `folder`, or absolute, or below `~`; links are followed."""
+    try:
+        return (folder / Path(name).expanduser()).resolve()
+    except (OSError, RuntimeError):  # no such user, or links that go round in a circle
+        return folder / name
+
+
 def is_file(path: Path) -> bool:
     """Whether there is a file; False as well if the path is invalid or cannot be reached."""
     try:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from docs.blocks import (
     arguments,
+    built_in,
     command_line,
     contract,
     detection,
@@ -20,7 +21,9 @@ from docs.blocks import (
 
 BLOCKS: Mapping[str, Callable[[], str]] = {
     "argument-names": arguments.names,
+    "built-in-programs": built_in.programs,
     "contract-commands": contract.commands,
+    "data-sets": built_in.data_sets,
     "detection-keys": detection.keys,
     "exit-codes": exit_codes.codes,
     "manifest-keys": manifest.keys,

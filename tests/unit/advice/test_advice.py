@@ -148,7 +148,7 @@ def test_a_text_that_is_no_python_is_named_with_its_line(tmp_path: Path) -> None
     """Where it is certain, `inputs` refuses the program; what is left comes to here."""
     (hint,) = hints("x = 1\nfor x in\n", tmp_path)
     assert (hint.place, hint.what) == ("train.py:2", "for x in")
-    assert "this is no Python" in hint.rule
+    assert "not valid Python" in hint.rule
 
 
 def test_a_broken_module_beside_the_program_is_named_too(tmp_path: Path) -> None:

@@ -1,0 +1,87 @@
+"""The programs and data sets that the kit's own image holds: everything the host knows of them.
+
+A new one is a row here, its package below trainer/programs/ (or its directory in the Dockerfile),
+and its chapter in docs/built-in.md; tests compare the three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from cluster_kit.roles import Style
+
+DATA_SETS_IN_IMAGE = "/opt/datasets"
+
+
+@dataclass(frozen=True)
+class BuiltIn:
+    """A program of the image: how it can run, and which data it reads."""
+
+    name: str
+    help: str
+    styles: tuple[Style, ...] = ("coordinator", "all-tasks")
+    between_graph: bool = False
+    """Whether replicas share their variables on a ps, so that more than one of them needs one."""
+    sample: str = ""
+    """The one data set of the image that it can read; "" for a program that reads none."""
+    folders: tuple[str, ...] = ()
+    """What a data directory of the user's own must hold."""
+    pipeline: str = ""
+    """The configuration that it reads in such a directory if no argument names another."""
+
+    @property
+    def package(self) -> str:
+        """Its package below trainer/programs/."""
+        return self.name.replace("-", "_")
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A directory of the image below `DATA_SETS_IN_IMAGE`; `help` is Markdown for the docs."""
+
+    name: str
+    help: str
+
+    @property
+    def path(self) -> str:
+        """Where it is in every container."""
+        return f"{DATA_SETS_IN_IMAGE}/{self.name}"
+
+
+_PROGRAMS = (
+    BuiltIn(
+        "classifier",
+        "Trains an image classifier, a small network or MobileNetV2, in every style.",
+        sample="digits",
+        folders=("Train", "Validate", "Test"),
+    ),
+    BuiltIn(
+        "linear-regression",
+        "Fits a line in graph mode: the smallest training with parameter servers.",
+        styles=("all-tasks",),
+        between_graph=True,
+    ),
+    BuiltIn(
+        "detection",
+        "Trains an SSD object detector: asynchronously, synchronously, or under a coordinator.",
+        between_graph=True,
+        sample="digit-scenes",
+        pipeline="pipeline.toml",
+    ),
+)
+_DATA_SETS = (
+    DataSet(
+        "digits",
+        "scikit-learn's copy of the UCI handwritten digits as PNG files of 8 x 8 pixels: about "
+        "70 % to train on, 15 % to validate on and 15 % to test on",
+    ),
+    DataSet(
+        "digit-scenes",
+        "images of 128 x 128 pixels with several digits, as TFRecords "
+        "([more](detection.md#the-sample-set))",
+    ),
+)
+PROGRAMS: Mapping[str, BuiltIn] = MappingProxyType({row.name: row for row in _PROGRAMS})
+DATA_SETS: Mapping[str, DataSet] = MappingProxyType({row.name: row for row in _DATA_SETS})

@@ -1,0 +1,57 @@
+"""The data that a manifest names: a data set of the image, or a directory of this host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from cluster_kit.cluster import Mount
+from cluster_kit.manifest.schema import Manifest
+from cluster_kit.manifest.typed import to_type
+from cluster_kit.problem import Problem, Setting
+from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS, BuiltIn
+from cluster_kit.programs.pipeline import check_pipeline
+from cluster_kit.util.nearest import hint_or
+from cluster_kit.util.paths import is_directory, seen_from
+
+IN_CONTAINER = "/data"
+
+
+def find_data(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], list[Problem]]:
+    """The data's path in a container, what to mount there, and what is wrong with it.
+
+    A relative path is seen from `folder`.
+    """
+    name, program = manifest.data, PROGRAMS.get(manifest.program)
+    if name in DATA_SETS:
+        return DATA_SETS[name].path, (), list(_check_sample(program, name))
+    path = seen_from(folder, name)
+    if not name or not is_directory(path):
+        rule = f"neither a data set of the image ({', '.join(DATA_SETS)}) nor a directory at {path}"
+        return name, (), [Problem("data", f'"{name}"', rule, hint_or(name, DATA_SETS, _cure()))]
+    problems: list[Problem] = []
+    if program is not None:
+        problems += _check_folders(program, name, path)
+        problems += check_pipeline(program, manifest, path) if program.pipeline else ()
+    return IN_CONTAINER, (Mount(str(path), IN_CONTAINER),), problems
+
+
+def _check_sample(program: BuiltIn | None, name: str) -> Iterator[Problem]:
+    """Images in class folders are no scenes with boxes, and the other way round."""
+    if program is None or program.sample in ("", name):
+        return
+    rule = f"the {program.name} cannot read this data set of the image"
+    cure = ("write ", Setting("data", program.sample), ", or name a directory of your own")
+    yield Problem("data", f'"{name}"', rule, cure, ("program",))
+
+
+def _check_folders(program: BuiltIn, name: str, path: Path) -> Iterator[Problem]:
+    absent = [f"{part}/" for part in program.folders if not is_directory(path / part)]
+    if absent:
+        needed = ", ".join(f"{part}/" for part in program.folders)
+        rule = f"the {program.name} needs folders {needed}; there is no {', '.join(absent)}"
+        yield Problem("data", f'"{name}"', rule, _cure(), ("program",))
+
+
+def _cure() -> str:
+    return f"mend the path, which is seen from the manifest, or pass {to_type('data', 'DIR')}"
