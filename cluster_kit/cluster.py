@@ -119,6 +119,12 @@ class Cluster:
         """The tasks of the role with this name, by index."""
         return tuple(task for task in self.tasks if task.role == role)
 
+    def restarts(self, task: Task) -> int:
+        """How often the engine starts a task again after a failure: never the leader, whose end is
+        the verdict."""
+        may = ROLES[task.role].restarts and task is not self.leader
+        return self.retries if may else 0
+
     def job(self, role: str) -> str:
         """TensorFlow's job name of a role."""
         row = ROLES[role]

@@ -130,7 +130,7 @@ def _container(cluster: Cluster, task: Task, shared: SharedSpec, config: str) ->
         cap_add=SHAPER_CAPABILITIES if shaped else (),
         own_environment=own_variables(cluster, task, config, leads=leads),
         labels=_labels(shared, task, leads=leads),
-        restarts=cluster.retries if ROLES[task.role].restarts and not leads else 0,
+        restarts=cluster.restarts(task),
         cpus=task.cpus,
         cpu_shares=ROLES[task.role].cpu_shares,
         memory=task.memory,

@@ -16,8 +16,9 @@ from cluster_kit.errors import HostError, UsageError
 from cluster_kit.host.gather import gather
 from cluster_kit.manifest.schema import json_schema
 from cluster_kit.observe.logs import follow_logs
-from cluster_kit.observe.standing import standing
-from cluster_kit.observe.state import TaskView
+from cluster_kit.observe.progress import entries_of
+from cluster_kit.observe.state import from_containers
+from cluster_kit.observe.task_view import TaskView
 from cluster_kit.run.doctor import Check, check_host
 from cluster_kit.run.past_run import EndedRun, merged, newest_run, saved_logs
 from cluster_kit.run.prepare import Request, cluster_name, prepare
@@ -36,7 +37,7 @@ def status(
     engine = client.connect()
     up = engine.clusters()
     names = [cluster_name(name, here(), up)] if name else up
-    found = {cluster: standing(engine, cluster) for cluster in names}
+    found = {cluster: _tasks(engine, cluster) for cluster in names}
     if json_:
         print_json({cluster: [_facts(task) for task in tasks] for cluster, tasks in found.items()})
     for cluster, tasks in found.items():
@@ -46,6 +47,12 @@ def status(
             out.print(status_table(tasks, title=cluster))
     if not found:
         say("no cluster is up")
+
+
+def _tasks(engine: Engine, cluster: str) -> list[TaskView]:
+    """Every task of a cluster, in task order; [] where it is not up."""
+    containers = engine.containers(cluster)
+    return from_containers(containers, entries_of(containers))
 
 
 def _tell_newest(cluster: str) -> EndedRun | None:

@@ -6,7 +6,7 @@ import difflib
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.text import Text
@@ -17,8 +17,10 @@ from cluster_kit.cli.app import app, err, out, print_json, say, short
 from cluster_kit.engine import client
 from cluster_kit.errors import UsageError
 from cluster_kit.image.build import image_present
-from cluster_kit.run import launch as launching
+from cluster_kit.run.launch import launch
+from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.prepare import Request, cluster_name, engine_or_none, prepare
+from cluster_kit.run.start import write_compose
 from cluster_kit.show.live import make_view
 from cluster_kit.util import stdio
 from cluster_kit.workspace import here
@@ -39,39 +41,39 @@ def up(
     stdio.outlive_readers()
     view = make_view(err)
     try:
-        outcome = launching.launch(request, here(), view, keep=keep, resume=resume)
+        outcome = launch(request, here(), view, keep=keep, resume=resume)
     finally:
         view.close()
     if json_:
-        print_json(outcome)
+        print_json(outcome.as_json())
     else:
         _tell_outcome(outcome, keep)
-    raise typer.Exit(outcome["exit_code"])
+    raise typer.Exit(outcome.exit_code)
 
 
-def _tell_outcome(outcome: dict[str, Any], keep: bool) -> None:
+def _tell_outcome(outcome: Outcome, keep: bool) -> None:
     """The verdict, why, and where everything lies."""
-    seconds = outcome["timings_s"]["total"]
-    run = short(Path(outcome["run"]))
-    if outcome["success"]:
+    seconds = outcome.timings_s["total"]
+    run = short(Path(outcome.run))
+    if outcome.success:
         out.print(Text.assemble(("success", "bold green"), f" in {seconds:.1f} s"))
     else:
-        blame = f", blame {outcome['blame']}" if outcome["blame"] else ""
+        blame = f", blame {outcome.blame}" if outcome.blame else ""
         out.print(Text.assemble(("failed", "bold red"), f" after {seconds:.1f} s{blame}"))
-        for line in outcome["message"].splitlines():
+        for line in outcome.message.splitlines():
             say(f"  {line}", to=out)
-        for line in outcome["last_words"].splitlines():
+        for line in outcome.last_words.splitlines():
             say(f"  | {line}", to=out)
-        if outcome["cure"]:
-            say(f"  → {outcome['cure']}", to=out)
-    for note in outcome["notes"]:
+        if outcome.cure:
+            say(f"  → {outcome.cure}", to=out)
+    for note in outcome.notes:
         say(f"  note: {note}", to=out)
-    for key, value in sorted(outcome["metrics"].items()):
+    for key, value in sorted(outcome.metrics.items()):
         shown = f"{value:.4g}" if isinstance(value, float) else value
         say(f"  {key.replace('_', ' ')}: {shown}", to=out)
     say(f"  everything is in {run}", to=out)
     if keep:
-        name = outcome["cluster"]
+        name = outcome.cluster
         say(f"  still there: `cluster-kit status {name}`, `cluster-kit down {name}`", to=out)
 
 
@@ -101,7 +103,7 @@ def render(
         state = "stale" if old else "missing"
         raise UsageError(f"{short(file)} is {state}", f"run `{_same_without_check()}`")
     elif not check:
-        launching.write_compose(workspace, cluster, text)
+        write_compose(workspace, cluster, text)
     if json_ and not (dry_run or diff):
         tasks = {task.name: str(task.ip) for task in cluster.tasks}
         print_json({"file": str(file), "subnet": str(cluster.subnet), "tasks": tasks})

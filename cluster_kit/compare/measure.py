@@ -9,6 +9,7 @@ from typing import Any
 from cluster_kit.compare.variants import Run
 from cluster_kit.observe.progress import Entry
 from cluster_kit.roles import ROLES
+from cluster_kit.run.outcome import Outcome, TaskOutcome
 
 
 @dataclass(frozen=True)
@@ -52,20 +53,17 @@ class Result:
         }
 
 
-def result(
-    run: Run, outcome: Mapping[str, Any], entries: Sequence[Entry], accuracy: float
-) -> Result:
+def result(run: Run, outcome: Outcome, entries: Sequence[Entry], accuracy: float) -> Result:
     """What came of a run.
 
     Args:
-        outcome: as in outcome.json.
         entries: of all tasks' progress files, oldest first.
         accuracy: the validation accuracy to be reached.
     """
-    if not outcome["success"]:
-        blame = f"{outcome['blame']}: " if outcome.get("blame") else ""
-        return Result(run, failed=f"{blame}{outcome['message']}")
-    metrics = outcome["metrics"]
+    if not outcome.success:
+        blame = f"{outcome.blame}: " if outcome.blame else ""
+        return Result(run, failed=f"{blame}{outcome.message}")
+    metrics = outcome.metrics
     updates = metrics.get("updates", metrics.get("global_step"))
     curve = _curve(entries)
     reached = [seconds for seconds, scored in curve if scored >= accuracy]
@@ -79,8 +77,8 @@ def result(
             accuracy=metrics.get("validation_accuracy"),
             seconds_to_accuracy=reached[0] if reached else None,
             curve=curve,
-            bytes_per_update=_traffic(outcome["tasks"], updates),
-            seconds=outcome["timings_s"]["total"],
+            bytes_per_update=_traffic(outcome.tasks, updates),
+            seconds=outcome.timings_s["total"],
         ),
     )
 
@@ -99,12 +97,12 @@ def _curve(entries: Sequence[Entry]) -> tuple[tuple[float, float], ...]:
     return tuple(sorted(points))
 
 
-def _traffic(tasks: Sequence[Mapping[str, Any]], updates: int | None) -> dict[str, float]:
+def _traffic(tasks: Sequence[TaskOutcome], updates: int | None) -> dict[str, float]:
     """Roles whose containers counted; a task that was started again counted its last start."""
     found: dict[str, float] = {}
     for task in tasks:
-        received, sent = task.get("rx_bytes"), task.get("tx_bytes")
-        if ROLES[task["role"]].sidecar or received is None or sent is None or not updates:
+        received, sent = task.rx_bytes, task.tx_bytes
+        if ROLES[task.role].sidecar or received is None or sent is None or not updates:
             continue
-        found[task["role"]] = found.get(task["role"], 0.0) + (received + sent) / updates
+        found[task.role] = found.get(task.role, 0.0) + (received + sent) / updates
     return found

@@ -40,9 +40,9 @@ def _one(run: Run, workspace: Workspace, view: View, accuracy: float) -> Result:
         return Result(run, failed=error.message)
     finally:
         view.close()
-    if outcome["exit_code"] == Interrupted.exit_code:
+    if outcome.exit_code == Interrupted.exit_code:
         raise Interrupted("the comparison was interrupted", "what was measured so far is shown")
-    entries = ProgressReader(RunDirectory(Path(outcome["run"])).progress, since=0).poll()
+    entries = ProgressReader(RunDirectory(Path(outcome.run)).progress, since=0).poll()
     return result(run, outcome, entries, accuracy)
 
 

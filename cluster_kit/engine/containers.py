@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from cluster_kit import labels
@@ -14,8 +15,9 @@ from cluster_kit.cluster import OUTPUT
 class Container:
     """A task's container as the engine sees it now.
 
-    `exit_code` is None while it runs or before it started; `started` and `finished` are the
-    engine's own RFC 3339 times; `output` is the host's directory mounted at /output.
+    `exit_code` is None while it runs or before it started; of one that the engine is about to
+    start again it is that of its last end. `created` and `started` (for the last time; before 0
+    where never) are Unix seconds; `output` is the host's directory mounted at /output.
     """
 
     id: str
@@ -30,9 +32,8 @@ class Container:
     exit_code: int | None
     restarts: int
     oom: bool
-    error: str
-    started: str
-    finished: str
+    created: float
+    started: float
     output: str
 
 
@@ -51,7 +52,8 @@ def container_of(attributes: Mapping[str, Any]) -> Container:
     state, marks = attributes["State"], attributes["Config"]["Labels"]
     networks = attributes["NetworkSettings"]["Networks"].values()
     addresses = [(n.get("IPAMConfig") or {}).get("IPv4Address") for n in networks]
-    running = state["Running"] or state["Status"] == "created"
+    restarting = state["Status"] == "restarting"  # which the engine calls running as well
+    alive = (state["Running"] and not restarting) or state["Status"] == "created"
     outputs = [m["Source"] for m in attributes["Mounts"] if m["Destination"] == OUTPUT]
     return Container(
         id=attributes["Id"],
@@ -63,14 +65,18 @@ def container_of(attributes: Mapping[str, Any]) -> Container:
         ip=next((address for address in addresses if address), ""),
         gpus=reserved_gpus(attributes),
         state=state["Status"],
-        exit_code=None if running else state["ExitCode"],
+        exit_code=None if alive else state["ExitCode"],
         restarts=attributes["RestartCount"],
         oom=state["OOMKilled"],
-        error=state.get("Error", ""),
-        started=state["StartedAt"],
-        finished=state["FinishedAt"],
+        created=_seconds(attributes["Created"]),
+        started=_seconds(state["StartedAt"]),
         output=next(iter(outputs), ""),
     )
+
+
+def _seconds(time: str) -> float:
+    """Unix seconds of the engine's RFC 3339 time; year 1 stands for never."""
+    return datetime.fromisoformat(time).timestamp()
 
 
 def reserved_gpus(attributes: Mapping[str, Any]) -> tuple[str, ...]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from cluster_kit.engine.containers import Container
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,18 @@ class ProgressReader:
             entry = _parse(path.stem, line)
             if entry is not None and entry.time >= self._since:
                 yield entry
+
+
+def entries_of(containers: Sequence[Container]) -> list[Entry]:
+    """What the tasks of a cluster have written since its containers were created, oldest first.
+
+    [] where their output directory cannot be read. In a directory that an earlier run has used
+    (`--resume`) its entries are older.
+    """
+    if not containers or not containers[0].output:
+        return []
+    folder = Path(containers[0].output) / "progress"
+    return ProgressReader(folder, min(container.created for container in containers)).poll()
 
 
 def _parse(task: str, line: bytes) -> Entry | None:

@@ -1,85 +1,108 @@
-"""What a run showed while it ran: a value that the view draws and the judge reads."""
+"""What a run showed: a value that the view draws and the judge reads. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine.containers import Event
+from cluster_kit.engine.containers import Container, Event
 from cluster_kit.observe.progress import Entry
-from cluster_kit.roles import ROLES
+from cluster_kit.observe.task_view import State, TaskView, figures, is_work, state_after
 
-CRASH_CODES = (137, 139)
-
-
-@dataclass(frozen=True)
-class TaskView:
-    """One task as it stands: what the status table shows."""
-
-    name: str
-    role: str
-    ip: str
-    gpus: tuple[str, ...]
-    state: str = "created"
-    exit_code: int | None = None
-    restarts: int = 0
-    step: int | None = None
-    steps_per_s: float | None = None
-    loss: float | None = None
-    accuracy: float | None = None
-    map_50: float | None = None
-    checkpoint: str | None = None
-    """The one that an evaluator has scored last."""
+CLOCK_SLACK_S = 0.05
+"""Engine and task read the same clock, at different resolutions."""
 
 
 @dataclass(frozen=True)
-class Observed:
-    """Everything seen so far. `tasks` by name, in task order; times are Unix seconds."""
+class RunState:
+    """Everything seen of a run so far. `tasks` by name, in task order; times are Unix seconds.
+
+    `sidecars` are the tasks that take no part in the training. The engine starts a failed task
+    again up to its `retries` times. `started` is each task's newest start.
+    """
 
     tasks: dict[str, TaskView]
+    leader: str
+    sidecars: frozenset[str] = frozenset()
+    retries: Mapping[str, int] = field(default_factory=dict)
     events: tuple[Event, ...] = ()
     entries: tuple[Entry, ...] = ()
-    starts: dict[str, int] = field(default_factory=dict)
+    started: dict[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, cluster: Cluster) -> Observed:
+    def of(cls, cluster: Cluster) -> RunState:
         """Nothing seen yet."""
-        return cls({t.name: TaskView(t.name, t.role, str(t.ip), t.gpus) for t in cluster.tasks})
+        return cls(
+            {t.name: TaskView(t.name, t.role, str(t.ip), t.gpus) for t in cluster.tasks},
+            cluster.leader.name,
+            frozenset(task.name for task in cluster.sidecars),
+            {t.name: cluster.restarts(t) for t in cluster.tasks},
+        )
 
-    def with_event(self, event: Event) -> Observed:
-        """After one more event of the engine's."""
+    def with_event(self, event: Event) -> RunState:
+        """After one more event of the engine's; those of other containers change nothing."""
         task = self.tasks.get(event.task)
         if task is None:
             return self
-        starts = self.starts
+        started = self.started
         if event.action == "start":
-            count = starts.get(event.task, 0) + 1
-            starts = {**starts, event.task: count}
-            task = replace(task, state="running", exit_code=None, restarts=count - 1)
+            restarts = task.restarts + (event.task in started)
+            started = {**started, event.task: event.time}
+            state = replace(self, started=started)._said_since(task.name)
+            task = replace(task, state=state, exit_code=None, restarts=restarts)
         elif event.action == "die":
-            task = replace(task, state="ended", exit_code=event.exit_code)
+            state = State.RESTARTING if self._comes_back(event) else State.ENDED
+            task = replace(task, state=state, exit_code=event.exit_code)
+        elif event.action == "pause":
+            task = replace(task, state=State.PAUSED)
+        elif event.action == "unpause":
+            task = replace(task, state=self._said_since(task.name))
         tasks = {**self.tasks, task.name: task}
-        return replace(self, tasks=tasks, starts=starts, events=(*self.events, event))
+        return replace(self, tasks=tasks, started=started, events=(*self.events, event))
 
-    def with_entry(self, entry: Entry) -> Observed:
+    def with_entry(self, entry: Entry) -> RunState:
         """After one more line of a task's progress file."""
         entries = (*self.entries, entry)
         task = self.tasks.get(entry.task)
         if task is None:
             return replace(self, entries=entries)
-        task = replace(task, state=_state_after(entry, task.state), **figures(entry))
+        state = task.state
+        if self._in_this_life(entry):
+            state = state_after(state, entry)
+        task = replace(task, state=state, **figures(entry))
         return replace(self, tasks={**self.tasks, task.name: task}, entries=entries)
 
+    def _comes_back(self, death: Event) -> bool:
+        """Whether the engine will start the task again: not what was stopped by hand."""
+        since = self.started.get(death.task, 0.0)
+        by_hand = any(
+            (event.task, event.action) == (death.task, "kill") and event.time >= since
+            for event in self.events
+        )
+        left = self.retries.get(death.task, 0) - self.tasks[death.task].restarts
+        return left > 0 and bool(death.exit_code) and not by_hand
+
+    def _said_since(self, task: str) -> State:
+        state = State.RUNNING
+        for entry in self.entries:
+            if entry.task == task and self._in_this_life(entry):
+                state = state_after(state, entry)
+        return state
+
+    def _in_this_life(self, entry: Entry) -> bool:
+        return entry.time >= self.started.get(entry.task, 0.0) - CLOCK_SLACK_S
+
     def last(self, task: str, event: str) -> Entry | None:
-        """The newest entry of this kind by this task."""
-        found = (e for e in reversed(self.entries) if e.task == task and e.event == event)
-        return next(found, None)
+        """The newest entry of this kind by this task, None where there is none."""
+        own = (e for e in reversed(self.entries) if e.task == task and e.event == event)
+        return next(own, None)
 
     def ended_for_good(self, task: str) -> Entry | None:
         """A supervisor's last word, if it said one after its container's last start."""
-        end, started = self.last(task, "end"), self._newest(task, "start")
-        return end if end is not None and end.time >= started - CLOCK_SLACK_S else None
+        end = self.last(task, "end")
+        return end if end is not None and self._in_this_life(end) else None
 
     def left_failed(self, task: str) -> list[Entry]:
         """The failures in which a task ended, oldest first; [] where it went on after the last."""
@@ -90,21 +113,19 @@ class Observed:
         later = own[own.index(failures[-1]) + 1 :]
         return [] if any(map(_goes_well, later)) else failures
 
-    def over(self, task: str, leader: str) -> bool:
-        """Whether a task has nothing left to do after its leader's end: it has ended as well, or it
-        was started again too late. An evaluator may still have a good training's model to score."""
-        if self.tasks[task].state == "ended":
+    def over(self, task: str) -> bool:
+        """Whether a task has nothing left to do after the leader's end: it has ended as well, or it
+        is started again too late. A sidecar may still have a good training's model to score."""
+        state = self.tasks[task].state
+        if state is State.ENDED:
             return True
-        if ROLES[self.tasks[task].role].sidecar and self.tasks[leader].exit_code == 0:
+        if task in self.sidecars and self.tasks[self.leader].exit_code == 0:
             return False
-        return self._newest(task, "start") > self._newest(leader, "die")
-
-    def _newest(self, task: str, action: str) -> float:
-        times = (e.time for e in self.events if (e.task, e.action) == (task, action))
-        return max(times, default=0)
+        ends = [e.time for e in self.events if (e.task, e.action) == (self.leader, "die")]
+        return state is State.RESTARTING or self.started.get(task, 0.0) > max(ends, default=0.0)
 
     def devices(self, task: str) -> list[str] | None:
-        """The GPUs that TensorFlow showed on a task, None where nobody looked."""
+        """The GPUs that TensorFlow showed on a task, None where none were looked for."""
         for entry in reversed(self.entries):
             if entry.event == "devices" and entry.fields.get("of", entry.task) == task:
                 sees = entry.fields.get("sees")
@@ -113,52 +134,47 @@ class Observed:
 
     def metrics(self) -> dict[str, Any]:
         """Final figures by name, the newest of each."""
-        found: dict[str, Any] = {}
+        newest: dict[str, Any] = {}
         for entry in self.entries:
             if entry.event == "metrics":
-                found |= entry.fields
-        return found
-
-
-def _state_after(entry: Entry, state: str) -> str:
-    """An ended task stays so: its last lines are often read after the engine's word of its end."""
-    if state == "ended":
-        return state
-    if entry.event == "ready":
-        return "ready" if state == "running" else state
-    return _STATES.get(entry.event, state)
+                newest |= entry.fields
+        return newest
 
 
 def _goes_well(entry: Entry) -> bool:
     """Whether a task that says this trains, or has ended well; over the job's end it has not."""
     if entry.event != "end":
-        return entry.event in _STATES
+        return is_work(entry)
     well = entry.fields.get("reason") in ("finished", "cut-off")
     return well and not entry.fields.get("after_job")
 
 
-_STATES = {"step": "training", "epoch": "training", "evaluation": "scoring"}
+def from_containers(containers: Iterable[Container], entries: Sequence[Entry]) -> list[TaskView]:
+    """The tasks of a cluster that nobody watched, in the order of their containers: as RunState
+    would show them.
+
+    Args:
+        entries: of all tasks' progress files, oldest first, since the containers were created.
+    """
+    return [_view(c, [entry for entry in entries if entry.task == c.name]) for c in containers]
 
 
-def figures(entry: Entry) -> dict[str, Any]:
-    """What a status table shows of an entry; a user's program may have written anything there."""
-    found: dict[str, Any] = {
-        key: value
-        for key, value in entry.fields.items()
-        if key in _FIGURES
-        and isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and abs(value) < _HUGE
-    }
-    checkpoint = entry.fields.get("checkpoint")
-    if entry.event == "evaluation" and isinstance(checkpoint, str) and len(checkpoint) <= _LONG:
-        found["checkpoint"] = checkpoint
-    return found
-
-
-_FIGURES = ("step", "steps_per_s", "loss", "accuracy", "map_50")
-_HUGE = 1e30
-_LONG = 40
-
-CLOCK_SLACK_S = 0.05
-"""Engine and task read the same clock, at different resolutions."""
+def _view(container: Container, entries: Sequence[Entry]) -> TaskView:
+    state = State.of_engine(container.state)
+    shown: dict[str, Any] = {}
+    for entry in entries:
+        if entry.time >= container.started - CLOCK_SLACK_S:
+            state = state_after(state, entry)
+        shown |= figures(entry)
+    # The engine counts its own restarts, and not those of a leader that `up` has started again.
+    lives = sum(e.event == "start" and e.fields.get("attempt") == 1 for e in entries)
+    return TaskView(
+        name=container.name,
+        role=container.role,
+        ip=container.ip,
+        gpus=container.gpus,
+        state=state,
+        exit_code=container.exit_code,
+        restarts=max(container.restarts, lives - 1),
+        **shown,
+    )

@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 
-from cluster_kit.engine.containers import Container
+from cluster_kit.engine.containers import Container, Event
 from cluster_kit.engine.interface import Engine
-from cluster_kit.observe.state import Observed
+from cluster_kit.errors import EngineError
 from cluster_kit.workspace import RunDirectory
 
 _PARALLEL = 8
 
 
-def save(
-    engine: Engine, run: RunDirectory, seen: Observed, containers: list[Container]
-) -> dict[str, str]:
-    """Save everything and return the logs by task name. A resumed run adds to its files."""
+def save_events(run: RunDirectory, events: Sequence[Event]) -> None:
+    """Append them to the run's events.jsonl. Raises OSError."""
     with (run.path / "events.jsonl").open("a", encoding="utf-8") as file:
-        file.writelines(json.dumps(asdict(event)) + "\n" for event in seen.events)
+        file.writelines(json.dumps(asdict(event)) + "\n" for event in events)
+
+
+def save_logs(engine: Engine, run: RunDirectory, containers: Sequence[Container]) -> dict[str, str]:
+    """Save what the engine still gives, and return it by task name; a resumed run adds to its
+    files. Raises OSError."""
+
+    def read(container: Container) -> str | None:
+        try:
+            return engine.logs(container.id)
+        except EngineError:
+            return None
+
     with ThreadPoolExecutor(_PARALLEL) as pool:
-        texts = list(pool.map(lambda container: engine.logs(container.id), containers))
-    logs = {container.name: text for container, text in zip(containers, texts, strict=True)}
+        texts = list(pool.map(read, containers))
+    logs = {c.name: text for c, text in zip(containers, texts, strict=True) if text is not None}
     for name, text in logs.items():
         with (run.logs / f"{name}.log").open("a", encoding="utf-8") as file:
             file.write(text)

@@ -13,12 +13,20 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from cluster_kit.observe.state import Observed, TaskView
+from cluster_kit.observe.state import RunState
+from cluster_kit.observe.task_view import State, TaskView
 
 MAX_ROWS = 24
 _SCORES = {"accuracy": "accuracy", "map_50": "mAP@0.5"}
 """Scores that a task may have, and what their columns are called."""
-_COLOURS = {"training": "green", "scoring": "green", "ready": "cyan", "ended": "dim"}
+_COLOURS = {
+    State.READY: "cyan",
+    State.TRAINING: "green",
+    State.SCORING: "green",
+    State.PAUSED: "yellow",
+    State.RESTARTING: "yellow",
+    State.ENDED: "dim",
+}
 
 
 class View(Protocol):
@@ -26,7 +34,7 @@ class View(Protocol):
 
     def phase(self, text: str) -> None: ...
     def warn(self, text: str) -> None: ...
-    def update(self, seen: Observed) -> None: ...
+    def update(self, seen: RunState) -> None: ...
     def log(self, task: str, line: str) -> None: ...
     def close(self) -> None: ...
 
@@ -86,7 +94,7 @@ class LiveView:
         self._console = console
         self._started = time.monotonic()
         self._phase = ""
-        self._seen: Observed | None = None
+        self._seen: RunState | None = None
         self._live: Live | None = None
 
     def phase(self, text: str) -> None:
@@ -96,7 +104,7 @@ class LiveView:
     def warn(self, text: str) -> None:
         self._console.print(Text.assemble(("warning: ", "bold yellow"), text), soft_wrap=True)
 
-    def update(self, seen: Observed) -> None:
+    def update(self, seen: RunState) -> None:
         self._seen = seen
         self._redraw()
 
@@ -130,7 +138,7 @@ class PlainView:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._states: dict[str, tuple[str, int | None, int]] = {}
+        self._states: dict[str, tuple[State, int | None, int]] = {}
 
     def phase(self, text: str) -> None:
         self._line(text)
@@ -138,10 +146,10 @@ class PlainView:
     def warn(self, text: str) -> None:
         self._line(f"warning: {text}")
 
-    def update(self, seen: Observed) -> None:
+    def update(self, seen: RunState) -> None:
         for task in seen.tasks.values():
             now = (task.state, task.exit_code, task.restarts)
-            if self._states.get(task.name, ("created", None, 0)) != now:
+            if self._states.get(task.name, (State.CREATED, None, 0)) != now:
                 restarts = f", restart {task.restarts}" if task.restarts else ""
                 self._line(f"{task.name:>12}  {_state(task)}{restarts}  {task.ip}")
             self._states[task.name] = now

@@ -8,7 +8,7 @@ from typing import Any
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Container, Event
 from cluster_kit.observe.progress import Entry
-from cluster_kit.observe.state import Observed
+from cluster_kit.observe.state import RunState
 from tests.make import cluster
 
 CLUSTER = cluster(evaluator=1)
@@ -19,11 +19,11 @@ WITHOUT_CHIEF = cluster(chief=0, ps=0, worker=2)
 class Story:
     """What was seen, told step by step."""
 
-    seen: Observed
+    seen: RunState
 
     @classmethod
     def of(cls, told: Cluster = CLUSTER) -> Story:
-        story = cls(Observed.of(told))
+        story = cls(RunState.of(told))
         for task in told.tasks:
             story = story.start(0.0, task.name)
         return story.says(0.5, told.leader.name, "start", attempt=1)
@@ -80,7 +80,7 @@ def container(name: str, **different: Any) -> Container:
     usual = {
         "id": "f" * 12, "cluster": "demo", "name": name, "role": role, "index": int(index),
         "leader": name == "chief-0", "ip": "172.28.0.9", "gpus": ("1",), "state": "exited",
-        "exit_code": 137, "restarts": 0, "oom": True, "error": "", "started": "", "finished": "",
+        "exit_code": 137, "restarts": 0, "oom": True, "created": 0.0, "started": 0.5,
         "output": "/out",
     }  # fmt: skip
     return Container(**{**usual, **different})

@@ -123,7 +123,7 @@ class Story:
 
     def __init__(self, kit: Import, cluster: Cluster) -> None:
         self.kit, self.cluster = kit, cluster
-        self.seen = kit("observe.state").Observed.of(cluster)
+        self.seen = kit("observe.state").RunState.of(cluster)
         for task in cluster.tasks:
             self.happens(0.0, "start", task.name)
 
@@ -134,7 +134,7 @@ class Story:
 
     @property
     def verdict(self) -> Any:
-        return self.kit("run.outcome").judge(self.cluster, self.seen, "ended")
+        return self.kit("run.verdict").judge(self.cluster, self.seen, "ended")
 
 
 def test_its_tasks_are_judged(kit: Import, tmp_path: Path) -> None:
@@ -152,8 +152,8 @@ def test_its_tasks_are_judged(kit: Import, tmp_path: Path) -> None:
 
 def test_its_tasks_follow_a_good_end_like_those_of_any_server(kit: Import, tmp_path: Path) -> None:
     story = Story(kit, planned(kit, tmp_path)).happens(9.0, "die", "chief-0", 0)
-    assert not story.seen.over("reader-0", "chief-0")
-    assert story.happens(9.5, "start", "reader-0").seen.over("reader-0", "chief-0")
+    assert not story.seen.over("reader-0")
+    assert story.happens(9.5, "start", "reader-0").seen.over("reader-0")
 
 
 def test_its_key_is_published(kit: Import) -> None:

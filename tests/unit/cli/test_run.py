@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from cluster_kit.cli import run
 from cluster_kit.manifest.schema import json_schema
-from cluster_kit.run import launch
+from cluster_kit.run.outcome import Outcome
 from tests.unit.command_line import MANIFEST, Cli
 
 
@@ -152,11 +153,11 @@ def test_up_tells_a_message_line_by_line_and_once(
     cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     message = "/home/you/pipeline.toml: 1 problem\n  steps = 0: must be 1 or more\n    → write 1"
-    outcome = {
-        "success": False, "exit_code": 5, "blame": "chief-0", "message": message, "last_words": "",
-        "cure": "", "notes": [], "metrics": {}, "timings_s": {"total": 2.0}, "run": str(root / "r"),
-    }  # fmt: skip
-    monkeypatch.setattr(launch, "launch", lambda *_, **__: outcome)
+    outcome = Outcome(
+        "demo", False, 5, "failed", "chief-0", message, "", [], [], {"total": 2.0}, {}, "",
+        str(root / "r"),
+    )  # fmt: skip
+    monkeypatch.setattr(run, "launch", lambda *_, **__: outcome)
     said = cli("up", "demo")
     assert said.code == 5
     assert said.out.splitlines() == [

@@ -21,6 +21,7 @@ from cluster_kit.compare.run import each
 from cluster_kit.compare.variants import SCENARIOS, STRAGGLER, VARIANTS, Length, Run, planned
 from cluster_kit.errors import EngineError, Interrupted
 from cluster_kit.observe.progress import ProgressReader
+from cluster_kit.run.outcome import Outcome, TaskOutcome
 from cluster_kit.workspace import Workspace
 from tests.unit.command_line import Cli
 
@@ -40,18 +41,26 @@ PROGRESS = {
 }
 
 
-def outcome(**more: Any) -> dict[str, Any]:
+def task(role: str, rx_bytes: int | None, tx_bytes: int | None) -> TaskOutcome:
+    return TaskOutcome(f"{role}-0", role, 0, "", [], None, 0, 0, False, rx_bytes, tx_bytes)
+
+
+def outcome(**different: Any) -> Outcome:
     tasks = [
-        {"role": "chief", "rx_bytes": 1000, "tx_bytes": 1000},
-        {"role": "worker", "rx_bytes": 20_000, "tx_bytes": 10_000},
-        {"role": "worker", "rx_bytes": 20_000, "tx_bytes": 30_000},
-        {"role": "ps", "rx_bytes": None, "tx_bytes": None},
-        {"role": "evaluator", "rx_bytes": 5, "tx_bytes": 5},
+        task("chief", 1000, 1000),
+        task("worker", 20_000, 10_000),
+        task("worker", 20_000, 30_000),
+        task("ps", None, None),
+        task("evaluator", 5, 5),
     ]
     figures = {"images_per_second": 640.0, "updates": 20, "staleness_mean": 0.9,
                "staleness_max": 3, "validation_accuracy": 0.94}  # fmt: skip
-    found = {"success": True, "metrics": figures, "tasks": tasks, "timings_s": {"total": 30.0}}
-    return found | more
+    usual = {
+        "cluster": "compare", "success": True, "exit_code": 0, "reason": "finished", "blame": None,
+        "message": "", "last_words": "", "notes": [], "tasks": tasks, "timings_s": {"total": 30.0},
+        "metrics": figures, "cure": "", "run": "",
+    }  # fmt: skip
+    return Outcome(**{**usual, **different})
 
 
 @pytest.fixture

@@ -15,7 +15,8 @@ def inspected(**state: Any) -> dict[str, Any]:
     usual = {"Status": "running", "Running": True, "ExitCode": 0, "OOMKilled": False}
     return {
         "Id": "f" * 64,
-        "State": {**usual, "StartedAt": "2025-03-01T10:00:00Z", "FinishedAt": "", **state},
+        "Created": "2025-03-01T09:59:59.123456789Z",
+        "State": {**usual, "StartedAt": "2025-03-01T10:00:00.5Z", **state},
         "Config": {
             "Labels": {
                 labels.CLUSTER: "demo",
@@ -42,16 +43,21 @@ def test_a_running_container() -> None:
     assert (found.name, found.role, found.index, found.leader) == ("worker-1", "worker", 1, False)
     assert (found.ip, found.output, found.restarts) == ("172.28.0.101", "/o", 2)
     assert (found.state, found.exit_code) == ("running", None)
+    assert (found.created, found.started) == (1740823199.123456, 1740823200.5)
     assert found.gpus == ("3",), "what the engine reserved, not what somebody asked for"
 
 
 @pytest.mark.parametrize(
-    ("state", "code"), [("exited", 137), ("created", None), ("restarting", None), ("dead", 137)]
+    ("state", "code"), [("exited", 137), ("created", None), ("restarting", 137), ("dead", 137)]
 )
 def test_an_exit_code_is_that_of_a_container_that_ended(state: str, code: int | None) -> None:
     running = state == "restarting"  # the engine's own idea of it
     found = container_of(inspected(Status=state, Running=running, ExitCode=137))
     assert found.exit_code == code
+
+
+def test_a_container_that_was_never_started_started_before_all_times() -> None:
+    assert container_of(inspected(StartedAt="0001-01-01T00:00:00Z")).started < 0
 
 
 def test_a_container_without_network_or_output_has_none() -> None:

@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Container
-from cluster_kit.run.outcome import judge, metrics, outcome
+from cluster_kit.run.outcome import metrics, outcome_of
+from cluster_kit.run.verdict import judge
+from cluster_kit.run.watch import How
+from cluster_kit.workspace import RunDirectory
 from tests.unit.stories import CLUSTER, WITHOUT_CHIEF, Story, container
+
+RUN = RunDirectory(Path("/runs/demo/1"))
+
+
+def told(
+    of: Cluster, story: Story, *containers: Container, how: How = "ended", words: str = ""
+) -> dict[str, Any]:
+    """outcome.json of a run that was seen so."""
+    verdict = judge(of, story.seen, how)
+    return outcome_of(of, verdict, story.seen, containers, RUN, last_words=words).as_json()
 
 
 def test_traffic_is_what_the_tasks_counted_at_their_end() -> None:
     story = Story.of().says(9, "ps-0", "end", exit_code=0, rx_bytes=10, tx_bytes=2000)
     story = story.dies(9.1, "ps-0", 0)
-    told = outcome(CLUSTER, judge(CLUSTER, story.seen, "interrupted"), story.seen, [], {}, "")
-    assert [
-        (task["rx_bytes"], task["tx_bytes"]) for task in told["tasks"] if task["role"] == "ps"
-    ] == [(10, 2000), (None, None)]
+    tasks = told(CLUSTER, story, how="interrupted")["tasks"]
+    assert [(task["rx_bytes"], task["tx_bytes"]) for task in tasks if task["role"] == "ps"] == [
+        (10, 2000),
+        (None, None),
+    ]
 
 
 def test_a_worker_that_was_cut_off_is_no_failure_but_noted() -> None:
@@ -27,9 +44,8 @@ def test_a_worker_that_was_cut_off_is_no_failure_but_noted() -> None:
         .ends(50, "worker-0", 0, "finished")
         .ends(60, "worker-1", 0, "cut-off", words)
     )
-    verdict = judge(WITHOUT_CHIEF, story.seen, "ended")
-    told = outcome(WITHOUT_CHIEF, verdict, story.seen, [], {}, "")
-    assert (told["success"], told["notes"]) == (True, [f"worker-1: {words}"])
+    found = told(WITHOUT_CHIEF, story)
+    assert (found["success"], found["notes"]) == (True, [f"worker-1: {words}"])
 
 
 def worker_fails(times: int, words: str = "ValueError: no\nsecond line") -> Story:
@@ -43,10 +59,9 @@ def worker_fails(times: int, words: str = "ValueError: no\nsecond line") -> Stor
 
 def told_after(story: Story, *containers: Container) -> tuple[list[str], int | None]:
     """Notes, and the exit code of worker 1."""
-    verdict = judge(WITHOUT_CHIEF, story.seen, "ended")
-    told = outcome(WITHOUT_CHIEF, verdict, story.seen, list(containers), {}, "")
-    (code,) = (task["exit_code"] for task in told["tasks"] if task["name"] == "worker-1")
-    return told["notes"], code
+    found = told(WITHOUT_CHIEF, story, *containers)
+    (code,) = (task["exit_code"] for task in found["tasks"] if task["name"] == "worker-1")
+    return found["notes"], code
 
 
 @pytest.mark.parametrize(("times", "shown"), [(1, "once"), (2, "twice"), (3, "3 times")])
@@ -77,19 +92,18 @@ def test_a_note_is_one_line_of_bounded_length() -> None:
     story = worker_fails(1, "x" * 1000 + "\ny").ends(60, "worker-0", 0, "finished")
     (note,) = told_after(story)[0]
     assert len(note) < 300 and note.endswith("x…")
-    told = told_after(worker_fails(1, "").ends(60, "worker-0", 0, "finished"))[0]
-    assert told == ["worker-1: failed once (exit code 1), and the leader ended without it"]
+    notes = told_after(worker_fails(1, "").ends(60, "worker-0", 0, "finished"))[0]
+    assert notes == ["worker-1: failed once (exit code 1), and the leader ended without it"]
 
 
 def test_the_outcome_holds_every_task_with_what_the_engine_says_of_it() -> None:
     story = Story.of().dies(9, "ps-1", 137).start(9.4, "ps-1").dies(10, "ps-1", 137)
     story = story.ends(11, "chief-0", 1, "failed", "ValueError: no")
-    verdict = judge(CLUSTER, story.seen, "ended")
-    told = outcome(CLUSTER, verdict, story.seen, [container("ps-1")], {"up": 1.23456}, "words")
-    assert (told["cluster"], told["success"], told["exit_code"]) == ("demo", False, 5)
-    assert (told["blame"], told["last_words"]) == ("ps-1", "words")
-    assert told["timings_s"] == {"up": 1.235}
-    tasks = {task["name"]: task for task in told["tasks"]}
+    found = told(CLUSTER, story, container("ps-1"), words="words")
+    assert (found["cluster"], found["success"], found["exit_code"]) == ("demo", False, 5)
+    assert (found["blame"], found["last_words"]) == ("ps-1", "words")
+    assert found["run"] == "/runs/demo/1"
+    tasks = {task["name"]: task for task in found["tasks"]}
     assert list(tasks) == [task.name for task in CLUSTER.tasks]
     assert tasks["ps-1"] == {
         "name": "ps-1", "role": "ps", "index": 1, "ip": "172.28.0.9", "gpu": ["1"],
@@ -107,12 +121,12 @@ def test_the_evaluators_last_score_is_the_validation_accuracy_where_none_was_rep
         .says(9, "evaluator-0", "evaluation", accuracy=0.9)
         .says(10, "chief-0", "metrics", test_accuracy=0.97)
     )
-    found = metrics(story.seen, CLUSTER)
+    found = metrics(story.seen)
     assert found == {"validation_accuracy": 0.9, "test_accuracy": 0.97}
     reported = story.says(11, "chief-0", "metrics", validation_accuracy=0.8)
-    assert metrics(reported.seen, CLUSTER)["validation_accuracy"] == 0.8
+    assert metrics(reported.seen)["validation_accuracy"] == 0.8
 
 
 def test_metrics_are_always_valid_json() -> None:
-    found = metrics(Story.of().says(1, "chief-0", "metrics", loss=float("nan")).seen, CLUSTER)
+    found = metrics(Story.of().says(1, "chief-0", "metrics", loss=float("nan")).seen)
     assert json.loads(json.dumps(found, allow_nan=False)) == {"loss": None}

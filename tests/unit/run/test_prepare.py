@@ -9,46 +9,14 @@ from typing import Any, cast
 
 import pytest
 
-from cluster_kit.backends.compose import cli as compose
 from cluster_kit.cli import look, make, run
-from cluster_kit.engine import client
 from cluster_kit.engine.interface import Engine
 from cluster_kit.host import gather
-from cluster_kit.image import extra
-from cluster_kit.run import doctor, launch, prepare
-from cluster_kit.util.process import Completed
+from cluster_kit.run import prepare
 from cluster_kit.workspace import Workspace
+from tests.fakes.stage import Stage
 from tests.make import gpus, host, network
 from tests.unit.command_line import Cli
-
-OUTCOME = {
-    "success": True, "exit_code": 0, "notes": [], "metrics": {}, "timings_s": {"total": 1.0},
-    "run": "/runs/demo", "cluster": "demo",
-}  # fmt: skip
-
-
-class CountedEngine:
-    """An engine with a GPU, which counts what it is asked."""
-
-    def __init__(self, asked: Counter[str]) -> None:
-        self._asked = asked
-
-    def info(self) -> dict[str, Any]:
-        self._asked["info"] += 1
-        return {"NCPU": 64, "MemTotal": 2**38, "ServerVersion": "26.1", "DockerRootDir": "/none"}
-
-    def networks(self) -> list[tuple[str, str, str]]:
-        return [("bridge", "", "172.17.0.0/16")]
-
-    def gpus_taken(self) -> tuple[tuple[str, str], ...]:
-        return ()
-
-    def gpu_refusal(self, _driver: str, _device: str) -> str:
-        self._asked["gpu probe"] += 1
-        return ""
-
-    def containers(self, _cluster: str) -> list[Any]:
-        return []
 
 
 def counted(asked: Counter[str], what: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -60,26 +28,19 @@ def counted(asked: Counter[str], what: str, function: Callable[..., Any]) -> Cal
 
 
 @pytest.fixture
-def asked(root: Path, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+def asked(root: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """What a command has asked so far, on a host with two GPUs."""
     counts: Counter[str] = Counter()
-    engine = CountedEngine(counts)
-    monkeypatch.setattr(client, "connect", lambda: engine)
-    for module in (make, run):
-        monkeypatch.setattr(module, "engine_or_none", lambda: engine)
-    monkeypatch.setattr(gather, "_routes", lambda _table: [])
+    engine = stage.engine
+    monkeypatch.setattr(run, "engine_or_none", lambda: engine)
+    monkeypatch.setattr(make, "image_size", lambda _tag: 10**9)
     monkeypatch.setattr(gather, "gpu_inventory", counted(counts, "driver", lambda: gpus(2)))
     monkeypatch.setattr(prepare, "load", counted(counts, "manifest", prepare.load))
     counting = counted(counts, "facts", gather.gather)
     monkeypatch.setattr(prepare, "gather", counting)
     monkeypatch.setattr(look, "gather", counting)
-    monkeypatch.setattr(doctor, "run", lambda *_: Completed((), 0, "buildx v0.1", ""))
-    monkeypatch.setattr(compose, "run", lambda *_, **__: Completed((), 0, "2.26.1", ""))
-    for module in (doctor, launch):
-        monkeypatch.setattr(module, "image_present", lambda _tag: True)
-    monkeypatch.setattr(launch, "_run", lambda *_: OUTCOME)
-    monkeypatch.setattr(extra, "ensure", lambda *_, **__: False)
-    monkeypatch.setattr(make, "image_size", lambda _tag: 10**9)
+    monkeypatch.setattr(engine, "info", counted(counts, "info", engine.info))
+    monkeypatch.setattr(engine, "gpu_refusal", counted(counts, "gpu probe", lambda *_: ""))
     return counts
 
 

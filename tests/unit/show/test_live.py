@@ -9,7 +9,8 @@ from rich.console import Console
 
 from cluster_kit.engine.containers import Event
 from cluster_kit.observe.progress import Entry
-from cluster_kit.observe.state import Observed, TaskView
+from cluster_kit.observe.state import RunState
+from cluster_kit.observe.task_view import State, TaskView
 from cluster_kit.show.live import LiveView, PlainView, make_view, status_table
 from tests.make import cluster
 
@@ -31,7 +32,9 @@ def row(**different: object) -> str:
 
 
 def test_a_table_row_holds_ip_gpus_state_and_figures() -> None:
-    line = row(state="training", restarts=2, step=40, steps_per_s=12.34, loss=0.5, accuracy=0.975)
+    line = row(
+        state=State.TRAINING, restarts=2, step=40, steps_per_s=12.34, loss=0.5, accuracy=0.975
+    )
     assert line.split() == [
         "worker-0", "172.28.0.100", "0,1", "training", "2", "40", "12.3", "0.5000", "0.9750",
     ]  # fmt: skip
@@ -39,7 +42,7 @@ def test_a_table_row_holds_ip_gpus_state_and_figures() -> None:
 
 def evaluator(**fields: object) -> list[str]:
     """Heading and last row once the evaluator has written this of a checkpoint."""
-    seen = Observed.of(cluster(evaluator=1))
+    seen = RunState.of(cluster(evaluator=1))
     seen = seen.with_event(Event(1.0, "start", "evaluator-0", None))
     seen = seen.with_entry(Entry("chief-0", 2.0, "step", {"step": 900, "checkpoint": "none"}))
     seen = seen.with_entry(Entry("evaluator-0", 3.0, "evaluation", {"step": 1, "checkpoint": "x"}))
@@ -68,7 +71,7 @@ def test_a_users_odd_checkpoint_is_left_out(odd: object) -> None:
 
 
 def test_an_ended_task_shows_its_exit_code() -> None:
-    assert "ended (137)" in row(state="ended", exit_code=137)
+    assert "ended (137)" in row(state=State.ENDED, exit_code=137)
 
 
 @pytest.mark.parametrize("figure", [1.0, float("nan"), float("inf"), 10**29])
@@ -77,7 +80,7 @@ def test_a_users_odd_step_is_shown_all_the_same(figure: float) -> None:
 
 
 def test_plain_lines_say_each_change_once() -> None:
-    on, seen = console(), Observed.of(cluster())
+    on, seen = console(), RunState.of(cluster())
     view = PlainView(on)
     view.phase("starting 5 containers")
     view.update(seen)
@@ -92,7 +95,7 @@ def test_plain_lines_say_each_change_once() -> None:
     assert lines[0] == "starting 5 containers"
     assert [line.split()[:2] for line in lines[1:]] == [
         ["ps-0", "running"],
-        ["ps-0", "ended"],
+        ["ps-0", "restarting"],
         ["ps-0", "running,"],
     ]
     assert "restart 1" in lines[-1]
@@ -113,7 +116,7 @@ def test_the_live_table_stops_at_a_screenful_and_says_so() -> None:
     on = console(terminal=True)
     view = LiveView(on)
     view.phase("running")
-    view.update(Observed.of(cluster(worker=60)))
+    view.update(RunState.of(cluster(worker=60)))
     view.log("chief-0", "[red]hello")
     view.close()
     view.close()

@@ -11,7 +11,7 @@ from typing import TextIO
 import pytest
 from rich.console import Console
 
-from cluster_kit.run import launch
+from cluster_kit.cli import run
 from cluster_kit.show.live import LiveView, PlainView
 from cluster_kit.util import stdio
 from cluster_kit.util.stdio import lasting
@@ -61,7 +61,7 @@ def test_up_outlives_its_readers(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> N
     """Only verbs that do more than print: `logs -f | head` shall end with head."""
     done: list[str] = []
     monkeypatch.setattr(stdio, "outlive_readers", lambda: done.append("lasting"))
-    monkeypatch.setattr(launch, "launch", lambda *_, **__: done.append("launched") or sys.exit(0))
+    monkeypatch.setattr(run, "launch", lambda *_, **__: done.append("launched") or sys.exit(0))
     cli("up", "demo")
     assert done == ["lasting", "launched"]
     cli("render", "demo")

@@ -1,0 +1,78 @@
+"""Listens to the engine's events of one cluster, in a thread, and notices where it is lost."""
+
+from __future__ import annotations
+
+import queue
+import threading
+
+from cluster_kit.engine.containers import Container, Event
+from cluster_kit.engine.interface import Engine
+from cluster_kit.errors import EngineError
+
+_LOST = EngineError(
+    "the Docker engine stopped in the middle of the run",
+    "start it (`make engine`); `cluster-kit status` then shows what is still up, and "
+    "`cluster-kit down NAME` removes it",
+)
+
+
+class Listener:
+    """Hands out each event of a cluster's containers since Unix time `since` once."""
+
+    def __init__(self, engine: Engine, cluster: str, since: float) -> None:
+        self._engine = engine
+        self._cluster = cluster
+        self._arrived: queue.Queue[Event | EngineError] = queue.Queue()
+        self._handed_out: list[Event] = []
+        self._lost: EngineError | None = None
+        self._since = since
+        self._listen(since)
+
+    def drain(self) -> list[Event]:
+        """What has happened since the last call, in the engine's order.
+
+        Raises:
+            EngineError: the engine answers no more, or was started anew, which ends containers.
+        """
+        if self._lost is not None:
+            self._listen_again(self._lost)
+        events: list[Event] = []
+        while self._lost is None and not self._arrived.empty():
+            arrived = self._arrived.get_nowait()
+            if isinstance(arrived, EngineError):
+                self._lost = arrived
+            elif arrived not in self._handed_out[-_REPEATED:]:
+                self._handed_out.append(arrived)
+                events.append(arrived)
+        return events
+
+    def _listen(self, since: float) -> None:
+        threading.Thread(target=self._hear, args=(since,), daemon=True).start()
+
+    def _hear(self, since: float) -> None:
+        """Every event, and after the last one why no more will come."""
+        try:
+            for event in self._engine.events(self._cluster, since):
+                self._arrived.put(event)
+            self._arrived.put(_LOST)
+        except EngineError as error:
+            self._arrived.put(error)
+
+    def _listen_again(self, lost: EngineError) -> None:
+        """A connection may break while engine and containers live on: then nothing is lost, since
+        the engine repeats what it has told from a given time on."""
+        if not self._engine.answers() or not self._as_heard(self._engine.containers(self._cluster)):
+            raise lost
+        self._lost = None
+        self._listen(self._handed_out[-1].time if self._handed_out else self._since)
+
+    def _as_heard(self, containers: list[Container]) -> bool:
+        """Whether the same containers run as were heard of: an engine that was started anew has
+        ended them, and tells nothing of it."""
+        lives = [event for event in self._handed_out if event.action in ("start", "die")]
+        running = {event.task: event.action == "start" for event in lives}
+        return {c.name: c.exit_code is None for c in containers if c.name in running} == running
+
+
+_REPEATED = 300
+"""An engine remembers its last 256 events."""

@@ -1,0 +1,89 @@
+"""From a plan to running containers: room for them, their image, their file, `up`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cluster_kit.backends.compose import cli as compose
+from cluster_kit.backends.compose.render import render
+from cluster_kit.cluster import Cluster
+from cluster_kit.engine.interface import Engine
+from cluster_kit.errors import HostError
+from cluster_kit.image import extra as extra_image
+from cluster_kit.image.build import image_present
+from cluster_kit.observe.task_view import State
+from cluster_kit.run.context import Launch
+from cluster_kit.run.prepare import prepare_again
+from cluster_kit.show.live import View
+from cluster_kit.workspace import Workspace, write_atomically
+
+PLANS = 3
+"""How often a plan is made again because somebody took its subnet in between."""
+
+
+def make_room(engine: Engine, name: str) -> None:
+    """Remove what an earlier run of this name has left.
+
+    Raises:
+        HostError: a cluster of this name is up.
+        EngineError: the engine cannot remove it, or does not answer.
+    """
+    containers = engine.containers(name)
+    up = [
+        container.name
+        for container in containers
+        if State.of_engine(container.state) not in (State.ENDED, State.CREATED)
+    ]
+    if up:
+        raise HostError(
+            f"the cluster {name} is already up: {', '.join(up)}",
+            f"`cluster-kit down {name}` first, or run this one beside it with `--name OTHER`",
+        )
+    if containers:
+        engine.remove(name)
+
+
+def ensure_image(cluster: Cluster, view: View) -> None:
+    """Build the image that the cluster runs on where it is the kit's own and absent.
+
+    Raises:
+        HostError, ManifestError, EngineError: see `image.extra.ensure`.
+    """
+    if cluster.variant is None or image_present(cluster.image):
+        return
+    view.phase(f"building the shared image {cluster.image}")
+    view.close()
+    extra_image.ensure(cluster, view.phase, show=True)
+
+
+def up(launch: Launch, text: str) -> Cluster:
+    """Write the file and start it, by a new plan where the subnet was taken meanwhile; returns the
+    cluster that was started.
+
+    Raises:
+        SubnetTaken: the manifest fixes a subnet that is taken, or each of PLANS was.
+        EngineError: Compose or the engine refused.
+        ManifestError: no subnet is free any more.
+    """
+    prepared = launch.prepared
+    for attempt in range(1, PLANS + 1):
+        file = write_compose(launch.workspace, prepared.cluster, text)
+        write_atomically(launch.directory.path / "compose.yaml", text)
+        try:
+            compose.up(file, launch.directory.output)
+            return prepared.cluster
+        except compose.SubnetTaken:
+            if attempt == PLANS or prepared.manifest.manifest.subnet != "auto":
+                raise
+            launch.engine.remove(launch.name)
+            prepared = prepare_again(prepared, launch.engine)
+            text = render(prepared.cluster)
+    raise AssertionError("unreachable")
+
+
+def write_compose(workspace: Workspace, cluster: Cluster, text: str) -> Path:
+    """Write a cluster's compose file, and the output directory of a plain `docker compose up`."""
+    file = workspace.generated(cluster.name)
+    write_atomically(file, text)
+    (file.parent / "output").mkdir(exist_ok=True)
+    return file

@@ -1,0 +1,173 @@
+"""How a run ended, and which task is to blame. Pure: what was seen in, verdict out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from cluster_kit.cluster import Cluster
+from cluster_kit.engine.containers import Event
+from cluster_kit.errors import DeadlinePassed, HostError, Interrupted, TrainingFailed
+from cluster_kit.observe.progress import Entry
+from cluster_kit.observe.state import RunState
+from cluster_kit.run.watch import How
+
+
+class Reason(StrEnum):
+    """Why a run ended: `reason` of outcome.json.
+
+    Those from FINISHED to STOPPED are a supervisor's own words (images/trainer/contract.toml);
+    the last four stand where a run never came to a verdict.
+    """
+
+    FINISHED = "finished"
+    FAILED = "failed"
+    START_DEADLINE = "start-deadline"
+    JOB_DEADLINE = "job-deadline"
+    EVALUATOR_GRACE = "evaluator-grace"
+    GPU_MISSING = "gpu-missing"
+    CANNOT_SHAPE = "cannot-shape"
+    STOPPED = "stopped"
+    INTERRUPTED = "interrupted"
+    MANIFEST = "manifest"
+    HOST = "host"
+    ENGINE = "engine"
+    INTERNAL = "internal"
+
+
+CODES = {
+    Reason.START_DEADLINE: DeadlinePassed.exit_code,
+    Reason.JOB_DEADLINE: DeadlinePassed.exit_code,
+    Reason.EVALUATOR_GRACE: DeadlinePassed.exit_code,
+    Reason.GPU_MISSING: HostError.exit_code,
+    Reason.CANNOT_SHAPE: HostError.exit_code,
+}
+"""The kit's exit code for the reasons that supervisors give; any other is a failed training."""
+STOP_CODES = (0, 143)
+SURVIVED_S = 30.0
+"""A chief falls over a lost ps in 2 s, all-reduce workers over each other in 9 s."""
+OUT_OF_MEMORY = " (out of memory: raise its `memory` limit)"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`exit_code` is the kit's own (see errors); `blame` names a task, "" where none is; `cure` is
+    "" where none is known."""
+
+    success: bool
+    exit_code: int
+    reason: str
+    blame: str = ""
+    message: str = ""
+    cure: str = ""
+
+
+def judge(cluster: Cluster, seen: RunState, how: How) -> Verdict:
+    """The verdict on a run that ended so."""
+    if how == "interrupted":
+        message = "interrupted by a signal"
+        return Verdict(False, Interrupted.exit_code, Reason.INTERRUPTED, "", message)
+    if how == "overdue":
+        message = f"the run went past its deadlines ({cluster.deadlines.job:g} s for the job)"
+        code = CODES[Reason.JOB_DEADLINE]
+        return Verdict(False, code, Reason.JOB_DEADLINE, seen.leader, message)
+    if seen.tasks[seen.leader].exit_code == 0:
+        return _judge_sidecars(seen)
+    return _judge_leader(seen)
+
+
+def _judge_leader(seen: RunState) -> Verdict:
+    """The leader failed: by itself, or over the task that is to blame."""
+    leader, code = seen.leader, seen.tasks[seen.leader].exit_code
+    reason, message, named = _last_word(seen.ended_for_good(leader))
+    if reason in CODES:
+        blame = named or leader
+        if reason == Reason.START_DEADLINE and out_of_memory(seen, blame):
+            message += f"; {blame} ran out of memory: raise its `memory` limit"
+        return Verdict(False, CODES[Reason(reason)], reason, blame, message)
+    blame = named
+    if not blame:
+        blame, code = _first_failure(seen, code)
+    if not named and (blame != leader or not message):
+        message = f"{blame} ended with exit code {code}{_meaning(seen, blame, code)}"
+    elif out_of_memory(seen, blame):
+        message += OUT_OF_MEMORY
+    return Verdict(False, TrainingFailed.exit_code, reason, blame, message)
+
+
+def _judge_sidecars(seen: RunState) -> Verdict:
+    """The training went well; a promised evaluation must have, too."""
+    for name in sorted(seen.sidecars):
+        code = seen.tasks[name].exit_code
+        if code in STOP_CODES:
+            continue
+        reason, message, _ = _last_word(seen.ended_for_good(name))
+        if code is None:
+            message = message or f"{name} was still running after its grace"
+            late = Reason.EVALUATOR_GRACE
+            return Verdict(False, CODES[late], late, name, message)
+        if reason in CODES:
+            return Verdict(False, CODES[Reason(reason)], reason, name, message)
+        message = message or f"{name} ended with exit code {code}"
+        if out_of_memory(seen, name):
+            message += OUT_OF_MEMORY
+        return Verdict(False, TrainingFailed.exit_code, reason, name, message)
+    return Verdict(True, 0, Reason.FINISHED)
+
+
+def _last_word(end: Entry | None) -> tuple[str, str, str]:
+    """(reason, message, the first task that it names or "") of a supervisor, if it said one."""
+    fields = end.fields if end else {}
+    named = fields.get("tasks") or [""]
+    reason = str(fields.get("reason", Reason.FAILED))
+    return reason, str(fields.get("message", "")), str(named[0])
+
+
+def _first_failure(seen: RunState, code: int | None) -> tuple[str, int | None]:
+    """The first task that failed in the leader's last attempt: later ones fell over it.
+
+    A sidecar has no part in the training and so none in the leader's failure.
+    """
+    leader = seen.leader
+    attempt = seen.last(leader, "start")
+    since = attempt.time if attempt else 0.0
+    failure = seen.last(leader, "failure")
+    until = failure.time if failure and failure.time >= since else math.inf
+    failed = [
+        event
+        for event in seen.events
+        if event.action == "die"
+        and event.time >= since
+        and event.task not in seen.sidecars
+        and (event.task == leader or event.time <= until)
+        and event.exit_code not in STOP_CODES
+        and not _was_survived(seen, event)
+    ]
+    if not failed:
+        return leader, code
+    first = min(failed, key=lambda event: event.time)
+    return first.task, first.exit_code
+
+
+def _was_survived(seen: RunState, death: Event) -> bool:
+    """Whether the task came back and the training went on: then it did not end over this."""
+    came_back = any(
+        event.task == death.task and event.action == "start" and event.time > death.time
+        for event in seen.events
+    )
+    ends = [e.time for e in seen.events if (e.task, e.action) == (seen.leader, "die")]
+    return came_back and bool(ends) and ends[-1] - death.time > SURVIVED_S
+
+
+def _meaning(seen: RunState, task: str, code: int | None) -> str:
+    if out_of_memory(seen, task):
+        return OUT_OF_MEMORY
+    if code is not None and code > 128:
+        return f" (killed by signal {code - 128})"
+    return ""
+
+
+def out_of_memory(seen: RunState, task: str) -> bool:
+    """Whether the engine saw a process of the task killed for memory."""
+    return any(event.action == "oom" and event.task == task for event in seen.events)

@@ -1,0 +1,70 @@
+"""The `docker` command in memory: Compose starts what its file says in a FakeEngine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from ipaddress import IPv4Network
+from pathlib import Path
+from typing import Any
+
+from cluster_kit import labels
+from cluster_kit.errors import EngineError
+from cluster_kit.util.process import Completed
+from tests.fakes.engine import FakeEngine
+from tests.make import parse_compose
+
+NO_DAEMON = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock."
+POOL_OVERLAPS = "Error response from daemon: Pool overlaps with other one on this address space"
+UP_S = 0.5
+
+
+class FakeDocker:
+    """Stands in for `process.run`. `lacks_image` until one is built."""
+
+    def __init__(self, engine: FakeEngine) -> None:
+        self.engine = engine
+        self.lacks_image = False
+        self.takes_subnet = 0
+        self.on_call: Callable[[str], None] = lambda _name: None
+        self.ups: list[Path] = []
+
+    def run(
+        self, command: Sequence[str], *, env: Mapping[str, str] | None = None, **_: Any
+    ) -> Completed:
+        """How a command ends, as `process.run` tells it."""
+        words = tuple(command)
+        self.on_call(" ".join(words[1:3]))
+        if words[1:3] == ("compose", "version"):
+            return Completed(words, 0, "2.26.1\n", "")
+        if words[1:3] == ("buildx", "version"):
+            return Completed(words, 0, "github.com/docker/buildx v0.13.1\n", "")
+        if self.engine.lost:
+            return Completed(words, 1, "", NO_DAEMON)
+        if words[1:3] == ("image", "inspect"):
+            return Completed(words, int(self.lacks_image), "", "")
+        if words[1:2] == ("compose",) and "up" in words:
+            return self._up(words, Path(words[words.index("-f") + 1]), env or {})
+        raise AssertionError(f"nobody has thought of {words}")
+
+    def _up(self, words: tuple[str, ...], file: Path, env: Mapping[str, str]) -> Completed:
+        self.ups.append(file)
+        told = parse_compose(file.read_text())
+        subnet = IPv4Network(told["networks"]["cluster"]["ipam"]["config"][0]["subnet"])
+        if self.takes_subnet:
+            self.takes_subnet -= 1
+            self.engine.subnets[f"other-{self.takes_subnet}"] = ("", subnet)
+        if any(subnet.overlaps(taken) for _, taken in self.engine.subnets.values()):
+            return Completed(words, 1, "", f"{POOL_OVERLAPS}\n")
+        services = told["services"]
+        cluster = next(iter(services.values()))["labels"][labels.CLUSTER]
+        self.engine.subnets[f"{told['name']}_cluster"] = (cluster, subnet)
+        output = env["CLUSTER_KIT_OUTPUT"]
+        boxes = [self.engine.create(name, service, output) for name, service in services.items()]
+        for box in boxes:
+            self.on_call(f"start {box.task}")
+            try:
+                self.engine.start(box)
+            except EngineError as error:
+                return Completed(words, 1, "", f"Error response from daemon: {error.message}\n")
+        self.engine.clock.pass_by(UP_S)
+        return Completed(words, 0, "", "")

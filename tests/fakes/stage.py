@@ -1,0 +1,101 @@
+"""A workspace, an engine and a clock, on which the whole of `up` plays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster_kit.backends.compose import cli as compose
+from cluster_kit.engine import client
+from cluster_kit.host import gather
+from cluster_kit.image import base, extra
+from cluster_kit.observe import logs
+from cluster_kit.run import doctor, timings, watch
+from cluster_kit.run import launch as launching
+from cluster_kit.run.outcome import Outcome
+from cluster_kit.run.prepare import Request
+from cluster_kit.util import signals
+from cluster_kit.workspace import RunDirectory, Workspace
+from tests.fakes.acting import Life
+from tests.fakes.clock import Clock
+from tests.fakes.docker import FakeDocker
+from tests.fakes.engine import FakeEngine
+from tests.fakes.view import RecordingView
+
+NAME = "demo"
+MANIFEST = f'format = 1\nname = "{NAME}"\nworker = 2\nps = 1\nevaluator = 1\nretries = 2\n'
+
+
+class Stage:
+    """Where one run plays. `engine`, `docker`, `view` can be changed before it."""
+
+    def __init__(self, root: Path) -> None:
+        self.workspace = Workspace(root)
+        self.clock = Clock()
+        self.engine = FakeEngine(self.clock)
+        self.docker = FakeDocker(self.engine)
+        self.view = RecordingView(self.engine, NAME)
+        self.interruptible = True
+
+    def up(
+        self,
+        acting: Mapping[str, Sequence[Life]] | None = None,
+        *,
+        keep: bool = False,
+        resume: bool = False,
+        **overrides: Any,
+    ) -> Outcome:
+        """`cluster-kit up demo` with tasks that behave so."""
+        self.engine.acting = dict(acting or {})
+        request = Request(NAME, overrides)
+        return launching.launch(request, self.workspace, self.view, keep=keep, resume=resume)
+
+    @property
+    def directory(self) -> RunDirectory:
+        """Of the newest run."""
+        return RunDirectory((self.workspace.runs(NAME) / "latest").resolve())
+
+    @property
+    def ran(self) -> bool:
+        return (self.workspace.runs(NAME) / "latest").exists()
+
+    def saved(self) -> dict[str, Any]:
+        """outcome.json of the newest run."""
+        found: dict[str, Any] = json.loads(self.directory.outcome.read_text())
+        return found
+
+    def events(self) -> list[dict[str, Any]]:
+        lines = (self.directory.path / "events.jsonl").read_text().splitlines()
+        return [json.loads(line) for line in lines]
+
+    def is_clean(self) -> bool:
+        """Whether the engine holds nothing of the cluster any more."""
+        ours = [cluster for cluster, _ in self.engine.subnets.values() if cluster == NAME]
+        return not self.engine.boxes and not ours
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    yield from set_up(tmp_path, monkeypatch)
+
+
+def set_up(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    """A stage in a directory of its own; its threads end with the test."""
+    (root / "compose").mkdir(exist_ok=True)
+    (root / "compose" / f"{NAME}.toml").write_text(MANIFEST)
+    made = Stage(root)
+    monkeypatch.setattr(client, "connect", lambda: made.engine)
+    for module in (compose, doctor, base):
+        monkeypatch.setattr(module, "run", lambda *a, **k: made.docker.run(*a, **k))
+    for module in (launching, timings, watch, logs):
+        monkeypatch.setattr(module, "time", made.clock)
+    monkeypatch.setattr(gather, "_routes", lambda _table: [])
+    monkeypatch.setattr(gather, "gpu_inventory", lambda: ())
+    monkeypatch.setattr(extra, "ensure_image", lambda *_, **__: True)
+    monkeypatch.setattr(signals, "ignore", lambda: setattr(made, "interruptible", False))
+    yield made
+    made.engine.finish()

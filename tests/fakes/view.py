@@ -1,0 +1,47 @@
+"""A view that remembers, and compares what it is shown with what `status` would show."""
+
+from __future__ import annotations
+
+from cluster_kit.observe.progress import entries_of
+from cluster_kit.observe.state import RunState, from_containers
+from cluster_kit.observe.task_view import TaskView
+from tests.fakes.engine import FakeEngine
+
+
+class RecordingView:
+    """`phases`, `warnings` and `lines` as they came; `differences` are moments at which the live
+    table and `status` did not say the same."""
+
+    def __init__(self, engine: FakeEngine, cluster: str) -> None:
+        self._engine = engine
+        self._cluster = cluster
+        self.phases: list[str] = []
+        self.warnings: list[str] = []
+        self.lines: list[tuple[str, str]] = []
+        self.states: dict[str, list[str]] = {}
+        self.updates = 0
+        self.differences: list[tuple[TaskView, TaskView]] = []
+
+    def phase(self, text: str) -> None:
+        self.phases.append(text)
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
+
+    def update(self, seen: RunState) -> None:
+        self.updates += 1
+        for task in seen.tasks.values():
+            states = self.states.setdefault(task.name, [])
+            if not states or states[-1] != task.state:
+                states.append(str(task.state))
+        containers = self._engine.seen(self._cluster)
+        standing = {t.name: t for t in from_containers(containers, entries_of(containers))}
+        for task in seen.tasks.values():
+            if task.name in standing and standing[task.name] != task:
+                self.differences.append((task, standing[task.name]))
+
+    def log(self, task: str, line: str) -> None:
+        self.lines.append((task, line))
+
+    def close(self) -> None:
+        pass
