@@ -19,10 +19,10 @@ BEACON_PORT_OFFSET = 1
 class Task:
     """One process in one container; `role` is a name of the table in `roles`.
 
-    `gpus` are device ids as the engine takes them, empty where the task sees none; `gpu_names` say
-    the same to people; `gpu_memory_mib` is TensorFlow's limit on each, None where there is none.
+    `gpus` are device ids as the engine takes them, () if the task sees none; `gpu_names` say the
+    same to people; `gpu_memory_mib` is TensorFlow's limit on each, None for no limit.
     `cpus` (cores), `memory` (bytes) and `bandwidth` (bits per second, each way) are limits,
-    None where there is none.
+    None for no limit.
     """
 
     role: str
@@ -73,7 +73,7 @@ class Mount:
 class Cluster:
     """Everything a compose file says, decided.
 
-    `variant` is that of the kit's own image, None where the manifest names another. `requirements`
+    `variant` is that of the kit's own image, None if the manifest names another. `requirements`
     are the lines that `image` has beyond that one, "" for none. `chief_job` is
     what TensorFlow calls the chief's job; the chief's task is `chief-0` either way.
     """

@@ -51,10 +51,10 @@ class Network:
 class HostFacts:
     """The host as a plan sees it. `memory` in bytes, `user` as `uid:gid`.
 
-    `gpu_driver` is how the engine hands out GPUs; `gpu_refusal` why it cannot, "" where it can.
+    `gpu_driver` is how the engine hands out GPUs; `gpu_refusal` why it cannot, "" if it can.
     `gpus_taken` are (device id, cluster) of the GPUs that running clusters of ours hold.
-    `no_gpu` says why the driver shows none, "" where it shows one. `engine` is the version of the
-    Docker engine and `engine_root` the directory of its images, both "" where none answers.
+    `no_gpu` says why the driver shows none, "" if it shows one. `engine` is the version of the
+    Docker engine and `engine_root` the directory of its images, both "" if none answers.
     """
 
     cpus: int

@@ -62,7 +62,7 @@ class Role:
     no_gpus: str = "never gets a GPU"
     """Why it never gets one."""
     cpu_shares: int | None = None
-    """Weight where CPUs are short (Docker's default is 1024)."""
+    """Weight when CPUs are short; None for the engine's default (Docker: 1024)."""
 
     @property
     def job(self) -> str:

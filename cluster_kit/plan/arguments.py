@@ -56,17 +56,17 @@ def is_template(argument: str) -> bool:
 
 def names_in(arguments: Iterable[str]) -> frozenset[str]:
     """The names that the templates among these arguments ask for."""
-    found: set[str] = set()
+    names: set[str] = set()
     for argument in filter(is_template, arguments):
         try:
-            found |= Text.parse(argument).names
+            names |= Text.parse(argument).names
         except TextError:
             continue
-    return frozenset(found)
+    return frozenset(names)
 
 
 def check_arguments(arguments: Iterable[str]) -> Iterator[Problem]:
-    """Templates that are none, and names that nobody knows."""
+    """Yields arguments that are invalid templates, or ask for a name that does not exist."""
     for number, argument in enumerate(arguments):
         if not is_template(argument):
             continue
@@ -74,19 +74,20 @@ def check_arguments(arguments: Iterable[str]) -> Iterator[Problem]:
         try:
             unknown = sorted(Text.parse(argument).names - NAMES.keys())
         except TextError as error:
-            yield Problem(place, value, f"no template: {error}", f"mend it; {LITERAL}")
+            yield Problem(place, value, f"invalid template: {error}", f"mend it; {LITERAL}")
             continue
         for name in unknown:
             yield Problem(place, value, f"no such name: `{name}`", proposal(name, NAMES))
 
 
 def fill(cluster: Cluster) -> tuple[Cluster, list[Problem]]:
-    """The cluster with every task's own arguments, and what could not be filled."""
+    """Returns the cluster with every task's own arguments, and a problem for each template that
+    cannot be filled for a task."""
     written = {argument for task in cluster.tasks for argument in task.arguments}
     templates = {text: Text.parse(text) for text in filter(is_template, written)}
     if not templates:
         return cluster, []
-    shared = _shared(cluster)
+    shared = _shared_values(cluster)
     problems: dict[str, Problem] = {}
     tasks = tuple(_filled(cluster, task, templates, shared, problems) for task in cluster.tasks)
     return replace(cluster, tasks=tasks), list(problems.values())
@@ -99,7 +100,7 @@ def _filled(
     shared: dict[str, object],
     problems: dict[str, Problem],
 ) -> Task:
-    values = shared | _own(cluster, task)
+    values = shared | _task_values(cluster, task)
     arguments = []
     for number, argument in enumerate(task.arguments):
         if argument not in templates:
@@ -113,7 +114,7 @@ def _filled(
     return replace(task, command=(*task.command[:2], *arguments))
 
 
-def _shared(cluster: Cluster) -> dict[str, object]:
+def _shared_values(cluster: Cluster) -> dict[str, object]:
     tasks = {role: cluster.of(role.name) for role in TRAINING}
     return {
         "port": cluster.port,
@@ -125,7 +126,7 @@ def _shared(cluster: Cluster) -> dict[str, object]:
     }
 
 
-def _own(cluster: Cluster, task: Task) -> dict[str, object]:
+def _task_values(cluster: Cluster, task: Task) -> dict[str, object]:
     return {
         "role": cluster.job(task.role),
         "index": task.index,

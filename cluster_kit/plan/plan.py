@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 
@@ -14,13 +14,14 @@ from cluster_kit.manifest.names import OWN_IMAGE
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan import addresses
 from cluster_kit.plan.arguments import check_arguments, fill
-from cluster_kit.plan.gpus.assign import Given, assign
-from cluster_kit.plan.gpus.request import wish_of
+from cluster_kit.plan.gpus.assign import GpuGrant, assign
+from cluster_kit.plan.gpus.request import request_of
 from cluster_kit.plan.rules.counts import check_counts, check_tasks_exist, too_many
 from cluster_kit.plan.rules.limits import check_limits
 from cluster_kit.plan.rules.names import check_names
 from cluster_kit.plan.rules.network import check_port, find_subnet
 from cluster_kit.plan.rules.pins import find_pins
+from cluster_kit.problem import Problem
 from cluster_kit.programs.requirements import EXTRA, digest
 from cluster_kit.programs.resolve import Inputs
 from cluster_kit.programs.style import runs_program, style_of
@@ -35,38 +36,50 @@ class OwnImages:
     gpu: str
 
 
-def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, own: OwnImages) -> Cluster:
-    """Decide everything. Same arguments, same cluster.
+def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, images: OwnImages) -> Cluster:
+    """Returns the cluster that a manifest means on this host. Same arguments, same cluster.
 
     Args:
-        own: tags of the kit's own image, used where the manifest says `image = "trainer"`.
+        images: those of the kit's own, for `image = "trainer"`.
     Raises:
         ManifestError: with every problem of the manifest, in the manifest's order.
     """
     manifest = loaded.manifest
-    found = [*check_names(manifest), *check_counts(manifest), *check_port(manifest)]
-    found += [*check_tasks_exist(manifest), *check_limits(manifest, facts), *inputs.problems]
-    found += check_arguments(manifest.args)
     subnet, subnet_problems = find_subnet(manifest, facts)
-    wish, wish_problems = wish_of(manifest, without_pool=too_many(manifest))
-    given, gpu_problems = assign(manifest.name, wish, facts)
-    found += subnet_problems + wish_problems + gpu_problems
+    request, request_problems = request_of(manifest, without_pool=too_many(manifest))
+    grants, grant_problems = assign(manifest.name, request, facts)
     pins, pin_problems = find_pins(manifest, subnet)
-    found += pin_problems
-    loaded.refuse(found)
-    assert subnet is not None
-    cluster, unfilled = fill(
-        _cluster(loaded, inputs, facts, own, subnet, _tasks(manifest, inputs, subnet, given, pins))
+    loaded.refuse(
+        [
+            *_broken_rules(manifest, facts),
+            *inputs.problems,
+            *subnet_problems,
+            *request_problems,
+            *grant_problems,
+            *pin_problems,
+        ]
     )
+    assert subnet is not None  # or its problems have been raised
+    tasks = _tasks(manifest, inputs, subnet, grants, pins)
+    cluster, unfilled = fill(_cluster(loaded, inputs, facts, images, subnet, tasks))
     loaded.refuse(unfilled)
     return cluster
+
+
+def _broken_rules(manifest: Manifest, facts: HostFacts) -> Iterator[Problem]:
+    yield from check_names(manifest)
+    yield from check_counts(manifest)
+    yield from check_port(manifest)
+    yield from check_tasks_exist(manifest)
+    yield from check_limits(manifest, facts)
+    yield from check_arguments(manifest.args)
 
 
 def _cluster(
     loaded: Loaded,
     inputs: Inputs,
     facts: HostFacts,
-    own: OwnImages,
+    images: OwnImages,
     subnet: IPv4Network,
     tasks: tuple[Task, ...],
 ) -> Cluster:
@@ -74,7 +87,7 @@ def _cluster(
     return Cluster(
         name=manifest.name,
         source=f"{loaded.path.parent.name}/{loaded.path.name}",
-        image=_image(manifest, inputs, own, gpu=gpu),
+        image=_image(manifest, inputs, images, gpu=gpu),
         variant=("gpu" if gpu else "cpu") if manifest.image == OWN_IMAGE else None,
         requirements=inputs.requirements,
         user=facts.user,
@@ -98,10 +111,11 @@ def _cluster(
     )
 
 
-def _image(manifest: Manifest, inputs: Inputs, own: OwnImages, *, gpu: bool) -> str:
+def _image(manifest: Manifest, inputs: Inputs, images: OwnImages, *, gpu: bool) -> str:
+    """The tag of the image that all tasks run."""
     if manifest.image != OWN_IMAGE:
         return manifest.image
-    image = own.gpu if gpu else own.cpu
+    image = images.gpu if gpu else images.cpu
     return f"{image}{EXTRA}{digest(inputs.requirements)}" if inputs.requirements else image
 
 
@@ -109,23 +123,24 @@ def _tasks(
     manifest: Manifest,
     inputs: Inputs,
     subnet: IPv4Network,
-    given: Mapping[str, Given],
-    pins: dict[str, IPv4Address],
+    grants: Mapping[str, GpuGrant],
+    pins: Mapping[str, IPv4Address],
 ) -> tuple[Task, ...]:
+    """All tasks, role by role, by index; `grants` and `pins` hold tasks by name."""
     tasks = []
     for role in ROLES:
         for index in range(manifest.count(role)):
             name = f"{role}-{index}"
             limits = limits_of(manifest, role, index)
-            gpus = given.get(name, Given())
+            grant = grants.get(name, GpuGrant())
             task = Task(
                 role=role,
                 index=index,
                 ip=pins.get(name) or addresses.of(subnet, role, index),
                 command=_command(manifest, inputs, role),
-                gpus=gpus.ids,
-                gpu_names=gpus.described,
-                gpu_memory_mib=gpus.memory_mib,
+                gpus=grant.ids,
+                gpu_names=grant.described,
+                gpu_memory_mib=grant.memory_mib,
                 cpus=limits.cpus,
                 memory=limits.memory,
                 bandwidth=limits.bandwidth,
@@ -136,6 +151,7 @@ def _tasks(
 
 
 def _command(manifest: Manifest, inputs: Inputs, role: str) -> tuple[str, ...]:
+    """What the container is started with, before templates are filled."""
     if not runs_program(manifest, role):
         return ("serve",)
     return ("run", inputs.program, *manifest.args)

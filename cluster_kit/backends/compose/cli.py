@@ -12,11 +12,11 @@ MINIMUM = (2, 20)
 
 
 class SubnetTaken(EngineError):
-    """Somebody took the subnet between the plan and the start; a new plan finds another."""
+    """The subnet was taken between the plan and the start; a new plan finds another."""
 
 
 def version() -> tuple[int, ...] | None:
-    """Compose's version, None where this client has no Compose v2."""
+    """Returns Compose's version, None if this client has no Compose v2."""
     done = run(["docker", "compose", "version", "--short"])
     match = re.match(r"v?(\d+)\.(\d+)(?:\.(\d+))?", done.output.strip())
     return tuple(int(part) for part in match.groups() if part) if done.ok and match else None

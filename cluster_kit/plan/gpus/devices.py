@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from cluster_kit.facts import Driver, Gpu
 
 CDI_KIND = "nvidia.com/gpu"
+MIB = 2**20
 
 
 @dataclass(frozen=True)
@@ -47,16 +48,16 @@ class Device:
 
 def devices(inventory: Iterable[Gpu]) -> tuple[Device, ...]:
     """Everything that can be handed out: the slices of a GPU in MIG mode, else itself."""
-    found = []
+    usable = []
     for gpu in inventory:
         if not gpu.mig:
-            found.append(Device(str(gpu.index), gpu.uuid, gpu.name, gpu.memory))
+            usable.append(Device(str(gpu.index), gpu.uuid, gpu.name, gpu.memory))
         for part in gpu.slices:
             name = f"{gpu.name} {part.name}"
-            found.append(Device(f"{gpu.index}:{part.index}", part.uuid, name, part.memory))
-    return tuple(found)
+            usable.append(Device(f"{gpu.index}:{part.index}", part.uuid, name, part.memory))
+    return tuple(usable)
 
 
-def find(name: str, there: Sequence[Device]) -> Device | None:
-    """The device that a name means, None where there is none."""
-    return next((device for device in there if device.known_as(name)), None)
+def find(name: str, devices: Sequence[Device]) -> Device | None:
+    """The device that a name means, None if there is none."""
+    return next((device for device in devices if device.known_as(name)), None)

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cluster_kit.manifest.schema import Limits, Manifest
-from cluster_kit.problem import Problem
+from cluster_kit.problem import Problem, Setting
 from cluster_kit.roles import ROLES, Role
 from cluster_kit.util.toml_text import written
 
+AUTO, NONE = Setting("gpus", "auto"), Setting("gpus", "none")
+SHARED = Setting("share_gpus", True)
+READS = (*ROLES, "gpus", "gpus_per_worker", "share_gpus", "role", "task")
+"""What decides how many GPUs are needed, and by whom."""
+
 
 @dataclass(frozen=True)
-class Wish:
-    """`pool` is for the workers: "none", "auto" or names; `own` what single tasks ask for.
+class GpuRequest:
+    """`pool` is for the workers: "none", "auto" or names; `named` what single tasks ask for.
 
     `places` says where each of these stands in the manifest. `each` is how many every worker
-    gets, None where the list decides. `memory` is in bytes.
+    gets, None if the list decides. `memory` (bytes) is TensorFlow's limit per task and GPU.
     """
 
     pool: str | tuple[str, ...]
     each: int | None
     workers: tuple[str, ...]
-    own: Mapping[str, tuple[str, ...]]
+    named: Mapping[str, tuple[str, ...]]
     places: Mapping[str, str]
     share: bool
     memory: int | None
@@ -30,38 +35,42 @@ class Wish:
     @property
     def pooled(self) -> list[str]:
         """The workers that are served from the pool, in order."""
-        return [name for name in self.workers if name not in self.own]
+        return [name for name in self.workers if name not in self.named]
+
+    @property
+    def insists(self) -> bool:
+        """Whether it names a GPU, so that the CPU will not do."""
+        return isinstance(self.pool, tuple) or any(self.named.values())
 
 
-def wish_of(manifest: Manifest, *, without_pool: bool) -> tuple[Wish, list[Problem]]:
-    """The wish, and what no cluster could mean by it.
+def request_of(manifest: Manifest, *, without_pool: bool) -> tuple[GpuRequest, list[Problem]]:
+    """Returns what the manifest asks for, and what no cluster could mean by it.
 
     Args:
         without_pool: leave the workers out, because there are too many to count through.
     """
-    problems = list(_misplaced(manifest))
-    own: dict[str, tuple[str, ...]] = {}
+    named: dict[str, tuple[str, ...]] = {}
     places: dict[str, str] = {}
     for task, place, limits in _alone(manifest):
         if limits.gpus is not None:
-            own[task], places[task] = tuple(limits.gpus), f"{place}.gpus"
-    wish = Wish(
+            named[task], places[task] = tuple(limits.gpus), f"{place}.gpus"
+    request = GpuRequest(
         pool=manifest.gpus if isinstance(manifest.gpus, str) else tuple(manifest.gpus),
         each=manifest.gpus_per_worker,
         workers=() if without_pool else tuple(_pool(manifest)),
-        own=own,
+        named=named,
         places=places,
         share=manifest.share_gpus,
         memory=manifest.gpu_memory,
     )
-    return wish, problems
+    return request, list(_misplaced(manifest))
 
 
 def _alone(manifest: Manifest) -> Iterator[tuple[str, str, Limits]]:
-    """Task, place and limits wherever one task may ask for itself; the later one holds."""
+    """Task, place and limits for each table in which a task may ask; the later one holds."""
     for role in ROLES.values():
         if role.gpus != "own":
-            continue  # and is not counted through: somebody may have written a billion
+            continue  # and is not counted through: the count may be a billion
         count = manifest.count(role.name)
         for index in range(count if role.most is None else min(count, role.most)):
             yield f"{role.name}-{index}", f"role.{role.name}", manifest.limits(role.name)
@@ -100,3 +109,8 @@ def _barred(task: str) -> Role | None:
 
 def _never(role: Role) -> str:
     return f"a {role.name} {role.no_gpus}"
+
+
+def shown(names: str | Sequence[str]) -> str:
+    """A value of `gpus` as TOML."""
+    return written(names if isinstance(names, str) else list(names))

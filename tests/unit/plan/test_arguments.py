@@ -83,9 +83,9 @@ def test_jinja_computes_and_a_literal_brace_can_be_had() -> None:
 MISTAKES = {
     "an unknown name": ("{{ rank }}", "no such name: `rank`", "there are: role, index"),
     "a name that is nearly right": ("{{ worker_host }}", "`worker_host`", "mean `worker_hosts`?"),
-    "an open hole": ("--a={{ role", "no template:", "mend it; a literal {{ is written"),
-    "an open condition": ("{% if index %}x", "no template:", "mend it"),
-    "no expression": ("{{ }}", "no template:", "mend it"),
+    "an open hole": ("--a={{ role", "invalid template:", "mend it; a literal {{ is written"),
+    "an open condition": ("{% if index %}x", "invalid template:", "mend it"),
+    "no expression": ("{{ }}", "invalid template:", "mend it"),
     "an unknown filter": ("{{ role | shout }}", "No filter named 'shout'", "mend it"),
     "an attribute that is not there": ("{{ role.x }}", "for chief-0: ", "mend it"),
     "a division by zero": ("{{ 1 // index }}", "for chief-0: integer division", "mend it"),

@@ -1,0 +1,143 @@
+"""Which devices tasks ask for by name, and which ones the workers are served from. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cluster_kit.plan.gpus.devices import Device, find
+from cluster_kit.plan.gpus.request import AUTO, NONE, READS, SHARED, GpuRequest, shown
+from cluster_kit.problem import Problem, Setting
+from cluster_kit.roles import WORKER
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A device, and the name by which it was asked for: "" if nobody named it."""
+
+    device: Device
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """All devices of the host, and the names of the other clusters that hold some of them."""
+
+    devices: tuple[Device, ...]
+    held: Mapping[Device, str]
+
+
+def choose_named(
+    request: GpuRequest, inventory: Inventory
+) -> tuple[dict[str, list[Choice]], list[Problem]]:
+    """Returns the devices of the tasks that ask for their own, by task."""
+    choices: dict[str, list[Choice]] = {}
+    problems: list[Problem] = []
+    for task, names in request.named.items():
+        place = request.places[task]
+        choices[task], faults = _by_name(place, names, inventory, share=request.share)
+        problems += faults or _twice(place, names, choices[task])
+    return choices, problems
+
+
+def choose_pool(
+    request: GpuRequest, inventory: Inventory, named: set[Device], *, refused: bool
+) -> tuple[list[Choice], list[Problem]]:
+    """Returns the devices that the workers are served from, [] if they get none.
+
+    Args:
+        named: the devices that tasks have asked for by name.
+        refused: the engine hands out no GPU at all.
+    """
+    pool, devices = request.pool, inventory.devices
+    if pool == "none" or (pool == "auto" and (refused or not devices)):
+        return [], []
+    if isinstance(pool, str):
+        free = [d for d in devices if d not in inventory.held and d not in named]
+        others = [d for d in devices if d not in free] if request.share else []
+        choices = [Choice(device) for device in free + others]
+        return choices, _too_few(request, len(choices), shown("auto"), inventory.held)
+    if not pool:
+        cure = ("list one GPU per worker, or write ", NONE, " or ", AUTO)
+        return [], [Problem("gpus", "[]", "an empty list", cure)]
+    choices, problems = _by_name("gpus", pool, inventory, share=request.share)
+    if len(choices) == len(pool):
+        problems += _twice("gpus", pool, choices)
+        problems += _too_few(request, len(pool), shown(pool), {})
+    return choices, problems or _indivisible(request, len(choices))
+
+
+def share_out(request: GpuRequest, pool: Sequence[Choice]) -> dict[str, list[Choice]]:
+    """Returns consecutive devices for each worker; from the start again if they are shared."""
+    if not pool:
+        return {}
+    each = 1 if request.pool == "auto" and request.each is None else _each(request, len(pool))
+    return {
+        worker: [pool[(turn * each + step) % len(pool)] for step in range(each)]
+        for turn, worker in enumerate(request.pooled)
+    }
+
+
+def _each(request: GpuRequest, listed: int) -> int:
+    """GPUs per worker: as asked, else as many as a list of so many gives each of them."""
+    return request.each or max(1, listed // max(1, len(request.pooled)))
+
+
+def _by_name(
+    place: str, names: Sequence[str], inventory: Inventory, *, share: bool
+) -> tuple[list[Choice], list[Problem]]:
+    choices: list[Choice] = []
+    problems = []
+    for name in names:
+        device = find(name, inventory.devices)
+        if device is None:
+            have = ", ".join(device.described for device in inventory.devices) or "none"
+            rule = f"this host has no such GPU; it has: {have}"
+            there_are = ("list GPUs that exist, or write ", AUTO, " (CPU only if there is none)")
+            problems.append(Problem(place, f'"{name}"', rule, there_are))
+            continue
+        choices.append(Choice(device, name))
+        if device in inventory.held and not share:
+            holder = inventory.held[device]
+            rule = f"the cluster {holder} has GPU {device.described}"
+            cure = (f"choose another, `cluster-kit down {holder}`, or ", SHARED)
+            problems.append(Problem(place, f'"{name}"', rule, cure, ("name", "share_gpus")))
+    return choices, problems
+
+
+def _twice(place: str, names: Sequence[str], choices: Sequence[Choice]) -> list[Problem]:
+    cure = "list each GPU once: by its index or its UUID"
+    return [
+        Problem(place, shown(names), f"{device.uuid} {count} times: one GPU for two tasks", cure)
+        for device, count in Counter(choice.device for choice in choices).items()
+        if count > 1
+    ]
+
+
+def _too_few(
+    request: GpuRequest, have: int, value: str, held: Mapping[Device, str]
+) -> list[Problem]:
+    workers, each = len(request.pooled), request.each or 1
+    needed = each if request.share else workers * each
+    if have >= needed:
+        return []
+    rule = f"{workers} workers with {each} GPU(s) each need {needed}, there are {have}"
+    if held:
+        rule += " free; " + ", ".join(f"{device.short} is {c}'s" for device, c in held.items())
+    cure: list[str | Setting] = ["write "]
+    if have // each:
+        cure += [Setting(WORKER.name, have // each), ", or "]
+    if (have or held) and not request.share:
+        cure += [SHARED, " to put several on one, or "]
+    return [Problem("gpus", value, rule, (*cure, NONE, " to train on the CPU"), READS)]
+
+
+def _indivisible(request: GpuRequest, listed: int) -> list[Problem]:
+    """A list of GPUs from which the workers cannot all have the same number."""
+    workers, each = len(request.pooled), _each(request, listed)
+    if not workers or request.share or listed == workers * each:
+        return []
+    rule = f"{listed} GPUs do not divide evenly among {workers} workers with {each} each"
+    cure = f"list {workers * each} GPUs, or change `worker` or `gpus_per_worker`"
+    return [Problem("gpus", shown(request.pool), rule, cure, READS)]
