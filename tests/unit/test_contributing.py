@@ -1,0 +1,36 @@
+"""CONTRIBUTING's map shows the tree as it is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.make import ROOT
+
+TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+NAMED = re.compile(r"`((?:cluster_kit|images|tests|templates|compose|docs)/[\w./-]*)`")
+ROOMS = re.compile(r"^\| \d+ \| `(cluster_kit/[^`]+)` \|", re.MULTILINE)
+NOT_ROOMS = {"__init__.py", "__main__.py"}
+
+
+def rooms() -> set[str]:
+    """Every package below cluster_kit/, and every module in its root."""
+    kit = ROOT / "cluster_kit"
+    packages = {file.parent for file in kit.glob("*/**/__init__.py")}
+    modules = {file for file in kit.glob("*.py") if file.name not in NOT_ROOMS}
+    shown = {f"{path.relative_to(ROOT).as_posix()}/" for path in packages}
+    return shown | {path.relative_to(ROOT).as_posix() for path in modules}
+
+
+def test_the_map_has_every_room_and_no_other() -> None:
+    assert set(ROOMS.findall(TEXT)) == rooms()
+
+
+def test_the_map_shows_each_room_once() -> None:
+    assert len(ROOMS.findall(TEXT)) == len(rooms())
+
+
+def test_what_it_tells_to_open_is_there() -> None:
+    named = set(NAMED.findall(TEXT))
+    assert len(named) > 30
+    assert not sorted(path for path in named if not Path(ROOT, path).exists())
