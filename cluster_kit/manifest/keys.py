@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from cluster_kit.manifest.schema import DeadlineTable, Limits, Manifest, TaskLimits
 from cluster_kit.problem import Cure, Setting
@@ -42,6 +42,14 @@ def meaning(place: Sequence[str]) -> Cure:
             example = Setting(dotted(place), int(usual) if whole else usual)
             return ("for example ", example, f": {info.description}")
     return "see docs/manifest.md"
+
+
+def words_of(place: Sequence[str]) -> tuple[str, ...]:
+    """The words that a key takes, if it takes only some; () for any other key."""
+    info = getattr(_table(place), "model_fields", {}).get(place[-1])
+    kinds = () if info is None else (info.annotation, *get_args(info.annotation))
+    literals = (get_args(kind) for kind in kinds if get_origin(kind) is Literal)
+    return tuple(word for words in literals for word in words if isinstance(word, str))
 
 
 def _table(place: Sequence[str]) -> Any:

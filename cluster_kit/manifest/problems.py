@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
-from cluster_kit.manifest.keys import meaning, nearest_key
+from cluster_kit.manifest.keys import meaning, nearest_key, words_of
 from cluster_kit.problem import Cure, Problem, Setting
 from cluster_kit.util.nearest import nearest
 from cluster_kit.util.toml_text import dotted, written
@@ -19,6 +18,7 @@ def keys_of(loc: Sequence[object]) -> list[str]:
 
 
 def problem_of(place: Sequence[str], detail: Any) -> Problem:
+    """The problem of one of pydantic's error details, with the cure for it."""
     kind, value, key = detail["type"], _short(detail.get("input")), dotted(place)
     if kind == "missing":
         example = Setting(key, 1 if key == "format" else "my-cluster")
@@ -28,16 +28,14 @@ def problem_of(place: Sequence[str], detail: Any) -> Problem:
     if key == "format":
         rule = "this kit reads format 1"
         return Problem(key, value, rule, ("write ", Setting(key, 1), ", or use the kit it is for"))
-    return Problem(key, value, _rule(key, detail), _meant(key, detail) or meaning(place))
+    return Problem(key, value, _rule(key, detail), _meant(place, detail) or meaning(place))
 
 
-def _meant(key: str, detail: Any) -> Cure:
-    """The one of a key's few words that is nearest to what was written."""
-    if detail["type"] != "literal_error" or not isinstance(detail.get("input"), str):
-        return ""
-    words = re.findall(r"'([^']*)'", detail["ctx"]["expected"])
-    near = nearest(detail["input"], words)
-    return ("did you mean ", Setting(key, near), "?") if near else ""
+def _meant(place: Sequence[str], detail: Any) -> Cure:
+    """A proposal of the nearest of a key's few words, "" if none is near or it takes any."""
+    given = detail.get("input")
+    near = nearest(given, words_of(place)) if isinstance(given, str) else None
+    return ("did you mean ", Setting(dotted(place), near), "?") if near else ""
 
 
 _TYPES = {

@@ -1,4 +1,4 @@
-"""Every kind of mistake in a manifest: where, what value, which rule, and what to do."""
+"""What is wrong with a manifest's shape: required keys, formats, types, with an example."""
 
 from __future__ import annotations
 
@@ -6,66 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.errors import ManifestError
 from cluster_kit.manifest.load import load
-from cluster_kit.plan.plan import plan
-from tests.make import GIB, OWN, gpus, host, inputs, network, problems_of
-from tests.unit.mistakes import MISTAKES
-
-HEAD = 'format = 1\nname = "demo"\n'
-NETWORKS = (
-    network("172.17.0.0/16"),
-    network("172.30.0.0/16", "Docker network other"),
-    network("10.8.0.0/16", "a route of this host (tun0)"),
-)
-HOST = host(cpus=8, memory=16 * GIB, gpus=gpus(2), networks=NETWORKS)
-
-
-@pytest.mark.parametrize(
-    ("text", "place", "value", "rule", "cure"),
-    [pytest.param(*mistake, id=name) for name, mistake in MISTAKES],
-)
-def test_a_mistake_is_reported_alone_with_place_value_rule_and_cure(
-    text: str, place: str, value: str, rule: str, cure: str, tmp_path: Path
-) -> None:
-    (problem,) = problems_of(HEAD + text, tmp_path, HOST)
-    assert (problem.place, problem.value) == (place, value)
-    assert rule in problem.rule
-    assert cure in problem.cure_told()
-
-
-@pytest.mark.parametrize(
-    ("name", "cure"),
-    [
-        ("My Cluster", '"my-cluster"'),
-        ("a.b", '"a-b"'),
-        ("-a-", '"a"'),
-        ("", '"my-cluster"'),
-        ("Ü", '"my-cluster"'),
-        ("demo\\n", '"demo"'),
-        ("a" * 41, f'"{"a" * 40}"'),
-        ("a" * 39 + "--b", f'"{"a" * 39}"'),
-        ("../up", '"up"'),
-        ("²", '"my-cluster"'),
-    ],
-)
-def test_a_name_that_is_no_dns_label_gets_one_proposed(
-    name: str, cure: str, tmp_path: Path
-) -> None:
-    (problem,) = problems_of(f'format = 1\nname = "{name}"', tmp_path)
-    assert problem.place == "name"
-    assert "DNS label" in problem.rule
-    assert f"`name = {cure}`" in problem.cure_told()
-    assert not problems_of(f"format = 1\nname = {cure}", tmp_path)
-
-
-@pytest.mark.parametrize(
-    "task", ["worker-01", "worker--1", "worker-²", "worker", "boss-0", "worker-1 ", "Worker-1", "-"]
-)
-def test_a_task_name_that_none_could_have_is_told_how_they_look(task: str, tmp_path: Path) -> None:
-    (problem,) = problems_of(f'{HEAD}[task."{task}"]\ncpus = 1', tmp_path)
-    assert problem.place == f"task.{task}"
-    assert "called like `worker-1`" in problem.cure_told()
+from tests.make import problems_of
 
 
 def test_format_and_name_are_required(tmp_path: Path) -> None:
@@ -85,78 +27,6 @@ def test_another_format_is_named_as_such(tmp_path: Path) -> None:
         "2",
         "this kit reads format 1",
     )
-
-
-def test_shape_and_meaning_are_reported_at_once_in_the_manifests_order(tmp_path: Path) -> None:
-    text = HEAD + (
-        'wrker = 3\nchief = 2\nworker = 0\nps = -1\nevaluator = 7\nprogram = "no.py"\n'
-        'data = "nowhere"\nsubnet = "8.8.8.0/24"\nport = "x"\naddressing = "dns"\n'
-        'gpus = ["0", "9"]\nretries = 1.5\n'
-        '[deadline]\njob = "soon"\n[role.worker]\ncpus = 99\nmemory = "9999g"\n'
-        '[role.ps.environment]\nTF_CONFIG = "x"\n'
-        "[task.wrkr-1]\ncpus = 1\n"
-    )
-    found = [problem.place for problem in problems_of(text, tmp_path, HOST)]
-    assert found == [
-        "chief", "worker", "ps", "evaluator", "program", "data", "subnet", "port", "addressing",
-        "gpus", "retries", "deadline.job",
-        "role.worker.cpus", "role.worker.memory", "role.ps.environment.TF_CONFIG",
-        "task.wrkr-1", "wrker",
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("text", "places"),
-    [
-        ('worker = "3"\n[task.worker-2]\ncpus = 1', ["worker"]),
-        ('worker = "3"\ngpus = [0]', ["worker"]),
-        ('chief = "1"\nps = 0', ["chief"]),
-        ('style = "x"\nps = 0', ["style"]),
-        ('style = 5\nchief = 0\nps_runs = "program"', ["style"]),
-        ('worker = "1"\nchief = 0\nps = 0\nprogram = "linear-regression"', ["worker"]),
-        ('chief = true\nps_runs = "program"', ["chief"]),
-        ('subnet = 5\n[task.worker-0]\nip = "172.28.0.7"', ["subnet"]),
-        ('program = 5\ndata = "."', ["program"]),
-        ('worker = "1"\nsubnet = "10.7.0.0/29"\nps = 1', ["worker"]),
-        ('share_gpus = "yes"\ngpus = [0]', ["share_gpus"]),
-        ('subnet = 5\n[task.ps-0]\nip = "172.28.0.7"\ngps = 1', ["subnet", "task.ps-0.gps"]),
-    ],
-)
-def test_a_broken_key_starts_no_second_complaint_about_its_default(
-    text: str, places: list[str], tmp_path: Path
-) -> None:
-    assert [p.place for p in problems_of(HEAD + text, tmp_path, HOST)] == places
-
-
-def test_a_broken_key_hides_nothing_that_is_wrong_without_it(tmp_path: Path) -> None:
-    text = HEAD + (
-        'wrker = 3\nworker = "3"\nstyle = 5\nprogram = 5\nchief = 2\nps = 3\nsubnet = "nonsense"\n'
-        'gpus = ["0", "9"]\nshare_gpus = "yes"\ndata = "nowhere"\n[role.worker]\ncpus = 0\n'
-        "[role.ps]\ngpus = [0]\n[task.boss-1]\ncpus = 1\n[task.ps-3]\ncpus = 99\n"
-        '[task.worker-0]\nip = "300.0.0.1"\nmemory = "9999g"\nenvironment = {TF_CONFIG = "x"}\n'
-    )
-    found = [problem.place for problem in problems_of(text, tmp_path, HOST)]
-    assert found == [
-        "chief", "worker", "style", "program", "data", "subnet", "gpus", "share_gpus",
-        "role.worker.cpus", "role.ps.gpus", "task.boss-1", "task.ps-3", "task.ps-3.cpus",
-        "task.worker-0.memory", "task.worker-0.environment.TF_CONFIG", "task.worker-0.ip", "wrker",
-    ]  # fmt: skip
-
-
-def test_the_error_names_file_and_count_and_every_line(tmp_path: Path) -> None:
-    file = tmp_path / "demo.toml"
-    file.write_text(HEAD + "worker = 0\nport = 80\n", encoding="utf-8")
-    read = load(file)
-    with pytest.raises(ManifestError) as caught:
-        plan(read, inputs(read.manifest), host(), OWN)
-    assert caught.value.message.splitlines() == [
-        f"{file}: 2 problems",
-        "  worker = 0: a cluster needs at least one worker",
-        "    → write `worker = 1`",
-        "  port = 80: must be 1024 to 65534 (unprivileged; the next port is the beacon's)",
-        "    → write `port = 2222`",
-    ]
-    assert caught.value.exit_code == 2
 
 
 @pytest.mark.parametrize("value", ["true", "1.0"])

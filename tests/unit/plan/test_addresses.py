@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cluster_kit.cluster import Cluster
 from cluster_kit.plan import addresses
 from cluster_kit.roles import ROLES
-from tests.make import cluster, host, network, problems
+from tests.make import cluster, host, network
 
 counts = st.fixed_dictionaries({"worker": st.integers(1, 700), "ps": st.integers(1, 300)})
 small = st.fixed_dictionaries({"worker": st.integers(1, 40), "ps": st.integers(1, 20)})
@@ -89,19 +89,6 @@ def test_a_picked_subnet_overlaps_no_network_of_anybody_else(
     assert not any(picked.overlaps(subnet) for subnet in foreign)
 
 
-def test_a_clusters_own_network_is_not_in_its_way() -> None:
-    first = cluster(name="mine").subnet
-    own = network(str(first), "Docker network cluster-kit-mine_cluster", "mine")
-    route = network(str(first), "a route of this host (br-1)", "mine")
-    assert cluster(host(networks=(own, route)), name="mine").subnet == first
-
-
-def test_a_taken_slot_sends_the_cluster_to_the_next_one() -> None:
-    first = cluster(name="mine").subnet
-    second = cluster(host(networks=(network(str(first)),)), name="mine").subnet
-    assert not second.overlaps(first)
-
-
 @pytest.mark.parametrize("prefix", range(addresses.WIDEST, addresses.NARROWEST + 1))
 def test_every_subnet_holds_a_chief_an_evaluator_a_ps_and_two_workers(prefix: int) -> None:
     made = cluster(subnet=f"172.28.0.0/{prefix}", worker=2, ps=1, evaluator=1)
@@ -128,11 +115,3 @@ def test_whatever_fits_a_subnet_fits_the_next_larger_one() -> None:
     fitting = [addresses.fits(prefix, last) for prefix in range(29, 15, -1)]
     assert all(not smaller or larger for smaller, larger in pairwise(fitting))
     assert fitting[-1]
-
-
-def test_no_subnet_at_all_is_said_with_the_cure() -> None:
-    taken = host(networks=tuple(network(str(pool)) for pool in addresses.POOLS))
-    (problem,) = problems(taken)
-    assert problem.place == "subnet"
-    assert "every slot" in problem.rule
-    assert "docker network prune" in problem.cure_told()

@@ -1,0 +1,50 @@
+"""Where a key belongs, which one was meant, and what it is for."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster_kit.manifest.keys import HOMES, meaning, nearest_key, words_of
+from cluster_kit.manifest.schema import DeadlineTable, Manifest, TaskLimits
+from cluster_kit.problem import Setting
+
+
+def test_every_key_has_a_home() -> None:
+    assert HOMES.keys() == {
+        *Manifest.model_fields,
+        *DeadlineTable.model_fields,
+        *TaskLimits.model_fields,
+    }
+
+
+@pytest.mark.parametrize(
+    ("place", "cure"),
+    [
+        (("wrker",), "did you mean `worker`?"),
+        (("role", "ps", "cpu"), "did you mean `cpus`?"),
+        (("cpus",), "write it under [role.worker] or [task.worker-0]"),
+        (("role", "ps", "ip"), "write it under [task.worker-0]"),
+        (("deadline", "zzz"), "known keys: evaluator_grace, job, start"),
+    ],
+)
+def test_the_nearest_key_or_its_home(place: tuple[str, ...], cure: str) -> None:
+    assert nearest_key(place) == cure
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        (("style",), ("auto", "coordinator", "all-tasks")),
+        (("gpus",), ("none", "auto")),
+        (("worker",), ()),
+        (("no", "such", "table"), ()),
+    ],
+)
+def test_the_words_of_a_key_that_takes_few(place: tuple[str, ...], words: tuple[str, ...]) -> None:
+    assert words_of(place) == words
+
+
+def test_a_meaning_comes_with_an_example_that_can_be_told_as_an_option() -> None:
+    _, example, text = meaning(("deadline", "start"))
+    assert example == Setting("deadline.start", 120)
+    assert "until every server answers" in str(text)

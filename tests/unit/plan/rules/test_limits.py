@@ -1,0 +1,42 @@
+"""Limits against what the host has, and variables that are the kit's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cluster_kit.plan.rules.limits import check_limits
+from tests.make import GIB, host, manifest
+
+HOST = host(cpus=4, memory=8 * GIB)
+
+
+def places(**keys: Any) -> list[str]:
+    return [problem.place for problem in check_limits(manifest(**keys), HOST)]
+
+
+def test_what_the_host_has_just_suffices() -> None:
+    assert not places(worker=1, ps=0, role={"worker": {"cpus": 4.0, "memory": "8g"}})
+
+
+def test_the_sum_counts_every_task_with_its_own_table_in_place_of_its_roles() -> None:
+    three = {"worker": 3, "role": {"worker": {"memory": "3g"}}}
+    assert places(**three) == ["memory"]
+    assert not places(**three, task={"worker-0": {"memory": "1g"}, "worker-2": {"memory": "4g"}})
+    elsewhere = {"worker-0": {"memory": "2500m"}, "worker-9": {"memory": "10m"}}
+    assert places(**three, task=elsewhere) == ["memory"], "a task that does not exist counts not"
+
+
+def test_a_task_that_is_too_big_by_itself_is_told_once() -> None:
+    assert places(role={"ps": {"memory": "9g"}}) == ["role.ps.memory"]
+
+
+@pytest.mark.parametrize("name", ["TF_CONFIG", "CUDA_VISIBLE_DEVICES", "CLUSTER_KIT_X", "A-B", ""])
+def test_a_variable_of_the_kits_own_or_an_invalid_one_is_refused(name: str) -> None:
+    assert places(role={"ps": {"environment": {name: "1"}}}) == [f"role.ps.environment.{name}"]
+
+
+@pytest.mark.parametrize("name", ["TF_CPP_MIN_LOG_LEVEL", "_", "cuda_visible_devices"])
+def test_any_other_variable_is_the_users(name: str) -> None:
+    assert not places(role={"ps": {"environment": {name: "1"}}})

@@ -1,0 +1,53 @@
+"""Names of clusters and images."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.manifest.names import IMAGE
+from tests.make import problems, problems_of
+
+
+@pytest.mark.parametrize(
+    ("name", "cure"),
+    [
+        ("My Cluster", '"my-cluster"'),
+        ("a.b", '"a-b"'),
+        ("-a-", '"a"'),
+        ("", '"my-cluster"'),
+        ("Ü", '"my-cluster"'),
+        ("demo\\n", '"demo"'),
+        ("a" * 41, f'"{"a" * 40}"'),
+        ("a" * 39 + "--b", f'"{"a" * 39}"'),
+        ("../up", '"up"'),
+        ("²", '"my-cluster"'),
+    ],
+)
+def test_a_name_that_is_no_dns_label_gets_one_proposed(
+    name: str, cure: str, tmp_path: Path
+) -> None:
+    (problem,) = problems_of(f'format = 1\nname = "{name}"', tmp_path)
+    assert problem.place == "name"
+    assert "DNS label" in problem.rule
+    assert f"`name = {cure}`" in problem.cure_told()
+    assert not problems_of(f"format = 1\nname = {cure}", tmp_path)
+
+
+@pytest.mark.parametrize(
+    "image",
+    ["trainer", "team/name:tag", "registry:5000/a/b", "a.example/b@sha256:" + "0" * 64, "a__b-c.d"],
+)
+def test_dockers_names_of_images_are_taken(image: str) -> None:
+    assert IMAGE.fullmatch(image)
+    assert not problems(image=image)
+
+
+@pytest.mark.parametrize("image", ["", "A", "a b", "a:", "a@sha256:1", "-a", "a//b", "a:b:c"])
+def test_what_docker_would_not_take_is_refused(image: str) -> None:
+    assert [problem.place for problem in problems(image=image)] == ["image"]
+
+
+def test_packages_are_not_added_to_an_image_of_the_users_own() -> None:
+    assert [p.place for p in problems(image="mine:1", requirements="more.txt")] == ["requirements"]

@@ -1,0 +1,50 @@
+"""A subnet is free: as stated, or found by the cluster's name."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Network
+
+import pytest
+
+from cluster_kit.plan import addresses
+from cluster_kit.plan.rules.network import check_port, find_subnet
+from tests.make import cluster, host, manifest, network, problems
+
+
+def test_a_clusters_own_network_is_not_in_its_way() -> None:
+    first = cluster(name="mine").subnet
+    own = network(str(first), "Docker network cluster-kit-mine_cluster", "mine")
+    route = network(str(first), "a route of this host (br-1)", "mine")
+    assert cluster(host(networks=(own, route)), name="mine").subnet == first
+
+
+def test_a_taken_slot_sends_the_cluster_to_the_next_one() -> None:
+    first = cluster(name="mine").subnet
+    second = cluster(host(networks=(network(str(first)),)), name="mine").subnet
+    assert not second.overlaps(first)
+
+
+def test_no_subnet_at_all_is_said_with_the_cure() -> None:
+    taken = host(networks=tuple(network(str(pool)) for pool in addresses.POOLS))
+    (problem,) = problems(taken)
+    assert problem.place == "subnet"
+    assert "every slot" in problem.rule
+    assert "docker network prune" in problem.cure_told()
+
+
+def test_a_stated_subnet_is_taken_as_it_is() -> None:
+    subnet, found = find_subnet(manifest(subnet="172.28.0.0/24"), host())
+    assert (subnet, found) == (IPv4Network("172.28.0.0/24"), [])
+
+
+def test_everything_wrong_with_a_stated_subnet_is_said_at_once() -> None:
+    facts = host(networks=(network("8.8.8.0/24", "a route"), network("8.8.8.0/25", "a bridge")))
+    subnet, found = find_subnet(manifest(subnet="8.8.8.0/30"), facts)
+    assert subnet is None
+    rules = [problem.rule for problem in found]
+    assert [rule.split()[0] for rule in rules] == ["not", "the", "overlaps", "overlaps"]
+
+
+@pytest.mark.parametrize(("port", "valid"), [(1023, 0), (1024, 1), (65534, 1), (65535, 0)])
+def test_the_port_and_the_one_after_it_are_unprivileged(port: int, valid: int) -> None:
+    assert (not list(check_port(manifest(port=port)))) is bool(valid)

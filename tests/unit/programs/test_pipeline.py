@@ -1,0 +1,51 @@
+"""A pipeline configuration must be where the tasks will look for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cluster_kit.programs.resolve import resolve
+from tests.make import manifest
+
+
+def detection_problems(folder: Path, *args: str, data: str = "../half") -> list[str]:
+    asked = manifest(program="detection", data=data, args=list(args))
+    return [problem.told() for problem in resolve(asked, folder).problems]
+
+
+def test_detection_on_data_without_a_pipeline_is_a_problem(folder: Path) -> None:
+    half = folder.parent / "half"
+    (problem,) = detection_problems(folder, "--mode", "graph")
+    assert problem.startswith('data = "../half": ')
+    assert f"there is no pipeline.toml in {half}" in problem
+    assert "docs/detection.md" in problem and "--pipeline-config FILE" in problem
+    (half / "ssd.config").touch()
+    (problem,) = detection_problems(folder)
+    assert "(make: `ARGS='--pipeline-config ssd.config'`)" in problem
+    (half / "pipeline.toml").touch()
+    assert not detection_problems(folder)
+    assert not detection_problems(folder, data="digit-scenes")
+
+
+def test_the_pipeline_that_the_arguments_name_must_be_there(folder: Path) -> None:
+    half = folder.parent / "half"
+    (half / "deep").mkdir()
+    (half / "deep" / "ssd.config").touch()
+    for path in ("deep/ssd.config", "./deep/../deep/ssd.config", "/data/deep/ssd.config"):
+        assert not detection_problems(folder, "--pipeline-config", path)
+        assert not detection_problems(folder, f"--pipeline-config={path}")
+        assert not detection_problems(folder, f"--pipe={path}", "--mode", "graph")
+    last = ("--pipeline-config", "deep/ssd.config", "--pipeline-config", "none.toml")
+    for args in (last, ["--pipeline-config=/data/none.toml"]):
+        (problem,) = detection_problems(folder, *args)
+        assert problem.startswith("args = --pipeline-config ")
+        assert f"there is no none.toml in {half}" in problem
+
+
+def test_a_pipeline_outside_of_the_data_is_not_seen_by_the_containers(folder: Path) -> None:
+    (folder.parent / "beside.toml").touch()
+    for path in ("../beside.toml", str(folder.parent / "beside.toml")):
+        (problem,) = detection_problems(folder, "--pipeline-config", path)
+        assert f"the containers see {folder.parent / 'half'}, and nothing beside it" in problem
+    in_image = "/opt/datasets/digit-scenes/pipeline.toml"
+    assert not detection_problems(folder, "--pipeline-config", in_image)

@@ -1,0 +1,61 @@
+"""Who runs the program: as the manifest says, or as its counts and the program suggest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cluster_kit.programs.catalog import PROGRAMS
+from cluster_kit.programs.style import check_style, runs_program, style_of
+from cluster_kit.roles import ROLES
+from tests.make import manifest
+
+COORDINATOR, ALL_TASKS = {"chief"}, {"chief", "worker"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "style"),
+    [
+        ({}, "coordinator"),
+        ({"chief": 0}, "all-tasks"),
+        ({"ps": 0}, "all-tasks"),
+        ({"style": "all-tasks"}, "all-tasks"),
+        ({"style": "coordinator", "ps": 0}, "coordinator"),
+    ],
+)
+def test_auto_means_a_coordinator_if_there_are_a_chief_and_ps(
+    keys: dict[str, Any], style: str
+) -> None:
+    assert style_of(manifest(**keys)) == style
+
+
+@pytest.mark.parametrize(
+    ("keys", "running"),
+    [
+        ({}, COORDINATOR),
+        ({"style": "all-tasks"}, ALL_TASKS),
+        ({"style": "all-tasks", "ps_runs": "program"}, ALL_TASKS | {"ps"}),
+    ],
+)
+def test_who_runs_the_program(keys: dict[str, Any], running: set[str]) -> None:
+    asked = manifest(**keys)
+    assert {role for role in ROLES if runs_program(asked, role)} == running | {"evaluator"}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_is_refused_in_the_styles_that_the_catalog_does_not_name(program: str) -> None:
+    row = PROGRAMS[program]
+    for style in ("coordinator", "all-tasks"):
+        asked = manifest(program=program, data=row.sample or "digits", style=style)
+        refused = any(problem.place == "style" for problem in check_style(asked))
+        assert refused is (style not in row.styles)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_replicas_that_share_variables_need_a_ps(program: str) -> None:
+    row = PROGRAMS[program]
+    asked = manifest(program=program, style="all-tasks", chief=0, worker=2, ps=0)
+    assert any(problem.place == "ps" for problem in check_style(asked)) is row.between_graph
+    alone = manifest(program=program, style="all-tasks", chief=0, worker=1, ps=0)
+    assert not list(check_style(alone))
