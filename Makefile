@@ -111,7 +111,7 @@ check: $(DEV) ## Lint, formatting, types, who imports whom, stale files
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy
-	@.venv/bin/lint-imports --no-cache
+	@PYTHONPATH=images/trainer .venv/bin/lint-imports --no-cache
 	@$(KIT) schema | cmp -s - compose/schema.json \
 	  || { echo "compose/schema.json is stale: run \`make schema\`"; exit 1; }
 	@.venv/bin/python -m docs.generate --check

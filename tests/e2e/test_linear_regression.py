@@ -89,4 +89,4 @@ def test_a_save_by_hand_stays_beside_the_automatic_ones(kit: Kit) -> None:
 def test_a_loss_that_is_no_number_is_the_leaders_last_word(kit: Kit) -> None:
     done = kit.run(*command(kit, "--learning-rate 1e30"))
     assert done.returncode == 5
-    assert "is no number" in kit.outcome()["message"]
+    assert "is not finite" in kit.outcome()["message"]

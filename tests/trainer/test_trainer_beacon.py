@@ -9,20 +9,23 @@ from queue import SimpleQueue
 import pytest
 
 from trainer.beacon import client
-from trainer.beacon.client import Follower, JobEnded, LeaderStopping
-from trainer.beacon.server import Announcer, Joined, Left, Reported
+from trainer.beacon.client import BeaconClient, JobEnded, LeaderStopping
+from trainer.beacon.messages import Done, Failed, Report
+from trainer.beacon.server import BeaconServer, Joined, Left
 from trainer.errors import ServerError
 from trainer.task import Address
+
+REPORT = Report("gpu-missing", "worker-1", "worker-1 was promised GPU 1, sees none")
 
 
 def listen(address: Address, start_deadline_s: float, lost_after_s: float = 30.0) -> JobEnded:
     """What a follower hears at the end."""
     heard: SimpleQueue[JobEnded] = SimpleQueue()
-    Follower(address, "worker-1", start_deadline_s, heard.put, lost_after_s)
+    BeaconClient(address, "worker-1", start_deadline_s, heard.put, lost_after_s)
     return heard.get(timeout=10)
 
 
-def wait_for_connection(follower: Follower) -> None:
+def wait_for_connection(follower: BeaconClient) -> None:
     until = time.monotonic() + 20
     while not follower.connected:
         assert time.monotonic() < until, "it did not connect in time"
@@ -32,20 +35,20 @@ def wait_for_connection(follower: Follower) -> None:
 def test_every_follower_hears_the_end_and_nobody_lingers(free_port):
     address = Address("127.0.0.1", free_port())
     heard: SimpleQueue[JobEnded] = SimpleQueue()
-    Follower(address, "worker-1", 5, heard.put)
-    announcer = Announcer(address)
+    BeaconClient(address, "worker-1", 5, heard.put)
+    beacon_server = BeaconServer(address)
     for _ in range(4):
-        Follower(address, "worker-1", 5, heard.put)
+        BeaconClient(address, "worker-1", 5, heard.put)
     time.sleep(0.4)
     began = time.monotonic()
-    announcer.announce(7)
+    beacon_server.announce(7)
     assert time.monotonic() - began < 0.4
     assert [heard.get(timeout=1) for _ in range(5)] == [JobEnded(7)] * 5
 
 
 def test_who_connects_late_hears_it_too(free_port):
     address = Address("127.0.0.1", free_port())
-    Announcer(address).announce(0)
+    BeaconServer(address).announce(0)
     assert listen(address, 2) == JobEnded(0)
 
 
@@ -65,9 +68,9 @@ def test_a_crashed_leader_is_awaited_again(free_port):
     follower.close()
     crashed.close()
     time.sleep(0.2)
-    announcer = Announcer(address)
+    beacon_server = BeaconServer(address)
     time.sleep(0.8)
-    announcer.announce(3)
+    beacon_server.announce(3)
     assert heard.get(timeout=2) == JobEnded(3)
 
 
@@ -88,47 +91,45 @@ def test_a_leader_that_stays_away_is_lost(free_port):
 
 def test_a_follower_may_report_before_the_end_and_others_still_hear_it(free_port):
     address = Address("127.0.0.1", free_port())
-    reports: SimpleQueue[str] = SimpleQueue()
+    reports: SimpleQueue[Report] = SimpleQueue()
     heard: SimpleQueue[JobEnded] = SimpleQueue()
-    threading.Thread(
-        target=lambda: client.report(address, "worker-1 sees no GPU", 5), daemon=True
-    ).start()
+    threading.Thread(target=lambda: client.send_report(address, REPORT, 5), daemon=True).start()
     time.sleep(0.2)
-    announcer = Announcer(
-        address, lambda said: reports.put(said.line) if isinstance(said, Reported) else None
+    beacon_server = BeaconServer(
+        address, lambda said: reports.put(said) if isinstance(said, Report) else None
     )
-    Follower(address, "worker-1", 5, heard.put)
-    assert reports.get(timeout=20) == "worker-1 sees no GPU"
+    BeaconClient(address, "worker-1", 5, heard.put)
+    assert reports.get(timeout=20) == REPORT
     time.sleep(0.2)
-    announcer.announce(3)
+    beacon_server.announce(3)
     assert heard.get(timeout=2) == JobEnded(3)
 
 
 def test_a_report_to_nobody_ends(free_port):
     began = time.monotonic()
-    client.report(Address("127.0.0.1", free_port()), "worker-1 sees no GPU", 0.3)
+    client.send_report(Address("127.0.0.1", free_port()), REPORT, 0.3)
     assert time.monotonic() - began < 2
 
 
 def test_a_taken_port_is_named(free_port):
     address = Address("127.0.0.1", free_port())
-    Announcer(address)
+    BeaconServer(address)
     with pytest.raises(ServerError, match=str(address.port)):
-        Announcer(address)
+        BeaconServer(address)
 
 
 def test_the_leader_knows_who_is_there_and_how_they_left(free_port):
     address = Address("127.0.0.1", free_port())
     said: SimpleQueue[object] = SimpleQueue()
-    Announcer(address, said.put)
+    BeaconServer(address, said.put)
     followers = {}
     for name in ("worker-1", "worker-2"):
-        followers[name] = Follower(address, name, 5, lambda ended: None)
+        followers[name] = BeaconClient(address, name, 5, lambda ended: None)
         assert said.get(timeout=20) == Joined(name)
         wait_for_connection(followers[name])
-    followers["worker-1"].say("failed worker-1 the shapes\ndo not match")
+    followers["worker-1"].say(Failed("worker-1", "the shapes\ndo not match"))
     assert said.get(timeout=20) == Left("worker-1", "failed", "the shapes\ndo not match")
-    followers["worker-2"].say("done worker-2")
+    followers["worker-2"].say(Done("worker-2"))
     assert said.get(timeout=20) == Left("worker-2", "done")
 
 
@@ -137,7 +138,7 @@ def test_a_follower_that_closes_without_a_word_is_lost(free_port):
 
     address = Address("127.0.0.1", free_port())
     said: SimpleQueue[object] = SimpleQueue()
-    Announcer(address, said.put)
+    BeaconServer(address, said.put)
     with socket.create_connection((address.host, address.port)) as follower:
         follower.sendall(b"hello wor")
         time.sleep(0.1)
@@ -149,9 +150,9 @@ def test_a_follower_that_closes_without_a_word_is_lost(free_port):
 def test_followers_hear_that_the_leader_is_stopping_before_its_end(free_port):
     address = Address("127.0.0.1", free_port())
     heard: SimpleQueue[object] = SimpleQueue()
-    announcer = Announcer(address)
-    follower = Follower(address, "ps-0", 5, heard.put)
+    beacon_server = BeaconServer(address)
+    follower = BeaconClient(address, "ps-0", 5, heard.put)
     wait_for_connection(follower)
-    announcer.stopping()
-    announcer.announce(143)
+    beacon_server.stopping()
+    beacon_server.announce(143)
     assert [heard.get(timeout=20) for _ in range(2)] == [LeaderStopping(), JobEnded(143)]

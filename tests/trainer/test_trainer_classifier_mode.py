@@ -49,9 +49,5 @@ def test_graph_mode_runs_alone_as_well():
     assert mode.decide(mode.GRAPH, ALONE, ()) == mode.GRAPH
 
 
-def test_the_chief_comes_first_among_those_that_train():
-    shares = [mode.place(PS, role, index)
-              for role, index in (("chief", 0), ("worker", 0), ("worker", 1))]  # fmt: skip
-    assert shares == [0, 1, 2]
-    assert mode.place(PEERS, "worker", 1) == 1
+def test_a_master_trains_as_a_chief_does():
     assert mode.trainers({"master": ("a:1",), **PEERS}) == 3

@@ -13,7 +13,7 @@ import pytest
 
 import trainer
 from trainer.programs.classifier import mode, options
-from trainer.programs.classifier.schedule import plan_of
+from trainer.programs.classifier.schedule import schedule_of
 from trainer.programs.classifier.train import peers
 from trainer.servers.probe import Answer
 from trainer.task import read_task
@@ -22,6 +22,19 @@ TF_CONFIG = (
     '{"cluster": {"worker": ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"]},'
     ' "task": {"type": "worker", "index": 1}}'
 )
+
+
+WITH_A_MASTER = (
+    '{"cluster": {"master": ["127.0.0.1:1"], "worker": ["127.0.0.1:2", "127.0.0.1:3"]},'
+    ' "task": {"type": "%s", "index": 0}}'
+)
+
+
+def test_a_chief_that_is_called_master_is_one_of_the_others():
+    worker = read_task({"TF_CONFIG": WITH_A_MASTER % "worker"})
+    assert peers.others(worker) == {"chief-0": "127.0.0.1:1", "worker-1": "127.0.0.1:3"}
+    master = read_task({"TF_CONFIG": WITH_A_MASTER % "master"})
+    assert peers.others(master) == {"worker-0": "127.0.0.1:2", "worker-1": "127.0.0.1:3"}
 
 
 def test_the_others_are_all_trainers_but_this_one():
@@ -73,13 +86,15 @@ def trainer_path() -> str:
         (mode.PARAMETER_SERVER, "sync", 20, 16),
         (mode.ALL_REDUCE, "async", 30, 11),
         (mode.MIRRORED, "async", 10, 31),
+        (mode.GRAPH, "sync", 30, 11),
+        (mode.GRAPH, "async", 10, 31),
     ],
 )
 def test_a_step_takes_a_batch_of_everyone_who_takes_part(how, update, images_per_step, steps):
     given = options.parse(["--batch-size", "10", "--update", update], Path("/d"), Path("/o"))
     task = read_task({"TF_CONFIG": TF_CONFIG})
     cluster = {"worker": ("a:1", "b:1")} if how == mode.PARAMETER_SERVER else task.cluster
-    plan = plan_of(how, replace(task, cluster=cluster), given, images=301, first_epoch=0)
-    assert (plan.images_per_step, plan.steps) == (images_per_step, steps)
+    schedule = schedule_of(how, replace(task, cluster=cluster), given, images=301, first_epoch=0)
+    assert (schedule.images_per_step, schedule.steps_per_epoch) == (images_per_step, steps)
     fixed = replace(given, steps_per_epoch=5)
-    assert plan_of(how, replace(task, cluster=cluster), fixed, 301, 0).steps == 5
+    assert schedule_of(how, replace(task, cluster=cluster), fixed, 301, 0).steps_per_epoch == 5

@@ -9,7 +9,7 @@ import pytest
 
 from trainer.errors import ContractError
 from trainer.task import read_task
-from trainer.training.graph_mode.graph.deployment import DeploymentConfig
+from trainer.training.graph_mode.deployment import DeploymentConfig
 from trainer.training.graph_mode.options import GraphOptions, add_arguments, from_arguments
 from trainer.training.graph_mode.replica import replica_of
 

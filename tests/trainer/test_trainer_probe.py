@@ -55,6 +55,11 @@ def server():
     stop_all()
 
 
+def test_a_master_answers_as_the_chief(server):
+    ready = probe.wait_for({"chief-0": server("master", 0, 11)}, 5)
+    assert ready.incarnations == {"chief-0": 11}
+
+
 def test_all_there(server):
     servers = {"ps-0": server("ps", 0, 11), "worker-0": server("worker", 0, 12)}
     assert probe.wait_for(servers, 5) == ServersReady(

@@ -9,7 +9,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from trainer import outcome
-from trainer.beacon.server import Reported
+from trainer.beacon.messages import Report
 from trainer.errors import ContractError
 from trainer.network import bandwidth, privileges
 from trainer.supervisor import supervise
@@ -133,10 +133,11 @@ def test_an_address_of_nobody_is_named(kernel):
 
 def test_a_follower_that_cannot_shape_ends_the_job_with_its_name_and_words():
     said = f"worker-1 {bandwidth.REFUSED}this kernel lacks the device ifb"
-    ended = supervise.meaning(Reported(said))
+    ended = supervise.meaning(Report(outcome.CANNOT_SHAPE, "worker-1", said))
     assert (ended.exit_code, ended.reason, ended.tasks) == (3, "cannot-shape", ("worker-1",))
     assert ended.message == said
-    assert supervise.meaning(Reported("worker-1 was promised GPU 1")).reason == "gpu-missing"
+    gpu = supervise.meaning(Report(outcome.GPU_MISSING, "worker-1", said))
+    assert (gpu.exit_code, gpu.reason) == (3, "gpu-missing"), "told by its reason, not by its words"
 
 
 def test_the_mirror_is_not_counted_as_traffic(tmp_path):

@@ -12,6 +12,7 @@ import pytest
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
+from trainer.errors import EXIT_TRAINING_FAILED  # noqa: E402
 from trainer.programs.classifier import options  # noqa: E402
 from trainer.programs.classifier.data import files, input_pipeline  # noqa: E402
 from trainer.programs.classifier.model import architecture  # noqa: E402
@@ -113,13 +114,13 @@ def test_a_lone_task_trains_on_all_its_devices_and_resumes(run_task, events, pic
     assert steps == [(1, 20), (2, 40)]
 
 
-def test_a_loss_that_is_no_number_ends_it(run_task, events, pictures):
+def test_a_loss_that_is_not_finite_ends_it(run_task, events, pictures):
     task = run_task(
         "worker-0", {"worker": ["127.0.0.1:1"]}, "run", "classifier", *SMALL, "--epochs", "2",
         "--steps-per-epoch", "10", "--learning-rates", "0:1e38", CLUSTER_KIT_DATA=pictures,
     )  # fmt: skip
     task.communicate(timeout=120)
-    assert task.returncode == 1
+    assert task.returncode == EXIT_TRAINING_FAILED
     end = events("worker-0")[-1]
     assert end["reason"] == "failed"
     assert "the loss is nan in epoch 1 (step 10)" in end["message"]

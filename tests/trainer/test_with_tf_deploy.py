@@ -11,8 +11,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
 import numpy as np  # noqa: E402
 
+from trainer.training.graph_mode.deployment import DeploymentConfig  # noqa: E402
 from trainer.training.graph_mode.graph import model_deploy  # noqa: E402
-from trainer.training.graph_mode.graph.deployment import DeploymentConfig  # noqa: E402
 from trainer.training.graph_mode.graph.placement import Placement  # noqa: E402
 
 tf1 = tf.compat.v1

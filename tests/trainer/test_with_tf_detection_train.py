@@ -72,7 +72,7 @@ def test_a_loss_that_is_no_number_ends_it(detection, events):
         "--steps", "50", "--set", "train_config.learning_rate.learning_rate=1e30",
         "--set", "train_config.learning_rate.warmup_steps=0", code=5,
     )  # fmt: skip
-    assert "the loss is no number after step" in said
+    assert "the loss is not finite after step" in said
     assert "try a lower learning rate" in events("worker-0")[-1]["message"]
 
 

@@ -26,26 +26,27 @@ from graph_jobs import (  # noqa: E402
 )
 
 from trainer.task import read_task  # noqa: E402
+from trainer.training import stop_reasons  # noqa: E402
 from trainer.training.errors import CheckpointError, Diverged  # noqa: E402
-from trainer.training.graph_mode import job  # noqa: E402
 from trainer.training.graph_mode.graph.layer_updates import updates_of  # noqa: E402
 from trainer.training.graph_mode.job import ModelLoss  # noqa: E402
+from trainer.training.graph_mode.run import run  # noqa: E402
 from trainer.training.graph_mode.saving import saver  # noqa: E402
 
 tf1 = tf.compat.v1
 
 
 def test_a_task_alone_trains_and_resumes_where_it_stopped(alone, capsys):
-    first = job.run(alone, small_job(), QUICK, None)
-    assert (first.step, first.reached, first.steps_of) == (20, job.STEPS, {"worker-0": 20})
+    first = run(alone, small_job(), QUICK, None)
+    assert (first.step, first.reached, first.steps_of) == (20, stop_reasons.STEPS, {"worker-0": 20})
     assert first.staleness_max == 0
     assert first.checkpoint == alone.output / "checkpoints" / "model.ckpt-20"
-    again = job.run(alone, small_job(), replace(QUICK, steps=30), None)
+    again = run(alone, small_job(), replace(QUICK, steps=30), None)
     assert "going on at global step 20 (model.ckpt-20)" in capsys.readouterr().out
     assert (again.step, again.steps_of) == (30, {"worker-0": 30})
     assert [saved.step for saved in saver.find(alone.output / "checkpoints")] == [30]
-    done = job.run(alone, small_job(), replace(QUICK, steps=30), None)
-    assert (done.reached, done.step, done.loss) == (job.NOTHING, 30, None)
+    done = run(alone, small_job(), replace(QUICK, steps=30), None)
+    assert (done.reached, done.step, done.loss) == (stop_reasons.NOTHING, 30, None)
     logs = list((alone.output / "tensorboard" / "train").glob("events.out.tfevents.*"))
     tags = {v.tag for log in logs for event in tf1.train.summary_iterator(str(log))
             for v in event.summary.value}  # fmt: skip
@@ -57,15 +58,15 @@ def test_clones_in_a_task_are_one_big_batch(tmp_path, clones):
     def train(inputs, number):
         task = read_task({"CLUSTER_KIT_OUTPUT": str(tmp_path / str(number))})
         made = small_job(inputs=inputs)
-        return job.run(task, made, replace(QUICK, num_clones=number), None).checkpoint
+        return run(task, made, replace(QUICK, num_clones=number), None).checkpoint
 
     assert_same(train(numbers, clones), train(whole_rounds(clones), 1))
 
 
 def test_a_loss_that_is_no_number_stops_and_leaves_the_last_good_checkpoint(alone):
-    job.run(alone, small_job(), QUICK, None)
+    run(alone, small_job(), QUICK, None)
     with pytest.raises(Diverged, match=r"after step 2\d; model.ckpt-20, the last good checkpoint"):
-        job.run(alone, small_job(rate=1e30), replace(QUICK, steps=40), None)
+        run(alone, small_job(rate=1e30), replace(QUICK, steps=40), None)
     (saved,) = saver.find(alone.output / "checkpoints")
     assert saved.step == 20
     assert all(np.isfinite(value).all() for value in values(saved.path).values())
@@ -73,12 +74,12 @@ def test_a_loss_that_is_no_number_stops_and_leaves_the_last_good_checkpoint(alon
 
 def test_a_damaged_checkpoint_is_named_and_an_older_one_taken(alone, capsys):
     options = replace(QUICK, keep=2)
-    job.run(alone, small_job(), options, None)
-    job.run(alone, small_job(), replace(options, steps=30), None)
+    run(alone, small_job(), options, None)
+    run(alone, small_job(), replace(options, steps=30), None)
     folder = alone.output / "checkpoints"
     whole = folder / "model.ckpt-30.data-00000-of-00001"
     whole.write_bytes(whole.read_bytes()[:40])
-    result = job.run(alone, small_job(), replace(options, steps=25), None)
+    result = run(alone, small_job(), replace(options, steps=25), None)
     assert "model.ckpt-30 is damaged" in capsys.readouterr().err
     assert result.step == 25
     (folder / "model.ckpt-25.index").write_bytes(b"nothing")
@@ -86,21 +87,21 @@ def test_a_damaged_checkpoint_is_named_and_an_older_one_taken(alone, capsys):
     for left in folder.glob("model.ckpt-20.*"):
         left.unlink()
     with pytest.raises(CheckpointError, match="holds no other"):
-        job.run(alone, small_job(), options, None)
+        run(alone, small_job(), options, None)
 
 
 def test_another_models_checkpoint_is_refused(alone):
-    job.run(alone, small_job(), QUICK, None)
+    run(alone, small_job(), QUICK, None)
 
     def more() -> dict[str, tf.Variable]:
         return weights() | {"more": tf1.get_variable("more", ())}
 
     with pytest.raises(CheckpointError, match=r"belongs to another model.*more"):
-        job.run(alone, small_job(build=more), QUICK, None)
+        run(alone, small_job(build=more), QUICK, None)
 
 
 def test_milestones_stay_and_are_numbered(alone):
-    result = job.run(alone, small_job(milestone_steps=8), replace(QUICK, steps=24), None)
+    result = run(alone, small_job(milestone_steps=8), replace(QUICK, steps=24), None)
     folder = alone.output / "checkpoints"
     steps = [int(values(folder / f"ckpt-{number}")["global_step"]) for number in (1, 2, 3)]
     assert steps == [8, 16, 24]
@@ -118,7 +119,7 @@ def test_batch_norms_averages_follow_the_first_clone(alone):
         out = network(shifted, training=True)
         return ModelLoss(tf.reduce_mean(out**2), updates=updates_of(network, shifted))
 
-    result = job.run(
+    result = run(
         alone, small_job(build=build, loss=loss),
         replace(QUICK, steps=2, num_clones=2), None,
     )  # fmt: skip
@@ -134,7 +135,7 @@ def test_a_file_asks_for_a_checkpoint_that_stays(alone):
 
     threading.Thread(target=ask).start()
     options = replace(QUICK, steps=300, pause_ms=10)
-    job.run(alone, small_job(), options, None)
+    run(alone, small_job(), options, None)
     found = saver.find(alone.output / "checkpoints")
     assert [saved.by_hand for saved in found] == [True, False]
     assert not (alone.output / "save-now").exists()

@@ -24,10 +24,11 @@ from graph_jobs import (  # noqa: E402
 )
 
 from trainer.task import read_task  # noqa: E402
+from trainer.training import stop_reasons  # noqa: E402
 from trainer.training.errors import Diverged  # noqa: E402
-from trainer.training.graph_mode import job  # noqa: E402
 from trainer.training.graph_mode.job import GraphJob  # noqa: E402
 from trainer.training.graph_mode.options import GraphOptions  # noqa: E402
+from trainer.training.graph_mode.run import run  # noqa: E402
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def together(tmp_path, free_port):
         def one(index: int):
             config = {"cluster": cluster, "task": {"type": "worker", "index": index}}
             variables = {"TF_CONFIG": json.dumps(config), "CLUSTER_KIT_OUTPUT": str(tmp_path)}
-            return job.run(read_task(variables), made, options[index], None)
+            return run(read_task(variables), made, options[index], None)
 
         with ThreadPoolExecutor(replicas) as pool:
             results = list(pool.map(one, range(replicas)))
@@ -62,7 +63,7 @@ def test_sync_replicas_are_one_big_batch(together, tmp_path, replicas):
     assert results[0].steps_of == {f"worker-{i}": 20 for i in range(replicas)}
     assert results[0].staleness_max == 0
     alone = read_task({"CLUSTER_KIT_OUTPUT": str(tmp_path / "alone")})
-    whole = job.run(alone, small_job(inputs=whole_rounds(replicas)), QUICK, None)
+    whole = run(alone, small_job(inputs=whole_rounds(replicas)), QUICK, None)
     assert_same(results[0].checkpoint, whole.checkpoint)
 
 
@@ -103,7 +104,7 @@ def test_a_backup_worker_is_not_waited_for(together):
 def test_replicas_end_together_at_the_loss_threshold(together):
     options = replace(QUICK, steps=5000, update="sync", loss_threshold=0.5)
     results = together(2, small_job(), options)
-    assert results[0].reached == job.THRESHOLD
+    assert results[0].reached == stop_reasons.THRESHOLD
     assert results[0].loss <= 0.5
     assert 20 <= results[0].step == results[1].step < 5000
 
@@ -116,12 +117,12 @@ def test_a_loss_that_is_no_number_stops_all_replicas(together, update):
         return good.take(5).concatenate(bad).concatenate(good) if replica else good
 
     options = replace(QUICK, steps=100_000, update=update, pause_ms=1)
-    with pytest.raises(Diverged, match="no number"):
+    with pytest.raises(Diverged, match="not finite"):
         together(2, small_job(0.005, inputs=poisoned), options)
 
 
 def test_more_replicas_than_before_go_on_from_the_same_checkpoint(alone, together):
-    job.run(alone, small_job(0.005), QUICK, None)
+    run(alone, small_job(0.005), QUICK, None)
     result = together(2, small_job(0.005), replace(QUICK, steps=60))[0]
     assert result.steps_of["worker-0"] > 20
     assert sum(result.steps_of.values()) == result.step >= 60

@@ -6,7 +6,13 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainer.errors import EXIT_CANNOT_SHAPE, EXIT_DEADLINE, EXIT_GPU_MISSING, EXIT_TERMINATED
+from trainer.errors import (
+    EXIT_CANNOT_SHAPE,
+    EXIT_DEADLINE,
+    EXIT_FAILED,
+    EXIT_GPU_MISSING,
+    EXIT_TERMINATED,
+)
 from trainer.events import Progress
 
 FINISHED = "finished"
@@ -19,6 +25,17 @@ CUT_OFF = "cut-off"
 LEADER_LOST = "leader-lost"
 GPU_MISSING = "gpu-missing"
 CANNOT_SHAPE = "cannot-shape"
+EXIT_CODES = {
+    START_DEADLINE: EXIT_DEADLINE,
+    JOB_DEADLINE: EXIT_DEADLINE,
+    EVALUATOR_GRACE: EXIT_DEADLINE,
+    STOPPED: EXIT_TERMINATED,
+    CUT_OFF: 0,
+    LEADER_LOST: 0,
+    GPU_MISSING: EXIT_GPU_MISSING,
+    CANNOT_SHAPE: EXIT_CANNOT_SHAPE,
+}
+"""Exit code by reason, if the reason alone decides it."""
 
 NOT_COUNTED = ("lo", "shaped0")
 """Interfaces inside a container: what comes through the second has come through eth0 before."""
@@ -72,21 +89,12 @@ def traffic(table: Path = Path("/proc/net/dev")) -> dict[str, int]:
 
 
 def stopped() -> Outcome:
-    return Outcome(EXIT_TERMINATED, STOPPED, "stopped by SIGTERM")
+    return because(STOPPED, "stopped by SIGTERM")
 
 
-def deadline(reason: str, message: str, tasks: tuple[str, ...] = ()) -> Outcome:
-    return Outcome(EXIT_DEADLINE, reason, message, tasks)
-
-
-def gpu_missing(message: str, tasks: tuple[str, ...]) -> Outcome:
-    """A task does not see the GPUs that it was promised: final, another attempt would not help."""
-    return Outcome(EXIT_GPU_MISSING, GPU_MISSING, message, tasks)
-
-
-def cannot_shape(message: str, tasks: tuple[str, ...]) -> Outcome:
-    """A task's bandwidth cannot be what it should be: final as well."""
-    return Outcome(EXIT_CANNOT_SHAPE, CANNOT_SHAPE, message, tasks)
+def because(reason: str, message: str, tasks: tuple[str, ...] = ()) -> Outcome:
+    """The outcome for one of EXIT_CODES' reasons; an unknown one is a failure like any other."""
+    return Outcome(EXIT_CODES.get(reason, EXIT_FAILED), reason, message, tasks)
 
 
 def program_ended(returncode: int, last_words: str = "") -> Outcome:

@@ -1,7 +1,6 @@
-"""The beacon: by a TCP line the leader tells every other task that the job has ended.
+"""The followers' side of the beacon: they hear from the leader when the job has ended.
 
-A connection that closes without the line is a crash of the leader: followers come back for 30 s.
-This is the followers' side; announcer.py is the leader's.
+A connection that closes without that line is a crash of the leader: followers try again for 30 s.
 """
 
 from __future__ import annotations
@@ -13,8 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from trainer.beacon.server import LINE_SEPARATOR, LONGEST_LINE
-from trainer.outcome import tidy
+from trainer.beacon.messages import End, Hello, Message, Report, Stopping, decode, encode
 from trainer.task import Address
 
 LOST_AFTER_S = 30.0
@@ -34,7 +32,7 @@ class LeaderStopping:
     """The leader was told to stop, and is saving what it has."""
 
 
-class Follower:
+class BeaconClient:
     """Keeps a connection to the leader; `then` gets LeaderStopping, and JobEnded once."""
 
     def __init__(
@@ -46,7 +44,7 @@ class Follower:
         lost_after_s: float = LOST_AFTER_S,
     ) -> None:
         self._address = address
-        self._hello = f"hello {name}\n".encode()
+        self._hello = encode(Hello(name))
         self._then = then
         self._lost_after_s = lost_after_s
         self._leader: socket.socket | None = None
@@ -59,12 +57,12 @@ class Follower:
         """Whether the leader is there now."""
         return self._leader is not None
 
-    def say(self, line: str) -> None:
-        """Tell the leader, where it is there: `done TASK`, `failed TASK MESSAGE`."""
+    def say(self, message: Message) -> None:
+        """Send the message, if the leader is there now."""
         leader = self._leader
         if leader:
             with contextlib.suppress(OSError):
-                leader.sendall(one_line(line))
+                leader.sendall(encode(message))
 
     def _follow(self, start_deadline_s: float) -> None:
         seen = False
@@ -96,10 +94,11 @@ class Follower:
         keep_asking(leader)
         with leader, contextlib.suppress(OSError), leader.makefile("rb") as lines:
             for line in lines:
-                if line.startswith(b"end ") and line.endswith(b"\n"):
-                    return int(line.split()[1])
-                if line == b"stopping\n":
-                    self._then(LeaderStopping())
+                match decode(line) if line.endswith(b"\n") else None:
+                    case End(code):
+                        return code
+                    case Stopping():
+                        self._then(LeaderStopping())
         return None
 
 
@@ -112,20 +111,15 @@ def keep_asking(leader: socket.socket) -> None:
     leader.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4)
 
 
-def report(address: Address, line: str, patience_s: float = LOST_AFTER_S) -> None:
-    """Tell the leader something that ends the job; in vain where it stays away."""
+def send_report(address: Address, report: Report, patience_s: float = LOST_AFTER_S) -> None:
+    """Tell the leader something that ends the job; given up after `patience_s` seconds."""
     until = time.monotonic() + patience_s
     while True:
         try:
             with socket.create_connection((address.host, address.port), timeout=1.0) as leader:
-                leader.sendall(one_line(f"report {line}"))
+                leader.sendall(encode(report))
                 return
         except OSError:
             if time.monotonic() > until:
                 return
             time.sleep(0.1)
-
-
-def one_line(text: str) -> bytes:
-    """Lines of a message are kept apart by a separator that is no newline."""
-    return LINE_SEPARATOR.join(tidy(text).splitlines()).encode()[: LONGEST_LINE - 1] + b"\n"

@@ -9,36 +9,44 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from trainer.beacon.messages import (
+    LONGEST_LINE,
+    Done,
+    End,
+    Failed,
+    Hello,
+    Message,
+    Report,
+    Stopping,
+    decode,
+    encode,
+)
 from trainer.errors import ServerError
 from trainer.task import Address
 
 LINGER_S = 0.5
-LONGEST_LINE = 16_384
-LINE_SEPARATOR = "\x1e"
-"""Between the lines of a message: ASCII's record separator."""
+
+
+DONE, FAILED, LOST = "done", "failed", "lost"
 
 
 @dataclass(frozen=True)
 class Joined:
-    """A follower said who it is: its first time, or after a restart."""
+    """A follower said who it is: for the first time, or after a restart."""
 
     task: str
 
 
 @dataclass(frozen=True)
 class Left:
-    """A follower is gone; `how` is `done`, `failed` (its program did), or `lost` (no word)."""
+    """A follower is gone. `how`: DONE, FAILED (its program did), or LOST (without a word)."""
 
     task: str
     how: str
     message: str = ""
 
 
-@dataclass(frozen=True)
-class Reported:
-    """A line that ends the job; its first word is the task."""
-
-    line: str
+Heard = Joined | Left | Report
 
 
 @dataclass
@@ -48,17 +56,20 @@ class _Follower:
     unread: bytes = field(default=b"", repr=False)
 
 
-class Announcer:
-    """Listens at once, tells `heard` what followers say, and speaks itself at the end.
+class BeaconServer:
+    """Listens at once, calls `heard` with what followers say, and speaks itself at the end.
 
-    Followers say `hello TASK`, then `done TASK`, `failed TASK MESSAGE` or, by closing, that they
-    are lost; on a connection of its own also `report LINE`.
+    `heard` is called from the server's thread. A connection that closes after `hello`, without
+    `done` or `failed`, is a follower that was lost.
+
+    Raises:
+        ServerError: the address cannot be listened on.
     """
 
     def __init__(
         self,
         address: Address,
-        heard: Callable[[Joined | Left | Reported], None] = lambda event: None,
+        heard: Callable[[Heard], None] = lambda event: None,
     ) -> None:
         try:
             family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
@@ -76,16 +87,17 @@ class Announcer:
 
     def stopping(self) -> None:
         """Tell every follower that the leader is saving: servers stay a moment longer."""
-        self._say(b"stopping\n")
+        self._say(Stopping())
 
     def announce(self, exit_code: int) -> None:
         """Tell every follower, and wait (at most LINGER_S) until they have read it."""
-        followers = self._say(b"end %d\n" % exit_code, last=True)
+        followers = self._say(End(exit_code), last=True)
         until = time.monotonic() + LINGER_S
         for follower in followers:
             _wait_for_close(follower.connection, until)
 
-    def _say(self, line: bytes, last: bool = False) -> list[_Follower]:
+    def _say(self, message: Message, last: bool = False) -> list[_Follower]:
+        line = encode(message)
         with self._lock:
             self._lines += line
             self._ended = self._ended or last
@@ -126,23 +138,25 @@ class Announcer:
             received = b""
         *lines, follower.unread = (follower.unread + received).split(b"\n")
         for line in lines:
-            self._understand(follower, line.decode(errors="replace"))
+            self._understand(follower, decode(line))
         follower.unread = follower.unread[:LONGEST_LINE]
         if not received and follower.name:
-            self._heard(Left(follower.name, "lost"))
+            self._heard(Left(follower.name, LOST))
         return bool(received)
 
-    def _understand(self, follower: _Follower, line: str) -> None:
-        word, _, rest = line.strip().replace(LINE_SEPARATOR, "\n").partition(" ")
-        task, _, message = rest.partition(" ")
-        if word == "report":
-            self._heard(Reported(rest))
-        elif word == "hello":
-            follower.name = task
-            self._heard(Joined(task))
-        elif word in ("done", "failed"):
-            follower.name = ""
-            self._heard(Left(task, word, message))
+    def _understand(self, follower: _Follower, message: Message | None) -> None:
+        match message:
+            case Hello(task):
+                follower.name = task
+                self._heard(Joined(task))
+            case Done(task):
+                follower.name = ""
+                self._heard(Left(task, DONE))
+            case Failed(task, text):
+                follower.name = ""
+                self._heard(Left(task, FAILED, text))
+            case Report():
+                self._heard(message)
 
 
 def _send(connection: socket.socket, line: bytes, last: bool) -> None:

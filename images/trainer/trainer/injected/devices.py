@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from types import ModuleType
 
-GPU_MISSING = 3
+EXIT_GPU_MISSING = 3
 
 
 def prepare(tf: ModuleType, promises: ModuleType, mailbox: ModuleType, hidden: bool) -> None:
@@ -51,7 +51,7 @@ def check(
         mailbox.leave_last_words(message, mailbox.GPU_MISSING)
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(GPU_MISSING)  # no `except` of the program's may go on without its GPUs
+        os._exit(EXIT_GPU_MISSING)  # no `except` of the program's may go on without its GPUs
 
 
 def name_of(tf: ModuleType, gpu: object) -> str:

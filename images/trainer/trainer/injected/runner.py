@@ -29,7 +29,7 @@ from typing import NoReturn
 
 SAVING = "saving"
 """In the mailbox (mailbox.py): on SIGTERM the supervisor is to wait longer."""
-FLUSH_FAILED = 120
+EXIT_STDOUT_LOST = 120
 """Python's own exit code where stdout cannot take what was printed."""
 
 
@@ -118,7 +118,7 @@ def leave(code: int, killed_by: signal.Signals | None = None) -> NoReturn:
     threading._shutdown()
     atexit._run_exitfuncs()
     if not flush():
-        code = FLUSH_FAILED
+        code = EXIT_STDOUT_LOST
     flush_what_is_open()
     if killed_by:
         signal.signal(killed_by, signal.SIG_DFL)

@@ -18,17 +18,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from trainer.beacon import client
+from trainer.beacon.messages import Report
 from trainer.errors import EXIT_CANNOT_SHAPE, ContractError, TrainerError
 from trainer.events import Progress
 from trainer.network import privileges
-from trainer.outcome import cannot_shape
+from trainer.outcome import CANNOT_SHAPE, because
 from trainer.task import read_task
 
 if TYPE_CHECKING:
     from pyroute2 import IPRoute
 
 REFUSED = "cannot shape its bandwidth: "
-"""What a message after the task's name begins with."""
 BANDWIDTH = "CLUSTER_KIT_BANDWIDTH_BPS"
 USER = "CLUSTER_KIT_USER"
 SHAPED = "CLUSTER_KIT_SHAPED_BPS"
@@ -86,9 +86,9 @@ def start_anew_shaped(speed: str, arguments: Sequence[str]) -> NoReturn:
     except CannotShape as problem:
         become(user)
         message = f"{task.name} {REFUSED}{problem}"
-        cannot_shape(message, (task.name,)).record(Progress(task.progress_file))
+        because(CANNOT_SHAPE, message, (task.name,)).record(Progress(task.progress_file))
         if task.beacon and not task.is_leader:
-            client.report(task.beacon, message)
+            client.send_report(task.beacon, Report(CANNOT_SHAPE, task.name, message))
         raise CannotShape(message) from problem
     become(user)
     environment = {key: value for key, value in os.environ.items() if key != BANDWIDTH}

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from trainer.servers import wire
+from trainer.task import role_of
 
 METHOD = "/tensorflow.WorkerService/GetStatus"
 CHANNEL_OPTIONS = (
@@ -152,7 +153,7 @@ class Prober:
         for device in devices:
             match = DEVICE_NAME.match(device.name)
             if match:
-                found = f"{match[1]}-{match[2]}"
+                found = f"{role_of(match[1])}-{match[2]}"
                 return Answer(task, address, found, device.incarnation, physical_gpus(devices))
         return Answer(task, address, "a server without devices")
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import sys
 import time
 from queue import SimpleQueue
 
 from trainer import outcome
 from trainer.beacon import client
-from trainer.beacon.client import Follower, JobEnded, LeaderStopping
+from trainer.beacon.client import BeaconClient, JobEnded, LeaderStopping
 from trainer.errors import ServerError, TrainerError
 from trainer.events import Progress
 from trainer.outcome import Outcome
 from trainer.queue import next_event
 from trainer.servers import native, python, wire
-from trainer.task import Address, Task
+from trainer.servers.ports import check_port
+from trainer.task import Task
 
 STOP_S = 0.7
 SAVING_S = 8.2
@@ -32,7 +32,7 @@ def serve(task: Task) -> int:
     progress = Progress(task.progress_file)
     leader = None
     if task.beacon:
-        leader = Follower(task.beacon, task.name, task.start_deadline_s, events.put)
+        leader = BeaconClient(task.beacon, task.name, task.start_deadline_s, events.put)
     # Ops that run here save to the paths of the program, which starts in the same directory.
     with contextlib.suppress(OSError):
         os.chdir(task.output)
@@ -49,7 +49,7 @@ def serve(task: Task) -> int:
     return ended.exit_code
 
 
-def until_the_end(task: Task, events: SimpleQueue[object], leader: Follower | None) -> Outcome:
+def until_the_end(task: Task, events: SimpleQueue[object], leader: BeaconClient | None) -> Outcome:
     """Wait for the job's end or SIGTERM, and after that for what the leader does about it."""
     leader_stops = False
     while True:
@@ -97,24 +97,6 @@ def start_with(task: Task, gpus: int) -> str:
     return python.start(definition)
 
 
-def check_port(address: Address) -> None:
-    """Fail with a clear message where TensorFlow would only log one.
-
-    TensorFlow listens on all addresses, so an IP that is not this machine's would go unnoticed.
-    A name may stand for a virtual address (swarm, Kubernetes), so only its port is tried.
-    """
-    is_name = any(letter.isalpha() for letter in address.host) and ":" not in address.host
-    host = "0.0.0.0" if is_name else address.host
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        socket.create_server((host, address.port), family=family).close()
-    except OSError as problem:
-        raise ServerError(
-            f"cannot listen on {address}: {problem.strerror}; the address must be this container's"
-            " own (TF_CONFIG) and its port free"
-        ) from problem
-
-
 def job_ended(task: Task, ended: JobEnded) -> Outcome:
     """A server's outcome: 0 when the job ended, however it ended, or its leader was lost."""
     if ended.exit_code is not None:
@@ -122,10 +104,10 @@ def job_ended(task: Task, ended: JobEnded) -> Outcome:
             0, outcome.FINISHED, f"the job ended (exit code {ended.exit_code} of {task.leader})"
         )
     if ended.seen:
-        return Outcome(
-            0, outcome.LEADER_LOST, f"{task.leader} was gone for {client.LOST_AFTER_S:g} s"
+        return outcome.because(
+            outcome.LEADER_LOST, f"{task.leader} was gone for {client.LOST_AFTER_S:g} s"
         )
-    return outcome.deadline(
+    return outcome.because(
         outcome.START_DEADLINE,
         f"{task.leader} did not appear at {task.beacon} within {task.start_deadline_s:g} s",
         (task.leader,),

@@ -98,7 +98,7 @@ class Child:
         """What the return code means, with the program's own words."""
         missing = self._read(mailbox.GPU_MISSING)
         if missing and returncode:
-            return outcome.gpu_missing(missing, (self._task.name,))
+            return outcome.because(outcome.GPU_MISSING, missing, (self._task.name,))
         return outcome.program_ended(returncode, self._read(mailbox.LAST_WORDS))
 
     def _environment(self, program: Program) -> dict[str, str]:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from queue import SimpleQueue
 
 from trainer import outcome
-from trainer.beacon.client import Follower, JobEnded
+from trainer.beacon.client import BeaconClient, JobEnded
+from trainer.beacon.messages import Done, Failed
 from trainer.events import Progress
 from trainer.injected import mailbox
 from trainer.outcome import Outcome
@@ -30,7 +31,9 @@ def follow(
     """Run the program until it ends, or the job has ended and its grace is over."""
     progress.write("start", attempt=1)
     leader = (
-        Follower(task.beacon, task.name, task.start_deadline_s, events.put) if task.beacon else None
+        BeaconClient(task.beacon, task.name, task.start_deadline_s, events.put)
+        if task.beacon
+        else None
     )
     child = Child(task, program, 1, events.put)
     if task.role != EVALUATOR:
@@ -60,15 +63,15 @@ def follow(
                 return job_ended(task, event)
 
 
-def tell(leader: Follower, task: Task, ended: Outcome, events: SimpleQueue[object]) -> Outcome:
+def tell(leader: BeaconClient, task: Task, ended: Outcome, events: SimpleQueue[object]) -> Outcome:
     """Say how the program ended. A failure is none where the job just ended well without us."""
     if ended.exit_code >= 128:
         return ended
     said = reach(leader, task, events)
     if said is None and ended.exit_code == 0:
-        leader.say(f"done {task.name}")
+        leader.say(Done(task.name))
     elif said is None:
-        leader.say(f"failed {task.name} {ended.message}")
+        leader.say(Failed(task.name, ended.message))
         until = time.monotonic() + END_IS_SAID_S
         while said is None and (said := next_event(events, until)) is not None:
             said = said if isinstance(said, JobEnded | Outcome) else None
@@ -77,7 +80,7 @@ def tell(leader: Follower, task: Task, ended: Outcome, events: SimpleQueue[objec
     return after_the_job(isinstance(said, JobEnded) and said.exit_code == 0, ended) or ended
 
 
-def reach(leader: Follower, task: Task, events: SimpleQueue[object]) -> object | None:
+def reach(leader: BeaconClient, task: Task, events: SimpleQueue[object]) -> object | None:
     """Wait until the leader is there: a short program may end before it. None when it is; else
     what came instead, the job's end or SIGTERM."""
     until = time.monotonic() + task.start_deadline_s
@@ -109,5 +112,5 @@ def grace_over(task: Task, ends_at: float, leaders_code: int | None) -> Outcome 
         return job_ended(task, JobEnded(leaders_code))
     late = f"was still running {grace_s(task):g} s after"
     if task.role == EVALUATOR:
-        return outcome.deadline(outcome.EVALUATOR_GRACE, f"the evaluator {late} the job's end")
-    return Outcome(0, outcome.CUT_OFF, f"the program {late} the leader's end, and was stopped")
+        return outcome.because(outcome.EVALUATOR_GRACE, f"the evaluator {late} the job's end")
+    return outcome.because(outcome.CUT_OFF, f"the program {late} the leader's end, and was stopped")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 
 from trainer import outcome
-from trainer.beacon.server import Announcer, Joined, Left
+from trainer.beacon.server import BeaconServer, Joined, Left
 from trainer.events import Progress
 from trainer.injected import gpu_check, mailbox
 from trainer.outcome import Outcome
@@ -32,7 +32,7 @@ class ServersAsked:
     answer: ServersReady | ServersMissing
 
 
-class Lead:
+class Leader:
     """Runs the leader's program, again after a crash, within the deadlines."""
 
     def __init__(
@@ -41,10 +41,10 @@ class Lead:
         program: Program,
         progress: Progress,
         events: SimpleQueue[object],
-        announcer: Announcer | None,
+        beacon_server: BeaconServer | None,
     ) -> None:
         self._task = task
-        self._announcer = announcer
+        self._beacon_server = beacon_server
         self._program = program
         self._progress = progress
         self._events = events
@@ -100,7 +100,7 @@ class Lead:
                         self._servers_ready(ready)
                     case ServersAsked(attempt=of, answer=ServersMissing() as gap) if of == attempt:
                         self._child.stop()
-                        return outcome.deadline(outcome.START_DEADLINE, str(gap), gap.tasks)
+                        return outcome.because(outcome.START_DEADLINE, str(gap), gap.tasks)
                     case ProgramEnded(attempt=of) if of == attempt:
                         return event
                     case Joined() | Left():
@@ -108,8 +108,8 @@ class Lead:
                             self._child.stop()
                             return over
                     case Outcome():
-                        if self._announcer and event.reason == outcome.STOPPED:
-                            self._announcer.stopping()
+                        if self._beacon_server and event.reason == outcome.STOPPED:
+                            self._beacon_server.stopping()
                         self._child.stop()
                         return event
         finally:
@@ -141,7 +141,7 @@ class Lead:
                 broken[name] = message
         if not broken or not self._task.gpu_check:
             return None
-        return outcome.gpu_missing("; ".join(broken.values()), tuple(broken))
+        return outcome.because(outcome.GPU_MISSING, "; ".join(broken.values()), tuple(broken))
 
     def _servers_ready(self, ready: ServersReady) -> None:
         self._ready = ready
@@ -158,7 +158,7 @@ class Lead:
             return event
         if peers_due_at < self._job_ends_at:
             return self._peers.missing_outcome(self._task.start_deadline_s)
-        return outcome.deadline(
+        return outcome.because(
             outcome.JOB_DEADLINE,
             f"the program was still running after {self._task.job_deadline_s:g} s",
         )

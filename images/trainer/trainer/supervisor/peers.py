@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from trainer import outcome
-from trainer.beacon.server import Joined, Left
+from trainer.beacon.server import DONE, FAILED, LOST, Joined, Left
+from trainer.errors import EXIT_FAILED
 from trainer.outcome import Outcome
 
 
@@ -46,13 +47,13 @@ class Peers:
             f"{len(missing)} of {len(self._expected)} tasks that run the program did not appear"
             f" within {deadline_s:g} s{again}: {', '.join(missing)}"
         )
-        return outcome.deadline(outcome.START_DEADLINE, message, missing)
+        return outcome.because(outcome.START_DEADLINE, message, missing)
 
     def heard(self, event: Joined | Left) -> Outcome | None:
         """Remember it; an Outcome where a peer has failed for good."""
         if event.task not in self._expected:
             return None
-        if isinstance(event, Joined) or event.how == "done":
+        if isinstance(event, Joined) or event.how == DONE:
             self._here.add(event.task)
             self._awaited.discard(event.task)
             return None
@@ -63,18 +64,18 @@ class Peers:
         if times <= self._retries:
             return None
         again = f" ({times} times; {self._retries} retries)" if self._retries else ""
-        return Outcome(1, outcome.FAILED, f"{words(event)}{again}", (event.task,))
+        return Outcome(EXIT_FAILED, outcome.FAILED, f"{words(event)}{again}", (event.task,))
 
     def lost(self) -> str:
         """Which peers were lost in this attempt, '' where none was."""
-        names = dict.fromkeys(event.task for event in self._left if event.how == "lost")
+        names = dict.fromkeys(event.task for event in self._left if event.how == LOST)
         return "; ".join(f"{name} was lost" for name in names)
 
     def failed(self, leaders: Outcome) -> Outcome | None:
         """The first peer whose program failed in this attempt, by itself; None where the leader's
         says the same, as all do about an argument that is wrong."""
         for event in self._left:
-            if event.how == "failed" and event.message != leaders.message:
+            if event.how == FAILED and event.message != leaders.message:
                 return Outcome(leaders.exit_code, outcome.FAILED, words(event), (event.task,))
         return None
 

@@ -9,14 +9,14 @@ from queue import SimpleQueue
 
 from trainer import outcome
 from trainer.beacon import client
-from trainer.beacon.server import Announcer, Joined, Left, Reported
+from trainer.beacon.messages import Report
+from trainer.beacon.server import BeaconServer, Heard
 from trainer.errors import TrainerError
 from trainer.events import Progress
-from trainer.network.bandwidth import REFUSED
 from trainer.outcome import Outcome
 from trainer.supervisor.child import find_program
 from trainer.supervisor.follower import follow
-from trainer.supervisor.leader import Lead
+from trainer.supervisor.leader import Leader
 from trainer.task import Task
 
 
@@ -26,13 +26,13 @@ def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: events.put(outcome.stopped()))
     signal.signal(signal.SIGINT, lambda *_: events.put(outcome.stopped()))
     progress = Progress(task.progress_file)
-    announcer = None
+    beacon_server = None
     try:
         if task.is_leader and task.beacon:
-            announcer = Announcer(task.beacon, lambda heard: events.put(meaning(heard)))
+            beacon_server = BeaconServer(task.beacon, lambda heard: events.put(meaning(heard)))
         program = find_program(name, arguments)
         if task.is_leader:
-            ended = Lead(task, program, progress, events, announcer).run()
+            ended = Leader(task, program, progress, events, beacon_server).run()
         else:
             ended = follow(task, program, progress, events)
     except TrainerError as problem:
@@ -40,17 +40,15 @@ def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
     ended.record(progress)
     if ended.exit_code or ended.reason == outcome.CUT_OFF:
         print(f"{task.name}: {ended.headline}", file=sys.stderr, flush=True)
-    if announcer:
-        announcer.announce(ended.exit_code)
+    if beacon_server:
+        beacon_server.announce(ended.exit_code)
     elif task.beacon and ended.reason == outcome.GPU_MISSING:
-        client.report(task.beacon, ended.message)
+        client.send_report(task.beacon, Report(ended.reason, task.name, ended.message))
     return ended.exit_code
 
 
-def meaning(heard: Joined | Left | Reported) -> object:
-    """What followers report is what their host cannot give them: the end of the job."""
-    if isinstance(heard, Reported):
-        task, _, why = heard.line.partition(" ")
-        lacks = outcome.cannot_shape if why.startswith(REFUSED) else outcome.gpu_missing
-        return lacks(heard.line, (task,))
+def meaning(heard: Heard) -> object:
+    """What the leader makes of a follower's word: an Outcome if it ends the job."""
+    if isinstance(heard, Report):
+        return outcome.because(heard.reason, heard.message, (heard.task,))
     return heard

@@ -1,34 +1,32 @@
-"""What can go wrong with a graph-mode job and is not the program's own fault in the code."""
+"""Expected failures of a training: the code is right, and yet it cannot go on."""
 
 from __future__ import annotations
 
 import itertools
 
-from trainer.errors import TrainerError
-
-EXIT_TRAINING_FAILED = 5
+from trainer.errors import EXIT_TRAINING_FAILED, TrainerError
 
 
 class PeerLost(TrainerError):
-    """A task that this one cannot do without went away and did not come back."""
+    """A task that this one depends on is gone, and did not come back in time."""
 
     exit_code = EXIT_TRAINING_FAILED
 
 
 class Diverged(TrainerError):
-    """The loss is no number any more."""
+    """The loss or a variable is not finite (NaN or infinite)."""
 
     exit_code = EXIT_TRAINING_FAILED
 
 
 class CheckpointError(TrainerError):
-    """The checkpoints that are there cannot be used, or a new one cannot be written."""
+    """Existing checkpoints cannot be used, or a new one cannot be written."""
 
     exit_code = EXIT_TRAINING_FAILED
 
 
 def in_short(problem: BaseException) -> str:
-    """What an error of TensorFlow's says, in one line of the many."""
+    """The one telling line of TensorFlow's long messages, 200 characters at most."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     for before, line in itertools.pairwise(lines):
         if before.startswith("Node: "):

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
+from trainer.training.checkpoints import UNWRITABLE, remove, unwritable
 from trainer.training.errors import CheckpointError
-from trainer.training.graph_mode.saving.saver import UNWRITABLE, remove, unwritable
 
 DAMAGED = (tf.errors.OpError, IndexError)
 """What reading a file meets that is cut short, or is being replaced by a newer one."""

@@ -13,8 +13,8 @@ from trainer.injected import mailbox
 from trainer.programs.classifier.data import files, input_pipeline
 from trainer.programs.classifier.model import architecture, checkpoints, weights
 from trainer.programs.classifier.model.checkpoints import Checkpoint
+from trainer.programs.classifier.model.export import export
 from trainer.programs.classifier.options import Options
-from trainer.programs.classifier.train.train import export
 
 POLL_S = 0.2
 

@@ -58,9 +58,3 @@ def decide(strategy: str, cluster: Mapping[str, tuple[str, ...]], servers: Colle
 def trainers(cluster: Mapping[str, tuple[str, ...]]) -> int:
     """How many tasks compute gradients where all run the program: chief (or master) and workers."""
     return sum(len(cluster.get(job, ())) for job in ("chief", "master", "worker"))
-
-
-def place(cluster: Mapping[str, tuple[str, ...]], role: str, index: int) -> int:
-    """From 0, a task's place among those that train together: the chief first, then workers."""
-    chiefs = len(cluster.get("chief", ())) + len(cluster.get("master", ()))
-    return index if role == "chief" else chiefs + index

@@ -1,35 +1,56 @@
-"""How one training goes, worked out before TensorFlow is asked for anything. Pure."""
+"""How one training goes, in steps and epochs: worked out before TensorFlow is imported."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainer.programs.classifier import mode
 from trainer.programs.classifier.options import Options
 from trainer.task import Task
+from trainer.training.graph_mode.replica import gradients_per_round
 
 
 @dataclass(frozen=True)
-class Plan:
-    """How one training goes: the way, and how many images a step (one update) takes."""
+class Schedule:
+    """A step is one update of the variables."""
 
-    how: str
-    """One of mode's strategies, never `auto`."""
+    strategy: str
+    """One of mode.STRATEGIES, never `auto`."""
     images_per_step: int
-    steps: int
-    """Steps of an epoch."""
-    first_epoch: int
+    steps_per_epoch: int
+    epochs: int
+    first_epoch: int = 0
+    """The first epoch that is not trained yet, from 0."""
+
+    @property
+    def steps(self) -> int:
+        """Steps of all epochs together."""
+        return self.epochs * self.steps_per_epoch
 
 
-def plan_of(how: str, task: Task, options: Options, images: int, first_epoch: int) -> Plan:
-    """Where all trainers take part in each update, a step takes a batch of each."""
-    if how == mode.ALL_REDUCE:
-        batches = mode.trainers(task.cluster)
-    elif how == mode.PARAMETER_SERVER and options.update == mode.SYNC:
-        batches = len(task.cluster["worker"])
-    else:
-        batches = 1
-    images_per_step = options.batch_size * batches
+def schedule_of(
+    strategy: str, task: Task, options: Options, images: int, first_epoch: int = 0
+) -> Schedule:
+    """The schedule for `images` training images.
+
+    If all trainers take part in each update, a step takes a batch of each.
+
+    Raises:
+        ContractError: more backup workers than there are replicas.
+    """
+    images_per_step = options.batch_size * batches_per_step(strategy, task, options)
     steps = options.steps_per_epoch or math.ceil(images / images_per_step)
-    return Plan(how, images_per_step, steps, first_epoch)
+    return Schedule(strategy, images_per_step, steps, options.epochs, first_epoch)
+
+
+def batches_per_step(strategy: str, task: Task, options: Options) -> int:
+    """How many workers' batches make one update."""
+    if strategy == mode.ALL_REDUCE:
+        return mode.trainers(task.cluster)
+    if strategy == mode.PARAMETER_SERVER and options.update == mode.SYNC:
+        return len(task.cluster["worker"])
+    if strategy == mode.GRAPH:
+        graph = replace(options.graph, update=options.update)
+        return gradients_per_round(graph, max(1, mode.trainers(task.cluster))) or 1
+    return 1

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from trainer.errors import TrainerError
+from trainer.errors import EXIT_TRAINING_FAILED, TrainerError
 from trainer.events import Progress
 from trainer.programs.linear_regression.options import Options
 from trainer.task import Task
-from trainer.training.errors import EXIT_TRAINING_FAILED
-from trainer.training.graph_mode import job
 from trainer.training.graph_mode.job import GraphJob, ModelLoss
+from trainer.training.graph_mode.run import run
 
 tf1 = tf.compat.v1
 
@@ -46,7 +45,7 @@ def loss(line: dict[str, tf.Variable], batch: tuple[tf.Tensor, tf.Tensor]) -> Mo
 
 def train(task: Task, options: Options, progress: Progress | None) -> None:
     """Find the line; Missed where it is not the one that the points were made with."""
-    found = job.run(
+    found = run(
         task,
         GraphJob(
             inputs=lambda replica, replicas: points(options, replica),

@@ -1,4 +1,4 @@
-"""What a program in graph mode gives, what it gets back, and `run` between the two."""
+"""What a program in graph mode gives to run(), and what it gets back."""
 
 from __future__ import annotations
 
@@ -8,13 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
-
-from trainer.events import Progress
-from trainer.task import Task
-from trainer.training.graph_mode.options import GraphOptions
-
-STEPS, THRESHOLD, NOTHING = "steps", "loss-threshold", "nothing"
-"""Why a training ended: GraphResult.reached."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +55,7 @@ class GraphResult:
     step: int
     """The global step at the end."""
     reached: str
-    """STEPS, THRESHOLD, or NOTHING where there was nothing left to do."""
+    """One of training.stop_reasons."""
     is_chief: bool
     loss: float | None
     """Mean of this replica's last 20 losses, None where it made no step."""
@@ -94,28 +87,3 @@ class GraphResult:
         }
         figures |= {f"steps_of_{task}": steps for task, steps in self.steps_of.items()}
         return {name: value for name, value in figures.items() if value is not None}
-
-
-def run(task: Task, job: GraphJob, options: GraphOptions, progress: Progress | None) -> GraphResult:
-    """Train to the end, from the newest checkpoint in `<output>/checkpoints` where there is one.
-
-    A task alone trains in this process. With several replicas (chief and workers) and ps, each
-    replica runs this function: the leader initialises or restores, saves and writes summaries, the
-    others wait for it. Call it once per process, before anything else has used a GPU.
-
-    Files, of the leader alone: `checkpoints/model.ckpt-<global step>` (variables by their own
-    names), `tensorboard/train`. `touch <output>/save-now`, or SIGUSR1, saves at once and for good,
-    as `checkpoints/manual.ckpt-<step>`. On SIGTERM the leader saves, and the process ends with 143.
-
-    Writes `step` events about once a second and at the first step. The leader's figures
-    (GraphResult.metrics) are for the program to write, with its own.
-
-    Raises:
-        ContractError: several replicas without a ps, or tasks that cannot run this.
-        PeerLost: a ps or the chief was lost and did not come back in time.
-        Diverged: a loss is no number; the last good checkpoint is kept.
-        CheckpointError: the checkpoints there are damaged, or belong to another model.
-    """
-    from trainer.training.graph_mode.run import train
-
-    return train(task, job, options, progress)

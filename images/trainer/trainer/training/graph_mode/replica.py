@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from trainer.errors import ContractError
 from trainer.task import Task, role_of
-from trainer.training.graph_mode.graph.deployment import DeploymentConfig
+from trainer.training.graph_mode.deployment import DeploymentConfig
 from trainer.training.graph_mode.options import SYNC, GraphOptions
 
 CHIEF, WORKER, PS = "chief", "worker", "ps"

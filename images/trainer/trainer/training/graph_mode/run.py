@@ -1,4 +1,4 @@
-"""`run` of job.py: one replica from its first word to its result."""
+"""run(): one replica of a graph-mode job, from its first word to its result."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from trainer.servers import probe
 from trainer.task import Task
 from trainer.training import signals
 from trainer.training.errors import PeerLost, in_short
-from trainer.training.graph_mode import session
 from trainer.training.graph_mode.graph.build import build
 from trainer.training.graph_mode.job import GraphJob, GraphResult
-from trainer.training.graph_mode.loop import Training
 from trainer.training.graph_mode.options import GraphOptions
 from trainer.training.graph_mode.replica import Replica, replica_of
+from trainer.training.graph_mode.session import server
+from trainer.training.graph_mode.session.loop import Training
 
 LOST = (tf.errors.UnavailableError, tf.errors.AbortedError)
 GONE = (tf.errors.FailedPreconditionError, tf.errors.NotFoundError, tf.errors.CancelledError)
@@ -26,15 +26,32 @@ PATIENCE_S = 30.0
 TRIES = 3
 
 
-def train(
-    task: Task, job: GraphJob, options: GraphOptions, progress: Progress | None
-) -> GraphResult:
+def run(task: Task, job: GraphJob, options: GraphOptions, progress: Progress | None) -> GraphResult:
+    """Train to the end, from the newest checkpoint in `<output>/checkpoints` where there is one.
+
+    A task alone trains in this process. With several replicas (chief and workers) and ps, each
+    replica runs this function: the leader initialises or restores, saves and writes summaries, the
+    others wait for it. Call it once per process, before anything else has used a GPU.
+
+    Files, of the leader alone: `checkpoints/model.ckpt-<global step>` (variables by their own
+    names), `tensorboard/train`. `touch <output>/save-now`, or SIGUSR1, saves at once and for good,
+    as `checkpoints/manual.ckpt-<step>`. On SIGTERM the leader saves, and the process ends with 143.
+
+    Writes `step` events about once a second and at the first step. The leader's figures
+    (GraphResult.metrics) are for the program to write, with its own.
+
+    Raises:
+        ContractError: several replicas without a ps, or tasks that cannot run this.
+        PeerLost: a ps or the chief was lost and did not come back in time.
+        Diverged: a loss is not finite; the last good checkpoint is kept.
+        CheckpointError: the checkpoints there are damaged, or belong to another model.
+    """
     replica = replica_of(task, options, len(tf.config.list_physical_devices("GPU")))
-    print(described(replica, options), flush=True)
+    print(described(replica), flush=True)
     graph = build(job, options, replica, task.output)
     mailbox.wait_for_servers()
-    config = session.session_config(task, replica)
-    target = session.start(task, replica, config)
+    config = server.session_config(task, replica)
+    target = server.start(task, replica, config)
     training = Training(graph, options, replica, job, task.output, progress)
     file = task.output / "save-now" if replica.is_chief else None
     with signals.watched(training.terminated, training.save_by_hand, file):
@@ -66,7 +83,8 @@ def recovering(
                 ) from problem
 
 
-def described(replica: Replica, options: GraphOptions) -> str:
+def described(replica: Replica) -> str:
+    """One line for the log: which replica this is, how it updates, on which devices."""
     deployment = replica.deployment
     devices = [deployment.clone_device(i) for i in range(deployment.num_clones)]
     where = ", ".join(device.rpartition("device:")[2] for device in devices)

@@ -10,29 +10,25 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from trainer.errors import TrainerError
 from trainer.events import Progress
 from trainer.programs.classifier import mode
 from trainer.programs.classifier.model import checkpoints
 from trainer.programs.classifier.options import Options
-from trainer.programs.classifier.schedule import Plan
+from trainer.programs.classifier.schedule import Schedule
+from trainer.training.errors import Diverged
 
 keras = tf.keras
 
 
-class Diverged(TrainerError):
-    """The loss is no number any more."""
-
-
 def callbacks(
-    options: Options, plan: Plan, progress: Progress | None, *, leads: bool
+    options: Options, schedule: Schedule, progress: Progress | None, *, leads: bool
 ) -> tuple[EpochReport, list]:
     """All of them, in an order that matters: a diverged epoch must not reach the checkpoint.
 
     Tasks that do not lead say nothing. They save all the same: reading a variable may take all
     tasks together. tf_keras puts what they save into a folder of their own and removes it.
     """
-    report = EpochReport(options, plan, progress if leads else None, speaks=leads)
+    report = EpochReport(options, schedule, progress if leads else None, speaks=leads)
     board = keras.callbacks.TensorBoard(
         str(options.output / "tensorboard" / "train"), write_graph=False, profile_batch=0
     )
@@ -56,11 +52,16 @@ class EpochReport(keras.callbacks.Callback):
     """
 
     def __init__(
-        self, options: Options, plan: Plan, progress: Progress | None, *, speaks: bool = True
+        self,
+        options: Options,
+        schedule: Schedule,
+        progress: Progress | None,
+        *,
+        speaks: bool = True,
     ) -> None:
         super().__init__()
         self._options = options
-        self._plan = plan
+        self._schedule = schedule
         self._progress = progress
         self._speaks = speaks
         self._epochs_run = 0
@@ -74,7 +75,7 @@ class EpochReport(keras.callbacks.Callback):
         steps, seconds = self._measured
         if steps and seconds:
             found["steps_per_second"] = round(steps / seconds, 2)
-            found["images_per_second"] = round(steps * self._plan.images_per_step / seconds, 1)
+            found["images_per_second"] = round(steps * self._schedule.images_per_step / seconds, 1)
         if self._stale:
             all_steps = sum(steps for steps, _, _ in self._stale)
             total = sum(steps * mean for steps, mean, _ in self._stale)
@@ -86,12 +87,14 @@ class EpochReport(keras.callbacks.Callback):
 
     @property
     def _synchronous(self) -> bool:
-        return self._plan.how == mode.ALL_REDUCE or self._options.update == mode.SYNC
+        return self._schedule.strategy == mode.ALL_REDUCE or self._options.update == mode.SYNC
 
     def on_train_begin(self, logs: dict | None = None) -> None:
         if self._progress:
             self._progress.write(
-                "training", strategy=self._plan.how, images_per_step=self._plan.images_per_step
+                "training",
+                strategy=self._schedule.strategy,
+                images_per_step=self._schedule.images_per_step,
             )
         self._ticker = StepTicker(self._step, self._progress)
         self._ticker.start()

@@ -10,9 +10,10 @@ from trainer.events import Progress
 from trainer.programs.classifier import mode
 from trainer.programs.classifier.data import files, input_pipeline
 from trainer.programs.classifier.options import Options
-from trainer.programs.classifier.schedule import Plan
+from trainer.programs.classifier.schedule import Schedule
 from trainer.programs.classifier.train.callbacks import EpochReport, callbacks
 from trainer.programs.classifier.train.interruption import Interruption
+from trainer.programs.classifier.train.sync_rounds import Rounds, fit_in_rounds
 from trainer.task import Task
 from trainer.training import signals
 from trainer.training.worker_index import worker_index
@@ -20,7 +21,7 @@ from trainer.training.worker_index import worker_index
 
 def fit(
     network: tf.keras.Model,
-    plan: Plan,
+    schedule: Schedule,
     options: Options,
     split: files.Split,
     classes: int,
@@ -28,8 +29,8 @@ def fit(
     task: Task,
 ) -> EpochReport:
     """Run the epochs that are left."""
-    report, accompanying = callbacks(options, plan, progress, leads=task.is_leader)
-    interruption = Interruption(task, options, plan)
+    report, accompanying = callbacks(options, schedule, progress, leads=task.is_leader)
+    interruption = Interruption(task, options, schedule)
     accompanying.append(interruption)
     workers = len(task.cluster.get("worker", ()))
 
@@ -48,18 +49,16 @@ def fit(
         mode.ALL_REDUCE: lambda: creator(for_peer),
         mode.MIRRORED: lambda: input_pipeline.training_set(split, classes, options, 1, 0),
     }
-    first, steps = plan.first_epoch, plan.steps
+    first, steps = schedule.first_epoch, schedule.steps_per_epoch
     with signals.watched(interruption.terminated):
-        if plan.how == mode.PARAMETER_SERVER and options.update == mode.SYNC:
-            from trainer.programs.classifier.train.sync_rounds import Rounds, fit_in_rounds
-
+        if schedule.strategy == mode.PARAMETER_SERVER and options.update == mode.SYNC:
             rounds = Rounds(network, for_worker, workers)
             fit_in_rounds(
                 rounds, network, options, steps, first, accompanying, interruption.between_steps
             )
         else:
             network.fit(
-                inputs[plan.how](),
+                inputs[schedule.strategy](),
                 epochs=options.epochs,
                 initial_epoch=first,
                 steps_per_epoch=steps,

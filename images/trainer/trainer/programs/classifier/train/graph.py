@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import tensorflow as tf
 
@@ -13,31 +12,19 @@ from trainer.programs.classifier import mode
 from trainer.programs.classifier.data import files, input_pipeline
 from trainer.programs.classifier.model import architecture
 from trainer.programs.classifier.options import Options
-from trainer.programs.classifier.train.train import finish
+from trainer.programs.classifier.schedule import Schedule, schedule_of
+from trainer.programs.classifier.train.finish import finish
 from trainer.task import Task
 from trainer.training import result
-from trainer.training.graph_mode import job
 from trainer.training.graph_mode.graph.layer_updates import updates_of
 from trainer.training.graph_mode.job import GraphJob, ModelLoss
-from trainer.training.graph_mode.replica import gradients_per_round
+from trainer.training.graph_mode.run import run
+from trainer.training.stop_reasons import NOTHING
 
 tf1 = tf.compat.v1
 keras = tf.keras
 EPSILON = 1e-7
 """tf_keras's own for Adam."""
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """A step is one update: of one replica's batch, or of a round's."""
-
-    images_per_step: int
-    steps_per_epoch: int
-    epochs: int
-
-    @property
-    def steps(self) -> int:
-        return self.epochs * self.steps_per_epoch
 
 
 def train_graph(task: Task, options: Options, progress: Progress | None) -> None:
@@ -48,7 +35,7 @@ def train_graph(task: Task, options: Options, progress: Progress | None) -> None
     )
     files.check_images(train_split.paths + test_split.paths)
     per_clone = of_one_clone(options)
-    schedule = schedule_of(task, options, len(train_split.paths))
+    schedule = schedule_of(mode.GRAPH, task, options, len(train_split.paths))
     print(
         f"{len(train_split.paths)} training images, {len(classes)} classes; {options.epochs}"
         f" epochs of {schedule.steps_per_epoch} steps, {schedule.images_per_step} images each",
@@ -56,7 +43,7 @@ def train_graph(task: Task, options: Options, progress: Progress | None) -> None
     )
     if progress:
         progress.write("training", strategy=mode.GRAPH, images_per_step=schedule.images_per_step)
-    found = job.run(
+    found = run(
         task,
         GraphJob(
             inputs=lambda replica, replicas: input_pipeline.training_set(
@@ -75,7 +62,7 @@ def train_graph(task: Task, options: Options, progress: Progress | None) -> None
     )
     if not found.is_chief:
         print(f"the job ended at global step {found.step}", flush=True)
-    elif found.reached == job.NOTHING and result.tell_again(options.output, progress):
+    elif found.reached == NOTHING and result.tell_again(options.output, progress):
         print(f"nothing to do: {found.step} of {schedule.steps} steps are trained", flush=True)
     else:
         finish(options, classes, test_split, found.metrics(), progress)
@@ -90,14 +77,6 @@ def of_one_clone(options: Options) -> Options:
             f" clone takes an even part; take {options.batch_size // clones * clones or clones}"
         )
     return replace(options, batch_size=options.batch_size // clones)
-
-
-def schedule_of(task: Task, options: Options, images: int) -> Schedule:
-    graph = replace(options.graph, update=options.update)
-    batches = gradients_per_round(graph, max(1, mode.trainers(task.cluster))) or 1
-    images_per_step = options.batch_size * batches
-    steps = options.steps_per_epoch or math.ceil(images / images_per_step)
-    return Schedule(images_per_step, steps, options.epochs)
 
 
 def learning_rate(options: Options, schedule: Schedule, step: tf.Tensor) -> tf.Tensor:

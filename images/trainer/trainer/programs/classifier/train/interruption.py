@@ -17,10 +17,10 @@ from trainer.errors import EXIT_TERMINATED, TrainerError
 from trainer.injected import mailbox
 from trainer.programs.classifier import mode
 from trainer.programs.classifier.options import Options
-from trainer.programs.classifier.schedule import Plan
+from trainer.programs.classifier.schedule import Schedule
 from trainer.task import Task
+from trainer.training.checkpoints import remove
 from trainer.training.errors import in_short
-from trainer.training.graph_mode.saving.saver import remove
 from trainer.training.snapshot import DAMAGED, Snapshot, all_finite, name_of, named
 
 keras = tf.keras
@@ -52,13 +52,13 @@ class Interruption(keras.callbacks.Callback):
     BackupAndRestore has found. Every task does, and all see the same file.
     """
 
-    def __init__(self, task: Task, options: Options, plan: Plan) -> None:
+    def __init__(self, task: Task, options: Options, schedule: Schedule) -> None:
         super().__init__()
         self._supports_tf_logs = True
-        self._task, self._plan = task, plan
+        self._task, self._schedule = task, schedule
         self._path = str(options.output / "interrupted" / "state")
-        self._by_steps = plan.how != mode.PARAMETER_SERVER or options.update == mode.SYNC
-        self._epoch, self._began = plan.first_epoch, 0
+        self._by_steps = schedule.strategy != mode.PARAMETER_SERVER or options.update == mode.SYNC
+        self._epoch, self._began = schedule.first_epoch, 0
         self._epochs = options.epochs
         self._snapshot: Snapshot | None = None
         self._wanted = threading.Event()
@@ -83,7 +83,7 @@ class Interruption(keras.callbacks.Callback):
         device = tf.DeviceSpec.from_string(
             network.distribute_strategy.experimental_local_results(network.weights[0])[0].device
         )
-        if self._plan.how == mode.PARAMETER_SERVER:
+        if self._schedule.strategy == mode.PARAMETER_SERVER:
             device = tf.DeviceSpec(job="chief", replica=0, task=0)
         snapshot = Snapshot(
             named(network, network.optimizer),
@@ -108,7 +108,7 @@ class Interruption(keras.callbacks.Callback):
 
     def between_steps(self) -> None:
         """Where no step is under way: save, if that is wanted and not the epoch's end."""
-        if self._wanted.is_set() and self._made() < self._plan.steps:
+        if self._wanted.is_set() and self._made() < self._schedule.steps_per_epoch:
             self._save()
 
     def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
@@ -137,14 +137,16 @@ class Interruption(keras.callbacks.Callback):
             print(f"error: {in_short(problem)}; going on from the last saved epoch", flush=True)
             return
         made = self._made()
-        if made >= self._plan.steps and self._epoch + 1 < self._epochs:
+        if made >= self._schedule.steps_per_epoch and self._epoch + 1 < self._epochs:
             self._epoch, self._began, made = self._epoch + 1, step, 0
-        made = min(made, self._plan.steps - 1)  # the last epoch's end saves what finishes the job
+        made = min(
+            made, self._schedule.steps_per_epoch - 1
+        )  # the last epoch's end saves what finishes the job
         self.model.resume_at = (self._epoch, made)
         if self._task.is_leader:
             print(
                 f"going on at global step {step} (epoch {self._epoch + 1}, step {made} of"
-                f" {self._plan.steps})",
+                f" {self._schedule.steps_per_epoch})",
                 flush=True,
             )
 

@@ -14,19 +14,19 @@ from collections.abc import Iterator, Mapping
 from trainer.errors import EXIT_DEADLINE, TrainerError
 from trainer.injected import mailbox
 from trainer.servers import probe
-from trainer.task import Task
+from trainer.task import Task, addresses_by_task
 
 ASK_S = 2.0
+TRAINERS = ("chief-", "worker-")
 
 
 def others(task: Task) -> dict[str, str]:
-    """Name to address of every trainer but this task."""
-    found = {
-        f"{job}-{index}": address
-        for job in ("chief", "worker")
-        for index, address in enumerate(task.cluster.get(job, ()))
+    """Task name to address of every other trainer: chief (or master) and workers."""
+    return {
+        name: address
+        for name, address in addresses_by_task(task.cluster).items()
+        if name.startswith(TRAINERS) and name != task.name
     }
-    return {name: address for name, address in found.items() if name != task.name}
 
 
 @contextlib.contextmanager

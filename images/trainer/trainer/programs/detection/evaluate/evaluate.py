@@ -17,9 +17,9 @@ from trainer.injected import mailbox
 from trainer.programs.detection.data import label_map, records
 from trainer.programs.detection.evaluate.scoring import Score, Scorer
 from trainer.programs.detection.model import ssd, weights
+from trainer.programs.detection.model.export import export
 from trainer.programs.detection.model.weights import Checkpoint
 from trainer.programs.detection.options import Options
-from trainer.programs.detection.train import directory
 from trainer.training.snapshot import DAMAGED
 
 POLL_S = 0.2
@@ -109,7 +109,7 @@ class Evaluator:
         if best.with_name(f"{best.name}.index").exists():
             self._keeping.read(str(best)).assert_existing_objects_matched()
             target = self._options.output / "best"
-            directory.export(self._detector, self._options.pipeline, self._labels, target)
+            export(self._detector, self._options.pipeline, self._labels, target)
             shutil.rmtree(best.parent)
         if not self._progress or not memory.scored:
             return

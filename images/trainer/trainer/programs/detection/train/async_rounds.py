@@ -15,13 +15,13 @@ from trainer.errors import EXIT_TERMINATED
 from trainer.events import Progress
 from trainer.injected import mailbox
 from trainer.programs.detection.options import Options
-from trainer.programs.detection.train.checkpoint_manager import Kept
+from trainer.programs.detection.train.checkpoint_manager import CheckpointManager
 from trainer.training.errors import Diverged
-from trainer.training.graph_mode.report import per_second
+from trainer.training.speed import per_second
+from trainer.training.stop_reasons import NOTHING, STEPS, THRESHOLD
 
-NO_NUMBER = "the loss is no number"
+NOT_FINITE = "the loss is not finite"
 """Marks the error that ends a diverged training, in TensorFlow's own message."""
-NOTHING, STEPS, THRESHOLD = "nothing", "steps", "loss-threshold"
 LOOK_S, EVENT_S = 0.02, 1.0
 SHOWN = ("loss", "localization", "classification")
 
@@ -44,7 +44,7 @@ class Rounds:
         self._optimizer = optimizer
         self._options = options
         self._progress = progress
-        self._kept = Kept(options.output, options.graph.keep, network, optimizer)
+        self._manager = CheckpointManager(options.output, options.graph.keep, network, optimizer)
         self._logs = tf.summary.create_file_writer(str(options.output / "tensorboard/train"))
         self._train = options.pipeline.train_config
         self._begun = False
@@ -60,7 +60,7 @@ class Rounds:
     @property
     def checkpoint(self) -> str:
         """Prefix of the last one."""
-        return self._kept.last.path
+        return self._manager.last.path
 
     def metrics(self) -> dict[str, float | int]:
         """The speed leaves out the first round, which traces the functions and fills caches."""
@@ -74,13 +74,13 @@ class Rounds:
 
     def run(self) -> str:
         """To the last step, or until the mean loss of a round is not above the threshold; why."""
-        restored = self._kept.restore()
+        restored = self._manager.restore()
         if restored:
             print(f"going on at global step {self.step} ({restored.name})", flush=True)
         step, end = self.step, self._train.num_steps
         if step >= end:
             return NOTHING
-        self._kept.try_out()
+        self._manager.try_out()
         self._begun = True
         threshold, saved_at = self._train.loss_threshold, time.monotonic()
         while step < end:
@@ -90,7 +90,7 @@ class Rounds:
             reached = threshold is not None and self._loss <= threshold
             due = time.monotonic() - saved_at >= (self._options.graph.save_secs or float("inf"))
             if due or reached or step >= end:
-                self._kept.save(step)
+                self._manager.save(step)
                 saved_at = time.monotonic()
             if reached:
                 return THRESHOLD
@@ -99,7 +99,7 @@ class Rounds:
     def save_now(self) -> None:
         """From another thread: a checkpoint that stays."""
         if self._begun:
-            print(f"saved by hand: {self._kept.save(self.step, by_hand=True).name}", flush=True)
+            print(f"saved by hand: {self._manager.save(self.step, by_hand=True).name}", flush=True)
 
     def stop(self) -> NoReturn:
         """From another thread, on SIGTERM: save, and be gone."""
@@ -107,7 +107,7 @@ class Rounds:
         if self._begun:
             mailbox.leave_last_words("", mailbox.SAVING)
             with contextlib.suppress(tf.errors.OpError, Diverged):
-                said += f"; saved {self._kept.save(self.step).name}"
+                said += f"; saved {self._manager.save(self.step).name}"
         print(said, flush=True)
         os._exit(EXIT_TERMINATED)
 
@@ -123,11 +123,11 @@ class Rounds:
                 self._tick()
             return np.array(self._coordinator.fetch(sent))
         except tf.errors.InvalidArgumentError as problem:
-            if NO_NUMBER not in problem.message:
+            if NOT_FINITE not in problem.message:
                 raise
             raise Diverged(
-                f"the loss is no number after step {self.step}; {self._kept.what_is_left()}; try a"
-                " lower learning rate (train_config.learning_rate)"
+                f"the loss is not finite after step {self.step}; {self._manager.what_is_left()};"
+                " try a lower learning rate (train_config.learning_rate)"
             ) from problem
 
     def _tick(self) -> None:

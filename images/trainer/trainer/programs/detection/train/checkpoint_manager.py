@@ -10,14 +10,14 @@ import tensorflow as tf
 
 from trainer.programs.detection.model import weights
 from trainer.programs.detection.model.weights import Checkpoint
+from trainer.training.checkpoints import remove, what_is_left
 from trainer.training.errors import CheckpointError, Diverged
-from trainer.training.graph_mode.saving.saver import remove, what_is_left
 from trainer.training.snapshot import DAMAGED, Snapshot, all_finite, named
 
 CHIEF = "/job:chief/replica:0/task:0/device:CPU:0"
 
 
-class Kept:
+class CheckpointManager:
     """Network and optimizer in `checkpoints/ckpt-<step>`, by the names of the variables."""
 
     def __init__(
@@ -62,7 +62,7 @@ class Kept:
         self._snapshot.try_out(str(weights.directory(self._output) / ".try-out"))
 
     def save(self, step: int, by_hand: bool = False) -> Checkpoint:
-        """Write one; Diverged, and nothing is left of it, where a variable is no number."""
+        """Write one; Diverged, and nothing is left of it, where a variable is not finite."""
         with self._lock:
             name = f"{'manual.' if by_hand else ''}ckpt-{step}"
             path = str(weights.directory(self._output) / name)
@@ -70,7 +70,7 @@ class Kept:
             saved = next(c for c in weights.find(self._output) if c.name == name)
             if not all_finite(path):
                 remove(Path(saved.path))
-                raise Diverged(f"a variable is no number any more; {self.what_is_left()}")
+                raise Diverged(f"a variable is not finite any more; {self.what_is_left()}")
             self.last = saved
             automatic = [c for c in weights.find(self._output) if c.name.startswith("ckpt-")]
             for old in automatic[: -self._keep]:

@@ -17,9 +17,10 @@ from trainer.programs.detection.model import loss, ssd, weights
 from trainer.programs.detection.model.ssd import Detector
 from trainer.programs.detection.options import Options
 from trainer.programs.detection.train import directory, finish, schedule
-from trainer.programs.detection.train.async_rounds import NO_NUMBER, NOTHING, Rounds
+from trainer.programs.detection.train.async_rounds import NOT_FINITE, Rounds
 from trainer.task import Task
 from trainer.training import result, signals
+from trainer.training.stop_reasons import NOTHING
 from trainer.training.worker_index import worker_index
 
 LOST = (tf.errors.UnavailableError, tf.errors.AbortedError)
@@ -90,7 +91,7 @@ def step_function(
             predictions = network(batch.images, training=True)
             parts = detector.loss.parts(loss.truth(batch.boxes, batch.classes), predictions)
             total = tf.reduce_mean(parts.total) + ssd.weight_decay(network, l2_weight)
-            total = tf.debugging.check_numerics(total, NO_NUMBER)
+            total = tf.debugging.check_numerics(total, NOT_FINITE)
         gradients = tape.gradient(total, network.trainable_variables)
         optimizer.apply_gradients(zip(gradients, network.trainable_variables, strict=True))
         return tf.stack(

@@ -9,8 +9,8 @@ from trainer.events import Progress
 from trainer.programs.detection.data.check import Checked
 from trainer.programs.detection.evaluate.scoring import Scorer
 from trainer.programs.detection.model import ssd, weights
+from trainer.programs.detection.model.export import export
 from trainer.programs.detection.options import Options
-from trainer.programs.detection.train import directory
 from trainer.training import result
 
 
@@ -41,7 +41,7 @@ def finish(
         }
         said = f"mAP@0.5 {score.figures.map_50:.4f}, COCO mAP {score.figures.map:.4f}; "
     scored = time.monotonic()
-    directory.export(detector, pipeline, checked.labels, options.output / "model")
+    export(detector, pipeline, checked.labels, options.output / "model")
     result.write(options.output, found, checked.labels.names, progress)
     print(
         f"{said}scored in {scored - began:.1f} s, model saved in {time.monotonic() - scored:.1f} s",

@@ -15,7 +15,9 @@ from trainer.programs.detection.train import directory, finish, schedule
 from trainer.task import Task
 from trainer.training import result
 from trainer.training.graph_mode import replica
-from trainer.training.graph_mode.job import NOTHING, GraphJob, ModelLoss, run
+from trainer.training.graph_mode.job import GraphJob, ModelLoss
+from trainer.training.graph_mode.run import run
+from trainer.training.stop_reasons import NOTHING
 
 tf1 = tf.compat.v1
 

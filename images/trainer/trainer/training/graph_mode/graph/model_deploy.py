@@ -17,7 +17,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainer.training.graph_mode.graph.deployment import DeploymentConfig
+from trainer.training.graph_mode.deployment import DeploymentConfig
 from trainer.training.graph_mode.graph.placement import Placement
 
 tf1 = tf.compat.v1

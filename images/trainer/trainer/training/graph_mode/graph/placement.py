@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from trainer.training.graph_mode.graph.deployment import DeploymentConfig
+from trainer.training.graph_mode.deployment import DeploymentConfig
 
 VARIABLE_OPS = ("VarHandleOp", "Variable", "VariableV2", "AutoReloadVariable")
 

@@ -7,15 +7,16 @@ import time
 
 import tensorflow as tf
 
+from trainer.training.checkpoints import also_as, what_is_left
 from trainer.training.errors import Diverged
-from trainer.training.graph_mode.saving.saver import Checkpoints, Saved, also_as, what_is_left
+from trainer.training.graph_mode.saving.saver import Checkpoints, Saved
 
 ANSWER_S = 0.3
 """So long a request waits for the end of an update; then it is saved as it is."""
 FOREVER_S = 3600.0
 
 
-class Keeper:
+class CheckpointManager:
     """The thread that makes updates calls `between_updates`; any other thread may ask."""
 
     def __init__(
@@ -54,12 +55,12 @@ class Keeper:
             self.save()
 
     def save(self, by_hand: bool = False) -> Saved:
-        """Save now; Diverged where there is a variable that is no number."""
+        """Save now; Diverged where there is a variable that is not finite."""
         with self._lock:
             saved = self._checkpoints.save(self._session, by_hand)
         self._postpone()
         if saved is None:
-            raise Diverged(f"a variable is no number any more; {self.what_is_left()}")
+            raise Diverged(f"a variable is not finite any more; {self.what_is_left()}")
         self.last = saved
         return saved
 
@@ -71,7 +72,7 @@ class Keeper:
 
     def _name_milestone(self, saved: Saved) -> None:
         self._milestone = self._milestone_of(saved.step)
-        also_as(saved, f"ckpt-{self._milestone}")
+        also_as(saved.path, f"ckpt-{self._milestone}")
 
     def ask(self) -> None:
         """By hand, from another thread: between two updates, or at once where none comes soon."""

@@ -8,7 +8,6 @@ and the variables found to be numbers before and after. Only then is an older on
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,22 +15,14 @@ from pathlib import Path
 
 import tensorflow as tf
 
+from trainer.training.checkpoints import UNWRITABLE, remove, unwritable
 from trainer.training.errors import CheckpointError, in_short
-from trainer.training.graph_mode.graph.counters import Ledger, assign
+from trainer.training.graph_mode.counters import SharedCounters, assign
 
 tf1 = tf.compat.v1
 INDEX = re.compile(r"(model|manual)\.ckpt-(\d+)\.index")
 DAMAGED = (tf.errors.DataLossError, tf.errors.OutOfRangeError, tf.errors.NotFoundError)
 NO_SUCH_KEY = "not found in checkpoint"
-
-UNWRITABLE = (
-    OSError,
-    ValueError,
-    tf.errors.InternalError,
-    tf.errors.PermissionDeniedError,
-    tf.errors.ResourceExhaustedError,
-    tf.errors.UnknownError,
-)
 
 
 @dataclass(frozen=True, order=True)
@@ -47,10 +38,6 @@ class Saved:
         return self.path.name
 
 
-def directory(output: Path) -> Path:
-    return output / "checkpoints"
-
-
 def find(folder: Path) -> list[Saved]:
     """All complete checkpoints, oldest first."""
     found = []
@@ -61,21 +48,6 @@ def find(folder: Path) -> list[Saved]:
     return sorted(found)
 
 
-def what_is_left(last: str | None) -> str:
-    """After a loss that is no number, to whoever reads of it; `last` is a checkpoint's name."""
-    if last is None:
-        return "nothing was saved before"
-    return f"{last}, the last good checkpoint, is kept"
-
-
-def unwritable(prefix: str | Path, problem: Exception) -> CheckpointError:
-    """For one of UNWRITABLE, met while the checkpoint `prefix` was written."""
-    return CheckpointError(
-        f"cannot write {prefix}: {in_short(problem)}; the output directory needs room, and to be"
-        " this user's"
-    )
-
-
 class Unreadable(Exception):
     """TensorFlow does not recognise a checkpoint's index as one."""
 
@@ -84,13 +56,18 @@ class Checkpoints:
     """Made while the graph is built; only the chief uses it."""
 
     def __init__(
-        self, folder: Path, keep: int, ledger: Ledger, left_out: Sequence[tf.Variable], device: str
+        self,
+        folder: Path,
+        keep: int,
+        counters: SharedCounters,
+        left_out: Sequence[tf.Variable],
+        device: str,
     ) -> None:
         self._folder = folder
         self._keep = keep
-        self._ledger = ledger
+        self._counters = counters
         kept = [v for v in tf1.global_variables() if not among(v, left_out)]
-        model = [v for v in kept if not among(v, ledger.counts)]
+        model = [v for v in kept if not among(v, counters.counts)]
         with tf1.device(device):
             self._writer = tf1.train.Saver(kept, max_to_keep=None)
             # Counts are read one by one: an earlier run may have had fewer replicas.
@@ -130,7 +107,7 @@ class Checkpoints:
         session.run(
             self._reader.restore_op_name, {self._reader.filename_tensor_name: str(saved.path)}
         )
-        for counts in self._ledger.counts:
+        for counts in self._counters.counts:
             known = reader.has_tensor(counts.op.name)
             value = reader.get_tensor(counts.op.name) if known else [0] * counts.shape[0]
             assign(session, counts, value)
@@ -140,7 +117,7 @@ class Checkpoints:
         number; CheckpointError where it cannot be written."""
         if not session.run(self._sound):
             return None
-        step = int(session.run(self._ledger.global_step))
+        step = int(session.run(self._counters.global_step))
         prefix = self._folder / f"{'manual' if by_hand else 'model'}.ckpt-{step}"
         before = find(self._folder)
         try:
@@ -180,25 +157,6 @@ def all_finite(variables: list[tf.Variable]) -> tf.Tensor:
             with tf1.device(v.device):
                 sound.append(tf.reduce_all(tf.math.is_finite(v.read_value())))
     return tf.reduce_all(tf.stack(sound)) if sound else tf.constant(True)
-
-
-def also_as(saved: Saved, name: str) -> None:
-    """A second name for the same files: links, or copies where the file system has no links."""
-    for file in (*saved.path.parent.glob(f"{saved.name}.data-*"),
-                 saved.path.with_name(f"{saved.name}.index")):  # fmt: skip
-        new = file.with_name(name + file.name.removeprefix(saved.name))
-        new.unlink(missing_ok=True)
-        try:
-            new.hardlink_to(file)
-        except OSError:
-            shutil.copyfile(file, new)
-
-
-def remove(prefix: Path) -> None:
-    """A checkpoint's files; the index first: without it the rest counts for nothing."""
-    prefix.with_name(f"{prefix.name}.index").unlink(missing_ok=True)
-    for file in prefix.parent.glob(f"{prefix.name}.data-*"):
-        file.unlink(missing_ok=True)
 
 
 def other_model(saved: Saved, problem: Exception) -> str:

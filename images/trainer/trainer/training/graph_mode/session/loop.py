@@ -1,4 +1,4 @@
-"""The life of a replica: begin or wait, make steps, end together with the others."""
+"""The training of one replica: begin or wait, make steps, end together with the others."""
 
 from __future__ import annotations
 
@@ -15,24 +15,23 @@ import tensorflow as tf
 from trainer.errors import EXIT_TERMINATED, TrainerError
 from trainer.events import Progress
 from trainer.injected import mailbox
-from trainer.servers import probe
+from trainer.training.checkpoints import what_is_left
 from trainer.training.errors import Diverged, in_short
-from trainer.training.graph_mode.graph.build import NO_NUMBER, TrainingGraph
-from trainer.training.graph_mode.graph.updates import start_rounds
-from trainer.training.graph_mode.job import NOTHING, STEPS, THRESHOLD, GraphJob, GraphResult
+from trainer.training.graph_mode.graph.build import NOT_FINITE
+from trainer.training.graph_mode.graph.training_graph import TrainingGraph
+from trainer.training.graph_mode.job import GraphJob, GraphResult
 from trainer.training.graph_mode.options import GraphOptions
 from trainer.training.graph_mode.replica import Replica
-from trainer.training.graph_mode.report import Report
-from trainer.training.graph_mode.saving.manager import Keeper
-from trainer.training.graph_mode.saving.saver import Saved, what_is_left
-from trainer.training.graph_mode.shutdown import BROKEN, FINISHED, Ending
-from trainer.training.graph_mode.step import Stepper
-from trainer.training.graph_mode.sync_thread import RoundsThread, stop_everybody
+from trainer.training.graph_mode.saving.manager import CheckpointManager
+from trainer.training.graph_mode.saving.saver import Saved
+from trainer.training.graph_mode.session.report import Report
+from trainer.training.graph_mode.session.shutdown import BROKEN, FINISHED, Shutdown
+from trainer.training.graph_mode.session.startup import begin_as_chief, wait_for_chief
+from trainer.training.graph_mode.session.step import Stepper
+from trainer.training.graph_mode.session.sync_thread import RoundsThread, stop_everybody
+from trainer.training.stop_reasons import NOTHING, STEPS, THRESHOLD
 
 tf1 = tf.compat.v1
-WAIT_FOR_OTHERS_S = 30.0
-POLL_S = 0.1
-QUIET_S = 2.0
 
 
 class Training:
@@ -51,13 +50,15 @@ class Training:
         self._graph = graph
         self._options = options
         self._replica = replica
-        self._keeper = None
+        self._manager = None
         if replica.is_chief:
-            self._keeper = Keeper(graph.checkpoints, options.save_secs, job.milestone_steps)
+            self._manager = CheckpointManager(
+                graph.checkpoints, options.save_secs, job.milestone_steps
+            )
         logs = output / "tensorboard" / "train"
         self._report = Report(options, progress, logs if replica.is_chief else None)
-        self._ending = Ending(
-            graph.ledger, replica, self._report, self._keeper,
+        self._shutdown = Shutdown(
+            graph.counters, replica, self._report, self._manager,
             images_per_step=job.examples_per_batch * options.num_clones,
         )  # fmt: skip
 
@@ -66,15 +67,15 @@ class Training:
         session = tf1.Session(target, graph=self._graph.graph, config=config)
         try:
             if self._replica.is_chief:
-                self._begin(session)
+                begin_as_chief(session, self._graph, self._replica, self._manager)
             else:
-                self._wait_for_chief(session)
+                wait_for_chief(session, self._graph, self._replica)
             session.run(self._graph.initialize_local)
             result = self._train(session)
         except BaseException as problem:
-            if self._keeper and isinstance(problem, TrainerError):
+            if self._manager and isinstance(problem, TrainerError):
                 with contextlib.suppress(tf.errors.OpError):
-                    self._ending.tell(session)
+                    self._shutdown.tell(session)
             # In vain, and for long, where the servers are gone: so nobody waits for it.
             threading.Thread(target=close, args=(session,), daemon=True).start()
             raise
@@ -82,84 +83,54 @@ class Training:
             session.close()
         return result
 
-    def _begin(self, session: tf1.Session) -> None:
-        """Restore or initialise, then let the others in."""
-        restored = self._graph.checkpoints.restore(session)
-        if restored is None:
-            session.run(self._graph.initialize)
-        session.run(self._graph.initialize_run)
-        if restored:
-            print(f"going on at global step {restored.step} ({restored.name})", flush=True)
-        self._keeper.begin(session, restored)
-        if self._replica.deployment.distributed:
-            self._wait_for_others()
-        if self._graph.rounds:
-            start_rounds(self._graph.rounds, self._graph.ledger.global_step, session)
-
-    def _wait_for_others(self) -> None:
-        """Training starts together where it can, so that shares and speeds mean something."""
-        others = self._replica.others
-        print(f"waiting for {', '.join(others)}", flush=True)
-        answer = probe.wait_for(others, WAIT_FOR_OTHERS_S)
-        if isinstance(answer, probe.ServersMissing):
-            print(f"not there yet: {answer}", file=sys.stderr, flush=True)
-
-    def _wait_for_chief(self, session: tf1.Session) -> None:
-        said, since = False, time.monotonic()
-        while len(session.run(self._graph.uninitialized)):
-            time.sleep(POLL_S)
-            if not said and time.monotonic() - since > QUIET_S:
-                print(f"waiting for {self._replica.chief} to initialise", flush=True)
-                said = True
-
     def _train(self, session: tf1.Session) -> GraphResult:
-        self._ending.begin(session)
+        self._shutdown.begin(session)
         reached = NOTHING
         while True:
-            step, end_at = map(int, session.run(self._graph.standing))
+            step, end_at = map(int, session.run(self._graph.now))
             self._report.begin(step)
             if step < end_at:
                 reached = self._steps_or_diverged(session, step, end_at)
-            session.run(self._graph.finish, {self._graph.mark: FINISHED})
-            if self._keeper:
-                self._ending.wait_for_last_steps(session)
+            self._mark(session, FINISHED)
+            if self._manager:
+                self._shutdown.wait_for_last_steps(session)
                 if reached != NOTHING:
-                    self._keeper.save_last()
-            result = self._ending.result(session, reached)
-            if self._keeper:
-                self._ending.tell(session)
+                    self._manager.save_last()
+            result = self._shutdown.result(session, reached)
+            if self._manager:
+                self._shutdown.tell(session)
                 return result
-            if self._ending.is_over(session):
+            if self._shutdown.is_over(session):
                 return result
-            session.run(self._graph.finish, {self._graph.mark: 0})
+            self._mark(session, 0)
 
     def _steps_or_diverged(self, session: tf1.Session, step: int, end_at: int) -> str:
         try:
             return self._steps(session, step, end_at)
         except tf.errors.InvalidArgumentError as problem:
-            if NO_NUMBER not in str(problem):
+            if NOT_FINITE not in str(problem):
                 raise
             self._diverged(session)
 
     def _steps(self, session: tf1.Session, step: int, end_at: int) -> str:
         """Make steps until the job's end; why it ended."""
-        report, keeper = self._report, self._keeper
+        report, manager = self._report, self._manager
         rounds = None
-        if self._graph.rounds and keeper:
-            rounds = RoundsThread(session, self._graph, keeper, end_at)
+        if self._graph.rounds and manager:
+            rounds = RoundsThread(session, self._graph, manager, end_at)
         stepper = Stepper(session, self._graph)
         if rounds:
             rounds.start()
         pause = self._options.pause_ms / 1000
         reached = STEPS
         while step < end_at:
-            taken = stepper.take(report.wants_shown, report.wants_summary)
-            step, end_at = taken.step, taken.end_at
+            result = stepper.take(report.wants_shown, report.wants_summary)
+            step, end_at = result.step, result.end_at
             self.steps_made += 1
-            report.took(taken)
-            if keeper:
+            report.record(result)
+            if manager:
                 if not rounds and step < end_at:
-                    keeper.between_updates(step)
+                    manager.between_updates(step)
                 if report.below_threshold():
                     reached = THRESHOLD
                     break
@@ -173,32 +144,37 @@ class Training:
             stop_everybody(session, self._graph)
         return reached
 
+    def _mark(self, session: tf1.Session, entry: int) -> None:
+        """Set this replica's entry in SharedCounters.finished."""
+        controls = self._graph.controls
+        session.run(controls.finish, {controls.mark: entry})
+
     def _diverged(self, session: tf1.Session) -> NoReturn:
         """Stop all replicas: a rate that is too high for one is so for all."""
-        step = int(session.run(self._graph.ledger.global_step))
-        session.run(self._graph.finish, {self._graph.mark: BROKEN})
+        step = int(session.run(self._graph.counters.global_step))
+        self._mark(session, BROKEN)
         stop_everybody(session, self._graph)
-        last = self._keeper.last if self._keeper else self._graph.checkpoints.newest()
+        last = self._manager.last if self._manager else self._graph.checkpoints.newest()
         left = what_is_left(last and last.name)
         raise Diverged(
-            f"the loss is no number after step {step}; {left}; try a lower learning rate"
+            f"the loss is not finite after step {step}; {left}; try a lower learning rate"
         )
 
     def save_by_hand(self) -> None:
         """On SIGUSR1 or `save-now`. What cannot be saved is said; the training goes on."""
-        if self._keeper:
+        if self._manager:
             try:
-                self._keeper.ask()
+                self._manager.ask()
             except (TrainerError, tf.errors.OpError) as problem:
                 print(f"error: not saved by hand: {in_short(problem)}", file=sys.stderr, flush=True)
 
     def terminated(self) -> NoReturn:
         """SIGTERM: the chief saves, and the process is gone."""
         saved: Saved | None = None
-        if self._keeper:
+        if self._manager:
             mailbox.leave_last_words("", mailbox.SAVING)
             with contextlib.suppress(tf.errors.OpError, TrainerError):
-                saved = self._keeper.save_before_the_end()
+                saved = self._manager.save_before_the_end()
         said = f"stopped by SIGTERM; saved {saved.name}" if saved else "stopped by SIGTERM"
         print(said, flush=True)
         sys.stderr.flush()

@@ -8,35 +8,36 @@ import tensorflow as tf
 
 from trainer.injected import mailbox
 from trainer.training.errors import Diverged
-from trainer.training.graph_mode.graph.counters import Ledger, Shares, assign, shares
+from trainer.training.graph_mode.counters import SharedCounters, Shares, assign, shares
 from trainer.training.graph_mode.job import GraphResult
 from trainer.training.graph_mode.replica import Replica
-from trainer.training.graph_mode.report import Report, per_second
-from trainer.training.graph_mode.saving.manager import Keeper
+from trainer.training.graph_mode.saving.manager import CheckpointManager
+from trainer.training.graph_mode.session.report import Report
+from trainer.training.speed import per_second
 
 tf1 = tf.compat.v1
 FINISHED, BROKEN = 1, 2
-"""A replica's entry in Ledger.finished: it has ended well, or its loss was no number."""
+"""A replica's entry in SharedCounters.finished: it has ended well, or its loss was not finite."""
 WAIT_FOR_LAST_STEPS_S = 5.0
 JOB_ENDED_S = 3.0
 POLL_S = 0.1
 
 
-class Ending:
-    """One replica's view of the end; `keeper` only on the chief."""
+class Shutdown:
+    """One replica's view of the end; `manager` only on the chief."""
 
     def __init__(
         self,
-        ledger: Ledger,
+        counters: SharedCounters,
         replica: Replica,
         report: Report,
-        keeper: Keeper | None,
+        manager: CheckpointManager | None,
         images_per_step: int,
     ) -> None:
-        self._ledger = ledger
+        self._counters = counters
         self._replica = replica
         self._report = report
-        self._keeper = keeper
+        self._manager = manager
         self._images_per_step = images_per_step
         self._made_before: int | None = None
 
@@ -47,14 +48,16 @@ class Ending:
 
     def tell(self, session: tf1.Session) -> None:
         """By the chief: nobody is needed any more."""
-        assign(session, self._ledger.over, 1)
+        assign(session, self._counters.over, 1)
 
     def is_over(self, session: tf1.Session) -> bool:
         """Wait for the chief's word; False where it was lost with the last steps, and goes back."""
-        ledger = self._ledger
+        counters = self._counters
         while True:
             try:
-                step, end_at, over = session.run([ledger.global_step, ledger.end_at, ledger.over])
+                step, end_at, over = session.run(
+                    [counters.global_step, counters.end_at, counters.over]
+                )
             except tf.errors.OpError:
                 if ended_within(JOB_ENDED_S):
                     return True
@@ -69,13 +72,13 @@ class Ending:
         """Until nobody updates any more: the last checkpoint holds every step that was made."""
         until = time.monotonic() + WAIT_FOR_LAST_STEPS_S
         while True:
-            step, finished = session.run([self._ledger.global_step, self._ledger.finished])
+            step, finished = session.run([self._counters.global_step, self._counters.finished])
             broken = [name for name, how in zip(self._replica.names, finished, strict=True)
                       if how == BROKEN]  # fmt: skip
             if broken:
                 raise Diverged(
-                    f"the loss of {', '.join(broken)} is no number after step {step};"
-                    f" {self._keeper.what_is_left()}; try a lower learning rate"
+                    f"the loss of {', '.join(broken)} is not finite after step {step};"
+                    f" {self._manager.what_is_left()}; try a lower learning rate"
                 )
             if all(finished) or time.monotonic() > until:
                 return
@@ -85,7 +88,7 @@ class Ending:
         report = self._report
         found = self._shares(session)
         report.close()
-        step = int(session.run(self._ledger.global_step))
+        step = int(session.run(self._counters.global_step))
         first, last = report.first or (step, 0.0), report.last or (step, 0.0)
         seconds = last[1] - first[1]
         images = (sum(found.steps) - self._made_before) * self._images_per_step
@@ -95,7 +98,7 @@ class Ending:
             is_chief=self._replica.is_chief,
             loss=report.loss,
             shown=report.shown,
-            checkpoint=self._keeper.last.path if self._keeper and self._keeper.last else None,
+            checkpoint=self._manager.last.path if self._manager and self._manager.last else None,
             seconds=round(seconds, 3),
             updates_per_second=per_second(first, last) or None,
             images_per_second=round(images / seconds, 2) if seconds else None,
@@ -105,7 +108,7 @@ class Ending:
         )
 
     def _shares(self, session: tf1.Session) -> Shares:
-        return shares(session.run(list(self._ledger.counts)))
+        return shares(session.run(list(self._counters.counts)))
 
 
 def ended_within(seconds: float) -> bool:

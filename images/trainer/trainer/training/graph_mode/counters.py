@@ -18,7 +18,7 @@ LAST_STEP = 2**62
 
 
 @dataclass(frozen=True)
-class Ledger:
+class SharedCounters:
     """Variables, all int64."""
 
     device: str
@@ -38,10 +38,10 @@ class Ledger:
         return (self.end_at, self.finished, self.over)
 
 
-def make_ledger(device: str, replicas: int, end_at: int) -> Ledger:
+def make_counters(device: str, replicas: int, end_at: int) -> SharedCounters:
     with tf1.device(device):
         step = tf1.train.get_or_create_global_step()
-        return Ledger(
+        return SharedCounters(
             device=step.device,
             global_step=step,
             end_at=variable("job/end_at", (), end_at),
@@ -61,18 +61,22 @@ def assign(session: tf1.Session, to: tf.Variable, value: object) -> None:
     session.run(to.initializer, {to.initializer.inputs[1]: value})
 
 
-def counted(ledger: Ledger, replica: int, before: tf.Tensor, after: tf.Tensor) -> tf.Tensor:
-    """[global step after, end_at], int64, once this step of `replica` is in the ledger.
+def counted(
+    counters: SharedCounters, replica: int, before: tf.Tensor, after: tf.Tensor
+) -> tf.Tensor:
+    """[global step after, end_at], int64, once this step of `replica` is in the counters.
 
     Its staleness is the number of updates between `before` and `after` that are not its own.
     """
-    with tf1.device(ledger.device):
+    with tf1.device(counters.device):
         stale = tf.clip_by_value(after - 1 - before, 0, BINS - 1)
         written = tf.raw_ops.ResourceScatterAdd(
-            resource=ledger.counts[replica].handle, indices=stale, updates=tf.constant(1, tf.int64)
+            resource=counters.counts[replica].handle,
+            indices=stale,
+            updates=tf.constant(1, tf.int64),
         )
         with tf.control_dependencies([written]):
-            return tf.stack([after, ledger.end_at.read_value()])
+            return tf.stack([after, counters.end_at.read_value()])
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,7 @@ class Shares:
 
 
 def shares(counts: list[np.ndarray]) -> Shares:
-    """From the values of Ledger.counts, each [BINS]."""
+    """From the values of SharedCounters.counts, each [BINS]."""
     total = np.sum(counts, axis=0)
     seen = np.flatnonzero(total)
     mean = float(np.average(np.arange(BINS), weights=total)) if seen.size else 0.0

@@ -11,7 +11,8 @@ import tensorflow as tf
 
 from trainer.events import Progress
 from trainer.training.graph_mode.options import GraphOptions
-from trainer.training.graph_mode.step import Taken
+from trainer.training.graph_mode.session.step import StepResult
+from trainer.training.speed import per_second
 
 tf1 = tf.compat.v1
 LOSSES = 20
@@ -61,43 +62,37 @@ class Report:
         full = len(self._losses) == LOSSES
         return threshold is not None and full and self.loss <= threshold
 
-    def took(self, taken: Taken) -> None:
+    def record(self, result: StepResult) -> None:
         """Say what there is to say of one step."""
         now = time.monotonic()
-        self._step = taken.step
-        self._losses.append(taken.loss)
-        self.last = (taken.step, now)
+        self._step = result.step
+        self._losses.append(result.loss)
+        self.last = (result.step, now)
         if self.first is None:
             self.first = self.last
-            self._event = self._said = (taken.step, now)
-            self._write(taken, 0.0)
+            self._event = self._said = (result.step, now)
+            self._write(result, 0.0)
         elif now - self._event[1] >= EVENT_S:
-            self._write(taken, per_second(self._event, self.last))
+            self._write(result, per_second(self._event, self.last))
             self._event = self.last
-        if taken.shown:
-            self.shown = taken.shown
-            self._say(taken)
-        if taken.summary:
-            self._writer.add_summary(taken.summary, taken.step)
-            self._summarized = taken.step
+        if result.shown:
+            self.shown = result.shown
+            self._say(result)
+        if result.summary:
+            self._writer.add_summary(result.summary, result.step)
+            self._summarized = result.step
 
     def close(self) -> None:
         if self._writer:
             self._writer.flush()
 
-    def _write(self, taken: Taken, speed: float) -> None:
+    def _write(self, result: StepResult, speed: float) -> None:
         if self._progress:
-            self._progress.write("step", step=taken.step, steps_per_s=speed, loss=taken.loss)
+            self._progress.write("step", step=result.step, steps_per_s=speed, loss=result.loss)
 
-    def _say(self, taken: Taken) -> None:
-        figures = {"loss": taken.loss} | dict(taken.shown)
+    def _say(self, result: StepResult) -> None:
+        figures = {"loss": result.loss} | dict(result.shown)
         speed = per_second(self._said, self.last)
         self._said = self.last
         values = "  ".join(f"{name} {value:.4f}" for name, value in figures.items())
-        print(f"step {taken.step}  {values}  {speed:.1f} steps/s", flush=True)
-
-
-def per_second(begin: tuple[int, float], end: tuple[int, float]) -> float:
-    """Steps a second between two (step, seconds)."""
-    seconds = end[1] - begin[1]
-    return round((end[0] - begin[0]) / seconds, 2) if seconds > 0 else 0.0
+        print(f"step {result.step}  {values}  {speed:.1f} steps/s", flush=True)

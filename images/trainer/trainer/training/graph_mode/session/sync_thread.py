@@ -7,9 +7,9 @@ import threading
 
 import tensorflow as tf
 
-from trainer.training.graph_mode.graph.build import TrainingGraph
-from trainer.training.graph_mode.graph.updates import STOP
-from trainer.training.graph_mode.saving.manager import Keeper
+from trainer.training.graph_mode.graph.sync_replicas import STOP
+from trainer.training.graph_mode.graph.training_graph import TrainingGraph
+from trainer.training.graph_mode.saving.manager import CheckpointManager
 
 tf1 = tf.compat.v1
 
@@ -18,24 +18,24 @@ class RoundsThread(threading.Thread):
     """Applies rounds until the last step, or `end`; `failure` is what ended it before."""
 
     def __init__(
-        self, session: tf1.Session, graph: TrainingGraph, keeper: Keeper, end_at: int
+        self, session: tf1.Session, graph: TrainingGraph, manager: CheckpointManager, end_at: int
     ) -> None:
         super().__init__(name="rounds", daemon=True)
         self.failure: Exception | None = None
         self._session = session
         self._graph = graph
-        self._keeper = keeper
+        self._manager = manager
         self._end_at = end_at
         self._ended = threading.Event()
 
     def run(self) -> None:
         apply = self._session.make_callable(self._graph.rounds.apply)
         try:
-            step = int(self._session.run(self._graph.ledger.global_step))
+            step = int(self._session.run(self._graph.counters.global_step))
             while step < self._end_at and not self._ended.is_set():
                 step = int(apply())
                 if step < self._end_at:
-                    self._keeper.between_updates(step)
+                    self._manager.between_updates(step)
         except Exception as problem:  # noqa: BLE001 - whatever it is, the main thread raises it
             if not self._ended.is_set():
                 self.failure = problem
@@ -49,6 +49,6 @@ class RoundsThread(threading.Thread):
 
 def stop_everybody(session: tf1.Session, graph: TrainingGraph) -> None:
     """Wake all replicas that wait for a round: there will be none."""
-    session.run(graph.end, {graph.end_at: 0})
+    session.run(graph.controls.end, {graph.controls.new_end: 0})
     if graph.rounds:
-        session.run(graph.rounds.send, {graph.rounds.told: STOP})
+        session.run(graph.rounds.send, {graph.rounds.new_token: STOP})

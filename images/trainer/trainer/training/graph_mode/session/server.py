@@ -5,7 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from trainer.errors import ServerError
-from trainer.servers.serve import check_port
+from trainer.servers.ports import check_port
 from trainer.task import Task
 from trainer.training.graph_mode.replica import Replica
 

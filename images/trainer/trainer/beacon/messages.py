@@ -1,0 +1,114 @@
+"""What tasks tell each other over the beacon: one line each, its words separated by spaces.
+
+    follower to leader    hello TASK | done TASK | failed TASK MESSAGE | report REASON TASK MESSAGE
+    leader to follower    stopping | end EXIT_CODE
+
+A MESSAGE of several lines has LINE_SEPARATOR between them, since a newline ends the whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trainer.outcome import tidy
+
+LONGEST_LINE = 16_384
+"""Bytes, newline included; encode() cuts what is longer."""
+LINE_SEPARATOR = "\x1e"
+"""ASCII's record separator."""
+
+
+@dataclass(frozen=True)
+class Hello:
+    """The first line of a follower: who it is."""
+
+    task: str
+
+
+@dataclass(frozen=True)
+class Done:
+    """The follower's program finished."""
+
+    task: str
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The follower's program failed by itself."""
+
+    task: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """Something about `task` that ends the job, on a connection of its own.
+
+    `reason` is one of outcome.py's, such as `gpu-missing`.
+    """
+
+    reason: str
+    task: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """The leader was told to stop, and is saving what it has: servers stay a moment longer."""
+
+
+@dataclass(frozen=True)
+class End:
+    """The job has ended with the leader's exit code; the last line of a leader."""
+
+    exit_code: int
+
+
+Message = Hello | Done | Failed | Report | Stopping | End
+
+
+def encode(message: Message) -> bytes:
+    """The message as one line, newline included, LONGEST_LINE bytes at most."""
+    match message:
+        case Hello(task):
+            words = ["hello", task]
+        case Done(task):
+            words = ["done", task]
+        case Failed(task, text):
+            words = ["failed", task, _in_one_line(text)]
+        case Report(reason, task, text):
+            words = ["report", reason, task, _in_one_line(text)]
+        case Stopping():
+            words = ["stopping"]
+        case End(code):
+            words = ["end", str(code)]
+    return " ".join(words).encode()[: LONGEST_LINE - 1] + b"\n"
+
+
+def decode(line: bytes) -> Message | None:
+    """The message of one line; None if it is incomplete or unknown."""
+    word, _, rest = line.decode(errors="replace").strip().partition(" ")
+    first, _, text = rest.partition(" ")
+    match word:
+        case "hello" if first:
+            return Hello(first)
+        case "done" if first:
+            return Done(first)
+        case "failed" if first:
+            return Failed(first, _in_lines(text))
+        case "report" if text:
+            task, _, text = text.partition(" ")
+            return Report(first, task, _in_lines(text))
+        case "stopping":
+            return Stopping()
+        case "end" if first.removeprefix("-").isdecimal():
+            return End(int(first))
+    return None
+
+
+def _in_one_line(text: str) -> str:
+    return LINE_SEPARATOR.join(tidy(text).splitlines())
+
+
+def _in_lines(text: str) -> str:
+    return text.replace(LINE_SEPARATOR, "\n")

@@ -1,0 +1,39 @@
+"""SavedModels that replace each other whole."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import tensorflow as tf
+
+
+def saved_model(
+    target: Path,
+    weights: Sequence[tf.Variable],
+    serve: Callable[[tf.Tensor], Mapping[str, tf.Tensor]],
+    signature: tf.TensorSpec,
+    files: Mapping[str, str] | None = None,
+) -> None:
+    """Write a SavedModel beside `target`, then put it in its place.
+
+    Args:
+        weights: every variable that `serve` reads.
+        serve: becomes the signature `serving_default`, and `serve` for tf.saved_model.load.
+        signature: of the one argument of `serve`.
+        files: texts to put into the directory, by file name.
+    """
+    new, old = target.with_name(f".{target.name}.new"), target.with_name(f".{target.name}.old")
+    for left_over in (new, old):
+        shutil.rmtree(left_over, ignore_errors=True)
+    archive = tf.Module()
+    archive.weights = weights
+    archive.serve = tf.function(serve, input_signature=[signature])
+    tf.saved_model.save(archive, str(new), signatures=archive.serve)
+    for name, text in (files or {}).items():
+        (new / name).write_text(text)
+    if target.exists():
+        target.rename(old)
+    new.rename(target)
+    shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,1 @@
+"""One replica at work: its server and session, its steps, and its end."""

@@ -1,0 +1,58 @@
+"""The lines of the beacon: what is written is what is read."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainer.beacon.messages import (
+    LONGEST_LINE,
+    Done,
+    End,
+    Failed,
+    Hello,
+    Report,
+    Stopping,
+    decode,
+    encode,
+)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Hello("worker-1"),
+        Done("worker-1"),
+        Failed("worker-1", "the shapes\n  do not match"),
+        Failed("worker-1", ""),
+        Report("gpu-missing", "worker-1", "worker-1 was promised GPU 1, sees none"),
+        Stopping(),
+        End(143),
+        End(-9),
+    ],
+)
+def test_a_message_comes_back_as_it_was(message):
+    line = encode(message)
+    assert line.count(b"\n") == 1 and line.endswith(b"\n")
+    assert decode(line) == message
+
+
+def test_the_lines_are_these():
+    assert encode(Hello("ps-0")) == b"hello ps-0\n"
+    assert encode(Failed("worker-1", "one\n\ntwo")) == b"failed worker-1 one\x1etwo\n"
+    assert encode(Report("cannot-shape", "worker-1", "no ifb")) == (
+        b"report cannot-shape worker-1 no ifb\n"
+    )
+    assert encode(End(5)) == b"end 5\n"
+
+
+@pytest.mark.parametrize(
+    "line", [b"", b"\n", b"hello\n", b"GET / HTTP/1.1\n", b"end\n", b"end soon\n", b"report x\n"]
+)
+def test_what_is_no_message_is_none(line):
+    assert decode(line) is None
+
+
+def test_a_message_that_is_too_long_is_cut_and_still_a_line():
+    line = encode(Failed("worker-1", "x" * 2 * LONGEST_LINE))
+    assert len(line) == LONGEST_LINE and line.endswith(b"x\n")
+    assert isinstance(decode(line), Failed)
