@@ -1,0 +1,25 @@
+"""The list of the trainer's packages, from the first lines of their docstrings."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from docs.blocks.table import table
+
+PACKAGE = Path(__file__).parents[2] / "images" / "trainer" / "trainer"
+
+
+def trainer() -> str:
+    """One line for each package below the trainer's root."""
+    rows = [
+        (f"`{file.parent.relative_to(PACKAGE)}/`", first_line(file))
+        for file in sorted(PACKAGE.rglob("*/__init__.py"))
+    ]
+    return table(("room", "what is in it"), rows)
+
+
+def first_line(file: Path) -> str:
+    """The first line of a module's docstring; '' without one."""
+    doc = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+    return doc.partition("\n")[0]

@@ -1,0 +1,119 @@
+"""contract.toml says what the code does: each variable, event, reason, exit code and time once."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from trainer import __main__ as command
+from trainer import errors, outcome
+from trainer.beacon.messages import Done, End, Failed, Hello, Report, Stopping, encode
+
+PACKAGE = Path(errors.__file__).parent
+CONTRACT = tomllib.loads((PACKAGE.parent / "contract.toml").read_text(encoding="utf-8"))
+FILES = sorted(PACKAGE.rglob("*.py"))
+CODE = "\n".join(file.read_text(encoding="utf-8") for file in FILES)
+
+
+def test_every_variable_is_in_the_contract_and_in_the_code():
+    used = set(re.findall(r"\bCLUSTER_KIT_[A-Z_]+|\bTF_CONFIG\b", CODE))
+    assert used == set(CONTRACT["variables"])
+    assert {entry["set_by"] for entry in CONTRACT["variables"].values()} == {"host", "image"}
+
+
+def test_the_variables_that_the_host_sets_are_those_that_are_read():
+    """What the supervisor sets stands in one of these files as a key of the child's environment."""
+    child = (PACKAGE / "supervisor" / "child.py").read_text(encoding="utf-8")
+    bandwidth = (PACKAGE / "network" / "bandwidth.py").read_text(encoding="utf-8")
+    for name, entry in CONTRACT["variables"].items():
+        if entry["set_by"] == "image":
+            sets = name in child or name in bandwidth or name == "CLUSTER_KIT_MAILBOX"
+            assert sets, f"{name}: who sets it?"
+
+
+def test_the_commands_are_those_of_the_usage():
+    assert " | ".join(CONTRACT["commands"]) == command.USAGE.partition("-m trainer ")[2]
+
+
+def test_every_path_is_meant_by_the_code():
+    assert {path for path in CONTRACT["paths"] if f'"{path}"' in CODE or f"{path};" in CODE
+            or f"under {path}" in CODE or path == "/tmp"} == set(CONTRACT["paths"])  # fmt: skip
+
+
+def test_every_exit_code_is_in_the_contract():
+    codes = {name: value for name, value in vars(errors).items() if name.startswith("EXIT_")}
+    assert {name: entry["code"] for name, entry in CONTRACT["exit_codes"].items()} == codes
+
+
+def test_every_reason_is_in_the_contract_with_its_exit_code():
+    reasons = {value for name, value in vars(outcome).items()
+               if name.isupper() and isinstance(value, str)}  # fmt: skip
+    assert set(CONTRACT["reasons"]) == reasons
+    fixed = {name: entry["exit_code"] for name, entry in CONTRACT["reasons"].items()
+             if "exit_code" in entry}  # fmt: skip
+    assert fixed == outcome.EXIT_CODES
+
+
+@pytest.mark.parametrize("name", [n for n, entry in CONTRACT["times"].items() if "at" in entry])
+def test_a_grace_time_is_the_constant(name):
+    module, _, constant = CONTRACT["times"][name]["at"].partition(":")
+    assert getattr(importlib.import_module(module), constant) == CONTRACT["times"][name]["seconds"]
+
+
+def test_who_is_stopped_has_time_before_docker_kills():
+    times = {name: entry["seconds"] for name, entry in CONTRACT["times"].items()}
+    assert times["program_save"] <= times["server_save"] < times["stop_grace"]
+
+
+def test_the_beacons_lines_are_those_of_the_contract():
+    said = [Hello("TASK"), Done("TASK"), Failed("TASK", "MESSAGE"),
+            Report("REASON", "TASK", "MESSAGE"), Stopping(), End(7)]  # fmt: skip
+    lines = [encode(message).decode().strip().replace("end 7", "end EXIT_CODE") for message in said]
+    assert lines == list(CONTRACT["beacon"])
+
+
+def written() -> Iterator[tuple[str, set[str]]]:
+    """(event, its literal keys) of each place that writes one."""
+    for file in FILES:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call):
+                continue
+            name = node.args[0] if node.args else None
+            says = ast.unparse(node.func).endswith("progress.write")
+            if says and isinstance(name, ast.Constant) and isinstance(name.value, str):
+                yield name.value, {key.arg for key in node.keywords if key.arg}
+
+
+def test_every_event_is_in_the_contract_with_its_keys():
+    found: dict[str, set[str]] = defaultdict(set)
+    for event, keys in written():
+        found[event] |= keys
+    assert set(found) == set(CONTRACT["events"]), "devices is also written by injected/devices.py"
+    for event, keys in found.items():
+        if not CONTRACT["events"][event].get("open"):
+            assert keys <= set(CONTRACT["events"][event]["keys"]), event
+
+
+def test_an_end_has_every_key_of_the_contract(tmp_path):
+    import json
+
+    from trainer.events import Progress
+
+    file = tmp_path / "progress.jsonl"
+    outcome.stopped().record(Progress(file))
+    line = json.loads(file.read_text())
+    keys = set(CONTRACT["events"]["end"]["keys"])
+    assert set(line) - {"time", "event"} in (keys, keys - {"rx_bytes", "tx_bytes"})
+
+
+def test_a_programs_devices_event_has_the_contracts_keys():
+    text = (PACKAGE / "injected" / "devices.py").read_text(encoding="utf-8")
+    keys = set(re.findall(r'"(\w+)": ', text)) & {"of", "promised", "sees"}
+    assert keys == set(CONTRACT["events"]["devices"]["keys"])
