@@ -18,11 +18,9 @@ PYTEST = ("pytest", "pytest-xdist", "execnet", "pluggy", "iniconfig", "packaging
 AT_ONCE = 4
 """Tests that run at the same time: they wait for processes and deadlines more than they work."""
 READS_WHAT_TASKS_SAY = (
-    "test_with_tf_server.py",
-    "test_with_tf_hooks.py",
-    "test_with_tf_join.py",
-    "test_with_tf_refuse.py",
-    "test_trainer_supervise.py",
+    "servers/test_with_tf_server.py",
+    "injected",
+    "supervisor/test_supervise.py",
 )
 
 

@@ -127,7 +127,7 @@ def test_a_wrong_coco_annotation_is_named(tmp_path: Path, entry: dict, said: str
         ({"height": 21}, "annotated as 40 wide and 21 high, but"),
         ({"file_name": ""}, "images[0]: needs an id and a file_name"),
         ({"id": None}, "images[0]: needs an id and a file_name"),
-        ({"file_name": "../instances.json"}, "is no PNG or JPEG"),
+        ({"file_name": "../instances.json"}, "is not a PNG or JPEG"),
     ],
 )
 def test_a_wrong_coco_image_is_named(tmp_path: Path, entry: dict, said: str) -> None:
@@ -140,7 +140,7 @@ def test_a_wrong_coco_image_is_named(tmp_path: Path, entry: dict, said: str) -> 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "is no JSON"),
+        ("{", "is not JSON"),
         ("[]", "a COCO file is a JSON object"),
         ('{"images": [], "categories": {}}', "has no list annotations, categories"),
     ],
@@ -172,7 +172,7 @@ def test_a_voc_split_keeps_the_numbers_of_the_whole_directory(tmp_path: Path) ->
     [
         ("<xmin>11</xmin>", "<xmin>left</xmin>", "bndbox/xmin = 'left': must be a number"),
         ("<name>dog</name>", "", "object 0 has no name"),
-        ("</annotation>", "", "no XML"),
+        ("</annotation>", "", "not XML"),
         ("<xmax>30</xmax>", "<xmax>300</xmax>", "outside the image"),
         ("<xmax>30</xmax>", "<xmax>5</xmax>", "a box needs ymin < ymax"),
         ("<width>40</width>", "<width>41</width>", "annotated as 41 wide"),
@@ -187,7 +187,7 @@ def test_a_wrong_voc_annotation_is_named(tmp_path: Path, old: str, new: str, sai
 
 
 def test_voc_directories_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(ContractError, match="Annotations is no directory"):
+    with pytest.raises(ContractError, match="Annotations is not a directory"):
         voc.read(tmp_path, None, None)
     root = voc_directory(tmp_path)
     with pytest.raises(ContractError, match=r"no split 'val': .* splits: train"):
@@ -214,7 +214,7 @@ def test_nothing_is_written_when_something_is_wrong(
     assert command.main(["voc", str(root), "--to", str(tmp_path / "out")]) == 2
     said = capsys.readouterr().err
     assert "2 problems in the annotations; nothing was written" in said
-    assert "one.jpg is no PNG or JPEG" in said and "two.xml: no XML" in said
+    assert "one.jpg is not a PNG or JPEG" in said and "two.xml: not XML" in said
     assert "--skip-bad" in said
     assert not (tmp_path / "out").exists()
 

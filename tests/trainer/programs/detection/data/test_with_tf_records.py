@@ -171,9 +171,9 @@ def test_good_records_are_counted(pipeline: Pipeline) -> None:
         (image(dataclasses.replace(CAT, ymin=0.6)), "a box needs ymin < ymax and xmin < xmax"),
         (image(CAT, dataclasses.replace(CAT, xmin=float("nan"))), "box 1 (cat) has ymin 0.25"),
         (image(dataclasses.replace(CAT, xmin=float("-inf"))), "not a number"),
-        (image(CAT, encoded=b"<html>no such image</html>"), "(26 bytes) is no PNG or JPEG"),
+        (image(CAT, encoded=b"<html>no such image</html>"), "(26 bytes) is not a PNG or JPEG"),
         (image(CAT, encoded=picture()[:-8]), "bytes) breaks off before the image's end"),
-        (image(CAT, encoded=b""), "(0 bytes) is no PNG or JPEG"),
+        (image(CAT, encoded=b""), "(0 bytes) is not a PNG or JPEG"),
         (image(CAT, height=21), "are 21 and 40, the image itself is 20 high and 40 wide"),
         (b"no example", "not a tf.train.Example"),
         (changed(image__height=None), "needs one value of image/height"),
@@ -242,7 +242,7 @@ def test_a_pattern_that_matches_nothing_says_what_is_there(
     assert f"train_input_reader.input_path = {tmp_path}/x-*: no file matches" in str(found.value)
     assert "map.pbtxt, train-00000-of-00002.tfrecord" in str(found.value)
     reader = pipeline.eval_input_reader.model_copy(update={"input_path": ("/none/x-*",)})
-    with pytest.raises(ContractError, match="/none is no directory"):
+    with pytest.raises(ContractError, match="/none is not a directory"):
         check.check(pipeline.model_copy(update={"eval_input_reader": reader}))
 
 
