@@ -96,7 +96,7 @@ def remove(top: Path, patterns: tuple[str, ...]) -> None:
 def compile_all(top: Path) -> None:
     compileall.compile_dir(
         top,
-        quiet=2,  # some packages ship templates that are no Python
+        quiet=2,  # some packages ship templates that are not Python
         workers=0,
         invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
     )

@@ -1,4 +1,4 @@
-"""Errors that somebody can repair, and every exit code of the image.
+"""Errors that a person can repair, and every exit code of the image.
 
 A message says what happened with the value, the rule, and the cure; the first of several lines says
 what it is about. A task's exit code is the program's own if the program ended by itself.

@@ -55,7 +55,7 @@ class Outcome:
 
     @property
     def headline(self) -> str:
-        """The message's first line; where there are more, the program has printed them itself."""
+        """The message's first line; if there are more, the program has printed them itself."""
         return self.message.partition("\n")[0]
 
     def record(self, progress: Progress) -> None:
@@ -76,7 +76,7 @@ def tidy(text: str) -> str:
 
 
 def traffic(table: Path = Path("/proc/net/dev")) -> dict[str, int]:
-    """`rx_bytes` and `tx_bytes` of this container so far, loopback left out; {} where unknown."""
+    """`rx_bytes` and `tx_bytes` of this container so far, loopback left out; {} if unknown."""
     try:
         rows = [line.split(":") for line in table.read_text().splitlines() if ":" in line]
     except OSError:
@@ -89,6 +89,7 @@ def traffic(table: Path = Path("/proc/net/dev")) -> dict[str, int]:
 
 
 def stopped() -> Outcome:
+    """The outcome of a task that got SIGTERM or SIGINT."""
     return because(STOPPED, "stopped by SIGTERM")
 
 

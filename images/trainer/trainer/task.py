@@ -122,7 +122,7 @@ def read_task(env: Mapping[str, str] = os.environ) -> Task:
 
 
 def read_tf_config(text: str) -> tuple[dict[str, tuple[str, ...]], str, int]:
-    """(cluster, job, index) of a TF_CONFIG; a lone `worker-0` where there is none."""
+    """(cluster, job, index) of a TF_CONFIG; a lone `worker-0` if there is none."""
     if not text:
         return {}, "worker", 0
     try:
@@ -140,6 +140,7 @@ def read_tf_config(text: str) -> tuple[dict[str, tuple[str, ...]], str, int]:
 
 
 def role_of(job: str) -> str:
+    """The role of a TensorFlow job: its name, but `chief` for a job called `master`."""
     return "chief" if job in CHIEF_JOBS else job
 
 
@@ -153,7 +154,7 @@ def addresses_by_task(cluster: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
 
 
 def read_promises(text: str) -> dict[str, tuple[str, ...]]:
-    """Server name to device ids, from JSON; none where there is no text."""
+    """Server name to device ids, from JSON; empty if `text` is."""
     try:
         found = json.loads(text or "{}")
         return {str(name): tuple(map(str, ids)) for name, ids in found.items()}

@@ -20,7 +20,7 @@ LOST_AFTER_S = 30.0
 
 @dataclass(frozen=True)
 class JobEnded:
-    """What a follower learned: the leader's exit code, or None where the leader was lost."""
+    """What a follower learned: the leader's exit code, or None if the leader was lost."""
 
     exit_code: int | None
     seen: bool = True

@@ -40,7 +40,7 @@ def prepare(tf: ModuleType, promises: ModuleType, mailbox: ModuleType, hidden: b
 def check(
     promised: Sequence[str], sees: Sequence[str], promises: ModuleType, mailbox: ModuleType
 ) -> None:
-    """Write down what this task sees, and end the program where it was promised something else."""
+    """Write down what this task sees, and end the program if it was promised something else."""
     task = os.environ["CLUSTER_KIT_TASK"]
     event = {"time": round(time.time(), 3), "event": "devices"}
     event |= {"of": task, "promised": list(promised), "sees": list(sees)}
@@ -55,10 +55,12 @@ def check(
 
 
 def name_of(tf: ModuleType, gpu: object) -> str:
+    """The GPU's product name, or TensorFlow's name for it."""
     return tf.config.experimental.get_device_details(gpu).get("device_name", gpu.name)
 
 
 def number(variable: str) -> int:
+    """The whole number in an environment variable; 0 if it is absent or empty."""
     return int(float(os.environ.get(variable) or 0))
 
 

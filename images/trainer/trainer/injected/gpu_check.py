@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 
 def broken(task: str, promised: Sequence[str], sees: Sequence[str]) -> str:
-    """'worker-1 was promised GPU 1, sees none'; '' where the promise was kept."""
+    """'worker-1 was promised GPU 1, sees none'; '' if the promise was kept."""
     if len(promised) == len(sees):
         return ""
     seen = f"{len(sees)} ({', '.join(sees)})" if sees else "none"

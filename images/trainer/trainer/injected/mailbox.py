@@ -34,12 +34,13 @@ def wait_for_servers() -> None:
 
 
 def job_has_ended() -> bool:
-    """Whether the leader has ended; True outside a cluster, where nobody leads."""
+    """Whether the leader has ended; True outside a cluster."""
     directory = _directory()
     return directory is None or (directory / JOB_ENDED).exists()
 
 
 def leave_last_words(text: str, name: str = LAST_WORDS) -> None:
+    """Put `text` into the mailbox as the file `name`; nothing happens outside a cluster."""
     directory = _directory()
     if directory:
         (directory / name).write_text(text)

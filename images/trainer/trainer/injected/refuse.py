@@ -107,6 +107,8 @@ def marked(create: Callable) -> Callable:
 
 
 def not_while_marked(from_generator: Callable, refuse: Refuse) -> Callable:
+    """`from_generator`, refused inside a dataset function of a coordinator."""
+
     @functools.wraps(from_generator)
     def checked(*arguments: object, **keys: object) -> object:
         if getattr(_in_dataset_function, "now", False):
@@ -117,7 +119,7 @@ def not_while_marked(from_generator: Callable, refuse: Refuse) -> Callable:
 
 
 def prepare_keras(keras: ModuleType) -> None:
-    """Called once, right after `import keras` where that is Keras 3."""
+    """Called once, right after `import keras` if that is Keras 3."""
     if not str(getattr(keras, "__version__", "")).startswith("3."):
         return
     for method in ("fit", "evaluate", "predict"):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 
 def keep() -> bool:
-    """Let removals do nothing; False where this TensorFlow has no such method any more."""
+    """Let removals do nothing; False if this TensorFlow does not have the method any more."""
     try:
         from tensorflow.python.eager import context
     except ModuleNotFoundError:

@@ -1,6 +1,6 @@
 """Run a Python program as `python PROGRAM` does, but leave at its end: runner.py PROGRAM [ARG…]
 
-Interpreter and TensorFlow take up to 40 s to take down a strategy that nobody needs any more. So
+Interpreter and TensorFlow take up to 40 s to take down a strategy that is not needed any more. So
 the end is what a program can rely on (threads, atexit, files that it left open, the exit code), and
 then the process is gone. Run as a file: nothing of this package is imported, and `trainer` stays
 free for a module of the user's.
@@ -30,7 +30,7 @@ from typing import NoReturn
 SAVING = "saving"
 """In the mailbox (mailbox.py): on SIGTERM the supervisor is to wait longer."""
 EXIT_STDOUT_LOST = 120
-"""Python's own exit code where stdout cannot take what was printed."""
+"""Python's own exit code if stdout cannot take what was printed."""
 
 
 def main(program: str, arguments: list[str]) -> NoReturn:
@@ -87,13 +87,14 @@ def patient_once_handled(mark: str) -> Callable[[int, object], object]:
 
 
 def run(module: ModuleType) -> None:
+    """Execute the program in its module, as Python does."""
     with io.open_code(module.__file__) as source:
         code = compile(source.read(), module.__file__, "exec", dont_inherit=True)
     exec(code, module.__dict__)
 
 
 def exit_code(asked: object) -> int:
-    """What SystemExit asked for; what is no number is an error message."""
+    """The exit code that SystemExit asks for; anything but a number is printed, and means 1."""
     if asked is None:
         return 0
     if isinstance(asked, int):

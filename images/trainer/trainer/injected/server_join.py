@@ -13,7 +13,7 @@ LOOK_S = 0.05
 
 
 def prepare(mailbox: ModuleType) -> bool:
-    """Let `join` watch the mailbox; False where this TensorFlow has no such class any more."""
+    """Let `join` watch the mailbox; False if this TensorFlow does not have the class any more."""
     try:
         from tensorflow.python.training import server_lib
     except ModuleNotFoundError:

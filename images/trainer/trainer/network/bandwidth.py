@@ -66,7 +66,7 @@ class Bucket:
 
 
 def bits_per_second(text: str) -> int:
-    """The number in BANDWIDTH; ContractError where it is none."""
+    """The number in BANDWIDTH; ContractError if it is not a number of 8 or more."""
     if not (text.isascii() and text.isdigit() and int(text) >= 8):
         raise ContractError(f"{BANDWIDTH} = {text!r}: must be bits per second, 8 or more")
     return int(text)
@@ -98,7 +98,7 @@ def start_anew_shaped(speed: str, arguments: Sequence[str]) -> NoReturn:
 
 
 def become(user: tuple[int, int]) -> None:
-    """Give up root; CannotShape where not even that is allowed."""
+    """Give up root; CannotShape if not even that is allowed."""
     try:
         privileges.drop(user)
     except PermissionError as problem:
@@ -168,7 +168,7 @@ def made_mirror(ip: IPRoute) -> int:
 
 
 def attempt(needs: str, step: Callable[[], None]) -> None:
-    """One request to the kernel; CannotShape names what it `needs` where it is refused.
+    """One request to the kernel; CannotShape names what it `needs` if it is refused.
 
     What is there already stays: a container that Docker starts again keeps its network.
     """

@@ -26,7 +26,7 @@ def parse_user(text: str, variable: str) -> tuple[int, int]:
 def drop(user: tuple[int, int]) -> None:
     """Become `user` (uid, gid) without groups, and empty all five sets of capabilities.
 
-    Takes SETUID, SETGID and SETPCAP. A RuntimeError where something is left: that is a bug.
+    Takes SETUID, SETGID and SETPCAP. A RuntimeError if something is left: that is a bug.
     """
     uid, gid = user
     libc = ctypes.CDLL(None, use_errno=True)
@@ -51,6 +51,7 @@ def held() -> dict[str, str]:
 
 
 def checked(result: int, what: str) -> None:
+    """Raise OSError with the C library's errno if a call has failed."""
     if result:
         code = ctypes.get_errno()
         raise OSError(code, f"{what}: {os.strerror(code)}")

@@ -64,5 +64,6 @@ def open_library(path: Path, scope: int = os.RTLD_LOCAL) -> ctypes.CDLL:
 
 
 def check(framework: ctypes.CDLL, status: ctypes.c_void_p) -> None:
+    """Raise ServerError if TensorFlow's status is not OK."""
     if framework.TF_GetCode(status) != 0:
         raise ServerError(f"TensorFlow's server: {framework.TF_Message(status).decode()}")

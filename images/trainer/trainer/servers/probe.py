@@ -149,7 +149,7 @@ class Prober:
         except self._grpc.RpcError:
             return Answer(task, address, None)
         except ValueError:
-            return Answer(task, address, "something that is no TensorFlow server")
+            return Answer(task, address, "something that is not a TensorFlow server")
         for device in devices:
             match = DEVICE_NAME.match(device.name)
             if match:

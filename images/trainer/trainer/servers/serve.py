@@ -71,7 +71,7 @@ def until_the_end(task: Task, events: SimpleQueue[object], leader: BeaconClient 
 
 
 def start(task: Task) -> str:
-    """Start the server that the task asks for; its target. ServerError where it cannot listen."""
+    """Start the server that the task asks for; its target. ServerError if it cannot listen."""
     check_port(task.address)
     gpus = max(1, len(task.gpus))
     while True:
@@ -85,7 +85,7 @@ def start(task: Task) -> str:
 
 
 def start_with(task: Task, gpus: int) -> str:
-    """Start the server with a memory limit for each of `gpus` GPUs, where there is a limit."""
+    """Start the server with a memory limit for each of `gpus` GPUs, if there is a limit."""
     config = wire.session_config(task.gpu_memory_mb, gpus, task.simulate_gpus)
     definition = wire.server_def(task.cluster, task.job, task.index, task.address.port, config)
     if task.server == "native":

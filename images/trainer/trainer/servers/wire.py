@@ -24,6 +24,7 @@ class Device(NamedTuple):
 
 
 def varint(value: int) -> bytes:
+    """The bytes of a number 0 or above."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -85,7 +86,7 @@ def session_config(gpu_memory_mb: int | None = None, gpus: int = 1, cpu_devices:
 
 
 def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """(field number, value) of each field; ValueError where `message` is no protobuf."""
+    """(field number, value) of each field; ValueError if `message` is not a protobuf message."""
     at = 0
     while at < len(message):
         tag, at = _read_varint(message, at)

@@ -133,7 +133,7 @@ class Child:
         return tidy(file.read_text()) if file.exists() else ""
 
     def stop(self) -> None:
-        """SIGTERM, then SIGKILL after STOP_S, or SAVE_S where it saves; then it is gone."""
+        """SIGTERM, then SIGKILL after STOP_S, or SAVE_S if it saves; then it is gone."""
         self._process.terminate()
         for patience_s in (STOP_S, SAVE_S - STOP_S):
             try:

@@ -64,7 +64,7 @@ def follow(
 
 
 def tell(leader: BeaconClient, task: Task, ended: Outcome, events: SimpleQueue[object]) -> Outcome:
-    """Say how the program ended. A failure is none where the job just ended well without us."""
+    """Say how the program ended. A failure does not count if the job has just ended well."""
     if ended.exit_code >= 128:
         return ended
     said = reach(leader, task, events)
@@ -100,12 +100,16 @@ def after_the_job(job_succeeded: bool, ended: Outcome) -> Outcome | None:
 
 
 def grace_s(task: Task) -> float:
+    """Seconds that the program may go on after a leader that finished."""
     return task.evaluator_grace_s if task.role == EVALUATOR else WORKER_GRACE_S
 
 
 def grace_over(task: Task, ends_at: float, leaders_code: int | None) -> Outcome | None:
-    """An evaluator that is not done is a failure. A worker after the leader's end is not, but
-    where that went well whoever counts on all of its work must hear of it."""
+    """The outcome if the grace is over at `ends_at` (monotonic seconds), else None.
+
+    An evaluator that is not done has failed. A worker has not; but if the leader finished, its
+    work may be missing from the result, which CUT_OFF says.
+    """
     if time.monotonic() < ends_at:
         return None
     if leaders_code:

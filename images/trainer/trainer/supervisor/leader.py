@@ -81,7 +81,7 @@ class Leader:
             print(f"{self._task.name}: {crash}; attempt {attempt}", file=sys.stderr, flush=True)
 
     def _attempt(self, attempt: int) -> Outcome | ProgramEnded:
-        """One attempt: an Outcome where it was ended, ProgramEnded where it ended itself."""
+        """One attempt: an Outcome if it was ended, ProgramEnded if it ended itself."""
         self._progress.write("start", attempt=attempt)
         self._ready = None
         self._peers.begin_attempt()
@@ -164,7 +164,7 @@ class Leader:
         )
 
     def _peers_say(self) -> Outcome | None:
-        """Hear of peers that left about when the program failed; an Outcome where one ends it."""
+        """Hear of peers that left about when the program failed; an Outcome if one ends it."""
         until = time.monotonic() + PEERS_SAY_S
         while self._peers.any and (event := next_event(self._events, until)) is not None:
             match event:
@@ -176,7 +176,7 @@ class Leader:
         return None
 
     def _crash(self, ended: ProgramEnded) -> str:
-        """Why this failure deserves another attempt; '' where the program failed by itself."""
+        """Why this failure deserves another attempt; '' if the program failed by itself."""
         if ended.returncode < 0:
             return outcome.program_ended(ended.returncode).message
         lost = [self._peers.lost()] if self._peers.lost() else []

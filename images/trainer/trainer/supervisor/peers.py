@@ -14,7 +14,7 @@ class Peers:
     """Who came, who was lost, and who failed, of the tasks that are expected.
 
     A lost or failed peer comes back by Docker's restart policy, `retries` times. One that fails
-    more often ends the job: nobody else would say why the others wait.
+    more often ends the job: no other task could say why the rest waits.
     """
 
     def __init__(self, expected: frozenset[str], retries: int) -> None:
@@ -40,7 +40,7 @@ class Peers:
         return tuple(sorted(self._awaited, key=by_number))
 
     def missing_outcome(self, deadline_s: float) -> Outcome:
-        """The end of a job for which not everybody came."""
+        """The outcome of a job whose tasks did not all appear in time."""
         missing = self.missing
         again = " after it was started again" if self._ends else ""
         message = (
@@ -50,7 +50,7 @@ class Peers:
         return outcome.because(outcome.START_DEADLINE, message, missing)
 
     def heard(self, event: Joined | Left) -> Outcome | None:
-        """Remember it; an Outcome where a peer has failed for good."""
+        """Remember it; an Outcome if a peer has failed for good."""
         if event.task not in self._expected:
             return None
         if isinstance(event, Joined) or event.how == DONE:
@@ -67,12 +67,12 @@ class Peers:
         return Outcome(EXIT_FAILED, outcome.FAILED, f"{words(event)}{again}", (event.task,))
 
     def lost(self) -> str:
-        """Which peers were lost in this attempt, '' where none was."""
+        """Which peers were lost in this attempt, '' if none was."""
         names = dict.fromkeys(event.task for event in self._left if event.how == LOST)
         return "; ".join(f"{name} was lost" for name in names)
 
     def failed(self, leaders: Outcome) -> Outcome | None:
-        """The first peer whose program failed in this attempt, by itself; None where the leader's
+        """The first peer whose program failed in this attempt, by itself; None if the leader's
         says the same, as all do about an argument that is wrong."""
         for event in self._left:
             if event.how == FAILED and event.message != leaders.message:
@@ -81,9 +81,11 @@ class Peers:
 
 
 def words(event: Left) -> str:
+    """One line about a peer that failed, in its own words, or was lost."""
     return f"{event.task}: {event.message}" if event.message else f"{event.task} was lost"
 
 
 def by_number(name: str) -> tuple[str, int]:
+    """A sort key for task names: `worker-10` comes after `worker-2`."""
     role, _, index = name.rpartition("-")
     return role, int(index)

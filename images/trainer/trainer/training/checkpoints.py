@@ -23,11 +23,6 @@ UNWRITABLE = (
 """What writing a checkpoint raises if the directory is full, missing, or another user's."""
 
 
-def directory(output: Path) -> Path:
-    """Where every program keeps its checkpoints, below the output directory."""
-    return output / "checkpoints"
-
-
 def unwritable(prefix: str | Path, problem: Exception) -> CheckpointError:
     """The error to raise for one of UNWRITABLE, met while writing the checkpoint `prefix`."""
     return CheckpointError(

@@ -23,10 +23,10 @@ def watched(
     save_now: Callable[[], None] | None = None,
     file: Path | None = None,
 ) -> Iterator[None]:
-    """Meanwhile call `terminated` on SIGTERM, and `save_now` on SIGUSR1 or where `file` appears.
+    """Meanwhile call `terminated` on SIGTERM, and `save_now` on SIGUSR1 or if `file` appears.
 
-    Both are called from a thread; `file` is removed first. Outside of the main thread, where
-    Python sets no handlers, only the file is looked at.
+    Both are called from a thread; `file` is removed first. Python sets handlers in the main
+    thread alone: in another one only the file is watched.
     """
     numbers = (signal.SIGTERM, signal.SIGUSR1) if save_now else (signal.SIGTERM,)
     read, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -62,6 +62,7 @@ def watched(
 
 
 def appeared(file: Path | None) -> bool:
+    """Whether the file is there; it is removed then."""
     if file is None:
         return False
     try:

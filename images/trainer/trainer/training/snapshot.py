@@ -82,7 +82,7 @@ class Snapshot:
         return self._strategy.experimental_local_results(variable)[0]
 
     def _written(self, prefix: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
-        """Pulls all variables to this task; without a result nobody would wait for the op."""
+        """Pulls all variables to this task; without a result no caller would wait for the op."""
         names = [*self._variables, *self._numbers]
         with tf.device(self._device):
             save = tf.raw_ops.SaveV2(
@@ -99,6 +99,7 @@ class Snapshot:
 
 
 def name_of(variable: tf.Variable) -> str:
+    """A variable's name without the number of its output."""
     return variable.name.partition(":")[0]
 
 
@@ -116,11 +117,13 @@ def named(
 
 
 def parts(variables: Iterable[tf.Variable]) -> Iterator[tf.Variable]:
+    """The variables, each that is split over several ps as its parts."""
     for variable in variables:
         yield from getattr(variable, "variables", (variable,))
 
 
 def all_finite(path: str) -> bool:
+    """Whether every float tensor in the checkpoint is finite."""
     reader = tf.train.load_checkpoint(path)
     kinds = reader.get_variable_to_dtype_map()
     return all(

@@ -1,6 +1,6 @@
 """What has to happen as soon as a program has imported TensorFlow.
 
-Python runs this file at its start where child.py put its directory on PYTHONPATH. The variable
+Python runs this file at its start if child.py put its directory on PYTHONPATH. The variable
 CLUSTER_KIT_AFTER_IMPORT names what to do: `devices` (promised GPUs, a memory limit, simulated
 devices), `refuse` (what would hang is refused; also after `import keras`), `join` (a server's
 `join` ends with the job), `servers` (wait until every server answers: a strategy must not ask them
@@ -48,6 +48,7 @@ class AfterImport:
 
 
 def after_tensorflow(tensorflow: ModuleType) -> None:
+    """Do what AFTER_IMPORT names, right after the import."""
     wanted = what_is_wanted()
     mailbox = load_file("mailbox.py")
     if "devices" in wanted:
@@ -67,14 +68,17 @@ def after_tensorflow(tensorflow: ModuleType) -> None:
 
 
 def after_keras(keras: ModuleType) -> None:
+    """Let Keras 3 refuse strategies that it does not support."""
     refuse().prepare_keras(keras)
 
 
 def refuse() -> ModuleType:
+    """injected/refuse.py as a module."""
     return load_file("refuse.py")
 
 
 def what_is_wanted() -> list[str]:
+    """The names in CLUSTER_KIT_AFTER_IMPORT."""
     return os.environ.get("CLUSTER_KIT_AFTER_IMPORT", "").split(",")
 
 

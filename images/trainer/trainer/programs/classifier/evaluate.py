@@ -69,7 +69,7 @@ def score(
     progress: Progress | None,
     logs: tf.summary.SummaryWriter,
 ) -> None:
-    """Evaluate one checkpoint, report it, and export the model where it is the best so far."""
+    """Evaluate one checkpoint, report it, and export the model if it is the best so far."""
     began = time.monotonic()
     step = weights.load(checkpoint.path, network)
     found = network.evaluate(images, verbose=0, return_dict=True)

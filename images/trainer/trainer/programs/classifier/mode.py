@@ -56,5 +56,5 @@ def decide(strategy: str, cluster: Mapping[str, tuple[str, ...]], servers: Colle
 
 
 def trainers(cluster: Mapping[str, tuple[str, ...]]) -> int:
-    """How many tasks compute gradients where all run the program: chief (or master) and workers."""
+    """How many tasks compute gradients if all run the program: chief (or master) and workers."""
     return sum(len(cluster.get(job, ())) for job in ("chief", "master", "worker"))

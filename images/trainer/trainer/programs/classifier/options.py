@@ -58,7 +58,7 @@ class Options:
 
 
 def parse(arguments: Sequence[str], data: Path, output: Path) -> Options:
-    """Options from the command line; argparse ends the process with 2 where they are wrong."""
+    """Options from the command line; argparse ends the process with 2 if they are wrong."""
     parser = argparse.ArgumentParser(
         prog="classifier", formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""`run detection [ARG…]`: train, or score where this task is the evaluator."""
+"""`run detection [ARG…]`: train, or score if this task is the evaluator."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from trainer.training import program
 
 
 def run(task: Task, arguments: list[str], progress: Progress | None) -> None:
+    """Train, or score the checkpoints as the evaluator; raises TrainerError."""
     chosen = options.parse(arguments, program.data_directory(), task.output)
     if task.role == EVALUATOR:
         os.nice(10)

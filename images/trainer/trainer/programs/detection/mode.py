@@ -11,7 +11,7 @@ MODES = (AUTO, GRAPH, COORDINATOR)
 
 
 def decide(mode: str, task: Task, options: GraphOptions) -> str:
-    """GRAPH or COORDINATOR; ContractError where the tasks, or the options, do not allow it.
+    """GRAPH or COORDINATOR; ContractError if the tasks, or the options, do not allow it.
 
     What graph mode needs, it asks for itself.
     """

@@ -64,6 +64,7 @@ def parse(arguments: Sequence[str], data: Path, output: Path) -> Options:
 
 
 def parser() -> argparse.ArgumentParser:
+    """The program's arguments."""
     made = argparse.ArgumentParser(
         prog="detection", formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )

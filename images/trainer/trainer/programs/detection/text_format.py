@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 
 class TextFormatError(ValueError):
-    """The text breaks off or is no text format; begins with `line <n>:`."""
+    """The text breaks off or is not in text format; begins with `line <n>:`."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,8 @@ DEEPEST = 50
 
 @dataclass(frozen=True)
 class Token:
+    """One token of a text, and the line that it stands in, from 1."""
+
     kind: str
     text: str
     line: int
@@ -102,7 +104,7 @@ class Reader:
         return self.tokens[self.at - 1]
 
     def took(self, sign: str) -> bool:
-        """Take the next token where it is this sign."""
+        """Take the next token if it is this sign."""
         if self.next.kind == "sign" and self.next.text in sign:
             self.at += 1
             return True
@@ -166,6 +168,7 @@ class Reader:
 
 
 def number(text: str) -> int | float:
+    """The number that a token means; ValueError if it is none."""
     if text.lstrip("-").lower().startswith("0x"):
         return int(text, 16)
     plain = text.rstrip("fF")

@@ -11,6 +11,7 @@ from trainer.training import program
 
 
 def run(task: Task, arguments: list[str], progress: Progress | None) -> None:
+    """Train this task's replica; raises TrainerError."""
     chosen = options.parse(arguments)
     program.prepare_tensorflow()
     from trainer.programs.linear_regression.regression import train

@@ -27,7 +27,7 @@ class Options:
 
 
 def parse(arguments: Sequence[str]) -> Options:
-    """Options from the command line; argparse ends the process with 2 where they are wrong."""
+    """Options from the command line; argparse ends the process with 2 if they are wrong."""
     parser = argparse.ArgumentParser(
         prog="linear_regression", formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )

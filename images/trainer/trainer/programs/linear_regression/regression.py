@@ -33,10 +33,12 @@ def points(options: Options, replica: int) -> tf.data.Dataset:
 
 
 def build() -> dict[str, tf.Variable]:
+    """The variables w and b by name, float32 scalars that begin at 0."""
     return {name: tf1.get_variable(name, (), initializer=tf1.zeros_initializer()) for name in "wb"}
 
 
 def loss(line: dict[str, tf.Variable], batch: tuple[tf.Tensor, tf.Tensor]) -> ModelLoss:
+    """The mean squared error of one batch (x, y), each [batch]."""
     x, y = batch
     w, b = line["w"].read_value(), line["b"].read_value()
     total = tf.reduce_mean(tf.square(line["w"] * x + line["b"] - y))
@@ -44,7 +46,7 @@ def loss(line: dict[str, tf.Variable], batch: tuple[tf.Tensor, tf.Tensor]) -> Mo
 
 
 def train(task: Task, options: Options, progress: Progress | None) -> None:
-    """Find the line; Missed where it is not the one that the points were made with."""
+    """Find the line; Missed if it is not the one that the points were made with."""
     found = run(
         task,
         GraphJob(

@@ -28,7 +28,7 @@ class SharedCounters:
     finished: tf.Variable
     """[replicas]: not 0 for those that make no further step."""
     over: tf.Variable
-    """1 when the chief has saved the end: nobody is needed any more."""
+    """1 when the chief has saved the end: the other replicas may leave."""
     counts: tuple[tf.Variable, ...]
     """Per replica [BINS]: its steps by staleness."""
 
@@ -39,6 +39,7 @@ class SharedCounters:
 
 
 def make_counters(device: str, replicas: int, end_at: int) -> SharedCounters:
+    """Create the variables on `device`; `end_at` is the last global step."""
     with tf1.device(device):
         step = tf1.train.get_or_create_global_step()
         return SharedCounters(
@@ -52,12 +53,14 @@ def make_counters(device: str, replicas: int, end_at: int) -> SharedCounters:
 
 
 def variable(name: str, shape: tuple[int, ...], value: int = 0) -> tf.Variable:
+    """An int64 variable that is not trained."""
     return tf1.get_variable(
         name, shape, tf.int64, tf1.constant_initializer(value), trainable=False, use_resource=True
     )
 
 
 def assign(session: tf1.Session, to: tf.Variable, value: object) -> None:
+    """Set a variable by feeding its initialiser: no op is added to the graph."""
     session.run(to.initializer, {to.initializer.inputs[1]: value})
 
 

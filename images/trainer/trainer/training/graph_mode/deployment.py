@@ -58,7 +58,7 @@ class DeploymentConfig:
         return f"/job:{self.ps_job_name}" if self.distributed else ""
 
     def clone_scope(self, clone_index: int) -> str:
-        """Name scope of a clone's ops; '' where there is one clone."""
+        """Name scope of a clone's ops; '' if there is one clone."""
         self._check(clone_index)
         return f"clone_{clone_index}" if self.num_clones > 1 else ""
 

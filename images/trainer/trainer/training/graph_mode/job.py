@@ -50,7 +50,7 @@ class GraphJob:
 
 @dataclass(frozen=True)
 class GraphResult:
-    """How it went, as seen by this replica; figures of all replicas together where they say so."""
+    """How it went, as seen by this replica; figures of all replicas together if they say so."""
 
     step: int
     """The global step at the end."""
@@ -58,7 +58,7 @@ class GraphResult:
     """One of training.stop_reasons."""
     is_chief: bool
     loss: float | None
-    """Mean of this replica's last 20 losses, None where it made no step."""
+    """Mean of this replica's last 20 losses, None if it made no step."""
     shown: Mapping[str, float]
     """The last values of ModelLoss.shown."""
     checkpoint: Path | None
@@ -66,7 +66,7 @@ class GraphResult:
     seconds: float
     """From this replica's first finished step to its last."""
     updates_per_second: float | None
-    """Global steps in that time; None where there was one step or none."""
+    """Global steps in that time; None if there was one step or none."""
     images_per_second: float | None
     """Examples of all replicas in that time."""
     steps_of: Mapping[str, int]

@@ -23,7 +23,7 @@ class GraphOptions:
     num_clones: int = 1
     """Copies of the model in each task; each takes a batch of its own in every step."""
     clone_on_cpu: bool = False
-    """Clones on CPU devices even where there are GPUs."""
+    """Clones on CPU devices even if there are GPUs."""
     loss_threshold: float | None = None
     """End as soon as the mean of the chief's last 20 losses is not above this."""
     save_secs: float = 5.0
@@ -56,7 +56,7 @@ def add_arguments(
 
     add("steps", type=positive, help="end at this global step, steps of earlier runs included")
     add("update", choices=(ASYNC, SYNC), help="each gradient as it arrives, or the mean of all")
-    add("backup_workers", type=whole, help="sync: gradients of a round that nobody waits for")
+    add("backup_workers", type=whole, help="sync: gradients of a round that are not waited for")
     add("num_clones", type=positive, help="copies of the model in each task, one batch each")
     add("clone_on_cpu", action=argparse.BooleanOptionalAction, help="clones on CPU devices")
     add("loss_threshold", type=float, help="end when the mean of 20 losses is not above this")

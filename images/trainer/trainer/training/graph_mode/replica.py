@@ -19,12 +19,12 @@ class Replica:
 
     number: int
     addresses: Mapping[str, str]
-    """Task name to address of every replica, by number; no address where a task is alone."""
+    """Task name to address of every replica, by number; no address if a task is alone."""
     ps: Mapping[str, str]
     """Task name to address of every ps; empty in a single process."""
     deployment: DeploymentConfig
     gradients_per_round: int
-    """Under sync: how many gradients make one update; 0 where there are no rounds."""
+    """Under sync: how many gradients make one update; 0 if there are no rounds."""
 
     @property
     def count(self) -> int:
@@ -48,7 +48,7 @@ class Replica:
 
 
 def replica_of(task: Task, options: GraphOptions, gpus: int) -> Replica:
-    """This task's place; ContractError where the cluster, or its devices, cannot do it.
+    """This task's place; ContractError if the cluster, or its devices, cannot do it.
 
     Args:
         gpus: how many GPUs this task sees.
@@ -103,6 +103,11 @@ def addresses_of(task: Task, role: str) -> dict[str, str]:
 
 
 def gradients_per_round(options: GraphOptions, replicas: int) -> int:
+    """Gradients that make one synchronous update; 0 if updates are not synchronous.
+
+    Raises:
+        ContractError: backup workers without sync, or as many as there are replicas.
+    """
     if options.backup_workers and options.update != SYNC:
         raise ContractError(
             f"backup_workers = {options.backup_workers} with update = {options.update}: only"

@@ -27,7 +27,7 @@ TRIES = 3
 
 
 def run(task: Task, job: GraphJob, options: GraphOptions, progress: Progress | None) -> GraphResult:
-    """Train to the end, from the newest checkpoint in `<output>/checkpoints` where there is one.
+    """Train to the end, from the newest checkpoint in `<output>/checkpoints` if there is one.
 
     A task alone trains in this process. With several replicas (chief and workers) and ps, each
     replica runs this function: the leader initialises or restores, saves and writes summaries, the

@@ -23,7 +23,7 @@ class Split:
 
 
 def class_names(data: Path) -> tuple[str, ...]:
-    """The classes: the sorted folder names of Train. ContractError where there are not two."""
+    """The classes: the sorted folder names of Train. ContractError if there are not two."""
     if not data.is_dir():
         raise ContractError(f"data directory {data} does not exist; {LAYOUT}; mount it there")
     names = tuple(sorted(folders(data / TRAIN)))
@@ -44,7 +44,7 @@ def folders(directory: Path) -> list[str]:
 
 
 def split(data: Path, name: str, classes: tuple[str, ...]) -> Split:
-    """The files of one split. ContractError where its classes are not Train's, or one is empty."""
+    """The files of one split. ContractError if its classes are not Train's, or one is empty."""
     differ = sorted(set(folders(data / name)) ^ set(classes))
     if differ:
         raise ContractError(
@@ -65,7 +65,7 @@ def split(data: Path, name: str, classes: tuple[str, ...]) -> Split:
 
 
 def check_images(paths: Iterable[str]) -> None:
-    """Look at the first bytes of each file; ContractError names those that are no image."""
+    """Look at the first bytes of each file; ContractError names those that are not images."""
     wrong = [path for path in paths if not is_image(path)]
     if wrong:
         more = f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""
@@ -73,6 +73,7 @@ def check_images(paths: Iterable[str]) -> None:
 
 
 def is_image(path: str) -> bool:
+    """Whether the file begins as a PNG or JPEG does; False if it cannot be read."""
     try:
         with Path(path).open("rb") as file:
             return file.read(8).startswith(MAGIC)

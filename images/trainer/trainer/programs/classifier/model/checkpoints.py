@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainer.training.output import checkpoint_directory
+
 INDEX = re.compile(r"ckpt-(\d+)\.index")
 
 
@@ -22,14 +24,10 @@ class Checkpoint:
         return f"ckpt-{self.epoch}"
 
 
-def directory(output: Path) -> Path:
-    return output / "checkpoints"
-
-
 def find(output: Path) -> list[Checkpoint]:
     """All complete checkpoints, by epoch."""
     found = []
-    for file in directory(output).glob("ckpt-*.index"):
+    for file in checkpoint_directory(output).glob("ckpt-*.index"):
         match = INDEX.fullmatch(file.name)
         if match:
             path = str(file.with_suffix(""))

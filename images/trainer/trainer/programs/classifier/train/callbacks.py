@@ -12,10 +12,10 @@ import tensorflow as tf
 
 from trainer.events import Progress
 from trainer.programs.classifier import mode
-from trainer.programs.classifier.model import checkpoints
 from trainer.programs.classifier.options import Options
 from trainer.programs.classifier.schedule import Schedule
 from trainer.training.errors import Diverged
+from trainer.training.output import checkpoint_directory
 
 keras = tf.keras
 
@@ -37,7 +37,7 @@ def callbacks(
         keras.callbacks.LearningRateScheduler(lambda epoch: options.learning_rate(epoch)),
         *([board] if leads else []),
         keras.callbacks.ModelCheckpoint(
-            str(checkpoints.directory(options.output) / "ckpt-{epoch}"), save_weights_only=True
+            str(checkpoint_directory(options.output) / "ckpt-{epoch}"), save_weights_only=True
         ),
         keras.callbacks.BackupAndRestore(str(options.output / "backup")),
     ]
@@ -70,7 +70,7 @@ class EpochReport(keras.callbacks.Callback):
         self._stale: list[tuple[int, float, float]] = []
 
     def figures(self) -> dict[str, float]:
-        """How the training went: speed, updates, and staleness where it was measured."""
+        """How the training went: speed, updates, and staleness if it was measured."""
         found: dict[str, float] = {"updates": self._updates}
         steps, seconds = self._measured
         if steps and seconds:
@@ -184,7 +184,7 @@ class StepTicker(threading.Thread):
                 before, since = step, now
 
     def _step(self) -> int | None:
-        """None where the counter is lost with its ps: the training itself will say so."""
+        """None if the counter is lost with its ps: the training itself will say so."""
         try:
             return self._read()
         except tf.errors.OpError:

@@ -89,6 +89,7 @@ def learning_rate(options: Options, schedule: Schedule, step: tf.Tensor) -> tf.T
 
 
 def loss(network: keras.Model, batch: tuple[tf.Tensor, tf.Tensor]) -> ModelLoss:
+    """The loss of one batch (images, one-hot labels), its accuracy, and BatchNorm's updates."""
     images, labels = batch
     predicted = network(images, training=True)
     total = tf.reduce_mean(keras.losses.categorical_crossentropy(labels, predicted))

@@ -26,7 +26,7 @@ from trainer.training.snapshot import DAMAGED, Snapshot, all_finite, name_of, na
 keras = tf.keras
 
 STEP_S = 0.5
-"""How long to wait for a synchronous step's end, where a snapshot tears nothing apart."""
+"""Seconds to wait for the end of a synchronous step: between two steps a snapshot is consistent."""
 FOLLOW_S = 0.4
 """How long one that follows goes on: without it the leader's step would not end."""
 EPOCH, BEGAN = "epoch", "epoch_began_at"
@@ -48,7 +48,7 @@ class Resumable(keras.Model):
 class Interruption(keras.callbacks.Callback):
     """Keeps one snapshot, `interrupted/state`, until the epoch that it is of has been saved.
 
-    The last of the callbacks: it goes on from the snapshot where that is ahead of what
+    The last of the callbacks: it goes on from the snapshot if that is ahead of what
     BackupAndRestore has found. Every task does, and all see the same file.
     """
 

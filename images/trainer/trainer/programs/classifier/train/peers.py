@@ -31,7 +31,7 @@ def others(task: Task) -> dict[str, str]:
 
 @contextlib.contextmanager
 def all_here_within(task: Task) -> Iterator[None]:
-    """End this program where the block still waits for somebody at the start deadline."""
+    """End this process with EXIT_DEADLINE if the block still runs at the start deadline."""
     arrived = threading.Event()
 
     def watch() -> None:

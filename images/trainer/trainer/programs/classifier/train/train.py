@@ -98,7 +98,7 @@ def servers_may_be_lost() -> Iterator[None]:
 
 
 def epoch_to_resume(options: Options) -> int:
-    """Epochs that an earlier, finished run left behind; 0 where BackupAndRestore will resume."""
+    """Epochs that an earlier, finished run left behind; 0 if BackupAndRestore will resume."""
     if (options.output / "backup" / "chief" / "checkpoint").exists():
         return 0
     found = checkpoints.find(options.output)

@@ -60,12 +60,13 @@ def found_by(
     """The problems in pydantic's error about `model`.
 
     Args:
-        written: how a place is written in the file or on the command line, where that differs.
+        written: how a place is written in the file or on the command line, if that differs.
     """
     return [problem(detail, model, written) for detail in error.errors(include_url=False)]
 
 
 def problem(detail: Any, model: type[BaseModel], written: Mapping[str, str]) -> Problem:
+    """One of pydantic's error details as a Problem, in the words of the file."""
     place, table = walked(detail["loc"], model)
     dotted = ".".join(place)
     shown = written.get(dotted) or written.get(dotted.partition("[")[0]) or dotted
@@ -121,22 +122,26 @@ def models_in(annotation: Any) -> list[type[Part]]:
 
 
 def single(annotation: Any) -> Any:
+    """The only model in an annotation; None if there are several, or none."""
     found = models_in(annotation)
     return found[0] if len(found) == 1 else None
 
 
 def tags_of(fields: Mapping[str, Any], key: str) -> str:
+    """The values of `type` among which the field `key` chooses, quoted."""
     models = models_in(fields[key.partition("[")[0]].annotation)
     return ", ".join(f"'{model.model_fields['type'].default}'" for model in models)
 
 
 def nearest(key: str, fields: Mapping[str, Any]) -> str:
+    """The cure for an unknown key: the one that is spelt like it, or all of them."""
     known = sorted(fields)
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
     return f"did you mean `{near[0]}`?" if near else f"known keys: {', '.join(known)}"
 
 
 def meaning(fields: Mapping[str, Any], key: str) -> str:
+    """What the field `key` means, or where to read it."""
     key = key.partition("[")[0]
     field = fields.get(key)
     said = field.description if field else None

@@ -15,17 +15,19 @@ def listed(value: object) -> object:
 
 
 def path_from(value: str, info: ValidationInfo) -> str:
+    """A path of the configuration as an absolute one (see paths.resolved)."""
     return resolved(value, info.context or {})
 
 
 def filled(value: tuple[object, ...]) -> tuple[object, ...]:
+    """The value itself; ValueError if it is empty."""
     if not value:
         raise ValueError("must hold at least one")
     return value
 
 
 NotEmpty = AfterValidator(filled)
-"""For lists. pydantic's own min_length also complains where every item was refused."""
+"""For lists. pydantic's own min_length also complains if every item was refused."""
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]

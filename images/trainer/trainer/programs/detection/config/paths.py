@@ -17,7 +17,7 @@ def resolved(text: str, places: Mapping[str, Path]) -> str:
     Args:
         places: directories by placeholder, and the configuration's own under `"."`.
     Raises:
-        ValueError: a placeholder that is none.
+        ValueError: an unknown placeholder.
     """
 
     def directory(match: re.Match[str]) -> str:

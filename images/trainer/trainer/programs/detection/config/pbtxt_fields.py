@@ -20,6 +20,7 @@ STRIDES = (16, 32, 64, 128, 256, 512)
 
 
 def same(*names: str) -> dict[str, str]:
+    """A table for fields that have the same name in both forms."""
     return {name: name for name in names}
 
 
@@ -126,12 +127,14 @@ BLOCKS: dict[str, tuple[str, Any]] = {
 
 
 def strides(layers: object) -> tuple[int, ...]:
+    """Strides of the feature maps, from their number; ValueError if it is invalid."""
     if not isinstance(layers, int) or not 1 <= layers <= len(STRIDES):
         raise ValueError(f"must be 1 to {len(STRIDES)}: feature maps of stride 16, 32, 64, …")
     return STRIDES[:layers]
 
 
 def extractor(name: object) -> str:
+    """The backbone that a feature extractor's type means; ValueError if it is unknown."""
     known = {f"ssd_{kind}": kind for kind in ("mobilenet_v1", "mobilenet_v2")}
     if str(name) not in known:
         raise ValueError(f"must be one of {', '.join(known)}")
@@ -139,6 +142,7 @@ def extractor(name: object) -> str:
 
 
 def around_one(least: object) -> float:
+    """A range's half width, from its lower end below 1; ValueError if it is invalid."""
     if not isinstance(least, float) or not 0 < least <= 1:
         raise ValueError("must be above 0 and at most 1")
     return round(1 - least, 6)

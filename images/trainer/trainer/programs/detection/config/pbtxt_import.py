@@ -96,6 +96,7 @@ class Translation:
 
 
 def translate(message: Message) -> Translated:
+    """A classic configuration's fields under their names here, and what could not be taken."""
     found = Translation()
     for entry in entries(message, ""):
         found.add(entry)
@@ -126,7 +127,7 @@ def entries(message: Message, above: str) -> Iterator[Entry]:
 
 
 def is_aside(path: str) -> str:
-    """The entry of ASIDE that `path` is or lies in, "" where there is none."""
+    """The entry of ASIDE that `path` is or lies in, "" if there is none."""
     return next((known for known in ASIDE if f"{path}.".startswith(f"{known}.")), "")
 
 

@@ -45,7 +45,7 @@ def load(
     Args:
         places: what `{{ data }}` and the like in its paths stand for.
         overrides: `train_config.num_steps=50`, laid over the file; the value is TOML, or a text.
-        default_steps: `train_config.num_steps` where neither file nor overrides have it.
+        default_steps: `train_config.num_steps` if neither file nor overrides have it.
     Raises:
         PipelineError: everything that is wrong.
     """
@@ -74,6 +74,7 @@ def load(
 
 
 def content(path: Path) -> str:
+    """The file's text; PipelineError if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except OSError as problem:
@@ -86,6 +87,7 @@ def content(path: Path) -> str:
 
 
 def toml(path: Path, text: str) -> dict[str, Any]:
+    """The tables of a TOML text; PipelineError if it is not valid."""
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as problem:
@@ -97,6 +99,7 @@ Translated = pbtxt_import.Translated
 
 
 def translated(path: Path, text: str) -> pbtxt_import.Translated:
+    """A classic configuration as tables; PipelineError if it is not in text format."""
     try:
         return pbtxt_import.translate(text_format.parse(text))
     except text_format.TextFormatError as problem:
@@ -105,7 +108,7 @@ def translated(path: Path, text: str) -> pbtxt_import.Translated:
 
 
 def assignment(text: str) -> dict[str, Any]:
-    """`a.b=1` as {"a": {"b": 1}}; a value that is no TOML is taken as a text."""
+    """`a.b=1` as {"a": {"b": 1}}; a value that is not TOML is taken as a text."""
     key, sign, value = text.partition("=")
     if not sign or not key.strip():
         raise ValueError("must be section.key=value")
@@ -139,6 +142,7 @@ def to_toml(pipeline: Pipeline) -> str:
 
 
 def table_lines(table: BaseModel, name: str) -> list[str]:
+    """The lines of one TOML table and of those inside it."""
     fields = {key: value for key, value in table if value is not None}
     plain = {key: value for key, value in fields.items() if not isinstance(value, BaseModel)}
     lines = ["", f"[{name}]"] if name and plain else []
@@ -150,6 +154,7 @@ def table_lines(table: BaseModel, name: str) -> list[str]:
 
 
 def written(value: Any) -> str:
+    """A value as TOML writes it."""
     if isinstance(value, BaseModel):
         inside = ", ".join(f"{key} = {written(inner)}" for key, inner in value)
         return f"{{ {inside} }}"

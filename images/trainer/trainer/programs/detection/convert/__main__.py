@@ -30,6 +30,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
+    """The command's arguments."""
     top = argparse.ArgumentParser(
         prog="trainer.programs.detection.convert",
         description="Write TFRecords with the Object Detection API's features, and a label map.",
@@ -51,6 +52,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def count(text: str) -> int:
+    """A number of files, 1 to 99999, for argparse."""
     value = int(text)
     if not 1 <= value <= 99999:
         raise argparse.ArgumentTypeError(f"{text}: must be 1 to 99999")
@@ -58,6 +60,7 @@ def count(text: str) -> int:
 
 
 def run(given: argparse.Namespace) -> None:
+    """Read, check, and write; ContractError if anything is wrong and not to be skipped."""
     labels = label_map.read(given.label_map) if given.label_map else None
     if given.form == "coco":
         source = coco.read(given.annotations, given.images, labels)
@@ -83,7 +86,7 @@ def run(given: argparse.Namespace) -> None:
 
 
 def looked_through(source: Source, *, skip_bad: bool) -> list[Annotated]:
-    """The images that are right; ContractError where one is not, or none is there."""
+    """The images that are right; ContractError if one is not, or none is there."""
     problems = list(source.problems)
     good = []
     for image in source.images:
@@ -101,6 +104,7 @@ def looked_through(source: Source, *, skip_bad: bool) -> list[Annotated]:
 
 
 def report(problems: list[str], *, skip_bad: bool) -> None:
+    """Print the problems if they are to be skipped, else raise ContractError with them."""
     shown = "\n  ".join(problems[:MOST_SHOWN])
     more = f"\n  … and {len(problems) - MOST_SHOWN} more" if len(problems) > MOST_SHOWN else ""
     what = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"

@@ -22,7 +22,7 @@ def read(annotations: Path, folder: Path, labels: LabelMap | None) -> Source:
         folder: where the images' `file_name`s are looked for.
         labels: a label map to use instead; classes are found in it by their names.
     Raises:
-        ContractError: the file is no COCO file at all.
+        ContractError: the file is not a COCO file.
     """
     content = load(annotations)
     problems: list[str] = []
@@ -44,12 +44,13 @@ def read(annotations: Path, folder: Path, labels: LabelMap | None) -> Source:
 
 
 def load(annotations: Path) -> dict[str, list[Any]]:
+    """The JSON object of a COCO file; ContractError if it is not one."""
     try:
         content = json.loads(annotations.read_text(encoding="utf-8-sig"))
     except OSError as problem:
         raise ContractError(f"{annotations} cannot be read: {problem.strerror}") from problem
     except (ValueError, RecursionError) as problem:
-        raise ContractError(f"{annotations} is no JSON: {problem}; {LAYOUT}") from problem
+        raise ContractError(f"{annotations} is not JSON: {problem}; {LAYOUT}") from problem
     keys = ("images", "annotations", "categories")
     if not isinstance(content, dict):
         raise ContractError(f"{annotations}: {LAYOUT}")
@@ -60,6 +61,7 @@ def load(annotations: Path) -> dict[str, list[Any]]:
 
 
 def categories(entries: list[Any], annotations: Path, problems: list[str]) -> dict[int, str]:
+    """Category id to name; what is wrong with one is added to `problems`."""
     names: dict[int, str] = {}
     for index, entry in enumerate(entries):
         place = f"{annotations}, categories[{index}]"
@@ -96,6 +98,7 @@ def read_images(
     objects: Mapping[str, list[PixelBox]],
     problems: list[str],
 ) -> Iterator[Annotated]:
+    """The images with their boxes; what is wrong with one is added to `problems`."""
     seen: set[str] = set()
     for index, entry in enumerate(entries):
         place = f"{annotations}, images[{index}]"
@@ -121,14 +124,16 @@ def read_images(
 
 
 def identity(entry: Any, key: str = "id") -> str:
-    """An id as text, "" where there is none: numbers as a rule, texts with some tools."""
+    """An id as text, "" if there is none: numbers as a rule, texts with some tools."""
     value = entry.get(key) if isinstance(entry, dict) else None
     return str(value) if whole(value) or isinstance(value, str) else ""
 
 
 def whole(value: object) -> bool:
+    """Whether a JSON value is a whole number."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def number_like(value: object) -> bool:
+    """Whether a JSON value is a number."""
     return isinstance(value, int | float) and not isinstance(value, bool)

@@ -39,7 +39,7 @@ class Annotated:
     source_id: str
     height: int | None
     width: int | None
-    """As annotated, None where it says nothing."""
+    """As annotated, None if it says nothing."""
     boxes: tuple[PixelBox, ...]
 
 
@@ -60,7 +60,9 @@ def labelled(image: Annotated, labels: LabelMap) -> tuple[LabelledImage | None, 
         return None, [f"{image.place}: {image.file} cannot be read: {problem.strerror}"]
     form, size = image_format(encoded), image_size(encoded)
     if form is None or size is None:
-        return None, [f"{image.place}: {image.file} is no PNG or JPEG; convert it to one of them"]
+        return None, [
+            f"{image.place}: {image.file} is not a PNG or JPEG; convert it to one of them"
+        ]
     if breaks_off(encoded):
         return None, [
             f"{image.place}: {image.file} breaks off before the image's end; copy it anew"

@@ -16,7 +16,7 @@ ENDINGS = (".jpg", ".jpeg", ".png", ".JPG", ".JPEG", ".PNG")
 
 
 def read(directory: Path, split: str | None, labels: LabelMap | None) -> Source:
-    """The images of a split (of all annotations where it is None), and their boxes.
+    """The images of a split (of all annotations if it is None), and their boxes.
 
     Without `labels` the classes are those of all annotations of the directory, by their names in
     alphabetical order: every split then gets the same numbers.
@@ -26,7 +26,7 @@ def read(directory: Path, split: str | None, labels: LabelMap | None) -> Source:
     """
     annotations = directory / "Annotations"
     if not annotations.is_dir():
-        raise ContractError(f"{annotations} is no directory; {LAYOUT}")
+        raise ContractError(f"{annotations} is not a directory; {LAYOUT}")
     everything = sorted(path.stem for path in annotations.glob("*.xml"))
     if not everything:
         raise ContractError(f"{annotations} holds no .xml file; {LAYOUT}")
@@ -48,6 +48,7 @@ def read(directory: Path, split: str | None, labels: LabelMap | None) -> Source:
 
 
 def names_of(directory: Path, split: str) -> list[str]:
+    """Names of the images in a split; ContractError if it does not exist or is empty."""
     file = directory / "ImageSets" / "Main" / f"{split}.txt"
     if not file.is_file():
         there = sorted(path.stem for path in file.parent.glob("*.txt"))
@@ -69,7 +70,7 @@ def read_one(file: Path, directory: Path) -> Annotated:
     except OSError as problem:
         raise ValueError(f"cannot be read: {problem.strerror}") from problem
     except ElementTree.ParseError as problem:
-        raise ValueError(f"no XML: {problem}") from problem
+        raise ValueError(f"not XML: {problem}") from problem
     filename = (root.findtext("filename") or "").strip()
     return Annotated(
         place=str(file),
@@ -85,7 +86,7 @@ def read_one(file: Path, directory: Path) -> Annotated:
 
 
 def size(root: ElementTree.Element, key: str) -> int | None:
-    """None where it is not given; some tools write 0 for that."""
+    """None if it is not given; some tools write 0 for that."""
     text = (root.findtext(f"size/{key}") or "").strip()
     return int(text) or None if text.isdigit() else None
 

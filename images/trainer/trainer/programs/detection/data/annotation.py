@@ -57,7 +57,7 @@ class LabelledImage:
         """What is wrong with it and its boxes."""
         size = image_size(self.encoded)
         if size is None:
-            yield f"image/encoded ({len(self.encoded)} bytes) is no PNG or JPEG"
+            yield f"image/encoded ({len(self.encoded)} bytes) is not a PNG or JPEG"
         elif size != (self.height, self.width):
             yield (
                 f"image/height and image/width are {self.height} and {self.width}, the image itself"

@@ -68,11 +68,12 @@ def seen_through(
 
 
 def area(boxes: tf.Tensor) -> tf.Tensor:
+    """Areas [n] of boxes [n, 4]."""
     return (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
 
 
 def coloured(image: tf.Tensor, options: Augmentation, drawn: list[tf.Tensor]) -> tf.Tensor:
-    """Brightness, contrast, saturation and hue, each where it is asked for."""
+    """Brightness, contrast, saturation and hue, each if it is asked for."""
     light, contrast, saturation, hue = (2 * number - 1 for number in drawn)
     if options.hue or options.saturation:
         image = tf.clip_by_value(image, 0.0, 255.0) / 255.0

@@ -114,6 +114,7 @@ def looked_at(record: bytes, labels: LabelMap) -> tuple[tuple[Box, ...], list[st
 
 
 def wrong_with(image: LabelledImage, labels: LabelMap) -> Iterator[str]:
+    """What is wrong with one record, a clause for each fault."""
     yield from image.problems()
     for index, box in enumerate(image.boxes):
         if box.number not in labels.labels:
@@ -129,6 +130,7 @@ def wrong_with(image: LabelledImage, labels: LabelMap) -> Iterator[str]:
 
 
 def message(place: str, problems: list[str]) -> str:
+    """The error message for all problems of one reader, `place` in the configuration."""
     count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
     shown = "\n  ".join(problems[:MOST_SHOWN])
     more = f"\n  … and {len(problems) - MOST_SHOWN} more" if len(problems) > MOST_SHOWN else ""

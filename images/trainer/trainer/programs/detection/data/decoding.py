@@ -60,11 +60,12 @@ def decoded(record: tf.Tensor, most: int) -> Example:
 
 
 def to_octets(image: tf.Tensor) -> tf.Tensor:
+    """Float pixels in 0…255 as uint8, rounded."""
     return tf.cast(tf.clip_by_value(tf.round(image), 0, 255), tf.uint8)
 
 
 def flags(values: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
-    """bool [count]; all False where the record does not have the feature."""
+    """bool [count]; all False if the record does not have the feature."""
     # Under a graph of compat.v1 `==` would compare the tensors as objects.
     there = tf.equal(tf.shape(values)[0], count)
     return tf.cond(there, lambda: values > 0, lambda: tf.zeros([count], tf.bool))

@@ -90,7 +90,7 @@ def from_example(record: bytes) -> LabelledImage:
 
 
 def right_kind(example: tf.train.Example, key: str, kind: str) -> bool:
-    """Whether the feature is there. RecordError where it holds another kind of values."""
+    """Whether the feature is there. RecordError if it holds another kind of values."""
     if key not in example.features.feature:
         return False
     has = example.features.feature[key].WhichOneof("kind")
@@ -100,6 +100,7 @@ def right_kind(example: tf.train.Example, key: str, kind: str) -> bool:
 
 
 def text_of(found: dict[str, list[Any]], key: str) -> str:
+    """The feature's first value as text; '' if there is none."""
     return b"".join(found.get(key, ())[:1]).decode("utf-8", "replace")
 
 

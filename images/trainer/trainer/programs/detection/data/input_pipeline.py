@@ -41,11 +41,11 @@ class ScoredBatch(NamedTuple):
     classes: tf.Tensor
     count: tf.Tensor
     difficult: tf.Tensor
-    """bool [n, m]: finding it is no merit, and missing it no fault."""
+    """bool [n, m]: finding or missing it counts neither for nor against the detector."""
     crowd: tf.Tensor
     """bool [n, m]: one box for many objects, likewise."""
     names: tf.Tensor
-    """string [n]: image/source_id, or the file name where there is none."""
+    """string [n]: image/source_id, or the file name if there is none."""
 
 
 def training(
@@ -53,12 +53,12 @@ def training(
 ) -> tf.data.Dataset:
     """Endless augmented batches of this replica's share of the records; elements are Batch.
 
-    Every replica sees other records than the others. Crowds are left out: they are no example of
+    Every replica sees other records than the others. Crowds are left out: they are not examples of
     one object.
 
     Args:
-        replica: 0 to replicas - 1, a tensor where one traced function serves all of them.
-        batch_size: images, train_config's where it is None.
+        replica: 0 to replicas - 1, a tensor if one traced function serves all of them.
+        batch_size: images, train_config's if it is None.
     """
     config = pipeline.train_config
     size, most = pipeline.model.image_size, config.max_number_of_boxes
@@ -113,7 +113,7 @@ def scoring(pipeline: Pipeline, batch_size: int | None = None) -> tf.data.Datase
 
 
 def shared_out(files: tuple[str, ...], replica: int | tf.Tensor, replicas: int) -> tf.data.Dataset:
-    """Records of one replica: of its own files where there are enough, else every n-th record."""
+    """Records of one replica: of its own files if there are enough, else every n-th record."""
     replica = tf.cast(replica, tf.int64)
     if len(files) % replicas == 0 or len(files) >= FEW_FILES * replicas:
         mine = tf.data.Dataset.from_tensor_slices(list(files)).shard(replicas, replica)

@@ -35,7 +35,7 @@ class LabelMap:
 
     @property
     def names(self) -> dict[int, str]:
-        """For people: the display name where there is one."""
+        """For people: the display name if there is one."""
         return {number: self.shown.get(number, label) for number, label in self.labels.items()}
 
     @property
@@ -52,6 +52,7 @@ class LabelMap:
 
 
 def item_text(number: int, labels: LabelMap) -> str:
+    """One item of a label map in text format."""
     lines = [f"  id: {number}", f"  name: {quoted(labels.labels[number])}"]
     if number in labels.shown:
         lines.append(f"  display_name: {quoted(labels.shown[number])}")

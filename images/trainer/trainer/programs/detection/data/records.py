@@ -61,6 +61,7 @@ class ShardWriter:
 
 
 def part_of(name: Path) -> Path:
+    """Where a file is written until it is complete."""
     return name.with_name(f".{name.name}.part")
 
 
@@ -100,11 +101,12 @@ def read(file: Path) -> Iterator[bytes]:
 
 
 def first_words(problem: tf.errors.OpError) -> str:
+    """The part of TensorFlow's message that says what happened."""
     return problem.message.partition(";")[0].partition(" at ")[0].strip() or type(problem).__name__
 
 
 def find(patterns: Sequence[str], place: str) -> tuple[str, ...]:
-    """The files of all patterns, sorted. ContractError where a pattern matches none.
+    """The files of all patterns, sorted. ContractError if a pattern matches none.
 
     Args:
         place: what the patterns come from, `train_input_reader.input_path`.
@@ -122,7 +124,9 @@ def whats_there(pattern: str) -> str:
     """A cure: what the directory of a pattern has instead."""
     folder = Path(pattern).parent
     if not folder.is_dir():
-        return f"{folder} is no directory: mount or convert the records to where the pattern looks"
+        return (
+            f"{folder} is not a directory: mount or convert the records to where the pattern looks"
+        )
     names = sorted(path.name for path in folder.iterdir() if path.name[0] != ".")
     more = " …" if len(names) > 8 else ""
     return f"in {folder} there are: {', '.join(names[:8]) or 'no files'}{more}"

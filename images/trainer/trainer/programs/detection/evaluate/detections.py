@@ -12,7 +12,7 @@ class Truth:
     """What is in one image: boxes [k, 4] (ymin, xmin, ymax, xmax), classes [k].
 
     Finding what is `difficult` [k] or a `crowd` [k] counts neither for nor against; all False
-    where they are None.
+    if they are None.
     """
 
     boxes: np.ndarray

@@ -59,6 +59,8 @@ def evaluate(options: Options, progress: Progress | None) -> None:
 
 
 class Evaluator:
+    """Scores one checkpoint after the other, and remembers which it has scored."""
+
     def __init__(self, options: Options, progress: Progress | None) -> None:
         self._options = options
         self._progress = progress
@@ -80,7 +82,7 @@ class Evaluator:
                 yield checkpoint
 
     def take(self, checkpoint: Checkpoint) -> None:
-        """Score one checkpoint; nothing where it has made way for a newer one meanwhile."""
+        """Score one checkpoint; nothing if it has made way for a newer one meanwhile."""
         began = time.monotonic()
         try:
             weights.load(self._detector.network, checkpoint.path)

@@ -68,6 +68,7 @@ class Evaluation(COCOeval):  # type: ignore[misc]
 
 
 def full(flags: np.ndarray | None, truth: Truth) -> np.ndarray:
+    """The flags, bool [k]; all False if they are None."""
     return np.zeros(len(truth.classes), bool) if flags is None else flags
 
 
@@ -100,7 +101,7 @@ def average_precision(
     with contextlib.redirect_stdout(io.StringIO()):  # it prints what it is at
         evaluation.evaluate()
         evaluation.accumulate()
-    # [thresholds, recall levels, classes, areas, detections]; -1 where a class has no box
+    # [thresholds, recall levels, classes, areas, detections]; -1 if a class has no box
     precision = evaluation.eval["precision"][:, :, :, 0, 0]
     recall = evaluation.eval["recall"][:, :, 0, 0]
     half, three_quarters = (int(np.argmin(abs(evaluation.params.iouThrs - t))) for t in (0.5, 0.75))
@@ -123,4 +124,5 @@ def average_precision(
 
 
 def mean(values: np.ndarray) -> float:
+    """The mean, rounded to six digits."""
     return round(float(np.mean(values)), 6)

@@ -19,7 +19,7 @@ from trainer.programs.detection.model import loss, predict
 from trainer.programs.detection.model.ssd import Detector
 
 CACHE_BYTES = 256 << 20
-"""Decoded images are kept in memory where they need no more than this."""
+"""Decoded images are kept in memory if they need no more than this."""
 
 
 @dataclass(frozen=True)

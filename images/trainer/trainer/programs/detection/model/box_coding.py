@@ -18,6 +18,7 @@ LARGEST_GROWTH = 4.0
 
 
 def factors(coder: BoxCoder) -> tuple[float, float, float, float]:
+    """What codes of y, x, height and width are multiplied by."""
     return coder.y_scale, coder.x_scale, coder.height_scale, coder.width_scale
 
 

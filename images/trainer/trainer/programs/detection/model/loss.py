@@ -96,7 +96,7 @@ class MultiboxLoss:
 
 
 def truth(boxes: tf.Tensor, classes: tf.Tensor) -> tf.Tensor:
-    """[B, N, 5] of boxes [B, N, 4] and classes [B, N], 0 where there is no box."""
+    """[B, N, 5] of boxes [B, N, 4] and classes [B, N], 0 if there is no box."""
     return tf.concat([boxes, tf.cast(classes, tf.float32)[..., tf.newaxis]], -1)
 
 

@@ -14,7 +14,7 @@ class Matches:
     """For each anchor of each image, all [B, A]."""
 
     box: tf.Tensor
-    """int32: index of the box it is to find; 0 where it is to find none."""
+    """int32: index of the box it is to find; 0 if it is to find none."""
     matched: tf.Tensor
     """bool: it is to find a box."""
     background: tf.Tensor
@@ -31,6 +31,7 @@ def overlaps(boxes: tf.Tensor, anchors: tf.Tensor) -> tf.Tensor:
 
 
 def area(boxes: tf.Tensor) -> tf.Tensor:
+    """Areas [...] of boxes [..., 4]; 0 for boxes without extent."""
     return tf.reduce_prod(tf.maximum(boxes[..., 2:] - boxes[..., :2], 0.0), -1)
 
 

@@ -19,7 +19,7 @@ class Detections(NamedTuple):
     scores: tf.Tensor
     """[B, D] float32, 0…1."""
     classes: tf.Tensor
-    """[B, D] int32, the label map's ids, from 1; 0 where there is no detection."""
+    """[B, D] int32, the label map's ids, from 1; 0 if there is no detection."""
     count: tf.Tensor
     """[B] int32."""
 

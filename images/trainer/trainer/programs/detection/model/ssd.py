@@ -121,7 +121,7 @@ def head(feature: tf.Tensor, shapes: int, options: Model, name: str) -> tf.Tenso
 
 
 def forget_all_but(names: set[str]) -> None:
-    """In graph mode: what the backbone made behind its last feature map is nobody's variable."""
+    """In graph mode: keep only the variables of these names in the collections."""
     graph = tf.compat.v1.get_default_graph()
     for collection in (
         tf.compat.v1.GraphKeys.GLOBAL_VARIABLES,

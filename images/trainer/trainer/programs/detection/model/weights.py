@@ -18,6 +18,7 @@ from tensorflow.core.protobuf import trackable_object_graph_pb2
 from trainer.errors import ContractError
 from trainer.programs.detection.config.train_fields import TrainConfig
 from trainer.programs.detection.model.ssd import is_of_backbone
+from trainer.training.output import checkpoint_directory
 from trainer.training.snapshot import DAMAGED, name_of
 
 INDEX = re.compile(r"(?:(?:model|manual)\.)?ckpt-(\d+)\.index")
@@ -37,14 +38,10 @@ class Checkpoint:
         return Path(self.path).name
 
 
-def directory(output: Path) -> Path:
-    return output / "checkpoints"
-
-
 def find(output: Path) -> list[Checkpoint]:
     """All complete checkpoints, by step."""
     found = []
-    for file in directory(output).glob("*ckpt-*.index"):
+    for file in checkpoint_directory(output).glob("*ckpt-*.index"):
         match = INDEX.fullmatch(file.name)
         if match:
             try:

@@ -42,6 +42,7 @@ DIGITS = tuple("0123456789")
 
 
 def main(digits: Path, target: Path) -> None:
+    """Write the records and the label map of all parts below `target`."""
     target.mkdir(parents=True, exist_ok=True)
     for part in PARTS:
         files = records.write(labelled(part, digits / part.folder), target / part.name, part.shards)
@@ -52,6 +53,7 @@ def main(digits: Path, target: Path) -> None:
 
 
 def labelled(part: Part, folder: Path) -> Iterator[LabelledImage]:
+    """The scenes of one part, made of the digits in `folder`."""
     random = np.random.default_rng(part.seed)
     stock = endless(read_digits(folder), random)
     for index in range(part.scenes):
@@ -77,6 +79,7 @@ def endless(
 
 
 def to_labelled(found: Scene, name: str) -> LabelledImage:
+    """A scene as a JPEG with its boxes, in fractions of the image."""
     boxes = tuple(
         Box(*(side / SIDE for side in digit.sides), label=digit.name, number=int(digit.name) + 1)
         for digit in found.digits

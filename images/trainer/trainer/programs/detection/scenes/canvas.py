@@ -1,4 +1,4 @@
-"""What a scene stands on: a textured ground, and strokes and shapes that are no digits.
+"""What a scene stands on: a textured ground, and strokes and shapes that are not digits.
 
 Pixels are float32 [SIDE, SIDE, 3] in 0…255 until they are saved.
 """
@@ -58,6 +58,7 @@ def clutter(pixels: np.ndarray, random: np.random.Generator, count: int) -> np.n
 
 
 def draw_shape(draw: ImageDraw.ImageDraw, random: np.random.Generator) -> None:
+    """Draw one stroke, corner, arc, box or dot at a random place, in white."""
     x, y = random.uniform(0, SIDE * FINE, 2)
     length = random.uniform(12, 60) * FINE
     width = int(random.uniform(1, 4) * FINE)
@@ -93,6 +94,7 @@ def grained(pixels: np.ndarray, random: np.random.Generator) -> np.ndarray:
 
 
 def jpeg(pixels: np.ndarray, quality: int) -> bytes:
+    """The file of uint8 pixels [height, width, 3]."""
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, "JPEG", quality=quality)
     return file.getvalue()

@@ -29,6 +29,8 @@ LUMINANCE = np.array((0.299, 0.587, 0.114), np.float32)
 
 @dataclass(frozen=True)
 class Placed:
+    """A digit in a scene."""
+
     name: str
     sides: Sides
 
@@ -64,7 +66,7 @@ def room_for(
 ) -> tuple[np.ndarray, Sides] | None:
     """(cover [SIDE, SIDE], its box) of the digit at a place that is free enough.
 
-    None where twenty places and sizes were not.
+    None if twenty places and sizes were not free.
     """
     for _ in range(20):
         glyph = enlarged(ink, random)

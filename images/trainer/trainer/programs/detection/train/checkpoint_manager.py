@@ -12,6 +12,7 @@ from trainer.programs.detection.model import weights
 from trainer.programs.detection.model.weights import Checkpoint
 from trainer.training.checkpoints import remove, what_is_left
 from trainer.training.errors import CheckpointError, Diverged
+from trainer.training.output import checkpoint_directory
 from trainer.training.snapshot import DAMAGED, Snapshot, all_finite, named
 
 CHIEF = "/job:chief/replica:0/task:0/device:CPU:0"
@@ -34,7 +35,7 @@ class CheckpointManager:
         self._snapshot = Snapshot(named(network, optimizer), network.distribute_strategy, CHIEF)
 
     def restore(self) -> Checkpoint | None:
-        """The newest that is sound; None where there is none at all.
+        """The newest that is sound; None if there is none at all.
 
         Raises:
             CheckpointError: all are damaged, or they are another model's.
@@ -52,20 +53,20 @@ class CheckpointManager:
         if damaged:
             raise CheckpointError(
                 f"{'; '.join(damaged)}, and there is no other in"
-                f" {weights.directory(self._output)}; put a copy back, or remove it to train from"
-                " the beginning"
+                f" {checkpoint_directory(self._output)}; put a copy back, or remove it to train"
+                " from the beginning"
             )
         return None
 
     def try_out(self) -> None:
         """Write once for nothing: the first time takes seconds, and may find that it cannot."""
-        self._snapshot.try_out(str(weights.directory(self._output) / ".try-out"))
+        self._snapshot.try_out(str(checkpoint_directory(self._output) / ".try-out"))
 
     def save(self, step: int, by_hand: bool = False) -> Checkpoint:
-        """Write one; Diverged, and nothing is left of it, where a variable is not finite."""
+        """Write one; Diverged, and nothing is left of it, if a variable is not finite."""
         with self._lock:
             name = f"{'manual.' if by_hand else ''}ckpt-{step}"
-            path = str(weights.directory(self._output) / name)
+            path = str(checkpoint_directory(self._output) / name)
             self._snapshot.write(path)
             saved = next(c for c in weights.find(self._output) if c.name == name)
             if not all_finite(path):

@@ -27,7 +27,7 @@ LOST = (tf.errors.UnavailableError, tf.errors.AbortedError)
 
 
 def train(task: Task, options: Options, progress: Progress | None) -> None:
-    """Train to the end, from the newest checkpoint where there is one; save the model, judge."""
+    """Train to the end, from the newest checkpoint if there is one; save the model, judge."""
     checked = directory.prepare(options)
     mailbox.wait_for_servers()
     try:

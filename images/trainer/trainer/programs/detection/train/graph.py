@@ -37,6 +37,7 @@ def train(task: Task, options: Options, progress: Progress | None) -> None:
 
 
 def graph_job(pipeline: Pipeline) -> GraphJob:
+    """The detector of `pipeline` as a job for graph mode."""
     train = pipeline.train_config
     return GraphJob(
         inputs=lambda replica, replicas: input_pipeline.training(pipeline, replica, replicas),
@@ -50,7 +51,7 @@ def graph_job(pipeline: Pipeline) -> GraphJob:
 
 
 def built(pipeline: Pipeline) -> Detector:
-    """The variables; they begin at the fine-tune checkpoint's values where there is one."""
+    """The variables; they begin at the fine-tune checkpoint's values if there is one."""
     train = pipeline.train_config
     detector = ssd.build(pipeline.model, train.seed)
     if train.fine_tune_checkpoint:
@@ -60,6 +61,7 @@ def built(pipeline: Pipeline) -> Detector:
 
 
 def model_loss(pipeline: Pipeline, detector: Detector, batch: Batch) -> ModelLoss:
+    """The loss of one batch: its mean, its two parts, and BatchNorm's updates."""
     network = detector.network
     before = list(network.updates)
     predictions = network(batch.images, training=True)

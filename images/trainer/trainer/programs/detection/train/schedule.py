@@ -35,6 +35,7 @@ def rate_at(step: tf.Tensor, schedule: LearningRate, num_steps: int) -> tf.Tenso
 
 
 def after_warmup(step: tf.Tensor, schedule: LearningRate, num_steps: int) -> tf.Tensor:
+    """The rate at `step`, a float32 scalar, as the schedule has it without its warm-up."""
     first = schedule.learning_rate
     match schedule:
         case ExponentialRate():
@@ -68,6 +69,7 @@ class ScheduledRate(keras.optimizers.schedules.LearningRateSchedule):
 
 
 def keras_optimizer(train: TrainConfig, num_steps: int) -> keras.optimizers.Optimizer:
+    """The configured optimizer for a tf_keras model, with its learning rate schedule."""
     rate = ScheduledRate(train.learning_rate, num_steps)
     clip = {"global_clipnorm": train.gradient_clipping_by_norm or None}
     match train.optimizer:
@@ -80,6 +82,7 @@ def keras_optimizer(train: TrainConfig, num_steps: int) -> keras.optimizers.Opti
 
 
 def graph_optimizer(train: TrainConfig, rate: tf.Tensor) -> v1.train.Optimizer:
+    """The configured optimizer for graph mode, with gradient clipping if there is any."""
     optimizer = plain_graph_optimizer(train, rate)
     if train.gradient_clipping_by_norm:
         clip_before_applying(optimizer, train.gradient_clipping_by_norm)
@@ -87,6 +90,7 @@ def graph_optimizer(train: TrainConfig, rate: tf.Tensor) -> v1.train.Optimizer:
 
 
 def plain_graph_optimizer(train: TrainConfig, rate: tf.Tensor) -> v1.train.Optimizer:
+    """The configured optimizer for graph mode, without gradient clipping."""
     match train.optimizer:
         case Momentum(momentum=momentum):
             return v1.train.MomentumOptimizer(rate, momentum)

@@ -8,7 +8,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainer.training.checkpoints import directory
 from trainer.training.graph_mode.counters import SharedCounters, make_counters
 from trainer.training.graph_mode.deployment import DeploymentConfig
 from trainer.training.graph_mode.graph import model_deploy
@@ -21,6 +20,7 @@ from trainer.training.graph_mode.job import GraphJob, ModelLoss
 from trainer.training.graph_mode.options import GraphOptions
 from trainer.training.graph_mode.replica import Replica
 from trainer.training.graph_mode.saving.saver import Checkpoints
+from trainer.training.output import checkpoint_directory
 
 tf1 = tf.compat.v1
 NOT_FINITE = "the loss is not finite"
@@ -48,7 +48,11 @@ def build(job: GraphJob, options: GraphOptions, replica: Replica, output: Path) 
                 step=step,
                 summary=summaries(job, model, step) if summarized else None,
                 checkpoints=Checkpoints(
-                    directory(output), options.keep, counters, of_run, config.inputs_device()
+                    checkpoint_directory(output),
+                    options.keep,
+                    counters,
+                    of_run,
+                    config.inputs_device(),
                 ),
                 initialize=initializers(v for v in made if not any(v is o for o in of_run)),
                 initialize_run=initializers(counters.of_this_run),
@@ -175,4 +179,5 @@ def names_without_value(variables: Sequence[tf.Variable]) -> tf.Tensor:
 
 
 def initializers(variables: Iterable[tf.Variable]) -> tf.Operation:
+    """One op that initialises all of them."""
     return tf.group(*[v.initializer for v in variables])

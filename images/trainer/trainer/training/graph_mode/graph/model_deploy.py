@@ -127,6 +127,7 @@ def average_gradients(of_clones: Sequence[GradientsAndVariables]) -> GradientsAn
 
 
 def dense(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:
+    """The gradient as a dense tensor."""
     return tf.convert_to_tensor(gradient)
 
 

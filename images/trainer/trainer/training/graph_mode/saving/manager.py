@@ -1,4 +1,4 @@
-"""When the chief saves: every few seconds, when somebody asks, and before it is stopped."""
+"""When the chief saves: every few seconds, on request, and before it is stopped."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class CheckpointManager:
         self._postpone()
 
     def between_updates(self, step: int) -> None:
-        """Save where it is time to; when the process is being stopped, do not return."""
+        """Save if it is time to; when the process is being stopped, do not return."""
         if self._stopping.is_set():
             self._save_and_tell()
             time.sleep(FOREVER_S)
@@ -55,7 +55,7 @@ class CheckpointManager:
             self.save()
 
     def save(self, by_hand: bool = False) -> Saved:
-        """Save now; Diverged where there is a variable that is not finite."""
+        """Save now; Diverged if there is a variable that is not finite."""
         with self._lock:
             saved = self._checkpoints.save(self._session, by_hand)
         self._postpone()
@@ -65,7 +65,7 @@ class CheckpointManager:
         return saved
 
     def save_last(self) -> None:
-        """When nobody updates any more."""
+        """Save when no replica updates any more, and name the milestone if it is one."""
         saved = self.save()
         if self._milestone_of(saved.step) > self._milestone:
             self._name_milestone(saved)
@@ -75,7 +75,7 @@ class CheckpointManager:
         also_as(saved.path, f"ckpt-{self._milestone}")
 
     def ask(self) -> None:
-        """By hand, from another thread: between two updates, or at once where none comes soon."""
+        """By hand, from another thread: between two updates, or at once if none comes soon."""
         if self._session is None:
             return
         self._by_hand.set()
@@ -85,7 +85,7 @@ class CheckpointManager:
             self._say_saved(self.save(by_hand=True))
 
     def save_before_the_end(self) -> Saved | None:
-        """From another thread, on SIGTERM: the same, and no update comes after it. None where
+        """From another thread, on SIGTERM: the same, and no update comes after it. None if
         there was nothing to save."""
         if self._session is None:
             return None

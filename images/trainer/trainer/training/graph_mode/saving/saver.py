@@ -1,8 +1,8 @@
 """Checkpoints by name: `model.ckpt-<global step>`, automatic, `manual.ckpt-<global step>`, and
-`ckpt-<number>`, which evaluators look for and nobody restores.
+`ckpt-<number>`, which evaluators look for, and which is never restored.
 
 A checkpoint is complete once its `.index` is there, and may be used once it is published: written,
-and the variables found to be numbers before and after. Only then is an older one removed.
+and the variables found to be finite before and after. Only then is an older one removed.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Checkpoints:
         return found[-1] if found else None
 
     def restore(self, session: tf1.Session) -> Saved | None:
-        """Restore the newest checkpoint that is sound; None where there is none at all."""
+        """Restore the newest checkpoint that is sound; None if there is none at all."""
         for left_over in self._folder.glob("*.tempstate*"):
             left_over.unlink(missing_ok=True)
         damaged: list[str] = []
@@ -113,8 +113,8 @@ class Checkpoints:
             assign(session, counts, value)
 
     def save(self, session: tf1.Session, by_hand: bool = False) -> Saved | None:
-        """Write, look, publish, drop the old. None, and nothing is left, where a variable is no
-        number; CheckpointError where it cannot be written."""
+        """Write, look, publish, drop the old. None, and nothing is left, if a variable is not
+        finite; CheckpointError if it cannot be written."""
         if not session.run(self._sound):
             return None
         step = int(session.run(self._counters.global_step))
@@ -139,6 +139,7 @@ class Checkpoints:
 
 
 def opened(saved: Saved) -> tf.train.CheckpointReader:
+    """A reader of the checkpoint; Unreadable if its index is damaged."""
     try:
         return tf.train.load_checkpoint(str(saved.path))
     except tf.errors.OpError as problem:  # of no particular kind
@@ -146,11 +147,12 @@ def opened(saved: Saved) -> tf.train.CheckpointReader:
 
 
 def among(v: tf.Variable, others: Sequence[tf.Variable]) -> bool:
+    """Whether `v` is one of `others`, by identity."""
     return any(v is other for other in others)
 
 
 def all_finite(variables: list[tf.Variable]) -> tf.Tensor:
-    """Whether every float variable is made of numbers; looked at where the variables are."""
+    """Whether every float variable is finite, a bool scalar; computed where the variables are."""
     sound = []
     for v in variables:
         if v.dtype.is_floating:
@@ -160,6 +162,7 @@ def all_finite(variables: list[tf.Variable]) -> tf.Tensor:
 
 
 def other_model(saved: Saved, problem: Exception) -> str:
+    """The message for a checkpoint whose variables are not this model's."""
     return (
         f"{saved.path} belongs to another model ({in_short(problem)}); take the arguments that it"
         " was made with, or another output directory"

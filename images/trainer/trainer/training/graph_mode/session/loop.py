@@ -28,14 +28,14 @@ from trainer.training.graph_mode.session.report import Report
 from trainer.training.graph_mode.session.shutdown import BROKEN, FINISHED, Shutdown
 from trainer.training.graph_mode.session.startup import begin_as_chief, wait_for_chief
 from trainer.training.graph_mode.session.step import Stepper
-from trainer.training.graph_mode.session.sync_thread import RoundsThread, stop_everybody
+from trainer.training.graph_mode.session.sync_thread import RoundsThread, stop_all_replicas
 from trainer.training.stop_reasons import NOTHING, STEPS, THRESHOLD
 
 tf1 = tf.compat.v1
 
 
 class Training:
-    """One replica's training, in one session after the other where servers were lost."""
+    """One replica's training, in one session after the other if servers are lost."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Training:
         )  # fmt: skip
 
     def attempt(self, target: str, config: tf1.ConfigProto) -> GraphResult:
-        """Train to the end in one session; TensorFlow's errors where a server is lost."""
+        """Train to the end in one session; TensorFlow's errors if a server is lost."""
         session = tf1.Session(target, graph=self._graph.graph, config=config)
         try:
             if self._replica.is_chief:
@@ -76,7 +76,7 @@ class Training:
             if self._manager and isinstance(problem, TrainerError):
                 with contextlib.suppress(tf.errors.OpError):
                     self._shutdown.tell(session)
-            # In vain, and for long, where the servers are gone: so nobody waits for it.
+            # It takes long if the servers are gone, and nothing depends on it.
             threading.Thread(target=close, args=(session,), daemon=True).start()
             raise
         if not target:
@@ -141,7 +141,7 @@ class Training:
             if rounds.failure:
                 raise rounds.failure
         if reached == THRESHOLD:
-            stop_everybody(session, self._graph)
+            stop_all_replicas(session, self._graph)
         return reached
 
     def _mark(self, session: tf1.Session, entry: int) -> None:
@@ -153,7 +153,7 @@ class Training:
         """Stop all replicas: a rate that is too high for one is so for all."""
         step = int(session.run(self._graph.counters.global_step))
         self._mark(session, BROKEN)
-        stop_everybody(session, self._graph)
+        stop_all_replicas(session, self._graph)
         last = self._manager.last if self._manager else self._graph.checkpoints.newest()
         left = what_is_left(last and last.name)
         raise Diverged(
@@ -182,5 +182,6 @@ class Training:
 
 
 def close(session: tf1.Session) -> None:
+    """Close the session, if its servers still answer."""
     with contextlib.suppress(tf.errors.OpError):
         session.close()

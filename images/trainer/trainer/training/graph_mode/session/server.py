@@ -29,7 +29,7 @@ def session_config(task: Task, replica: Replica) -> tf1.ConfigProto:
 
 
 def start(task: Task, replica: Replica, config: tf1.ConfigProto) -> str:
-    """The target for sessions: of a new server, '' where this replica is alone."""
+    """The target for sessions: of a new server, '' if this replica is alone."""
     if not replica.deployment.distributed:
         return ""
     check_port(task.address)

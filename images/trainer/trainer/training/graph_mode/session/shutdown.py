@@ -1,4 +1,4 @@
-"""How replicas end together: nobody leaves before the chief has saved what all have done."""
+"""How replicas end together: none leaves before the chief has saved what all have done."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class Shutdown:
             self._made_before = sum(self._shares(session).steps)
 
     def tell(self, session: tf1.Session) -> None:
-        """By the chief: nobody is needed any more."""
+        """By the chief: the other replicas may leave."""
         assign(session, self._counters.over, 1)
 
     def is_over(self, session: tf1.Session) -> bool:
-        """Wait for the chief's word; False where it was lost with the last steps, and goes back."""
+        """Wait for the chief's word; False if it was lost with the last steps, and goes back."""
         counters = self._counters
         while True:
             try:
@@ -69,7 +69,7 @@ class Shutdown:
             time.sleep(POLL_S)
 
     def wait_for_last_steps(self, session: tf1.Session) -> None:
-        """Until nobody updates any more: the last checkpoint holds every step that was made."""
+        """Block until no replica updates any more: then the last checkpoint holds every step."""
         until = time.monotonic() + WAIT_FOR_LAST_STEPS_S
         while True:
             step, finished = session.run([self._counters.global_step, self._counters.finished])
@@ -112,7 +112,7 @@ class Shutdown:
 
 
 def ended_within(seconds: float) -> bool:
-    """Whether the supervisor says that the job has ended; True where there is none."""
+    """Whether the supervisor says that the job has ended; True if there is none."""
     until = time.monotonic() + seconds
     while not mailbox.job_has_ended() and time.monotonic() < until:
         time.sleep(POLL_S)

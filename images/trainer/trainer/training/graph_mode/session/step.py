@@ -34,7 +34,7 @@ class Stepper:
         self._token = int(session.run(graph.rounds.replica.now)) if graph.rounds else 0
 
     def take(self, shown: bool = False, summary: bool = False) -> StepResult:
-        """Make one step. Under sync it ends with the round, or later ones where we were slow."""
+        """Make one step. Under sync it ends with the round, or later ones if we were slow."""
         summary = summary and self._graph.summary is not None
         feeds = (self._token,) if self._graph.rounds else ()
         (position, end_at), loss, values, text = self._run(shown, summary)(*feeds)

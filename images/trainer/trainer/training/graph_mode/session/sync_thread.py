@@ -40,14 +40,14 @@ class RoundsThread(threading.Thread):
             if not self._ended.is_set():
                 self.failure = problem
                 with contextlib.suppress(tf.errors.OpError):
-                    stop_everybody(self._session, self._graph)
+                    stop_all_replicas(self._session, self._graph)
 
     def end(self) -> None:
         """No further round, after the one that waits for gradients, if they come."""
         self._ended.set()
 
 
-def stop_everybody(session: tf1.Session, graph: TrainingGraph) -> None:
+def stop_all_replicas(session: tf1.Session, graph: TrainingGraph) -> None:
     """Wake all replicas that wait for a round: there will be none."""
     session.run(graph.controls.end, {graph.controls.new_end: 0})
     if graph.rounds:
