@@ -35,7 +35,7 @@ from trainer.training.graph_mode.run import run  # noqa: E402
 def together(tmp_path, free_port):
     """Run a job on several replicas of one cluster with a ps; their results, chief first."""
 
-    def run(replicas: int, made: GraphJob, *options: GraphOptions) -> list:
+    def run_together(replicas: int, made: GraphJob, *options: GraphOptions) -> list:
         cluster = {
             "worker": [f"127.0.0.1:{free_port()}" for _ in range(replicas)],
             "ps": [f"127.0.0.1:{free_port()}"],
@@ -53,7 +53,7 @@ def together(tmp_path, free_port):
         assert server.target
         return results
 
-    return run
+    return run_together
 
 
 @pytest.mark.parametrize("replicas", [2, 3])

@@ -26,7 +26,7 @@ def run(task: Task, arguments: list[str], progress: Progress | None) -> None:
     if how == mode.COORDINATOR:
         from trainer.programs.detection.train.coordinator import train
     else:
-        from trainer.programs.detection.train.graph import train
+        from trainer.programs.detection.train.graph_mode import train
     train(task, chosen, progress)
 
 

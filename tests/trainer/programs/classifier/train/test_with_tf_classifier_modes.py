@@ -86,7 +86,7 @@ def test_two_tasks_reduce_to_the_same_losses_and_one_result(run_task, events, pi
 ROUNDS = """
 import sys
 import tensorflow as tf
-from trainer.programs.classifier.train.sync_rounds import Rounds
+from trainer.programs.classifier.train.sync_rounds import SyncRounds
 
 keras = tf.keras
 strategy = tf.distribute.ParameterServerStrategy(
@@ -112,7 +112,7 @@ plain = build()
 last = network.layers[-1]
 ours = (last.kernel, last.bias)  # in two parts each
 plain.set_weights([tf.convert_to_tensor(weight).numpy() for weight in ours])
-rounds = Rounds(network, always_the_same, workers=2)
+rounds = SyncRounds(network, always_the_same, workers=2)
 losses = [rounds.run(5)["loss"] for _ in range(2)]
 history = plain.fit(x, y, batch_size=16, epochs=10, shuffle=False, verbose=0).history["loss"]
 expected = [sum(history[:5]) / 5, sum(history[5:]) / 5]

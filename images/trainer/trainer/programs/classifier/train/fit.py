@@ -13,7 +13,7 @@ from trainer.programs.classifier.options import Options
 from trainer.programs.classifier.schedule import Schedule
 from trainer.programs.classifier.train.callbacks import EpochReport, callbacks
 from trainer.programs.classifier.train.interruption import Interruption
-from trainer.programs.classifier.train.sync_rounds import Rounds, fit_in_rounds
+from trainer.programs.classifier.train.sync_rounds import SyncRounds, fit_in_rounds
 from trainer.task import Task
 from trainer.training import signals
 from trainer.training.worker_index import worker_index
@@ -52,7 +52,7 @@ def fit(
     first, steps = schedule.first_epoch, schedule.steps_per_epoch
     with signals.watched(interruption.terminated):
         if schedule.strategy == mode.PARAMETER_SERVER and options.update == mode.SYNC:
-            rounds = Rounds(network, for_worker, workers)
+            rounds = SyncRounds(network, for_worker, workers)
             fit_in_rounds(
                 rounds, network, options, steps, first, accompanying, interruption.between_steps
             )

@@ -7,7 +7,7 @@ import tensorflow as tf
 from trainer.errors import ContractError
 from trainer.programs.classifier import mode
 from trainer.programs.classifier.options import Options
-from trainer.programs.classifier.train.peers import all_here_within
+from trainer.programs.classifier.train.other_trainers import all_here_within
 from trainer.task import Task
 
 MIN_SHARD_BYTES = 256 << 10

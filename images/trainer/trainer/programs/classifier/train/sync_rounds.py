@@ -16,7 +16,7 @@ from trainer.programs.classifier.options import Options
 keras = tf.keras
 
 
-class Rounds:
+class SyncRounds:
     """The functions and variables of synchronous rounds.
 
     Args:
@@ -90,7 +90,7 @@ def slots(variable: tf.Variable, count: int) -> tf.Variable:
 
 
 def fit_in_rounds(
-    rounds: Rounds,
+    rounds: SyncRounds,
     network: keras.Model,
     options: Options,
     steps: int,

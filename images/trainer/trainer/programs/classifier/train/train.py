@@ -18,9 +18,9 @@ from trainer.programs.classifier.schedule import Schedule, schedule_of
 from trainer.programs.classifier.train import strategies
 from trainer.programs.classifier.train.finish import finish
 from trainer.programs.classifier.train.fit import fit
-from trainer.programs.classifier.train.graph import train_graph
+from trainer.programs.classifier.train.graph_mode import train_graph
 from trainer.programs.classifier.train.interruption import Resumable
-from trainer.programs.classifier.train.peers import Peers
+from trainer.programs.classifier.train.other_trainers import OtherTrainers
 from trainer.programs.classifier.train.staleness import AsynchronousModel, Staleness
 from trainer.task import Task
 from trainer.training import result
@@ -62,7 +62,7 @@ def train_eagerly(how: str, task: Task, options: Options, progress: Progress | N
     figures: Mapping[str, float] = {}
     if first_epoch < options.epochs:
         network = prepared(schedule, task, options, len(classes))
-        with servers_may_be_lost() if how != mode.ALL_REDUCE else Peers(task).may_be_lost():
+        with servers_may_be_lost() if how != mode.ALL_REDUCE else OtherTrainers(task).may_be_lost():
             report = fit(network, schedule, options, train_split, len(classes), progress, task)
         figures = report.figures()
     if task.is_leader:

@@ -26,7 +26,7 @@ LOOK_S, EVENT_S = 0.02, 1.0
 SHOWN = ("loss", "localization", "classification")
 
 
-class Rounds:
+class AsyncRounds:
     """Steps are counted by the optimizer, on the ps: a step that a lost worker made is made anew,
     and may count twice."""
 

@@ -17,7 +17,7 @@ from trainer.programs.detection.model import loss, ssd, weights
 from trainer.programs.detection.model.ssd import Detector
 from trainer.programs.detection.options import Options
 from trainer.programs.detection.train import directory, finish, schedule
-from trainer.programs.detection.train.async_rounds import NOT_FINITE, Rounds
+from trainer.programs.detection.train.async_rounds import NOT_FINITE, AsyncRounds
 from trainer.task import Task
 from trainer.training import result, signals
 from trainer.training.stop_reasons import NOTHING
@@ -43,7 +43,7 @@ def train(task: Task, options: Options, progress: Progress | None) -> None:
     finish.finish(options, checked, rounds.checkpoint, figures, progress)
 
 
-def make_rounds(task: Task, options: Options, progress: Progress | None) -> Rounds:
+def make_rounds(task: Task, options: Options, progress: Progress | None) -> AsyncRounds:
     """The strategy, and in its scope the detector and all that a step changes."""
     pipeline, config = options.pipeline, options.pipeline.train_config
     strategy = tf.distribute.ParameterServerStrategy(
@@ -66,7 +66,7 @@ def make_rounds(task: Task, options: Options, progress: Progress | None) -> Roun
             lambda _: input_pipeline.training(pipeline, worker_index(), workers)
         )
     )
-    return Rounds(
+    return AsyncRounds(
         coordinator=coordinator,
         step=step_function(strategy, detector, optimizer, pipeline.model.l2_weight),
         batches=iter(batches),

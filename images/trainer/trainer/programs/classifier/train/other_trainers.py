@@ -54,7 +54,7 @@ def all_here_within(task: Task) -> Iterator[None]:
         arrived.set()
 
 
-class Peers:
+class OtherTrainers:
     """Who the other trainers were when training began."""
 
     def __init__(self, task: Task) -> None:

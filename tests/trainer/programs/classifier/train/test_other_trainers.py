@@ -14,7 +14,7 @@ import pytest
 import trainer
 from trainer.programs.classifier import mode, options
 from trainer.programs.classifier.schedule import schedule_of
-from trainer.programs.classifier.train import peers
+from trainer.programs.classifier.train import other_trainers
 from trainer.servers.probe import Answer
 from trainer.task import read_task
 
@@ -32,14 +32,14 @@ WITH_A_MASTER = (
 
 def test_a_chief_that_is_called_master_is_one_of_the_others():
     worker = read_task({"TF_CONFIG": WITH_A_MASTER % "worker"})
-    assert peers.others(worker) == {"chief-0": "127.0.0.1:1", "worker-1": "127.0.0.1:3"}
+    assert other_trainers.others(worker) == {"chief-0": "127.0.0.1:1", "worker-1": "127.0.0.1:3"}
     master = read_task({"TF_CONFIG": WITH_A_MASTER % "master"})
-    assert peers.others(master) == {"worker-0": "127.0.0.1:2", "worker-1": "127.0.0.1:3"}
+    assert other_trainers.others(master) == {"worker-0": "127.0.0.1:2", "worker-1": "127.0.0.1:3"}
 
 
 def test_the_others_are_all_trainers_but_this_one():
     task = read_task({"TF_CONFIG": TF_CONFIG})
-    assert peers.others(task) == {"worker-0": "127.0.0.1:1", "worker-2": "127.0.0.1:3"}
+    assert other_trainers.others(task) == {"worker-0": "127.0.0.1:1", "worker-2": "127.0.0.1:3"}
 
 
 def test_who_is_silent_or_started_again_is_missing():
@@ -49,14 +49,14 @@ def test_who_is_silent_or_started_again_is_missing():
         Answer("worker-2", "b:1", "worker-2", incarnation=80),
         Answer("worker-3", "c:1", None),
     ]
-    assert peers.missing(answers, began) == ["worker-2", "worker-3"]
+    assert other_trainers.missing(answers, began) == ["worker-2", "worker-3"]
 
 
 def test_a_trainer_that_never_comes_ends_the_program_and_is_named(tmp_path):
     pytest.importorskip("grpc", reason="grpc is in the image, not here")
     program = textwrap.dedent("""
         import time
-        from trainer.programs.classifier.train.peers import all_here_within
+        from trainer.programs.classifier.train.other_trainers import all_here_within
         from trainer.task import read_task
         with all_here_within(read_task()):
             time.sleep(60)

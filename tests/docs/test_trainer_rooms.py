@@ -1,0 +1,31 @@
+"""images/trainer/README.md lists every room of the trainer, and what each is for."""
+
+from __future__ import annotations
+
+import re
+
+from docs.blocks import rooms
+from tests.make import ROOT
+
+README = (ROOT / "images" / "trainer" / "README.md").read_text(encoding="utf-8")
+ON_PATH = "injected/on_path"
+"""The directory that goes on a program's PYTHONPATH is not a package: its parent describes it."""
+
+
+def test_every_directory_with_code_is_listed() -> None:
+    folders = {
+        str(file.parent.relative_to(rooms.PACKAGE)) for file in rooms.PACKAGE.rglob("*/*.py")
+    }
+    block = README.partition("<!-- begin: trainer-rooms -->")[2].partition("<!-- end: ")[0]
+    listed = set(re.findall(r"^\| `([\w/]+)/` \| \S", block, re.MULTILINE))
+    assert listed == folders - {ON_PATH}
+    assert "on_path/" in (rooms.PACKAGE / "injected" / "__init__.py").read_text(encoding="utf-8")
+
+
+def test_no_room_is_crowded() -> None:
+    crowded = {
+        str(folder.relative_to(rooms.PACKAGE)): len(modules)
+        for folder in (rooms.PACKAGE, *(f.parent for f in rooms.PACKAGE.rglob("__init__.py")))
+        if len(modules := [m for m in folder.glob("*.py") if m.stem != "__init__"]) > 11
+    }
+    assert not crowded
