@@ -9,14 +9,12 @@ from dataclasses import asdict, dataclass, field
 import tensorflow as tf
 
 from trainer.events import Progress
-from trainer.injected import mailbox
 from trainer.programs.classifier.data import files, input_pipeline
 from trainer.programs.classifier.model import architecture, checkpoints, weights
 from trainer.programs.classifier.model.checkpoints import Checkpoint
 from trainer.programs.classifier.model.export import export
 from trainer.programs.classifier.options import Options
-
-POLL_S = 0.2
+from trainer.training import sidecar
 
 
 @dataclass
@@ -40,17 +38,16 @@ def evaluate(options: Options, progress: Progress | None) -> None:
     memory = options.output / "evaluator.json"
     scores = Scores(**json.loads(memory.read_text())) if memory.exists() else Scores()
     logs = tf.summary.create_file_writer(str(options.output / "tensorboard" / "validation"))
-    while True:
-        ended = mailbox.job_has_ended()
-        waiting = [c for c in checkpoints.find(options.output)
-                   if scores.written.get(c.name) != c.written]  # fmt: skip
-        for checkpoint in waiting:
-            score(network, images, checkpoint, scores, options, progress, logs)
-            memory.write_text(json.dumps(asdict(scores)))
-        if ended and not waiting:
-            break
-        if not waiting:
-            time.sleep(POLL_S)
+
+    def waiting() -> list[Checkpoint]:
+        return [c for c in checkpoints.find(options.output)
+                if scores.written.get(c.name) != c.written]  # fmt: skip
+
+    def score_and_remember(checkpoint: Checkpoint) -> None:
+        score(network, images, checkpoint, scores, options, progress, logs)
+        memory.write_text(json.dumps(asdict(scores)))
+
+    sidecar.score_each(waiting, score_and_remember)
     if progress and scores.best:
         progress.write(
             "metrics",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -13,16 +12,15 @@ import tensorflow as tf
 
 from trainer import atomic
 from trainer.events import Progress
-from trainer.injected import mailbox
 from trainer.programs.detection.data import label_map, records
 from trainer.programs.detection.evaluate.scoring import Score, Scorer
 from trainer.programs.detection.model import ssd, weights
 from trainer.programs.detection.model.export import export
 from trainer.programs.detection.model.weights import Checkpoint
 from trainer.programs.detection.options import Options
+from trainer.training.sidecar import score_each
 from trainer.training.snapshot import DAMAGED
 
-POLL_S = 0.2
 MEMORY, DRAWINGS = "evaluator.json", "detections"
 BEST_SO_FAR = "best-so-far/weights"
 
@@ -46,15 +44,7 @@ class Memory:
 def evaluate(options: Options, progress: Progress | None) -> None:
     """Score checkpoints in order until the job has ended and the last one is scored."""
     evaluator = Evaluator(options, progress)
-    while True:
-        ended = mailbox.job_has_ended()
-        waiting = list(evaluator.waiting())
-        for checkpoint in waiting:
-            evaluator.take(checkpoint)
-        if ended and not waiting:
-            break
-        if not waiting:
-            time.sleep(POLL_S)
+    score_each(evaluator.waiting, evaluator.take)
     evaluator.finish()
 
 
@@ -76,10 +66,13 @@ class Evaluator:
         self._last: Score | None = None
         self._best: Score | None = None
 
-    def waiting(self) -> Iterator[Checkpoint]:
-        for checkpoint in weights.find(self._options.output):
-            if self._memory.written.get(checkpoint.name) != checkpoint.written:
-                yield checkpoint
+    def waiting(self) -> list[Checkpoint]:
+        """Complete checkpoints that are not scored yet, oldest first."""
+        return [
+            checkpoint
+            for checkpoint in weights.find(self._options.output)
+            if self._memory.written.get(checkpoint.name) != checkpoint.written
+        ]
 
     def take(self, checkpoint: Checkpoint) -> None:
         """Score one checkpoint; nothing if it has made way for a newer one meanwhile."""
