@@ -7,7 +7,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from trainer.errors import TrainerError
-from trainer.training.snapshot import name_of
+from trainer.training.checkpoints.snapshot import name_of
 
 GLOBAL_STEP = "global_step"
 

@@ -14,8 +14,8 @@ from trainer.events import Progress
 from trainer.programs.classifier import mode
 from trainer.programs.classifier.options import Options
 from trainer.programs.classifier.schedule import Schedule
+from trainer.training.checkpoints.directory import checkpoint_directory
 from trainer.training.errors import Diverged
-from trainer.training.output import checkpoint_directory
 
 keras = tf.keras
 

@@ -19,9 +19,9 @@ from trainer.programs.classifier import mode
 from trainer.programs.classifier.options import Options
 from trainer.programs.classifier.schedule import Schedule
 from trainer.task import Task
-from trainer.training.checkpoints import remove
+from trainer.training.checkpoints.files import remove
+from trainer.training.checkpoints.snapshot import DAMAGED, Snapshot, all_finite, name_of, named
 from trainer.training.errors import in_short
-from trainer.training.snapshot import DAMAGED, Snapshot, all_finite, name_of, named
 
 keras = tf.keras
 

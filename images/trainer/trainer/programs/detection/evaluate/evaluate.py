@@ -18,8 +18,8 @@ from trainer.programs.detection.model import ssd, weights
 from trainer.programs.detection.model.export import export
 from trainer.programs.detection.model.weights import Checkpoint
 from trainer.programs.detection.options import Options
+from trainer.training.checkpoints.snapshot import DAMAGED
 from trainer.training.sidecar import score_each
-from trainer.training.snapshot import DAMAGED
 
 MEMORY, DRAWINGS = "evaluator.json", "detections"
 BEST_SO_FAR = "best-so-far/weights"

@@ -18,8 +18,8 @@ from tensorflow.core.protobuf import trackable_object_graph_pb2
 from trainer.errors import ContractError
 from trainer.programs.detection.config.train_fields import TrainConfig
 from trainer.programs.detection.model.ssd import is_of_backbone
-from trainer.training.output import checkpoint_directory
-from trainer.training.snapshot import DAMAGED, name_of
+from trainer.training.checkpoints.directory import checkpoint_directory
+from trainer.training.checkpoints.snapshot import DAMAGED, name_of
 
 INDEX = re.compile(r"(?:(?:model|manual)\.)?ckpt-(\d+)\.index")
 OBJECTS = "_CHECKPOINTABLE_OBJECT_GRAPH"

@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from trainer.training.checkpoints.directory import checkpoint_directory
 from trainer.training.graph_mode.counters import SharedCounters, make_counters
 from trainer.training.graph_mode.deployment import DeploymentConfig
 from trainer.training.graph_mode.graph import model_deploy
@@ -20,7 +21,6 @@ from trainer.training.graph_mode.job import GraphJob, ModelLoss
 from trainer.training.graph_mode.options import GraphOptions
 from trainer.training.graph_mode.replica import Replica
 from trainer.training.graph_mode.saving.saver import Checkpoints
-from trainer.training.output import checkpoint_directory
 
 tf1 = tf.compat.v1
 NOT_FINITE = "the loss is not finite"

@@ -7,7 +7,7 @@ import time
 
 import tensorflow as tf
 
-from trainer.training.checkpoints import also_as, what_is_left
+from trainer.training.checkpoints.files import also_as, what_is_left
 from trainer.training.errors import Diverged
 from trainer.training.graph_mode.saving.saver import Checkpoints, Saved
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from trainer.training.checkpoints import UNWRITABLE, remove, unwritable
+from trainer.training.checkpoints.files import UNWRITABLE, remove, unwritable
 from trainer.training.errors import CheckpointError, in_short
 from trainer.training.graph_mode.counters import SharedCounters, assign
 

@@ -15,7 +15,7 @@ import tensorflow as tf
 from trainer.errors import EXIT_TERMINATED, TrainerError
 from trainer.events import Progress
 from trainer.injected import mailbox
-from trainer.training.checkpoints import what_is_left
+from trainer.training.checkpoints.files import what_is_left
 from trainer.training.errors import Diverged, in_short
 from trainer.training.graph_mode.graph.build import NOT_FINITE
 from trainer.training.graph_mode.graph.training_graph import TrainingGraph

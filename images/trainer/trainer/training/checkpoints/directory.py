@@ -1,4 +1,4 @@
-"""Where the built-in programs put what they make, below a task's output directory."""
+"""Where every program keeps its checkpoints."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from pathlib import Path
 
 
 def checkpoint_directory(output: Path) -> Path:
-    """The directory of all checkpoints."""
+    """Below the output directory."""
     return output / "checkpoints"

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from trainer.training.checkpoints import UNWRITABLE, remove, unwritable
+from trainer.training.checkpoints.files import UNWRITABLE, remove, unwritable
 from trainer.training.errors import CheckpointError
 
 DAMAGED = (tf.errors.OpError, IndexError)
