@@ -12,6 +12,7 @@ from typing import Any
 from cluster_kit.errors import UsageError
 from cluster_kit.manifest.overrides import OVERRIDES, Kind
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
+from cluster_kit.roles import ROLES
 
 
 def values(typed: Mapping[str, str | None], sets: Iterable[str] = ()) -> dict[str, Any]:
@@ -26,7 +27,8 @@ def values(typed: Mapping[str, str | None], sets: Iterable[str] = ()) -> dict[st
     found: dict[str, Any] = {}
     if typed.get("program") is not None:
         # The manifest's arguments, requirements and evaluator belong to the manifest's program.
-        found |= {"args": [], "evaluator": 0, "requirements": ""}
+        found |= {role.name: 0 for role in ROLES.values() if role.sidecar}
+        found |= {"args": [], "requirements": ""}
     for override in OVERRIDES:
         text = typed.get(override.key)
         if text is not None:

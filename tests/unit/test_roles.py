@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ import pytest
 from cluster_kit import roles
 from cluster_kit.cluster import Cluster
 from cluster_kit.manifest.schema import Manifest, RoleTable
-from tests.make import parse_compose
+from tests.make import ROOT, parse_compose
 
 Import = Callable[[str], Any]
 MANIFEST = """
@@ -170,6 +171,23 @@ def test_the_kits_own_table_is_as_it_was() -> None:
 
 def test_the_chiefs_jobs_are_those_that_a_manifest_may_name() -> None:
     assert get_args(Manifest.model_fields["chief_job"].annotation) == roles.CHIEF.jobs
+
+
+KEYS = {"manifest/overrides.py": "the keys that have options", "cluster.py": "TensorFlow's jobs",
+        "manifest/schema.py": "TensorFlow's jobs", "roles.py": "the table"}  # fmt: skip
+"""Where a text may be a role's name, and what it stands for there."""
+
+
+def test_no_other_module_knows_a_role_by_its_name() -> None:
+    package = ROOT / "cluster_kit"
+    spelt = {
+        f"{path.relative_to(package)}:{node.lineno} {node.value!r}"
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and node.value in roles.ROLES
+        if str(path.relative_to(package)) not in KEYS
+    }
+    assert not spelt, "ask the table of cluster_kit/roles.py what is so of a role"
 
 
 def test_no_two_blocks_of_the_table_meet() -> None:
