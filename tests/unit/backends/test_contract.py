@@ -1,0 +1,55 @@
+"""Host and image agree on what contract.toml says: variables, times, ports and paths."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+from cluster_kit.backends import variables
+from cluster_kit.backends.task_environment import STOP_GRACE_S, container_specs
+from cluster_kit.cluster import BEACON_PORT_OFFSET, OUTPUT
+from tests.make import ROOT, cluster, gpus, host
+from tests.unit.backends.test_task_environment import CLUSTERS, NASTY
+
+CONTRACT = tomllib.loads((ROOT / "images/trainer/contract.toml").read_text(encoding="utf-8"))
+LIBRARIES = {"CUDA_VISIBLE_DEVICES", "NCCL_SOCKET_IFNAME", "NO_PROXY", "no_proxy"}
+"""Variables that libraries read, none of the image's own code."""
+OUTSIDE = {"CLUSTER_KIT_OUTPUT"}
+"""In the contract for tests that run the trainer outside a container; a container has /output."""
+
+VARIABLE = r"CLUSTER_KIT_\w+|TF_CONFIG|(CUDA|NCCL)_\w+|(?i:no_proxy)"
+
+
+def named() -> set[str]:
+    """Every variable that the module names, in any text of its code."""
+    tree = ast.parse(Path(variables.__file__).read_text(encoding="utf-8"))
+    texts = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    return {text for text in texts if isinstance(text, str) and re.fullmatch(VARIABLE, text)}
+
+
+def test_the_contract_and_the_host_know_the_same_variables() -> None:
+    told = {name for name, row in CONTRACT["variables"].items() if row["set_by"] == "host"}
+    assert named() - LIBRARIES == told - OUTSIDE
+    made = [
+        *CLUSTERS.values(),
+        cluster(simulate_gpus=2),
+        cluster(host(gpus=gpus(2)), gpus="auto"),
+    ]
+    given = {name for one in made for spec in container_specs(one) for name in spec.environment}
+    assert given - NASTY.keys() == named()
+
+
+def test_the_contract_and_the_host_agree_on_numbers_and_paths() -> None:
+    assert CONTRACT["times"]["stop_grace"]["seconds"] == STOP_GRACE_S
+    assert CONTRACT["ports"]["beacon_offset"] == BEACON_PORT_OFFSET
+    made = CLUSTERS["limits"]
+    shared = container_specs(made)[0].shared
+    targets = {OUTPUT, *shared.tmpfs, *(mount.target for mount in shared.mounts)}
+    assert targets == CONTRACT["paths"].keys()
+
+
+def test_a_program_that_saves_has_its_time_within_the_grace() -> None:
+    times = {name: row["seconds"] for name, row in CONTRACT["times"].items()}
+    assert times["program_save"] < times["server_save"] < STOP_GRACE_S
