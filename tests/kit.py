@@ -104,6 +104,11 @@ def new_kit(root: Path, prefix: str, **extra: str) -> Kit:
     return Kit(root, f"{prefix}-{secrets.token_hex(4)}", extra)
 
 
+def with_runs_of(other: Kit, kit: Kit) -> None:
+    """Give a cluster a copy of another one's runs, to go on in."""
+    shutil.copytree(other.root / "runs" / other.name, kit.root / "runs" / kit.name, symlinks=True)
+
+
 def _only_manifests(folder: str, names: list[str]) -> list[str]:
     return [name for name in names if (Path(folder) / name).is_dir()]
 

@@ -18,11 +18,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     mark_engine_tests(items, Path(__file__).parent, WHY_NOT)
 
 
-@pytest.fixture
-def client() -> Iterator[docker.DockerClient]:
+@pytest.fixture(scope="session")
+def engine_client() -> Iterator[docker.DockerClient]:
     client = docker.from_env()
     yield client
     client.close()
+
+
+@pytest.fixture
+def client(engine_client: docker.DockerClient) -> docker.DockerClient:
+    return engine_client
 
 
 @pytest.fixture

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.e2e.evidence import output
 from tests.kit import Kit
 
@@ -63,6 +65,7 @@ else:
 '''
 
 
+@pytest.mark.alone
 def test_a_task_is_as_slow_as_it_was_told_both_ways_and_holds_no_capability(kit: Kit) -> None:
     done = kit.run(
         "up", "smoke", "--name", kit.name, "--program", kit.program(SENDS_AND_RECEIVES),

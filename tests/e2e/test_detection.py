@@ -8,7 +8,9 @@ import re
 import signal
 import statistics
 import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import docker
 import pytest
@@ -17,7 +19,7 @@ from cluster_kit.image.build import image_tag
 from tests.e2e.evidence import codes, events, output, saved_step
 from tests.e2e.running import kill_task, needs_root, read_until, running
 from tests.e2e.waiting import wait_for
-from tests.kit import Kit
+from tests.kit import Kit, new_kit, remove, with_runs_of
 
 SMALL = (
     "--set model.image_size=32 --set train_config.batch_size=8"
@@ -26,6 +28,12 @@ SMALL = (
 )
 MODES = {"detection-async": 120, "detection-sync": 60, "detection-coordinator": 100}
 PNG = b"\x89PNG\r\n\x1a\n"
+Trained = Callable[[str], Kit]
+
+
+def on_one_worker(*manifests: str) -> list[Any]:
+    """Parameters whose tests share what was trained, so that it is trained once."""
+    return [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in manifests]
 
 
 def command(kit: Kit, manifest: str, arguments: str, *more: str) -> list[str]:
@@ -33,11 +41,28 @@ def command(kit: Kit, manifest: str, arguments: str, *more: str) -> list[str]:
     return ["up", manifest, "--name", kit.name, "--workers", "1", given, *more]
 
 
-@pytest.mark.parametrize("manifest", MODES)
-def test_every_mode_learns_is_scored_and_ends_by_itself(kit: Kit, manifest: str) -> None:
-    steps = MODES[manifest]
-    done = kit.run(*command(kit, manifest, f"--steps {steps}"))
-    assert done.returncode == 0, done.stdout + done.stderr
+@pytest.fixture(scope="module")
+def trained(
+    tmp_path_factory: pytest.TempPathFactory, engine_client: docker.DockerClient
+) -> Iterator[Trained]:
+    """A function that trains a manifest, once; tests look at the run, or go on in a copy of it."""
+    made: dict[str, Kit] = {}
+
+    def train(manifest: str) -> Kit:
+        if manifest not in made:
+            kit = made[manifest] = new_kit(tmp_path_factory.mktemp("trained"), "e2e")
+            done = kit.run(*command(kit, manifest, f"--steps {MODES[manifest]}"))
+            assert done.returncode == 0, done.stdout + done.stderr
+        return made[manifest]
+
+    yield train
+    for kit in made.values():
+        remove(engine_client, kit.name)
+
+
+@pytest.mark.parametrize("manifest", on_one_worker(*MODES))
+def test_every_mode_learns_is_scored_and_ends_by_itself(trained: Trained, manifest: str) -> None:
+    kit, steps = trained(manifest), MODES[manifest]
     metrics = kit.outcome()["metrics"]
     assert steps <= metrics["updates"] <= steps + 2
     assert metrics["reached"] == "steps"
@@ -99,14 +124,15 @@ def test_several_replicas_without_a_ps_are_refused(kit: Kit) -> None:
     assert "write `--ps 1` (make: `N_PS=1`)" in done.stderr
 
 
-@pytest.mark.parametrize("manifest", ["detection-async", "detection-coordinator"])
-def test_a_loss_that_is_no_number_ends_it_and_keeps_what_was_good(kit: Kit, manifest: str) -> None:
-    first = kit.run(*command(kit, manifest, "--steps 10 --no-final-score", "--set", "evaluator=0"))
-    assert first.returncode == 0, first.stdout + first.stderr
+@pytest.mark.parametrize("manifest", on_one_worker("detection-async", "detection-coordinator"))
+def test_a_loss_that_is_no_number_ends_it_and_keeps_what_was_good(
+    kit: Kit, trained: Trained, manifest: str
+) -> None:
+    with_runs_of(trained(manifest), kit)
     saved = saved_step(kit)
     rate = "--set train_config.learning_rate.learning_rate=1e30"
     done = kit.run(
-        *command(kit, manifest, f"--steps 100 {rate}", "--set", "evaluator=0", "--resume")
+        *command(kit, manifest, f"--steps {saved + 100} {rate}", "--set", "evaluator=0"), "--resume"
     )
     assert done.returncode == 5, done.stdout + done.stderr
     assert re.search(r"the loss is not finite after step \d+", done.stdout), done.stdout
@@ -114,7 +140,12 @@ def test_a_loss_that_is_no_number_ends_it_and_keeps_what_was_good(kit: Kit, mani
     assert saved_step(kit) == saved
 
 
-def test_a_broken_record_is_named_and_nothing_is_lost(kit: Kit, tmp_path: Path) -> None:
+@pytest.mark.xdist_group("detection-async")
+def test_a_broken_record_is_named_and_nothing_is_lost(
+    kit: Kit, trained: Trained, tmp_path: Path
+) -> None:
+    with_runs_of(trained("detection-async"), kit)
+    before = saved_step(kit)
     data = tmp_path / "scenes"
     data.mkdir()
     subprocess.run(
@@ -126,19 +157,13 @@ def test_a_broken_record_is_named_and_nothing_is_lost(kit: Kit, tmp_path: Path) 
         check=True,
         timeout=60,
     )
-    good = kit.run(
-        *command(kit, "detection-async", "--steps 10 --no-final-score", "--data", str(data)),
-        *("--set", "evaluator=0"),
-    )
-    assert good.returncode == 0, good.stdout + good.stderr
-    before = saved_step(kit)
     broken = sorted(data.glob("train-*.tfrecord"))[0]
     content = bytearray(broken.read_bytes())
     content[5000] ^= 255
     broken.chmod(0o644)
     broken.write_bytes(content)
     done = kit.run(
-        *command(kit, "detection-async", "--steps 20", "--data", str(data)),
+        *command(kit, "detection-async", f"--steps {before + 20}", "--data", str(data)),
         *("--set", "evaluator=0", "--resume"),
     )
     assert done.returncode == 5, done.stdout + done.stderr

@@ -95,13 +95,11 @@ class FakeEngine:
         self._listeners: list[queue.Queue[Event | None]] = []
         self._changed = threading.Condition()
         self._over = False
-        self._hung_up = False
         clock.settle = self.settle
 
     # What the kit asks.
 
     def answers(self) -> bool:
-        self._hung_up = self.lost
         return not self.lost
 
     def close(self) -> None:
@@ -242,8 +240,7 @@ class FakeEngine:
         self.hang_up()
 
     def hang_up(self) -> None:
-        """Close the streams of events; who asks whether the engine answers may listen again."""
-        self._hung_up = True
+        """Close the streams of events."""
         with self._changed:
             for heard in self._listeners:
                 heard.put(None)
@@ -260,7 +257,7 @@ class FakeEngine:
         """Wait until all events that were told have been taken in."""
         until = real_time.monotonic() + _PATIENCE_S
         while real_time.monotonic() < until:
-            listening = self._hung_up or self._listeners or not self.boxes
+            listening = self.lost or self._listeners or not self.boxes
             if listening and not any(heard.unfinished_tasks for heard in self._listeners):
                 return
             real_time.sleep(0.0005)

@@ -23,8 +23,23 @@ MakeKit = Callable[..., Kit]
 WHY_NOT = why_no_engine() or second_engine.why_not()
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     mark_engine_tests(items, Path(__file__).parent, WHY_NOT)
+    for item in items:
+        if kind := _engine_of(item):
+            item.add_marker(pytest.mark.xdist_group(f"engine-{kind}"))
+
+
+def _engine_of(item: pytest.Item) -> Kind | None:
+    """The second engine that a test asks for: all that ask for one share it, in one process."""
+    asked = getattr(item, "fixturenames", ())
+    if "engine" in asked:
+        kind: Kind = item.callspec.params["engine"]  # type: ignore[attr-defined]
+        return kind
+    if "cdi_engine" in asked:
+        return "cdi"
+    return "nvidia" if "nvidia_engine" in asked else None
 
 
 def inventory(count: int) -> dict[str, str]:

@@ -1,0 +1,72 @@
+"""Whose turn it is: tests side by side, but for those that must be alone."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+
+import pytest
+
+from tests import alone
+from tests.alone import turn
+
+
+@pytest.fixture(autouse=True)
+def locks_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alone.tempfile, "gettempdir", lambda: str(tmp_path))
+
+
+def test_others_run_side_by_side() -> None:
+    both = threading.Barrier(2)
+
+    def block() -> bool:
+        with turn(alone=False):
+            return both.wait(20) >= 0
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(lambda _: block(), range(2))) == [True, True]
+
+
+@pytest.mark.parametrize(("first", "second"), [(True, True), (True, False), (False, True)])
+def test_one_that_is_alone_has_nobody_beside_it(first: bool, second: bool) -> None:
+    said: SimpleQueue[str] = SimpleQueue()
+
+    def wait() -> None:
+        with turn(alone=second):
+            said.put("second")
+
+    with turn(alone=first):
+        waits = threading.Thread(target=wait)
+        waits.start()
+        waits.join(0.2)
+        said.put("first")
+    waits.join(20)
+    assert [said.get(timeout=1), said.get(timeout=1)] == ["first", "second"]
+
+
+def test_who_waits_to_be_alone_is_overtaken_by_nobody() -> None:
+    said: SimpleQueue[str] = SimpleQueue()
+
+    def wait(name: str, by_itself: bool) -> None:
+        with turn(alone=by_itself):
+            said.put(name)
+
+    with turn(alone=False):
+        waiting = [
+            threading.Thread(target=wait, args=("alone", True)),
+            threading.Thread(target=wait, args=("late", False)),
+        ]
+        for thread in waiting:
+            thread.start()
+            thread.join(0.2)
+    for thread in waiting:
+        thread.join(20)
+    assert [said.get(timeout=1), said.get(timeout=1)] == ["alone", "late"]
+
+
+def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alone, "PATIENCE_S", 0.1)
+    with turn(alone=True), pytest.raises(TimeoutError, match=r"no turn within 0\.1 s"), turn(False):
+        pass
