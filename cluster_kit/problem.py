@@ -48,7 +48,7 @@ class Problem:
     """The key, its value (in TOML; "" to leave it out), the rule it breaks, and the cure.
 
     `reads` names the other top-level keys that the rule looks at. While one of them is broken, a
-    default stands in for it, and nobody can tell yet whether the rule is broken, too.
+    default stands in for it, and it is not certain that the rule is broken, too.
     """
 
     place: str

@@ -45,7 +45,7 @@ def read(program: Path) -> tuple[list[Source], list[Hint]]:
             text = syntax.content(path)
             source = _parse(text, name)
         except SyntaxError as error:
-            hints.append(_no_python(syntax.told(error, text, name)))
+            hints.append(_no_python(syntax.fault_of(error, text, name)))
             continue
         except syntax.UNREADABLE:
             continue

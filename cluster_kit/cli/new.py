@@ -29,11 +29,11 @@ def new(
     json_: options.Json = False,
 ) -> None:
     """Write a commented manifest and a starter program that trains at once."""
-    chosen = next((known for known in starter.PROGRAMS if known == style), None)
+    chosen = next((known for known in starter.PROGRAM_BY_STYLE if known == style), None)
     if chosen is None:
         raise UsageError(
-            f"--style {style!r} (make: STYLE) is no style of a new cluster",
-            proposal(style, list(starter.PROGRAMS)),
+            f"--style {style!r} (make: STYLE) is not a style of a new cluster",
+            proposal(style, list(starter.PROGRAM_BY_STYLE)),
         )
     made = starter.create(name, chosen, here())
     files = {"manifest": str(made.manifest), "program": str(made.program)}

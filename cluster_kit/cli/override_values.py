@@ -49,7 +49,7 @@ COUNT = re.compile(r"[+-]?[0-9]{1,18}")
 HOLE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 """A template's hole or tag (see `arguments`)."""
 STAND_IN = re.compile("\ue000([0-9]+)\ue001")
-"""What stands for a hole while a shell's rules split the text: characters that nobody types."""
+"""What replaces a hole while the text is split like a shell does: characters for private use."""
 
 
 def _split(args: str) -> list[str]:
@@ -82,7 +82,9 @@ def _lay(found: dict[str, Any], text: str) -> None:
     """`a.b=value`, the value in TOML or else taken as a string."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
-        raise UsageError(f"--set {text!r} is not key=value", "e.g. --set deadline.start=30")
+        raise UsageError(
+            f"--set {text!r} is not key=value", "for example `--set deadline.start=30`"
+        )
     try:
         parsed = tomllib.loads(f"value = {value}")["value"]
     except (ValueError, RecursionError):

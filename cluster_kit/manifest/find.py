@@ -13,7 +13,7 @@ def find(reference: str, folder: Path) -> Path:
     """The manifest file that a person means: a path, or a name in `folder` (compose/).
 
     Raises:
-        UsageError: there is none; the cure lists the names that exist.
+        UsageError: it was not found; the cure lists the names that exist.
     """
     given = Path(reference)
     for candidate in (given, folder / f"{reference}.toml"):

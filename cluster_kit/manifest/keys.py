@@ -15,11 +15,11 @@ _EVERY_TASK = dict.fromkeys(Limits.model_fields, "under [role.worker] or [task.w
 _DEADLINE = dict.fromkeys(DeadlineTable.model_fields, "under [deadline]")
 _TOP = dict.fromkeys(Manifest.model_fields, "at the top, above the first [table]")
 HOMES = _ONE_TASK | _EVERY_TASK | _DEADLINE | _TOP
-"""Where each key of a manifest stands."""
+"""Where each key of a manifest is written, as a message says it."""
 
 
 def nearest_key(place: Sequence[str]) -> str:
-    """The key that was meant: one of this table, or one that belongs elsewhere."""
+    """The cure for an unknown key: the one that was meant, in this table or in another, or all."""
     table = _table(place)
     known = sorted(table.model_fields) if table else []
     near = nearest(place[-1], [*known, *HOMES])
@@ -31,7 +31,10 @@ def nearest_key(place: Sequence[str]) -> str:
 
 
 def meaning(place: Sequence[str]) -> Cure:
-    """What the key is for, from the description of the nearest key that has one."""
+    """The cure for an invalid value: an example, and what the key is for.
+
+    Both are of the nearest key that has a description: the key itself, or the table it lies in.
+    """
     for end in range(len(place), 0, -1):
         info = getattr(_table(place[:end]), "model_fields", {}).get(place[end - 1])
         if info is not None and info.description:
@@ -53,7 +56,7 @@ def words_of(place: Sequence[str]) -> tuple[str, ...]:
 
 
 def _table(place: Sequence[str]) -> Any:
-    """The model that the last key of `place` stands in, None where there is no such table."""
+    """The model of the table that the last key of `place` is in, None if there is no such table."""
     model: Any = Manifest
     for depth, part in enumerate(place[:-1]):
         if depth == 1 and place[0] == "task":

@@ -48,11 +48,12 @@ def load(path: Path, overrides: Mapping[str, Any] | None = None) -> Loaded:
                 if problem.place not in broken:
                     problems.append(problem)
                     broken.add(problem.place)
-                _mend(raw, place, path)
+                _remove(raw, place, path)
     raise by_command_line.error(path, problems)
 
 
 def _read(path: Path) -> dict[str, Any]:
+    """The file's tables and values; raises ManifestError."""
     try:
         # Some editors begin a file with a byte order mark.
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
@@ -68,6 +69,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """A new table with the values of both; where both have one, that of `above`."""
     merged = dict(below)
     for key, value in above.items():
         inner = merged.get(key)
@@ -76,8 +78,8 @@ def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _mend(raw: dict[str, Any], place: Sequence[str], path: Path) -> None:
-    """Take the broken value out, so that its default stands in for the rest of the checks."""
+def _remove(raw: dict[str, Any], place: Sequence[str], path: Path) -> None:
+    """Removes a broken value from `raw`, so that its default stands in for it in other checks."""
     table: Any = raw
     for part in place[:-1]:
         inner = table.get(part)

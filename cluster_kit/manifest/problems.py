@@ -12,7 +12,10 @@ from cluster_kit.util.toml_text import dotted, written
 
 
 def keys_of(loc: Sequence[object]) -> list[str]:
-    """Keys of the file only: inside `gpus`, a union, pydantic names its branches as well."""
+    """The keys of a location that pydantic gives.
+
+    Inside `gpus`, a union, it names the branches of the type as well, which are not in the file.
+    """
     place = [str(part) for part in loc]
     return place[:1] if place[0] == "gpus" else place
 
@@ -50,6 +53,7 @@ _TYPES = {
 
 
 def _rule(key: str, detail: Any) -> str:
+    """What the value must be, in words of the manifest instead of pydantic's."""
     if key == "gpus":
         return 'must be "none", "auto" or a list of indexes or UUIDs'
     if detail["type"] in _TYPES:
@@ -61,5 +65,6 @@ def _rule(key: str, detail: Any) -> str:
 
 
 def _short(value: Any) -> str:
+    """The value in TOML, cut to 60 characters."""
     shown = written(value)
     return shown if len(shown) <= 60 else shown[:57] + "…"

@@ -19,14 +19,20 @@ from cluster_kit.roles import ROLES
 
 
 def _whole(value: object) -> object:
-    """Pydantic's literals take `true` and `1.0` for 1."""
+    """The value, if it is a whole number: pydantic's literals take `true` and `1.0` for 1, too.
+
+    Raises ValueError.
+    """
     if type(value) is not int:
         raise ValueError("a format is a whole number")
     return value
 
 
 def _text(value: str) -> str:
-    """What no command line, environment or UTF-8 file can hold is refused here, not there."""
+    """The text, if a command line, an environment and a UTF-8 file can hold it.
+
+    Raises ValueError here, so that nothing fails there.
+    """
     if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
         raise ValueError("a text cannot hold a NUL character or bytes that are not UTF-8")
     return value

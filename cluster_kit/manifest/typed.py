@@ -28,7 +28,7 @@ class Typed:
         return name_of(key) if key in self.places else key
 
     def setting(self, setting: Setting, place: str) -> str:
-        """What to type where the problem, or the setting's own key, was typed; else TOML."""
+        """What to type, if the problem's or the setting's own value was typed; else TOML."""
         if self.places.isdisjoint((place, setting.key)):
             return IN_FILE.setting(setting, place)
         value = setting.value
@@ -52,7 +52,7 @@ def name_of(key: str) -> str:
 
 
 def to_type(key: str, value: str) -> str:
-    """`` `--workers 2` (make: `N_WORKERS=2`) ``, or `` `--set port=2222` `` where no option is."""
+    """`` `--workers 2` (make: `N_WORKERS=2`) ``, or `` `--set port=2222` ``."""
     override = override_of(key)
     if override is None:
         return f"`{SET_OPTION} {shlex.quote(f'{key}={value}')}`"

@@ -1,4 +1,4 @@
-"""A file of pip requirements: what counts of it, what the build could not do with it, its name."""
+"""A file of pip requirements: its lines, what the build cannot do with them, their digest."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ PATHS = re.compile(r"\.{0,2}/|~|file:|[^:]*@\s*file:|(?!.*://).*\.(whl|zip|tar\.
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines that say something, continued ones joined, comments left out."""
+    """The lines of a file without comments and blank ones; continued lines are joined."""
     joined = re.sub(r"\\\r?\n", " ", text)
     lines = (re.sub(r"(^|\s)#.*", "", line).strip() for line in joined.splitlines())
     return [" ".join(line.split()) for line in lines if line]
 
 
 def faults(lines: list[str]) -> Iterator[str]:
-    """What a build that sees this one file cannot do, or why there is nothing to do."""
+    """Yields what a build that sees only this file cannot do, or that there is nothing to do."""
     for line in lines:
         if FILES.match(line):
             yield f'"{line}": the build sees this one file and none that it names'

@@ -21,7 +21,7 @@ from cluster_kit.util.paths import is_file, seen_from
 class Inputs:
     """`program` and `data` as paths inside a container (or a built-in name), and their mounts.
 
-    `requirements` are the lines of that file that say something, "" where there is none.
+    `requirements` are the lines of that file without comments, "" if none is named.
     """
 
     program: str
@@ -71,7 +71,7 @@ def _python_is_known(manifest: Manifest) -> bool:
 
 
 def _no_python(program: Path) -> list[Problem]:
-    """Other files than `.py` may be something that Python can run all the same: a zip."""
+    """What keeps a `.py` file from being compiled; another file may be a zip that Python runs."""
     fault = syntax.fault(program) if program.suffix == ".py" else None
     if fault is None:
         return []

@@ -12,7 +12,7 @@ from cluster_kit.roles import Style
 from cluster_kit.util import templating
 from cluster_kit.workspace import Workspace, write_atomically
 
-PROGRAMS: dict[Style, str] = {"coordinator": "coordinator.py", "all-tasks": "all_tasks.py"}
+PROGRAM_BY_STYLE: dict[Style, str] = {"coordinator": "coordinator.py", "all-tasks": "all_tasks.py"}
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ def create(name: str, style: Style, workspace: Workspace) -> Starter:
     which is generated and removed by `make clean`.
 
     Raises:
-        UsageError: the name is none, or one of the files is there already.
+        UsageError: the name is invalid, or one of the files exists already.
     """
     if not NAME.fullmatch(name):
         raise UsageError(
@@ -42,17 +42,17 @@ def create(name: str, style: Style, workspace: Workspace) -> Starter:
     for path in (starter.manifest, starter.program.parent):
         if path.exists() or path.is_symlink():
             raise UsageError(
-                f"{path} is there already, and nothing is overwritten",
+                f"{path} exists already, and nothing is overwritten",
                 "choose another name, or move it away first",
             )
     starter.program.parent.mkdir(parents=True)
-    shutil.copyfile(templating.TEMPLATES / "new" / PROGRAMS[style], starter.program)
+    shutil.copyfile(templating.TEMPLATES / "new" / PROGRAM_BY_STYLE[style], starter.program)
     write_atomically(starter.manifest, manifest(name, style, workspace))
     return starter
 
 
 def manifest(name: str, style: Style, workspace: Workspace) -> str:
-    """The manifest's text; its paths are seen from compose/."""
+    """The text of the new manifest; paths in it are relative to compose/."""
     all_tasks = style == "all-tasks"
     return templating.own("new/manifest.toml.j2").render(
         name=name,

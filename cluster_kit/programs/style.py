@@ -1,7 +1,7 @@
 """Who runs the program and who serves: the manifest's `style`, resolved and checked. Pure.
 
 coordinator   the chief runs the program; ps and workers are servers that wait for its work
-all-tasks     the chief, where there is one, and every worker run it; ps serve, or run it too
+all-tasks     the chief, if there is one, and every worker run it; ps serve, or run it too
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def runs_program(manifest: Manifest, role: str) -> bool:
 
 
 def check_style(manifest: Manifest) -> Iterator[Problem]:
-    """Counts that no style can mean, and keys that another style needs."""
+    """Yields counts that do not fit the style, and keys that need another style."""
     yield from _check_counts(manifest)
     coordinated = style_of(manifest) == "coordinator"
     reads = (CHIEF.name, PS.name, "program")

@@ -13,7 +13,7 @@ OLDEST = (3, 11)
 MOST_BYTES = 1_000_000
 MOST_SHOWN = 80
 UNREADABLE = (OSError, ValueError, RecursionError, MemoryError)
-"""Not to be read, or nothing that a parser can hold: the run itself will tell."""
+"""The file cannot be read, or no parser can hold it: the run itself will show why."""
 
 
 @dataclass(frozen=True)
@@ -26,21 +26,21 @@ class Fault:
 
 
 def content(file: Path) -> bytes:
-    """Raises OSError, and ValueError for what nobody wrote by hand."""
+    """The file's bytes; raises OSError, and ValueError for a file of more than MOST_BYTES."""
     if file.stat().st_size > MOST_BYTES:
         raise ValueError("too long for a program that somebody wrote")
     return file.read_bytes()
 
 
 def tree(text: bytes, version: tuple[int, int] | None = None) -> ast.Module:
-    """Raises SyntaxError. What Python only warns about is the program's own affair."""
+    """The syntax tree; raises SyntaxError. Python's mere warnings are left out."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ast.parse(text, feature_version=version)
 
 
 def fault(program: Path) -> Fault | None:
-    """What keeps a program from being compiled, None where nothing is certain.
+    """What keeps a program from being compiled, None if nothing does or nothing is certain.
 
     Python's grammar only grows: what this Python refuses, an older one refuses as well.
     """
@@ -50,24 +50,25 @@ def fault(program: Path) -> Fault | None:
             warnings.simplefilter("ignore")
             compile(text, "<program>", "exec", dont_inherit=True)
     except SyntaxError as error:
-        return told(error, text, program.name)
+        return fault_of(error, text, program.name)
     except UNREADABLE:
         return None
     return None
 
 
 def too_new(text: bytes, name: str, version: tuple[int, int] = OLDEST) -> Fault | None:
-    """What an older Python would stumble over in a text that this one can read."""
+    """What an older Python cannot read in a text that this one can, None if it can read all."""
     if version >= sys.version_info[:2]:
         return None
     try:
         tree(text, version)
     except SyntaxError as error:
-        return told(error, text, name)
+        return fault_of(error, text, name)
     return None
 
 
-def told(error: SyntaxError, text: bytes, name: str) -> Fault:
+def fault_of(error: SyntaxError, text: bytes, name: str) -> Fault:
+    """The place, the line and the words of a syntax error."""
     number = error.lineno or 1
     found = text.splitlines()[number - 1 : number]
     line = b"".join(found).decode(errors="replace").strip()

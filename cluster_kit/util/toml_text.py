@@ -12,7 +12,7 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def written(value: object, depth: int = DEEPEST) -> str:
-    """In TOML: `"text"`, `[1, 2]`, `{cpus = 1}`."""
+    """The value in TOML: `"text"`, `[1, 2]`, `{cpus = 1}`; beyond `depth` only dots."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, bool):

@@ -46,7 +46,7 @@ def check_tasks_exist(manifest: Manifest) -> Iterator[Problem]:
         place = f"task.{name}"
         match = TASK.fullmatch(name)
         if match is None:
-            rule = "no task is called that"
+            rule = "not a valid task name"
             form = "tasks are called like `worker-1`: a role and its index"
             yield Problem(place, "", rule, form)
             continue

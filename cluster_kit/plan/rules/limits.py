@@ -16,7 +16,7 @@ RESERVED = re.compile(r"TF_CONFIG|(CUDA|NVIDIA)_VISIBLE_DEVICES|CLUSTER_KIT_\w+"
 
 
 def check_limits(manifest: Manifest, facts: HostFacts) -> Iterator[Problem]:
-    """CPU and memory limits against the host, and environment names that are the kit's own."""
+    """Yields limits that this host cannot give, and environment variables that cannot be set."""
     tables: dict[str, Limits] = {f"role.{r}": manifest.limits(r) for r in ROLES}
     tables |= {f"task.{name}": limits for name, limits in manifest.task.items()}
     for place, limits in tables.items():

@@ -40,7 +40,7 @@ def find_subnet(manifest: Manifest, facts: HostFacts) -> tuple[IPv4Network | Non
 
 
 def _stated(manifest: Manifest, facts: HostFacts) -> tuple[IPv4Network | None, list[Problem]]:
-    """A subnet that the manifest states: well-formed, private, big enough, and free.
+    """The subnet that the manifest states, or all that is wrong with it.
 
     Docker itself notices a clash with another Docker network only at start, and one with a route
     of the host never: it takes the gateway's address for itself.

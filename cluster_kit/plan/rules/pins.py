@@ -14,7 +14,7 @@ from cluster_kit.roles import ROLES
 def find_pins(
     manifest: Manifest, subnet: IPv4Network | None
 ) -> tuple[dict[str, IPv4Address], list[Problem]]:
-    """Addresses that tasks pin for themselves, each inside the subnet and nobody else's."""
+    """Address by task of those that pin one, and the pins that are invalid or taken."""
     pins: dict[str, IPv4Address] = {}
     problems: list[Problem] = []
     for name, limits in manifest.task.items():
@@ -39,6 +39,7 @@ def find_pins(
 def _misplaced(
     manifest: Manifest, subnet: IPv4Network, pins: dict[str, IPv4Address]
 ) -> list[Problem]:
+    """Pins outside the subnet, or on an address that something else has."""
     if not pins or manifest.subnet == "auto":
         return []
     problems = []

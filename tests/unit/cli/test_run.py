@@ -145,7 +145,7 @@ def test_new_says_what_it_wrote_and_how_to_run_it(cli: Cli, root: Path) -> None:
 def test_a_style_of_new_that_there_is_not_is_answered_with_the_nearest(cli: Cli) -> None:
     said = cli("new", "mine", "--style", "alltasks")
     assert said.code == 2
-    assert "--style 'alltasks' (make: STYLE) is no style of a new cluster" in said.err
+    assert "--style 'alltasks' (make: STYLE) is not a style of a new cluster" in said.err
     assert "did you mean `all-tasks`?" in said.err
 
 

@@ -83,6 +83,6 @@ def test_nothing_is_overwritten(there: str, workspace: Workspace) -> None:
     before = sorted(workspace.root.rglob("*"))
     with pytest.raises(UsageError) as caught:
         starter.create("mine", "coordinator", workspace)
-    assert "is there already" in caught.value.message
+    assert "exists already" in caught.value.message
     assert sorted(workspace.root.rglob("*")) == before
     assert path.read_text() == "mine"
