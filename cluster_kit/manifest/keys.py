@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, get_args, get_origin
 
-from cluster_kit.manifest.schema import DeadlineTable, Limits, Manifest, TaskLimits
+from cluster_kit.manifest.limits import Limits, TaskLimits
+from cluster_kit.manifest.schema import DeadlineTable, Manifest
 from cluster_kit.problem import Cure, Setting
 from cluster_kit.util.nearest import nearest
 from cluster_kit.util.toml_text import dotted

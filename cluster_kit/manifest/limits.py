@@ -1,15 +1,40 @@
-"""What one task gets: its role's limits, with its own laid over them. Pure."""
+"""The keys that each role and each task has, and how a task's lie over its role's. Pure.
+
+A new key is a field of `Limits`. A test of plan/plan.py then fails until it reaches the task.
+"""
 
 from __future__ import annotations
 
-from cluster_kit.manifest.schema import Limits, Manifest
+from pydantic import Field
+
+from cluster_kit.manifest.table import GpuId, Strict, Text
+from cluster_kit.manifest.units import BitsPerSecond, Bytes
 
 
-def limits_of(manifest: Manifest, role: str, index: int) -> Limits:
-    """The limits of a task: those of `[role.<role>]` with those of `[task.<role>-<index>]`."""
-    of_role = manifest.limits(role)
-    own = manifest.task.get(f"{role}-{index}")
-    return of_role if own is None else laid_over(of_role, own)
+class Limits(Strict):
+    """What one role, or one task, gets beyond the defaults."""
+
+    cpus: float | None = Field(
+        None, ge=0.01, allow_inf_nan=False, description="CPU limit in cores, e.g. `0.5`"
+    )
+    memory: Bytes | None = Field(None, description='Memory limit, e.g. `"2g"`')
+    bandwidth: BitsPerSecond | None = Field(
+        None, description='Limit of the network speed, each way, e.g. `"100mbit"`'
+    )
+    environment: dict[str, Text] = Field(
+        default_factory=dict, description="Environment variables, in addition to the kit's own"
+    )
+    gpus: list[GpuId] | None = Field(
+        None,
+        description="GPUs by index, UUID, MIG slice or CDI name: of the chief or the evaluator, or "
+        "of one worker instead of its share of `gpus`",
+    )
+
+
+class TaskLimits(Limits):
+    """The same for one task, which may also pin its address."""
+
+    ip: str | None = Field(None, description="The task's IP address; needs a fixed `subnet`")
 
 
 def laid_over(below: Limits, above: Limits) -> Limits:

@@ -7,7 +7,7 @@ import re
 from cluster_kit.roles import ROLES
 
 OWN_IMAGE = "trainer"
-"""The kit's own image, which it builds itself; any other is the name of an image of the user's own."""
+"""The kit's own image, which it builds itself; any other image is the user's own."""
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 """A cluster's name: a DNS label, short enough for what Docker adds to it."""
 TASK = re.compile(rf"({'|'.join(ROLES)})-(0|[1-9][0-9]{{0,8}})")

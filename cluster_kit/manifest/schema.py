@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    WithJsonSchema,
-    create_model,
-)
+from pydantic import BeforeValidator, Field, create_model
 
-from cluster_kit.manifest.units import BitsPerSecond, Bytes, Seconds
+from cluster_kit.manifest.limits import Limits, TaskLimits, laid_over
+from cluster_kit.manifest.table import GpuId, Strict, Text
+from cluster_kit.manifest.units import Bytes, Seconds
 from cluster_kit.roles import ROLES
 
 
@@ -28,55 +22,7 @@ def _whole(value: object) -> object:
     return value
 
 
-def _text(value: str) -> str:
-    """The text, if a command line, an environment and a UTF-8 file can hold it.
-
-    Raises ValueError here, so that nothing fails there.
-    """
-    if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
-        raise ValueError("a text cannot hold a NUL character or bytes that are not UTF-8")
-    return value
-
-
-Text = Annotated[str, AfterValidator(_text)]
-GpuId = Annotated[
-    str,
-    BeforeValidator(lambda value: str(value) if type(value) is int else value),
-    WithJsonSchema({"type": ["string", "integer"]}),
-]
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class Limits(_Strict):
-    """What one role, or one task, gets beyond the defaults."""
-
-    cpus: float | None = Field(
-        None, ge=0.01, allow_inf_nan=False, description="CPU limit in cores, e.g. `0.5`"
-    )
-    memory: Bytes | None = Field(None, description='Memory limit, e.g. `"2g"`')
-    bandwidth: BitsPerSecond | None = Field(
-        None, description='Limit of the network speed, each way, e.g. `"100mbit"`'
-    )
-    environment: dict[str, Text] = Field(
-        default_factory=dict, description="Environment variables, in addition to the kit's own"
-    )
-    gpus: list[GpuId] | None = Field(
-        None,
-        description="GPUs by index, UUID, MIG slice or CDI name: of the chief or the evaluator, or "
-        "of one worker instead of its share of `gpus`",
-    )
-
-
-class TaskLimits(Limits):
-    """The same for one task, which may also pin its address."""
-
-    ip: str | None = Field(None, description="The task's IP address; needs a fixed `subnet`")
-
-
-class DeadlineTable(_Strict):
+class DeadlineTable(Strict):
     """How long things may take."""
 
     start: Seconds = Field(120.0, description="Time until every server answers")
@@ -90,14 +36,14 @@ _limits_of_roles: dict[str, Any] = {
     role.name: (Limits, Field(Limits(), description=role.limits_description))
     for role in ROLES.values()
 }
-_LimitsOfRoles: Any = create_model("_LimitsOfRoles", __base__=_Strict, **_limits_of_roles)
+_LimitsOfRoles: Any = create_model("_LimitsOfRoles", __base__=Strict, **_limits_of_roles)
 
 
 class RoleTable(_LimitsOfRoles):  # one key per row of `roles`
     """Overrides by role."""
 
 
-class _Head(_Strict):
+class _Head(Strict):
     format: Annotated[Literal[1], BeforeValidator(_whole)] = Field(
         description="Version of the manifest's format: `1`"
     )
@@ -213,6 +159,11 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
         """What `[role.<role>]` says."""
         limits: Limits = getattr(self.role, role)
         return limits
+
+    def limits_of(self, role: str, index: int) -> Limits:
+        """What one task gets: `[role.<role>]` with `[task.<role>-<index>]` laid over it."""
+        of_role, own = self.limits(role), self.task.get(f"{role}-{index}")
+        return of_role if own is None else laid_over(of_role, own)
 
 
 def json_schema() -> dict[str, Any]:

@@ -8,7 +8,6 @@ from ipaddress import IPv4Address, IPv4Network
 
 from cluster_kit.cluster import Cluster, Deadlines, Task
 from cluster_kit.facts import HostFacts
-from cluster_kit.manifest.limits import limits_of
 from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.manifest.names import OWN_IMAGE
 from cluster_kit.manifest.schema import Manifest
@@ -131,7 +130,7 @@ def _tasks(
     for role in ROLES:
         for index in range(manifest.count(role)):
             name = f"{role}-{index}"
-            limits = limits_of(manifest, role, index)
+            limits = manifest.limits_of(role, index)
             grant = grants.get(name, GpuGrant())
             task = Task(
                 role=role,

@@ -7,7 +7,8 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from cluster_kit.manifest.schema import DeadlineTable, Limits, Manifest, TaskLimits
+from cluster_kit.manifest.limits import Limits, TaskLimits
+from cluster_kit.manifest.schema import DeadlineTable, Manifest
 from cluster_kit.util.toml_text import written
 from cluster_kit.workspace import KIT_ROOT
 from docs.blocks.table import table

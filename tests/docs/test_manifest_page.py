@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.manifest.schema import Manifest, TaskLimits
+from cluster_kit.manifest.limits import TaskLimits
+from cluster_kit.manifest.schema import Manifest
 from tests.make import ROOT
 
 PAGE = (ROOT / "docs" / "manifest.md").read_text(encoding="utf-8")

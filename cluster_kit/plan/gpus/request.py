@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cluster_kit.manifest.schema import Limits, Manifest
+from cluster_kit.manifest.limits import Limits
+from cluster_kit.manifest.schema import Manifest
 from cluster_kit.problem import Problem, Setting
 from cluster_kit.roles import ROLES, Role
 from cluster_kit.util.toml_text import written

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 
 from cluster_kit.facts import HostFacts
+from cluster_kit.manifest.limits import Limits
 from cluster_kit.manifest.names import TASK
-from cluster_kit.manifest.schema import Limits, Manifest
+from cluster_kit.manifest.schema import Manifest
 from cluster_kit.problem import Problem, Setting
 from cluster_kit.roles import ROLES
 

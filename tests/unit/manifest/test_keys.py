@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cluster_kit.manifest.keys import HOMES, meaning, nearest_key, words_of
-from cluster_kit.manifest.schema import DeadlineTable, Manifest, TaskLimits
+from cluster_kit.manifest.limits import TaskLimits
+from cluster_kit.manifest.schema import DeadlineTable, Manifest
 from cluster_kit.problem import Setting
 
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from cluster_kit.manifest.limits import laid_over, limits_of
-from cluster_kit.manifest.schema import Limits, TaskLimits
+from cluster_kit.manifest.limits import Limits, TaskLimits, laid_over
 from tests.make import manifest
 
 GIVEN: dict[str, Any] = {
@@ -61,6 +60,6 @@ def test_a_key_that_is_added_to_the_schema_is_not_forgotten() -> None:
 
 def test_the_limits_of_a_task_are_found_by_role_and_index() -> None:
     asked = manifest(role={"ps": {"cpus": 1.0}}, task={"ps-1": {"memory": "1g"}})
-    assert limits_of(asked, "ps", 0) == Limits(cpus=1.0)
-    assert limits_of(asked, "ps", 1) == Limits.model_validate({"cpus": 1.0, "memory": "1g"})
-    assert limits_of(asked, "worker", 1) == Limits()
+    assert asked.limits_of("ps", 0) == Limits(cpus=1.0)
+    assert asked.limits_of("ps", 1) == Limits.model_validate({"cpus": 1.0, "memory": "1g"})
+    assert asked.limits_of("worker", 1) == Limits()

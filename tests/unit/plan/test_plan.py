@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.manifest.schema import Limits
+from cluster_kit.manifest.limits import Limits
 from tests.make import cluster, gpus, host
 
 GIVEN: dict[str, Any] = {
