@@ -14,7 +14,7 @@ from cluster_kit.errors import ManifestError
 from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.manifest.problems import keys_of, problem_of
 from cluster_kit.manifest.schema import Manifest
-from cluster_kit.manifest.typed import typed
+from cluster_kit.manifest.typed import Typed, typed
 from cluster_kit.problem import Problem
 
 
@@ -34,7 +34,14 @@ def load(path: Path, overrides: Mapping[str, Any] | None = None) -> Loaded:
     if isinstance(own, list):
         raw["args"] = [*own, *extra]
         added = range(len(own), len(raw["args"]))
-    by_command_line = typed(given, added)
+    return _validated(raw, path, typed(given, added))
+
+
+def _validated(raw: dict[str, Any], path: Path, by_command_line: Typed) -> Loaded:
+    """The manifest of these values, with a default and a problem in each broken place.
+
+    A value that pydantic refuses is removed and the rest is tried again: what it hid shows then.
+    """
     problems: list[Problem] = []
     broken: set[str] = set()
     for _ in range(20):
