@@ -14,7 +14,7 @@ from cluster_kit.compare.measure import Result
 from cluster_kit.compare.run import each, write_json
 from cluster_kit.compare.variants import SCENARIOS, VARIANTS, Length, Scenario, Variant, planned
 from cluster_kit.errors import Interrupted, TrainingFailed, UsageError
-from cluster_kit.show.live import make_view
+from cluster_kit.show.view import make_view
 from cluster_kit.util import stdio
 from cluster_kit.workspace import here
 

@@ -21,7 +21,7 @@ from cluster_kit.run.launch import launch
 from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.prepare import Request, cluster_name, engine_or_none, prepare
 from cluster_kit.run.start import write_compose
-from cluster_kit.show.live import make_view
+from cluster_kit.show.view import make_view
 from cluster_kit.util import stdio
 from cluster_kit.workspace import here
 

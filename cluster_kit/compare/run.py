@@ -13,7 +13,7 @@ from cluster_kit.errors import Interrupted, KitError
 from cluster_kit.observe.progress import ProgressReader
 from cluster_kit.run.launch import launch
 from cluster_kit.run.prepare import Request
-from cluster_kit.show.live import View
+from cluster_kit.show.view import View
 from cluster_kit.workspace import RunDirectory, Workspace, write_atomically
 
 BASE = Path(__file__).with_name("base.toml")

@@ -7,15 +7,9 @@ from collections.abc import Iterator, Sequence
 from itertools import dropwhile, takewhile
 
 from cluster_kit.cluster import Mount
+from cluster_kit.observe import noise
 
 _STAMP = re.compile(r"^\d{4}-\d\d-\d\dT[\d:.]+Z ", re.MULTILINE)
-_NOISE = re.compile(
-    r"^(WARNING: All log messages before absl"
-    r"|[IW]\d{4} |\d{4}-\d\d-\d\d [\d:.]+: [IW] "
-    r"|(E\d{4} |\d{4}-\d\d-\d\d [\d:.]+: E ).*(Unable to register cu|failed call to cuInit)"
-    r"|WARNING:tensorflow|INFO:tensorflow|WARNING:absl|INFO:absl"
-    r"|To enable the following instructions)"
-)
 _IGNORED = "Exception ignored in"
 """Python says this of what goes wrong while it shuts down, after the error that matters."""
 _RECENT = 40
@@ -47,7 +41,7 @@ def last_words(log: str, limit: int = 12) -> str:
     The last line of a traceback is the error itself and is always kept.
     """
     lines = [_STAMP.sub("", line).rstrip() for line in log.splitlines()]
-    telling = [line for line in lines if line.strip() and not _NOISE.match(line)]
+    telling = [line for line in lines if line.strip() and not noise.ANY.match(line)]
     telling = list(_told_once(telling))
     starts = [
         i

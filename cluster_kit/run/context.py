@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from cluster_kit.engine.interface import Engine
 from cluster_kit.run.prepare import Prepared
 from cluster_kit.run.timings import Stopwatch
-from cluster_kit.show.live import View
+from cluster_kit.show.view import View
 from cluster_kit.workspace import RunDirectory, Workspace
 
 

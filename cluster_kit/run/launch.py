@@ -18,7 +18,7 @@ from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.prepare import Request, prepare
 from cluster_kit.run.timings import Stopwatch
 from cluster_kit.run.watch import How, Watch
-from cluster_kit.show.live import View
+from cluster_kit.show.view import View
 from cluster_kit.util import signals
 from cluster_kit.workspace import Workspace, last_run, new_run
 

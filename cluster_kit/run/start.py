@@ -14,7 +14,7 @@ from cluster_kit.image.build import image_present
 from cluster_kit.observe.task_view import State
 from cluster_kit.run.context import Launch
 from cluster_kit.run.prepare import prepare_again
-from cluster_kit.show.live import View
+from cluster_kit.show.view import View
 from cluster_kit.workspace import Workspace, write_atomically
 
 PLANS = 3

@@ -1,0 +1,66 @@
+"""The table of a cluster's tasks: the same for the live view and for `status`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.table import Table
+from rich.text import Text
+
+from cluster_kit.observe.task_view import State, TaskView
+
+_SCORES = {"accuracy": "accuracy", "map_50": "mAP@0.5"}
+"""Scores that a task may have, and what their columns are called."""
+_STYLES = {
+    State.READY: "cyan",
+    State.TRAINING: "green",
+    State.SCORING: "green",
+    State.PAUSED: "yellow",
+    State.RESTARTING: "yellow",
+    State.ENDED: "dim",
+}
+_GOOD_CODES = (None, 0, 143)
+
+
+def status_table(tasks: Iterable[TaskView], title: str = "") -> Table:
+    """One row a task: role, IP, GPU, state, restarts, step, steps/s, loss, score.
+
+    An evaluator's step is the checkpoint that it has scored last.
+    """
+    tasks = list(tasks)
+    scores = [s for s in _SCORES if any(getattr(t, s) is not None for t in tasks)] or ["accuracy"]
+    table = Table(
+        title=title or None, title_justify="left", box=None, pad_edge=False, padding=(0, 1, 0, 0)
+    )
+    for heading in ("task", "ip", "gpu", "state"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("restarts", "step", "steps/s", "loss", *(_SCORES[score] for score in scores)):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for task in tasks:
+        table.add_row(
+            task.name,
+            task.ip,
+            ",".join(task.gpus) or "-",
+            Text(state_text(task), style=_style(task)),
+            str(task.restarts or "-"),
+            Text(task.checkpoint or _figure(task.step, ".0f")),
+            _figure(task.steps_per_s, ".1f"),
+            _figure(task.loss, ".4f"),
+            *(_figure(getattr(task, score), ".4f") for score in scores),
+        )
+    return table
+
+
+def state_text(task: TaskView) -> str:
+    """`training`, or `ended (137)`."""
+    return f"{task.state} ({task.exit_code})" if task.exit_code is not None else task.state
+
+
+def _style(task: TaskView) -> str:
+    if task.exit_code not in _GOOD_CODES:
+        return "bold red"
+    return _STYLES.get(task.state, "")
+
+
+def _figure(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)

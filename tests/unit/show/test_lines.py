@@ -1,0 +1,62 @@
+"""What is left of a container's line: what a terminal would show in the end, and no noise."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster_kit.show.lines import bounded, visible
+from tests.unit.show.samples import KERAS_BAR, NATIVE_NOISE, TF_KERAS_BAR, WORDS
+
+
+def test_the_samples_are_as_long_as_they_are_in_life() -> None:
+    assert len(KERAS_BAR) > 7000 < len(TF_KERAS_BAR)
+
+
+def test_keras_bar_is_its_last_state() -> None:
+    assert visible(KERAS_BAR) == (
+        "60/60 ━━━━━━━━━━━━━━━━━━━━ 12s 200ms/step - accuracy: 0.6000 - loss: 1.3000"
+    )
+
+
+def test_the_bar_of_tf_keras_is_its_last_state() -> None:
+    assert visible(TF_KERAS_BAR) == (
+        "60/60 [==============================] - 12s 198ms/step - loss: 1.3000"
+    )
+
+
+@pytest.mark.parametrize("line", NATIVE_NOISE)
+def test_tensorflows_own_lines_are_left_out(line: str) -> None:
+    assert visible(line) == ""
+    assert visible(f"\x1b[33m{line}\x1b[0m") == ""
+
+
+@pytest.mark.parametrize("line", WORDS)
+def test_words_for_a_person_stay_as_they_are(line: str) -> None:
+    assert visible(line) == line
+
+
+@pytest.mark.parametrize(
+    ("line", "left"),
+    [
+        ("10%\r20%\r100%", "100%"),
+        ("100%|██████████| 5/5\r", "100%|██████████| 5/5"),
+        ("downloading\rdone", "doneloading"),  # as on a terminal: nothing is erased
+        ("downloading\rdone       ", "done"),
+        ("abc\b\b\b\b\bxyz", "xyz"),
+        ("\r\r\r", ""),
+        ("   ", ""),
+        ("\x1b[2K\x1b[1A", ""),
+        ("\x1b]0;title\x07words", "words"),
+        ("a\tb", "a       b"),
+        ("bell\x07 and \x00nothing", "bell and nothing"),
+        ("[bold]markup[/bold] :smile:", "[bold]markup[/bold] :smile:"),
+        ("  indented", "  indented"),
+    ],
+)
+def test_what_a_terminal_would_show(line: str, left: str) -> None:
+    assert visible(line) == left
+
+
+def test_a_bound_is_kept_with_a_sign() -> None:
+    assert bounded("abcde", 5) == "abcde"
+    assert bounded("abcdef", 5) == "abcd…"

@@ -1,0 +1,54 @@
+"""Plain lines for CI logs: each change once, each line of a task bounded."""
+
+from __future__ import annotations
+
+from cluster_kit.engine.containers import Event
+from cluster_kit.observe.progress import Entry
+from cluster_kit.observe.state import RunState
+from cluster_kit.show.plain import LONGEST, PlainView
+from tests.make import cluster
+from tests.unit.show.consoles import console, shown
+from tests.unit.show.samples import KERAS_BAR, NATIVE_NOISE
+
+
+def test_plain_lines_say_each_change_once() -> None:
+    on, seen = console(), RunState.of(cluster())
+    view = PlainView(on)
+    view.phase("starting 5 containers")
+    view.update(seen)
+    seen = seen.with_event(Event(1.0, "start", "ps-0", None))
+    view.update(seen)
+    view.update(seen.with_entry(Entry("chief-0", 1.0, "metrics", {})))
+    seen = seen.with_event(Event(2.0, "die", "ps-0", 137))
+    view.update(seen)
+    seen = seen.with_event(Event(3.0, "start", "ps-0", None))
+    view.update(seen)
+    lines = shown(on).splitlines()
+    assert lines[0] == "starting 5 containers"
+    assert [line.split()[:2] for line in lines[1:]] == [
+        ["ps-0", "running"],
+        ["ps-0", "restarting"],
+        ["ps-0", "running,"],
+    ]
+    assert "restart 1" in lines[-1]
+
+
+def test_log_lines_are_shown_as_they_are() -> None:
+    on = console()
+    PlainView(on).log("chief-0", "loss [bold]0.5[/bold] :smile:")
+    assert shown(on) == "     chief-0 | loss [bold]0.5[/bold] :smile:\n"
+
+
+def test_a_progress_bar_is_its_last_state_and_noise_is_nothing() -> None:
+    on = console()
+    for line in (*NATIVE_NOISE, KERAS_BAR):
+        PlainView(on).log("chief-0", line)
+    (line,) = shown(on).splitlines()
+    assert "60/60" in line and "1/60" not in line.replace("60/60", "")
+
+
+def test_a_long_line_is_bounded_and_may_be_longer_than_the_terminal_is_wide() -> None:
+    on = console(80)
+    PlainView(on).log("chief-0", "x" * 5000)
+    (line,) = shown(on).splitlines()
+    assert line == f"     chief-0 | {'x' * (LONGEST - 1)}…"

@@ -1,0 +1,83 @@
+"""The table of tasks: what a row holds, and for whom there are columns."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster_kit.engine.containers import Event
+from cluster_kit.observe.progress import Entry
+from cluster_kit.observe.state import RunState
+from cluster_kit.observe.task_view import State, TaskView
+from cluster_kit.show.status import status_table
+from tests.make import cluster
+from tests.unit.show.consoles import console, shown
+
+
+def row(**different: object) -> str:
+    task = TaskView("worker-0", "worker", "172.28.0.100", ("0", "1"), **different)  # type: ignore[arg-type]
+    on = console()
+    on.print(status_table([task], title="demo"))
+    return shown(on).splitlines()[-1]
+
+
+def test_a_table_row_holds_ip_gpus_state_and_figures() -> None:
+    line = row(
+        state=State.TRAINING, restarts=2, step=40, steps_per_s=12.34, loss=0.5, accuracy=0.975
+    )
+    assert line.split() == [
+        "worker-0", "172.28.0.100", "0,1", "training", "2", "40", "12.3", "0.5000", "0.9750",
+    ]  # fmt: skip
+
+
+def evaluator(**fields: object) -> list[str]:
+    """Heading and last row once the evaluator has written this of a checkpoint."""
+    seen = RunState.of(cluster(evaluator=1))
+    seen = seen.with_event(Event(1.0, "start", "evaluator-0", None))
+    seen = seen.with_entry(Entry("chief-0", 2.0, "step", {"step": 900, "checkpoint": "none"}))
+    seen = seen.with_entry(Entry("evaluator-0", 3.0, "evaluation", {"step": 1, "checkpoint": "x"}))
+    seen = seen.with_entry(Entry("evaluator-0", 4.0, "evaluation", fields))
+    on = console()
+    on.print(status_table(seen.tasks.values()))
+    lines = shown(on).splitlines()
+    assert "900" in lines[1]
+    return [lines[0].split()[-1], *lines[-1].split()[3:]]
+
+
+def test_the_evaluators_row_holds_the_newest_checkpoint_and_its_score() -> None:
+    scored = evaluator(checkpoint="ckpt-6", step=360, loss=0.5, accuracy=0.9888)
+    assert scored == ["accuracy", "scoring", "-", "ckpt-6", "-", "0.5000", "0.9888"]
+    detection = evaluator(checkpoint="ckpt-600", step=600, loss=2.0, map=0.4, map_50=0.7401)
+    assert detection == ["mAP@0.5", "scoring", "-", "ckpt-600", "-", "2.0000", "0.7401"]
+
+
+def test_who_has_both_scores_gets_both_columns() -> None:
+    assert evaluator(checkpoint="[b]", accuracy=0.5, map_50=0.25)[-2:] == ["0.5000", "0.2500"]
+
+
+@pytest.mark.parametrize("odd", [7, None, ["ckpt-1"], "x" * 41])
+def test_a_users_odd_checkpoint_is_left_out(odd: object) -> None:
+    assert evaluator(checkpoint=odd, map_50=0.25)[3] == "x"
+
+
+def test_an_ended_task_shows_its_exit_code() -> None:
+    assert "ended (137)" in row(state=State.ENDED, exit_code=137)
+
+
+@pytest.mark.parametrize("figure", [1.0, float("nan"), float("inf"), 10**29])
+def test_a_users_odd_step_is_shown_all_the_same(figure: float) -> None:
+    assert row(step=figure).startswith("worker-0")
+
+
+@pytest.mark.parametrize("state", State)
+def test_every_state_has_its_word(state: State) -> None:
+    assert row(state=state).split()[3] == state
+
+
+def test_a_terminal_of_80_columns_holds_a_row() -> None:
+    on = console(80)
+    figures = {"step": 123456, "steps_per_s": 123.4, "loss": 0.1234, "accuracy": 0.9876}
+    task = TaskView("evaluator-0", "", "10.207.192.100", (), State.TRAINING, **figures)  # type: ignore[arg-type]
+    on.print(status_table([task]))
+    heading, line = shown(on).splitlines()
+    assert len(heading) <= 80 and len(line) <= 80
+    assert line.split()[-4:] == ["123456", "123.4", "0.1234", "0.9876"]
