@@ -22,7 +22,7 @@ from cluster_kit import labels
 from cluster_kit.image.build import image_present, image_tag
 from tests.make import ROOT
 
-RUN_TIMEOUT_S = 240
+RUN_TIMEOUT_S = 420
 
 
 def why_no_engine() -> str:

@@ -11,7 +11,7 @@ from tests.gpu.second_engine import SecondEngine
 
 SERVERS = {"chief": 1, "worker": 2, "ps": 1}
 PROGRAMS = {"chief": 0, "worker": 2, "ps": 0}
-START_DEADLINE_S = 100
+START_DEADLINE_S = 200
 
 
 @pytest.mark.parametrize("roles", [SERVERS, PROGRAMS], ids=["servers", "programs"])
