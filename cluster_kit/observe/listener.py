@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 
 from cluster_kit.engine.containers import Container, Event
 from cluster_kit.engine.interface import Engine
@@ -25,6 +26,8 @@ class Listener:
         self._arrived: queue.Queue[Event | EngineError] = queue.Queue()
         self._handed_out: list[Event] = []
         self._lost: EngineError | None = None
+        self._listens = True
+        self._agrees_by = 0.0
         self._since = since
         self._listen(since)
 
@@ -35,12 +38,12 @@ class Listener:
             EngineError: the engine answers no more, or was started anew, which ends containers.
         """
         if self._lost is not None:
-            self._listen_again(self._lost)
+            self._go_on(self._lost)
         events: list[Event] = []
-        while self._lost is None and not self._arrived.empty():
+        while not self._arrived.empty():
             arrived = self._arrived.get_nowait()
             if isinstance(arrived, EngineError):
-                self._lost = arrived
+                self._lost, self._listens = arrived, False
             elif arrived not in self._handed_out[-_REPEATED:]:
                 self._handed_out.append(arrived)
                 events.append(arrived)
@@ -58,21 +61,29 @@ class Listener:
         except EngineError as error:
             self._arrived.put(error)
 
-    def _listen_again(self, lost: EngineError) -> None:
+    def _go_on(self, lost: EngineError) -> None:
         """A connection may break while engine and containers live on: then nothing is lost, since
-        the engine repeats what it has told from a given time on."""
-        if not self._engine.answers() or not self._as_heard(self._engine.containers(self._cluster)):
+        the engine repeats what it has told from a given time on. A little later all must be as it
+        was heard."""
+        if not self._listens:
+            if not self._engine.answers():
+                raise lost
+            self._listens, self._agrees_by = True, time.monotonic() + _REPEATS_WITHIN_S
+            self._listen(self._handed_out[-1].time if self._handed_out else self._since)
+        elif self._as_heard(self._engine.containers(self._cluster)):
+            self._lost = None
+        elif time.monotonic() > self._agrees_by:
             raise lost
-        self._lost = None
-        self._listen(self._handed_out[-1].time if self._handed_out else self._since)
 
     def _as_heard(self, containers: list[Container]) -> bool:
         """Whether the same containers run as were heard of: an engine that was started anew has
         ended them, and tells nothing of it."""
         lives = [event for event in self._handed_out if event.action in ("start", "die")]
         running = {event.task: event.action == "start" for event in lives}
-        return {c.name: c.exit_code is None for c in containers if c.name in running} == running
+        alive = {c.name for c in containers if c.exit_code is None and c.name in running}
+        return alive == {task for task, runs in running.items() if runs}
 
 
+_REPEATS_WITHIN_S = 3.0
 _REPEATED = 300
 """An engine remembers its last 256 events."""

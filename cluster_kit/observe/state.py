@@ -166,7 +166,8 @@ def _view(container: Container, entries: Sequence[Entry]) -> TaskView:
         if entry.time >= container.started - CLOCK_SLACK_S:
             state = state_after(state, entry)
         shown |= figures(entry)
-    # The engine counts its own restarts, and not those of a leader that `up` has started again.
+    # The engine counts a restart before it happens, and none of a leader that `up` starts again.
+    counted = container.restarts - (state is State.RESTARTING)
     lives = sum(e.event == "start" and e.fields.get("attempt") == 1 for e in entries)
     return TaskView(
         name=container.name,
@@ -175,6 +176,6 @@ def _view(container: Container, entries: Sequence[Entry]) -> TaskView:
         gpus=container.gpus,
         state=state,
         exit_code=container.exit_code,
-        restarts=max(container.restarts, lives - 1),
+        restarts=max(counted, lives - 1),
         **shown,
     )

@@ -1,0 +1,59 @@
+"""A container in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cluster_kit import labels
+from cluster_kit.engine.containers import Container
+
+
+@dataclass
+class Box:
+    """A container: what the compose file says of it, and what has become of it."""
+
+    id: str
+    task: str
+    cluster: str
+    service: Mapping[str, Any]
+    output: str
+    created: float
+    state: str = "created"
+    exit_code: int | None = None
+    started: float = -6e10
+    lives: int = 0
+    restarts: int = 0
+    oom: bool = False
+    by_hand: bool = False
+    log: list[tuple[float, str]] = field(default_factory=list)
+
+    @property
+    def mark(self) -> Mapping[str, str]:
+        found: Mapping[str, str] = self.service["labels"]
+        return found
+
+    @property
+    def leads(self) -> bool:
+        return self.mark[labels.LEADER] == "true"
+
+    def shown(self) -> Container:
+        alive = self.state in ("running", "paused", "created")
+        return Container(
+            id=self.id,
+            cluster=self.cluster,
+            name=self.task,
+            role=self.mark[labels.ROLE],
+            index=int(self.mark[labels.INDEX]),
+            leader=self.leads,
+            ip=str(self.service["networks"]["cluster"]["ipv4_address"]),
+            gpus=(),
+            state=self.state,
+            exit_code=None if alive else self.exit_code,
+            restarts=self.restarts,
+            oom=self.oom,
+            created=self.created,
+            started=self.started,
+            output=self.output,
+        )

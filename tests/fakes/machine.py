@@ -1,0 +1,203 @@
+"""What happens to containers: they start, act, die, come back by policy, and it is told."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import queue
+import threading
+import time as real_time
+from collections.abc import Callable, Mapping, Sequence
+from ipaddress import IPv4Network
+from pathlib import Path
+from typing import Any
+
+from cluster_kit import labels
+from cluster_kit.engine.containers import Container, Event
+from cluster_kit.errors import EngineError
+from tests.fakes.acting import Life, Step, ends, usual
+from tests.fakes.box import Box
+from tests.fakes.clock import Clock
+
+BACKOFF_S = 0.3
+_PATIENCE_S = 10.0
+
+
+class Machine:
+    """Containers and networks. `acting` says what tasks do, life by life; the last is repeated.
+    Tasks in `refuses` do not start, with these words."""
+
+    def __init__(self, clock: Clock, acting: Mapping[str, Sequence[Life]] | None = None) -> None:
+        self.clock = clock
+        self.acting = dict(acting or {})
+        self.boxes: dict[str, Box] = {}
+        self.subnets: dict[str, tuple[str, IPv4Network]] = {}
+        self.refuses: dict[str, str] = {}
+        self.lost = False
+        self._history: list[Event] = []
+        self._listeners: list[queue.Queue[Event | None]] = []
+        self._changed = threading.Condition()
+        self._over = False
+        self._hung_up = False
+        clock.settle = self.settle
+
+    def seen(self, cluster: str) -> list[Container]:
+        """As `containers`, for a test that looks."""
+        return [box.shown() for box in self._of(cluster)]
+
+    def create(self, task: str, service: Mapping[str, Any], output: str) -> Box:
+        number = f"{len(self._history):012x}{task}"
+        cluster = service["labels"][labels.CLUSTER]
+        box = Box(number, task, cluster, service, output, self.clock.time())
+        self.boxes[box.id] = box
+        self._tell(box, "create")
+        return box
+
+    def start(self, box: Box) -> None:
+        if refusal := self.refuses.get(box.task):
+            raise EngineError(refusal)
+        box.lives += 1
+        box.state, box.exit_code, box.by_hand = "running", None, False
+        box.started = self.clock.time()
+        self._tell(box, "start")
+        life = self.life(box)
+        for step in life.steps:
+            self.clock.at(step.at, self._doing(box, box.lives, step))
+        if not box.leads and self._job_ended(box.cluster) is not None:
+            self._follow_the_leader(box)
+
+    def life(self, box: Box) -> Life:
+        leader = next((b.task for b in self._of(box.cluster) if b.leads), box.task)
+        lives = self.acting.get(box.task) or [usual(box.task, leader, box.service["command"])]
+        return lives[min(box.lives, len(lives)) - 1]
+
+    def stop_box(self, box: Box) -> None:
+        """`docker stop`."""
+        box.by_hand = True
+        if box.state == "restarting":
+            box.state = "exited"
+        if box.state not in ("running", "paused"):
+            return
+        self._tell(box, "kill")
+        if self.life(box).stubborn:
+            self._die(box, 137)
+        else:
+            self._do(box, ends(0.0, 143, "stopped", "stopped by SIGTERM"))
+
+    def pause(self, task: str, paused: bool) -> None:
+        box = next(box for box in self.boxes.values() if box.task == task)
+        box.state = "paused" if paused else "running"
+        self._tell(box, "pause" if paused else "unpause")
+
+    def lose(self) -> None:
+        """The engine is killed: containers live on, and nobody can ask for them."""
+        self.lost = True
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """Close the streams of events; who asks whether the engine answers may listen again."""
+        self._hung_up = True
+        with self._changed:
+            for heard in self._listeners:
+                heard.put(None)
+            self._listeners.clear()
+
+    def finish(self) -> None:
+        """The test is over: let go of all threads."""
+        self._over = True
+        self.hang_up()
+        with self._changed:
+            self._changed.notify_all()
+
+    def settle(self) -> None:
+        """Wait until all events that were told have been taken in."""
+        until = real_time.monotonic() + _PATIENCE_S
+        while real_time.monotonic() < until:
+            listening = self._hung_up or self._listeners or not self.boxes
+            if listening and not any(heard.unfinished_tasks for heard in self._listeners):
+                return
+            real_time.sleep(0.0005)
+        raise AssertionError("nobody listens to the engine's events")
+
+    def _doing(self, box: Box, life: int, step: Step) -> Callable[[], None]:
+        def do() -> None:
+            alive = box.id in self.boxes and box.lives == life and box.state == "running"
+            if alive:
+                self._do(box, step)
+
+        return do
+
+    def _do(self, box: Box, step: Step) -> None:
+        if step.line:
+            box.log.append((self.clock.time(), step.line))
+        if step.event:
+            self._write(box, step)
+        if step.oom:
+            box.oom = True
+            self._tell(box, "oom")
+        if step.code is not None:
+            self._die(box, step.code)
+        self._notify()
+
+    def _write(self, box: Box, step: Step) -> None:
+        """What the task appends to its progress file; the next moment is a little later."""
+        entry = {"time": self.clock.time(), "event": step.event, **(step.fields or {})}
+        file = Path(box.output) / "progress" / f"{box.task}.jsonl"
+        with contextlib.suppress(OSError), file.open("a") as lines:
+            lines.write(json.dumps(entry) + "\n")
+
+    def _die(self, box: Box, code: int) -> None:
+        box.exit_code, box.state = code, "exited"
+        self._tell(box, "die", code)
+        policy, _, most = str(box.service["restart"]).partition(":")
+        if policy == "on-failure" and code and not box.by_hand and box.restarts < int(most):
+            box.state = "restarting"
+            box.restarts += 1
+            self.clock.at(BACKOFF_S, self._restarting(box))
+        if box.leads and self._job_ended(box.cluster) is not None:
+            for other in self._of(box.cluster):
+                if not other.leads and other.state == "running":
+                    self._follow_the_leader(other)
+
+    def _restarting(self, box: Box) -> Callable[[], None]:
+        def start() -> None:
+            if box.id in self.boxes and box.state == "restarting":
+                self.start(box)
+
+        return start
+
+    def _job_ended(self, cluster: str) -> int | None:
+        """The leader's exit code where it has ended with a last word, as its beacon would say."""
+        leader = next((box for box in self._of(cluster) if box.leads), None)
+        if leader is None or leader.state != "exited" or leader.exit_code in (137, 139):
+            return None
+        return leader.exit_code
+
+    def _follow_the_leader(self, box: Box) -> None:
+        life = self.life(box)
+        if not life.deaf:
+            self.clock.at(life.after_job_s, self._doing(box, box.lives, life.last))
+
+    def _tell(self, box: Box, action: str, code: int | None = None) -> None:
+        event = Event(self.clock.time() + 1e-6 * len(self._history), action, box.task, code)
+        with self._changed:
+            self._history.append(event)
+            for heard in self._listeners:
+                heard.put(event)
+        self._notify()
+
+    def _notify(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def _wait(self) -> None:
+        with self._changed:
+            self._changed.wait(0.01)
+
+    def _of(self, cluster: str) -> list[Box]:
+        return [box for box in self.boxes.values() if box.cluster == cluster]
+
+    def _box(self, container_id: str) -> Box:
+        if container_id not in self.boxes:
+            raise EngineError(f"the Docker engine refused: No such container: {container_id}")
+        return self.boxes[container_id]
