@@ -42,11 +42,9 @@ RUN_BY = {
     'make cluster N_WORKERS=4 ARGS="--epochs 3"': (
         f"{OWN}::test_flags_from_before_tf_config_tell_each_task_its_place"
     ),
-    'make cluster RESUME=1 ARGS="--epochs 12"': (
-        f"{SIDE_BY_SIDE}::test_a_resumed_run_goes_on_where_the_last_one_ended"
-    ),
+    'make cluster RESUME=1 ARGS="--epochs 12"': STARTER,
     'make cluster SET="retries=5 deadline.job=2h"': (
-        f"{E2E}/test_failures.py::test_a_program_that_never_ends_is_ended_at_the_job_deadline"
+        f"{OWN}::test_a_program_that_never_ends_meets_the_jobs_deadline"
     ),
     "make cluster PROGRAM=path/to/train.py": LOOP,
     'make cluster PROGRAM=path/to/train.py ARGS="--batch 64"': LOOP,

@@ -6,7 +6,6 @@ import json
 
 import docker
 
-from tests.e2e.running import read_until, running
 from tests.kit import Kit, mine
 
 QUICK = ("--args=--epochs 1 --steps-per-epoch 5",)
@@ -38,24 +37,3 @@ def test_a_kept_cluster_can_be_looked_at_and_removed(kit: Kit, client: docker.Do
     again = kit.run("down", kit.name)
     assert again.returncode == 0
     assert "nothing to remove" in again.stderr
-
-
-def test_a_running_cluster_is_not_started_again(kit: Kit) -> None:
-    waits = kit.program("import time\nprint('here', flush=True)\ntime.sleep(60)\n")
-    with running(kit, "up", "smoke", "--name", kit.name, "--program", waits) as first:
-        read_until(first, "running")
-        second = kit.run("up", "smoke", "--name", kit.name)
-        assert second.returncode == 3
-        assert "already up" in second.stderr
-        first.terminate()
-        first.communicate(timeout=60)
-
-
-def test_a_resumed_run_goes_on_where_the_last_one_ended(kit: Kit) -> None:
-    assert kit.run("up", "smoke", "--name", kit.name, *QUICK).returncode == 0
-    more = kit.run(
-        "up", "smoke", "--name", kit.name, "--resume", "--args=--epochs 2 --steps-per-epoch 5"
-    )
-    assert more.returncode == 0, more.stderr
-    assert "epoch 2/2" in more.stderr and "epoch 1/2" not in more.stderr
-    assert len([p for p in (kit.root / "runs" / kit.name).iterdir() if not p.is_symlink()]) == 1
