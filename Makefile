@@ -97,9 +97,13 @@ $(DEV): $(KIT)
 	@touch $(DEV)
 
 ##@ Develop
+# Tests start hundreds of Pythons: each would compile all modules where none may be written beside them.
+test test-unit: export PYTHONDONTWRITEBYTECODE :=
+test test-unit: export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
+
 .PHONY: test
 test: $(DEV) engine image ## Run every test that this machine can; says what it skipped and why
-	@.venv/bin/pytest --durations=10
+	@.venv/bin/pytest --numprocesses=$(JOBS) --dist=loadgroup --durations=10
 
 .PHONY: test-unit
 test-unit: $(DEV) ## Only the tests that need neither Docker nor TensorFlow
