@@ -1,4 +1,4 @@
-"""What only an engine tells of a failure: a task that runs out of memory while others wait for it."""
+"""What only an engine tells of a failure: a task that ran out of memory, and others wait for it."""
 
 from __future__ import annotations
 
