@@ -16,6 +16,7 @@ from cluster_kit.compare.variants import SCENARIOS, VARIANTS, Length, Scenario, 
 from cluster_kit.errors import Interrupted, TrainingFailed, UsageError
 from cluster_kit.show.view import make_view
 from cluster_kit.util import stdio
+from cluster_kit.util.nearest import proposal
 from cluster_kit.workspace import here
 
 Only = Annotated[
@@ -85,7 +86,7 @@ def _chosen(known: tuple[One, ...], keys: list[str] | None, option: str) -> tupl
     names = [one.key for one in known]
     for key in keys or []:
         if key not in names:
-            raise UsageError(f"{option} {key}: there is no such one", f"known: {', '.join(names)}")
+            raise UsageError(f"{option} {key}: not found", proposal(key, names))
     return tuple(one for one in known if not keys or one.key in keys)
 
 

@@ -19,13 +19,13 @@ from cluster_kit.run.doctor import GPU_CURE, HANDS_OUT
 def gpus(json_: options.Json = False) -> None:
     """Show this host's GPUs: index, UUID, memory, MIG slices, and which cluster has them."""
     facts = gather(client.connect())
-    there = devices(facts.gpus)
+    present = devices(facts.gpus)
     if json_:
-        print_json(_facts(facts, there))
-    elif not there:
+        print_json(_facts(facts, present))
+    elif not present:
         say(f"no GPU: {facts.no_gpu}")
     else:
-        out.print(_table(facts, there))
+        out.print(_table(facts, present))
         if not facts.gpu_refusal:
             say(f"the engine hands them out by {HANDS_OUT[facts.gpu_driver]}")
     if facts.gpu_refusal:
@@ -33,13 +33,13 @@ def gpus(json_: options.Json = False) -> None:
         raise typer.Exit(HostError.exit_code)
 
 
-def _holders(facts: HostFacts, device: Device, there: tuple[Device, ...]) -> list[str]:
-    return sorted({cluster for held, cluster in facts.gpus_taken if find(held, there) == device})
+def _holders(facts: HostFacts, device: Device, present: tuple[Device, ...]) -> list[str]:
+    return sorted({cluster for held, cluster in facts.gpus_taken if find(held, present) == device})
 
 
-def _facts(facts: HostFacts, there: tuple[Device, ...]) -> dict[str, object]:
+def _facts(facts: HostFacts, present: tuple[Device, ...]) -> dict[str, object]:
     return {
-        "driver": facts.gpu_driver if there else None,
+        "driver": facts.gpu_driver if present else None,
         "refusal": facts.gpu_refusal or None,
         "gpus": [
             {
@@ -47,19 +47,19 @@ def _facts(facts: HostFacts, there: tuple[Device, ...]) -> dict[str, object]:
                 "uuid": device.uuid,
                 "name": device.name,
                 "memory": device.memory,
-                "clusters": _holders(facts, device, there),
+                "clusters": _holders(facts, device, present),
             }
-            for device in there
+            for device in present
         ],
     }
 
 
-def _table(facts: HostFacts, there: tuple[Device, ...]) -> Table:
+def _table(facts: HostFacts, present: tuple[Device, ...]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2))
     for heading in ("gpu", "uuid", "name", "memory", "cluster"):
         table.add_column(heading, no_wrap=True)
-    for device in there:
+    for device in present:
         size = f"{device.memory / 2**30:.0f} GiB"
-        holders = ", ".join(_holders(facts, device, there)) or "-"
+        holders = ", ".join(_holders(facts, device, present)) or "-"
         table.add_row(device.short, device.uuid, device.name, size, holders)
     return table

@@ -23,6 +23,7 @@ from cluster_kit.run.doctor import Check, check_host
 from cluster_kit.run.past_run import EndedRun, merged, newest_run, saved_logs
 from cluster_kit.run.prepare import Request, cluster_name, prepare
 from cluster_kit.show.status import status_table
+from cluster_kit.util.nearest import proposal
 from cluster_kit.workspace import here
 
 _MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "bold red")}
@@ -37,15 +38,17 @@ def status(
     engine = client.connect()
     up = engine.clusters()
     names = [cluster_name(name, here(), up)] if name else up
-    found = {cluster: _tasks(engine, cluster) for cluster in names}
+    clusters = {cluster: _tasks(engine, cluster) for cluster in names}
     if json_:
-        print_json({cluster: [_facts(task) for task in tasks] for cluster, tasks in found.items()})
-    for cluster, tasks in found.items():
+        print_json(
+            {cluster: [_facts(task) for task in tasks] for cluster, tasks in clusters.items()}
+        )
+    for cluster, tasks in clusters.items():
         if not tasks:
             _tell_newest(cluster)
         elif not json_:
             out.print(status_table(tasks, title=cluster))
-    if not found:
+    if not clusters:
         say("no cluster is up")
 
 
@@ -115,8 +118,7 @@ def _saved(cluster: str, tasks: list[str]) -> dict[str, str]:
 def _chosen(known: list[str], tasks: list[str]) -> list[str]:
     unknown = [task for task in tasks if task not in known]
     if unknown:
-        there = ", ".join(known) or "none"
-        raise UsageError(f"no task {unknown[0]} is there", f"there are: {there}")
+        raise UsageError(f"task {unknown[0]} was not found", proposal(unknown[0], known))
     return tasks or known
 
 

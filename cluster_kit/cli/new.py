@@ -35,12 +35,12 @@ def new(
             f"--style {style!r} (make: STYLE) is not a style of a new cluster",
             proposal(style, list(starter.PROGRAM_BY_STYLE)),
         )
-    made = starter.create(name, chosen, here())
-    files = {"manifest": str(made.manifest), "program": str(made.program)}
+    starting = starter.create(name, chosen, here())
+    files = {"manifest": str(starting.manifest), "program": str(starting.program)}
     if json_:
         print_json(files)
         return
-    manifest, program = os.path.relpath(made.manifest), os.path.relpath(made.program)
+    manifest, program = os.path.relpath(starting.manifest), os.path.relpath(starting.program)
     width = max(len(manifest), len(program))
     say(f"{manifest:<{width}}  the cluster: tasks, limits, deadlines", to=out)
     say(f"{program:<{width}}  the program: yours to change", to=out)

@@ -99,10 +99,10 @@ def _curve(entries: Sequence[Entry]) -> tuple[tuple[float, float], ...]:
 
 def _traffic(tasks: Sequence[TaskOutcome], updates: int | None) -> dict[str, float]:
     """Roles whose containers counted; a task that was started again counted its last start."""
-    found: dict[str, float] = {}
+    traffic: dict[str, float] = {}
     for task in tasks:
         received, sent = task.rx_bytes, task.tx_bytes
         if ROLES[task.role].sidecar or received is None or sent is None or not updates:
             continue
-        found[task.role] = found.get(task.role, 0.0) + (received + sent) / updates
-    return found
+        traffic[task.role] = traffic.get(task.role, 0.0) + (received + sent) / updates
+    return traffic

@@ -49,8 +49,8 @@ def draw(results: Sequence[Result], accuracy: float, file: Path) -> bool:
     return True
 
 
-def _megabytes(found: Measured) -> float | None:
-    return sum(found.bytes_per_update.values()) / 1e6 if found.bytes_per_update else None
+def _megabytes(measured: Measured) -> float | None:
+    return sum(measured.bytes_per_update.values()) / 1e6 if measured.bytes_per_update else None
 
 
 def _bars(
@@ -63,13 +63,13 @@ def _bars(
     """A group of bars for each way, one bar a scenario; a word where there is no figure."""
     ways = [way for way in VARIANTS if any(r.run.variant == way for r in results)]
     scenarios = [s for s in SCENARIOS if any(r.run.scenario == s for r in results)]
-    found = {(r.run.variant.key, r.run.scenario.key): r for r in results}
+    results_by_cell = {(r.run.variant.key, r.run.scenario.key): r for r in results}
     figures = [size for r in results if r.measured and (size := value(r.measured))]
     longest = max(figures, default=0.0) or 1.0
     for row, way in enumerate(reversed(ways)):
         for place, scenario in enumerate(scenarios):
             at = row + (len(scenarios) / 2 - 0.5 - place) * THICK
-            result = found.get((way.key, scenario.key))
+            result = results_by_cell.get((way.key, scenario.key))
             if result is None:
                 continue
             size = value(result.measured) if result.measured else None

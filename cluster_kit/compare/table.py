@@ -40,15 +40,15 @@ def _row(result: Result) -> list[Text | str]:
         why = result.failed or result.run.senseless
         label, style = ("FAILED", "bold red") if result.failed else ("left out", "dim")
         return [*head, Text(label, style=style), *[""] * 4, Text(why, style="dim")]
-    found = result.measured
+    measured = result.measured
     return [
         *head,
-        number(found.images_per_s, 0),
-        number(found.seconds_to_accuracy, 1, " s"),
-        number(found.accuracy, 3),
-        number(found.updates, 0),
-        staleness(found),
-        traffic(found),
+        number(measured.images_per_s, 0),
+        number(measured.seconds_to_accuracy, 1, " s"),
+        number(measured.accuracy, 3),
+        number(measured.updates, 0),
+        staleness(measured),
+        traffic(measured),
     ]
 
 
@@ -56,17 +56,17 @@ def number(value: float | None, digits: int, unit: str = "") -> str:
     return NOTHING if value is None else f"{value:,.{digits}f}{unit}"
 
 
-def staleness(found: Measured) -> str:
+def staleness(measured: Measured) -> str:
     """`0.98 (max 3)`."""
-    if found.staleness_mean is None:
+    if measured.staleness_mean is None:
         return NOTHING
-    most = "" if found.staleness_max is None else f" (max {found.staleness_max})"
-    return f"{found.staleness_mean:.2f}{most}"
+    most = "" if measured.staleness_max is None else f" (max {measured.staleness_max})"
+    return f"{measured.staleness_mean:.2f}{most}"
 
 
-def traffic(found: Measured) -> str:
+def traffic(measured: Measured) -> str:
     """`ps 4.9 MB, worker 5.0 MB`."""
-    roles = found.bytes_per_update.items()
+    roles = measured.bytes_per_update.items()
     return ", ".join(f"{role} {size / 1e6:.2f} MB" for role, size in sorted(roles)) or NOTHING
 
 

@@ -31,10 +31,10 @@ class ProgressReader:
 
     def poll(self) -> list[Entry]:
         """New entries of all tasks since the last call, oldest first."""
-        found = [
+        entries = [
             entry for path in sorted(self._folder.glob("*.jsonl")) for entry in self._new(path)
         ]
-        return sorted(found, key=lambda entry: entry.time)
+        return sorted(entries, key=lambda entry: entry.time)
 
     def _new(self, path: Path) -> Iterator[Entry]:
         try:

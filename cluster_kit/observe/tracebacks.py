@@ -106,8 +106,8 @@ def _told_once(lines: Sequence[str]) -> Iterator[str]:
 def beyond(message: str, words: str) -> str:
     """What a task said beside the message of its end: programs print theirs, and supervisors its
     first line, with `error: ` or a task's name in front."""
-    told = {_SPEAKER.sub("", line).rstrip() for line in message.splitlines()}
-    return "\n".join(line for line in words.splitlines() if _SPEAKER.sub("", line) not in told)
+    said = {_SPEAKER.sub("", line).rstrip() for line in message.splitlines()}
+    return "\n".join(line for line in words.splitlines() if _SPEAKER.sub("", line) not in said)
 
 
 def on_host(text: str, mounts: Sequence[Mount]) -> str:

@@ -35,7 +35,7 @@ State = Literal["ok", "warn", "fail"]
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the doctor's: what was looked at, what was found, and the cure."""
+    """One line of `doctor`: what was looked at, what was found there, and the cure ("" if fine)."""
 
     name: str
     state: State
@@ -61,9 +61,9 @@ def refuse_if_unfit(facts: HostFacts, cluster: Cluster) -> None:
     """Raises HostError with every failing check; warnings pass."""
     failed = [check for check in check_host(facts, cluster) if check.state == "fail"]
     if failed:
-        found = "\n".join(f"  {check.name}: {check.found}" for check in failed)
+        problems = "\n".join(f"  {check.name}: {check.found}" for check in failed)
         cures = "\n    ".join(check.cure for check in failed)
-        raise HostError(f"this host is not fit to run {cluster.name}:\n{found}", cures)
+        raise HostError(f"this host is not fit to run {cluster.name}:\n{problems}", cures)
 
 
 def _engine(version: str) -> Check:
@@ -74,12 +74,14 @@ def _engine(version: str) -> Check:
 
 
 def _compose() -> Check:
-    found = compose.version()
+    version = compose.version()
     needed = ".".join(map(str, compose.MINIMUM))
-    if found is None:
-        return Check("compose", "fail", "no Compose v2", f"install its plugin, {needed} or newer")
-    text = f"Docker Compose {'.'.join(map(str, found))}"
-    if found < compose.MINIMUM:
+    if version is None:
+        return Check(
+            "compose", "fail", "Compose v2 was not found", f"install its plugin, {needed} or newer"
+        )
+    text = f"Docker Compose {'.'.join(map(str, version))}"
+    if version < compose.MINIMUM:
         return Check("compose", "fail", text, f"needs {needed} or newer: upgrade the plugin")
     return Check("compose", "ok", text)
 
@@ -87,7 +89,12 @@ def _compose() -> Check:
 def _buildx() -> Check:
     done = run(["docker", "buildx", "version"])
     if not done.ok:
-        return Check("buildx", "warn", "no Buildx plugin", "install it: building images needs it")
+        return Check(
+            "buildx",
+            "warn",
+            "the Buildx plugin was not found",
+            "install it: building images needs it",
+        )
     return Check("buildx", "ok", done.output.split()[1] if done.output.split() else "found")
 
 

@@ -91,9 +91,9 @@ class Watch:
         if self._revived >= self._cluster.retries:
             return True
         containers = self._engine.containers(self._cluster.name)
-        found = next((c for c in containers if c.leader), None)
-        if found is None:
+        container = next((c for c in containers if c.leader), None)
+        if container is None:
             return True  # somebody has removed it
         self._revived += 1
-        self._engine.start_again(found.id)
+        self._engine.start_again(container.id)
         return False

@@ -41,7 +41,7 @@ def status_table(tasks: Iterable[TaskView], title: str = "") -> Table:
             task.name,
             task.ip,
             ",".join(task.gpus) or "-",
-            Text(state_text(task), style=_style(task)),
+            Text(_short_state(task), style=_style(task)),
             str(task.restarts or "-"),
             Text(task.checkpoint or _figure(task.step, ".0f")),
             _figure(task.steps_per_s, ".1f"),
@@ -54,6 +54,11 @@ def status_table(tasks: Iterable[TaskView], title: str = "") -> Table:
 def state_text(task: TaskView) -> str:
     """`training`, or `ended (137)`."""
     return f"{task.state} ({task.exit_code})" if task.exit_code is not None else task.state
+
+
+def _short_state(task: TaskView) -> str:
+    """With the exit code of an end for good: a terminal of 80 columns has no room for more."""
+    return state_text(task) if task.state is State.ENDED else task.state
 
 
 def _style(task: TaskView) -> str:

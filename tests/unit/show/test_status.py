@@ -73,6 +73,10 @@ def test_every_state_has_its_word(state: State) -> None:
     assert row(state=state).split()[3] == state
 
 
+def test_a_task_that_comes_back_shows_its_exit_code_by_its_colour_alone() -> None:
+    assert row(state=State.RESTARTING, exit_code=137).split()[3:5] == ["restarting", "-"]
+
+
 def test_a_terminal_of_80_columns_holds_a_row() -> None:
     on = console(80)
     figures = {"step": 123456, "steps_per_s": 123.4, "loss": 0.1234, "accuracy": 0.9876}
