@@ -98,8 +98,8 @@ $(DEV): $(KIT)
 
 ##@ Develop
 # Tests start hundreds of Pythons: each would compile all modules where none may be written beside them.
-test test-unit: export PYTHONDONTWRITEBYTECODE :=
-test test-unit: export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
+test test-unit fuzz: export PYTHONDONTWRITEBYTECODE :=
+test test-unit fuzz: export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 
 .PHONY: test
 test: $(DEV) engine image ## Run every test that this machine can; says what it skipped and why
@@ -109,6 +109,11 @@ test: $(DEV) engine image ## Run every test that this machine can; says what it 
 test-unit: $(DEV) ## Only the tests that need neither Docker nor TensorFlow
 	@.venv/bin/pytest --numprocesses=$(JOBS) --dist=worksteal \
 	  tests/unit tests/docs tests/golden tests/trainer
+
+.PHONY: fuzz
+fuzz: $(DEV) ## What holds for any manifest and host, with a thousand new examples each: minutes
+	@.venv/bin/pytest --numprocesses=$(JOBS) --dist=worksteal --hypothesis-profile=thorough \
+	  -m hypothesis tests/unit
 
 .PHONY: check
 check: $(DEV) ## Lint, formatting, types, who imports whom, stale files

@@ -1,4 +1,4 @@
-"""For all suites: one profile of Hypothesis, quick and the same every time; whose turn it is."""
+"""For all suites: two profiles of Hypothesis, quick and thorough; whose turn it is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from hypothesis import settings
 
 from tests.alone import turn
 
-settings.register_profile("kit", deadline=None, derandomize=True, max_examples=60)
+settings.register_profile("kit", deadline=None, derandomize=True, max_examples=30)
+settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile("kit")
 
 

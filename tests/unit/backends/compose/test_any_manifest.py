@@ -6,7 +6,7 @@ import json
 from ipaddress import IPv4Address
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from cluster_kit.backends.compose.render import render
 from cluster_kit.cluster import Cluster, Task
@@ -31,7 +31,6 @@ def wanted(keys: dict[str, Any], task: Task, key: str) -> Any:
     return keys["task"].get(task.name, {}).get(key, of_role)
 
 
-@settings(max_examples=50, deadline=None)
 @given(manifests())
 def test_every_task_has_an_address_of_its_own_inside_the_subnet(keys: dict[str, Any]) -> None:
     made, services = planned(keys)
@@ -47,7 +46,6 @@ def test_every_task_has_an_address_of_its_own_inside_the_subnet(keys: dict[str, 
     assert pinned.items() <= {name: str(ip) for name, ip in ips.items()}.items()
 
 
-@settings(max_examples=50, deadline=None)
 @given(manifests())
 def test_tf_config_is_the_cluster_and_the_evaluator_is_never_in_the_trainings(
     keys: dict[str, Any],
@@ -73,7 +71,6 @@ def test_tf_config_is_the_cluster_and_the_evaluator_is_never_in_the_trainings(
         assert config["task"] == {"type": job, "index": task.index}
 
 
-@settings(max_examples=50, deadline=None)
 @given(manifests())
 def test_environment_command_and_limits_are_the_manifests(keys: dict[str, Any]) -> None:
     made, services = planned(keys)
@@ -113,7 +110,6 @@ def _filled(argument: str, values: dict[str, str]) -> str:
     return argument
 
 
-@settings(max_examples=50, deadline=None)
 @given(manifests())
 def test_the_same_manifest_is_the_same_bytes_whatever_the_order_of_its_tables(
     keys: dict[str, Any],
