@@ -72,6 +72,12 @@ class Stage:
         lines = (self.directory.path / "events.jsonl").read_text().splitlines()
         return [json.loads(line) for line in lines]
 
+    @property
+    def subnet(self) -> str:
+        """The one in the newest compose file."""
+        lines = self.docker.ups[-1].read_text().splitlines()
+        return next(line.split()[-1] for line in lines if "subnet:" in line)
+
     def is_clean(self) -> bool:
         """Whether the engine holds nothing of the cluster any more."""
         ours = [cluster for cluster, _ in self.engine.subnets.values() if cluster == NAME]

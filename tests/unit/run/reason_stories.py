@@ -1,0 +1,170 @@
+"""Runs as stories: what tasks do, and what outcome.json says of it then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cluster_kit.run.verdict import Reason
+from tests.fakes.acting import (
+    LEADS,
+    SCORES,
+    Life,
+    Step,
+    dies,
+    ends,
+    prints,
+    runs_out_of_memory,
+    says,
+)
+
+Acting = Mapping[str, Sequence[Life]]
+UNAVAILABLE = "UnavailableError: failed to connect to all addresses"
+TRAINING = (says(0.1, "start", attempt=1), says(0.4, "ready"), says(0.9, "step", step=1))
+ALL_TASKS = {"chief": 0, "ps": 0, "evaluator": 0, "style": "all-tasks"}
+
+
+def leader(*steps: Step) -> Sequence[Life]:
+    return (Life((*TRAINING, *steps)),)
+
+
+@dataclass(frozen=True)
+class Story:
+    """What tasks do, and what outcome.json says of it then."""
+
+    acting: Acting
+    reason: Reason
+    code: int
+    blame: str | None
+    message: str = ""
+    exit_codes: Mapping[str, int | None] = field(default_factory=dict)
+    restarts: Mapping[str, int] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+
+
+STORIES = {
+    "all goes well": Story({}, Reason.FINISHED, 0, None),
+    "all goes well without a chief": Story(
+        {"worker-1": [Life((*TRAINING, ends(2.5, 0, "finished")))]},
+        Reason.FINISHED, 0, None, overrides=ALL_TASKS,
+    ),
+    "a worker crashes, comes back, and the job succeeds": Story(
+        {"worker-1": [Life((says(0.2, "ready"), dies(1.0))), Life((says(0.1, "ready"),))]},
+        Reason.FINISHED, 0, None, restarts={"worker-1": 1}, exit_codes={"worker-1": 0},
+    ),
+    "the leader is killed, is started again, and ends well": Story(
+        {"chief-0": [*leader(dies(1.0)), LEADS]},
+        Reason.FINISHED, 0, None, restarts={"chief-0": 1},
+    ),
+    "the evaluator crashes after the training, comes back and scores": Story(
+        {"evaluator-0": [Life((says(0.1, "start", attempt=1), dies(3.1, 1)), deaf=True), SCORES]},
+        Reason.FINISHED, 0, None, restarts={"evaluator-0": 1},
+    ),
+    "a worker is cut off after the leader's end": Story(
+        {"worker-1": [Life(TRAINING, last=ends(0.0, 0, "cut-off", "was still running"),
+                           after_job_s=10.0)]},
+        Reason.FINISHED, 0, None, notes=["worker-1: was still running"], overrides=ALL_TASKS,
+    ),
+    "a worker falls over the end of a job that went well": Story(
+        {"worker-1": [Life(TRAINING, last=ends(0.0, 0, "finished", "after the job's end: E",
+                                               after_job=True))]},
+        Reason.FINISHED, 0, None, overrides=ALL_TASKS,
+    ),
+    "a ps loses its leader and ends by itself": Story(
+        {"ps-0": [Life((says(0.2, "ready"),), last=ends(0.0, 0, "leader-lost", "gone for 30 s"))]},
+        Reason.FINISHED, 0, None, exit_codes={"ps-0": 0},
+    ),
+    "the leader ends without a worker that has failed as often as it may": Story(
+        {"worker-1": [Life((says(0.1, "start", attempt=1), ends(0.3, 1, "failed", "E: no")))]},
+        Reason.FINISHED, 0, None, restarts={"worker-1": 2}, exit_codes={"worker-1": 1},
+        notes=["worker-1: failed 3 times (exit code 1), and the leader ended without it; "
+               "its last words: E: no"],
+        overrides=ALL_TASKS,
+    ),
+    "the leader's program raises": Story(
+        {"chief-0": leader(prints(1.0, "Traceback (most recent call last):"),
+                           prints(1.0, '  File "/program/train.py", line 3, in <module>'),
+                           prints(1.0, "ValueError: shapes differ"),
+                           ends(1.1, 1, "failed", "ValueError: shapes differ"))},
+        Reason.FAILED, 5, "chief-0", "ValueError: shapes differ", exit_codes={"chief-0": 1},
+    ),
+    "a worker's program raises and takes the leader down": Story(
+        {"worker-1": [Life((*TRAINING, ends(1.0, 1, "failed", "OSError: no such file")))],
+         "worker-0": leader(says(1.2, "failure", exit_code=1),
+                            ends(1.9, 1, "failed", "worker-1: OSError: no such file", "worker-1"))},
+        Reason.FAILED, 5, "worker-1", "worker-1: OSError: no such file", overrides=ALL_TASKS,
+    ),
+    "a ps is killed and the leader falls over it": Story(
+        {"ps-0": [Life((says(0.2, "ready"), dies(1.0)), deaf=True)],
+         "chief-0": leader(ends(1.9, 1, "failed", UNAVAILABLE))},
+        Reason.FAILED, 5, "ps-0", "ps-0 ended with exit code 137 (killed by signal 9)",
+    ),
+    "a ps runs out of memory": Story(
+        {"ps-0": [Life((says(0.2, "ready"), runs_out_of_memory(1.0)))],
+         "chief-0": leader(ends(1.2, 1, "failed", UNAVAILABLE))},
+        Reason.FAILED, 5, "ps-0", "out of memory: raise its `memory` limit",
+    ),
+    "the leader runs out of memory each time": Story(
+        {"chief-0": leader(runs_out_of_memory(1.0))},
+        Reason.FAILED, 5, "chief-0", "out of memory", restarts={"chief-0": 2},
+    ),
+    "the leader is killed more often than it may be": Story(
+        {"chief-0": leader(dies(1.0))},
+        Reason.FAILED, 5, "chief-0", "chief-0 ended with exit code 137 (killed by signal 9)",
+        restarts={"chief-0": 2}, exit_codes={"chief-0": 137},
+    ),
+    "the leader has used up its retries": Story(
+        {"chief-0": leader(ends(1.0, 139, "failed", "killed by SIGSEGV (2 of 2 retries used)"))},
+        Reason.FAILED, 5, "chief-0", "retries used", restarts={"chief-0": 0},
+    ),
+    "the evaluator raises as often as it may": Story(
+        {"evaluator-0": [Life((says(0.1, "start", attempt=1),
+                               ends(0.5, 1, "failed", "ValueError: no model")))]},
+        Reason.FAILED, 5, "evaluator-0", "ValueError: no model", restarts={"evaluator-0": 2},
+    ),
+    "a task does not come": Story(
+        {"worker-1": [Life(())],
+         "chief-0": leader(ends(30.0, 6, "start-deadline", "worker-1 is missing", "worker-1"))},
+        Reason.START_DEADLINE, 6, "worker-1", "worker-1 is missing",
+    ),
+    "a task runs out of memory while it starts": Story(
+        {"worker-1": [Life((runs_out_of_memory(0.5),))],
+         "chief-0": leader(ends(30.0, 6, "start-deadline", "worker-1 is missing", "worker-1"))},
+        Reason.START_DEADLINE, 6, "worker-1", "worker-1 ran out of memory",
+    ),
+    "the program never ends": Story(
+        {"chief-0": leader(ends(50.0, 6, "job-deadline", "still running after 50 s"))},
+        Reason.JOB_DEADLINE, 6, "chief-0", "still running after 50 s",
+    ),
+    "nothing ends, and nobody in the containers notices": Story(
+        {"chief-0": [Life(TRAINING)]}, Reason.JOB_DEADLINE, 6, "chief-0",
+        "went past its deadlines", overrides={"deadline": {"job": 20.0, "start": 10.0}},
+    ),
+    "the evaluator says that its grace is over": Story(
+        {"evaluator-0": [Life(TRAINING, after_job_s=9.0,
+                              last=ends(0.0, 6, "evaluator-grace", "ckpt-8 is not scored"))]},
+        Reason.EVALUATOR_GRACE, 6, "evaluator-0", "ckpt-8 is not scored",
+    ),
+    "the evaluator never ends": Story(
+        {"evaluator-0": [Life(TRAINING, deaf=True)]}, Reason.EVALUATOR_GRACE, 6, "evaluator-0",
+        "still running after its grace", overrides={"deadline": {"evaluator_grace": 10.0}},
+    ),
+    "a task does not see its GPU": Story(
+        {"chief-0": leader(ends(1.0, 3, "gpu-missing", "worker-0 sees none of 1", "worker-0"))},
+        Reason.GPU_MISSING, 3, "worker-0", "worker-0 sees none",
+    ),
+    "the evaluator does not see its GPU": Story(
+        {"evaluator-0": [Life((ends(0.2, 3, "gpu-missing", "sees none", "evaluator-0"),))]},
+        Reason.GPU_MISSING, 3, "evaluator-0", "sees none",
+    ),
+    "a bandwidth cannot be had": Story(
+        {"chief-0": leader(ends(1.0, 3, "cannot-shape", "ps-0: no ifb device", "ps-0"))},
+        Reason.CANNOT_SHAPE, 3, "ps-0", "no ifb device",
+    ),
+    "somebody stops the leader": Story(
+        {"chief-0": leader(ends(1.0, 143, "stopped", "stopped by SIGTERM"))},
+        Reason.STOPPED, 5, "chief-0", "stopped by SIGTERM", exit_codes={"chief-0": 143},
+    ),
+}  # fmt: skip
