@@ -3,16 +3,59 @@
 from __future__ import annotations
 
 import ast
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
 
 from tests.make import ROOT
 
 HOST = sorted((ROOT / "cluster_kit").rglob("*.py"))
+IMAGE = sorted((ROOT / "images" / "trainer").rglob("*.py"))
 STARTS_PROGRAMS = ROOT / "cluster_kit" / "util" / "process.py"
+
+LONGEST_FILE, LONGEST_FUNCTION, MEDIAN_FILE = 220, 50, 80
+"""Lines. A file is one thought; what is longer is two."""
+
+
+def lines_of(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())
+
+
+def functions(path: Path) -> Iterator[tuple[str, int]]:
+    """`file:line name`, and its length in lines, of every function."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            yield f"{path.relative_to(ROOT)}:{node.lineno} {node.name}", length
 
 
 def test_there_is_something_to_look_at() -> None:
     assert len(HOST) > 80
+    assert len(IMAGE) > 80
     assert STARTS_PROGRAMS in HOST
+
+
+@pytest.mark.parametrize("files", [HOST, IMAGE], ids=["host", "image"])
+def test_files_and_functions_are_short(files: list[Path]) -> None:
+    long = [
+        f"{path.relative_to(ROOT)}: {lines_of(path)} lines"
+        for path in files
+        if lines_of(path) > LONGEST_FILE
+    ]
+    long += [
+        f"{place}: {length} lines"
+        for path in files
+        for place, length in functions(path)
+        if length > LONGEST_FUNCTION
+    ]
+    assert not long, "split by meaning, not by length"
+
+
+@pytest.mark.parametrize("files", [HOST, IMAGE], ids=["host", "image"])
+def test_most_files_are_read_at_one_glance(files: list[Path]) -> None:
+    assert statistics.median(lines_of(path) for path in files) <= MEDIAN_FILE
 
 
 def test_only_util_process_starts_programs() -> None:
