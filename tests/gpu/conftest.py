@@ -25,9 +25,10 @@ WHY_NOT = why_no_engine() or second_engine.why_not()
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    mark_engine_tests(items, Path(__file__).parent, WHY_NOT)
+    here = Path(__file__).parent
+    mark_engine_tests(items, here, WHY_NOT)
     for item in items:
-        if kind := _engine_of(item):
+        if here in item.path.parents and (kind := _engine_of(item)):
             item.add_marker(pytest.mark.xdist_group(f"engine-{kind}"))
 
 
