@@ -8,7 +8,7 @@ DEV       := .venv/.dev
 PIP       := .venv/bin/pip install --quiet --disable-pip-version-check
 ENGINE    ?= auto
 # Tests that run at once: most of their time they wait for containers, processes and deadlines.
-JOBS      ?= 4
+JOBS      ?= 3
 export ENGINE
 
 # A value as one word of the shell's, apostrophes and all.
@@ -102,11 +102,11 @@ test test-unit fuzz: export PYTHONDONTWRITEBYTECODE :=
 test test-unit fuzz: export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 
 .PHONY: test
-test: $(DEV) engine image ## Run every test that this machine can; says what it skipped and why
+test: $(DEV) engine image ## Run every test that this machine can; says what it skipped and why   [JOBS]
 	@.venv/bin/pytest --numprocesses=$(JOBS) --dist=loadgroup --durations=10
 
 .PHONY: test-unit
-test-unit: $(DEV) ## Only the tests that need neither Docker nor TensorFlow
+test-unit: $(DEV) ## Only the tests that need neither Docker nor TensorFlow   [JOBS]
 	@.venv/bin/pytest --numprocesses=$(JOBS) --dist=worksteal \
 	  tests/unit tests/docs tests/golden tests/trainer
 
