@@ -156,8 +156,8 @@ def addresses_by_task(cluster: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
 def read_promises(text: str) -> dict[str, tuple[str, ...]]:
     """Server name to device ids, from JSON; empty if `text` is."""
     try:
-        found = json.loads(text or "{}")
-        return {str(name): tuple(map(str, ids)) for name, ids in found.items()}
+        promises = json.loads(text or "{}")
+        return {str(name): tuple(map(str, ids)) for name, ids in promises.items()}
     except (ValueError, TypeError, AttributeError) as problem:
         raise ContractError(
             f"CLUSTER_KIT_PROMISES = {text[:200]!r}: must be JSON, a list of device ids by task"

@@ -110,9 +110,9 @@ def fill_in_configurations() -> None:
     make_server_def, make_session = server_lib._make_server_def, session.BaseSession.__init__
 
     def server_def(*arguments: object, **keys: object) -> object:
-        made = make_server_def(*arguments, **keys)
-        made.default_session_config.CopyFrom(filled(made.default_session_config))
-        return made
+        definition = make_server_def(*arguments, **keys)
+        definition.default_session_config.CopyFrom(filled(definition.default_session_config))
+        return definition
 
     def new_session(self, target="", graph=None, config=None):
         make_session(self, target, graph, config if config is None or target else filled(config))

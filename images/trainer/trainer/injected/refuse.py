@@ -135,8 +135,8 @@ def not_distributed(original: Callable, method: str) -> Callable:
     def checked(self: object, *arguments: object, **keys: object) -> object:
         from tensorflow.python.distribute import distribute_lib
 
-        own = getattr(self, "distribute_strategy", None)
-        for strategy in (own, distribute_lib.get_strategy()):
+        models_strategy = getattr(self, "distribute_strategy", None)
+        for strategy in (models_strategy, distribute_lib.get_strategy()):
             name = type(strategy).__name__
             if name in ("ParameterServerStrategyV2", "CollectiveAllReduceStrategy"):
                 raise ValueError(KERAS_3_FIT.format(method=method, strategy=public(name)))

@@ -159,12 +159,12 @@ def made_mirror(ip: IPRoute) -> int:
     def make() -> None:
         ip.link("add", ifname=MIRROR, kind="ifb")
 
-    found = ip.link_lookup(ifname=MIRROR)
-    if not found:
+    indices = ip.link_lookup(ifname=MIRROR)
+    if not indices:
         attempt("the device ifb (module ifb)", make)
-        found = ip.link_lookup(ifname=MIRROR)
-    ip.link("set", index=found[0], state="up")
-    return int(found[0])
+        indices = ip.link_lookup(ifname=MIRROR)
+    ip.link("set", index=indices[0], state="up")
+    return int(indices[0])
 
 
 def attempt(needs: str, step: Callable[[], None]) -> None:

@@ -153,19 +153,19 @@ class Prober:
         for device in devices:
             match = DEVICE_NAME.match(device.name)
             if match:
-                found = f"{role_of(match[1])}-{match[2]}"
-                return Answer(task, address, found, device.incarnation, physical_gpus(devices))
+                name = f"{role_of(match[1])}-{match[2]}"
+                return Answer(task, address, name, device.incarnation, physical_gpus(devices))
         return Answer(task, address, "a server without devices")
 
 
 def physical_gpus(devices: Iterable[wire.Device]) -> tuple[str, ...]:
     """The GPUs behind the devices, each once: one GPU may show as several logical devices."""
-    found = {
+    gpus = {
         device.description or device.name: GPU.search(device.description)
         for device in devices
         if device.kind == "GPU"
     }
-    return tuple(f"{gpu[1]} (pci {gpu[2]})" if gpu else text for text, gpu in found.items())
+    return tuple(f"{gpu[1]} (pci {gpu[2]})" if gpu else text for text, gpu in gpus.items())
 
 
 def _colon(task: str) -> str:

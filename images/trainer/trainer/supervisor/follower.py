@@ -67,17 +67,17 @@ def tell(leader: BeaconClient, task: Task, ended: Outcome, events: SimpleQueue[o
     """Say how the program ended. A failure does not count if the job has just ended well."""
     if ended.exit_code >= 128:
         return ended
-    said = reach(leader, task, events)
-    if said is None and ended.exit_code == 0:
+    news = reach(leader, task, events)
+    if news is None and ended.exit_code == 0:
         leader.say(Done(task.name))
-    elif said is None:
+    elif news is None:
         leader.say(Failed(task.name, ended.message))
         until = time.monotonic() + END_IS_SAID_S
-        while said is None and (said := next_event(events, until)) is not None:
-            said = said if isinstance(said, JobEnded | Outcome) else None
-    if isinstance(said, Outcome):
-        return said
-    return after_the_job(isinstance(said, JobEnded) and said.exit_code == 0, ended) or ended
+        while news is None and (news := next_event(events, until)) is not None:
+            news = news if isinstance(news, JobEnded | Outcome) else None
+    if isinstance(news, Outcome):
+        return news
+    return after_the_job(isinstance(news, JobEnded) and news.exit_code == 0, ended) or ended
 
 
 def reach(leader: BeaconClient, task: Task, events: SimpleQueue[object]) -> object | None:

@@ -12,8 +12,8 @@ def worker_index() -> tf.Tensor:
     serves all workers, so the op itself has to look where it runs.
     """
     environment = tf.io.read_file("/proc/self/environ")
-    ours = tf.strings.regex_replace(
+    index = tf.strings.regex_replace(
         environment, r"(?s)^(?:.*\x00)?CLUSTER_KIT_TASK=worker-(\d+)\x00.*$", r"\1"
     )
-    found = tf.strings.regex_full_match(ours, r"\d+")
-    return tf.strings.to_number(tf.where(found, ours, "0"), tf.int64)
+    is_worker = tf.strings.regex_full_match(index, r"\d+")
+    return tf.strings.to_number(tf.where(is_worker, index, "0"), tf.int64)

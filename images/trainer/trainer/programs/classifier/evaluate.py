@@ -69,8 +69,8 @@ def score(
     """Evaluate one checkpoint, report it, and export the model if it is the best so far."""
     began = time.monotonic()
     step = weights.load(checkpoint.path, network)
-    found = network.evaluate(images, verbose=0, return_dict=True)
-    loss, accuracy = float(found["loss"]), float(found["accuracy"])
+    scored = network.evaluate(images, verbose=0, return_dict=True)
+    loss, accuracy = float(scored["loss"]), float(scored["accuracy"])
     with logs.as_default():
         tf.summary.scalar("evaluation_loss", loss, step=checkpoint.epoch)
         tf.summary.scalar("evaluation_accuracy", accuracy, step=checkpoint.epoch)

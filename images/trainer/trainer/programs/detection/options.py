@@ -65,10 +65,10 @@ def parse(arguments: Sequence[str], data: Path, output: Path) -> Options:
 
 def parser() -> argparse.ArgumentParser:
     """The program's arguments."""
-    made = argparse.ArgumentParser(
+    arguments = argparse.ArgumentParser(
         prog="detection", formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
-    add = made.add_argument
+    add = arguments.add_argument
     add("--pipeline-config", default=PIPELINE, metavar="PATH",
         help="TOML or classic text form; relative: seen from the data directory")  # fmt: skip
     add("--set", action="append", default=[], metavar="SECTION.KEY=VALUE",
@@ -85,8 +85,8 @@ def parser() -> argparse.ArgumentParser:
         help="coordinator: steps between two looks at the loss")  # fmt: skip
     add("--final-score", action=argparse.BooleanOptionalAction, default=True,
         help="score the final model on the evaluation images")  # fmt: skip
-    group = made.add_argument_group("training")
+    group = arguments.add_argument_group("training")
     graph_options.add_arguments(
         group, without=("steps", "loss_threshold"), save_secs=15.0, keep=3, log_steps=50
     )
-    return made
+    return arguments

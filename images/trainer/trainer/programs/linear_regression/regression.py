@@ -47,7 +47,7 @@ def loss(line: dict[str, tf.Variable], batch: tuple[tf.Tensor, tf.Tensor]) -> Mo
 
 def train(task: Task, options: Options, progress: Progress | None) -> None:
     """Find the line; Missed if it is not the one that the points were made with."""
-    found = run(
+    outcome = run(
         task,
         GraphJob(
             inputs=lambda replica, replicas: points(options, replica),
@@ -59,19 +59,19 @@ def train(task: Task, options: Options, progress: Progress | None) -> None:
         options.graph,
         progress,
     )
-    if not found.is_chief:
-        print(f"the job ended at global step {found.step}; {found.reached}", flush=True)
+    if not outcome.is_chief:
+        print(f"the job ended at global step {outcome.step}; {outcome.reached}", flush=True)
         return
-    line = tf.train.load_checkpoint(str(found.checkpoint))
+    line = tf.train.load_checkpoint(str(outcome.checkpoint))
     w, b = (float(line.get_tensor(name)) for name in "wb")
     errors = {"w_error": abs(w - options.w), "b_error": abs(b - options.b)}
     if progress:
-        progress.write("metrics", **found.metrics(), w=w, b=b, **errors)
-    shares = ", ".join(f"{task} {steps}" for task, steps in found.steps_of.items())
-    print(f"global step {found.step}: w {w:.4f}  b {b:.4f}; steps of {shares}", flush=True)
+        progress.write("metrics", **outcome.metrics(), w=w, b=b, **errors)
+    shares = ", ".join(f"{task} {steps}" for task, steps in outcome.steps_of.items())
+    print(f"global step {outcome.step}: w {w:.4f}  b {b:.4f}; steps of {shares}", flush=True)
     if not all(error <= options.tolerance for error in errors.values()):
         raise Missed(
-            f"w = {w:.4f} and b = {b:.4f} at global step {found.step}, but the points were made"
+            f"w = {w:.4f} and b = {b:.4f} at global step {outcome.step}, but the points were made"
             f" with w = {options.w:g} and b = {options.b:g}: more than {options.tolerance:g} off"
             " (--tolerance); train for more --steps, or at another --learning-rate"
         )

@@ -70,8 +70,8 @@ def add_arguments(
 def from_arguments(given: argparse.Namespace, **instead: object) -> GraphOptions:
     """What add_arguments' parser found; `instead` holds fields that the program decides."""
     names = {field.name for field in fields(GraphOptions)}
-    found = {name: value for name, value in vars(given).items() if name in names}
-    return GraphOptions(**(found | instead))
+    chosen = {name: value for name, value in vars(given).items() if name in names}
+    return GraphOptions(**(chosen | instead))
 
 
 def positive(text: str) -> int:

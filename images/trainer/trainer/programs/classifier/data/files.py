@@ -28,9 +28,9 @@ def class_names(data: Path) -> tuple[str, ...]:
         raise ContractError(f"data directory {data} does not exist; {LAYOUT}; mount it there")
     names = tuple(sorted(folders(data / TRAIN)))
     if len(names) < 2:
-        found = ", ".join(names) or "none"
+        listed = ", ".join(names) or "none"
         raise ContractError(
-            f"{data / TRAIN} has {len(names)} class folders ({found}), and a classifier needs 2"
+            f"{data / TRAIN} has {len(names)} class folders ({listed}), and a classifier needs 2"
             f" or more; {LAYOUT}"
         )
     return names
@@ -53,14 +53,14 @@ def split(data: Path, name: str, classes: tuple[str, ...]) -> Split:
         )
     paths, labels = [], []
     for label, folder in enumerate(classes):
-        found = sorted(str(p) for p in (data / name / folder).iterdir() if p.name[0] != ".")
-        if not found:
+        images = sorted(str(p) for p in (data / name / folder).iterdir() if p.name[0] != ".")
+        if not images:
             raise ContractError(
                 f"{data / name / folder} holds no image, and every class needs at least one;"
                 " add images or remove the class from every split"
             )
-        paths += found
-        labels += [label] * len(found)
+        paths += images
+        labels += [label] * len(images)
     return Split(name, tuple(paths), tuple(labels))
 
 

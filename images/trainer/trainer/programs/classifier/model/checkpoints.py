@@ -26,10 +26,10 @@ class Checkpoint:
 
 def find(output: Path) -> list[Checkpoint]:
     """All complete checkpoints, by epoch."""
-    found = []
+    complete = []
     for file in checkpoint_directory(output).glob("ckpt-*.index"):
         match = INDEX.fullmatch(file.name)
         if match:
             path = str(file.with_suffix(""))
-            found.append(Checkpoint(int(match[1]), path, file.stat().st_mtime_ns))
-    return sorted(found)
+            complete.append(Checkpoint(int(match[1]), path, file.stat().st_mtime_ns))
+    return sorted(complete)

@@ -71,19 +71,21 @@ class EpochReport(keras.callbacks.Callback):
 
     def figures(self) -> dict[str, float]:
         """How the training went: speed, updates, and staleness if it was measured."""
-        found: dict[str, float] = {"updates": self._updates}
+        figures: dict[str, float] = {"updates": self._updates}
         steps, seconds = self._measured
         if steps and seconds:
-            found["steps_per_second"] = round(steps / seconds, 2)
-            found["images_per_second"] = round(steps * self._schedule.images_per_step / seconds, 1)
+            figures["steps_per_second"] = round(steps / seconds, 2)
+            figures["images_per_second"] = round(
+                steps * self._schedule.images_per_step / seconds, 1
+            )
         if self._stale:
             all_steps = sum(steps for steps, _, _ in self._stale)
             total = sum(steps * mean for steps, mean, _ in self._stale)
-            found["staleness_mean"] = round(total / max(1, all_steps), 3)
-            found["staleness_max"] = int(max(highest for _, _, highest in self._stale))
+            figures["staleness_mean"] = round(total / max(1, all_steps), 3)
+            figures["staleness_max"] = int(max(highest for _, _, highest in self._stale))
         elif self._synchronous:
-            found |= {"staleness_mean": 0.0, "staleness_max": 0}
-        return found
+            figures |= {"staleness_mean": 0.0, "staleness_max": 0}
+        return figures
 
     @property
     def _synchronous(self) -> bool:

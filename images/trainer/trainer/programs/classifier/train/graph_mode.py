@@ -43,7 +43,7 @@ def train_graph(task: Task, options: Options, progress: Progress | None) -> None
     )
     if progress:
         progress.write("training", strategy=mode.GRAPH, images_per_step=schedule.images_per_step)
-    found = run(
+    outcome = run(
         task,
         GraphJob(
             inputs=lambda replica, replicas: input_pipeline.training_set(
@@ -60,12 +60,12 @@ def train_graph(task: Task, options: Options, progress: Progress | None) -> None
         replace(options.graph, steps=schedule.steps, update=options.update),
         progress,
     )
-    if not found.is_chief:
-        print(f"the job ended at global step {found.step}", flush=True)
-    elif found.reached == NOTHING and result.tell_again(options.output, progress):
-        print(f"nothing to do: {found.step} of {schedule.steps} steps are trained", flush=True)
+    if not outcome.is_chief:
+        print(f"the job ended at global step {outcome.step}", flush=True)
+    elif outcome.reached == NOTHING and result.tell_again(options.output, progress):
+        print(f"nothing to do: {outcome.step} of {schedule.steps} steps are trained", flush=True)
     else:
-        finish(options, classes, test_split, found.metrics(), progress)
+        finish(options, classes, test_split, outcome.metrics(), progress)
 
 
 def of_one_clone(options: Options) -> Options:

@@ -41,8 +41,8 @@ class Resumable(keras.Model):
         self, steps_per_epoch: int, initial_epoch: int
     ) -> tuple[int, int]:
         """What `fit` asks after on_train_begin: the first epoch, and its first step, from 0."""
-        found = super()._maybe_load_initial_counters_from_ckpt(steps_per_epoch, initial_epoch)
-        return self.resume_at or found
+        counters = super()._maybe_load_initial_counters_from_ckpt(steps_per_epoch, initial_epoch)
+        return self.resume_at or counters
 
 
 class Interruption(keras.callbacks.Callback):
@@ -136,16 +136,16 @@ class Interruption(keras.callbacks.Callback):
         except (TrainerError, *DAMAGED) as problem:
             print(f"error: {in_short(problem)}; going on from the last saved epoch", flush=True)
             return
-        made = self._made()
-        if made >= self._schedule.steps_per_epoch and self._epoch + 1 < self._epochs:
-            self._epoch, self._began, made = self._epoch + 1, step, 0
-        made = min(
-            made, self._schedule.steps_per_epoch - 1
+        steps_made = self._made()
+        if steps_made >= self._schedule.steps_per_epoch and self._epoch + 1 < self._epochs:
+            self._epoch, self._began, steps_made = self._epoch + 1, step, 0
+        steps_made = min(
+            steps_made, self._schedule.steps_per_epoch - 1
         )  # the last epoch's end saves what finishes the job
-        self.model.resume_at = (self._epoch, made)
+        self.model.resume_at = (self._epoch, steps_made)
         if self._task.is_leader:
             print(
-                f"going on at global step {step} (epoch {self._epoch + 1}, step {made} of"
+                f"going on at global step {step} (epoch {self._epoch + 1}, step {steps_made} of"
                 f" {self._schedule.steps_per_epoch})",
                 flush=True,
             )

@@ -101,5 +101,5 @@ def epoch_to_resume(options: Options) -> int:
     """Epochs that an earlier, finished run left behind; 0 if BackupAndRestore will resume."""
     if (options.output / "backup" / "chief" / "checkpoint").exists():
         return 0
-    found = checkpoints.find(options.output)
-    return found[-1].epoch if found else 0
+    existing = checkpoints.find(options.output)
+    return existing[-1].epoch if existing else 0

@@ -123,8 +123,8 @@ def models_in(annotation: Any) -> list[type[Part]]:
 
 def single(annotation: Any) -> Any:
     """The only model in an annotation; None if there are several, or none."""
-    found = models_in(annotation)
-    return found[0] if len(found) == 1 else None
+    models = models_in(annotation)
+    return models[0] if len(models) == 1 else None
 
 
 def tags_of(fields: Mapping[str, Any], key: str) -> str:
@@ -144,8 +144,10 @@ def meaning(fields: Mapping[str, Any], key: str) -> str:
     """What the field `key` means, or where to read it."""
     key = key.partition("[")[0]
     field = fields.get(key)
-    said = field.description if field else None
-    return f"{key}: {said}" if said else f"see `{key}` in the pipeline's documentation"
+    description = field.description if field else None
+    return (
+        f"{key}: {description}" if description else f"see `{key}` in the pipeline's documentation"
+    )
 
 
 def short(value: object) -> str:

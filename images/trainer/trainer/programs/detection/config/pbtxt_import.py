@@ -97,11 +97,11 @@ class Translation:
 
 def translate(message: Message) -> Translated:
     """A classic configuration's fields under their names here, and what could not be taken."""
-    found = Translation()
+    translation = Translation()
     for entry in entries(message, ""):
-        found.add(entry)
-    aside = tuple(f"line {line}: {path}" for path, line in found.left_aside.items())
-    return Translated(found.tables, found.written, aside, tuple(found.problems))
+        translation.add(entry)
+    aside = tuple(f"line {line}: {path}" for path, line in translation.left_aside.items())
+    return Translated(translation.tables, translation.written, aside, tuple(translation.problems))
 
 
 def entries(message: Message, above: str) -> Iterator[Entry]:

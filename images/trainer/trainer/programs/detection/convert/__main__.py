@@ -90,9 +90,9 @@ def looked_through(source: Source, *, skip_bad: bool) -> list[Annotated]:
     problems = list(source.problems)
     good = []
     for image in source.images:
-        found, wrong = labelled(image, source.labels)
+        record, wrong = labelled(image, source.labels)
         problems += wrong
-        if found:
+        if record:
             good.append(image)
     if problems:
         report(problems, skip_bad=skip_bad)
@@ -119,8 +119,10 @@ def report(problems: list[str], *, skip_bad: bool) -> None:
 def no_others(folder: Path, name: str, shards: int) -> None:
     """Files of an earlier conversion into another number of shards would be read with these."""
     of = re.compile(rf"{re.escape(name)}-\d+-of-(\d+)\.tfrecord")
-    found = [(of.fullmatch(file.name), file) for file in sorted(folder.glob(f"{name}-*.tfrecord"))]
-    others = [file.name for match, file in found if match and int(match[1]) != shards]
+    matches = [
+        (of.fullmatch(file.name), file) for file in sorted(folder.glob(f"{name}-*.tfrecord"))
+    ]
+    others = [file.name for match, file in matches if match and int(match[1]) != shards]
     if others:
         raise ContractError(
             f"{folder} holds {len(others)} files of another conversion ({others[0]}, …), which"

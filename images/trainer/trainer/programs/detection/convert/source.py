@@ -93,10 +93,10 @@ def labelled(image: Annotated, labels: LabelMap) -> tuple[LabelledImage | None, 
         boxes.append(box)
     if problems:
         return None, problems
-    found = LabelledImage(
+    record = LabelledImage(
         encoded, form, height, width, image.filename, image.source_id, tuple(boxes)
     )
-    return found, ()
+    return record, ()
 
 
 def scaled(pixels: PixelBox, height: int, width: int, labels: LabelMap) -> Box:

@@ -32,18 +32,18 @@ def read(directory: Path, split: str | None, labels: LabelMap | None) -> Source:
         raise ContractError(f"{annotations} holds no .xml file; {LAYOUT}")
     names = everything if split is None else names_of(directory, split)
     wanted = set(names) | (set(everything) if labels is None else set())
-    found: dict[str, Annotated] = {}
+    annotated: dict[str, Annotated] = {}
     problems: list[str] = []
     classes: set[str] = set()
     for name in sorted(wanted):
         try:
-            found[name] = read_one(annotations / f"{name}.xml", directory)
+            annotated[name] = read_one(annotations / f"{name}.xml", directory)
         except ValueError as problem:
             if name in names:
                 problems.append(f"{annotations / name}.xml: {problem}")
             continue
-        classes.update(box.label for box in found[name].boxes)
-    images = tuple(found[name] for name in names if name in found)
+        classes.update(box.label for box in annotated[name].boxes)
+    images = tuple(annotated[name] for name in names if name in annotated)
     return Source(labels or label_map.of_names(sorted(classes)), images, tuple(problems))
 
 
@@ -51,9 +51,9 @@ def names_of(directory: Path, split: str) -> list[str]:
     """Names of the images in a split; ContractError if it does not exist or is empty."""
     file = directory / "ImageSets" / "Main" / f"{split}.txt"
     if not file.is_file():
-        there = sorted(path.stem for path in file.parent.glob("*.txt"))
+        splits = sorted(path.stem for path in file.parent.glob("*.txt"))
         raise ContractError(
-            f"no split {split!r}: {file} is not there; splits: {', '.join(there) or 'none'}"
+            f"no split {split!r}: {file} is not there; splits: {', '.join(splits) or 'none'}"
         )
     # `<name>`, or `<name> 1` in the lists of one class: -1 means that it is not in the image.
     rows = (line.split() for line in file.read_text(encoding="utf-8-sig").splitlines())

@@ -69,23 +69,23 @@ def from_example(record: bytes) -> LabelledImage:
         example.ParseFromString(record)
     except Exception as problem:  # protobuf's own error has changed its module more than once
         raise RecordError("not a tf.train.Example") from problem
-    found = {
+    features = {
         key: list(getattr(example.features.feature[key], kind).value)
         for kind, keys in KINDS.items()
         for key in keys
         if right_kind(example, key, kind)
     }
-    missing = [key for key in REQUIRED if len(found.get(key, ())) != 1]
+    missing = [key for key in REQUIRED if len(features.get(key, ())) != 1]
     if missing:
         raise RecordError(f"needs one value of {', '.join(missing)}")
     return LabelledImage(
-        encoded=found[ENCODED][0],
-        format=text_of(found, FORMAT),
-        height=found[HEIGHT][0],
-        width=found[WIDTH][0],
-        filename=text_of(found, FILENAME),
-        source_id=text_of(found, SOURCE_ID),
-        boxes=boxes_of(found),
+        encoded=features[ENCODED][0],
+        format=text_of(features, FORMAT),
+        height=features[HEIGHT][0],
+        width=features[WIDTH][0],
+        filename=text_of(features, FILENAME),
+        source_id=text_of(features, SOURCE_ID),
+        boxes=boxes_of(features),
     )
 
 

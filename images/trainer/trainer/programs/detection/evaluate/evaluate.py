@@ -121,15 +121,15 @@ class Evaluator:
     def _remember(self, checkpoint: Checkpoint, score: Score) -> bool:
         """Write it down everywhere; whether it is the best so far."""
         memory, figures = self._memory, score.figures
-        found = {"loss": score.loss, "map": figures.map, "map_50": figures.map_50}
+        figures_by_name = {"loss": score.loss, "map": figures.map, "map_50": figures.map_50}
         memory.written[checkpoint.name] = checkpoint.written
-        memory.scored.append({"step": checkpoint.step, **found})
+        memory.scored.append({"step": checkpoint.step, **figures_by_name})
         better = figures.map > memory.best_map
         if better:
             memory.best, memory.best_map = checkpoint.name, figures.map
             memory.best_map_50 = figures.map_50
         with self._logs.as_default(step=checkpoint.step):
-            for name, value in (found | {"map_75": figures.map_75}).items():
+            for name, value in (figures_by_name | {"map_75": figures.map_75}).items():
                 tf.summary.scalar(f"evaluation_{name}", value)
             for name, value in figures.per_class.items():
                 tf.summary.scalar(f"map_of_class/{name}", value)
@@ -139,7 +139,7 @@ class Evaluator:
                 "evaluation",
                 checkpoint=checkpoint.name,
                 step=checkpoint.step,
-                **found,
+                **figures_by_name,
                 written=round(checkpoint.written / 1e9, 3),
             )
         atomic.replace(self._options.output / MEMORY, json.dumps(asdict(memory), indent=1) + "\n")

@@ -105,19 +105,19 @@ def average_precision(
     precision = evaluation.eval["precision"][:, :, :, 0, 0]
     recall = evaluation.eval["recall"][:, :, 0, 0]
     half, three_quarters = (int(np.argmin(abs(evaluation.params.iouThrs - t))) for t in (0.5, 0.75))
-    there = [k for k in range(len(classes)) if precision[:, :, k].max(initial=-1) > -1]
-    if not there:
+    scored = [k for k in range(len(classes)) if precision[:, :, k].max(initial=-1) > -1]
+    if not scored:
         raise ContractError(
             f"no average precision: all {boxes} boxes are difficult, crowds, or of classes that the"
             " label map does not have"
         )
     return Figures(
-        map=mean(precision[:, :, there]),
-        map_50=mean(precision[half][:, there]),
-        map_75=mean(precision[three_quarters][:, there]),
-        recall=mean(recall[:, there]),
-        per_class={names[classes[k]]: mean(precision[:, :, k]) for k in there},
-        per_class_50={names[classes[k]]: mean(precision[half, :, k]) for k in there},
+        map=mean(precision[:, :, scored]),
+        map_50=mean(precision[half][:, scored]),
+        map_75=mean(precision[three_quarters][:, scored]),
+        recall=mean(recall[:, scored]),
+        per_class={names[classes[k]]: mean(precision[:, :, k]) for k in scored},
+        per_class_50={names[classes[k]]: mean(precision[half, :, k]) for k in scored},
         images=len(truths),
         boxes=boxes,
     )

@@ -49,11 +49,11 @@ def anchor_maps(options: Anchors, grids: Sequence[tuple[int, int]]) -> tuple[Anc
 
 def shapes(options: Anchors, scale: float, next_scale: float) -> tuple[Shape, ...]:
     """One of area `scale`² for each ratio, and one half way (geometrically) to the next scale."""
-    found = [shape(scale, ratio) for ratio in options.aspect_ratios]
+    sizes = [shape(scale, ratio) for ratio in options.aspect_ratios]
     if options.interpolated_scale_aspect_ratio:
         between = math.sqrt(scale * next_scale)
-        found.append(shape(between, options.interpolated_scale_aspect_ratio))
-    return tuple(found)
+        sizes.append(shape(between, options.interpolated_scale_aspect_ratio))
+    return tuple(sizes)
 
 
 def shape(scale: float, ratio: float) -> Shape:

@@ -52,17 +52,19 @@ class MultiboxLoss:
         options = self.options
         anchors = tf.constant(self.anchors, tf.float32)
         boxes, classes = truth[..., :CODE], tf.cast(truth[..., CODE], tf.int32)
-        found = match(boxes, classes > 0, anchors, self.matcher)
-        positives = tf.reduce_sum(tf.cast(found.matched, tf.float32), 1)
+        matches = match(boxes, classes > 0, anchors, self.matcher)
+        positives = tf.reduce_sum(tf.cast(matches.matched, tf.float32), 1)
         count = tf.maximum(positives, 1.0)
 
-        codes = box_coding.encode(tf.gather(boxes, found.box, batch_dims=1), anchors, self.factors)
+        codes = box_coding.encode(
+            tf.gather(boxes, matches.box, batch_dims=1), anchors, self.factors
+        )
         misses = smooth_l1(codes - predictions[..., :CODE])
-        localization = tf.reduce_sum(tf.where(found.matched, misses, 0.0), 1) / count
+        localization = tf.reduce_sum(tf.where(matches.matched, misses, 0.0), 1) / count
 
-        wanted = tf.where(found.matched, tf.gather(classes, found.box, batch_dims=1), 0)
+        wanted = tf.where(matches.matched, tf.gather(classes, matches.box, batch_dims=1), 0)
         losses = self.classification(wanted, predictions[..., CODE:])
-        counted = self.counted(losses, found, positives)
+        counted = self.counted(losses, matches, positives)
         classification = tf.reduce_sum(tf.where(counted, losses, 0.0), 1) / count
         total = (
             options.localization_weight * localization

@@ -28,7 +28,7 @@ def detect(predictions: tf.Tensor, loss: MultiboxLoss, options: PostProcessing) 
     """Detections in predictions [B, A, 4 + 1 + C] of a network trained with `loss`."""
     anchors = tf.constant(loss.anchors, tf.float32)
     boxes = box_coding.decode(predictions[..., :CODE], anchors, loss.factors)
-    found = tf.image.combined_non_max_suppression(
+    kept = tf.image.combined_non_max_suppression(
         boxes[:, :, tf.newaxis],
         chances(predictions[..., CODE:], loss.options.classification_loss),
         max_output_size_per_class=options.max_detections_per_class,
@@ -36,9 +36,9 @@ def detect(predictions: tf.Tensor, loss: MultiboxLoss, options: PostProcessing) 
         iou_threshold=options.iou_threshold,
         score_threshold=options.score_threshold,
     )
-    there = tf.sequence_mask(found.valid_detections, options.max_total_detections)
-    classes = tf.where(there, tf.cast(found.nmsed_classes, tf.int32) + 1, 0)
-    return Detections(found.nmsed_boxes, found.nmsed_scores, classes, found.valid_detections)
+    is_detection = tf.sequence_mask(kept.valid_detections, options.max_total_detections)
+    classes = tf.where(is_detection, tf.cast(kept.nmsed_classes, tf.int32) + 1, 0)
+    return Detections(kept.nmsed_boxes, kept.nmsed_scores, classes, kept.valid_detections)
 
 
 def chances(logits: tf.Tensor, classification: str) -> tf.Tensor:

@@ -77,7 +77,7 @@ def feature_maps(body: keras.Model, options: Model) -> list[tf.Tensor]:
     Those that the backbone does not have are made from the map before, halved again and again.
     """
     layers = LAYERS[options.feature_extractor]
-    found: list[tf.Tensor] = []
+    maps: list[tf.Tensor] = []
     feature, at = body.output, max(layers)
     for stride in options.anchors.feature_strides:
         if stride in layers:
@@ -85,8 +85,8 @@ def feature_maps(body: keras.Model, options: Model) -> list[tf.Tensor]:
         while at < stride:
             at *= 2
             feature = halved(feature, options.depth_multiplier, f"{EXTRA}{at}")
-        found.append(feature)
-    return found
+        maps.append(feature)
+    return maps
 
 
 def halved(feature: tf.Tensor, depth_multiplier: float, name: str) -> tf.Tensor:

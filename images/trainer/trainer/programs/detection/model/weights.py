@@ -40,7 +40,7 @@ class Checkpoint:
 
 def find(output: Path) -> list[Checkpoint]:
     """All complete checkpoints, by step."""
-    found = []
+    complete = []
     for file in checkpoint_directory(output).glob("*ckpt-*.index"):
         match = INDEX.fullmatch(file.name)
         if match:
@@ -48,8 +48,8 @@ def find(output: Path) -> list[Checkpoint]:
                 written = file.stat().st_mtime_ns
             except FileNotFoundError:
                 continue
-            found.append(Checkpoint(int(match[1]), str(file.with_suffix("")), written))
-    return sorted(found)
+            complete.append(Checkpoint(int(match[1]), str(file.with_suffix("")), written))
+    return sorted(complete)
 
 
 def keys_by_name(path: str) -> dict[str, str]:
@@ -91,19 +91,19 @@ def to_start_from(train: TrainConfig, variables: Sequence[tf.Variable]) -> dict[
             f" ({str(problem).splitlines()[0][:200]}); write its prefix, the path of its .index"
             " file without `.index`"
         ) from problem
-    found = {
+    fitting = {
         keys[name_of(v)]: v
         for v in wanted
         if name_of(v) in keys and shapes[keys[name_of(v)]] == v.shape.as_list()
     }
-    if not found:
+    if not fitting:
         raise ContractError(
             f"train_config.fine_tune_checkpoint = {path!r}: none of its {len(shapes)} variables"
             f" fits one of the model's {len(wanted)} by name and shape; the model begins with"
             f" {name_of(wanted[0])} {tuple(wanted[0].shape)}"
         )
-    print(f"{len(found)} of {len(variables)} variables start from {path}", flush=True)
-    return found
+    print(f"{len(fitting)} of {len(variables)} variables start from {path}", flush=True)
+    return fitting
 
 
 def values(path: str, variables: dict[str, tf.Variable]) -> list[tuple[tf.Variable, np.ndarray]]:

@@ -64,13 +64,13 @@ class AsyncRounds:
 
     def metrics(self) -> dict[str, float | int]:
         """The speed leaves out the first round, which traces the functions and fills caches."""
-        found: dict[str, float | int] = {"updates": self.step}
+        figures: dict[str, float | int] = {"updates": self.step}
         if self._loss is not None:
-            found["loss"] = self._loss
+            figures["loss"] = self._loss
         if self._first and self._last and self._last[0] > self._first[0]:
-            found["steps_per_second"] = speed = per_second(self._first, self._last)
-            found["images_per_second"] = round(speed * self._train.batch_size, 1)
-        return found
+            figures["steps_per_second"] = speed = per_second(self._first, self._last)
+            figures["images_per_second"] = round(speed * self._train.batch_size, 1)
+        return figures
 
     def run(self) -> str:
         """To the last step, or until the mean loss of a round is not above the threshold; why."""

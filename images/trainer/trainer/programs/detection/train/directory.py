@@ -17,7 +17,7 @@ def prepare(options: Options) -> Checked:
     """
     for line in options.left_aside:
         print(f"without effect: {line}", flush=True)
-    found = check(options.pipeline)
+    checked = check(options.pipeline)
     copy = options.output / PIPELINE
     try:
         options.output.mkdir(parents=True, exist_ok=True)
@@ -27,9 +27,9 @@ def prepare(options: Options) -> Checked:
             f"cannot write {copy}: {problem.strerror}; the output directory must be this user's"
         ) from problem
     print(
-        f"{found.train.images} training images with {found.train.boxes} boxes,"
-        f" {found.evaluation.images} to score with {found.evaluation.boxes};"
-        f" {len(found.labels.names)} classes",
+        f"{checked.train.images} training images with {checked.train.boxes} boxes,"
+        f" {checked.evaluation.images} to score with {checked.evaluation.boxes};"
+        f" {len(checked.labels.names)} classes",
         flush=True,
     )
-    return found
+    return checked

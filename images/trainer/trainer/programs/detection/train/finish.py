@@ -30,20 +30,21 @@ def finish(
     pipeline = options.pipeline
     detector = ssd.build(pipeline.model, pipeline.train_config.seed)
     weights.load(detector.network, checkpoint)
-    found = dict(figures)
-    said = ""
+    metrics = dict(figures)
+    scores = ""
     if options.final_score:
         score = Scorer(pipeline, detector, checked.labels, checked.evaluation.images).score()
-        found |= {
+        metrics |= {
             "map": score.figures.map,
             "map_50": score.figures.map_50,
             "evaluation_loss": score.loss,
         }
-        said = f"mAP@0.5 {score.figures.map_50:.4f}, COCO mAP {score.figures.map:.4f}; "
+        scores = f"mAP@0.5 {score.figures.map_50:.4f}, COCO mAP {score.figures.map:.4f}; "
     scored = time.monotonic()
     export(detector, pipeline, checked.labels, options.output / "model")
-    result.write(options.output, found, checked.labels.names, progress)
+    result.write(options.output, metrics, checked.labels.names, progress)
     print(
-        f"{said}scored in {scored - began:.1f} s, model saved in {time.monotonic() - scored:.1f} s",
+        f"{scores}scored in {scored - began:.1f} s,"
+        f" model saved in {time.monotonic() - scored:.1f} s",
         flush=True,
     )

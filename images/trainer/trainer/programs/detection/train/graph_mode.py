@@ -26,14 +26,14 @@ def train(task: Task, options: Options, progress: Progress | None) -> None:
     """Train this task's replica to the end; the leader prepares, saves the model, and judges."""
     place = replica.replica_of(task, options.graph, len(tf.config.list_physical_devices("GPU")))
     checked = directory.prepare(options) if place.is_chief else None
-    found = run(task, graph_job(options.pipeline), options.graph, progress)
-    print(f"the job ended at global step {found.step}: {found.reached}", flush=True)
-    if checked is None or found.checkpoint is None:
+    outcome = run(task, graph_job(options.pipeline), options.graph, progress)
+    print(f"the job ended at global step {outcome.step}: {outcome.reached}", flush=True)
+    if checked is None or outcome.checkpoint is None:
         return
-    if found.reached == NOTHING and result.tell_again(options.output, progress):
+    if outcome.reached == NOTHING and result.tell_again(options.output, progress):
         return
-    figures = found.metrics() | {"reached": found.reached, "mode": options.graph.update}
-    finish.finish(options, checked, str(found.checkpoint), figures, progress)
+    figures = outcome.metrics() | {"reached": outcome.reached, "mode": options.graph.update}
+    finish.finish(options, checked, str(outcome.checkpoint), figures, progress)
 
 
 def graph_job(pipeline: Pipeline) -> GraphJob:

@@ -38,7 +38,7 @@ def build(job: GraphJob, options: GraphOptions, replica: Replica, output: Path) 
         model, clones = make_clones(job, config, placement, inputs)
         with tf1.device(placement.around(config.optimizer_device())):
             step = make_step(job, replica, counters, clones)
-            made = tf1.global_variables()
+            variables = tf1.global_variables()
         with tf1.device(config.inputs_device()):
             of_run = [*counters.of_this_run, *([step.rounds.base] if step.rounds else [])]
             summarized = replica.is_chief and options.summary_steps
@@ -54,10 +54,10 @@ def build(job: GraphJob, options: GraphOptions, replica: Replica, output: Path) 
                     of_run,
                     config.inputs_device(),
                 ),
-                initialize=initializers(v for v in made if not any(v is o for o in of_run)),
+                initialize=initializers(v for v in variables if not any(v is o for o in of_run)),
                 initialize_run=initializers(counters.of_this_run),
                 initialize_local=initialize_local(inputs),
-                uninitialized=names_without_value(made),
+                uninitialized=names_without_value(variables),
                 now=tf.stack([counters.global_step.read_value(), counters.end_at.read_value()]),
                 controls=make_controls(counters, replica.number),
             )

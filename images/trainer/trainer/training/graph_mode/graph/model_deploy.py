@@ -133,12 +133,12 @@ def dense(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:
 
 def gradient_summaries(gradients: GradientsAndVariables) -> list[tf.Tensor]:
     """Per variable a histogram of its gradient, and the gradient's norm."""
-    made = []
+    summaries = []
     for gradient, variable in gradients:
         name = variable.op.name
-        made.append(tf1.summary.histogram(f"gradients/{name}", gradient))
-        made.append(tf1.summary.scalar(f"gradient_norm/{name}", tf.norm(gradient)))
-    return made
+        summaries.append(tf1.summary.histogram(f"gradients/{name}", gradient))
+        summaries.append(tf1.summary.scalar(f"gradient_norm/{name}", tf.norm(gradient)))
+    return summaries
 
 
 def deploy(

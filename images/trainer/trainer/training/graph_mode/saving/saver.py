@@ -40,12 +40,12 @@ class Saved:
 
 def find(folder: Path) -> list[Saved]:
     """All complete checkpoints, oldest first."""
-    found = []
+    complete = []
     for file in folder.glob("*.ckpt-*.index"):
         match = INDEX.fullmatch(file.name)
         if match:
-            found.append(Saved(int(match[2]), file.with_suffix(""), match[1] == "manual"))
-    return sorted(found)
+            complete.append(Saved(int(match[2]), file.with_suffix(""), match[1] == "manual"))
+    return sorted(complete)
 
 
 class Unreadable(Exception):
@@ -75,8 +75,8 @@ class Checkpoints:
             self._sound = all_finite(kept)
 
     def newest(self) -> Saved | None:
-        found = find(self._folder)
-        return found[-1] if found else None
+        complete = find(self._folder)
+        return complete[-1] if complete else None
 
     def restore(self, session: tf1.Session) -> Saved | None:
         """Restore the newest checkpoint that is sound; None if there is none at all."""

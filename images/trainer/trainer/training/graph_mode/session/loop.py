@@ -175,8 +175,8 @@ class Training:
             mailbox.leave_last_words("", mailbox.SAVING)
             with contextlib.suppress(tf.errors.OpError, TrainerError):
                 saved = self._manager.save_before_the_end()
-        said = f"stopped by SIGTERM; saved {saved.name}" if saved else "stopped by SIGTERM"
-        print(said, flush=True)
+        message = f"stopped by SIGTERM; saved {saved.name}" if saved else "stopped by SIGTERM"
+        print(message, flush=True)
         sys.stderr.flush()
         os._exit(EXIT_TERMINATED)
 

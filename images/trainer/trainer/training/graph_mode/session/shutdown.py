@@ -86,12 +86,12 @@ class Shutdown:
 
     def result(self, session: tf1.Session, reached: str) -> GraphResult:
         report = self._report
-        found = self._shares(session)
+        all_shares = self._shares(session)
         report.close()
         step = int(session.run(self._counters.global_step))
         first, last = report.first or (step, 0.0), report.last or (step, 0.0)
         seconds = last[1] - first[1]
-        images = (sum(found.steps) - self._made_before) * self._images_per_step
+        images = (sum(all_shares.steps) - self._made_before) * self._images_per_step
         return GraphResult(
             step=step,
             reached=reached,
@@ -102,9 +102,9 @@ class Shutdown:
             seconds=round(seconds, 3),
             updates_per_second=per_second(first, last) or None,
             images_per_second=round(images / seconds, 2) if seconds else None,
-            steps_of=dict(zip(self._replica.names, found.steps, strict=True)),
-            staleness_mean=found.staleness_mean,
-            staleness_max=found.staleness_max,
+            steps_of=dict(zip(self._replica.names, all_shares.steps, strict=True)),
+            staleness_mean=all_shares.staleness_mean,
+            staleness_max=all_shares.staleness_max,
         )
 
     def _shares(self, session: tf1.Session) -> Shares:
