@@ -69,6 +69,8 @@ def test_the_leaders_program_starts_again_when_it_fails_over_a_lost_peer(
         run_task, free_port, tmp_path, leader, follower, CLUSTER_KIT_RETRIES=1
     )
     wait_for((tmp_path / "pid").exists)
+    wait_for((tmp_path / "attempts").exists)
+    time.sleep(0.6)  # the longest pause between two attempts to reach the beacon
     followed.send_signal(signal.SIGKILL)
     (tmp_path / "lost").touch()
     wait_for(lambda: any(e["event"] == "failure" for e in events("worker-0")))
@@ -123,6 +125,8 @@ def test_a_lost_peer_that_does_not_come_back_is_named_at_the_start_deadline(
         CLUSTER_KIT_RETRIES=3, CLUSTER_KIT_START_DEADLINE_S=4,
     )  # fmt: skip
     wait_for((tmp_path / "pid").exists)
+    wait_for((tmp_path / "attempts").exists)
+    time.sleep(0.6)  # the longest pause between two attempts to reach the beacon
     followed.send_signal(signal.SIGKILL)
     (tmp_path / "lost").touch()
     assert led.wait(60) == 6

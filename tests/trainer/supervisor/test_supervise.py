@@ -167,7 +167,12 @@ def write(path: Path, text: str) -> str:
     return str(path)
 
 
-WAITS_FOR_THE_END = (
+SAYS_IT_IS_HERE = "pathlib.Path(__file__).with_name('here').touch()\n"
+ONCE_THE_OTHER_IS_HERE = (
+    "while not pathlib.Path(__file__).with_name('here').exists(): time.sleep(0.02)\n"
+    "time.sleep(0.6)\n"  # the longest pause between two attempts to reach the beacon
+)
+WAITS_FOR_THE_END = SAYS_IT_IS_HERE + (
     "ended = pathlib.Path(os.environ['CLUSTER_KIT_MAILBOX']) / 'job-ended'\n"
     "while not ended.exists(): time.sleep(0.02)\n"
 )
@@ -176,7 +181,7 @@ WAITS_FOR_THE_END = (
 def test_the_evaluator_hears_the_end(run_task, free_port, events, tmp_path):
     leader, follower = pair(
         run_task, free_port,
-        write(tmp_path / "l.py", "time.sleep(0.5)"),
+        write(tmp_path / "l.py", ONCE_THE_OTHER_IS_HERE),
         write(tmp_path / "e.py", WAITS_FOR_THE_END),
     )  # fmt: skip
     assert (leader.wait(60), follower.wait(60)) == (0, 0)
@@ -186,7 +191,8 @@ def test_the_evaluator_hears_the_end(run_task, free_port, events, tmp_path):
 def test_the_evaluators_grace(run_task, free_port, events, tmp_path):
     leader, follower = pair(
         run_task, free_port,
-        write(tmp_path / "l.py", "time.sleep(0.5)"), write(tmp_path / "e.py", "time.sleep(60)"),
+        write(tmp_path / "l.py", ONCE_THE_OTHER_IS_HERE),
+        write(tmp_path / "e.py", SAYS_IT_IS_HERE + "time.sleep(60)"),
         CLUSTER_KIT_EVALUATOR_GRACE_S=0.3,
     )  # fmt: skip
     assert (leader.wait(60), follower.wait(60)) == (0, 6)
@@ -196,8 +202,8 @@ def test_the_evaluators_grace(run_task, free_port, events, tmp_path):
 def test_a_failed_job_ends_the_evaluator_at_once(run_task, free_port, events, tmp_path):
     leader, follower = pair(
         run_task, free_port,
-        write(tmp_path / "l.py", "time.sleep(0.5); sys.exit(4)"),
-        write(tmp_path / "e.py", "time.sleep(60)"),
+        write(tmp_path / "l.py", ONCE_THE_OTHER_IS_HERE + "sys.exit(4)"),
+        write(tmp_path / "e.py", SAYS_IT_IS_HERE + "time.sleep(60)"),
     )  # fmt: skip
     assert (leader.wait(60), follower.wait(60)) == (4, 0)
     assert "exit code 4" in events("evaluator-0")[-1]["message"]
