@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from cluster_kit.backends.compose.render import render as rendered
+from cluster_kit.backends.choose import backend
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, err, out, print_json, say, short
 from cluster_kit.engine import client
@@ -20,7 +20,6 @@ from cluster_kit.image.build import image_present
 from cluster_kit.run.launch import launch
 from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.prepare import Request, cluster_name, engine_or_none, prepare
-from cluster_kit.run.start import write_compose
 from cluster_kit.show.view import make_view
 from cluster_kit.util import stdio
 from cluster_kit.workspace import here
@@ -93,7 +92,8 @@ def render(
     cluster = prepared.cluster
     for hint in prepared.hints:
         say(f"warning: {hint}")
-    text, file = rendered(cluster), workspace.generated(cluster.name)
+    starter, file = backend(), workspace.generated(cluster.name)
+    text = starter.render(cluster)
     old = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
     if dry_run:
         typer.echo(text, nl=False)
@@ -103,7 +103,7 @@ def render(
         state = "stale" if old else "missing"
         raise UsageError(f"{short(file)} is {state}", f"run `{_same_without_check()}`")
     elif not check:
-        write_compose(workspace, cluster, text)
+        starter.write(workspace, cluster, text)
     if json_ and not (dry_run or diff):
         tasks = {task.name: str(task.ip) for task in cluster.tasks}
         print_json({"file": str(file), "subnet": str(cluster.subnet), "tasks": tasks})

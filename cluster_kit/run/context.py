@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cluster_kit.backends.interface import Backend
 from cluster_kit.engine.interface import Engine
 from cluster_kit.run.prepare import Prepared
 from cluster_kit.run.timings import Stopwatch
@@ -19,6 +20,7 @@ class Launch:
     workspace: Workspace
     view: View
     engine: Engine
+    backend: Backend
     timings: Stopwatch
     directory: RunDirectory
     since: float

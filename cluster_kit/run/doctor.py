@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from cluster_kit.backends.compose import cli as compose
+from cluster_kit.backends.choose import backend
+from cluster_kit.backends.interface import Tool
 from cluster_kit.cluster import Cluster
 from cluster_kit.errors import HostError
 from cluster_kit.facts import HostFacts
@@ -47,7 +48,7 @@ def check_host(facts: HostFacts, cluster: Cluster | None) -> list[Check]:
     """Everything that a run needs, with the cluster's own needs where one is given."""
     return [
         _engine(facts.engine),
-        _compose(),
+        _tool(backend().tool()),
         _buildx(),
         _disk(facts.engine_root or "/", cluster),
         _memory(facts.memory, cluster),
@@ -73,17 +74,15 @@ def _engine(version: str) -> Check:
     return Check("engine", "ok", f"Docker Engine {version}")
 
 
-def _compose() -> Check:
-    version = compose.version()
-    needed = ".".join(map(str, compose.MINIMUM))
-    if version is None:
-        return Check(
-            "compose", "fail", "Compose v2 was not found", f"install its plugin, {needed} or newer"
-        )
-    text = f"Docker Compose {'.'.join(map(str, version))}"
-    if version < compose.MINIMUM:
-        return Check("compose", "fail", text, f"needs {needed} or newer: upgrade the plugin")
-    return Check("compose", "ok", text)
+def _tool(tool: Tool) -> Check:
+    """The backend's program."""
+    needed = ".".join(map(str, tool.minimum))
+    if tool.version is None:
+        return Check(tool.name, "fail", tool.absent, f"{tool.install}, {needed} or newer")
+    text = f"{tool.title} {'.'.join(map(str, tool.version))}"
+    if tool.version < tool.minimum:
+        return Check(tool.name, "fail", text, f"needs {needed} or newer: upgrade it")
+    return Check(tool.name, "ok", text)
 
 
 def _buildx() -> Check:

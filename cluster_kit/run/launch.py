@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from datetime import datetime
 
-from cluster_kit.backends.compose.render import render
+from cluster_kit.backends.choose import backend
 from cluster_kit.engine import client
 from cluster_kit.observe.listener import Listener
 from cluster_kit.observe.logs import follow_logs
@@ -35,7 +35,7 @@ def launch(
         KeyboardInterrupt: before anything was started.
     """
     timings = Stopwatch()
-    engine = client.connect()
+    engine, starter = client.connect(), backend()
     view.phase("planning")
     with timings.step("plan"):
         prepared = prepare(request, workspace, engine)
@@ -43,7 +43,7 @@ def launch(
         view.warn(str(hint))
     cluster = prepared.cluster
     with timings.step("render"):
-        text = render(cluster)
+        text = starter.render(cluster)
     start.make_room(engine, cluster.name)
     with timings.step("preflight"):
         refuse_if_unfit(prepared.facts, cluster)
@@ -52,7 +52,9 @@ def launch(
     runs = workspace.runs(cluster.name)
     directory = last_run(runs) if resume else new_run(runs, datetime.now())
     since = time.time()
-    return _run(Launch(prepared, workspace, view, engine, timings, directory, since, keep), text)
+    return _run(
+        Launch(prepared, workspace, view, engine, starter, timings, directory, since, keep), text
+    )
 
 
 def _run(run: Launch, text: str) -> Outcome:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from cluster_kit.backends.compose import cli as compose
-from cluster_kit.backends.compose.render import render
+from cluster_kit.backends.interface import SubnetTaken
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import HostError
@@ -15,7 +12,7 @@ from cluster_kit.observe.task_view import State
 from cluster_kit.run.context import Launch
 from cluster_kit.run.prepare import prepare_again
 from cluster_kit.show.view import View
-from cluster_kit.workspace import Workspace, write_atomically
+from cluster_kit.workspace import write_atomically
 
 PLANS = 3
 """How often a plan is made again because somebody took its subnet in between."""
@@ -67,23 +64,15 @@ def up(launch: Launch, text: str) -> Cluster:
     """
     prepared = launch.prepared
     for attempt in range(1, PLANS + 1):
-        file = write_compose(launch.workspace, prepared.cluster, text)
-        write_atomically(launch.directory.path / "compose.yaml", text)
+        file = launch.backend.write(launch.workspace, prepared.cluster, text)
+        write_atomically(launch.directory.path / file.name, text)
         try:
-            compose.up(file, launch.directory.output)
+            launch.backend.up(file, launch.directory.output)
             return prepared.cluster
-        except compose.SubnetTaken:
+        except SubnetTaken:
             if attempt == PLANS or prepared.manifest.manifest.subnet != "auto":
                 raise
             launch.engine.remove(launch.name)
             prepared = prepare_again(prepared, launch.engine)
-            text = render(prepared.cluster)
+            text = launch.backend.render(prepared.cluster)
     raise AssertionError("unreachable")
-
-
-def write_compose(workspace: Workspace, cluster: Cluster, text: str) -> Path:
-    """Write a cluster's compose file, and the output directory of a plain `docker compose up`."""
-    file = workspace.generated(cluster.name)
-    write_atomically(file, text)
-    (file.parent / "output").mkdir(exist_ok=True)
-    return file

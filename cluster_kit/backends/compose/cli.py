@@ -5,14 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from cluster_kit.backends.interface import SubnetTaken
 from cluster_kit.errors import EngineError
 from cluster_kit.util.process import run
 
 MINIMUM = (2, 20)
-
-
-class SubnetTaken(EngineError):
-    """The subnet was taken between the plan and the start; a new plan finds another."""
 
 
 def version() -> tuple[int, ...] | None:

@@ -1,0 +1,39 @@
+"""Docker Compose as a backend: one file for a cluster, and `docker compose up`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cluster_kit.backends.compose import cli
+from cluster_kit.backends.compose.render import render
+from cluster_kit.backends.interface import Tool
+from cluster_kit.cluster import Cluster
+from cluster_kit.workspace import Workspace, write_atomically
+
+
+class Compose:
+    """See `interface.Backend`, whose methods these are."""
+
+    def tool(self) -> Tool:
+        return Tool(
+            name="compose",
+            title="Docker Compose",
+            version=cli.version(),
+            minimum=cli.MINIMUM,
+            absent="Compose v2 was not found",
+            install="install its plugin",
+        )
+
+    def render(self, cluster: Cluster) -> str:
+        return render(cluster)
+
+    def write(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
+        """The output directory of a plain `docker compose up` is made as well: Docker would make
+        it as root."""
+        file = workspace.generated(cluster.name)
+        write_atomically(file, text)
+        (file.parent / "output").mkdir(exist_ok=True)
+        return file
+
+    def up(self, file: Path, output: Path) -> None:
+        cli.up(file, output)
