@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 from tests.make import ROOT
@@ -10,6 +11,7 @@ from tests.make import ROOT
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 NAMED = re.compile(r"`((?:cluster_kit|images|tests|templates|compose|docs)/[\w./-]*)`")
 ROOMS = re.compile(r"^\| \d+ \| `(cluster_kit/[^`]+)` \|", re.MULTILINE)
+FLOORS = re.compile(r"^\| (\d+) \| `cluster_kit/(\w+)", re.MULTILINE)
 NOT_ROOMS = {"__init__.py", "__main__.py"}
 
 
@@ -28,6 +30,17 @@ def test_the_map_has_every_room_and_no_other() -> None:
 
 def test_the_map_shows_each_room_once() -> None:
     assert len(ROOMS.findall(TEXT)) == len(rooms())
+
+
+def test_the_floors_are_those_that_import_linter_holds() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    (layers,) = (c["layers"] for c in contracts["contracts"] if c["id"] == "host-layers")
+    held = {
+        room: floor for floor, rooms in enumerate(reversed(layers)) for room in rooms.split(" | ")
+    }
+    shown = [(room, int(floor)) for floor, room in FLOORS.findall(TEXT)]
+    assert [floor for _, floor in shown] == sorted((floor for _, floor in shown), reverse=True)
+    assert shown == [(room, held[room]) for room, _ in shown]
 
 
 def test_what_it_tells_to_open_is_there() -> None:
