@@ -1,4 +1,4 @@
-"""`cluster-kit` and `python -m cluster_kit`: the one place where errors become exit codes."""
+"""`cluster-kit` and `python -m cluster_kit`: turns the kit's errors into exit codes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from cluster_kit.util import signals
 
 
 def main() -> None:
-    """Run the command line. Ctrl-C ends it cleanly even while its libraries are being imported."""
+    """Run the command line; exits with the code of the error, if one was raised.
+
+    Ctrl-C ends it without a traceback even while its libraries are being imported.
+    """
     signals.interrupt_once()
     try:
         from cluster_kit.cli import app as application

@@ -10,19 +10,19 @@ from cluster_kit.facts import Driver
 from cluster_kit.roles import ROLES, Style
 
 OUTPUT = "/output"
-"""Where every container has the run's output directory."""
+"""The directory in every container at which the run's output directory is mounted."""
 BEACON_PORT_OFFSET = 1
 """The leader's beacon listens on the port after TensorFlow's."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """One process in one container; `role` is a name of the table in `roles`.
+    """One process in one container.
 
-    `gpus` are device ids as the engine takes them, () if the task sees none; `gpu_names` say the
-    same to people; `gpu_memory_mib` is TensorFlow's limit on each, None for no limit.
-    `cpus` (cores), `memory` (bytes) and `bandwidth` (bits per second, each way) are limits,
-    None for no limit.
+    `role` is a name of the table in `roles`. `gpus` are device ids for the engine, () if the task
+    sees no GPU; `gpu_names` are the same devices as messages name them; `gpu_memory_mib` is
+    TensorFlow's limit in MiB on each. `cpus` (cores), `memory` (bytes) and `bandwidth` (bits per
+    second, each way) are limits. None means no limit.
     """
 
     role: str
@@ -39,22 +39,23 @@ class Task:
 
     @property
     def name(self) -> str:
+        """`worker-0`: also the container's host name and the Compose service."""
         return f"{self.role}-{self.index}"
 
     @property
     def serves(self) -> bool:
-        """Whether it is a TensorFlow server that waits for work, not a program of its own."""
+        """Whether the task is a TensorFlow server that waits for work; it then runs no program."""
         return self.command[0] == "serve"
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """Those of the program that it runs; a server has none."""
+        """The arguments of the program that it runs; () for a server."""
         return self.command[2:]
 
 
 @dataclass(frozen=True)
 class Deadlines:
-    """Seconds: until every server answers, for the whole job, and for the evaluator after it."""
+    """Time limits in seconds: until every server answers, of the job, of the evaluator after it."""
 
     start: float
     job: float
@@ -71,11 +72,11 @@ class Mount:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Everything a compose file says, decided.
+    """A whole cluster: every value that its containers and its network are made from.
 
-    `variant` is that of the kit's own image, None if the manifest names another. `requirements`
-    are the lines that `image` has beyond that one, "" for none. `chief_job` is
-    what TensorFlow calls the chief's job; the chief's task is `chief-0` either way.
+    `variant` is the variant of the kit's own image, None if the manifest names another image.
+    `requirements` are the lines of pip requirements that `image` has on top of it, "" if none.
+    `chief_job` is TensorFlow's name of the chief's job; the chief's task is `chief-0` either way.
     """
 
     name: str
@@ -112,7 +113,7 @@ class Cluster:
 
     @property
     def sidecars(self) -> tuple[Task, ...]:
-        """The tasks that take no part in the training: the evaluator."""
+        """The tasks outside the training cluster: the evaluator."""
         return tuple(task for task in self.tasks if ROLES[task.role].sidecar)
 
     def of(self, role: str) -> tuple[Task, ...]:
@@ -120,10 +121,12 @@ class Cluster:
         return tuple(task for task in self.tasks if task.role == role)
 
     def restarts(self, task: Task) -> int:
-        """How often the engine starts a task again after a failure: never the leader, whose end is
-        the verdict."""
-        may = ROLES[task.role].restarts and task is not self.leader
-        return self.retries if may else 0
+        """How often the engine may start a task again after a failure.
+
+        0 for the leader: its end decides the run.
+        """
+        restartable = ROLES[task.role].restarts and task is not self.leader
+        return self.retries if restartable else 0
 
     def job(self, role: str) -> str:
         """TensorFlow's job name of a role."""
@@ -135,13 +138,15 @@ class Cluster:
         return f"{self.host(task)}:{self.port}"
 
     def host(self, task: Task) -> str:
+        """A task's IP address or service name, as `addressing` says."""
         return str(task.ip) if self.addressing == "ip" else task.name
 
     @property
     def beacon(self) -> str:
+        """`host:port` of the leader's beacon."""
         return f"{self.host(self.leader)}:{self.port + BEACON_PORT_OFFSET}"
 
 
 def project_of(name: str) -> str:
-    """The Compose project of a cluster: prefixed, so that it is never a project of the user's."""
+    """The Compose project of a cluster; the prefix keeps it apart from the user's projects."""
     return f"cluster-kit-{name}"

@@ -1,4 +1,4 @@
-"""Every error a person can cause, on one page.
+"""Every error that a user can cause, with its exit code.
 
 KitError                     exit code
 ├── ManifestError            2   the manifest, or what it asks for, is wrong
@@ -8,8 +8,8 @@ KitError                     exit code
 ├── DeadlinePassed           6   a deadline of the manifest passed
 └── Interrupted              130 Ctrl-C or SIGTERM
 
-Each carries a message (what happened, with the value, and the rule) and a cure (what to type or
-change next). Anything else that is raised is a bug in the kit and keeps its traceback.
+Each has a message (what happened, with the value and the rule) and a cure (what to type or change
+next). Any other exception is a bug in the kit and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class KitError(Exception):
 
 
 class ManifestError(KitError):
-    """The manifest is invalid, or asks for what cannot be.
+    """The manifest is invalid, or asks for a cluster that is not possible.
 
-    `problems` holds all that is wrong, not only the first.
+    `problems` holds every problem, not only the first.
 
     Args:
         source: what the problems are in, for the message: a file, the command line, or both.
@@ -44,13 +44,13 @@ class ManifestError(KitError):
 
     def __init__(self, source: str, problems: Sequence[Problem], words: Words = IN_FILE) -> None:
         count = f"{len(problems)} problem" + ("s" if len(problems) != 1 else "")
-        lines = "\n".join(f"  {problem.told(words)}" for problem in problems)
+        lines = "\n".join(f"  {problem.text(words)}" for problem in problems)
         super().__init__(f"{source}: {count}\n{lines}")
         self.problems = tuple(problems)
 
 
 class UsageError(KitError):
-    """The command line is invalid, or asks for what does not exist."""
+    """The command line is invalid, or names something that does not exist."""
 
     exit_code = 2
 
@@ -62,7 +62,7 @@ class HostError(KitError):
 
 
 class EngineError(KitError):
-    """Docker or Compose failed; the message has their own words."""
+    """Docker or Compose failed; the message quotes their error."""
 
     exit_code = 4
 

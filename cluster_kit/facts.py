@@ -1,4 +1,4 @@
-"""What a plan needs to know about the host, as one value; `host` gathers it."""
+"""What a plan needs to know about the host, as values; `host` gathers them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ipaddress import IPv4Network
 from typing import Literal
 
 Driver = Literal["nvidia", "cdi"]
-"""NVIDIA's own runtime hook, or the Container Device Interface."""
+"""How the engine hands out GPUs: NVIDIA's runtime hook, or the Container Device Interface."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Slice:
 class Gpu:
     """One GPU of the host. `memory` in bytes.
 
-    In MIG mode (`mig`) only its slices compute, and it may have none yet.
+    In MIG mode (`mig`) only its slices can be used; a GPU without slices then cannot.
     """
 
     index: int
@@ -37,9 +37,9 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Network:
-    """A subnet in use: by a Docker network, or by a route of the host.
+    """A subnet in use by a Docker network or a route of the host.
 
-    `cluster` names the cluster-kit cluster it belongs to, "" for anybody else's.
+    `cluster` names the cluster-kit cluster that it belongs to, "" if it belongs to none.
     """
 
     owner: str
@@ -49,12 +49,12 @@ class Network:
 
 @dataclass(frozen=True)
 class HostFacts:
-    """The host as a plan sees it. `memory` in bytes, `user` as `uid:gid`.
+    """The host as a plan sees it. `cpus` in cores, `memory` in bytes, `user` as `uid:gid`.
 
-    `gpu_driver` is how the engine hands out GPUs; `gpu_refusal` why it cannot, "" if it can.
-    `gpus_taken` are (device id, cluster) of the GPUs that running clusters of ours hold.
-    `no_gpu` says why the driver shows none, "" if it shows one. `engine` is the version of the
-    Docker engine and `engine_root` the directory of its images, both "" if none answers.
+    `gpu_driver` is how the engine hands out GPUs; `gpu_refusal` is why it cannot, "" if it can.
+    `gpus_taken` are (device id, cluster) of the GPUs that running cluster-kit clusters hold.
+    `no_gpu` is why no GPU can be used, "" if there is one. `engine` is the version of the Docker
+    engine and `engine_root` the directory of its images, both "" if no engine answers.
     """
 
     cpus: int

@@ -1,4 +1,4 @@
-"""The labels by which the kit finds what is its own. Nothing without them is ever touched."""
+"""Docker labels of the kit's containers and networks; nothing without them is ever touched."""
 
 CLUSTER = "cluster-kit.cluster"
 ROLE = "cluster-kit.role"

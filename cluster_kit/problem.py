@@ -1,43 +1,43 @@
-"""One thing that is wrong with a manifest, as values; words are made of it when it is told."""
+"""A problem of a manifest as values, and its text for the message."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Protocol
 
-from cluster_kit.util.toml_text import written
+from cluster_kit.util.toml_text import to_toml
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A key of the manifest, with its tables (`deadline.start`), and the value it should have."""
+    """A key of the manifest, with its tables (`deadline.start`), and a value to set it to."""
 
     key: str
     value: str | int | float | bool | tuple[str, ...]
 
 
 Cure = str | tuple[str | Setting, ...]
-"""What to do next: words, and between them settings that are told as the person gives them."""
+"""What to do next: text, with settings in it that are written as the user gives them."""
 
 
 class Words(Protocol):
-    """How a person gives the manifest's keys: in the file, or as options of the command line."""
+    """How a message writes keys and settings: as in the file, or as command-line options."""
 
     def place(self, key: str) -> str:
-        """What to call a key."""
+        """The key as the message names it."""
 
     def setting(self, setting: Setting, place: str) -> str:
-        """What to write for a setting that cures the problem at `place`."""
+        """The setting as the user would write it, to cure the problem at the key `place`."""
 
 
 class InFile:
-    """All keys as the manifest's file has them."""
+    """Every key as in the manifest's file."""
 
     def place(self, key: str) -> str:
         return key
 
     def setting(self, setting: Setting, place: str) -> str:
-        return f"`{setting.key.rpartition('.')[2]} = {written(setting.value)}`"
+        return f"`{setting.key.rpartition('.')[2]} = {to_toml(setting.value)}`"
 
 
 IN_FILE = InFile()
@@ -45,10 +45,10 @@ IN_FILE = InFile()
 
 @dataclass(frozen=True)
 class Problem:
-    """The key, its value (in TOML; "" to leave it out), the rule it breaks, and the cure.
+    """A broken rule: the key (`place`), its value (TOML; "" to leave it out), rule and cure.
 
-    `reads` names the other top-level keys that the rule looks at. While one of them is broken, a
-    default stands in for it, and it is not certain that the rule is broken, too.
+    `reads` names the other top-level keys that the rule reads. If one of them is invalid, the rule
+    was checked with that key's default, and the problem is not certain.
     """
 
     place: str
@@ -57,13 +57,13 @@ class Problem:
     cure: Cure
     reads: tuple[str, ...] = ()
 
-    def told(self, words: Words = IN_FILE) -> str:
+    def text(self, words: Words = IN_FILE) -> str:
         """Two lines: what is wrong, and what to do."""
-        shown = f" = {self.value}" if self.value else ""
-        return f"{words.place(self.place)}{shown}: {self.rule}\n    → {self.cure_told(words)}"
+        value = f" = {self.value}" if self.value else ""
+        return f"{words.place(self.place)}{value}: {self.rule}\n    → {self.cure_text(words)}"
 
-    def cure_told(self, words: Words = IN_FILE) -> str:
-        """The cure with its settings in these words."""
+    def cure_text(self, words: Words = IN_FILE) -> str:
+        """The cure, with its settings written by `words`."""
         parts = (self.cure,) if isinstance(self.cure, str) else self.cure
         return "".join(
             part if isinstance(part, str) else words.setting(part, self.place) for part in parts

@@ -1,4 +1,4 @@
-"""The roles of a cluster's tasks: one table with everything that any module knows about a role.
+"""The roles of a cluster's tasks: one table of everything that differs between roles.
 
 A new role is a new row here, a program for its tasks in the image, and a word in the docs: the
 manifest's keys, addresses, TF_CONFIG, names in templates, limits, GPUs, restarts, the order of
@@ -18,10 +18,11 @@ Style = Literal["coordinator", "all-tasks"]
 
 @dataclass(frozen=True)
 class Block:
-    """Where a role's tasks have their addresses, as offsets from the subnet's base.
+    """The addresses of a role's tasks, as offsets from the subnet's base.
 
-    `wide` holds in a /24 or larger, `narrow` in a smaller subnet of so many addresses. Beyond
-    `wide` a role that `grows` takes whole further /24s: "odd" or "even" ones, None for none.
+    `wide` applies in a /24 or larger; `narrow` maps the number of addresses of a smaller subnet to
+    the offsets there. When `wide` is full, a role that `grows` takes whole further /24s: the odd
+    or the even ones; None if it cannot grow.
     """
 
     wide: range
@@ -31,12 +32,12 @@ class Block:
 
 @dataclass(frozen=True)
 class Role:
-    """What is the same for all tasks of one role. Where a task differs, the manifest says so.
+    """What all tasks of one role have in common; a manifest can change some of it for one task.
 
-    `jobs` are TensorFlow's names for the role, the first being its usual one; `sidecar` tasks have
-    a cluster spec of their own, no part in a failed training, and `deadline.evaluator_grace` to
-    end after a good one. The first task of the first role in the table that `leads` decides the
-    run's end, and every task of such a role counts as a replica of the model.
+    `jobs` are TensorFlow's names of the role, the usual one first. `sidecar` tasks have a cluster
+    spec of their own, are never to blame for a failed training, and have
+    `deadline.evaluator_grace` seconds to end after a good one. The run ends with the first task of
+    the first role in the table that `leads`; every task of such a role is a replica of the model.
     """
 
     name: str
@@ -44,7 +45,7 @@ class Role:
     limits_description: str
     block: Block
     plural: str = ""
-    """The word in the template name `num_…`; "" for a role that has none."""
+    """The word in the template name `num_…`; "" if the role has no such name."""
     jobs: tuple[str, ...] = ()
     default: int = 0
     least: int = 0
@@ -54,15 +55,15 @@ class Role:
     runs_program_in: tuple[Style, ...] = ()
     """Styles in which its tasks run the program; in the others they are servers."""
     runs_program_if: str = ""
-    """The manifest's key that decides this instead, by the value "program"."""
+    """The manifest's key that decides this instead: "program" lets its tasks run the program."""
     restarts: bool = True
     """Whether Docker starts a crashed task again, unless it leads."""
     gpus: Literal["pool", "own", "none"] = "none"
-    """From the manifest's `gpus`, each task the same number; its own `gpus` alone; or never."""
+    """GPUs come from the manifest's `gpus`, evenly; only from the task's own `gpus`; or never."""
     no_gpus: str = "never gets a GPU"
-    """Why it never gets one."""
+    """Why it never gets a GPU, as the end of a sentence."""
     cpu_shares: int | None = None
-    """Weight when CPUs are short; None for the engine's default (Docker: 1024)."""
+    """CPU weight if CPUs are short; None for the engine's default (Docker: 1024)."""
 
     @property
     def job(self) -> str:
@@ -70,7 +71,7 @@ class Role:
         return self.jobs[0] if self.jobs else self.name
 
     def allows(self, count: int) -> bool:
-        """Whether a cluster may have so many of it."""
+        """Whether a cluster may have `count` tasks of this role."""
         return self.least <= count and (self.most is None or count <= self.most)
 
 
@@ -122,7 +123,7 @@ EVALUATOR = Role(
 
 
 def _middle(size: int) -> int:
-    """Where the workers' block of a small subnet begins; a /29 has place for two of them."""
+    """First offset of the workers' block in a subnet of `size` addresses; a /29 fits two."""
     return max(size // 2, 5)
 
 

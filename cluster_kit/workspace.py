@@ -1,4 +1,4 @@
-"""Where things lie: manifests, generated files and runs, below one root."""
+"""Paths of manifests, generated files and runs, all below one root."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ class Workspace:
 
     @property
     def manifests(self) -> Path:
+        """The folder of the manifests; generated files are in folders beside them."""
         return self.root / "compose"
 
     def generated(self, cluster: str) -> Path:
@@ -28,10 +29,11 @@ class Workspace:
 
     @property
     def programs(self) -> Path:
-        """Where `new` puts starter programs, each in a directory of its own."""
+        """The folder in which `new` writes starter programs, each in a directory of its own."""
         return self.root / "programs"
 
     def runs(self, cluster: str) -> Path:
+        """The folder of a cluster's runs, which may not exist yet."""
         return self.root / "runs" / cluster
 
     def known(self) -> list[str]:
@@ -42,20 +44,23 @@ class Workspace:
 
 
 def here() -> Workspace:
-    """The current directory where it has a `compose/`, else the kit's own clone."""
+    """The current directory if it has a `compose/`, else the kit's own clone."""
     current = Path.cwd()
     return Workspace(current if (current / "compose").is_dir() else KIT_ROOT)
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write beside and rename: a reader sees the old text or the new one, never half of it."""
+    """Write a file so that a reader sees the old text or the new one, never half of it.
+
+    Missing parent directories are made. Raises OSError.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(path)
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,7 @@ class RunDirectory:
 
 
 def new_run(runs: Path, now: datetime) -> RunDirectory:
-    """Make `runs/<name>/<time>/` and point `latest` at it."""
+    """Make a run's directory `runs/<time>/` and point `runs/latest` at it."""
     stem = now.strftime("%Y%m%d-%H%M%S")
     runs.mkdir(parents=True, exist_ok=True)
     for attempt in range(1, 1000):
@@ -97,10 +102,10 @@ def new_run(runs: Path, now: datetime) -> RunDirectory:
 
 
 def last_run(runs: Path) -> RunDirectory:
-    """The newest run's directory, to go on in it.
+    """The directory of the newest run, which a resumed run goes on with.
 
     Raises:
-        UsageError: there is none yet.
+        UsageError: the cluster has no run yet.
     """
     latest = runs / "latest"
     if not latest.is_dir():
@@ -109,7 +114,7 @@ def last_run(runs: Path) -> RunDirectory:
 
 
 def _prepared(path: Path) -> RunDirectory:
-    """Docker would make a missing bind source itself, as root."""
+    """The run in this directory, its folders made: Docker would make a missing one as root."""
     run = RunDirectory(path)
     run.progress.mkdir(parents=True, exist_ok=True)
     run.logs.mkdir(exist_ok=True)

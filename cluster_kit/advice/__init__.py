@@ -1,7 +1,7 @@
-"""What a user's program would stumble over, read from its text before any container starts.
+"""Warnings about a user's program, found in its text before any container starts.
 
-Warnings, not errors: a text can be misread, and the image refuses the same things for certain once
-they happen. So each rule here keeps quiet where it is not sure.
+They are not errors: a text can be misread, and the image itself refuses the same mistakes once they
+happen. A rule that is not certain gives no warning.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ __all__ = ["Hint", "advise"]
 
 
 def advise(program: Path | None, manifest: Manifest) -> tuple[Hint, ...]:
-    """Hints on the program (None where it is a built-in one) and on how it is called."""
-    found = list(flags.look(manifest))
+    """Hints on the program (None for a built-in one) and on its arguments."""
+    hints = list(flags.check(manifest))
     if program is not None:
         sources, unread = read(program)
-        found += unread
-        found += strategies.look(sources, manifest)
+        hints += unread
+        hints += strategies.check(sources, manifest)
         for rule in (keras3, generators, evaluator):
-            found += rule.look(sources)
-    return tuple(found)
+            hints += rule.check(sources)
+    return tuple(hints)

@@ -1,4 +1,4 @@
-"""An evaluator in the training cluster's spec, in a TF_CONFIG that the program writes itself."""
+"""Rule: no evaluator in the training cluster's spec of a TF_CONFIG that the program writes."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from cluster_kit.roles import ROLES
 
 _JOBS = {job: role for role in ROLES.values() for job in (role.job, *role.jobs)}
 ADDRESSES = (ast.List, ast.ListComp)
-SAID = (*ADDRESSES, ast.Name, ast.Call, ast.Attribute, ast.Subscript)
-"""Elsewhere a name may as well stand for a number of tasks."""
+MAYBE_ADDRESSES = (*ADDRESSES, ast.Name, ast.Call, ast.Attribute, ast.Subscript)
+"""Only below the key "cluster": elsewhere a name may as well stand for a number of tasks."""
 
 
-def look(sources: list[Source]) -> Iterator[Hint]:
-    """Dictionaries of addresses by job, where something assigns TF_CONFIG."""
+def check(sources: list[Source]) -> Iterator[Hint]:
+    """Yields dictionaries with addresses of an evaluator and of training tasks.
+
+    Only of a program that assigns TF_CONFIG somewhere.
+    """
     if not any(_writes_tf_config(node) for s in sources for node in ast.walk(s.tree)):
         return
     for source in sources:
-        for node in _mixed(source):
+        for node in _mixed_specs(source):
             yield Hint(
                 source.place(node),
                 "an evaluator among the training tasks, in a TF_CONFIG that the program writes",
@@ -31,7 +34,7 @@ def look(sources: list[Source]) -> Iterator[Hint]:
 
 
 def _writes_tf_config(node: ast.AST) -> bool:
-    """`os.environ["TF_CONFIG"] = …`, or by `setdefault`, `update` or `putenv`."""
+    """Whether it is `os.environ["TF_CONFIG"] = …`, or `setdefault`, `update` or `putenv` of it."""
     if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
         return _is_tf_config(node.slice)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -49,21 +52,22 @@ def _is_tf_config(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and node.value == "TF_CONFIG"
 
 
-def _mixed(source: Source) -> list[ast.expr]:
-    """Dictionaries that hold an evaluator's addresses beside those of others, each once."""
-    found: list[ast.expr] = []
+def _mixed_specs(source: Source) -> list[ast.expr]:
+    """Dictionaries that hold addresses of an evaluator and of training tasks, each once."""
+    specs: list[ast.expr] = []
     for node in ast.walk(source.tree):
         if not isinstance(node, ast.Dict):
             continue
-        if _mixes(node, ADDRESSES):
-            found.append(node)
+        if _is_mixed(node, ADDRESSES):
+            specs.append(node)
         # In {"cluster": {…}} a name or a call stands for addresses, too.
-        found += [inner for key, inner in _items(node) if key == "cluster" and _mixes(inner, SAID)]
-    return list(dict.fromkeys(found))
+        inner_specs = (inner for key, inner in _items(node) if key == "cluster")
+        specs += [inner for inner in inner_specs if _is_mixed(inner, MAYBE_ADDRESSES)]
+    return list(dict.fromkeys(specs))
 
 
-def _mixes(node: ast.AST, kinds: tuple[type[ast.expr], ...]) -> bool:
-    """An evaluator's addresses beside those of others, as expressions of these kinds."""
+def _is_mixed(node: ast.AST, kinds: tuple[type[ast.expr], ...]) -> bool:
+    """Whether it gives addresses, as these kinds of nodes, to an evaluator and training tasks."""
     if not isinstance(node, ast.Dict):
         return False
     jobs = {key for key, value in _items(node) if isinstance(value, kinds)}

@@ -1,4 +1,4 @@
-"""Templated arguments that cannot tell a program what it needs to know."""
+"""Rule: templated arguments give a program all addresses that it needs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from cluster_kit.programs.style import style_of
 from cluster_kit.roles import CHIEF
 
 
-def look(manifest: Manifest) -> Iterator[Hint]:
-    """Addresses of the others, for a chief that runs alone, or without the chief's own."""
+def check(manifest: Manifest) -> Iterator[Hint]:
+    """Yields address arguments if only the chief runs the program, or if the chief's are absent."""
     names = names_in(manifest.args)
-    tells = {"role", "worker_hosts"} <= names
-    if not tells or manifest.program in PROGRAMS or manifest.count(CHIEF.name) != 1:
+    describe_cluster = {"role", "worker_hosts"} <= names
+    if not describe_cluster or manifest.program in PROGRAMS or manifest.count(CHIEF.name) != 1:
         return
     if style_of(manifest) == "coordinator":
         yield Hint(
@@ -24,13 +24,13 @@ def look(manifest: Manifest) -> Iterator[Hint]:
             "they tell each task its place, but only the chief runs the program",
             "under a coordinator, ps and workers are servers",
             'write `style = "all-tasks"` (make: STYLE=all-tasks), and `chief = 0` (N_CHIEF=0) '
-            "where worker 0 is the program's chief",
+            "if worker 0 is the program's chief",
         )
     elif "chief_hosts" not in names:
         yield Hint(
             "args",
-            f"chief-0 is told that it is `{manifest.chief_job}`, and nobody where that is",
+            f"chief-0 gets the role `{manifest.chief_job}`, but no task gets its address",
             "every task's job needs its addresses",
-            "write `chief = 0` (make: N_CHIEF=0) where worker 0 is the program's chief, or hand "
-            "on {{ chief_hosts }}, too",
+            "write `chief = 0` (make: N_CHIEF=0) if worker 0 is the program's chief, or pass "
+            "{{ chief_hosts }}, too",
         )

@@ -1,4 +1,4 @@
-"""A Python generator inside a dataset function that is sent to the workers."""
+"""Rule: no Python generator inside a dataset function that is sent to the workers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from cluster_kit.advice.hint import Hint
 from cluster_kit.advice.sources import Source
 
-TAKERS = {"DatasetCreator", "create_per_worker_dataset"}
+DATASET_FN_TAKERS = {"DatasetCreator", "create_per_worker_dataset"}
 GENERATORS = {
     "from_generator", "ImageDataGenerator", "flow_from_directory", "flow_from_dataframe"
 }  # fmt: skip
@@ -17,20 +17,20 @@ WRAPPERS = {"partial", "function"}
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
-def look(sources: list[Source]) -> Iterator[Hint]:
-    """Follows what a dataset function calls, as far as names lead inside the program."""
-    told: set[str] = set()
+def check(sources: list[Source]) -> Iterator[Hint]:
+    """Yields generators in a dataset function or in functions of the program that it calls."""
+    reported: set[str] = set()
     for source in sources:
         for node in ast.walk(source.tree):
-            if not isinstance(node, ast.Call) or _last(node.func) not in TAKERS:
+            if not isinstance(node, ast.Call) or _last(node.func) not in DATASET_FN_TAKERS:
                 continue
-            given = node.args[0] if node.args else _keyword(node, "dataset_fn")
-            for home, function in _functions(given, source, sources):
-                for where, found in _generators(function, home, sources, set()):
-                    place = where.place(found)
-                    if place not in told:
-                        told.add(place)
-                        yield _hint(place, _last(found.func), _last(node.func))
+            dataset_fn = node.args[0] if node.args else _keyword(node, "dataset_fn")
+            for home, function in _functions(dataset_fn, source, sources):
+                for file, call in _generators(function, home, sources, set()):
+                    place = file.place(call)
+                    if place not in reported:
+                        reported.add(place)
+                        yield _hint(place, _last(call.func), _last(node.func))
 
 
 def _hint(place: str, generator: str, taker: str) -> Hint:
@@ -47,25 +47,25 @@ def _hint(place: str, generator: str, taker: str) -> Hint:
 def _functions(
     node: ast.expr | None, source: Source, sources: list[Source]
 ) -> Iterator[tuple[Source, Function]]:
-    """The function that an expression names: none where that is not certain."""
+    """Yields the function that an expression names, with its file; nothing if not certain."""
     if isinstance(node, ast.Lambda):
         yield source, node
     elif isinstance(node, ast.Call) and _last(node.func) in WRAPPERS and node.args:
         yield from _functions(node.args[0], source, sources)
     elif isinstance(node, ast.Name | ast.Attribute):
         name = _last(node)
-        found = _defined(name, source) if _is_own(node) else []
+        functions = _defined(name, source) if _is_own(node) else []
         for meaning in source.meanings(node):
             module, _, last = meaning.rpartition(".")
-            found += [
+            functions += [
                 d for other in sources if other.module == module for d in _defined(last, other)
             ]
-        if len(found) == 1:
-            yield found[0]
+        if len(functions) == 1:
+            yield functions[0]
 
 
 def _is_own(node: ast.Name | ast.Attribute) -> bool:
-    """A plain name, or a method of the object itself."""
+    """Whether it is a plain name, or an attribute of `self` or `cls`."""
     return isinstance(node, ast.Name) or (
         isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
     )
@@ -82,6 +82,7 @@ def _defined(name: str, source: Source) -> list[tuple[Source, Function]]:
 def _generators(
     function: Function, source: Source, sources: list[Source], seen: set[Function]
 ) -> Iterator[tuple[Source, ast.Call]]:
+    """Yields calls of generators in a function and in those that it names, with their files."""
     if function in seen:
         return
     seen.add(function)

@@ -1,4 +1,4 @@
-"""One warning."""
+"""A warning as a value."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Hint:
-    """`place` is `file:line`, or a key of the manifest; then what is there, the rule, the cure."""
+    """What is at a place (`file:line` or a manifest key), the rule against it, and the cure."""
 
     place: str
     what: str

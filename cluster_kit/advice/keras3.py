@@ -1,4 +1,4 @@
-"""Keras 3's `fit` under the strategies that it does not support."""
+"""Rule: no `fit` of Keras 3 under the strategies that it does not support."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from cluster_kit.advice.strategies import strategies
 
 MODEL_PARTS = {"Sequential", "Model", "Input", "models", "layers", "applications"}
 FIT_KEYS = {"epochs", "steps_per_epoch", "validation_data", "validation_steps", "callbacks"}
-"""What Keras's `fit` takes: other libraries have a `fit` as well."""
+"""Arguments of Keras's `fit`, which tell it from the `fit` of other libraries."""
 
 
-def look(sources: list[Source]) -> Iterator[Hint]:
-    """Sure only where models are made of Keras 3, and none of the Keras that TensorFlow has."""
+def check(sources: list[Source]) -> Iterator[Hint]:
+    """Yields calls of `fit`, if all models are made with Keras 3 and none with tf.keras."""
     strategy = next(strategies(sources), "")
     kinds = {kind for source in sources for kind in _kinds_of_models(source)}
     if not strategy or kinds != {"keras"}:
@@ -37,7 +37,7 @@ def look(sources: list[Source]) -> Iterator[Hint]:
 
 
 def _kinds_of_models(source: Source) -> Iterator[str]:
-    """`keras` for parts of models that are certainly Keras 3's, `other` for all others."""
+    """Yields `keras` for each part of a model that is certainly Keras 3's, else `other`."""
     for node in ast.walk(source.tree):
         if not isinstance(node, ast.Attribute | ast.Name):
             continue
@@ -48,7 +48,7 @@ def _kinds_of_models(source: Source) -> Iterator[str]:
 
 
 def _part(name: str) -> str:
-    """The part of Keras that a dotted name is in, "" where it is in none."""
+    """The part of Keras that a dotted name is in, "" if it is not of Keras."""
     for root in ("tensorflow.keras.", "tensorflow.compat.v2.keras.", "tf_keras.", "keras."):
         if name.startswith(root):
             return name.removeprefix(root).removeprefix("api.").partition(".")[0]

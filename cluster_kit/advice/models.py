@@ -1,4 +1,4 @@
-"""Which expressions of a program are models of Keras 3, as far as their names tell."""
+"""Finds the expressions of a program that are models of Keras 3, by their names."""
 
 from __future__ import annotations
 
@@ -15,23 +15,26 @@ NOTHING: frozenset[str] = frozenset()
 
 @dataclass(frozen=True)
 class Names:
-    """Last names of variables, attributes, functions and classes, wherever they stand: of models
-    and what makes one (`ours`), and of what another library makes (`others`)."""
+    """Names of variables, attributes, functions and classes, without what they are part of.
+
+    `models` are models and what makes them, `others` are made by other libraries; `modules` are
+    the program's own.
+    """
 
     modules: frozenset[str]
-    ours: frozenset[str] = field(default=NOTHING)
+    models: frozenset[str] = field(default=NOTHING)
     others: frozenset[str] = field(default=NOTHING)
 
     def model(self, node: ast.expr, source: Source) -> bool:
-        """Whether this is a model. What is called one is one where nothing says otherwise."""
+        """Whether this is a model; a name like `model` is one unless another library made it."""
         if isinstance(node, ast.Call):
             return self._makes_one(node.func, source)
         name = _last(node)
-        called = name == "model" or name.endswith("_model")
-        return name not in self.others and (called or self._makes_one(node, source))
+        named_model = name == "model" or name.endswith("_model")
+        return name not in self.others and (named_model or self._makes_one(node, source))
 
     def other(self, node: ast.expr, source: Source) -> bool:
-        """Whether this is something of another library."""
+        """Whether this was made by another library."""
         if not isinstance(node, ast.Call):
             return _last(node) in self.others
         meanings = source.meanings(node.func)
@@ -42,29 +45,31 @@ class Names:
         if any(map(is_maker, meanings)):
             return True
         own = not meanings or any(map(self._is_own, meanings))
-        return own and _last(node) in self.ours - self.others
+        return own and _last(node) in self.models - self.others
 
     def _is_own(self, meaning: str) -> bool:
         return meaning.rpartition(".")[0] in self.modules
 
 
 def names(sources: list[Source]) -> Names:
-    """Follows what is assigned, returned and derived from, until nothing more is found."""
-    found = Names(frozenset(source.module for source in sources))
-    others = frozenset(name for s in sources for name in _assigned_others(s, found))
-    found = replace(found, others=others)
-    while more := {name for s in sources for name in _named(s, found)} - found.ours:
-        found = replace(found, ours=found.ours | more)
-    return found
+    """The names of all sources: assignments, returns and base classes are followed to the end."""
+    known = Names(frozenset(source.module for source in sources))
+    others = frozenset(name for s in sources for name in _assigned_others(s, known))
+    known = replace(known, others=others)
+    while more := {name for s in sources for name in _model_names(s, known)} - known.models:
+        known = replace(known, models=known.models | more)
+    return known
 
 
 def _assigned_others(source: Source, known: Names) -> Iterator[str]:
+    """Yields names to which something of another library is assigned."""
     for node in ast.walk(source.tree):
         if isinstance(node, Assignment) and node.value and known.other(node.value, source):
             yield from _targets(node)
 
 
-def _named(source: Source, known: Names) -> Iterator[str]:
+def _model_names(source: Source, known: Names) -> Iterator[str]:
+    """Yields names of models, of classes derived from one, and of functions that return one."""
     for node in ast.walk(source.tree):
         if isinstance(node, Assignment) and node.value and known.model(node.value, source):
             yield from _targets(node)
@@ -78,7 +83,10 @@ def _named(source: Source, known: Names) -> Iterator[str]:
 
 
 def is_maker(meaning: str) -> bool:
-    """`keras.Sequential`, `keras.models.load_model`, `keras.applications.ResNet50`."""
+    """Whether a dotted name makes a model of Keras 3.
+
+    `keras.Sequential`, `keras.models.load_model` and `keras.applications.ResNet50` do.
+    """
     root, _, rest = meaning.partition(".")
     parts = rest.removeprefix("api.").split(".")
     application = parts[0] == "applications" and parts[-1][:1].isupper()

@@ -1,4 +1,4 @@
-"""A program's text: the file, and the modules of its own directory that it imports."""
+"""Reads a program: its file, and the modules of its own directory that it imports."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ MOST_FILES = 50
 
 @dataclass(frozen=True)
 class Source:
-    """One parsed file. `names` maps what an import binds to all the dotted names it may mean:
-    several, where one import is the fallback of another."""
+    """One parsed file. `names` maps each name that an import binds to the dotted names it may mean.
+
+    They are several if one import is the fallback of another.
+    """
 
     file: str
     module: str
@@ -25,16 +27,19 @@ class Source:
     names: dict[str, frozenset[str]]
 
     def place(self, node: ast.AST) -> str:
+        """`file:line` of a node."""
         return f"{self.file}:{getattr(node, 'lineno', 1)}"
 
     def meanings(self, node: ast.AST) -> frozenset[str]:
-        """Dotted names that an expression such as `tf.keras.Model` stands for, as far as imports
-        tell: `tensorflow.keras.Model`."""
+        """Dotted names that an expression may mean: `tensorflow.keras.Model` for `tf.keras.Model`.
+
+        Empty if the imports do not tell.
+        """
         return _meanings(node, self.names)
 
 
 def read(program: Path) -> tuple[list[Source], list[Hint]]:
-    """The program and its own modules; a hint for each of these files that is not valid Python."""
+    """The program and its own modules, and a hint for each file that is not valid Python."""
     sources: dict[Path, Source] = {}
     hints: list[Hint] = []
     waiting, seen = [program], {program}
@@ -45,26 +50,26 @@ def read(program: Path) -> tuple[list[Source], list[Hint]]:
             text = syntax.content(path)
             source = _parse(text, name)
         except SyntaxError as error:
-            hints.append(_no_python(syntax.fault_of(error, text, name)))
+            hints.append(_syntax_hint(syntax.fault_of(error, text, name)))
             continue
         except syntax.UNREADABLE:
             continue
         if fault := syntax.too_new(text, name):
-            hints.append(_too_new(fault))
+            hints.append(_version_hint(fault))
         sources[path] = source
-        found = [file for file in _own_modules(source, path, program.parent) if file not in seen]
-        seen.update(found)
-        waiting += dict.fromkeys(found)
+        modules = [file for file in _own_modules(source, path, program.parent) if file not in seen]
+        seen.update(modules)
+        waiting += dict.fromkeys(modules)
     return list(sources.values()), hints
 
 
-def _no_python(fault: Fault) -> Hint:
-    return Hint(fault.place, fault.line, f"not valid Python: {fault.said}", "mend the line")
+def _syntax_hint(fault: Fault) -> Hint:
+    return Hint(fault.place, fault.line, f"not valid Python: {fault.message}", "mend the line")
 
 
-def _too_new(fault: Fault) -> Hint:
+def _version_hint(fault: Fault) -> Hint:
     oldest = ".".join(map(str, syntax.OLDEST))
-    rule = f"the image's Python is {oldest}, unless you chose another base: {fault.said}"
+    rule = f"the image's Python is {oldest}, unless you chose another base: {fault.message}"
     return Hint(fault.place, fault.line, rule, f"write it as Python {oldest} knows it")
 
 
@@ -75,21 +80,22 @@ def _parse(text: bytes, name: str) -> Source:
 
 
 def _bindings(tree: ast.Module) -> dict[str, frozenset[str]]:
-    found: dict[str, set[str]] = {}
+    """The names that imports and plain assignments of them bind, with their dotted names."""
+    bindings: dict[str, set[str]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 bound = alias.asname or alias.name.partition(".")[0]
-                found.setdefault(bound, set()).add(alias.name if alias.asname else bound)
+                bindings.setdefault(bound, set()).add(alias.name if alias.asname else bound)
         elif isinstance(node, ast.ImportFrom) and not node.level:
             for alias in node.names:
                 name = f"{node.module}.{alias.name}"
-                found.setdefault(alias.asname or alias.name, set()).add(name)
+                bindings.setdefault(alias.asname or alias.name, set()).add(name)
         elif isinstance(node, ast.Assign):  # keras = tf.keras
             for target in node.targets:
-                if isinstance(target, ast.Name) and (names := _meanings(node.value, found)):
-                    found.setdefault(target.id, set()).update(names)
-    return {name: frozenset(meanings) for name, meanings in found.items()}
+                if isinstance(target, ast.Name) and (names := _meanings(node.value, bindings)):
+                    bindings.setdefault(target.id, set()).update(names)
+    return {name: frozenset(meanings) for name, meanings in bindings.items()}
 
 
 def _meanings(node: ast.AST, names: Mapping[str, Set[str]]) -> frozenset[str]:
@@ -101,6 +107,7 @@ def _meanings(node: ast.AST, names: Mapping[str, Set[str]]) -> frozenset[str]:
 
 
 def _own_modules(source: Source, path: Path, folder: Path) -> Iterator[Path]:
+    """Yields the files below `folder` that the source at `path` imports."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Import):
             for alias in node.names:

@@ -1,4 +1,4 @@
-"""Which strategies of several machines a program makes, and whether the cluster is one for them."""
+"""Rule: the multi-worker strategy that a program makes fits the cluster's style."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ NAMES = {
 
 
 def strategies(sources: list[Source]) -> Iterator[str]:
-    """Each one that is made, by its usual name."""
-    yield from (name for _, _, name in _made(sources))
+    """Yields the usual name of each strategy that the program makes."""
+    yield from (name for _, _, name in _constructions(sources))
 
 
-def look(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
-    """All-reduce for a chief that runs alone: it would wait for the workers to join."""
-    made = list(_made(sources))
-    if style_of(manifest) != "coordinator" or {name for _, _, name in made} != {ALL_REDUCE}:
+def check(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
+    """Yields all-reduce in a program that only the chief runs: it would wait for the workers."""
+    constructions = list(_constructions(sources))
+    names = {name for _, _, name in constructions}
+    if style_of(manifest) != "coordinator" or names != {ALL_REDUCE}:
         return
-    source, node, _ = made[0]
+    source, node, _ = constructions[0]
     yield Hint(
         source.place(node),
         f"{ALL_REDUCE}, but only the chief runs the program",
@@ -38,7 +39,8 @@ def look(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
     )
 
 
-def _made(sources: list[Source]) -> Iterator[tuple[Source, ast.Call, str]]:
+def _constructions(sources: list[Source]) -> Iterator[tuple[Source, ast.Call, str]]:
+    """Yields each call that makes a strategy, with its file and the strategy's usual name."""
     for source in sources:
         for node in ast.walk(source.tree):
             if isinstance(node, ast.Call):

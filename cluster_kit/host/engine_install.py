@@ -153,7 +153,7 @@ def _apt(*arguments: str) -> None:
     )
     if not done.ok:
         raise EngineError(
-            f"apt-get {arguments[0]} failed (exit {done.code}):\n{done.last_words()}", _BY_HAND
+            f"apt-get {arguments[0]} failed (exit {done.code}):\n{done.tail()}", _BY_HAND
         )
 
 

@@ -179,8 +179,7 @@ def _asked(*command: str) -> Completed:
     done = run(command, env={"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"})
     if not done.ok:
         raise EngineError(
-            f"{command[0]} failed (exit {done.code}) while making a base image:\n"
-            f"{done.last_words()}",
+            f"{command[0]} failed (exit {done.code}) while making a base image:\n{done.tail()}",
             _CURE,
         )
     return done

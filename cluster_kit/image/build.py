@@ -75,7 +75,7 @@ def image_size(tag: str) -> int:
     """
     done = run(["docker", "image", "inspect", "--format", "{{.Size}}", tag])
     if not done.ok:
-        raise EngineError(f"no image {tag}: {done.last_words()}", "run `make image`")
+        raise EngineError(f"no image {tag}: {done.tail()}", "run `make image`")
     return int(done.output)
 
 
@@ -100,7 +100,7 @@ def ensure_image(variant: Variant, say: Say, *, show: bool = False) -> bool:
         command = build_command(tag, arguments, secrets, SOURCE, file=file, show=show)
         done = run(command, env={"DOCKER_BUILDKIT": "1"}, show=show)
     if not done.ok:
-        raise EngineError(f"building {tag} failed (exit {done.code}):\n{done.last_words()}", _CURE)
+        raise EngineError(f"building {tag} failed (exit {done.code}):\n{done.tail()}", _CURE)
     return True
 
 
@@ -165,5 +165,5 @@ def check_image(tag: str, *, gpus: bool = False) -> list[CheckLine]:
         ) from late
     lines = [CheckLine(**json.loads(line)) for line in done.output.splitlines() if line[:1] == "{"]
     if not lines:
-        raise EngineError(f"{tag} did not start:\n{done.last_words()}", "run `make image`")
+        raise EngineError(f"{tag} did not start:\n{done.tail()}", "run `make image`")
     return lines

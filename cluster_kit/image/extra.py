@@ -73,7 +73,7 @@ def _build(cluster: Cluster, say: Say) -> None:
         rule = "pip cannot install it beside what the image has:\n      " + "\n      ".join(said)
         cure = "take the version out, or name one that fits the image's packages"
         raise ManifestError(cluster.source, [Problem("requirements", "", rule, cure)])
-    words = "\n".join(said) or done.last_words()
+    words = "\n".join(said) or done.tail()
     raise EngineError(f"building {cluster.image} failed (exit {done.code}):\n{words}", _CURE)
 
 

@@ -1,1 +1,1 @@
-"""What a person wrote: its schema, how it is read, and what is wrong with its shape."""
+"""The manifest as the user wrote it: its schema, how it is read, the problems of its shape."""

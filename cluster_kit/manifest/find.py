@@ -1,4 +1,4 @@
-"""The manifest file that a person means by a name or a path."""
+"""Finds a manifest by its path or name."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from cluster_kit.util.paths import is_directory, is_file
 
 
 def find(reference: str, folder: Path) -> Path:
-    """The manifest file that a person means: a path, or a name in `folder` (compose/).
+    """The manifest file with this path, or with this name in `folder` (compose/).
 
     Raises:
         UsageError: it was not found; the cure lists the names that exist.
     """
-    given = Path(reference)
-    for candidate in (given, folder / f"{reference}.toml"):
+    path = Path(reference)
+    for candidate in (path, folder / f"{reference}.toml"):
         if is_file(candidate):
             return candidate.resolve()
-    if reference and is_directory(given):
+    if reference and is_directory(path):
         raise UsageError(
             f"no manifest `{reference}`: this is a directory, and a manifest is a TOML file",
-            f"name a file in it, or a name in {folder}/; {proposal(given.stem, names(folder))}",
+            f"name a file in it, or a name in {folder}/; {proposal(path.stem, names(folder))}",
         )
     raise UsageError(
         f"no manifest `{reference}`: neither a file nor a name in {folder}/",
-        proposal(given.stem, names(folder)),
+        proposal(path.stem, names(folder)),
     )
 
 
 def names(folder: Path) -> list[str]:
-    """The manifests in `folder`, by name."""
+    """The names of the manifests in `folder`, sorted."""
     return sorted(path.stem for path in folder.glob("*.toml"))

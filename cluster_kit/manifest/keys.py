@@ -1,4 +1,4 @@
-"""Every key of a manifest: the table it belongs in, its nearest neighbour, what it is for. Pure."""
+"""Every key of a manifest: its table, the key most similar to a wrong one, its help. Pure."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ _EVERY_TASK = dict.fromkeys(Limits.model_fields, "under [role.worker] or [task.w
 _DEADLINE = dict.fromkeys(DeadlineTable.model_fields, "under [deadline]")
 _TOP = dict.fromkeys(Manifest.model_fields, "at the top, above the first [table]")
 HOMES = _ONE_TASK | _EVERY_TASK | _DEADLINE | _TOP
-"""Where each key of a manifest is written, as a message says it."""
+"""Where each key is written, in a message's words."""
 
 
 def nearest_key(place: Sequence[str]) -> str:
-    """The cure for an unknown key: the one that was meant, in this table or in another, or all."""
+    """The cure for an unknown key: the most similar known one and its table, or all known keys."""
     table = _table(place)
     known = sorted(table.model_fields) if table else []
     near = nearest(place[-1], [*known, *HOMES])
     if near is None:
         return f"known keys: {', '.join(known)}"
-    meant = "" if near == place[-1] else f"did you mean `{near}`?"
+    question = "" if near == place[-1] else f"did you mean `{near}`?"
     home = "" if near in known else f"write it {HOMES[near]}"
-    return f"{meant} {home}".strip()
+    return f"{question} {home}".strip()
 
 
 def meaning(place: Sequence[str]) -> Cure:
     """The cure for an invalid value: an example, and what the key is for.
 
-    Both are of the nearest key that has a description: the key itself, or the table it lies in.
+    A key without a description has those of the table that it is in.
     """
     for end in range(len(place), 0, -1):
         info = getattr(_table(place[:end]), "model_fields", {}).get(place[end - 1])
@@ -49,7 +49,7 @@ def meaning(place: Sequence[str]) -> Cure:
 
 
 def words_of(place: Sequence[str]) -> tuple[str, ...]:
-    """The words that a key takes, if it takes only some; () for any other key."""
+    """The words that a key allows, if it allows only certain ones; () for any other key."""
     info = getattr(_table(place), "model_fields", {}).get(place[-1])
     kinds = () if info is None else (info.annotation, *get_args(info.annotation))
     literals = (get_args(kind) for kind in kinds if get_origin(kind) is Literal)

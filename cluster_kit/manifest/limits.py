@@ -1,4 +1,4 @@
-"""The keys that each role and each task has, and how a task's lie over its role's. Pure.
+"""The keys of `[role.…]` and `[task.…]`, and how a task's values replace its role's. Pure.
 
 A new key is a field of `Limits`. A test of plan/plan.py then fails until it reaches the task.
 """
@@ -12,7 +12,7 @@ from cluster_kit.manifest.units import BitsPerSecond, Bytes
 
 
 class Limits(Strict):
-    """What one role, or one task, gets beyond the defaults."""
+    """Limits, environment and GPUs of one role or one task."""
 
     cpus: float | None = Field(
         None, ge=0.01, allow_inf_nan=False, description="CPU limit in cores, e.g. `0.5`"
@@ -32,13 +32,13 @@ class Limits(Strict):
 
 
 class TaskLimits(Limits):
-    """The same for one task, which may also pin its address."""
+    """The same for one task, which may also pin its IP address."""
 
     ip: str | None = Field(None, description="The task's IP address; needs a fixed `subnet`")
 
 
-def laid_over(below: Limits, above: Limits) -> Limits:
-    """Every field of `above` that is given, else of `below`; tables are joined, `above` winning."""
+def overlay(below: Limits, above: Limits) -> Limits:
+    """Each field of `above` if it is given, else of `below`; tables are joined, `above` wins."""
     return below.model_copy(
         update={
             key: _joined(getattr(below, key), getattr(above, key))

@@ -1,4 +1,4 @@
-"""From a TOML file and command-line overrides to a Manifest, with every problem of shape."""
+"""From a TOML file and command-line overrides to a Manifest, with every problem of its shape."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 from pydantic import ValidationError
 
 from cluster_kit.errors import ManifestError
+from cluster_kit.manifest.command_line import CommandLine
 from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.manifest.problems import keys_of, problem_of
 from cluster_kit.manifest.schema import Manifest
-from cluster_kit.manifest.typed import Typed, typed
 from cluster_kit.problem import Problem
 
 
 def load(path: Path, overrides: Mapping[str, Any] | None = None) -> Loaded:
-    """The manifest in a file with the overrides laid over it, table by table.
+    """The manifest in a file, with the overrides merged into its tables.
 
-    `extra_args` among the overrides is added after the manifest's own `args`.
+    `extra_args` among the overrides are appended to the file's `args`.
 
     Raises:
         ManifestError: the file cannot be read, or is not valid TOML.
@@ -29,25 +29,26 @@ def load(path: Path, overrides: Mapping[str, Any] | None = None) -> Loaded:
     given = copy.deepcopy(dict(overrides or {}))
     extra = given.pop("extra_args", [])
     raw = _merged(_read(path), given)
-    own = raw.get("args", [])
+    file_args = raw.get("args", [])
     added = range(0)
-    if isinstance(own, list):
-        raw["args"] = [*own, *extra]
-        added = range(len(own), len(raw["args"]))
-    return _validated(raw, path, typed(given, added))
+    if isinstance(file_args, list):
+        raw["args"] = [*file_args, *extra]
+        added = range(len(file_args), len(raw["args"]))
+    return _validated(raw, path, CommandLine.of(given, added))
 
 
-def _validated(raw: dict[str, Any], path: Path, by_command_line: Typed) -> Loaded:
-    """The manifest of these values, with a default and a problem in each broken place.
+def _validated(raw: dict[str, Any], path: Path, command_line: CommandLine) -> Loaded:
+    """The manifest of these values, with a default and a problem for each invalid one.
 
-    A value that pydantic refuses is removed and the rest is tried again: what it hid shows then.
+    A value that pydantic refuses is removed and the rest is validated again, since one error can
+    hide another.
     """
     problems: list[Problem] = []
     broken: set[str] = set()
     for _ in range(20):
         try:
             manifest = Manifest.model_validate(raw)
-            return Loaded(manifest, path, tuple(problems), frozenset(broken), by_command_line)
+            return Loaded(manifest, path, tuple(problems), frozenset(broken), command_line)
         except ValidationError as error:
             for detail in error.errors():
                 place = keys_of(detail["loc"])
@@ -56,11 +57,11 @@ def _validated(raw: dict[str, Any], path: Path, by_command_line: Typed) -> Loade
                     problems.append(problem)
                     broken.add(problem.place)
                 _remove(raw, place, path)
-    raise by_command_line.error(path, problems)
+    raise command_line.error(path, problems)
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """The file's tables and values; raises ManifestError."""
+    """The file's tables and values; raises ManifestError if it cannot be read."""
     try:
         # Some editors begin a file with a byte order mark.
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
@@ -76,17 +77,17 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """A new table with the values of both; where both have one, that of `above`."""
+    """A new table with the values of both; for a key in both, that of `above`."""
     merged = dict(below)
     for key, value in above.items():
         inner = merged.get(key)
-        both = isinstance(inner, dict) and isinstance(value, dict)
-        merged[key] = _merged(inner, value) if both and inner is not None else value
+        tables = isinstance(inner, dict) and isinstance(value, dict)
+        merged[key] = _merged(inner, value) if tables and inner is not None else value
     return merged
 
 
 def _remove(raw: dict[str, Any], place: Sequence[str], path: Path) -> None:
-    """Removes a broken value from `raw`, so that its default stands in for it in other checks."""
+    """Remove an invalid value from `raw`, so that other checks use its default."""
     table: Any = raw
     for part in place[:-1]:
         inner = table.get(part)

@@ -1,4 +1,4 @@
-"""A manifest that has been read, and which of the problems found with it can be told. Pure."""
+"""A manifest that has been read, and which of its problems are certain. Pure."""
 
 from __future__ import annotations
 
@@ -6,37 +6,36 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cluster_kit.manifest.command_line import CommandLine
 from cluster_kit.manifest.schema import Manifest
-from cluster_kit.manifest.typed import Typed
 from cluster_kit.problem import Problem
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A manifest to plan with, what is wrong with its shape, and where it came from.
+    """A manifest to plan with, the problems of its shape, and where its values came from.
 
-    If `problems` is not empty, the manifest holds defaults in the broken places (`broken`), so that
-    a plan can still find what else is wrong; it is never run. `typed` are the values that the
-    command line gave.
+    If there are `problems`, the manifest holds the defaults of the invalid keys (`broken`), so that
+    a plan can find what else is wrong; such a manifest is never run.
     """
 
     manifest: Manifest
     path: Path
     problems: tuple[Problem, ...] = ()
     broken: frozenset[str] = frozenset()
-    typed: Typed = field(default_factory=Typed)
+    command_line: CommandLine = field(default_factory=CommandLine)
 
-    def refuse(self, found: Iterable[Problem] = ()) -> None:
-        """Raises ManifestError if anything is wrong: its shape, or what a rule found in it.
+    def refuse(self, broken_rules: Iterable[Problem] = ()) -> None:
+        """Raises ManifestError if the manifest's shape is invalid or it breaks a rule.
 
-        Each problem is told once, in the manifest's order.
+        The error has each problem once, in the manifest's order.
         """
-        problems = [*self.problems, *filter(self.certain, found)]
+        problems = [*self.problems, *filter(self.certain, broken_rules)]
         if problems:
-            raise self.typed.error(self.path, sorted(dict.fromkeys(problems), key=_position))
+            raise self.command_line.error(self.path, sorted(dict.fromkeys(problems), key=_position))
 
     def certain(self, problem: Problem) -> bool:
-        """Whether a problem is the manifest's own, and not that of a default in a broken place."""
+        """Whether a problem is the manifest's own, and not one of a default in an invalid key."""
         broken_keys = {_key(place) for place in self.broken}
         return problem.place not in self.broken and broken_keys.isdisjoint(problem.reads)
 

@@ -1,4 +1,4 @@
-"""What a cluster, a task and an image may be called. Pure."""
+"""Valid names of clusters, tasks and images. Pure."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import re
 from cluster_kit.roles import ROLES
 
 OWN_IMAGE = "trainer"
-"""The kit's own image, which it builds itself; any other image is the user's own."""
+"""Stands for the image that the kit builds; any other image is the user's own."""
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
-"""A cluster's name: a DNS label, short enough for what Docker adds to it."""
+"""A cluster's name: a DNS label, short enough for the parts that Docker adds to it."""
 TASK = re.compile(rf"({'|'.join(ROLES)})-(0|[1-9][0-9]{{0,8}})")
 """A task's name: its role and its index."""
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*"
@@ -21,6 +21,6 @@ IMAGE = re.compile(
 
 
 def near_name(name: str) -> str:
-    """A valid cluster name, as near as can be to one that is not."""
+    """A valid cluster name, as similar as possible to one that is not."""
     near = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40].strip("-")
     return near or "my-cluster"

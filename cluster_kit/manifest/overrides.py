@@ -1,7 +1,7 @@
-"""Every key that the command line can override by an option of its own. Pure.
+"""The keys that have a command-line option of their own. Pure.
 
-This table is the only one: the command line makes its options from it, the Makefile's list is
-compared with it by a test, messages and docs/manifest.md name options and variables from it.
+The command line makes its options from this table; messages and docs/manifest.md take the names of
+options and Make variables from it; a test compares the Makefile's list with it.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["count", "text", "program", "data", "file", "words", "gpus"]
-"""How the text that was typed becomes the key's value (see cli/override_values)."""
+"""How an option's text becomes the key's value (see cli/override_values)."""
 
 
 @dataclass(frozen=True)
 class Override:
-    """A key of the manifest, its option, its Make variable, and what `--help` says of it."""
+    """A key of the manifest, its option, its Make variable and its help text."""
 
     key: str
     option: str
@@ -46,6 +46,6 @@ SET_OPTION, SET_VARIABLE = "--set", "SET"
 
 
 def override_of(key: str) -> Override | None:
-    """The override of a key, or of the key that it lies in (`args.3`); None if it has none."""
+    """The override of a key, or of the key that contains it (`args` of `args.3`); None if none."""
     top = key.partition(".")[0]
     return next((override for override in OVERRIDES if override.key in (key, top)), None)

@@ -1,4 +1,4 @@
-"""What pydantic finds wrong with a manifest's shape, as problems with a cure. Pure."""
+"""From pydantic's errors about a manifest's shape to problems with a cure. Pure."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any
 from cluster_kit.manifest.keys import meaning, nearest_key, words_of
 from cluster_kit.problem import Cure, Problem, Setting
 from cluster_kit.util.nearest import nearest
-from cluster_kit.util.toml_text import dotted, written
+from cluster_kit.util.toml_text import dotted, to_toml
 
 
 def keys_of(loc: Sequence[object]) -> list[str]:
-    """The keys of a location that pydantic gives.
+    """The keys of a location in pydantic's error.
 
-    Inside `gpus`, a union, it names the branches of the type as well, which are not in the file.
+    Inside `gpus`, a union, pydantic adds the branches of the type, which are not in the file.
     """
     place = [str(part) for part in loc]
     return place[:1] if place[0] == "gpus" else place
 
 
 def problem_of(place: Sequence[str], detail: Any) -> Problem:
-    """The problem of one of pydantic's error details, with the cure for it."""
+    """The problem for one of pydantic's error details, at the keys `place`."""
     kind, value, key = detail["type"], _short(detail.get("input")), dotted(place)
     if kind == "missing":
         example = Setting(key, 1 if key == "format" else "my-cluster")
@@ -31,13 +31,13 @@ def problem_of(place: Sequence[str], detail: Any) -> Problem:
     if key == "format":
         rule = "this kit reads format 1"
         return Problem(key, value, rule, ("write ", Setting(key, 1), ", or use the kit it is for"))
-    return Problem(key, value, _rule(key, detail), _meant(place, detail) or meaning(place))
+    return Problem(key, value, _rule(key, detail), _proposal(place, detail) or meaning(place))
 
 
-def _meant(place: Sequence[str], detail: Any) -> Cure:
-    """A proposal of the nearest of a key's few words, "" if none is near or it takes any."""
-    given = detail.get("input")
-    near = nearest(given, words_of(place)) if isinstance(given, str) else None
+def _proposal(place: Sequence[str], detail: Any) -> Cure:
+    """Proposes the most similar of the words that a key allows; "" if there is none."""
+    value = detail.get("input")
+    near = nearest(value, words_of(place)) if isinstance(value, str) else None
     return ("did you mean ", Setting(dotted(place), near), "?") if near else ""
 
 
@@ -53,7 +53,7 @@ _TYPES = {
 
 
 def _rule(key: str, detail: Any) -> str:
-    """What the value must be, in words of the manifest instead of pydantic's."""
+    """What the value must be, in the manifest's terms instead of pydantic's."""
     if key == "gpus":
         return 'must be "none", "auto" or a list of indexes or UUIDs'
     if detail["type"] in _TYPES:
@@ -66,5 +66,5 @@ def _rule(key: str, detail: Any) -> str:
 
 def _short(value: Any) -> str:
     """The value in TOML, cut to 60 characters."""
-    shown = written(value)
-    return shown if len(shown) <= 60 else shown[:57] + "…"
+    text = to_toml(value)
+    return text if len(text) <= 60 else text[:57] + "…"

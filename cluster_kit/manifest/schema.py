@@ -1,4 +1,4 @@
-"""The manifest as a person wrote it: TOML, checked for shape only. What it means is `plan`'s."""
+"""The manifest as the user wrote it: keys, types and defaults. `plan` resolves what it means."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, create_model
 
-from cluster_kit.manifest.limits import Limits, TaskLimits, laid_over
+from cluster_kit.manifest.limits import Limits, TaskLimits, overlay
 from cluster_kit.manifest.table import GpuId, Strict, Text
 from cluster_kit.manifest.units import Bytes, Seconds
 from cluster_kit.roles import ROLES
 
 
 def _whole(value: object) -> object:
-    """The value, if it is a whole number: pydantic's literals take `true` and `1.0` for 1, too.
+    """The value if it is a whole number; raises ValueError otherwise.
 
-    Raises ValueError.
+    Pydantic's literals would accept `true` and `1.0` for 1.
     """
     if type(value) is not int:
         raise ValueError("a format is a whole number")
@@ -156,14 +156,14 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
         return count
 
     def limits(self, role: str) -> Limits:
-        """What `[role.<role>]` says."""
+        """The table `[role.<role>]`."""
         limits: Limits = getattr(self.role, role)
         return limits
 
     def limits_of(self, role: str, index: int) -> Limits:
-        """What one task gets: `[role.<role>]` with `[task.<role>-<index>]` laid over it."""
-        of_role, own = self.limits(role), self.task.get(f"{role}-{index}")
-        return of_role if own is None else laid_over(of_role, own)
+        """One task's limits: `[role.<role>]`, overridden by `[task.<role>-<index>]`."""
+        of_role, of_task = self.limits(role), self.task.get(f"{role}-{index}")
+        return of_role if of_task is None else overlay(of_role, of_task)
 
 
 def json_schema() -> dict[str, Any]:

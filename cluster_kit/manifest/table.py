@@ -1,4 +1,4 @@
-"""What all tables of a manifest share: they are strict, frozen, and have texts that can be used."""
+"""The base of all tables of a manifest, and the types of texts and GPU ids."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Wit
 
 
 class Strict(BaseModel):
-    """A table that takes no unknown key, and converts no value to another type."""
+    """A frozen table that accepts no unknown key and converts no value to another type."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 def _text(value: str) -> str:
-    """The text, if a command line, an environment and a UTF-8 file can hold it.
-
-    Raises ValueError here, so that nothing fails there.
-    """
+    """The text; raises ValueError if a command line, environment or UTF-8 file cannot hold it."""
     if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
         raise ValueError("a text cannot hold a NUL character or bytes that are not UTF-8")
     return value

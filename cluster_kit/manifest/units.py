@@ -1,4 +1,4 @@
-"""Sizes, durations and bandwidths as a person writes them, and their types for the schema.
+"""Sizes, durations and bandwidths as text, and their types for the schema.
 
 Pydantic turns the ValueErrors of this module into problems of the key.
 """
@@ -16,11 +16,11 @@ _POWERS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _SIZES = {f"{unit}{end}": size for unit, size in _POWERS.items() for end in ("", "b", "ib")}
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _LEAST_MEMORY, _MOST_MEMORY = 6 * 2**20, 2**60
-"""In bytes: the engine refuses less, and more is a typing error."""
+"""In bytes: the engine refuses less, and more is surely a mistake."""
 _LONGEST_S = 366 * 86400.0
 _BITS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
 _LEAST_BANDWIDTH, _MOST_BANDWIDTH = 64 * 10**3, 100 * 10**9
-"""In bits per second; with less, tasks no longer answer each other in time."""
+"""In bits per second; with less, tasks do not answer each other in time."""
 
 
 def size(value: object) -> int:

@@ -1,1 +1,1 @@
-"""From a manifest and the host's facts to a cluster. Pure."""
+"""Plans a cluster from a manifest and the host's facts. Pure."""

@@ -1,14 +1,14 @@
-"""Which address every task has: stable blocks per role inside a private subnet.
+"""The IP address of every task: stable blocks per role inside a private subnet.
 
-An address depends on role and index only, never on the counts, so adding a worker moves nobody.
+An address depends on role and index only, not on the counts: adding a worker changes no address.
 Offsets from the subnet's base, in a /24 or larger:
 
     .1 gateway   .10 chief   .11 evaluator   .20-.99 ps   .100-.254 workers
 
 and beyond these, whole further /24s in turn: odd ones for workers, even ones for ps. Smaller
-subnets have smaller blocks. The blocks stand in the table of `roles`. `auto` gives every cluster a
-/20 slot found from its name, and takes from the slot's start as much as the counts need, so that
-neither growth nor a neighbour moves it.
+subnets have smaller blocks. The blocks are in the table of `roles`. `auto` gives every cluster a
+/20 slot that its name selects, and uses as much of the slot's start as the counts need: a cluster
+keeps its addresses when it grows and when others start.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ GATEWAY_OFFSET = 1
 def offset(prefix: int, role: str, index: int) -> int | None:
     """Offset of a task from the base of a subnet with this prefix length, 16 to 29.
 
-    Returns None if its role's block is full.
+    Returns None if the role's block is full.
     """
     block = ROLES[role].block
     first = block.wide if prefix <= WHOLE else block.narrow(2 ** (32 - prefix))
@@ -44,44 +44,50 @@ def offset(prefix: int, role: str, index: int) -> int | None:
 
 
 def of(subnet: IPv4Network, role: str, index: int) -> IPv4Address:
-    """A task's own address, if none is pinned; the subnet has a place for it."""
+    """The address of a task that pins none; the subnet must have an address for it."""
     return subnet.network_address + (offset(subnet.prefixlen, role, index) or 0)
 
 
 def fits(prefix: int, last: Iterable[tuple[str, int]]) -> bool:
-    """Whether a subnet of this prefix has an address for each (role, highest index)."""
+    """Whether a subnet of this prefix length has an address for each (role, highest index)."""
     offsets = [offset(prefix, role, index) for role, index in last]
     top = 2 ** (32 - prefix) - 1
     return all(place is not None and place < top for place in offsets)
 
 
 def prefix_needed(last: Iterable[tuple[str, int]], smallest: int = WHOLE) -> int | None:
-    """The longest prefix (smallest subnet) that holds them all, None beyond a /16."""
-    wanted = tuple(last)
-    return next((p for p in range(smallest, WIDEST - 1, -1) if fits(p, wanted)), None)
+    """The longest prefix (smallest subnet) that fits them all; None if a /16 is too small.
+
+    Args:
+        last: (role, highest index) of each role.
+        smallest: prefix length of the smallest subnet allowed.
+    """
+    indexes = tuple(last)
+    return next((p for p in range(smallest, WIDEST - 1, -1) if fits(p, indexes)), None)
 
 
 def pick_subnet(name: str, prefix: int, networks: Iterable[Network]) -> IPv4Network | None:
-    """A free subnet for the cluster `name`, always the same one while its slot is free.
+    """A free subnet for the cluster `name`; None if every slot of every pool is taken.
 
-    Returns None when every pool is taken.
+    It is the same one each time, as long as the slot that the name selects is free.
     """
-    foreign = [network.subnet for network in networks if network.cluster != name]
+    taken = [network.subnet for network in networks if network.cluster != name]
     slots = list(_slots(min(prefix, SLOT_PREFIX)))
     start = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big")
     for step in range(len(slots)):
         slot = slots[(start + step) % len(slots)]
-        if not any(slot.overlaps(other) for other in foreign):
+        if not any(slot.overlaps(other) for other in taken):
             return IPv4Network((slot.network_address, prefix))
     return None
 
 
 def _slots(prefix: int) -> Iterator[IPv4Network]:
+    """Yields all subnets of this prefix length in the pools."""
     for pool in POOLS:
         if pool.prefixlen <= prefix:
             yield from pool.subnets(new_prefix=prefix)
 
 
 def gateway(subnet: IPv4Network) -> IPv4Address:
-    """Docker's default, stated all the same: the first address."""
+    """The gateway's address: the first one, which is Docker's default as well."""
     return subnet.network_address + GATEWAY_OFFSET

@@ -1,8 +1,8 @@
 """Arguments that differ between tasks: `--task_index={{ index }}`. Pure.
 
-Programs from before TF_CONFIG are told who they are, and where the others are, by flags. An
-argument that holds `{{` or `{%` is a template (Jinja2) over the names below, filled for each task
-that runs the program; one that comes out empty is left out. Every other argument is taken as it is.
+Programs from before TF_CONFIG take their own role and all addresses as flags. An argument that has
+`{{` or `{%` in it is a template (Jinja2) with the names below, filled for each task that runs the
+program; one that becomes empty is left out. Every other argument is used as it is.
 """
 
 from __future__ import annotations
@@ -46,16 +46,17 @@ NAMES = {
     "data": "the data set's directory",
     "output": "the directory that all tasks share and write to",
 }
-"""What a template may ask for."""
+"""The names that a template may use, with their descriptions for the docs."""
 LITERAL = "a literal {{ is written {{ '{{' }}"
 
 
 def is_template(argument: str) -> bool:
+    """Whether an argument is filled for each task."""
     return "{{" in argument or "{%" in argument
 
 
 def names_in(arguments: Iterable[str]) -> frozenset[str]:
-    """The names that the templates among these arguments ask for."""
+    """The names that the valid templates among these arguments use."""
     names: set[str] = set()
     for argument in filter(is_template, arguments):
         try:
@@ -66,7 +67,7 @@ def names_in(arguments: Iterable[str]) -> frozenset[str]:
 
 
 def check_arguments(arguments: Iterable[str]) -> Iterator[Problem]:
-    """Yields arguments that are invalid templates, or ask for a name that does not exist."""
+    """Yields arguments that are invalid templates or use an unknown name."""
     for number, argument in enumerate(arguments):
         if not is_template(argument):
             continue
@@ -81,10 +82,10 @@ def check_arguments(arguments: Iterable[str]) -> Iterator[Problem]:
 
 
 def fill(cluster: Cluster) -> tuple[Cluster, list[Problem]]:
-    """Returns the cluster with every task's own arguments, and a problem for each template that
+    """Returns the cluster with every task's arguments filled, and a problem for each template that
     cannot be filled for a task."""
-    written = {argument for task in cluster.tasks for argument in task.arguments}
-    templates = {text: Text.parse(text) for text in filter(is_template, written)}
+    arguments = {argument for task in cluster.tasks for argument in task.arguments}
+    templates = {text: Text.parse(text) for text in filter(is_template, arguments)}
     if not templates:
         return cluster, []
     shared = _shared_values(cluster)
@@ -100,6 +101,7 @@ def _filled(
     shared: dict[str, object],
     problems: dict[str, Problem],
 ) -> Task:
+    """The task with its arguments filled; adds to `problems`, by argument, what cannot be."""
     values = shared | _task_values(cluster, task)
     arguments = []
     for number, argument in enumerate(task.arguments):

@@ -1,4 +1,4 @@
-"""From a manifest and the host's facts to a cluster, or to everything that is wrong. Pure."""
+"""Plans a cluster from a manifest and the host's facts, or raises all its problems. Pure."""
 
 from __future__ import annotations
 
@@ -36,12 +36,13 @@ class OwnImages:
 
 
 def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, images: OwnImages) -> Cluster:
-    """Returns the cluster that a manifest means on this host. Same arguments, same cluster.
+    """Returns the cluster of a manifest on this host. Same arguments, same cluster.
 
     Args:
-        images: those of the kit's own, for `image = "trainer"`.
+        inputs: the manifest's program, data and requirements, resolved.
+        images: tags of the kit's own image, for `image = "trainer"`.
     Raises:
-        ManifestError: with every problem of the manifest, in the manifest's order.
+        ManifestError: the manifest is invalid; the error has every problem, in its order.
     """
     manifest = loaded.manifest
     subnet, subnet_problems = find_subnet(manifest, facts)
@@ -58,7 +59,7 @@ def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, images: OwnImages) ->
             *pin_problems,
         ]
     )
-    assert subnet is not None  # or its problems have been raised
+    assert subnet is not None  # otherwise its problems have been raised
     tasks = _tasks(manifest, inputs, subnet, grants, pins)
     cluster, unfilled = fill(_cluster(loaded, inputs, facts, images, subnet, tasks))
     loaded.refuse(unfilled)
@@ -66,6 +67,7 @@ def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, images: OwnImages) ->
 
 
 def _broken_rules(manifest: Manifest, facts: HostFacts) -> Iterator[Problem]:
+    """Yields the problems of all rules that need no more than the manifest and the host."""
     yield from check_names(manifest)
     yield from check_counts(manifest)
     yield from check_port(manifest)
@@ -125,7 +127,7 @@ def _tasks(
     grants: Mapping[str, GpuGrant],
     pins: Mapping[str, IPv4Address],
 ) -> tuple[Task, ...]:
-    """All tasks, role by role, by index; `grants` and `pins` hold tasks by name."""
+    """All tasks, by role and index; `grants` and `pins` are by task name."""
     tasks = []
     for role in ROLES:
         for index in range(manifest.count(role)):
@@ -150,7 +152,7 @@ def _tasks(
 
 
 def _command(manifest: Manifest, inputs: Inputs, role: str) -> tuple[str, ...]:
-    """What the container is started with, before templates are filled."""
+    """The container's command, with templates that are not filled yet."""
     if not runs_program(manifest, role):
         return ("serve",)
     return ("run", inputs.program, *manifest.args)

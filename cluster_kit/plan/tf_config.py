@@ -1,7 +1,7 @@
-"""The one place that knows the shape of TF_CONFIG.
+"""TF_CONFIG of every task; no other module knows its format.
 
 Source: `tf.distribute.cluster_resolver.TFConfigClusterResolver`. The evaluator is never part of the
-training cluster: with it in there, ParameterServerStrategy waits for ever.
+training cluster's spec: ParameterServerStrategy would wait for it for ever.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def cluster_spec(cluster: Cluster) -> dict[str, list[str]]:
 def tf_configs(cluster: Cluster) -> dict[str, str]:
     """TF_CONFIG of every task, by task name, as JSON text.
 
-    The training cluster's part is the same in all of them and is made once: a thousand tasks would
-    otherwise write a thousand addresses a thousand times.
+    The training cluster's spec is the same in all of them and is rendered once: a thousand tasks
+    would otherwise render a thousand addresses each.
     """
     training = json.dumps(cluster_spec(cluster))
     return {

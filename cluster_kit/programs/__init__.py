@@ -1,1 +1,1 @@
-"""The programs and data sets that a manifest names."""
+"""Programs, data sets and requirements that a manifest names."""

@@ -1,4 +1,4 @@
-"""The programs and data sets that the kit's own image holds: everything the host knows of them.
+"""The built-in programs and data sets: everything that the host knows about them.
 
 A new one is a row here, its package below trainer/programs/ (or its directory in the Dockerfile),
 and its chapter in docs/built-in.md; tests compare the three.
@@ -17,19 +17,19 @@ DATA_SETS_IN_IMAGE = "/opt/datasets"
 
 @dataclass(frozen=True)
 class BuiltIn:
-    """A program of the image: how it can run, and which data it reads."""
+    """A built-in program: the styles in which it can run, and the data that it reads."""
 
     name: str
     help: str
     styles: tuple[Style, ...] = ("coordinator", "all-tasks")
     between_graph: bool = False
-    """Whether replicas share their variables on a ps, so that more than one of them needs one."""
+    """Whether replicas share their variables on a ps: more than one replica then needs a ps."""
     sample: str = ""
-    """The one data set of the image that it can read; "" for a program that reads none."""
+    """The only built-in data set that it can read; "" for a program that reads none."""
     folders: tuple[str, ...] = ()
-    """What a data directory of the user's own must hold."""
+    """The folders that a data directory of the user's own must have."""
     pipeline: str = ""
-    """The configuration that it reads in such a directory if no argument names another."""
+    """The configuration file that it reads there, unless an argument names another."""
 
     @property
     def package(self) -> str:
@@ -46,7 +46,7 @@ class DataSet:
 
     @property
     def path(self) -> str:
-        """Where it is in every container."""
+        """Its path in every container."""
         return f"{DATA_SETS_IN_IMAGE}/{self.name}"
 
 

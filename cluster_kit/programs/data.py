@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cluster_kit.cluster import Mount
+from cluster_kit.manifest.command_line import option_text
 from cluster_kit.manifest.schema import Manifest
-from cluster_kit.manifest.typed import to_type
 from cluster_kit.problem import Problem, Setting
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS, BuiltIn
 from cluster_kit.programs.pipeline import check_pipeline
@@ -18,9 +18,9 @@ IN_CONTAINER = "/data"
 
 
 def find_data(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], list[Problem]]:
-    """The data's path in a container, what to mount there, and what is wrong with it.
+    """The data's path in a container, the directories to mount, and the problems.
 
-    A relative path is seen from `folder`.
+    A relative path is relative to `folder`.
     """
     name, program = manifest.data, PROGRAMS.get(manifest.program)
     if name in DATA_SETS:
@@ -37,7 +37,7 @@ def find_data(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...],
 
 
 def _check_sample(program: BuiltIn | None, name: str) -> Iterator[Problem]:
-    """Images in class folders are no scenes with boxes, and the other way round."""
+    """Yields a built-in data set that the program cannot read."""
     if program is None or program.sample in ("", name):
         return
     rule = f"the {program.name} cannot read this data set of the image"
@@ -46,6 +46,7 @@ def _check_sample(program: BuiltIn | None, name: str) -> Iterator[Problem]:
 
 
 def _check_folders(program: BuiltIn, name: str, path: Path) -> Iterator[Problem]:
+    """Yields a data directory without the folders that the program needs."""
     absent = [f"{part}/" for part in program.folders if not is_directory(path / part)]
     if absent:
         needed = ", ".join(f"{part}/" for part in program.folders)
@@ -54,4 +55,4 @@ def _check_folders(program: BuiltIn, name: str, path: Path) -> Iterator[Problem]
 
 
 def _cure() -> str:
-    return f"mend the path, which is seen from the manifest, or pass {to_type('data', 'DIR')}"
+    return f"mend the path, which is seen from the manifest, or pass {option_text('data', 'DIR')}"

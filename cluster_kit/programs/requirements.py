@@ -1,4 +1,4 @@
-"""A file of pip requirements: its lines, what the build cannot do with them, their digest."""
+"""A file of pip requirements: its lines, those that the build cannot install, their digest."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cluster_kit.problem import Problem
 from cluster_kit.util.paths import seen_from
 
 EXTRA = "-with-"
-"""Between the name of the trainer image and the digest of what was added to it."""
+"""Stands between the name of the trainer image and the digest of the added requirements."""
 FILES = re.compile(
     r"(-r|-c|-e|--requirement|--constraint|--editable)\b|--find-links[= ](?!https?:)"
 )
@@ -19,14 +19,14 @@ PATHS = re.compile(r"\.{0,2}/|~|file:|[^:]*@\s*file:|(?!.*://).*\.(whl|zip|tar\.
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a file without comments and blank ones; continued lines are joined."""
+    """The lines of a requirements file without comments and blank lines; continued ones joined."""
     joined = re.sub(r"\\\r?\n", " ", text)
     lines = (re.sub(r"(^|\s)#.*", "", line).strip() for line in joined.splitlines())
     return [" ".join(line.split()) for line in lines if line]
 
 
 def faults(lines: list[str]) -> Iterator[str]:
-    """Yields what a build that sees only this file cannot do, or that there is nothing to do."""
+    """Yields the reasons why a build that has only this file cannot install these lines."""
     for line in lines:
         if FILES.match(line):
             yield f'"{line}": the build sees this one file and none that it names'
@@ -37,7 +37,10 @@ def faults(lines: list[str]) -> Iterator[str]:
 
 
 def read(name: str, folder: Path) -> tuple[str, list[Problem]]:
-    """The lines of a file seen from `folder`, "" for none, and what is wrong with them."""
+    """The lines of a file and their problems; "" if `name` is "" or cannot be read.
+
+    A relative path is relative to `folder`.
+    """
     if not name:
         return "", []
     path, value = seen_from(folder, name), f'"{name}"'
@@ -50,10 +53,10 @@ def read(name: str, folder: Path) -> tuple[str, list[Problem]]:
     except ValueError:
         return "", [Problem("requirements", value, "not UTF-8", "save the file as UTF-8")]
     cure = "write packages as `name` or `name==version`, one a line"
-    found = [Problem("requirements", value, rule, cure) for rule in faults(lines)]
-    return "".join(f"{line}\n" for line in lines), found
+    problems = [Problem("requirements", value, rule, cure) for rule in faults(lines)]
+    return "".join(f"{line}\n" for line in lines), problems
 
 
 def digest(requirements: str) -> str:
-    """12 hex digits, by which the image with these requirements is known."""
+    """12 hex digits that the tag of the image with these requirements ends with."""
     return hashlib.sha256(requirements.encode()).hexdigest()[:12]

@@ -1,4 +1,4 @@
-"""The program and the data that a manifest names: on this host, or known to be in the image."""
+"""Finds the program, data and requirements of a manifest, on this host or in the image."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from cluster_kit.util.paths import is_file, seen_from
 
 @dataclass(frozen=True)
 class Inputs:
-    """`program` and `data` as paths inside a container (or a built-in name), and their mounts.
+    """Where containers find the program and the data, the mounts for it, and the problems.
 
-    `requirements` are the lines of that file without comments, "" if none is named.
+    `program` is a path in the container or a built-in name, `data` a path in the container,
+    `requirements` the lines of that file without comments, "" if the manifest names none.
     """
 
     program: str
@@ -32,7 +33,7 @@ class Inputs:
 
 
 def resolve(manifest: Manifest, folder: Path) -> Inputs:
-    """Program, data and requirements; relative paths are seen from `folder`, the manifest's own."""
+    """The manifest's program, data and requirements; relative paths are relative to `folder`."""
     program, program_mounts, program_problems = _program(manifest, folder)
     data, data_mounts, data_problems = find_data(manifest, folder)
     extra, faults = requirements.read(manifest.requirements, folder)
@@ -46,10 +47,9 @@ def resolve(manifest: Manifest, folder: Path) -> Inputs:
 
 
 def program_file(manifest: Manifest, folder: Path) -> Path | None:
-    """The user's own program on this host, None if it is a built-in one or not found."""
+    """The user's own program on this host; None if it is built in or was not found."""
     path = seen_from(folder, manifest.program)
-    own = manifest.program not in PROGRAMS
-    return path if own and is_file(path) else None
+    return path if manifest.program not in PROGRAMS and is_file(path) else None
 
 
 def _program(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], list[Problem]]:
@@ -58,7 +58,7 @@ def _program(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], 
         return name, (), []
     path = seen_from(folder, name)
     if is_file(path):
-        problems = _no_python(path) if _python_is_known(manifest) else []
+        problems = _syntax_problems(path) if _python_is_known(manifest) else []
         return f"/program/{path.name}", (Mount(str(path.parent), "/program"),), problems
     rule = f"neither a built-in program ({', '.join(PROGRAMS)}) nor a file at {path}"
     cure = hint_or(name, PROGRAMS, "mend the path; one in a manifest is seen from its folder")
@@ -66,16 +66,16 @@ def _program(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], 
 
 
 def _python_is_known(manifest: Manifest) -> bool:
-    """Whether the image's Python is known not to be newer than this one."""
+    """Whether the image's Python is certainly not newer than this one."""
     return manifest.image == OWN_IMAGE and not os.environ.get("CLUSTER_KIT_BASE")
 
 
-def _no_python(program: Path) -> list[Problem]:
-    """What keeps a `.py` file from being compiled; another file may be a zip that Python runs."""
+def _syntax_problems(program: Path) -> list[Problem]:
+    """The syntax error of a `.py` file, if any; another file may be a zip that Python runs."""
     fault = syntax.fault(program) if program.suffix == ".py" else None
     if fault is None:
         return []
-    rule = f"not valid Python: {fault.said}"
-    shown = f"`{fault.line}`" if fault.line else ""
+    rule = f"not valid Python: {fault.message}"
+    line = f"`{fault.line}`" if fault.line else ""
     cure = "mend the line, or the one before it"
-    return [Problem(fault.place, shown, rule, cure, ("program", "image"))]
+    return [Problem(fault.place, line, rule, cure, ("program", "image"))]

@@ -1,4 +1,4 @@
-"""A new cluster of a person's own: a commented manifest, and a program that trains at once."""
+"""Writes the files of a new cluster: a commented manifest and a program that trains at once."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ PROGRAM_BY_STYLE: dict[Style, str] = {"coordinator": "coordinator.py", "all-task
 
 @dataclass(frozen=True)
 class Starter:
-    """The two files of a new cluster."""
+    """Paths of the two files of a new cluster."""
 
     manifest: Path
     program: Path
 
 
 def create(name: str, style: Style, workspace: Workspace) -> Starter:
-    """Write compose/NAME.toml and programs/NAME/train.py.
+    """Write compose/NAME.toml and programs/NAME/train.py, and return their paths.
 
-    The program's directory is its own, because it is mounted as a whole, and not compose/NAME/,
-    which is generated and removed by `make clean`.
+    The program has a directory of its own, which is mounted as a whole; compose/NAME/ is generated
+    and removed by `make clean`.
 
     Raises:
         UsageError: the name is invalid, or one of the files exists already.
@@ -54,7 +54,7 @@ def create(name: str, style: Style, workspace: Workspace) -> Starter:
 def manifest(name: str, style: Style, workspace: Workspace) -> str:
     """The text of the new manifest; paths in it are relative to compose/."""
     all_tasks = style == "all-tasks"
-    return templating.own("new/manifest.toml.j2").render(
+    return templating.kit_template("new/manifest.toml.j2").render(
         name=name,
         schema=(workspace.manifests / "schema.json").exists(),
         chief=0 if all_tasks else 1,

@@ -1,4 +1,4 @@
-"""Who runs the program and who serves: the manifest's `style`, resolved and checked. Pure.
+"""Which tasks run the program and which are servers: the manifest's `style`, resolved. Pure.
 
 coordinator   the chief runs the program; ps and workers are servers that wait for its work
 all-tasks     the chief, if there is one, and every worker run it; ps serve, or run it too
@@ -18,7 +18,7 @@ ONE_CHIEF, ONE_PS = Setting(CHIEF.name, 1), Setting(PS.name, 1)
 
 
 def style_of(manifest: Manifest) -> Style:
-    """The style that a manifest asks for, or that its counts suggest."""
+    """The style that the manifest gives, or, for "auto", the one that its counts imply."""
     if manifest.style != "auto":
         return manifest.style
     coordinated = manifest.count(CHIEF.name) > 0 and manifest.count(PS.name) > 0
@@ -26,7 +26,7 @@ def style_of(manifest: Manifest) -> Style:
 
 
 def runs_program(manifest: Manifest, role: str) -> bool:
-    """Whether tasks of this role run the program; the others serve."""
+    """Whether tasks of this role run the program; otherwise they are servers."""
     row = ROLES[role]
     if row.runs_program_if:
         return bool(getattr(manifest, row.runs_program_if) == "program")
@@ -45,11 +45,12 @@ def check_style(manifest: Manifest) -> Iterator[Problem]:
     if manifest.ps_runs == "program" and coordinated:
         rule = "under a coordinator every ps is a server"
         server = Setting("ps_runs", "server")
-        cure = ("write ", server, ", or ", ALL_TASKS, " where each task runs the program")
+        cure = ("write ", server, ", or ", ALL_TASKS, " if each task runs the program")
         yield Problem("ps_runs", '"program"', rule, cure, ("style", CHIEF.name, PS.name))
 
 
 def _check_counts(manifest: Manifest) -> Iterator[Problem]:
+    """Yields the first rule about chief, ps and style that the counts break."""
     reads = (CHIEF.name, WORKER.name, "style", "program")
     chief, ps = manifest.count(CHIEF.name), manifest.count(PS.name)
     replicas = max(chief, 0) + manifest.count(WORKER.name)
@@ -71,8 +72,8 @@ def _check_counts(manifest: Manifest) -> Iterator[Problem]:
     elif manifest.style == "auto" and ps > 0 and chief == 0:
         rule = "ps tasks need a chief that coordinates them, or workers that run the program"
         ways = ("write ", ONE_CHIEF, ", or ", Setting(PS.name, 0), ", or ", ALL_TASKS)
-        yield Problem(PS.name, str(ps), rule, (*ways, " where each worker runs the program"), reads)
+        yield Problem(PS.name, str(ps), rule, (*ways, " if each worker runs the program"), reads)
     elif manifest.style == "auto" and ps == 0 and chief == 1:
         rule = "at least 1 ps task is needed under a chief that coordinates workers"
         ways = ("write ", ONE_PS, ", or ", Setting(CHIEF.name, 0), ", or ", ALL_TASKS)
-        yield Problem(PS.name, "0", rule, (*ways, " where each worker trains, too"), reads)
+        yield Problem(PS.name, "0", rule, (*ways, " if each worker trains, too"), reads)

@@ -1,4 +1,4 @@
-"""A program's text, as this host's own Python reads it."""
+"""Reads a program's text and finds its syntax errors, with this host's Python."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ OLDEST = (3, 11)
 MOST_BYTES = 1_000_000
 MOST_SHOWN = 80
 UNREADABLE = (OSError, ValueError, RecursionError, MemoryError)
-"""The file cannot be read, or no parser can hold it: the run itself will show why."""
+"""The file cannot be read, or is too much for the parser: the run itself will show why."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Why a text is not valid Python: `file:line`, what stands there, and the parser's words."""
+    """A syntax error: its `file:line`, the text of that line, and the parser's message."""
 
     place: str
     line: str
-    said: str
+    message: str
 
 
 def content(file: Path) -> bytes:
     """The file's bytes; raises OSError, and ValueError for a file of more than MOST_BYTES."""
     if file.stat().st_size > MOST_BYTES:
-        raise ValueError("too long for a program that somebody wrote")
+        raise ValueError("too long for a hand-written program")
     return file.read_bytes()
 
 
 def tree(text: bytes, version: tuple[int, int] | None = None) -> ast.Module:
-    """The syntax tree; raises SyntaxError. Python's mere warnings are left out."""
+    """The syntax tree, as this or another version of Python reads it; raises SyntaxError."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ast.parse(text, feature_version=version)
 
 
 def fault(program: Path) -> Fault | None:
-    """What keeps a program from being compiled, None if nothing does or nothing is certain.
+    """The syntax error of a program; None if it has none or cannot be read.
 
-    Python's grammar only grows: what this Python refuses, an older one refuses as well.
+    What this Python refuses, an older one refuses as well: the grammar only grows.
     """
     try:
         text = content(program)
@@ -57,7 +57,7 @@ def fault(program: Path) -> Fault | None:
 
 
 def too_new(text: bytes, name: str, version: tuple[int, int] = OLDEST) -> Fault | None:
-    """What an older Python cannot read in a text that this one can, None if it can read all."""
+    """The first part of a valid text that an older Python refuses; None if it accepts all."""
     if version >= sys.version_info[:2]:
         return None
     try:
@@ -68,9 +68,9 @@ def too_new(text: bytes, name: str, version: tuple[int, int] = OLDEST) -> Fault 
 
 
 def fault_of(error: SyntaxError, text: bytes, name: str) -> Fault:
-    """The place, the line and the words of a syntax error."""
+    """The place, line and message of a syntax error in `text`, the file called `name`."""
     number = error.lineno or 1
-    found = text.splitlines()[number - 1 : number]
-    line = b"".join(found).decode(errors="replace").strip()
+    raw_line = text.splitlines()[number - 1 : number]
+    line = b"".join(raw_line).decode(errors="replace").strip()
     shown = line if len(line) <= MOST_SHOWN else line[: MOST_SHOWN - 1] + "…"
     return Fault(f"{name}:{number}", shown, error.msg)

@@ -1,1 +1,1 @@
-"""Small tools that know nothing of clusters."""
+"""Small tools that are independent of clusters."""

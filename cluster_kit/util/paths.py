@@ -1,4 +1,4 @@
-"""Questions to a path that a person typed: it may be invalid, or not to be reached."""
+"""Checks of a path that a user typed, which may be invalid or unreachable."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ from pathlib import Path
 
 
 def seen_from(folder: Path, name: str) -> Path:
-    """A path that is relative to `folder`, or absolute, or below `~`; links are followed."""
+    """The absolute path of `name`: relative to `folder`, absolute, or below `~`.
+
+    Links are followed. Never raises: a path that cannot be resolved is joined to `folder`.
+    """
     try:
         return (folder / Path(name).expanduser()).resolve()
-    except (OSError, RuntimeError):  # no such user, or links that go round in a circle
+    except (OSError, RuntimeError):  # unknown user, or a loop of links
         return folder / name
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is a file; False as well if the path is invalid or cannot be reached."""
+    """Whether the path is a file; False if it is invalid or cannot be reached."""
     try:
         return path.is_file()
     except (OSError, ValueError):
@@ -22,7 +25,7 @@ def is_file(path: Path) -> bool:
 
 
 def is_directory(path: Path) -> bool:
-    """Whether there is a directory; False as well if the path is invalid or cannot be reached."""
+    """Whether the path is a directory; False if it is invalid or cannot be reached."""
     try:
         return path.is_dir()
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The one place that starts programs on the host."""
+"""Starts programs on the host; no other module does."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 PATIENCE_S = 15.0
+"""Time for a command to end after SIGTERM, and again after SIGKILL."""
 NOT_FOUND = 127
 
 
 @dataclass(frozen=True)
 class Completed:
-    """How a command ended. `output` is stdout, `errors` stderr (empty where it was shown live)."""
+    """How a command ended. `output` is stdout, `errors` stderr (both "" if it was shown live)."""
 
     command: tuple[str, ...]
     code: int
@@ -28,10 +29,10 @@ class Completed:
     def ok(self) -> bool:
         return self.code == 0
 
-    def last_words(self, lines: int = 15) -> str:
-        """The end of what the command said, stderr first choice, for an error message."""
-        said = (self.errors.strip() or self.output.strip()).splitlines()
-        return "\n".join(said[-lines:])
+    def tail(self, lines: int = 15) -> str:
+        """The last lines of stderr, or of stdout if stderr is empty, for an error message."""
+        written = (self.errors.strip() or self.output.strip()).splitlines()
+        return "\n".join(written[-lines:])
 
 
 def run(
@@ -42,19 +43,20 @@ def run(
     show: bool = False,
     timeout_s: float | None = None,
 ) -> Completed:
-    """Run to the end and return how it ended; never raises for a non-zero exit.
+    """Run a command to its end and return how it ended; a non-zero exit code does not raise.
 
-    A program that is not installed ends with 127, as in a shell.
-
-    The command has a session of its own: Ctrl-C reaches the kit alone, which then ends it.
+    A program that is not installed ends with code 127, as in a shell. The command has a session of
+    its own: Ctrl-C reaches only the kit, which then ends the command.
 
     Args:
-        env: added to the present environment.
-        show: let the command write to this terminal instead of capturing it. Where there is none,
-            its words go through our stderr: a reader who leaves (see `stdio`) ends no command.
+        env: variables added to the kit's own environment.
+        cwd: the directory to run in; None for the current one.
+        show: let the command write to this terminal instead of capturing its output. If stderr is
+            no terminal, the output is relayed to it, so that a reader who closes the pipe (see
+            `stdio`) does not end the command.
     Raises:
-        subprocess.TimeoutExpired: it ran past `timeout_s` seconds and was killed. A command that is
-            shown without a terminal is bounded only from its last word on.
+        subprocess.TimeoutExpired: it ran longer than `timeout_s` seconds and was ended. If output
+            is relayed, the time counts from the end of the output.
     """
     if shutil.which(command[0]) is None:
         return Completed(tuple(command), NOT_FOUND, "", f"{command[0]}: command not found")
@@ -84,17 +86,20 @@ def run(
 
 
 def _end(child: subprocess.Popen[str]) -> None:
-    """Ask the command to end and wait: Compose finishes what the engine is doing for it."""
-    for ask in (signal.SIGTERM, signal.SIGKILL):
+    """End the command and wait for it; SIGTERM first lets Compose finish what it has begun."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, ask)
+            os.killpg(child.pid, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.communicate(timeout=PATIENCE_S)
             return
 
 
 def start_daemon(command: Sequence[str], log_path: str) -> int:
-    """Start a program that outlives us, in its own session, and return its pid."""
+    """Start a program that outlives the kit, in its own session, and return its pid.
+
+    Its output is appended to the file at `log_path`.
+    """
     with open(log_path, "ab") as log:  # noqa: PTH123 - handed to the child as a descriptor
         child = subprocess.Popen(
             list(command),

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first one interrupts, those after it do not cut off the clean-up."""
+"""Ctrl-C and SIGTERM: the first interrupts, later ones are ignored so that clean-up completes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def interrupt_once() -> None:
 
 
 def ignore() -> None:
-    """From here on only short work remains that must be finished."""
+    """Ignore both signals from now on: for the short work at the end that must be completed."""
     for number in _NUMBERS:
         signal.signal(number, signal.SIG_IGN)
 

@@ -1,4 +1,4 @@
-"""Standard streams that outlive their reader: what nobody can read any more is dropped quietly."""
+"""Standard streams that survive a closed pipe: output without a reader is dropped."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ from typing import Any, TextIO
 
 
 def outlive_readers() -> None:
-    """For verbs that do more than print: they run to their own verdict, whoever reads of it."""
+    """Replace stdout and stderr, so that a reader who closes the pipe does not end the command."""
     sys.stdout = lasting(sys.stdout)
     sys.stderr = lasting(sys.stderr)
 
 
 def lasting(stream: TextIO) -> TextIO:
-    """The same stream, which writes to nowhere once its pipe is closed."""
+    """A stream to the same descriptor that drops its output once its pipe is closed.
+
+    A stream without a descriptor is returned as it is.
+    """
     try:
         descriptor = stream.fileno()
-    except (AttributeError, OSError, ValueError):  # closed, or something in memory
+    except (AttributeError, OSError, ValueError):  # closed, or in memory
         return stream
     with contextlib.suppress(OSError):
         stream.flush()
@@ -32,12 +35,14 @@ def lasting(stream: TextIO) -> TextIO:
 
 
 class _Lasting(io.FileIO):
+    """A raw stream that goes on to /dev/null after its pipe was closed."""
+
     def write(self, data: Any, /) -> int:
         try:
             return super().write(data)
         except BrokenPipeError:
-            # The descriptor itself, so that programs that are started from here can write to it.
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self.fileno())
-            os.close(nowhere)
+            # Replace the descriptor itself: child processes inherit it and write to it, too.
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, self.fileno())
+            os.close(null)
             return super().write(data)

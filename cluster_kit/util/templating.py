@@ -1,4 +1,4 @@
-"""Jinja2, for everybody: the kit's own templates, and small ones that stand in a manifest. Pure."""
+"""Jinja2: the kit's own templates, and the small ones in a manifest's arguments. Pure."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
 
 
 @cache
-def own(name: str) -> Template:
-    """A template of the kit's, from templates/."""
+def kit_template(name: str) -> Template:
+    """The kit's template of this name, from templates/."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         undefined=StrictUndefined,
@@ -30,19 +30,19 @@ def own(name: str) -> Template:
 
 
 class TextError(Exception):
-    """A person's template that is none, or that cannot be filled; the message is one line."""
+    """A template in a manifest is invalid, or cannot be filled; the message is one line."""
 
 
 @dataclass(frozen=True)
 class Text:
-    """A template that a person wrote, and the names that it asks for."""
+    """A template from a manifest, and the names that it uses."""
 
     template: Template
     names: frozenset[str]
 
     @classmethod
     def parse(cls, text: str) -> Text:
-        """Raises TextError where it is no template."""
+        """The parsed template; raises TextError if the text is not a valid template."""
         try:
             tree = _sandbox().parse(text)
             template = _sandbox().from_string(text)
@@ -52,11 +52,11 @@ class Text:
         return cls(template, frozenset(names))
 
     def fill(self, values: Mapping[str, Any]) -> str:
-        """Raises TextError where it asks something of the values that they cannot answer."""
+        """The filled text; raises TextError if the template cannot be filled with these values."""
         try:
             return self.template.render(values)
         except Exception as error:
-            # A template computes, so it can raise whatever Python can.
+            # A template can evaluate expressions, so it can raise any exception.
             raise TextError(_one_line(error)) from error
 
 

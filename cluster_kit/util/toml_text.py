@@ -1,4 +1,4 @@
-"""Values as TOML writes them, for messages. Pure."""
+"""Values and keys as TOML text, for messages. Pure."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import re
 from collections.abc import Sequence
 
 DEEPEST = 3
-"""A manifest has three levels; what is nested deeper is not shown."""
+"""A manifest has three levels; deeper ones are not shown."""
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def written(value: object, depth: int = DEEPEST) -> str:
-    """The value in TOML: `"text"`, `[1, 2]`, `{cpus = 1}`; beyond `depth` only dots."""
+def to_toml(value: object, depth: int = DEEPEST) -> str:
+    """The value in TOML: `"text"`, `[1, 2]`, `{cpus = 1}`; levels beyond `depth` as `…`."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, bool):
@@ -20,9 +20,9 @@ def written(value: object, depth: int = DEEPEST) -> str:
     if isinstance(value, list | tuple | dict) and value and not depth:
         return "{…}" if isinstance(value, dict) else "[…]"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(written(inner, depth - 1) for inner in value)}]"
+        return f"[{', '.join(to_toml(inner, depth - 1) for inner in value)}]"
     if isinstance(value, dict):
-        pairs = (f"{dotted([str(key)])} = {written(v, depth - 1)}" for key, v in value.items())
+        pairs = (f"{dotted([str(key)])} = {to_toml(v, depth - 1)}" for key, v in value.items())
         return f"{{{', '.join(pairs)}}}"
     try:
         return str(value)
@@ -30,6 +30,6 @@ def written(value: object, depth: int = DEEPEST) -> str:
         return "a very long number"
 
 
-def dotted(place: Sequence[str]) -> str:
-    """The key of a place; parts that TOML would quote are quoted."""
-    return ".".join(part if _BARE_KEY.fullmatch(part) else written(part) for part in place)
+def dotted(parts: Sequence[str]) -> str:
+    """The dotted key of these parts; a part that TOML would quote is quoted."""
+    return ".".join(part if _BARE_KEY.fullmatch(part) else to_toml(part) for part in parts)

@@ -9,7 +9,7 @@ from pydantic.fields import FieldInfo
 
 from cluster_kit.manifest.limits import Limits, TaskLimits
 from cluster_kit.manifest.schema import DeadlineTable, Manifest
-from cluster_kit.util.toml_text import written
+from cluster_kit.util.toml_text import to_toml
 from cluster_kit.workspace import KIT_ROOT
 from docs.blocks.table import table
 
@@ -45,7 +45,7 @@ def default(field: FieldInfo, home: str = "") -> str:
     value = field.get_default(call_default_factory=True)
     if value is None or value == {}:
         return "none"
-    return f"`{written(duration(value) if home == 'deadline' else value)}`"
+    return f"`{to_toml(duration(value) if home == 'deadline' else value)}`"
 
 
 def duration(seconds: float) -> str:

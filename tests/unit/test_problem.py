@@ -19,9 +19,9 @@ from cluster_kit.problem import Problem, Setting
     ],
 )
 def test_a_setting_is_told_in_toml(setting: Setting, told: str) -> None:
-    assert Problem("x", "", "rule", ("write ", setting, "!")).cure_told() == f"write {told}!"
+    assert Problem("x", "", "rule", ("write ", setting, "!")).cure_text() == f"write {told}!"
 
 
 def test_a_problem_is_place_value_rule_and_cure() -> None:
-    assert Problem("ps", "-1", "too few", "more").told() == "ps = -1: too few\n    → more"
-    assert Problem("task.x", "", "no such task", "none").told().startswith("task.x: no such task\n")
+    assert Problem("ps", "-1", "too few", "more").text() == "ps = -1: too few\n    → more"
+    assert Problem("task.x", "", "no such task", "none").text().startswith("task.x: no such task\n")

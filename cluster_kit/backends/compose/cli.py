@@ -28,7 +28,7 @@ def config(file: Path) -> None:
     done = run(["docker", "compose", "-f", str(file), "config", "--quiet"])
     if not done.ok:
         raise EngineError(
-            f"Compose refuses {file}:\n{done.last_words()}", "this is a bug in the kit: report it"
+            f"Compose refuses {file}:\n{done.tail()}", "this is a bug in the kit: report it"
         )
 
 

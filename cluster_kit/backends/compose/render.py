@@ -60,7 +60,7 @@ def render(cluster: Cluster) -> str:
     """Returns the compose file's text. Same cluster, same bytes."""
     containers = container_specs(cluster)
     shared = containers[0].shared
-    return templating.own("compose.yaml.j2").render(
+    return templating.kit_template("compose.yaml.j2").render(
         header={
             "generator": f"cluster-kit {__version__}",
             "source": comment(cluster.source),

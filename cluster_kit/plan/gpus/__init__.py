@@ -1,1 +1,1 @@
-"""Which task gets which GPU. Pure."""
+"""Assigns GPUs to tasks. Pure."""

@@ -1,4 +1,4 @@
-"""Gives every task its GPUs, or says everything that is wrong with the request. Pure."""
+"""Assigns every task its GPUs, or returns all problems of the request. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HEADROOM = 0.9
 
 @dataclass(frozen=True)
 class GpuGrant:
-    """What one task gets: ids for the engine, names for people, and TensorFlow's limit in MiB."""
+    """One task's GPUs: ids for the engine, names for messages, and TensorFlow's limit in MiB."""
 
     ids: tuple[str, ...] = ()
     described: tuple[str, ...] = ()
@@ -35,16 +35,16 @@ class GpuGrant:
 def assign(
     name: str, request: GpuRequest, facts: HostFacts
 ) -> tuple[dict[str, GpuGrant], list[Problem]]:
-    """Returns what each task gets, without those that get nothing, and what is wrong.
+    """Returns the grant of each task that gets GPUs, and the problems; no grants if there are any.
 
-    Every worker gets the same number; no task gets a GPU that another task, or another cluster of
-    ours, has, unless sharing is asked for.
+    Every worker gets the same number. No task gets a GPU that another task or another cluster-kit
+    cluster has, unless the manifest asks for sharing.
 
     Args:
-        name: the cluster's; GPUs that it holds itself are free for it.
+        name: the cluster's name; GPUs that it holds itself count as free.
     """
     refused = bool(facts.gpu_refusal)
-    if refused and request.insists:
+    if refused and request.names_gpus:
         cure = ("`cluster-kit doctor` says what is missing; or write ", AUTO, " or ", NONE)
         rule = f"the engine refuses: {facts.gpu_refusal}"
         return {}, [Problem("gpus", shown(request.pool), rule, cure)]
@@ -60,10 +60,12 @@ def assign(
 
 
 def _inventory(name: str, facts: HostFacts) -> Inventory:
-    """Which cluster, other than this one, holds a device; in the devices' order."""
-    found = devices(facts.gpus)
-    holders = {find(id_, found): cluster for id_, cluster in facts.gpus_taken if cluster != name}
-    return Inventory(found, {device: holders[device] for device in found if device in holders})
+    """The host's devices, and which other cluster holds each; in the devices' order."""
+    all_devices = devices(facts.gpus)
+    taken = [(id_, cluster) for id_, cluster in facts.gpus_taken if cluster != name]
+    holders = {find(id_, all_devices): cluster for id_, cluster in taken}
+    held = {device: holders[device] for device in all_devices if device in holders}
+    return Inventory(all_devices, held)
 
 
 def _grants(
@@ -84,7 +86,7 @@ def _grants(
 def _memory_limits(
     request: GpuRequest, choices: Mapping[str, Sequence[Choice]]
 ) -> dict[str, int | None]:
-    """MiB per GPU of each task: as asked, or an even part of a shared GPU; None for no limit."""
+    """Each task's limit in MiB per GPU: as asked, else an even part of a shared GPU, else None."""
     if request.memory is not None:
         return dict.fromkeys(choices, request.memory // MIB)
     if not request.share:

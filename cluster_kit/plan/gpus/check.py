@@ -1,4 +1,4 @@
-"""What must hold for all tasks together when every task has its GPUs. Pure."""
+"""Rules for the GPUs of all tasks together. Pure."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from cluster_kit.plan.gpus.request import READS, SHARED, GpuRequest, shown
 from cluster_kit.problem import Problem
 
 _LISTED = 8
-"""Workers that a message names at most."""
+"""The most workers that a message lists."""
 
 
 def check_even(request: GpuRequest, choices: Mapping[str, Sequence[Choice]]) -> list[Problem]:
-    """TensorFlow's strategies take workers for equals: all have the same number."""
+    """The problem if workers have different numbers of GPUs: strategies expect equal ones."""
     counts = {worker: len(choices.get(worker, [])) for worker in request.workers}
     if len(set(counts.values())) <= 1:
         return []
@@ -26,7 +26,7 @@ def check_even(request: GpuRequest, choices: Mapping[str, Sequence[Choice]]) -> 
 
 
 def check_room(request: GpuRequest, choices: Mapping[str, Sequence[Choice]]) -> list[Problem]:
-    """One GPU for two tasks, or more memory promised on one than it has."""
+    """The problems of GPUs that several tasks have unshared, or with too little memory for all."""
     users: dict[Device, list[str]] = {}
     for task, chosen in choices.items():
         for choice in chosen:

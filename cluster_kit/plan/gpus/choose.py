@@ -1,4 +1,4 @@
-"""Which devices tasks ask for by name, and which ones the workers are served from. Pure."""
+"""Chooses the devices that tasks ask for by name, and the pool of the workers. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cluster_kit.roles import WORKER
 
 @dataclass(frozen=True)
 class Choice:
-    """A device, and the name by which it was asked for: "" if nobody named it."""
+    """A device, and the name by which the manifest asks for it, "" if by none."""
 
     device: Device
     name: str = ""
@@ -22,7 +22,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Inventory:
-    """All devices of the host, and the names of the other clusters that hold some of them."""
+    """All devices of the host, and for those that another cluster holds its name."""
 
     devices: tuple[Device, ...]
     held: Mapping[Device, str]
@@ -31,24 +31,24 @@ class Inventory:
 def choose_named(
     request: GpuRequest, inventory: Inventory
 ) -> tuple[dict[str, list[Choice]], list[Problem]]:
-    """Returns the devices of the tasks that ask for their own, by task."""
+    """Returns the devices of tasks with `gpus` of their own, by task, and the problems."""
     choices: dict[str, list[Choice]] = {}
     problems: list[Problem] = []
     for task, names in request.named.items():
         place = request.places[task]
         choices[task], faults = _by_name(place, names, inventory, share=request.share)
-        problems += faults or _twice(place, names, choices[task])
+        problems += faults or _listed_twice(place, names, choices[task])
     return choices, problems
 
 
 def choose_pool(
     request: GpuRequest, inventory: Inventory, named: set[Device], *, refused: bool
 ) -> tuple[list[Choice], list[Problem]]:
-    """Returns the devices that the workers are served from, [] if they get none.
+    """Returns the devices for the workers, [] if they get none, and the problems.
 
     Args:
-        named: the devices that tasks have asked for by name.
-        refused: the engine hands out no GPU at all.
+        named: the devices that tasks ask for by name.
+        refused: whether the engine refuses to hand out GPUs.
     """
     pool, devices = request.pool, inventory.devices
     if pool == "none" or (pool == "auto" and (refused or not devices)):
@@ -63,13 +63,13 @@ def choose_pool(
         return [], [Problem("gpus", "[]", "an empty list", cure)]
     choices, problems = _by_name("gpus", pool, inventory, share=request.share)
     if len(choices) == len(pool):
-        problems += _twice("gpus", pool, choices)
+        problems += _listed_twice("gpus", pool, choices)
         problems += _too_few(request, len(pool), shown(pool), {})
     return choices, problems or _indivisible(request, len(choices))
 
 
 def share_out(request: GpuRequest, pool: Sequence[Choice]) -> dict[str, list[Choice]]:
-    """Returns consecutive devices for each worker; from the start again if they are shared."""
+    """Returns consecutive devices for each worker, from the pool's start again if it is shared."""
     if not pool:
         return {}
     each = 1 if request.pool == "auto" and request.each is None else _each(request, len(pool))
@@ -80,13 +80,14 @@ def share_out(request: GpuRequest, pool: Sequence[Choice]) -> dict[str, list[Cho
 
 
 def _each(request: GpuRequest, listed: int) -> int:
-    """GPUs per worker: as asked, else as many as a list of so many gives each of them."""
+    """GPUs per worker: as asked, else an even part of a list of `listed` GPUs."""
     return request.each or max(1, listed // max(1, len(request.pooled)))
 
 
 def _by_name(
     place: str, names: Sequence[str], inventory: Inventory, *, share: bool
 ) -> tuple[list[Choice], list[Problem]]:
+    """The devices of these names, and the names that are unknown or held by another cluster."""
     choices: list[Choice] = []
     problems = []
     for name in names:
@@ -94,8 +95,8 @@ def _by_name(
         if device is None:
             have = ", ".join(device.described for device in inventory.devices) or "none"
             rule = f"this host has no such GPU; it has: {have}"
-            there_are = ("list GPUs that exist, or write ", AUTO, " (CPU only if there is none)")
-            problems.append(Problem(place, f'"{name}"', rule, there_are))
+            existing = ("list GPUs that exist, or write ", AUTO, " (CPU only if there is none)")
+            problems.append(Problem(place, f'"{name}"', rule, existing))
             continue
         choices.append(Choice(device, name))
         if device in inventory.held and not share:
@@ -106,7 +107,7 @@ def _by_name(
     return choices, problems
 
 
-def _twice(place: str, names: Sequence[str], choices: Sequence[Choice]) -> list[Problem]:
+def _listed_twice(place: str, names: Sequence[str], choices: Sequence[Choice]) -> list[Problem]:
     cure = "list each GPU once: by its index or its UUID"
     return [
         Problem(place, shown(names), f"{device.uuid} {count} times: one GPU for two tasks", cure)
@@ -118,6 +119,7 @@ def _twice(place: str, names: Sequence[str], choices: Sequence[Choice]) -> list[
 def _too_few(
     request: GpuRequest, have: int, value: str, held: Mapping[Device, str]
 ) -> list[Problem]:
+    """The problem if `have` devices are too few for the workers."""
     workers, each = len(request.pooled), request.each or 1
     needed = each if request.share else workers * each
     if have >= needed:
@@ -134,7 +136,7 @@ def _too_few(
 
 
 def _indivisible(request: GpuRequest, listed: int) -> list[Problem]:
-    """A list of GPUs from which the workers cannot all have the same number."""
+    """The problem if the listed GPUs cannot be divided evenly among the workers."""
     workers, each = len(request.pooled), _each(request, listed)
     if not workers or request.share or listed == workers * each:
         return []

@@ -1,4 +1,4 @@
-"""What can be handed out, under all the names that a person or an engine may use for it."""
+"""GPUs and MIG slices that can be handed out, with all names that identify them. Pure."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ class Device:
 
     @property
     def sliced(self) -> bool:
+        """Whether it is a MIG slice."""
         return ":" in self.short
 
     def known_as(self, name: str) -> bool:
-        """Whether `name` (an index, a UUID or a CDI name) means this device."""
+        """Whether `name` (an index, a UUID or a CDI name) identifies this device."""
         return name.removeprefix(f"{CDI_KIND}=") in (self.short, self.uuid)
 
     def engine_id(self, driver: Driver, written: str = "") -> str:
-        """The id that the engine takes: as written, else by index; slices by their UUID.
+        """The id for the engine: as written in the manifest, else the index; a slice's is its UUID.
 
-        By CDI always the index: that is how nvidia-ctk names devices (`nvidia.com/gpu=0`, `…=0:1`),
-        and only its newer releases know them by UUID as well.
+        With CDI it is always the index: nvidia-ctk names devices like that (`nvidia.com/gpu=0`,
+        `…=0:1`), and only its newer releases know UUIDs as well.
         """
         if driver == "cdi":
             return f"{CDI_KIND}={self.short}"
@@ -43,11 +44,12 @@ class Device:
 
     @property
     def described(self) -> str:
+        """`0 (GPU-1b2c…)`: index and UUID, for messages."""
         return f"{self.short} ({self.uuid})"
 
 
 def devices(inventory: Iterable[Gpu]) -> tuple[Device, ...]:
-    """Everything that can be handed out: the slices of a GPU in MIG mode, else itself."""
+    """The devices of these GPUs: the slices of one in MIG mode, any other as a whole."""
     usable = []
     for gpu in inventory:
         if not gpu.mig:
@@ -59,5 +61,5 @@ def devices(inventory: Iterable[Gpu]) -> tuple[Device, ...]:
 
 
 def find(name: str, devices: Sequence[Device]) -> Device | None:
-    """The device that a name means, None if there is none."""
+    """The device that a name identifies, None if it was not found."""
     return next((device for device in devices if device.known_as(name)), None)

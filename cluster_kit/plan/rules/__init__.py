@@ -1,1 +1,1 @@
-"""The rules a manifest must keep, by what they are about; each problem with its cure. Pure."""
+"""The rules that a manifest must keep, by topic; each problem has a cure. Pure."""

@@ -1,4 +1,4 @@
-"""How many tasks of which role, and tables for tasks that do not exist. Pure."""
+"""Rules: the number of tasks of each role, and no tables of tasks that do not exist. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cluster_kit.roles import ROLES, Role
 
 
 def check_counts(manifest: Manifest) -> Iterator[Problem]:
-    """Yields counts that no cluster can have, or that the manifest's style cannot mean."""
+    """Yields counts that no cluster can have, or that do not fit the manifest's style."""
     for row in ROLES.values():
         count = manifest.count(row.name)
         if not row.allows(count):
@@ -26,7 +26,7 @@ def check_counts(manifest: Manifest) -> Iterator[Problem]:
 
 
 def _broken_bound(role: Role, count: int) -> tuple[str, Cure]:
-    """The rule about how many there may be, and its cure."""
+    """The rule that this count of a role breaks, and its cure."""
     if role.most == 1:
         spec = ", in a spec of its own" if role.sidecar else ""
         return f"a cluster has at most one {role.name}{spec}", ("write ", Setting(role.name, 1))
@@ -47,24 +47,24 @@ def check_tasks_exist(manifest: Manifest) -> Iterator[Problem]:
         match = TASK.fullmatch(name)
         if match is None:
             rule = "not a valid task name"
-            form = "tasks are called like `worker-1`: a role and its index"
-            yield Problem(place, "", rule, form)
+            cure: Cure = "tasks are called like `worker-1`: a role and its index"
+            yield Problem(place, "", rule, cure)
             continue
         role, index, count = match[1], int(match[2]), manifest.count(match[1])
         if index >= count:
             rule = f"there is no such task: {role} = {count}"
-            cure: Cure = "take the table out"
+            cure = "take the table out"
             if ROLES[role].allows(index + 1):
                 cure = ("write ", Setting(role, index + 1), f", or {cure}")
             yield Problem(place, "", rule, cure, (role,))
 
 
 def last_indexes(manifest: Manifest) -> tuple[tuple[str, int], ...]:
-    """The highest valid index of each role that has a task."""
+    """(role, highest valid index) of each role that has a task."""
     counts = ((name, manifest.count(name), row.most) for name, row in ROLES.items())
     return tuple((role, min(count, most or count) - 1) for role, count, most in counts if count > 0)
 
 
 def too_many(manifest: Manifest) -> bool:
-    """Whether no subnet could hold the tasks: then nothing may count through them."""
+    """Whether the tasks fit in no subnet; then there may be far too many of them to list."""
     return addresses.prefix_needed(last_indexes(manifest)) is None

@@ -1,4 +1,4 @@
-"""CPU and memory limits against the host, and environment variables of the kit's own. Pure."""
+"""Rules: limits fit the host, and environment variables are valid and not the kit's. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cluster_kit.problem import Problem, Setting
 from cluster_kit.roles import ROLES
 
 RESERVED = re.compile(r"TF_CONFIG|(CUDA|NVIDIA)_VISIBLE_DEVICES|CLUSTER_KIT_\w+")
-"""Environment variables by which the kit tells a task what it is."""
+"""Environment variables that the kit itself sets for a task."""
 
 
 def check_limits(manifest: Manifest, facts: HostFacts) -> Iterator[Problem]:
@@ -31,17 +31,18 @@ def check_limits(manifest: Manifest, facts: HostFacts) -> Iterator[Problem]:
 
 
 def _memory_limits(manifest: Manifest) -> int:
-    """The sum over all tasks: each role's, corrected by what single tasks say."""
+    """The sum of all tasks' memory limits in bytes: the roles' limits, corrected by the tasks'."""
     of_role: dict[str, int] = {r: manifest.limits(r).memory or 0 for r in ROLES}
     total: int = sum(of_role[role] * max(0, manifest.count(role)) for role in ROLES)
-    for name, own in manifest.task.items():
+    for name, of_task in manifest.task.items():
         match = TASK.fullmatch(name)
-        if match and own.memory is not None and int(match[2]) < manifest.count(match[1]):
-            total += own.memory - of_role[match[1]]
+        if match and of_task.memory is not None and int(match[2]) < manifest.count(match[1]):
+            total += of_task.memory - of_role[match[1]]
     return total
 
 
 def _check_table(place: str, limits: Limits, facts: HostFacts) -> Iterator[Problem]:
+    """Yields what is invalid in one table `[role.…]` or `[task.…]`."""
     if limits.cpus is not None and limits.cpus > facts.cpus:
         rule = f"this host has {facts.cpus} CPUs"
         most = Setting(f"{place}.cpus", facts.cpus)

@@ -1,4 +1,4 @@
-"""Port and subnet: well-formed, private, big enough, and free on this host. Pure."""
+"""Rules: a usable port, and a subnet that is private, large enough and free here. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cluster_kit.problem import Problem, Setting
 from cluster_kit.roles import ROLES
 
 READS = (*ROLES, "name")
-"""What decides how big a subnet must be, and which one is free."""
+"""The keys that decide how large a subnet must be, and which one is free."""
 
 
 def check_port(manifest: Manifest) -> Iterator[Problem]:
@@ -24,9 +24,9 @@ def check_port(manifest: Manifest) -> Iterator[Problem]:
 
 
 def find_subnet(manifest: Manifest, facts: HostFacts) -> tuple[IPv4Network | None, list[Problem]]:
-    """The cluster's subnet: as stated, or a free one; None if there is a problem."""
+    """The subnet that the manifest gives, or a free one; None if there are problems."""
     if manifest.subnet != "auto":
-        return _stated(manifest, facts)
+        return _given_subnet(manifest, facts)
     prefix = addresses.prefix_needed(last_indexes(manifest))
     if prefix is None:
         return None, []
@@ -39,11 +39,11 @@ def find_subnet(manifest: Manifest, facts: HostFacts) -> tuple[IPv4Network | Non
     return subnet, []
 
 
-def _stated(manifest: Manifest, facts: HostFacts) -> tuple[IPv4Network | None, list[Problem]]:
-    """The subnet that the manifest states, or all that is wrong with it.
+def _given_subnet(manifest: Manifest, facts: HostFacts) -> tuple[IPv4Network | None, list[Problem]]:
+    """The subnet that the manifest gives, or None and all its problems.
 
-    Docker itself notices a clash with another Docker network only at start, and one with a route
-    of the host never: it takes the gateway's address for itself.
+    Docker itself notices an overlap with another Docker network only when the cluster starts, and
+    never one with a route of the host.
     """
     text, last = manifest.subnet, last_indexes(manifest)
     try:
@@ -65,7 +65,7 @@ def _stated(manifest: Manifest, facts: HostFacts) -> tuple[IPv4Network | None, l
         rule = "too small for its tasks' address blocks"
         cure = f'use a /{needed} or larger, or "auto"'
         problems.append(Problem("subnet", f'"{text}"', rule, cure, READS))
-    # A Docker network shows up twice: under its name, and then as its bridge's route.
+    # A Docker network is in the facts twice: under its name, and then as its bridge's route.
     first = {network.subnet: network for network in reversed(facts.networks)}
     for network in reversed(first.values()):
         if network.cluster != manifest.name and network.subnet.overlaps(subnet):

@@ -1,4 +1,4 @@
-"""Addresses that tasks pin for themselves. Pure."""
+"""Rules: valid, free addresses of tasks that pin one. Pure."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from cluster_kit.roles import ROLES
 def find_pins(
     manifest: Manifest, subnet: IPv4Network | None
 ) -> tuple[dict[str, IPv4Address], list[Problem]]:
-    """Address by task of those that pin one, and the pins that are invalid or taken."""
+    """The pinned addresses by task name, and the problems of those that are invalid or taken."""
     pins: dict[str, IPv4Address] = {}
     problems: list[Problem] = []
     for name, limits in manifest.task.items():
         if limits.ip is None:
             continue
-        place, written = f"task.{name}.ip", f'"{limits.ip}"'
+        place, value = f"task.{name}.ip", f'"{limits.ip}"'
         try:
             pins[name] = IPv4Address(limits.ip)
         except ValueError:
             cure = 'write one like "172.28.0.5"'
-            problems.append(Problem(place, written, "not a valid IPv4 address", cure))
+            problems.append(Problem(place, value, "not a valid IPv4 address", cure))
             continue
         if manifest.subnet == "auto":
             rule = "a pinned address needs a fixed subnet"
             example = ("for example ", Setting("subnet", "172.28.0.0/24"))
-            problems.append(Problem(place, written, rule, example, ("subnet",)))
+            problems.append(Problem(place, value, rule, example, ("subnet",)))
     if subnet is not None:
         problems += _misplaced(manifest, subnet, pins)
     return pins, problems
@@ -39,7 +39,7 @@ def find_pins(
 def _misplaced(
     manifest: Manifest, subnet: IPv4Network, pins: dict[str, IPv4Address]
 ) -> list[Problem]:
-    """Pins outside the subnet, or on an address that something else has."""
+    """The problems of pins outside the subnet, or on an address that is taken."""
     if not pins or manifest.subnet == "auto":
         return []
     problems = []
@@ -54,12 +54,12 @@ def _misplaced(
             if f"{role}-{index}" not in pins:
                 taken[addresses.of(subnet, role, index)] = f"{role}-{index}"
     for name, address in pins.items():
-        place, written = f"task.{name}.ip", f'"{address}"'
+        place, value = f"task.{name}.ip", f'"{address}"'
         if address not in subnet:
             rule = f"outside the subnet {subnet}"
-            problems.append(Problem(place, written, rule, cure, ("subnet",)))
+            problems.append(Problem(place, value, rule, cure, ("subnet",)))
         elif address in taken:
             rule = f"taken by {taken[address]}"
-            problems.append(Problem(place, written, rule, cure, (*ROLES, "subnet", "task")))
+            problems.append(Problem(place, value, rule, cure, (*ROLES, "subnet", "task")))
         taken.setdefault(address, name)
     return problems

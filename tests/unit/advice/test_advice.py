@@ -138,7 +138,7 @@ def test_flags_for_a_chief_that_runs_alone_are_questioned(tmp_path: Path) -> Non
 def test_flags_that_leave_out_the_chiefs_address_are_questioned(tmp_path: Path) -> None:
     keys = {"style": "all-tasks", "chief_job": "master"}
     (hint,) = hints("", tmp_path, args=FLAGS, **keys)
-    assert "chief-0 is told that it is `master`" in hint.what
+    assert "chief-0 gets the role `master`" in hint.what
     assert not hints("", tmp_path, args=[*FLAGS, "{{ chief_hosts }}"], **keys)
     assert not hints("", tmp_path, args=FLAGS, style="all-tasks", chief=0)
     assert not hints("", tmp_path, args=["--name={{ name }}"])
@@ -159,7 +159,7 @@ def test_a_broken_module_beside_the_program_is_named_too(tmp_path: Path) -> None
 def test_what_an_older_python_does_not_know_is_named() -> None:
     fault = too_new(b"x = 1\ntry:\n    f()\nexcept* ValueError:\n    pass\n", "train.py", (3, 10))
     assert fault is not None
-    assert fault.place == "train.py:5" and "3.11" in fault.said
+    assert fault.place == "train.py:5" and "3.11" in fault.message
     assert too_new(b"x = 1\n", "train.py", (3, 10)) is None
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from cluster_kit.manifest.limits import Limits, TaskLimits, laid_over
+from cluster_kit.manifest.limits import Limits, TaskLimits, overlay
 from tests.make import manifest
 
 GIVEN: dict[str, Any] = {
@@ -40,20 +40,20 @@ def test_every_key_is_tried_here() -> None:
 @pytest.mark.parametrize("key", GIVEN)
 def test_a_key_of_the_role_holds_where_the_task_says_nothing(key: str) -> None:
     role = Limits.model_validate({key: GIVEN[key]})
-    assert laid_over(role, TaskLimits()) == role != Limits()
+    assert overlay(role, TaskLimits()) == role != Limits()
 
 
 @pytest.mark.parametrize("key", GIVEN)
 def test_a_key_of_the_task_holds_over_the_roles(key: str) -> None:
     role = Limits.model_validate(OTHERS)
     task = TaskLimits.model_validate({key: GIVEN[key]})
-    assert laid_over(role, task) == Limits.model_validate(OTHERS | {key: GIVEN[key]})
+    assert overlay(role, task) == Limits.model_validate(OTHERS | {key: GIVEN[key]})
 
 
 def test_a_key_that_is_added_to_the_schema_is_not_forgotten() -> None:
     role = Tomorrow(priority=1, labels={"a": "role", "b": "role"})
-    assert laid_over(role, Tomorrow()) == role
-    assert laid_over(role, Tomorrow(priority=0, labels={"a": "task"})) == Tomorrow(
+    assert overlay(role, Tomorrow()) == role
+    assert overlay(role, Tomorrow(priority=0, labels={"a": "task"})) == Tomorrow(
         priority=0, labels={"a": "task", "b": "role"}
     )
 

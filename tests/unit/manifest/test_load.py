@@ -41,7 +41,7 @@ def test_a_file_that_is_no_toml_is_one_problem_with_a_cure(what: str, tmp_path: 
     (problem,) = _problems(file)
     assert problem.place == "demo.toml"
     assert rule in problem.rule
-    assert cure in problem.cure_told()
+    assert cure in problem.cure_text()
 
 
 def test_a_directory_or_a_vanished_file_cannot_be_read(tmp_path: Path) -> None:
@@ -114,6 +114,6 @@ def test_no_nonsense_ever_ends_in_anything_but_a_cluster_or_problems(
         for problem in error.problems:
             assert problem.place
             assert problem.rule
-            assert problem.cure_told()
+            assert problem.cure_text()
         places = [(problem.place, problem.rule) for problem in error.problems]
         assert len(set(places)) == len(places), "the same thing said twice"

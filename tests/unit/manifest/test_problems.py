@@ -12,12 +12,12 @@ from tests.make import problems_of
 
 def test_format_and_name_are_required(tmp_path: Path) -> None:
     form, name = problems_of("", tmp_path)
-    assert (form.place, form.rule, form.cure_told()) == (
+    assert (form.place, form.rule, form.cure_text()) == (
         "format",
         "is required",
         "add `format = 1`",
     )
-    assert (name.place, name.cure_told()) == ("name", 'add `name = "my-cluster"`')
+    assert (name.place, name.cure_text()) == ("name", 'add `name = "my-cluster"`')
 
 
 def test_another_format_is_named_as_such(tmp_path: Path) -> None:
@@ -40,6 +40,6 @@ def test_a_format_that_only_equals_one_is_none(tmp_path: Path, value: str) -> No
 def test_a_wrong_type_is_answered_with_an_example(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('format = 1\nname = "mine"\nps = "two"\n[deadline]\nstart = []\n')
-    cures = {problem.place: problem.cure_told() for problem in load(file).problems}
+    cures = {problem.place: problem.cure_text() for problem in load(file).problems}
     assert cures["ps"].startswith("for example `ps = 2`: ")
     assert cures["deadline.start"].startswith("for example `start = 120`: ")

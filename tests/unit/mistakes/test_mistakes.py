@@ -31,7 +31,7 @@ def test_a_mistake_is_reported_alone_with_place_value_rule_and_cure(
     (problem,) = problems_of(HEAD + text, tmp_path, HOST)
     assert (problem.place, problem.value) == (place, value)
     assert rule in problem.rule
-    assert cure in problem.cure_told()
+    assert cure in problem.cure_text()
 
 
 def test_shape_and_meaning_are_reported_at_once_in_the_manifests_order(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_a_template_that_is_wrong_is_a_problem_at_its_place(mistake: str) -> Non
     (problem,) = problems(args=["fine", text])
     assert (problem.place, problem.value) == ("args.1", f'"{text}"')
     assert rule in problem.rule
-    assert cure in problem.cure_told()
+    assert cure in problem.cure_text()
 
 
 def test_each_wrong_argument_is_named_beside_what_else_is_wrong() -> None:
@@ -114,10 +114,10 @@ def test_no_nonsense_ends_in_anything_but_a_cluster_or_problems(nonsense: list[s
     try:
         cluster(args=nonsense)
     except ManifestError as error:
-        assert all(p.place.startswith("args.") and p.rule and p.cure_told() for p in error.problems)
+        assert all(p.place.startswith("args.") and p.rule and p.cure_text() for p in error.problems)
 
 
 def test_a_template_in_a_file_is_read_like_any_text(tmp_path: Path) -> None:
     text = 'format = 1\nname = "demo"\nargs = ["--index={{ indx }}"]\n'
     (problem,) = problems_of(text, tmp_path)
-    assert "did you mean `index`?" in problem.cure_told()
+    assert "did you mean `index`?" in problem.cure_text()

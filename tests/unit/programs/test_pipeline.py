@@ -10,7 +10,7 @@ from tests.make import manifest
 
 def detection_problems(folder: Path, *args: str, data: str = "../half") -> list[str]:
     asked = manifest(program="detection", data=data, args=list(args))
-    return [problem.told() for problem in resolve(asked, folder).problems]
+    return [problem.text() for problem in resolve(asked, folder).problems]
 
 
 def test_detection_on_data_without_a_pipeline_is_a_problem(folder: Path) -> None:

@@ -73,7 +73,7 @@ def test_a_file_that_cannot_be_read_is_a_problem(name: str, tmp_path: Path) -> N
     (tmp_path / "latin.txt").write_bytes("tqdm # für".encode("latin-1"))
     (problem,) = resolve(manifest(requirements=name), tmp_path).problems
     assert problem.place == "requirements"
-    assert problem.cure_told()
+    assert problem.cure_text()
 
 
 def test_what_counts_reaches_the_plan_and_names_the_image(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_what_counts_reaches_the_plan_and_names_the_image(tmp_path: Path) -> Non
 def test_an_image_of_the_users_own_is_not_added_to() -> None:
     (problem,) = problems(image="mine:1", requirements="req.txt")
     assert problem.place == "requirements"
-    assert "only the kit's own image" in problem.rule
+    assert "in the kit's own image only" in problem.rule
 
 
 ERRORS = """\

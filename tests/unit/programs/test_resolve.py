@@ -89,9 +89,9 @@ def test_a_name_that_is_nearly_right_is_proposed(
     key: str, written: str, meant: str, folder: Path
 ) -> None:
     (problem,) = resolve(manifest(**{key: written}), folder).problems
-    assert problem.cure_told().startswith(f"did you mean `{meant}`? Or mend the path")
+    assert problem.cure_text().startswith(f"did you mean `{meant}`? Or mend the path")
     (other,) = resolve(manifest(**{key: "../elsewhere"}), folder).problems
-    assert other.cure_told().startswith("mend the path")
+    assert other.cure_text().startswith("mend the path")
 
 
 def test_links_in_a_circle_are_not_followed_for_ever(folder: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_kit.util.toml_text import dotted, written
+from cluster_kit.util.toml_text import dotted, to_toml
 
 texts = st.text(st.characters(codec="utf-8"), max_size=8)
 scalars = st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | texts
@@ -23,7 +23,7 @@ values = (
 
 @given(values)
 def test_a_value_can_be_read_back(value: Any) -> None:
-    assert tomllib.loads(f"value = {written(value)}")["value"] == value
+    assert tomllib.loads(f"value = {to_toml(value)}")["value"] == value
 
 
 @pytest.mark.parametrize(
@@ -37,15 +37,15 @@ def test_a_value_can_be_read_back(value: Any) -> None:
     ],
 )
 def test_tables_lists_and_odd_values(value: object, shown: str) -> None:
-    assert written(value) == shown
+    assert to_toml(value) == shown
 
 
 def test_a_number_without_end_and_nesting_without_end_are_cut_off() -> None:
-    assert written(10**5000) == "a very long number"
+    assert to_toml(10**5000) == "a very long number"
     value: Any = 1
     for _ in range(100_000):
         value = [value]
-    assert written(value) == "[[[[…]]]]"
+    assert to_toml(value) == "[[[[…]]]]"
 
 
 def test_keys_are_quoted_where_toml_wants_it() -> None:

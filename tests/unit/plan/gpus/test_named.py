@@ -129,7 +129,7 @@ def test_a_ps_never_gets_one(keys: dict[str, Any], place: str) -> None:
 def test_all_workers_by_role_are_sent_to_the_key_at_the_top() -> None:
     (problem,) = problems(host(gpus=gpus(2)), role={"worker": {"gpus": ["0", "1"]}})
     assert problem.place == "role.worker.gpus"
-    assert "`gpus = [...]`" in problem.cure_told()
+    assert "`gpus = [...]`" in problem.cure_text()
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_one_device_by_two_names_for_two_tasks_is_refused() -> None:
     keys = {"role": {"chief": {"gpus": ["1:0"]}}, "gpus": ["MIG-0001-0-aaaa"]}
     (problem,) = problems(host(gpus=MIXED), worker=1, **keys)
     assert "one GPU for two tasks: 1:0 (MIG-0001-0-aaaa) for chief-0 and worker-0" in problem.rule
-    assert "share_gpus" in problem.cure_told()
+    assert "share_gpus" in problem.cure_text()
 
 
 def test_a_gpu_that_is_not_there_is_one_problem_however_many_are_needed() -> None:

@@ -17,7 +17,7 @@ def test_more_workers_than_gpus_are_refused_with_the_three_ways_out() -> None:
     (problem,) = problems(host(gpus=gpus(2)), worker=3, gpus="auto")
     assert "3 workers with 1 GPU(s) each need 3, there are 2" in problem.rule
     for way in ("`worker = 2`", "`share_gpus = true`", '`gpus = "none"`'):
-        assert way in problem.cure_told()
+        assert way in problem.cure_text()
 
 
 def test_sharing_goes_round_and_divides_the_memory() -> None:
@@ -67,7 +67,7 @@ def test_more_memory_than_a_gpu_has_is_refused_with_what_fits(
     )
     assert problem.place == "gpu_memory"
     assert "which has 81920 MiB" in problem.rule
-    assert problem.cure_told() == f"at most {most} MiB each"
+    assert problem.cure_text() == f"at most {most} MiB each"
 
 
 def test_auto_leaves_other_clusters_their_gpus() -> None:
@@ -81,7 +81,7 @@ def test_a_gpu_is_known_as_held_by_whatever_name(device: str) -> None:
     assert made.of("worker")[0].gpus == ("0",)
     (problem,) = problems(held((device, "other"), count=2), worker=1, gpus=["1"])
     assert "the cluster other has GPU 1" in problem.rule
-    assert "`cluster-kit down other`" in problem.cure_told()
+    assert "`cluster-kit down other`" in problem.cure_text()
 
 
 def test_held_gpus_are_refused_to_single_tasks_too() -> None:
@@ -104,8 +104,8 @@ def test_when_all_are_held_it_says_by_whom_and_what_can_be_done() -> None:
     facts = held(("1", "two"), ("0", "one"), count=2)
     (problem,) = problems(facts, worker=2, gpus="auto")
     assert "there are 0 free; 0 is one's, 1 is two's" in problem.rule
-    assert "share_gpus = true" in problem.cure_told() and '`gpus = "none"`' in problem.cure_told()
-    assert "worker = 0" not in problem.cure_told()
+    assert "share_gpus = true" in problem.cure_text() and '`gpus = "none"`' in problem.cure_text()
+    assert "worker = 0" not in problem.cure_text()
 
 
 def test_sharing_takes_free_gpus_first_and_then_other_clusters() -> None:

@@ -31,7 +31,7 @@ def test_a_name_that_is_no_dns_label_gets_one_proposed(
     (problem,) = problems_of(f'format = 1\nname = "{name}"', tmp_path)
     assert problem.place == "name"
     assert "DNS label" in problem.rule
-    assert f"`name = {cure}`" in problem.cure_told()
+    assert f"`name = {cure}`" in problem.cure_text()
     assert not problems_of(f"format = 1\nname = {cure}", tmp_path)
 
 

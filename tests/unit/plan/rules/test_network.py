@@ -29,7 +29,7 @@ def test_no_subnet_at_all_is_said_with_the_cure() -> None:
     (problem,) = problems(taken)
     assert problem.place == "subnet"
     assert "every slot" in problem.rule
-    assert "docker network prune" in problem.cure_told()
+    assert "docker network prune" in problem.cure_text()
 
 
 def test_a_stated_subnet_is_taken_as_it_is() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.manifest.typed import Typed, typed
+from cluster_kit.manifest.command_line import CommandLine
 from cluster_kit.problem import Problem, Setting
 from tests.unit.command_line import MANIFEST, Cli
 
@@ -34,7 +34,7 @@ from tests.unit.command_line import MANIFEST, Cli
             ("--ps", "0"),
             "--ps (make: N_PS) = 0: at least 1 ps task is needed",
             "write `--ps 1` (make: `N_PS=1`), or `--chief 0` (make: `N_CHIEF=0`), or "
-            "`--style all-tasks` (make: `STYLE=all-tasks`) where each worker trains, too",
+            "`--style all-tasks` (make: `STYLE=all-tasks`) if each worker trains, too",
         ),
         (
             ("--set", "role.ps.cpus=4096"),
@@ -87,8 +87,8 @@ def test_a_setting_whose_key_was_typed_is_told_as_its_option_wherever_the_proble
     problem = Problem(
         "ps", "0", "too few", ("write ", Setting("ps", 1), " or ", Setting("chief", 0))
     )
-    told = Typed(frozenset({"chief"})).error(Path("demo.toml"), [problem]).message
-    assert told.splitlines() == [
+    message = CommandLine(frozenset({"chief"})).error(Path("demo.toml"), [problem]).message
+    assert message.splitlines() == [
         "demo.toml: 1 problem",
         "  ps = 0: too few",
         "    → write `ps = 1` or `--chief 0` (make: `N_CHIEF=0`)",
@@ -96,5 +96,5 @@ def test_a_setting_whose_key_was_typed_is_told_as_its_option_wherever_the_proble
 
 
 def test_a_table_that_was_typed_is_its_keys_and_added_arguments_have_their_numbers() -> None:
-    given = typed({"ps": 1, "deadline": {"start": 3}, "args": []}, range(2, 4))
-    assert given.places == {"ps", "deadline.start", "args", "args.2", "args.3"}
+    given = CommandLine.of({"ps": 1, "deadline": {"start": 3}, "args": []}, range(2, 4))
+    assert given.keys == {"ps", "deadline.start", "args", "args.2", "args.3"}
