@@ -10,7 +10,9 @@ MISTAKES = {
         'data = "digit-scenes"', "data", '"digit-scenes"', "cannot read", '`data = "digits"`'
     ),
     "no image": ('image = ""', "image", '""', "not a valid name of an image", "registry:5000"),
-    "image in capitals": ('image = "My Image"', "image", '"My Image"', "not a valid name", "trainer"),
+    "image in capitals": (
+        'image = "My Image"', "image", '"My Image"', "not a valid name of an image", "trainer"
+    ),
     "missing program": (
         'program = "train.py"', "program", '"train.py"', "nor a file at", "mend the path"
     ),
