@@ -22,7 +22,7 @@ from cluster_kit.observe.task_view import TaskView
 from cluster_kit.run.doctor import Check, check_host
 from cluster_kit.run.past_run import EndedRun, merged, newest_run, saved_logs
 from cluster_kit.run.prepare import Request, cluster_name, prepare
-from cluster_kit.show.status import status_table
+from cluster_kit.show.task_table import status_table
 from cluster_kit.util.nearest import proposal
 from cluster_kit.workspace import here
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from cluster_kit.manifest.table import GpuId, Strict, Text
+from cluster_kit.manifest.field_types import GpuId, Strict, Text
 from cluster_kit.manifest.units import BitsPerSecond, Bytes
 
 

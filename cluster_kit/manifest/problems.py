@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cluster_kit.manifest.keys import meaning, nearest_key, words_of
+from cluster_kit.manifest.key_advice import meaning, nearest_key, words_of
 from cluster_kit.problem import Cure, Problem, Setting
 from cluster_kit.util.nearest import nearest
 from cluster_kit.util.toml_text import dotted, to_toml

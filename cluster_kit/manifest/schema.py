@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, create_model
 
+from cluster_kit.manifest.field_types import GpuId, Strict, Text
 from cluster_kit.manifest.limits import Limits, TaskLimits, overlay
-from cluster_kit.manifest.table import GpuId, Strict, Text
 from cluster_kit.manifest.units import Bytes, Seconds
 from cluster_kit.roles import ROLES
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from cluster_kit.observe.state import RunState
 from cluster_kit.show.lines import visible
-from cluster_kit.show.status import status_table
+from cluster_kit.show.task_table import status_table
 
 MAX_ROWS = 24
 AROUND = 4

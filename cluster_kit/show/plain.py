@@ -9,7 +9,7 @@ from rich.console import Console
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
 from cluster_kit.show.lines import bounded, visible
-from cluster_kit.show.status import state_text
+from cluster_kit.show.task_table import state_text
 
 LONGEST = 500
 """Characters of a task's line; its log has the rest."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cluster_kit import __version__, labels
 from cluster_kit.backends.compose.yaml import Pair, comment, flow, pairs, quote
-from cluster_kit.backends.task_environment import (
+from cluster_kit.backends.container_spec import (
     ContainerSpec,
     SharedSpec,
     container_specs,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster_kit.backends.task_environment import ContainerSpec
+from cluster_kit.backends.container_spec import ContainerSpec
 
 FLAGS = {"--init", "--read-only"}
 

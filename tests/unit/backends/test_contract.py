@@ -8,10 +8,10 @@ import tomllib
 from pathlib import Path
 
 from cluster_kit.backends import variables
-from cluster_kit.backends.task_environment import STOP_GRACE_S, container_specs
+from cluster_kit.backends.container_spec import STOP_GRACE_S, container_specs
 from cluster_kit.cluster import BEACON_PORT_OFFSET, OUTPUT
 from tests.make import ROOT, cluster, gpus, host
-from tests.unit.backends.test_task_environment import CLUSTERS, NASTY
+from tests.unit.backends.test_container_spec import CLUSTERS, NASTY
 
 CONTRACT = tomllib.loads((ROOT / "images/trainer/contract.toml").read_text(encoding="utf-8"))
 LIBRARIES = {"CUDA_VISIBLE_DEVICES", "NCCL_SOCKET_IFNAME", "NO_PROXY", "no_proxy"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit.manifest.keys import HOMES, meaning, nearest_key, words_of
+from cluster_kit.manifest.key_advice import HOMES, meaning, nearest_key, words_of
 from cluster_kit.manifest.limits import TaskLimits
 from cluster_kit.manifest.schema import DeadlineTable, Manifest
 from cluster_kit.problem import Setting

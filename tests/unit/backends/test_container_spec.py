@@ -10,7 +10,7 @@ import pytest
 
 from cluster_kit import labels
 from cluster_kit.backends.compose.render import render
-from cluster_kit.backends.task_environment import container_specs
+from cluster_kit.backends.container_spec import container_specs
 from cluster_kit.cluster import Cluster
 from tests.make import cluster, gpus, host, parse_compose
 from tests.unit.backends.docker_run import FLAGS, docker_run

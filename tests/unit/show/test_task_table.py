@@ -8,7 +8,7 @@ from cluster_kit.engine.containers import Event
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State, TaskView
-from cluster_kit.show.status import status_table
+from cluster_kit.show.task_table import status_table
 from tests.make import cluster
 from tests.unit.show.consoles import console, shown
 
