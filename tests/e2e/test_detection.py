@@ -51,7 +51,8 @@ def trained(
     def train(manifest: str) -> Kit:
         if manifest not in made:
             kit = made[manifest] = new_kit(tmp_path_factory.mktemp("trained"), "e2e")
-            done = kit.run(*command(kit, manifest, f"--steps {MODES[manifest]}"))
+            steps = f"--steps {MODES[manifest]} --save-secs 15"  # each save costs an evaluation
+            done = kit.run(*command(kit, manifest, steps))
             assert done.returncode == 0, done.stdout + done.stderr
         return made[manifest]
 
@@ -82,8 +83,9 @@ def test_every_mode_learns_is_scored_and_ends_by_itself(trained: Trained, manife
     assert list((output(kit) / "tensorboard" / "validation").glob("events.out.tfevents.*"))
 
 
-@pytest.mark.parametrize("manifest", ["detection-async", "detection-coordinator"])
-def test_a_stopped_training_goes_on_where_it_was(kit: Kit, manifest: str) -> None:
+def test_a_stopped_training_goes_on_where_it_was(kit: Kit) -> None:
+    """In graph mode it is linear regression's loop that is stopped: test_linear_regression.py."""
+    manifest = "detection-coordinator"
     endless = command(kit, manifest, "--steps 5000 --save-secs 600", "--set", "evaluator=0")
     with running(kit, *endless) as process:
         read_until(process, " | step 2")
@@ -124,10 +126,12 @@ def test_several_replicas_without_a_ps_are_refused(kit: Kit) -> None:
     assert "write `--ps 1` (make: `N_PS=1`)" in done.stderr
 
 
-@pytest.mark.parametrize("manifest", on_one_worker("detection-async", "detection-coordinator"))
+@pytest.mark.xdist_group("detection-coordinator")
 def test_a_loss_that_is_no_number_ends_it_and_keeps_what_was_good(
-    kit: Kit, trained: Trained, manifest: str
+    kit: Kit, trained: Trained
 ) -> None:
+    """In graph mode: tests/trainer/training/graph_mode."""
+    manifest = "detection-coordinator"
     with_runs_of(trained(manifest), kit)
     saved = saved_step(kit)
     rate = "--set train_config.learning_rate.learning_rate=1e30"

@@ -77,6 +77,7 @@ def test_mobilenet_trains_on_folders_of_images(kit: Kit, tmp_path: Path) -> None
             picture(tmp_path / "images" / part / name / f"{number}.png", chance.randint(*shades))
     done = kit.run(
         *("up", "mobilenet", "--name", kit.name, "--data", str(tmp_path / "images")),
+        *("--workers", "1", "--ps", "1"),
         "--args=--image-size 32 --batch-size 8 --epochs 1 --steps-per-epoch 2",
     )
     assert done.returncode == 0, done.stdout + done.stderr
