@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from pathlib import Path
 
@@ -71,7 +70,8 @@ def test_the_leaders_program_starts_again_when_it_fails_over_a_lost_peer(
     wait_for((tmp_path / "pid").exists)
     wait_for((tmp_path / "attempts").exists)
     time.sleep(0.6)  # the longest pause between two attempts to reach the beacon
-    followed.send_signal(signal.SIGKILL)
+    followed.kill()
+    followed.wait()
     (tmp_path / "lost").touch()
     wait_for(lambda: any(e["event"] == "failure" for e in events("worker-0")))
     (tmp_path / "lost").unlink()
@@ -127,7 +127,8 @@ def test_a_lost_peer_that_does_not_come_back_is_named_at_the_start_deadline(
     wait_for((tmp_path / "pid").exists)
     wait_for((tmp_path / "attempts").exists)
     time.sleep(0.6)  # the longest pause between two attempts to reach the beacon
-    followed.send_signal(signal.SIGKILL)
+    followed.kill()
+    followed.wait()
     (tmp_path / "lost").touch()
     assert led.wait(60) == 6
     end = events("worker-0")[-1]

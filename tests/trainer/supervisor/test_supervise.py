@@ -235,7 +235,7 @@ def without_its_ps(run_task, free_port, toy_tensorflow):
 
 
 def test_missing_servers_at_the_start_deadline(without_its_ps, events, program):
-    task = without_its_ps(program(WAITS), CLUSTER_KIT_START_DEADLINE_S=1)
+    task = without_its_ps(program(WAITS), CLUSTER_KIT_START_DEADLINE_S=3)
     assert task.wait(60) == 6
     found = task.stdout.read()
     assert found.startswith("before\nimporting\n") and "must not come" not in found

@@ -33,7 +33,7 @@ def detection(run_task: Callable) -> Callable[..., str]:
             "worker-0", {"worker": ["127.0.0.1:1"]}, "run", "detection", *SMALL, *arguments,
             CLUSTER_KIT_DATA=data,
         )  # fmt: skip
-        said = task.communicate(timeout=150)[0]
+        said = task.communicate(timeout=400)[0]
         assert task.returncode == code, said
         return said
 
