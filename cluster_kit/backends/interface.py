@@ -41,8 +41,8 @@ class Backend(Protocol):
         """The program that it needs, as found on this host."""
 
     def render(self, cluster: Cluster) -> str:
-        """The text of a cluster's file: made from `container_specs` alone, the same text for the
-        same cluster."""
+        """The text of a cluster's file: its containers as `container_specs` says, its network from
+        the cluster. The same cluster gives the same text."""
 
     def write(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
         """Write a cluster's file to its place in the workspace; returns the path."""
