@@ -22,7 +22,7 @@ def main() -> None:
     try:
         application.app(prog_name="cluster-kit")
     except KitError as error:
-        application.tell(error, as_json="--json" in sys.argv)
+        application.print_error(error, as_json="--json" in sys.argv)
         sys.exit(error.exit_code)
 
 

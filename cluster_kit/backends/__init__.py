@@ -1,1 +1,1 @@
-"""What runs a cluster's containers, one package each."""
+"""Backends, which start a cluster's containers: one package each."""

@@ -1,4 +1,4 @@
-"""Which backend starts a cluster."""
+"""Chooses the backend that starts a cluster."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from cluster_kit.backends.interface import Backend
 
 
 def backend() -> Backend:
-    """The backend of every command: Docker Compose, the only one yet."""
+    """The backend of every command: Docker Compose, the only one so far."""
     return Compose()

@@ -1,7 +1,7 @@
-"""Everything that a task's container is given, as plain values: the contract with the image. Pure.
+"""What a task's container is started with, as plain values: the contract with the image. Pure.
 
-A backend needs a `Cluster` and these values, nothing else; Compose is the first. Texts are as the
-container sees them: quoting and escaping are the backend's.
+A backend needs only a `Cluster` and these values. Texts are as the container sees them: a backend
+quotes and escapes them for its file.
 """
 
 from __future__ import annotations
@@ -20,23 +20,25 @@ from cluster_kit.plan.tf_config import tf_configs
 from cluster_kit.roles import ROLES
 
 STOP_GRACE_S = 10
-"""Seconds from SIGTERM to SIGKILL; a program that saves has 8 of them."""
+"""Seconds from SIGTERM to SIGKILL; 8 of them are for a program that saves its state."""
 GPU_SHM_BYTES = 2**30
-"""Shared memory of a task with GPUs: NCCL moves gradients through it."""
+"""Shared memory of a task with GPUs, in bytes: NCCL transfers gradients through it."""
 ROOT = "0:0"
 SHAPER_CAPABILITIES = ("NET_ADMIN", "SETUID", "SETGID", "SETPCAP", "KILL")
-"""To shape its own interface, and then to become the caller's user for good, with no capability
-left. KILL lets the init process, which stays root, hand on SIGTERM."""
+"""For a task that limits its bandwidth and then becomes the caller's user, without capabilities.
+
+KILL lets the init process, which stays root, forward SIGTERM.
+"""
 
 
 @dataclass(frozen=True)
 class SharedSpec:
-    """What all containers of a cluster are given alike.
+    """What all containers of a cluster have in common.
 
-    `labels` mark everything that is the cluster's, its network too. `mounts` are read-only;
-    `output` is where each container has the run's directory, which all of them write to: only who
-    starts them knows the host's side of it. `image_is_local` says that no registry has the image.
-    `tmpfs` maps directories in memory to their modes.
+    `labels` are on the cluster's network, too. `mounts` are read-only; `output` is the path in the
+    container of the run's output directory (`Backend.up` knows the one on the host).
+    `image_is_local` means that no registry has the image. `tmpfs` maps directories in memory to
+    their modes.
     """
 
     image: str
@@ -55,7 +57,7 @@ class SharedSpec:
 
 @dataclass(frozen=True)
 class Devices:
-    """GPUs that the engine reserves: `ids` as `driver` calls them."""
+    """The GPUs that the engine reserves for a task; `ids` are as `driver` names them."""
 
     driver: Driver
     ids: tuple[str, ...]
@@ -66,7 +68,7 @@ class Devices:
 class ContainerSpec:
     """One task's container.
 
-    `restarts` is how often the engine starts it again after a failure, 0 for never. `cpus` (cores),
+    `restarts` is how often the engine may start it again after a failure. `cpus` (cores),
     `cpu_shares` (weight), `memory` (bytes) and `shm` (bytes, whole GiB) are None for the engine's
     own default.
     """
@@ -79,7 +81,7 @@ class ContainerSpec:
     user: str
     cap_add: tuple[str, ...]
     own_environment: Mapping[str, str]
-    """Its variables beyond `shared.environment`, or in their place."""
+    """Variables that are added to `shared.environment` or replace some of it."""
     labels: Mapping[str, str]
     restarts: int
     cpus: float | None
@@ -90,12 +92,12 @@ class ContainerSpec:
 
     @property
     def environment(self) -> dict[str, str]:
-        """All its variables."""
+        """All variables of the container."""
         return {**self.shared.environment, **self.own_environment}
 
 
 def container_specs(cluster: Cluster) -> tuple[ContainerSpec, ...]:
-    """Returns every task's container, in the order of the tasks; a cluster has at least one."""
+    """Returns the container of every task, in the order of the tasks; there is at least one."""
     shared, configs = _shared(cluster), tf_configs(cluster)
     return tuple(_container(cluster, task, shared, configs[task.name]) for task in cluster.tasks)
 
@@ -140,7 +142,7 @@ def _container(cluster: Cluster, task: Task, shared: SharedSpec, config: str) ->
 
 
 def plan_hash(cluster: Cluster) -> str:
-    """12 hex digits over everything the cluster says and the version of the kit that says it."""
+    """12 hex digits: a hash of the whole cluster and of the kit's version."""
     text = json.dumps([__version__, asdict(cluster)], default=str, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 

@@ -1,4 +1,4 @@
-"""What a run needs of a backend, whatever starts the containers."""
+"""The interface of a backend: what a run needs from it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class SubnetTaken(EngineError):
 
 @dataclass(frozen=True)
 class Tool:
-    """The program by which a backend works, as `doctor` shows it.
+    """The program that a backend calls, as `doctor` shows it.
 
-    `version` is None if the program was not found; `absent` says so to people, and `install` what
-    to do about it.
+    `version` is None if the program was not found; `absent` is the message for that, and `install`
+    its cure.
     """
 
     name: str
@@ -32,27 +32,29 @@ class Tool:
 
 
 class Backend(Protocol):
-    """Turns a cluster into a file of its own kind, and starts what the file says.
+    """Renders a cluster as a file of its own format, and starts the containers of that file.
 
-    The containers carry the labels of `labels`, and are watched and removed by `engine`.
+    The containers have the labels of `labels`; `engine` watches and removes them.
     """
 
     def tool(self) -> Tool:
-        """The program that it needs, as found on this host."""
+        """The program that the backend needs, as found on this host."""
 
     def render(self, cluster: Cluster) -> str:
-        """The text of a cluster's file: its containers as `container_specs` says, its network from
-        the cluster. The same cluster gives the same text."""
+        """The text of a cluster's file: the same cluster gives the same text.
+
+        Its containers are made from `container_specs`, its network from the cluster.
+        """
 
     def write(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
-        """Write a cluster's file to its place in the workspace; returns the path."""
+        """Write a cluster's file into the workspace and return its path."""
 
     def up(self, file: Path, output: Path) -> None:
         """Create and start every container, and return without waiting for them to end.
 
         Args:
-            output: the host's directory that every container sees as /output.
+            output: the host's directory that is mounted at /output in every container.
         Raises:
-            SubnetTaken: the subnet is in use after all.
-            EngineError: anything else that was refused; some containers may have started.
+            SubnetTaken: the subnet is in use by now.
+            EngineError: the start failed otherwise; some containers may have started.
         """

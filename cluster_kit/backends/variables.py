@@ -8,7 +8,7 @@ from cluster_kit.cluster import Cluster, Task
 from cluster_kit.roles import ROLES
 
 NO_GPU = "-1"
-"""CUDA's word for no device."""
+"""The value by which CUDA sees no device."""
 
 
 def shared_variables(cluster: Cluster) -> dict[str, str]:
@@ -31,16 +31,17 @@ def shared_variables(cluster: Cluster) -> dict[str, str]:
 
 
 def _no_proxy(cluster: Cluster) -> str:
-    """Proxies that an engine hands on must not catch the cluster's own gRPC."""
+    """The hosts that proxies are not used for: the cluster's own gRPC must not go through them."""
     names = [task.name for task in cluster.tasks] if cluster.addressing == "name" else []
     return ",".join(["localhost", "127.0.0.1", str(cluster.subnet), *names])
 
 
 def own_variables(cluster: Cluster, task: Task, config: str, *, leads: bool) -> dict[str, str]:
-    """Returns one task's: the manifest's, with the kit's own over them, sorted by name.
+    """Returns one task's variables: the manifest's, overridden by the kit's own, sorted by name.
 
     Args:
         config: the task's TF_CONFIG.
+        leads: whether it is the cluster's leader.
     """
     # One bridge network, one interface: NCCL would otherwise try them all.
     variables = {"NCCL_SOCKET_IFNAME": "eth0"} if task.gpus else {}
@@ -49,7 +50,7 @@ def own_variables(cluster: Cluster, task: Task, config: str, *, leads: bool) -> 
         variables[key] = f"{variables[key]},{_no_proxy(cluster)}"
     variables |= {"CLUSTER_KIT_TASK": task.name, "TF_CONFIG": config}
     if ROLES[task.role].sidecar:
-        # It is alone in its own TF_CONFIG, where nobody serves.
+        # It is alone in its own TF_CONFIG, which has no server.
         variables["CLUSTER_KIT_SERVERS"] = ""
     if task.bandwidth is not None:
         variables["CLUSTER_KIT_BANDWIDTH_BPS"] = str(task.bandwidth)
@@ -62,7 +63,7 @@ def own_variables(cluster: Cluster, task: Task, config: str, *, leads: bool) -> 
 
 
 def _gpu_environment(cluster: Cluster, task: Task) -> dict[str, str]:
-    """What a task is promised, so that it can be checked, and what it may take of it."""
+    """The variables about a task's GPUs: which it must see, and its memory limit on them."""
     variables = {}
     if task.gpus:
         variables["CLUSTER_KIT_GPUS"] = ",".join(task.gpu_names)

@@ -1,1 +1,1 @@
-"""The command line: thin verbs over the modules that do the work."""
+"""The command line: short verbs that call the modules which do the work."""

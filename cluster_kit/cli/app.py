@@ -1,4 +1,4 @@
-"""The application, its one way to fail, and where its words go."""
+"""The typer application, and how it prints: facts on stdout, messages and errors on stderr."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cluster_kit import __version__
 from cluster_kit.errors import KitError
 
 PIPED_WIDTH = int(os.environ.get("COLUMNS") or 200)
-"""Where nobody sees the edge of a terminal, nothing is cut off at one."""
+"""The width of a table that is not printed on a terminal, so that nothing is cut off."""
 
 app = typer.Typer(
     name="cluster-kit",
@@ -30,23 +30,23 @@ err = Console(stderr=True, highlight=False, emoji=False)
 
 
 def print_json(facts: Any) -> None:
-    """Facts for a script, on stdout."""
+    """Print facts as JSON on stdout, for scripts."""
     typer.echo(json.dumps(facts, indent=2, default=str, allow_nan=False))
 
 
 def say(text: str, to: Console = err) -> None:
-    """A line for a person, to the letter: names and paths may look like markup."""
+    """Print a line for the user, literally: names and paths may look like markup."""
     to.print(text, markup=False, soft_wrap=True)
 
 
 def short(path: Path) -> str:
-    """Relative to the current directory where it lies below it."""
+    """The path relative to the current directory if it is below it, else as it is."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
-def tell(error: KitError, as_json: bool = False) -> None:
-    """Say what happened, the rule and the cure."""
+def print_error(error: KitError, as_json: bool = False) -> None:
+    """Print an error and its cure: on stderr, or as JSON on stdout."""
     if as_json:
         facts = {"message": error.message, "cure": error.cure, "exit_code": error.exit_code}
         print_json({"success": False, "error": facts})

@@ -11,8 +11,8 @@ from cluster_kit.cli import options
 from cluster_kit.cli.app import app, err, out, print_json, say
 from cluster_kit.compare import picture, table
 from cluster_kit.compare.measure import Result
-from cluster_kit.compare.run import each, write_json
-from cluster_kit.compare.variants import SCENARIOS, VARIANTS, Length, Scenario, Variant, planned
+from cluster_kit.compare.run import run_all, write_json
+from cluster_kit.compare.variants import SCENARIOS, VARIANTS, Length, Scenario, Variant, plan_runs
 from cluster_kit.errors import Interrupted, TrainingFailed, UsageError
 from cluster_kit.show.view import make_view
 from cluster_kit.util import stdio
@@ -50,12 +50,14 @@ def compare(
     ways = _chosen(VARIANTS, only, "--only")
     scenarios = _chosen(SCENARIOS, scenario, "--scenario")
     cpus, length, workspace = float(os.cpu_count() or 1), Length(steps - steps % 2, epochs), here()
-    runs = planned(ways, scenarios, length, cpus)
+    runs = plan_runs(ways, scenarios, length, cpus)
     results: list[Result] = []
     try:
-        for number, done in enumerate(each(runs, workspace, lambda: make_view(err), accuracy), 1):
+        for number, done in enumerate(
+            run_all(runs, workspace, lambda: make_view(err), accuracy), 1
+        ):
             results.append(done)
-            say(f"{number}/{len(runs)} {done.run.key}: {_in_short(done)}")
+            say(f"{number}/{len(runs)} {done.run.key}: {_summary(done)}")
     except Interrupted as interrupted:
         say(interrupted.message)
     facts = table.facts(results, accuracy, length, cpus)
@@ -64,8 +66,8 @@ def compare(
     if json_:
         print_json(facts)
     else:
-        for found in table.tables(results, accuracy):
-            out.print(found)
+        for scenario_table in table.tables(results, accuracy):
+            out.print(scenario_table)
         say(
             f"{length.images():,} images in each run, {cpus:g} CPUs here; seconds from the first"
             " step; bytes received and sent by all containers of a role",
@@ -79,15 +81,16 @@ def compare(
         raise typer.Exit(TrainingFailed.exit_code)
 
 
-One = TypeVar("One", Variant, Scenario)
+Choice = TypeVar("Choice", Variant, Scenario)
 
 
-def _chosen(known: tuple[One, ...], keys: list[str] | None, option: str) -> tuple[One, ...]:
-    names = [one.key for one in known]
+def _chosen(known: tuple[Choice, ...], keys: list[str] | None, option: str) -> tuple[Choice, ...]:
+    """Those with these keys, all if there are none; raises UsageError for an unknown key."""
+    names = [choice.key for choice in known]
     for key in keys or []:
         if key not in names:
             raise UsageError(f"{option} {key}: not found", proposal(key, names))
-    return tuple(one for one in known if not keys or one.key in keys)
+    return tuple(choice for choice in known if not keys or choice.key in keys)
 
 
 def _no_picture(results: list[Result]) -> str:
@@ -96,7 +99,8 @@ def _no_picture(results: list[Result]) -> str:
     return "no picture: matplotlib is not installed; `make compare` installs it"
 
 
-def _in_short(done: Result) -> str:
+def _summary(done: Result) -> str:
+    """A result in a few words."""
     if done.measured is None:
-        return f"FAILED, {done.failed}" if done.failed else f"left out, {done.run.senseless}"
+        return f"FAILED, {done.failed}" if done.failed else f"left out, {done.run.skipped}"
     return f"{table.number(done.measured.images_per_s, 0)} images/s"

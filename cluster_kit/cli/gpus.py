@@ -1,4 +1,4 @@
-"""The verb that shows GPUs: what there is, who has it, and whether the engine hands it out."""
+"""The verb gpus: which GPUs there are, which cluster has them, whether the engine grants them."""
 
 from __future__ import annotations
 

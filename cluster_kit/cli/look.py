@@ -1,4 +1,4 @@
-"""Verbs that only look: status, logs, doctor, schema."""
+"""Verbs that only read: status, logs, doctor, schema."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cluster_kit.observe.progress import entries_of
 from cluster_kit.observe.state import from_containers
 from cluster_kit.observe.task_view import TaskView
 from cluster_kit.run.doctor import Check, check_host
-from cluster_kit.run.past_run import EndedRun, merged, newest_run, saved_logs
+from cluster_kit.run.past_run import PastRun, merged, newest_run, saved_logs
 from cluster_kit.run.prepare import Request, cluster_name, prepare
 from cluster_kit.show.task_table import status_table
 from cluster_kit.util.nearest import proposal
@@ -31,7 +31,7 @@ _MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "b
 
 @app.command()
 def status(
-    name: Annotated[str, typer.Argument(help="A cluster; all of them where none is given.")] = "",
+    name: Annotated[str, typer.Argument(help="A cluster; all of them if none is given.")] = "",
     json_: options.Json = False,
 ) -> None:
     """Show every task of the clusters that are up: IP, GPU, state, restarts, step, loss."""
@@ -45,7 +45,7 @@ def status(
         )
     for cluster, tasks in clusters.items():
         if not tasks:
-            _tell_newest(cluster)
+            _print_newest_run(cluster)
         elif not json_:
             out.print(status_table(tasks, title=cluster))
     if not clusters:
@@ -53,20 +53,20 @@ def status(
 
 
 def _tasks(engine: Engine, cluster: str) -> list[TaskView]:
-    """Every task of a cluster, in task order; [] where it is not up."""
+    """Every task of a cluster, in task order; [] if it is not up."""
     containers = engine.containers(cluster)
     return from_containers(containers, entries_of(containers))
 
 
-def _tell_newest(cluster: str) -> EndedRun | None:
-    """Say that a cluster is not up, and how its newest run ended, if there is one."""
+def _print_newest_run(cluster: str) -> PastRun | None:
+    """Print that a cluster is not up and how its newest run ended; returns that run, if any."""
     runs = here().runs(cluster)
     newest = newest_run(runs)
     if newest is None:
         say(f"no task of {cluster} is running, and there is no run of it in {short(runs)}/")
     else:
         say(f"no task of {cluster} is running")
-        say(f"its newest run, {short(newest.run.path)}, {newest.told}")
+        say(f"its newest run, {short(newest.run.path)}, {newest.summary}")
     return newest
 
 
@@ -91,12 +91,12 @@ def logs(
         if follow:
             for thread in follow_logs(engine, containers, _print_line):
                 thread.join()
-            engine.info()  # raises where the streams ended because the engine did
+            engine.info()  # raises if the streams ended because the engine did
             return
-        said = {container.name: engine.logs(container.id) for container in containers}
+        texts = {container.name: engine.logs(container.id) for container in containers}
     else:
-        said = _saved(cluster, tasks or [])
-    lines = merged(said)
+        texts = _saved_logs(cluster, tasks or [])
+    lines = merged(texts)
     if json_:
         print_json([line.__dict__ for line in lines])
         return
@@ -104,9 +104,9 @@ def logs(
         _print_line(line.task, line.text)
 
 
-def _saved(cluster: str, tasks: list[str]) -> dict[str, str]:
-    """The logs of the newest run, when the cluster is up no more."""
-    newest = _tell_newest(cluster)
+def _saved_logs(cluster: str, tasks: list[str]) -> dict[str, str]:
+    """The logs of the newest run of a cluster that is not up, by task; {} if there is none."""
+    newest = _print_newest_run(cluster)
     if newest is None:
         return {}
     logs = saved_logs(newest.run)
@@ -116,6 +116,7 @@ def _saved(cluster: str, tasks: list[str]) -> dict[str, str]:
 
 
 def _chosen(known: list[str], tasks: list[str]) -> list[str]:
+    """These tasks, all known ones if there are none; raises UsageError for an unknown task."""
     unknown = [task for task in tasks if task not in known]
     if unknown:
         raise UsageError(f"task {unknown[0]} was not found", proposal(unknown[0], known))
@@ -149,7 +150,7 @@ def doctor(
 
 
 def _checks(manifest: str, engine: Engine) -> list[Check]:
-    """Of this host, and of what a manifest needs where one is named."""
+    """The checks of this host, and of what a manifest needs if one is named."""
     if not manifest:
         return check_host(gather(engine), None)
     prepared = prepare(Request(manifest, {}), here(), engine)

@@ -28,7 +28,7 @@ from cluster_kit.workspace import here
 image = typer.Typer(help="The shared training image.", no_args_is_help=True)
 app.add_typer(image, name="image")
 
-Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing where nothing was to do.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing if nothing was done.")]
 Variant = Annotated[Literal["cpu", "gpu"], typer.Option("--variant", help="cpu or gpu.")]
 
 

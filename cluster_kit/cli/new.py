@@ -1,4 +1,4 @@
-"""The verb that begins something of a person's own: new."""
+"""The verb new, which writes the files of a new cluster."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def new(
     json_: options.Json = False,
 ) -> None:
     """Write a commented manifest and a starter program that trains at once."""
-    chosen = next((known for known in starter.PROGRAM_BY_STYLE if known == style), None)
-    if chosen is None:
+    known_style = next((known for known in starter.PROGRAM_BY_STYLE if known == style), None)
+    if known_style is None:
         raise UsageError(
             f"--style {style!r} (make: STYLE) is not a style of a new cluster",
             proposal(style, list(starter.PROGRAM_BY_STYLE)),
         )
-    starting = starter.create(name, chosen, here())
-    files = {"manifest": str(starting.manifest), "program": str(starting.program)}
+    created = starter.create(name, known_style, here())
+    files = {"manifest": str(created.manifest), "program": str(created.program)}
     if json_:
         print_json(files)
         return
-    manifest, program = os.path.relpath(starting.manifest), os.path.relpath(starting.program)
+    manifest, program = os.path.relpath(created.manifest), os.path.relpath(created.program)
     width = max(len(manifest), len(program))
     say(f"{manifest:<{width}}  the cluster: tasks, limits, deadlines", to=out)
     say(f"{program:<{width}}  the program: yours to change", to=out)

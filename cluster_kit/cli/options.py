@@ -23,22 +23,22 @@ Sets = Annotated[
 
 
 def requested(verb: Callable[..., None]) -> Callable[..., None]:
-    """A verb on a `Request` as a command: a manifest, one option for each override, the verb's own.
+    """The command of a verb that takes a `Request`: manifest, an option per override, its own ones.
 
-    typer makes options from a function's signature. Python lets a function state the signature
-    that it shows (PEP 362, `__signature__`), so that here the table of overrides is the only list.
+    typer makes options from a function's signature. Setting `__signature__` (PEP 362) makes them
+    from the table of overrides.
     """
     _, *own = signature(verb, eval_str=True).parameters.values()
 
     @wraps(verb)
     def command(manifest: str, sets: list[str] | None, **given: Any) -> None:
-        typed = {override.key: given.pop(override.key) for override in OVERRIDES}
-        verb(Request(manifest, values(typed, sets or ())), **given)
+        texts = {override.key: given.pop(override.key) for override in OVERRIDES}
+        verb(Request(manifest, values(texts, sets or ())), **given)
 
     reference = _parameter("manifest", Reference, "quickstart")
     keys = [_parameter(override.key, _option(override)) for override in OVERRIDES]
-    shown = Signature([reference, *keys, _parameter("sets", Sets), *own])
-    command.__signature__ = shown  # type: ignore[attr-defined]
+    parameters = Signature([reference, *keys, _parameter("sets", Sets), *own])
+    command.__signature__ = parameters  # type: ignore[attr-defined]
     return command
 
 
@@ -47,6 +47,6 @@ def _parameter(name: str, annotation: Any, default: str | None = None) -> Parame
 
 
 def _option(override: Override) -> Any:
-    """The annotation by which typer makes the override's option."""
-    shown = typer.Option(override.option, help=override.help, metavar=override.metavar)
-    return Annotated[str | None, shown]
+    """The annotation from which typer makes the override's option."""
+    option = typer.Option(override.option, help=override.help, metavar=override.metavar)
+    return Annotated[str | None, option]

@@ -1,4 +1,4 @@
-"""What was typed for the manifest's keys, as the values that `load` lays over the file."""
+"""From the text of options to the overridden values of the manifest's keys."""
 
 from __future__ import annotations
 
@@ -15,45 +15,45 @@ from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
 from cluster_kit.roles import ROLES
 
 
-def values(typed: Mapping[str, str | None], sets: Iterable[str] = ()) -> dict[str, Any]:
-    """The overridden keys and their values, tables within tables.
+def values(texts: Mapping[str, str | None], sets: Iterable[str] = ()) -> dict[str, Any]:
+    """The overridden keys and their values, as nested tables.
 
     Args:
-        typed: the text of each option by the manifest's key, None where it was not given.
+        texts: the text of each option by the manifest's key, None if it was not given.
         sets: the texts of `--set`, each `key=value`.
     Raises:
-        UsageError: a text of `--args` or `--set` cannot be read.
+        UsageError: a text of `--args` or `--set` is invalid.
     """
-    found: dict[str, Any] = {}
-    if typed.get("program") is not None:
+    overridden: dict[str, Any] = {}
+    if texts.get("program") is not None:
         # The manifest's arguments, requirements and evaluator belong to the manifest's program.
-        found |= {role.name: 0 for role in ROLES.values() if role.sidecar}
-        found |= {"args": [], "requirements": ""}
+        overridden |= {role.name: 0 for role in ROLES.values() if role.sidecar}
+        overridden |= {"args": [], "requirements": ""}
     for override in OVERRIDES:
-        text = typed.get(override.key)
+        text = texts.get(override.key)
         if text is not None:
             # Arguments are added to the manifest's own, every other key is replaced.
             key = "extra_args" if override.kind == "words" else override.key
-            found[key] = _VALUES[override.kind](text)
+            overridden[key] = _VALUES[override.kind](text)
     for text in sets:
-        _lay(found, text)
-    return found
+        _set(overridden, text)
+    return overridden
 
 
 def _count(text: str) -> int | str:
-    """A whole number; any other text stays as it is, and `load` says what is wrong with it."""
+    """A whole number; any other text stays as it is, and `load` reports it as invalid."""
     return int(text) if COUNT.fullmatch(text) else text
 
 
 COUNT = re.compile(r"[+-]?[0-9]{1,18}")
 HOLE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
-"""A template's hole or tag (see `arguments`)."""
+"""A template's `{{ … }}` or `{% … %}` (see `arguments`)."""
 STAND_IN = re.compile("\ue000([0-9]+)\ue001")
-"""What replaces a hole while the text is split like a shell does: characters for private use."""
+"""Replaces a hole while the text is split as a shell would; of private-use characters."""
 
 
 def _split(args: str) -> list[str]:
-    """Words as a shell makes them; blanks and quotes inside of `{{ … }}` part nothing."""
+    """The words of a text as a shell splits it, except inside `{{ … }}`; raises UsageError."""
     holes: list[str] = []
 
     def hide(hole: re.Match[str]) -> str:
@@ -64,7 +64,7 @@ def _split(args: str) -> list[str]:
         words = shlex.split(HOLE.sub(hide, STAND_IN.sub("", args)))
     except ValueError as error:
         raise UsageError(f"--args {args!r}: {error}", "close the quote") from None
-    return [STAND_IN.sub(lambda found: holes[int(found[1])], word) for word in words]
+    return [STAND_IN.sub(lambda match: holes[int(match[1])], word) for word in words]
 
 
 def _gpus(text: str) -> str | list[str]:
@@ -74,12 +74,15 @@ def _gpus(text: str) -> str | list[str]:
 
 
 def _from_here(text: str, known: Iterable[str] = ()) -> str:
-    """A path on the command line is seen from the current directory, not from the manifest."""
+    """The absolute path: on the command line it is relative to the current directory.
+
+    A known name and "" stay as they are.
+    """
     return text if text in known or not text else str(Path(text).absolute())
 
 
-def _lay(found: dict[str, Any], text: str) -> None:
-    """`a.b=value`, the value in TOML or else taken as a string."""
+def _set(overridden: dict[str, Any], text: str) -> None:
+    """Set the key of `a.b=value` in nested tables; a value that is not TOML is a string."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise UsageError(
@@ -90,7 +93,7 @@ def _lay(found: dict[str, Any], text: str) -> None:
     except (ValueError, RecursionError):
         parsed = value
     *tables, last = key.strip().split(".")
-    inner = found
+    inner = overridden
     for table in tables:
         inner = inner.setdefault(table, {})
         if not isinstance(inner, dict):

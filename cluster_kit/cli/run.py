@@ -1,4 +1,4 @@
-"""Verbs that make or end something: up, render, down."""
+"""Verbs that start, render or remove a cluster: up, render, down."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def up(
     if json_:
         print_json(outcome.as_json())
     else:
-        _tell_outcome(outcome, keep)
+        _print_outcome(outcome, keep)
     raise typer.Exit(outcome.exit_code)
 
 
-def _tell_outcome(outcome: Outcome, keep: bool) -> None:
-    """The verdict, why, and where everything lies."""
+def _print_outcome(outcome: Outcome, keep: bool) -> None:
+    """Print the verdict, its reason, notes and metrics, and the run's directory."""
     seconds = outcome.timings_s["total"]
     run = short(Path(outcome.run))
     if outcome.success:
@@ -81,7 +81,7 @@ def _tell_outcome(outcome: Outcome, keep: bool) -> None:
 def render(
     request: Request,
     *,
-    check: Annotated[bool, typer.Option("--check", help="Fail where the file is stale.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Fail if the file is stale.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print it, write nothing.")] = False,
     diff: Annotated[bool, typer.Option("--diff", help="Show what would change.")] = False,
     json_: options.Json = False,
@@ -117,7 +117,7 @@ def render(
 
 
 def _same_without_check() -> str:
-    """The command that was typed, overrides and all, so that it writes what was asked about."""
+    """The command line of this call without `--check`: it writes the file that was checked."""
     return shlex.join(["cluster-kit", *(word for word in sys.argv[1:] if word != "--check")])
 
 

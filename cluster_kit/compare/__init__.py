@@ -1,1 +1,1 @@
-"""The same model and data through every way of training, under equal CPU budgets."""
+"""Compares ways of training: the same model, data and CPU budget for each."""

@@ -1,4 +1,4 @@
-"""From what a run left behind to the figures of the comparison. Pure."""
+"""Computes the comparison's figures from a run's outcome and progress. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cluster_kit.run.outcome import Outcome, TaskOutcome
 
 @dataclass(frozen=True)
 class Measured:
-    """What a run that ended well showed. None: nobody measured it."""
+    """The figures of a successful run; None if a figure was not measured."""
 
     images_per_s: float | None
     updates: int | None
@@ -23,42 +23,42 @@ class Measured:
     accuracy: float | None
     """Validation, of the last checkpoint."""
     seconds_to_accuracy: float | None
-    """From the first step until a checkpoint had it; None where none had."""
+    """From the first step to the first checkpoint with the accuracy; None if none reached it."""
     curve: tuple[tuple[float, float], ...]
     """(seconds since the first step, validation accuracy) of every checkpoint."""
     bytes_per_update: Mapping[str, float]
-    """Role to the bytes that all its containers received and sent, per update of the run."""
+    """By role: the bytes that all its containers received and sent, per update of the run."""
     seconds: float
     """The whole run, from `up` to the end."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """One cell: figures, or why there are none."""
+    """The result of one run: its figures, or why there are none."""
 
     run: Run
     measured: Measured | None = None
     failed: str = ""
 
     def facts(self) -> dict[str, Any]:
-        """As JSON wants it."""
+        """The values for compare.json."""
         return {
             "scenario": self.run.scenario.key,
             "variant": self.run.variant.key,
             "title": self.run.variant.title,
             "cpus": self.run.cpus,
-            "skipped": self.run.senseless or None,
+            "skipped": self.run.skipped or None,
             "failed": self.failed or None,
             "measured": asdict(self.measured) if self.measured else None,
         }
 
 
 def result(run: Run, outcome: Outcome, entries: Sequence[Entry], accuracy: float) -> Result:
-    """What came of a run.
+    """The result of a run that has ended.
 
     Args:
         entries: of all tasks' progress files, oldest first.
-        accuracy: the validation accuracy to be reached.
+        accuracy: the validation accuracy to reach, 0 to 1.
     """
     if not outcome.success:
         blame = f"{outcome.blame}: " if outcome.blame else ""
@@ -84,12 +84,12 @@ def result(run: Run, outcome: Outcome, entries: Sequence[Entry], accuracy: float
 
 
 def _curve(entries: Sequence[Entry]) -> tuple[tuple[float, float], ...]:
-    """By the time a checkpoint was written: the evaluator scores it later."""
-    began = next((entry.time for entry in entries if entry.event == "step"), None)
-    if began is None:
+    """(seconds, accuracy) of each checkpoint, by when it was written; it is scored later."""
+    start = next((entry.time for entry in entries if entry.event == "step"), None)
+    if start is None:
         return ()
     points = [
-        (round(float(entry.fields.get("written", entry.time)) - began, 2),
+        (round(float(entry.fields.get("written", entry.time)) - start, 2),
          float(entry.fields["accuracy"]))
         for entry in entries
         if entry.event == "evaluation" and "accuracy" in entry.fields
@@ -98,7 +98,7 @@ def _curve(entries: Sequence[Entry]) -> tuple[tuple[float, float], ...]:
 
 
 def _traffic(tasks: Sequence[TaskOutcome], updates: int | None) -> dict[str, float]:
-    """Roles whose containers counted; a task that was started again counted its last start."""
+    """Bytes per update by role, without tasks that did not count; a restarted task counts anew."""
     traffic: dict[str, float] = {}
     for task in tasks:
         received, sent = task.rx_bytes, task.tx_bytes

@@ -1,4 +1,4 @@
-"""One figure of the comparison. The only user of matplotlib, which is optional."""
+"""Draws the comparison with matplotlib, which is optional and used only here."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ THICK = 0.26
 
 
 def draw(results: Sequence[Result], accuracy: float, file: Path) -> bool:
-    """Write the figure; False where matplotlib is not installed, or there is nothing to draw."""
+    """Write the figure to `file`; False if matplotlib is not installed or there are no figures."""
     try:
         import matplotlib
     except ModuleNotFoundError:
@@ -60,7 +60,7 @@ def _bars(
     results: Sequence[Result],
     value: Callable[[Measured], float | None],
 ) -> None:
-    """A group of bars for each way, one bar a scenario; a word where there is no figure."""
+    """Draw a group of bars for each way, one per scenario; a word if there is no figure."""
     ways = [way for way in VARIANTS if any(r.run.variant == way for r in results)]
     scenarios = [s for s in SCENARIOS if any(r.run.scenario == s for r in results)]
     results_by_cell = {(r.run.variant.key, r.run.scenario.key): r for r in results}
@@ -90,13 +90,14 @@ def _bars(
 
 
 def _why(result: Result) -> str:
+    """Why a result has no figure, in a word or two."""
     if result.measured:
         return "not reached" if result.measured.curve else "not measured"
     return "failed" if result.failed else "left out"
 
 
 def _curves(panel: Any, results: Sequence[Result], accuracy: float) -> None:
-    """Accuracy over time in the first scenario that was run."""
+    """Draw accuracy over time in the first scenario that was run."""
     scenario = next(s for s in SCENARIOS if any(r.run.scenario == s for r in results))
     for way, color in zip(VARIANTS, LINES, strict=True):
         for result in results:

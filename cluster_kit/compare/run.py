@@ -1,4 +1,4 @@
-"""Runs the comparison: one cluster after the other, by the ordinary launch."""
+"""Runs the comparison: one cluster after another, launched as any other."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ BASE = Path(__file__).with_name("base.toml")
 NewView = Callable[[], View]
 
 
-def each(
+def run_all(
     runs: Sequence[Run], workspace: Workspace, new_view: NewView, accuracy: float
 ) -> Iterator[Result]:
-    """Run them in turn. One that fails is a Result, too, and the next goes on.
+    """Yields the result of each run, in turn; a failed run yields a Result, too.
 
     Raises:
-        Interrupted: by Ctrl-C; the cluster at work was removed.
+        Interrupted: by Ctrl-C; the running cluster was removed.
     """
     for run in runs:
-        yield Result(run) if run.senseless else _one(run, workspace, new_view(), accuracy)
+        yield Result(run) if run.skipped else _run_one(run, workspace, new_view(), accuracy)
 
 
-def _one(run: Run, workspace: Workspace, view: View, accuracy: float) -> Result:
+def _run_one(run: Run, workspace: Workspace, view: View, accuracy: float) -> Result:
     request = Request(str(BASE), run.overrides)
     try:
         outcome = launch(request, workspace, view, keep=False, resume=False)

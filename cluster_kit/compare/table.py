@@ -16,7 +16,7 @@ NOTHING = "-"
 
 
 def tables(results: Sequence[Result], accuracy: float) -> list[Table]:
-    """One table a scenario."""
+    """One table for each scenario that was run."""
     by_scenario = {
         scenario: [result for result in results if result.run.scenario == scenario]
         for scenario in SCENARIOS
@@ -37,7 +37,7 @@ def _table(scenario: Scenario, results: Sequence[Result], accuracy: float) -> Ta
 def _row(result: Result) -> list[Text | str]:
     head: list[Text | str] = [result.run.variant.title, f"{result.run.cpus:g}"]
     if result.measured is None:
-        why = result.failed or result.run.senseless
+        why = result.failed or result.run.skipped
         label, style = ("FAILED", "bold red") if result.failed else ("left out", "dim")
         return [*head, Text(label, style=style), *[""] * 4, Text(why, style="dim")]
     measured = result.measured
@@ -73,7 +73,7 @@ def traffic(measured: Measured) -> str:
 def facts(
     results: Sequence[Result], accuracy: float, length: Length, cpus: float
 ) -> dict[str, Any]:
-    """Everything, for compare.json."""
+    """The content of compare.json."""
     return {
         "host_cpus": cpus,
         "accuracy": accuracy,

@@ -1,7 +1,7 @@
-"""What is compared: ways of training, in scenarios. Pure: each pair becomes a manifest's overrides.
+"""The ways of training and the scenarios that are compared, as overrides of a manifest. Pure.
 
-All variants show the model the same number of images with two gradients at a time, and the limits
-of their training tasks sum up to the same CPU budget. The evaluator has its own, outside of it.
+All variants train on the same number of images and compute two gradients at a time, and the CPU
+limits of their training tasks sum up to the same budget. The evaluator has a budget of its own.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any
 from cluster_kit.roles import CHIEF, EVALUATOR, PS, WORKER
 
 GRADIENTS = 2
-"""Workers, or clones, that compute at the same time."""
+"""Workers or clones that compute gradients at the same time."""
 BATCH = 32
 TRAINING_PART = 0.8
-"""Of the host's CPUs for the training tasks; the rest is the evaluator's."""
+"""Fraction of the host's CPUs for the training tasks; the rest is for the evaluator."""
 STRAGGLER_CPUS = 0.2
 MACHINE_CPUS, MACHINE_GB = 2.0, 8.0
 MACHINE_BANDWIDTH = "100mbit"
 LEAST_GB = 1.5
-"""TensorFlow's client with a small model needs this much."""
+"""The least memory of a task in GB: TensorFlow's client with a small model needs it."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Variant:
     title: str
     args: tuple[str, ...]
     parts: Mapping[str, float]
-    """Role to the part of the budget that each of its tasks gets; one chief, one ps."""
+    """By role: the fraction of the budget that each of its tasks gets; one chief, one ps."""
     workers: int
     synchronous: bool
     style: str = "auto"
@@ -93,27 +93,27 @@ class Length:
 
 @dataclass(frozen=True)
 class Run:
-    """One cell of the comparison: what is run, or why it makes no sense."""
+    """One run of the comparison; `skipped` is why it is not run, "" if it is."""
 
     variant: Variant
     scenario: Scenario
     overrides: Mapping[str, Any]
     cpus: float
     """Sum of the training tasks' limits, in cores."""
-    senseless: str = ""
+    skipped: str = ""
 
     @property
     def key(self) -> str:
         return f"{self.scenario.key}/{self.variant.key}"
 
 
-def planned(
+def plan_runs(
     variants: tuple[Variant, ...], scenarios: tuple[Scenario, ...], length: Length, cpus: float
 ) -> list[Run]:
     """All runs, scenario by scenario.
 
     Args:
-        cpus: of the host, in cores.
+        cpus: the host's CPUs in cores.
     """
     return [_run(variant, scenario, length, cpus) for scenario in scenarios for variant in variants]
 
@@ -125,9 +125,9 @@ def _run(variant: Variant, scenario: Scenario, length: Length, cpus: float) -> R
     }
     total = sum(limits[role]["cpus"] * variant.count(role) for role in limits)
     tables: dict[str, Any] = {"role": limits}
-    senseless = ""
+    skipped = ""
     if scenario is STRAGGLER and variant.workers < 2:
-        senseless = "there is no second worker"
+        skipped = "there is no second worker"
     elif scenario is STRAGGLER:
         total += STRAGGLER_CPUS - limits[WORKER.name]["cpus"]
         tables["task"] = {"worker-1": {"cpus": STRAGGLER_CPUS}}
@@ -152,4 +152,4 @@ def _run(variant: Variant, scenario: Scenario, length: Length, cpus: float) -> R
         ],
         **tables,
     }
-    return Run(variant, scenario, overrides, round(total, 3), senseless)
+    return Run(variant, scenario, overrides, round(total, 3), skipped)

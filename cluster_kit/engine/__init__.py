@@ -1,1 +1,1 @@
-"""The Docker engine, by its SDK."""
+"""Talks to the Docker engine through its SDK."""

@@ -1,6 +1,6 @@
-"""A connection to the Docker engine, by its SDK: find, watch, read, remove.
+"""A connection to the Docker engine: finds, watches, reads and removes containers and networks.
 
-Everything is found by our labels; what does not carry them is never touched.
+Everything is found by the kit's labels; nothing without them is ever touched.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from cluster_kit.roles import ROLES
 
 TIMEOUT_S = 60
 CONNECTIONS = 32
-LOOK_S = 0.2
+POLL_S = 0.2
 
 
 def connect() -> Engine:
-    """The engine that DOCKER_HOST names, or this machine's own.
+    """The engine that DOCKER_HOST names, or the one of this machine.
 
     Raises:
         HostError: no engine answers.
@@ -43,7 +43,7 @@ def connect() -> Engine:
 
 
 class DockerEngine:
-    """See `interface.Engine`, whose methods these are.
+    """The Docker engine; `interface.Engine` describes the methods.
 
     Raises:
         HostError: no engine answers.
@@ -149,7 +149,7 @@ class DockerEngine:
                     return True
             except NotFound:
                 return False
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
         return False
 
     @as_engine_errors()
@@ -168,5 +168,5 @@ class DockerEngine:
 
 
 def _of(cluster: str) -> dict[str, str]:
-    """The engine's filter for what belongs to a cluster."""
+    """The engine's filter for containers and networks of a cluster."""
     return {"label": f"{labels.CLUSTER}={cluster}"}

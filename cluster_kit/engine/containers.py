@@ -1,4 +1,4 @@
-"""What the engine says of a task's container, and of what happens to it, as values. Pure."""
+"""The engine's records of containers and events, as values. Pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from cluster_kit.cluster import OUTPUT
 
 @dataclass(frozen=True)
 class Container:
-    """A task's container as the engine sees it now.
+    """A task's container as the engine reports it.
 
-    `exit_code` is None while it runs or before it started; of one that the engine is about to
-    start again it is that of its last end. `created` and `started` (for the last time; before 0
-    where never) are Unix seconds; `output` is the host's directory mounted at /output.
+    `exit_code` is None while it runs and before it has started; if the engine is about to restart
+    it, that of its last end. `created` and `started` are Unix seconds: `started` is the last start,
+    negative if it never started. `output` is the host's directory mounted at /output.
     """
 
     id: str
@@ -39,7 +39,7 @@ class Container:
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened to a task: `start`, `die`, `oom`, `kill`, … at Unix `time`."""
+    """An event of a task's container: `start`, `die`, `oom`, `kill`, …; `time` in Unix seconds."""
 
     time: float
     action: str
@@ -48,20 +48,20 @@ class Event:
 
 
 def container_of(attributes: Mapping[str, Any]) -> Container:
-    """From what `docker inspect` shows of a container that carries our labels."""
-    state, marks = attributes["State"], attributes["Config"]["Labels"]
+    """A container with the kit's labels, from the attributes that `docker inspect` shows."""
+    state, tags = attributes["State"], attributes["Config"]["Labels"]
     networks = attributes["NetworkSettings"]["Networks"].values()
     addresses = [(n.get("IPAMConfig") or {}).get("IPv4Address") for n in networks]
-    restarting = state["Status"] == "restarting"  # which the engine calls running as well
+    restarting = state["Status"] == "restarting"  # the engine reports such a one as running, too
     alive = (state["Running"] and not restarting) or state["Status"] == "created"
     outputs = [m["Source"] for m in attributes["Mounts"] if m["Destination"] == OUTPUT]
     return Container(
         id=attributes["Id"],
-        cluster=marks[labels.CLUSTER],
-        name=f"{marks[labels.ROLE]}-{marks[labels.INDEX]}",
-        role=marks[labels.ROLE],
-        index=int(marks[labels.INDEX]),
-        leader=marks.get(labels.LEADER) == "true",
+        cluster=tags[labels.CLUSTER],
+        name=f"{tags[labels.ROLE]}-{tags[labels.INDEX]}",
+        role=tags[labels.ROLE],
+        index=int(tags[labels.INDEX]),
+        leader=tags.get(labels.LEADER) == "true",
         ip=next((address for address in addresses if address), ""),
         gpus=reserved_gpus(attributes),
         state=state["Status"],
@@ -75,18 +75,18 @@ def container_of(attributes: Mapping[str, Any]) -> Container:
 
 
 def _seconds(time: str) -> float:
-    """Unix seconds of the engine's RFC 3339 time; year 1 stands for never."""
+    """Unix seconds of the engine's RFC 3339 time; year 1 means never."""
     return datetime.fromisoformat(time).timestamp()
 
 
 def reserved_gpus(attributes: Mapping[str, Any]) -> tuple[str, ...]:
-    """Ids of the GPUs that the engine really reserved, not those that somebody asked for."""
+    """Ids of the GPUs that the engine reserved for a container."""
     requests = attributes["HostConfig"].get("DeviceRequests") or []
     return tuple(device for request in requests for device in request.get("DeviceIDs") or [])
 
 
 def event_of(message: Mapping[str, Any]) -> Event | None:
-    """From a message of the engine's event stream; None for a command run in a container."""
+    """The event of a message of the engine's stream; None if it is a command run in a container."""
     action = str(message.get("Action", ""))
     if action.startswith("exec_"):
         return None

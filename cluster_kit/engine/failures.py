@@ -1,4 +1,4 @@
-"""The docker SDK's failures become the kit's: one place, so that no traceback reaches a person."""
+"""Turns the docker SDK's exceptions into EngineErrors."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from docker.errors import APIError, DockerException
 from cluster_kit.errors import EngineError
 
 _LOST = (DockerException, urllib3.exceptions.HTTPError, OSError)
-"""What the SDK and the libraries below it raise if the connection breaks; `requests` raises
-OSErrors."""
+"""What the SDK and its libraries raise if the connection breaks; `requests` raises OSErrors."""
 
 
 @contextlib.contextmanager
 def as_engine_errors() -> Iterator[None]:
-    """Raises EngineError, in the engine's own words, where the SDK raises anything."""
+    """Raises EngineError with the engine's message if the SDK raises in the block."""
     try:
         yield
     except APIError as error:
@@ -34,5 +33,5 @@ def as_engine_errors() -> Iterator[None]:
 
 
 def first_line(error: Exception) -> str:
-    """The error's first line, or its type's name where it says nothing."""
+    """The first line of an error's message, or the name of its type if it has none."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,4 +1,4 @@
-"""Whether the engine hands out a GPU, found by trying: `docker info` does not tell."""
+"""Finds out by trying whether the engine hands out a GPU: `docker info` does not tell."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _NO_PROGRAM = "/none"
 
 
 def refusal(client: DockerClient, driver: str, device_id: str) -> str:
-    """What the engine says against a container with this GPU, "" where it hands it out.
+    """The engine's error for a container with this GPU, "" if it hands it out.
 
-    The container's image is empty, so that with the GPU the start fails later, for want of a
-    program. The image has no name: two probes at once would take it from each other.
+    The container's image is empty: if the engine grants the GPU, the start fails later, because
+    there is no program. The image has no name, so that two probes at once do not share it.
     """
     empty = io.BytesIO()
     tarfile.open(fileobj=empty, mode="w").close()
@@ -38,8 +38,8 @@ def _start_fails(client: DockerClient, image: str, driver: str, device_id: str) 
     try:
         probe.start()
     except APIError as error:
-        words = first_line(error)
-        return "" if _NO_PROGRAM in words else words
+        message = first_line(error)
+        return "" if _NO_PROGRAM in message else message
     finally:
         probe.remove(force=True)
     return ""

@@ -1,4 +1,4 @@
-"""What the kit needs of a container engine; `client` is Docker's, tests have one of their own."""
+"""The interface of a container engine; `client` implements it for Docker, tests with a fake."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from cluster_kit.engine.containers import Container, Event
 
 
 class Engine(Protocol):
-    """An engine that answers. Everything is found by our labels; nothing else is touched.
+    """A connection to an engine. It finds everything by the kit's labels and touches nothing else.
 
-    Every method raises EngineError where the engine refuses, or answers no more.
+    Every method raises EngineError if the engine refuses or does not answer any more.
     """
 
     def answers(self) -> bool:
         """Whether the engine answers now. Never raises."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the connection."""
+        ...
 
     def info(self) -> dict[str, Any]:
-        """`docker info`."""
+        """What `docker info` shows."""
         ...
 
     def networks(self) -> list[tuple[str, str, str]]:
@@ -39,28 +41,28 @@ class Engine(Protocol):
     def events(self, cluster: str, since: float) -> Iterator[Event]:
         """Events of a cluster's containers from Unix time `since`, live.
 
-        Ends where the engine closes the connection: it stopped, or was killed.
+        Ends if the engine closes the connection: it has stopped, or was killed.
         """
         ...
 
     def gpus_taken(self) -> tuple[tuple[str, str], ...]:
-        """(device id, cluster) of every GPU that a container of ours holds or is about to."""
+        """(device id, cluster) of every GPU that a container of the kit holds or is about to."""
         ...
 
     def gpu_refusal(self, driver: str, device_id: str) -> str:
-        """Why the engine cannot hand out this GPU, "" where it can."""
+        """Why the engine cannot hand out this GPU, "" if it can."""
         ...
 
     def logs(self, container_id: str) -> str:
-        """What a container said, stdout and stderr in order, times in front."""
+        """A container's log: stdout and stderr in order, each line with its time."""
         ...
 
     def follow(self, container_id: str, since: float | None = None) -> Iterator[str]:
-        """Lines of a container as they come, until it ends."""
+        """Yields the lines of a container's log since Unix time `since`, until it ends."""
         ...
 
     def comes_back(self, container_id: str, within_s: float) -> bool:
-        """Whether an ended container runs again within so many seconds."""
+        """Wait until an ended container runs again; False if it does not within these seconds."""
         ...
 
     def start_again(self, container_id: str) -> None:
@@ -68,9 +70,9 @@ class Engine(Protocol):
         ...
 
     def stop(self, cluster: str) -> None:
-        """Stop all containers of a cluster that still run, all at once."""
+        """Stop all running containers of a cluster, in parallel."""
         ...
 
     def remove(self, cluster: str) -> int:
-        """Stop and remove every container and network of a cluster; returns how many containers."""
+        """Stop and remove all containers and networks of a cluster; the number of containers."""
         ...

@@ -1,4 +1,4 @@
-"""Stopping and removing what is ours, all at once: faster than Compose asks an engine for."""
+"""Stops and removes containers in parallel, which is faster than Compose."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _PARALLEL = 8
 
 
 def stop_all(containers: Iterable[Any]) -> None:
-    """Stop those that still run. The grace is each container's own: the compose file says it."""
+    """Stop the running containers, each with the grace period that the compose file gave it."""
     with ThreadPoolExecutor(_PARALLEL) as pool:
         list(pool.map(_stop, containers))
 
 
 def remove_all(containers: Iterable[Any], networks: Iterable[Any]) -> None:
-    """Stop and remove containers, then networks; what is gone already is no error.
+    """Stop and remove containers, then networks; ones that are gone already are ignored.
 
     Raises:
         EngineError: something else still uses a network.

@@ -1,1 +1,1 @@
-"""This machine: CPUs, memory, networks, GPUs, and the engine's installation."""
+"""This machine: reads its CPUs, memory, networks and GPUs, and installs a Docker engine."""

@@ -1,8 +1,8 @@
-"""`make engine`: nothing where an engine answers; otherwise install and start one, where we may.
+"""`make engine`: installs and starts a Docker engine if none answers and that is allowed.
 
-Only root on Debian or Ubuntu is served: there the distribution's own packages do. Debian 12's
-archive still ships Compose v1, so the next release is added as a low-priority source and only the
-four Docker packages may come from it.
+This works for root on Debian and Ubuntu, with the distribution's own packages. Debian 12 has only
+Compose v1, so the next release is added as a low-priority source, from which only the four Docker
+packages are installed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Say = Callable[[str], None]
 
 
 def engine_answers() -> bool:
-    """Whether `docker info` reaches an engine. Init scripts lie about hand-started daemons."""
+    """Whether `docker info` reaches an engine; init scripts do not know hand-started daemons."""
     if shutil.which("docker") is None:
         return False
     return run(["docker", "info", "--format", "{{.ServerVersion}}"], timeout_s=30).ok
@@ -42,20 +42,18 @@ def compose_works() -> bool:
 
 
 def ensure_engine(say: Say, ask: Callable[[str], bool]) -> bool:
-    """Leave a healthy engine alone; install and start one where that is possible and allowed.
-
-    Returns whether anything had to be done.
+    """Install and start an engine if none answers; returns whether anything was changed.
 
     Args:
         say: prints a line of progress.
-        ask: puts a yes/no question to the person; only called on a terminal.
+        ask: asks the user a yes/no question; only called on a terminal.
     Raises:
-        HostError: not allowed or not possible here; the cure says what to install by hand.
-        EngineError: the installation or the daemon failed, with its own words.
+        HostError: it is not allowed or not possible here; the cure says what to install by hand.
+        EngineError: the installation failed, or the daemon did not start.
     """
     if engine_answers() and compose_works():
         return False
-    _refuse_where_we_may_not()
+    _refuse_if_not_allowed()
     if sys.stdin.isatty() and not ask("No Docker engine answers. Install and start one now?"):
         raise HostError("no Docker engine answers, and installing one was declined", _BY_HAND)
     if not (shutil.which("dockerd") and compose_works()):
@@ -73,7 +71,8 @@ _BY_HAND = (
 )
 
 
-def _refuse_where_we_may_not() -> None:
+def _refuse_if_not_allowed() -> None:
+    """Raises HostError if an engine must not, or cannot, be installed here."""
     if os.environ.get("ENGINE") == "never":
         raise HostError("no Docker engine answers, and ENGINE=never forbids starting one", _BY_HAND)
     if os.environ.get("DOCKER_HOST"):
@@ -131,7 +130,10 @@ def _add_next_suite() -> None:
 
 
 def _debian_mirror() -> tuple[str, str]:
-    """(mirror address, keyring) of the host's own Debian source, deb822 or one-line form."""
+    """(mirror address, keyring) of the host's Debian source, in deb822 or one-line form.
+
+    Raises HostError if there is none.
+    """
     keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
     for path in sorted(Path("/etc/apt/sources.list.d").glob("*.sources")):
         for stanza in path.read_text().split("\n\n"):
@@ -158,7 +160,10 @@ def _apt(*arguments: str) -> None:
 
 
 def _start() -> None:
-    """By systemd where it runs this host, else by hand: the init script fails in containers."""
+    """Start the daemon with systemd if it runs, else directly: the init script fails in containers.
+
+    Raises EngineError if no engine answers in time.
+    """
     if Path("/run/systemd/system").is_dir():
         run(["systemctl", "enable", "--now", "docker"])
         pid = None
@@ -172,17 +177,17 @@ def _start() -> None:
         if pid is not None and not _alive(pid):
             break
         time.sleep(0.2)
-    said = DAEMON_LOG.read_text(errors="replace").splitlines()[-8:] if DAEMON_LOG.exists() else []
+    log = DAEMON_LOG.read_text(errors="replace").splitlines()[-8:] if DAEMON_LOG.exists() else []
     raise EngineError(
-        "the Docker engine was started but does not answer:\n" + "\n".join(said),
+        "the Docker engine was started but does not answer:\n" + "\n".join(log),
         f"read {DAEMON_LOG} (or `journalctl -u docker`), mend what it says, and run `make engine`",
     )
 
 
 def forget_dead_daemon(pid_file: Path) -> None:
-    """Remove the pid file of a daemon that was killed: its number may be somebody else's by now.
+    """Remove the pid file if its process is no dockerd any more.
 
-    dockerd only looks whether a process of that number runs, and would refuse to start.
+    dockerd checks only whether a process with that pid runs, and would refuse to start.
     """
     try:
         pid = int(pid_file.read_text())
@@ -194,7 +199,7 @@ def forget_dead_daemon(pid_file: Path) -> None:
 
 
 def _alive(pid: int) -> bool:
-    """Whether our child still runs; reaps it when it has ended."""
+    """Whether the child process still runs; reaps it if it has ended."""
     try:
         return os.waitpid(pid, os.WNOHANG) == (0, 0)
     except ChildProcessError:

@@ -1,4 +1,4 @@
-"""Gathers `HostFacts`: from the engine, the routing table and NVIDIA's driver."""
+"""Gathers `HostFacts` from the engine, the routing table and NVIDIA's driver."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WIDEST_ROUTE = 8
 
 
 def gather(engine: Engine | None) -> HostFacts:
-    """The facts of this host. Without an engine, what the operating system alone can tell.
+    """The facts of this host; without an engine, only those that the operating system knows.
 
     Raises:
         EngineError: the engine stopped answering.
@@ -31,7 +31,7 @@ def gather(engine: Engine | None) -> HostFacts:
         cpus = os.cpu_count() or 1
         return HostFacts(cpus, memory, user, inventory, networks=networks, no_gpu=no_gpu)
     info = engine.info()
-    driver, refusal = _hand_out(engine, inventory, cdi=bool(info.get("CDISpecDirs")))
+    driver, refusal = _gpu_driver(engine, inventory, cdi=bool(info.get("CDISpecDirs")))
     return HostFacts(
         cpus=info["NCPU"],
         memory=info["MemTotal"],
@@ -50,7 +50,7 @@ def gather(engine: Engine | None) -> HostFacts:
 def gather_networks(engine: Engine) -> tuple[Network, ...]:
     """Every subnet in use: by the engine's networks, and by routes of this host.
 
-    A running cluster shows up twice: as a Docker network and as its bridge's route.
+    A running cluster is listed twice: as a Docker network and as its bridge's route.
 
     Raises:
         EngineError: the engine stopped answering.
@@ -59,16 +59,20 @@ def gather_networks(engine: Engine) -> tuple[Network, ...]:
         Network(f"Docker network {name}", IPv4Network(cidr, strict=False), cluster)
         for name, cluster, cidr in engine.networks()
     ]
-    ours = {str(network.subnet): network.cluster for network in docker_networks if network.cluster}
-    routes = [replace(route, cluster=ours.get(str(route.subnet), "")) for route in _routes(ROUTES)]
+    clusters = {
+        str(network.subnet): network.cluster for network in docker_networks if network.cluster
+    }
+    routes = [
+        replace(route, cluster=clusters.get(str(route.subnet), "")) for route in _routes(ROUTES)
+    ]
     return tuple(docker_networks + routes)
 
 
 def _routes(table: Path) -> list[Network]:
-    """IPv4 routes of this host, without the default one. None where there is no /proc.
+    """IPv4 routes of this host, without the default route; [] if there is no /proc.
 
-    A VPN may write the default route as two halves, 0.0.0.0/1 and 128.0.0.0/1: nobody's subnet
-    is that wide, so they count as default.
+    A VPN may write the default route as two halves, 0.0.0.0/1 and 128.0.0.0/1: any route wider
+    than a /8 counts as default.
 
     Source: proc(5), net/route: little-endian hexadecimal destination and mask.
     """
@@ -86,10 +90,10 @@ def _routes(table: Path) -> list[Network]:
     return routes
 
 
-def _hand_out(engine: Engine, inventory: tuple[Gpu, ...], *, cdi: bool) -> tuple[Driver, str]:
-    """How the engine hands out GPUs, and why it cannot ("" where it can), found by trying.
+def _gpu_driver(engine: Engine, inventory: tuple[Gpu, ...], *, cdi: bool) -> tuple[Driver, str]:
+    """How the engine hands out GPUs, and why it cannot ("" if it can), found by trying.
 
-    NVIDIA's own runtime first, then the Container Device Interface where the engine reads it.
+    NVIDIA's own runtime is tried first, then the Container Device Interface if the engine has it.
     """
     present = devices(inventory)
     if not present:

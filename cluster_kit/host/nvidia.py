@@ -1,4 +1,4 @@
-"""NVIDIA's management library, and nothing else of NVIDIA's: which GPUs this host has."""
+"""Reads the GPUs of this host with NVIDIA's management library (NVML)."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from cluster_kit.facts import Gpu, Slice
 
 
 def gpu_inventory() -> tuple[Gpu, ...]:
-    """GPUs by index, with their MIG slices; none where there is no driver.
+    """GPUs by index, with their MIG slices; () if there is no driver.
 
-    One that does not answer (fallen off the bus, say) is left out.
+    A GPU that does not respond, fallen off the bus for example, is left out.
     """
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:
         return ()
     try:
-        return tuple(_answering(range(pynvml.nvmlDeviceGetCount())))
+        return tuple(_responding(range(pynvml.nvmlDeviceGetCount())))
     finally:
         pynvml.nvmlShutdown()
 
 
 def driver_problem() -> str:
-    """Why NVML cannot be used, "" where it can: no driver, or one that does not answer."""
+    """Why NVML cannot be used: no driver, or one that does not respond; "" if it can."""
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
@@ -36,7 +36,7 @@ def driver_problem() -> str:
     return ""
 
 
-def _answering(indexes: Iterable[int]) -> Iterator[Gpu]:
+def _responding(indexes: Iterable[int]) -> Iterator[Gpu]:
     for index in indexes:
         with contextlib.suppress(pynvml.NVMLError):
             yield _gpu(index)

@@ -1,1 +1,1 @@
-"""The shared training image: its name, its base, how it is built."""
+"""The shared training image: its name, its base image, and its build."""

@@ -1,7 +1,7 @@
-"""The image that the trainer image is built on: pulled where a registry answers, else made here.
+"""The base of the trainer image: pulled from a registry, or made here if none answers.
 
-Making one means: a minimal system with Python from this host's own Debian or Ubuntu mirror, by
-mmdebstrap, imported as a local image. No mirror's address is left in it.
+mmdebstrap makes one: a minimal system with Python from this host's own Debian or Ubuntu mirror,
+imported as a local image. The mirror's address does not remain in it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cluster_kit.errors import EngineError, HostError
 from cluster_kit.util.process import Completed, run
 
 REGISTRY_BASE = "python:3.11-slim"
-PULL_TIMEOUT_S = 90.0  # an engine without a registry says so in well under a second
+PULL_TIMEOUT_S = 90.0  # an engine without a registry fails in well under a second
 PACKAGES = ("python3", "python3-venv", "ca-certificates", "libstdc++6")
 LEFT_OUT = ("doc", "man", "info", "locale")
 OLDEST_PYTHON = (3, 11)
@@ -35,7 +35,7 @@ _CURE = (
 
 
 def choose_base(say: Say) -> str:
-    """The name of a base image that is present in the engine; pulls or makes one where none is.
+    """The name of a base image that the engine has; pulls or makes one if it has none.
 
     Raises:
         HostError: no registry answers and a base cannot be made here.
@@ -44,20 +44,20 @@ def choose_base(say: Say) -> str:
     named = os.environ.get("CLUSTER_KIT_BASE")
     if named:
         return named
-    made = local_base_tag() if _host_system() else None
-    for tag in (REGISTRY_BASE, made):
+    local = local_base_tag() if _host_system() else None
+    for tag in (REGISTRY_BASE, local):
         if tag and present(tag):
             return tag
     say(f"pulling {REGISTRY_BASE}")
     if _pull(REGISTRY_BASE):
         return REGISTRY_BASE
-    if made is None:
+    if local is None:
         raise HostError(
             f"no registry gave {REGISTRY_BASE}, and this host is neither Debian nor Ubuntu", _CURE
         )
     say("no registry answers: making a base image from this host's own package mirror")
-    _make(made)
-    return made
+    _make(local)
+    return local
 
 
 def present(tag: str) -> bool:
@@ -66,14 +66,14 @@ def present(tag: str) -> bool:
 
 
 def local_base_tag() -> str:
-    """cluster-kit/base:<system>-<suite>-<hash of the recipe>."""
+    """The tag of a base made here: cluster-kit/base:<system>-<suite>-<hash of the recipe>."""
     system, suite = _host_system() or ("unknown", "unknown")
     recipe = "\n".join(_mmdebstrap(suite, "", (), ()))
     return f"cluster-kit/base:{system}-{suite}-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
 
 
 def _host_system() -> tuple[str, str] | None:
-    """("debian", "bookworm"), or None where there is no such system to copy."""
+    """("debian", "bookworm"), or None if this host is neither Debian nor Ubuntu."""
     try:
         release = platform.freedesktop_os_release()
     except OSError:
@@ -83,6 +83,7 @@ def _host_system() -> tuple[str, str] | None:
 
 
 def _pull(tag: str) -> bool:
+    """Pull an image; returns whether that succeeded in time."""
     try:
         return run(["docker", "pull", "--quiet", tag], timeout_s=PULL_TIMEOUT_S).ok
     except subprocess.TimeoutExpired:
@@ -90,16 +91,17 @@ def _pull(tag: str) -> bool:
 
 
 def _make(tag: str) -> None:
+    """Make a base image of this host's system; raises HostError or EngineError."""
     _install_mmdebstrap()
     suite = (_host_system() or ("", ""))[1]
-    sources = sources_of(suite, _asked("apt-get", "indextargets", "Created-By: Packages").output)
+    sources = sources_of(suite, _checked("apt-get", "indextargets", "Created-By: Packages").output)
     if not sources:
         raise HostError(f"the apt configuration of this host has no source for {suite}", _CURE)
-    options = transport_options(_asked("apt-config", "dump").output)
+    options = transport_options(_checked("apt-config", "dump").output)
     with tempfile.TemporaryDirectory(prefix="cluster-kit-") as folder:
         archive = str(Path(folder) / "base.tar")
-        _asked(*_mmdebstrap(suite, archive, sources, options))
-        _asked("docker", "import", archive, tag)
+        _checked(*_mmdebstrap(suite, archive, sources, options))
+        _checked("docker", "import", archive, tag)
     version = _python_version(tag)
     if version < OLDEST_PYTHON:
         run(["docker", "image", "rm", tag])
@@ -113,6 +115,7 @@ def _make(tag: str) -> None:
 def _mmdebstrap(
     suite: str, archive: str, sources: Iterable[str], options: Iterable[str]
 ) -> tuple[str, ...]:
+    """The command that makes the base image's archive."""
     return (
         "mmdebstrap",
         "--quiet",
@@ -131,9 +134,9 @@ def _mmdebstrap(
 
 
 def sources_of(suite: str, targets: str) -> tuple[str, ...]:
-    """One-line apt sources of the system itself, out of what `apt-get indextargets` prints.
+    """One-line apt sources of the system, from the output of `apt-get indextargets`.
 
-    Foreign repositories and sources of other suites stay out: the base is this host's own system.
+    Other repositories and other suites are left out: the base is this host's own system.
     """
     sources = []
     for stanza in targets.strip().split("\n\n"):
@@ -149,9 +152,9 @@ def sources_of(suite: str, targets: str) -> tuple[str, ...]:
 
 
 def transport_options(configuration: str) -> tuple[str, ...]:
-    """The host's own apt options for reaching its mirror: proxy, certificates, clock checks."""
+    """The host's apt options for reaching its mirror: proxy, certificates, clock checks."""
     wanted = re.compile(r'^Acquire::(https?::|Check-(Valid-Until|Date) ).*"[^"]+";$', re.MULTILINE)
-    return tuple(found.group(0) for found in wanted.finditer(configuration))
+    return tuple(match.group(0) for match in wanted.finditer(configuration))
 
 
 def _install_mmdebstrap() -> None:
@@ -164,18 +167,19 @@ def _install_mmdebstrap() -> None:
         )
     done = run(["apt-get", "install", "-y", "-q", "--no-install-recommends", "mmdebstrap"])
     if not done.ok:
-        _asked("apt-get", "update", "-q")
-        _asked("apt-get", "install", "-y", "-q", "--no-install-recommends", "mmdebstrap")
+        _checked("apt-get", "update", "-q")
+        _checked("apt-get", "install", "-y", "-q", "--no-install-recommends", "mmdebstrap")
 
 
 def _python_version(tag: str) -> tuple[int, int]:
-    words = "import sys; print(*sys.version_info[:2])"
-    shown = _asked("docker", "run", "--rm", "--network=none", tag, "python3", "-c", words).output
-    major, minor = shown.split()
+    code = "import sys; print(*sys.version_info[:2])"
+    done = _checked("docker", "run", "--rm", "--network=none", tag, "python3", "-c", code)
+    major, minor = done.output.split()
     return int(major), int(minor)
 
 
-def _asked(*command: str) -> Completed:
+def _checked(*command: str) -> Completed:
+    """Run a command; raises EngineError if it fails."""
     done = run(command, env={"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"})
     if not done.ok:
         raise EngineError(

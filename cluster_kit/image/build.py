@@ -1,7 +1,7 @@
-"""The trainer image: its name, whether it is there, building it, and checking that it works.
+"""The trainer image: its tag, its build, and a check that it works.
 
-The name holds a hash of everything the build reads, so a changed input is a new name and an
-unchanged one is never built twice.
+The tag has a hash of all inputs of the build: changed inputs make a new tag, and the same inputs
+are never built twice.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CHECK_TIMEOUT_S = 300.0
 
 @dataclass(frozen=True)
 class CheckLine:
-    """One thing that was tried inside the image. `detail` is a version, or what went wrong."""
+    """One result of the check inside the image. `detail` is a version, or the error."""
 
     name: str
     ok: bool
@@ -38,12 +38,12 @@ class CheckLine:
 
 
 def image_tag(variant: Variant, source: Path = SOURCE) -> str:
-    """cluster-kit/trainer:<variant>-<12 hex digits over the build's inputs>."""
+    """The image's tag: cluster-kit/trainer:<variant>-<12 hex digits of the inputs' hash>."""
     return f"cluster-kit/trainer:{variant}-{inputs_hash(variant, source)}"
 
 
 def inputs_hash(variant: Variant, source: Path = SOURCE) -> str:
-    """Over names and contents, so that a moved file counts as a change as well."""
+    """12 hex digits: a hash of names and contents of all inputs; moving a file changes it, too."""
     digest = hashlib.sha256()
     for path in _inputs(variant, source):
         content = path.read_bytes()
@@ -53,6 +53,7 @@ def inputs_hash(variant: Variant, source: Path = SOURCE) -> str:
 
 
 def _inputs(variant: Variant, source: Path) -> Iterator[Path]:
+    """Yields every file that the build reads, always in the same order."""
     requirements = (f"requirements-{part}.txt" for part in ("common", "digits", variant))
     files = ("Dockerfile", "Dockerfile.extra", *requirements)
     yield from (source / name for name in (".dockerignore", "contract.toml"))
@@ -68,10 +69,10 @@ def image_present(tag: str) -> bool:
 
 
 def image_size(tag: str) -> int:
-    """Bytes, as the engine counts them.
+    """The image's size in bytes, as the engine reports it.
 
     Raises:
-        EngineError: there is no such image.
+        EngineError: the image was not found.
     """
     done = run(["docker", "image", "inspect", "--format", "{{.Size}}", tag])
     if not done.ok:
@@ -80,14 +81,14 @@ def image_size(tag: str) -> int:
 
 
 def ensure_image(variant: Variant, say: Say, *, show: bool = False) -> bool:
-    """Build the image where it is absent; returns whether it was built.
+    """Build the image if it is absent; returns whether it was built.
 
     Args:
         say: prints a line of progress.
         show: let BuildKit draw its progress on this terminal.
     Raises:
-        HostError: no base image can be had on this host.
-        EngineError: the build failed; its last words are in the message.
+        HostError: no base image can be pulled or made on this host.
+        EngineError: the build failed; the message has the end of its output.
     """
     tag = image_tag(variant)
     if image_present(tag):
@@ -119,11 +120,16 @@ def build_command(
     file: Path | None = None,
     show: bool = False,
 ) -> tuple[str, ...]:
-    """The build of an image from a folder; `file` is its Dockerfile where that lies elsewhere."""
+    """The command that builds an image from the folder `context`.
+
+    Args:
+        secrets: arguments of `build_secrets`.
+        file: the Dockerfile, if it is not in `context`.
+    """
     return (
         *("docker", "buildx", "build", "--load", f"--builder={_engines_own_builder()}"),
         "--network=host",
-        "--provenance=false",  # it would name the base and the build arguments
+        "--provenance=false",  # provenance would name the base and the build arguments
         f"--progress={'auto' if show else 'plain'}",
         *(f"--build-arg={name}={value}" for name, value in arguments.items()),
         *secrets,
@@ -134,14 +140,14 @@ def build_command(
 
 
 def _engines_own_builder() -> str:
-    """It has the context's name. Any other builder cannot see a base that was made locally."""
+    """The name of the engine's own builder, which is the context's; others lack local images."""
     return run(["docker", "context", "show"]).output.strip() or "default"
 
 
 def check_image(tag: str, *, gpus: bool = False) -> list[CheckLine]:
-    """Try the image the way a task runs: the caller's uid, read-only, no capabilities, no network.
+    """Check the image as a task runs: the caller's uid, read-only, no capabilities, no network.
 
-    Imports TensorFlow and tf_keras, trains one step, starts a server and computes on it.
+    It imports TensorFlow and tf_keras, trains one step, starts a server and computes on it.
 
     Args:
         gpus: give the container all GPUs of this host.
@@ -157,12 +163,12 @@ def check_image(tag: str, *, gpus: bool = False) -> list[CheckLine]:
     )
     try:
         done = run(command, timeout_s=CHECK_TIMEOUT_S)
-    except subprocess.TimeoutExpired as late:
+    except subprocess.TimeoutExpired as error:
         run(["docker", "rm", "--force", name])
         raise EngineError(
             f"the check of {tag} did not end within {CHECK_TIMEOUT_S:.0f} s",
             "see whether this machine has memory to spare (a task needs about 1 GB), and try again",
-        ) from late
+        ) from error
     lines = [CheckLine(**json.loads(line)) for line in done.output.splitlines() if line[:1] == "{"]
     if not lines:
         raise EngineError(f"{tag} did not start:\n{done.tail()}", "run `make image`")

@@ -1,4 +1,4 @@
-"""The trainer image with a user's requirements on top, built once for each content."""
+"""Builds the trainer image with a user's requirements on top, once for each set of them."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from cluster_kit.programs.requirements import EXTRA, digest
 from cluster_kit.util.process import run
 
 _STEP = re.compile(r"^#\d+ \d+\.\d+ ")
-"""What BuildKit's plain progress puts before each line that a step prints."""
+"""BuildKit's prefix of each line that a step prints, with plain progress."""
 _LINE = re.compile(r"-r /mnt/requirements\.txt \(line (\d+)\)")
 _REASON = re.compile(r"The conflict is caused by:|    (The user requested|\S+ \S+ depends on) ")
 _PIN = "The user requested (constraint) "
-"""How pip speaks of a package of the image: the build gives it all of them as constraints."""
+"""Pip's prefix for a package of the image: the build passes all of them as constraints."""
 _ADVICE = ("To fix this", "1. ", "2. ", "[notice]", "ERROR: ResolutionImpossible")
 _NO_INDEX = ("Retrying (", "Could not fetch URL", "Temporary failure in name resolution")
 _CURE = (
@@ -37,11 +37,11 @@ _CURE = (
 
 
 def ensure(cluster: Cluster, say: Say, *, show: bool = False) -> bool:
-    """Build the image that a cluster runs on where it is absent; returns whether it was built.
+    """Build a cluster's image if it is absent; returns whether it was built.
 
     Raises:
-        HostError: no base image can be had on this host.
-        ManifestError: a requirement that does not exist, or not together with the image's packages.
+        HostError: no base image can be pulled or made on this host.
+        ManifestError: a requirement was not found, or conflicts with the image's packages.
         EngineError: the build failed otherwise.
     """
     if cluster.variant is None or image_present(cluster.image):
@@ -68,21 +68,21 @@ def _build(cluster: Cluster, say: Say) -> None:
         done = run(command, env={"DOCKER_BUILDKIT": "1"})
     if done.ok:
         return
-    said = pips_words(done.errors, cluster.requirements)
-    if said and not any(word in done.errors for word in _NO_INDEX):
-        rule = "pip cannot install it beside what the image has:\n      " + "\n      ".join(said)
+    errors = pip_errors(done.errors, cluster.requirements)
+    if errors and not any(sign in done.errors for sign in _NO_INDEX):
+        rule = "pip cannot install it beside what the image has:\n      " + "\n      ".join(errors)
         cure = "take the version out, or name one that fits the image's packages"
         raise ManifestError(cluster.source, [Problem("requirements", "", rule, cure)])
-    words = "\n".join(said) or done.tail()
-    raise EngineError(f"building {cluster.image} failed (exit {done.code}):\n{words}", _CURE)
+    details = "\n".join(errors) or done.tail()
+    raise EngineError(f"building {cluster.image} failed (exit {done.code}):\n{details}", _CURE)
 
 
-def pips_words(said: str, requirements: str) -> list[str]:
-    """What pip complains of, out of what a build printed: from its first error on, and why.
+def pip_errors(output: str, requirements: str) -> list[str]:
+    """Pip's errors in a build's output, from the first one on, and then the reasons for them.
 
-    pip's errors and its reasons come by two streams, which a build mixes in any order.
+    Pip prints errors and reasons to two streams, which a build mixes in any order.
     """
-    lines = [_STEP.sub("", line).rstrip() for line in said.splitlines() if _STEP.match(line)]
+    lines = [_STEP.sub("", line).rstrip() for line in output.splitlines() if _STEP.match(line)]
     reasons = [line for line in lines if _REASON.match(line)]
     start = next((i for i, line in enumerate(lines) if line.startswith("ERROR: ")), len(lines))
     errors = [
@@ -90,8 +90,8 @@ def pips_words(said: str, requirements: str) -> list[str]:
         for line in lines[start:]
         if line and not line.startswith(_ADVICE) and line not in reasons
     ]
-    wanted = requirements.splitlines()
+    required = requirements.splitlines()
     return [
-        _LINE.sub(lambda found: wanted[int(found[1]) - 1], line).replace(_PIN, "The image has ")
+        _LINE.sub(lambda match: required[int(match[1]) - 1], line).replace(_PIN, "The image has ")
         for line in (*errors, *reasons)
     ]

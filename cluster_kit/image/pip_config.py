@@ -1,8 +1,8 @@
-"""How this host reaches its package index, so that a build inside the engine can do the same.
+"""Passes this host's pip configuration to builds, so that they reach the same package index.
 
-What pip itself would use (its files and the PIP_ variables) is turned into a pip.conf and a
-certificate bundle. Both are handed to the build as secrets: they may name a company's mirror, or
-hold a password, and must not end in a layer.
+Pip's files and the PIP_ variables become a pip.conf and a certificate bundle. Both are passed to
+the build as secrets: they may name a company's mirror or have a password in them, and must not
+become part of a layer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cluster_kit.util.process import run
 
 CA_IN_BUILD = "/run/secrets/ca.pem"
 PLAIN = ("index-url", "proxy", "trusted-host", "timeout", "retries")
-ADDRESSES = ("extra-index-url", "find-links")  # several, of which local folders are of no use
+ADDRESSES = ("extra-index-url", "find-links")  # lists; a build cannot use local folders in them
 CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
 SYSTEM_CA = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")
 # Docker knows these by name: their values reach the build but neither its history nor its cache.
@@ -29,7 +29,7 @@ PROXY_VARIABLES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS
 
 @dataclass(frozen=True)
 class PipAccess:
-    """`conf` is the text of a pip.conf, `ca` the certificate bundle's text (empty: none)."""
+    """`conf` is the text of a pip.conf, `ca` that of a certificate bundle, "" if there is none."""
 
     conf: str
     ca: str
@@ -37,7 +37,7 @@ class PipAccess:
 
 @contextmanager
 def build_secrets() -> Iterator[tuple[str, ...]]:
-    """Arguments for `docker buildx build`; the files they name exist only inside the block."""
+    """Yields arguments for `docker buildx build`; their files exist only inside the block."""
     access = pip_access(_pip_config_list(), os.environ)
     with TemporaryDirectory(prefix="cluster-kit-") as folder:
         conf, ca = Path(folder) / "pip.conf", Path(folder) / "ca.pem"
@@ -51,7 +51,7 @@ def build_secrets() -> Iterator[tuple[str, ...]]:
 
 
 def pip_access(listing: str, environment: Mapping[str, str]) -> PipAccess:
-    """What `pip config list` printed and the environment say, as one pip.conf and one bundle."""
+    """The output of `pip config list` and the environment, as one pip.conf and one bundle."""
     settings = _settings(listing, environment)
     lines = [f"{name} = {settings[name]}" for name in PLAIN if settings.get(name)]
     for name in ADDRESSES:
@@ -65,7 +65,7 @@ def pip_access(listing: str, environment: Mapping[str, str]) -> PipAccess:
 
 
 def _settings(listing: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """Later wins: files for every command, files for `install`, the environment."""
+    """Pip's settings by name: the environment wins over `[install]`, and that over `[global]`."""
     by_section: dict[str, dict[str, str]] = {"global": {}, "install": {}}
     for line in listing.splitlines():
         key, separator, value = line.partition("=")
@@ -84,15 +84,19 @@ def _settings(listing: str, environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _bundle(settings: Mapping[str, str], environment: Mapping[str, str]) -> str:
-    """The system's own bundle comes last: newer pips trust it without being told."""
-    named = (settings.get("cert"), *(environment.get(name) for name in CA_VARIABLES), *SYSTEM_CA)
-    for path in named:
+    """The text of the first certificate bundle that exists, the system's own as the last choice."""
+    candidates = (
+        settings.get("cert"),
+        *(environment.get(name) for name in CA_VARIABLES),
+        *SYSTEM_CA,
+    )
+    for path in candidates:
         if path and Path(path).is_file():
             return Path(path).read_text()
     return ""
 
 
 def _pip_config_list() -> str:
-    """Empty where the kit runs in an environment without pip."""
+    """The output of `pip config list`; "" if the kit's environment has no pip."""
     done = run([sys.executable, "-m", "pip", "config", "list"])
     return done.output if done.ok else ""

@@ -13,7 +13,7 @@ from cluster_kit.problem import Problem
 
 @dataclass(frozen=True)
 class Loaded:
-    """A manifest to plan with, the problems of its shape, and where its values came from.
+    """A manifest to plan with, the problems of its shape, and the source of its values.
 
     If there are `problems`, the manifest holds the defaults of the invalid keys (`broken`), so that
     a plan can find what else is wrong; such a manifest is never run.

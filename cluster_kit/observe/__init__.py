@@ -1,1 +1,1 @@
-"""What a running cluster shows: state, progress, logs, last words."""
+"""Observes a running cluster: its state, progress, logs and errors."""

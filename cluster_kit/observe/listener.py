@@ -1,4 +1,4 @@
-"""Listens to the engine's events of one cluster, in a thread, and notices where it is lost."""
+"""Reads the engine's events of one cluster in a thread, and detects a lost engine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOST = EngineError(
 
 
 class Listener:
-    """Hands out each event of a cluster's containers since Unix time `since` once."""
+    """Returns each event of a cluster's containers since Unix time `since` exactly once."""
 
     def __init__(self, engine: Engine, cluster: str, since: float) -> None:
         self._engine = engine
@@ -32,13 +32,13 @@ class Listener:
         self._listen(since)
 
     def drain(self) -> list[Event]:
-        """What has happened since the last call, in the engine's order.
+        """The events since the last call, in the engine's order.
 
         Raises:
-            EngineError: the engine answers no more, or was started anew, which ends containers.
+            EngineError: the engine does not answer, or was restarted, which ends containers.
         """
         if self._lost is not None:
-            self._go_on(self._lost)
+            self._reconnect(self._lost)
         events: list[Event] = []
         while not self._arrived.empty():
             arrived = self._arrived.get_nowait()
@@ -53,7 +53,7 @@ class Listener:
         threading.Thread(target=self._hear, args=(since,), daemon=True).start()
 
     def _hear(self, since: float) -> None:
-        """Every event, and after the last one why no more will come."""
+        """Queue every event, and then the error because of which there are no more."""
         try:
             for event in self._engine.events(self._cluster, since):
                 self._arrived.put(event)
@@ -61,25 +61,29 @@ class Listener:
         except EngineError as error:
             self._arrived.put(error)
 
-    def _go_on(self, lost: EngineError) -> None:
-        """A connection may break while engine and containers live on: then nothing is lost, since
-        the engine repeats what it has told from a given time on. A little later all must be as it
-        was heard."""
+    def _reconnect(self, lost: EngineError) -> None:
+        """Listen again if the engine still answers; raises `lost` if it does not.
+
+        A connection may break while engine and containers live on. The engine then repeats its
+        events from a given time on, and soon the containers must be as the events say.
+        """
         if not self._listens:
             if not self._engine.answers():
                 raise lost
             self._listens, self._agrees_by = True, time.monotonic() + _REPEATS_WITHIN_S
             self._listen(self._handed_out[-1].time if self._handed_out else self._since)
-        elif self._as_heard(self._engine.containers(self._cluster)):
+        elif self._agrees_with(self._engine.containers(self._cluster)):
             self._lost = None
         elif time.monotonic() > self._agrees_by:
             raise lost
 
-    def _as_heard(self, containers: list[Container]) -> bool:
-        """Whether the same containers run as were heard of: an engine that was started anew has
-        ended them, and tells nothing of it."""
-        lives = [event for event in self._handed_out if event.action in ("start", "die")]
-        running = {event.task: event.action == "start" for event in lives}
+    def _agrees_with(self, containers: list[Container]) -> bool:
+        """Whether the containers that run are those that run by the events so far.
+
+        An engine that was restarted has ended containers without an event.
+        """
+        changes = [event for event in self._handed_out if event.action in ("start", "die")]
+        running = {event.task: event.action == "start" for event in changes}
         alive = {c.name for c in containers if c.exit_code is None and c.name in running}
         return alive == {task for task, runs in running.items() if runs}
 

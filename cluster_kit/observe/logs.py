@@ -1,4 +1,4 @@
-"""Hands the leader's and the evaluator's log lines to the view, while they run."""
+"""Passes log lines of running tasks on as they come."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Line = Callable[[str, str], None]
 def follow_logs(
     engine: Engine, containers: Iterable[Container], line: Line
 ) -> list[threading.Thread]:
-    """One thread a container; each ends with its container."""
+    """Start one thread per container, which calls `line(task, text)` until the container ends."""
     threads = [
         threading.Thread(target=_follow, args=(engine, container, line), daemon=True)
         for container in containers
@@ -31,9 +31,9 @@ def follow_logs(
 
 
 def _follow(engine: Engine, container: Container, line: Line) -> None:
-    """Until the container has ended for good: a stream of the engine's ends at every restart.
+    """Pass lines on until the container has ended for good; the engine's stream ends at restarts.
 
-    An engine that is lost ends it quietly: whoever watches the run says so.
+    If the engine is lost, it ends without an error: the watch of the run reports that.
     """
     since: float | None = None
     with contextlib.suppress(EngineError):

@@ -1,4 +1,4 @@
-"""What TensorFlow says for its own sake, as patterns of a line's beginning. Pure."""
+"""Patterns of log lines from TensorFlow itself that say nothing about the training. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ _NATIVE = (
     r"|To enable the following instructions"
 )
 NATIVE = re.compile(rf"^({_NATIVE})")
-"""Of its C++ side: absl's and oneDNN's lines at the start, CUDA that is not there, and whatever
-else is information or a warning."""
+"""Of its C++ part: absl's and oneDNN's lines at the start, absent CUDA, information, warnings."""
 ANY = re.compile(rf"^({_NATIVE}|WARNING:tensorflow|INFO:tensorflow|WARNING:absl|INFO:absl)")
-"""Of its Python side as well, where programs of TensorFlow 1 also tell their progress."""
+"""Of its Python part as well, by which programs of TensorFlow 1 also log their progress."""

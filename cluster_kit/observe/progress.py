@@ -1,4 +1,4 @@
-"""Reads what tasks write to `/output/progress/<task>.jsonl` (see images/trainer/README.md)."""
+"""Reads the progress files `/output/progress/<task>.jsonl` (see images/trainer/README.md)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Entry:
 
 
 class ProgressReader:
-    """Hands out each new entry once, those older than `since` (an earlier run's) never."""
+    """Returns each new entry once; those before Unix time `since`, of an earlier run, never."""
 
     def __init__(self, folder: Path, since: float) -> None:
         self._folder = folder
@@ -42,20 +42,20 @@ class ProgressReader:
                 file.seek(self._offsets.get(path, 0))
                 text = file.read()
         except OSError:
-            return  # removed meanwhile, or not a file: the program may write here what it likes
-        whole = text[: text.rfind(b"\n") + 1]
-        self._offsets[path] = self._offsets.get(path, 0) + len(whole)
-        for line in whole.splitlines():
+            return  # removed by now, or not a file: the user's program can write anything here
+        complete = text[: text.rfind(b"\n") + 1]
+        self._offsets[path] = self._offsets.get(path, 0) + len(complete)
+        for line in complete.splitlines():
             entry = _parse(path.stem, line)
             if entry is not None and entry.time >= self._since:
                 yield entry
 
 
 def entries_of(containers: Sequence[Container]) -> list[Entry]:
-    """What the tasks of a cluster have written since its containers were created, oldest first.
+    """The entries of a cluster's tasks since its containers were created, oldest first.
 
-    [] where their output directory cannot be read. In a directory that an earlier run has used
-    (`--resume`) its entries are older.
+    [] if their output directory cannot be read. Older entries, of the run that `--resume` goes on
+    with, are left out.
     """
     if not containers or not containers[0].output:
         return []
@@ -64,7 +64,7 @@ def entries_of(containers: Sequence[Container]) -> list[Entry]:
 
 
 def _parse(task: str, line: bytes) -> Entry | None:
-    """An entry, or None for a line that a user's program wrote in another form."""
+    """The entry of a line; None if a user's program wrote it in another format."""
     try:
         fields = json.loads(line)
         return Entry(task, float(fields.pop("time")), str(fields.pop("event")), fields)

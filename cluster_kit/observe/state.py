@@ -1,4 +1,4 @@
-"""What a run showed: a value that the view draws and the judge reads. Pure."""
+"""The observed state of a run: the view shows it, the verdict is made from it. Pure."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.task_view import State, TaskView, figures, is_work, state_after
 
 CLOCK_SLACK_S = 0.05
-"""Engine and task read the same clock, at different resolutions."""
+"""In seconds: engine and task read the same clock at different resolutions."""
 
 
 @dataclass(frozen=True)
 class RunState:
-    """Everything seen of a run so far. `tasks` by name, in task order; times are Unix seconds.
+    """Everything observed of a run so far. `tasks` by name, in task order; times are Unix seconds.
 
-    `sidecars` are the tasks that take no part in the training. The engine starts a failed task
-    again up to its `retries` times. `started` is each task's newest start.
+    `sidecars` are the tasks outside the training cluster. `retries` is how often the engine may
+    restart each task, `started` the time of each task's last start.
     """
 
     tasks: dict[str, TaskView]
@@ -33,7 +33,7 @@ class RunState:
 
     @classmethod
     def of(cls, cluster: Cluster) -> RunState:
-        """Nothing seen yet."""
+        """The state before anything was observed."""
         return cls(
             {t.name: TaskView(t.name, t.role, str(t.ip), t.gpus) for t in cluster.tasks},
             cluster.leader.name,
@@ -42,7 +42,7 @@ class RunState:
         )
 
     def with_event(self, event: Event) -> RunState:
-        """After one more event of the engine's; those of other containers change nothing."""
+        """The state after one more event of the engine; unchanged if it is of another container."""
         task = self.tasks.get(event.task)
         if task is None:
             return self
@@ -50,7 +50,7 @@ class RunState:
         if event.action == "start":
             restarts = task.restarts + (event.task in started)
             started = {**started, event.task: event.time}
-            state = replace(self, started=started)._said_since(task.name)
+            state = replace(self, started=started)._reported_state(task.name)
             task = replace(task, state=state, exit_code=None, restarts=restarts)
         elif event.action == "die":
             state = State.RESTARTING if self._comes_back(event) else State.ENDED
@@ -58,64 +58,69 @@ class RunState:
         elif event.action == "pause":
             task = replace(task, state=State.PAUSED)
         elif event.action == "unpause":
-            task = replace(task, state=self._said_since(task.name))
+            task = replace(task, state=self._reported_state(task.name))
         tasks = {**self.tasks, task.name: task}
         return replace(self, tasks=tasks, started=started, events=(*self.events, event))
 
     def with_entry(self, entry: Entry) -> RunState:
-        """After one more line of a task's progress file."""
+        """The state after one more entry of a task's progress file."""
         entries = (*self.entries, entry)
         task = self.tasks.get(entry.task)
         if task is None:
             return replace(self, entries=entries)
         state = task.state
-        if self._in_this_life(entry):
+        if self._is_current(entry):
             state = state_after(state, entry)
         task = replace(task, state=state, **figures(entry))
         return replace(self, tasks={**self.tasks, task.name: task}, entries=entries)
 
     def _comes_back(self, death: Event) -> bool:
-        """Whether the engine will start the task again: not what was stopped by hand."""
+        """Whether the engine will restart the task; it does not if it was stopped by hand."""
         since = self.started.get(death.task, 0.0)
         by_hand = any(
             (event.task, event.action) == (death.task, "kill") and event.time >= since
             for event in self.events
         )
-        left = self.retries.get(death.task, 0) - self.tasks[death.task].restarts
-        return left > 0 and bool(death.exit_code) and not by_hand
+        restarts_left = self.retries.get(death.task, 0) - self.tasks[death.task].restarts
+        return restarts_left > 0 and bool(death.exit_code) and not by_hand
 
-    def _said_since(self, task: str) -> State:
+    def _reported_state(self, task: str) -> State:
+        """The state of a running task by its own entries since its last start."""
         state = State.RUNNING
         for entry in self.entries:
-            if entry.task == task and self._in_this_life(entry):
+            if entry.task == task and self._is_current(entry):
                 state = state_after(state, entry)
         return state
 
-    def _in_this_life(self, entry: Entry) -> bool:
+    def _is_current(self, entry: Entry) -> bool:
+        """Whether an entry was written after its task's last start."""
         return entry.time >= self.started.get(entry.task, 0.0) - CLOCK_SLACK_S
 
     def last(self, task: str, event: str) -> Entry | None:
-        """The newest entry of this kind by this task, None where there is none."""
-        own = (e for e in reversed(self.entries) if e.task == task and e.event == event)
-        return next(own, None)
+        """The newest entry of this event by this task, None if there is none."""
+        entries = (e for e in reversed(self.entries) if e.task == task and e.event == event)
+        return next(entries, None)
 
-    def ended_for_good(self, task: str) -> Entry | None:
-        """A supervisor's last word, if it said one after its container's last start."""
+    def end_entry(self, task: str) -> Entry | None:
+        """The `end` entry of a task's supervisor since its container's last start, None if none."""
         end = self.last(task, "end")
-        return end if end is not None and self._in_this_life(end) else None
+        return end if end is not None and self._is_current(end) else None
 
-    def left_failed(self, task: str) -> list[Entry]:
-        """The failures in which a task ended, oldest first; [] where it went on after the last."""
-        own = [entry for entry in self.entries if entry.task == task]
-        failures = [e for e in own if e.event == "end" and e.fields.get("reason") == "failed"]
+    def final_failures(self, task: str) -> list[Entry]:
+        """The task's failures, oldest first; [] if it worked again after the last one."""
+        entries = [entry for entry in self.entries if entry.task == task]
+        failures = [e for e in entries if e.event == "end" and e.fields.get("reason") == "failed"]
         if not failures:
             return []
-        later = own[own.index(failures[-1]) + 1 :]
-        return [] if any(map(_goes_well, later)) else failures
+        later = entries[entries.index(failures[-1]) + 1 :]
+        return [] if any(map(_is_success, later)) else failures
 
-    def over(self, task: str) -> bool:
-        """Whether a task has nothing left to do after the leader's end: it has ended as well, or it
-        is started again too late. A sidecar may still have a good training's model to score."""
+    def is_done(self, task: str) -> bool:
+        """Whether a task has nothing left to do after the leader's end.
+
+        It has ended as well, or was restarted too late. A sidecar may still have to score the model
+        of a successful training.
+        """
         state = self.tasks[task].state
         if state is State.ENDED:
             return True
@@ -125,15 +130,15 @@ class RunState:
         return state is State.RESTARTING or self.started.get(task, 0.0) > max(ends, default=0.0)
 
     def devices(self, task: str) -> list[str] | None:
-        """The GPUs that TensorFlow showed on a task, None where none were looked for."""
+        """The GPUs that TensorFlow found on a task, None if it was not asked."""
         for entry in reversed(self.entries):
             if entry.event == "devices" and entry.fields.get("of", entry.task) == task:
-                sees = entry.fields.get("sees")
-                return [str(device) for device in sees] if isinstance(sees, list) else None
+                devices = entry.fields.get("sees")
+                return [str(d) for d in devices] if isinstance(devices, list) else None
         return None
 
     def metrics(self) -> dict[str, Any]:
-        """Final figures by name, the newest of each."""
+        """The newest value of each reported metric, by name."""
         newest: dict[str, Any] = {}
         for entry in self.entries:
             if entry.event == "metrics":
@@ -141,34 +146,33 @@ class RunState:
         return newest
 
 
-def _goes_well(entry: Entry) -> bool:
-    """Whether a task that says this trains, or has ended well; over the job's end it has not."""
+def _is_success(entry: Entry) -> bool:
+    """Whether the entry shows training, or a good end; an end because the job ended is none."""
     if entry.event != "end":
         return is_work(entry)
-    well = entry.fields.get("reason") in ("finished", "cut-off")
-    return well and not entry.fields.get("after_job")
+    good = entry.fields.get("reason") in ("finished", "cut-off")
+    return good and not entry.fields.get("after_job")
 
 
 def from_containers(containers: Iterable[Container], entries: Sequence[Entry]) -> list[TaskView]:
-    """The tasks of a cluster that nobody watched, in the order of their containers: as RunState
-    would show them.
+    """The tasks of a cluster that was not watched from its start, in the order of `containers`.
 
     Args:
-        entries: of all tasks' progress files, oldest first, since the containers were created.
+        entries: of all tasks' progress files since the containers were created, oldest first.
     """
     return [_view(c, [entry for entry in entries if entry.task == c.name]) for c in containers]
 
 
 def _view(container: Container, entries: Sequence[Entry]) -> TaskView:
     state = State.of_engine(container.state)
-    shown: dict[str, Any] = {}
+    newest_figures: dict[str, Any] = {}
     for entry in entries:
         if entry.time >= container.started - CLOCK_SLACK_S:
             state = state_after(state, entry)
-        shown |= figures(entry)
-    # The engine counts a restart before it happens, and none of a leader that `up` starts again.
+        newest_figures |= figures(entry)
+    # The engine counts a restart before it happens, and does not count restarts by `up`.
     counted = container.restarts - (state is State.RESTARTING)
-    lives = sum(e.event == "start" and e.fields.get("attempt") == 1 for e in entries)
+    starts = sum(e.event == "start" and e.fields.get("attempt") == 1 for e in entries)
     return TaskView(
         name=container.name,
         role=container.role,
@@ -176,6 +180,6 @@ def _view(container: Container, entries: Sequence[Entry]) -> TaskView:
         gpus=container.gpus,
         state=state,
         exit_code=container.exit_code,
-        restarts=max(counted, lives - 1),
-        **shown,
+        restarts=max(counted, starts - 1),
+        **newest_figures,
     )

@@ -1,4 +1,4 @@
-"""One task as a table shows it, and the words for where it is in its life. Pure."""
+"""One task as tables show it, and its states. Pure."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from cluster_kit.observe.progress import Entry
 
 
 class State(StrEnum):
-    """Where a task is in its life: the words of the live table and of `status`."""
+    """The state of a task, in the words of the live table and of `status`."""
 
     CREATED = "created"
-    """Its container is there and was never started."""
+    """Its container exists and was never started."""
     RUNNING = "running"
-    """Started; it has not said anything of its own yet."""
+    """Started; it has not reported anything yet."""
     READY = "ready"
-    """A server that listens; a leader whose servers all answer."""
+    """A server that listens, or a leader whose servers all answer."""
     TRAINING = "training"
     SCORING = "scoring"
     PAUSED = "paused"
     """Frozen by hand: `docker pause`."""
     RESTARTING = "restarting"
-    """It failed, and the engine is about to start it again."""
+    """It failed, and the engine is about to restart it."""
     ENDED = "ended"
 
     @classmethod
-    def of_engine(cls, word: str) -> State:
-        """From the engine's word for a container: `exited`, `dead` and `removing` have ended."""
-        return cls(word) if word in _SHARED else cls.ENDED
+    def of_engine(cls, status: str) -> State:
+        """From the engine's status of a container; `exited`, `dead` and `removing` are ENDED."""
+        return cls(status) if status in _SHARED else cls.ENDED
 
 
 _SHARED = (State.CREATED, State.RUNNING, State.PAUSED, State.RESTARTING)
 _ALIVE = (State.RUNNING, State.READY, State.TRAINING, State.SCORING)
-_SAID = {"step": State.TRAINING, "epoch": State.TRAINING, "evaluation": State.SCORING}
-"""What a task's own word means for its state; `ready` counts only before these."""
+_REPORTED = {"step": State.TRAINING, "epoch": State.TRAINING, "evaluation": State.SCORING}
+"""The state that an event of a task means; `ready` counts only before these."""
 
 
 @dataclass(frozen=True)
 class TaskView:
-    """One task as it stands: what the status table shows.
+    """One task's row of the status table.
 
-    `exit_code` is that of its last end, None while it runs. `checkpoint` is the one that an
-    evaluator has scored last.
+    `exit_code` is that of its last end, None while it runs. `checkpoint` is the last one that an
+    evaluator has scored.
     """
 
     name: str
@@ -62,24 +62,27 @@ class TaskView:
 
 
 def is_work(entry: Entry) -> bool:
-    """Whether a task that writes this trains or scores."""
-    return entry.event in _SAID
+    """Whether the entry shows that its task trains or scores."""
+    return entry.event in _REPORTED
 
 
 def state_after(state: State, entry: Entry) -> State:
-    """The state of a task that wrote this in its present life. One that does not run stays so:
-    its last lines are often read after the engine's word of its end."""
+    """The state of a task after an entry that it wrote since its last start.
+
+    A task that does not run keeps its state: its last lines are often read after the event of its
+    end.
+    """
     if state not in _ALIVE:
         return state
     if entry.event == "ready":
         return State.READY if state is State.RUNNING else state
-    return _SAID.get(entry.event, state)
+    return _REPORTED.get(entry.event, state)
 
 
 def figures(entry: Entry) -> dict[str, Any]:
-    """What a table shows of an entry, by field of TaskView; {} where there is nothing.
+    """The values of an entry that a table shows, by field of TaskView; {} if there are none.
 
-    A user's program may have written anything there.
+    A user's program may have written an entry with any values: invalid ones are left out.
     """
     shown: dict[str, Any] = {
         key: value

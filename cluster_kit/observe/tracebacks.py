@@ -1,4 +1,4 @@
-"""What a failed task said itself, found in the noise that TensorFlow makes. Pure."""
+"""Finds a failed task's own error in its log, between TensorFlow's messages. Pure."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from cluster_kit.observe import noise
 
 _STAMP = re.compile(r"^\d{4}-\d\d-\d\dT[\d:.]+Z ", re.MULTILINE)
 _IGNORED = "Exception ignored in"
-"""Python says this of what goes wrong while it shuts down, after the error that matters."""
+"""Python prints this for errors while it shuts down, after the error that matters."""
 _RECENT = 40
-"""Lines after which a traceback is history: the program went on, and ended of something else."""
+"""Lines after which a traceback is old: the program went on, and ended for another reason."""
 _NODE_TRACE = re.compile(r"Detected at node .* defined at \(most recent call last\):")
 _REPEATED = re.compile(r"Original stack trace for |Additional GRPC error information")
 _FRAME = re.compile(r' *File "(/program/)?')
@@ -36,31 +36,32 @@ _CURES = (
 
 
 def last_words(log: str, limit: int = 12) -> str:
-    """What a task said at its end: its last traceback where it has one, without TensorFlow's noise.
+    """The end of a task's log: its last traceback, or else its last lines, `limit` at most.
 
-    The last line of a traceback is the error itself and is always kept.
+    TensorFlow's own messages are left out. The last line of a traceback, the error itself, is
+    always kept.
     """
     lines = [_STAMP.sub("", line).rstrip() for line in log.splitlines()]
-    telling = [line for line in lines if line.strip() and not noise.ANY.match(line)]
-    telling = list(_told_once(telling))
+    relevant = [line for line in lines if line.strip() and not noise.ANY.match(line)]
+    relevant = list(_without_repeats(relevant))
     starts = [
         i
-        for i, line in enumerate(telling)
+        for i, line in enumerate(relevant)
         if line.startswith("Traceback (most recent")
-        and not (i > 0 and telling[i - 1].startswith(_IGNORED))
+        and not (i > 0 and relevant[i - 1].startswith(_IGNORED))
     ]
-    traceback = telling[starts[-1] :] if starts else []
+    traceback = relevant[starts[-1] :] if starts else []
     end = _end_of_traceback(traceback)
     if traceback[end:] and len(traceback) - end <= _RECENT:
         error = list(takewhile(lambda line: not line.startswith(_IGNORED), traceback[end:]))
         room = max(2, limit - min(len(error), 6))
-        return "\n".join([*_nearest(traceback[:end], room), *error[:6]])
-    return "\n".join(telling[-limit:])
+        return "\n".join([*_last_frames(traceback[:end], room), *error[:6]])
+    return "\n".join(relevant[-limit:])
 
 
-def _nearest(frames: Sequence[str], room: int) -> list[str]:
-    """The last frames, and before them the last of the program's own where it is none of these."""
-    own = [i for i, line in enumerate(frames) if (found := _FRAME.match(line)) and found[1]]
+def _last_frames(frames: Sequence[str], room: int) -> list[str]:
+    """The last `room` lines; the program's own last frame comes first if it is not among them."""
+    own = [i for i, line in enumerate(frames) if (match := _FRAME.match(line)) and match[1]]
     if not own or own[-1] >= len(frames) - room or room < 5:
         return list(frames[-room:])
     last = dropwhile(lambda line: not _FRAME.match(line), frames[-(room - 3) :])
@@ -68,15 +69,18 @@ def _nearest(frames: Sequence[str], room: int) -> list[str]:
 
 
 def _end_of_traceback(lines: Sequence[str]) -> int:
-    """Index of the first line after the frames: the error."""
+    """The index of the first line after the frames, which is the error."""
     ends = (i for i, line in enumerate(lines) if i > 0 and not line.startswith(" "))
     return next(ends, len(lines))
 
 
-def _told_once(lines: Sequence[str]) -> Iterator[str]:
-    """Graph mode tells each error again for every level and appends where each node was made: left
-    is the error, the frame of the program in which the node was made, and the node."""
-    said: set[str] = set()
+def _without_repeats(lines: Sequence[str]) -> Iterator[str]:
+    """Yields the lines without graph mode's repetitions of an error.
+
+    Graph mode repeats it for every level, with the stack trace of each node's creation. The error,
+    the program's frame that made the node, and the node remain.
+    """
+    yielded: set[str] = set()
     made_here = ""
     skipping = tracing = False
     for line in lines:
@@ -95,34 +99,36 @@ def _told_once(lines: Sequence[str]) -> Iterator[str]:
             continue
         if tracing:
             tracing = False
-            for found in (made_here, line):
-                if found and found not in said:
-                    yield found
-                said.add(found)
+            for kept in (made_here, line):
+                if kept and kept not in yielded:
+                    yield kept
+                yielded.add(kept)
             continue
         yield line
 
 
-def beyond(message: str, words: str) -> str:
-    """What a task said beside the message of its end: programs print theirs, and supervisors its
-    first line, with `error: ` or a task's name in front."""
-    said = {_SPEAKER.sub("", line).rstrip() for line in message.splitlines()}
-    return "\n".join(line for line in words.splitlines() if _SPEAKER.sub("", line) not in said)
+def without_message(words: str, message: str) -> str:
+    """The lines of `words`, the end of a log, that are not in the message of the task's end.
+
+    Programs print that message, and supervisors its first line, after `error: ` or a task's name.
+    """
+    repeated = {_SPEAKER.sub("", line).rstrip() for line in message.splitlines()}
+    return "\n".join(line for line in words.splitlines() if _SPEAKER.sub("", line) not in repeated)
 
 
 def on_host(text: str, mounts: Sequence[Mount]) -> str:
-    """The text with paths of this host for those below a container's mounts.
+    """The text with this host's paths instead of those below a container's mounts.
 
-    In quotes stands what a person wrote in a file, and stays as it is.
+    Paths in quotes are from a user's file and stay as they are.
     """
     sources = {mount.target: mount.source for mount in mounts}
     if not sources:
         return text
     targets = "|".join(map(re.escape, sources))
     path = re.compile(rf"(?<![\w./\"'-])({targets})(?=[/:;,)\s]|$)")
-    return path.sub(lambda found: sources[found[1]], text)
+    return path.sub(lambda match: sources[match[1]], text)
 
 
 def cure(words: str) -> str:
-    """What to do about an error that people meet often, "" where nobody knows."""
+    """The cure of a common error, "" if none is known."""
     return next((advice for pattern, advice in _CURES if pattern.search(words)), "")

@@ -72,5 +72,5 @@ def fault_of(error: SyntaxError, text: bytes, name: str) -> Fault:
     number = error.lineno or 1
     raw_line = text.splitlines()[number - 1 : number]
     line = b"".join(raw_line).decode(errors="replace").strip()
-    shown = line if len(line) <= MOST_SHOWN else line[: MOST_SHOWN - 1] + "…"
-    return Fault(f"{name}:{number}", shown, error.msg)
+    excerpt = line if len(line) <= MOST_SHOWN else line[: MOST_SHOWN - 1] + "…"
+    return Fault(f"{name}:{number}", excerpt, error.msg)

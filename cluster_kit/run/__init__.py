@@ -1,1 +1,1 @@
-"""The story of one run: prepare, launch, watch, judge, save."""
+"""One run of a cluster: prepare, launch, watch, judge, save."""

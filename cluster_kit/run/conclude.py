@@ -1,4 +1,4 @@
-"""The end of a run: judge, stop, save, remove, whatever fails on the way."""
+"""Ends a run: judges, stops, saves and removes, even if one of these fails."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Container
 from cluster_kit.errors import EngineError, HostError, KitError, ManifestError
 from cluster_kit.observe.state import RunState
-from cluster_kit.observe.tracebacks import beyond, cure, last_words, on_host
+from cluster_kit.observe.tracebacks import cure, last_words, on_host, without_message
 from cluster_kit.run.context import Launch
 from cluster_kit.run.evidence import save_events, save_logs
 from cluster_kit.run.outcome import Outcome, outcome_of
 from cluster_kit.run.verdict import Reason, Verdict, judge
-from cluster_kit.run.watch import How
+from cluster_kit.run.watch import Ending
 
 
-class Trouble:
-    """A block that may fail where the engine or the disk does: the first failure is kept, and what
-    comes after the block is still done."""
+class Failures:
+    """Suppresses EngineError and OSError of its `with` blocks, and keeps the first one."""
 
     def __init__(self) -> None:
         self.first: EngineError | OSError | None = None
@@ -39,44 +38,46 @@ class Trouble:
         return True
 
 
-def conclude(launch: Launch, cluster: Cluster, seen: RunState, how: How) -> Outcome:
-    """Judge, stop, save, remove, and save again with the time that stop and removal took.
+def conclude(launch: Launch, cluster: Cluster, seen: RunState, ending: Ending) -> Outcome:
+    """Judge, stop, save and remove a run, save it again with all timings, and return its outcome.
 
     Raises:
-        EngineError: the engine was lost on the way; what could be saved is saved.
+        EngineError: the engine failed meanwhile; what could be saved is saved.
         HostError: the run's directory cannot be written; everything is removed.
     """
-    trouble = Trouble()
-    verdict = judge(cluster, seen, how)
+    failures = Failures()
+    verdict = judge(cluster, seen, ending)
     containers: list[Container] = []
-    with trouble:
+    with failures:
         containers = launch.engine.containers(launch.name)
-    stays = launch.keep and how != "interrupted"
-    if not stays:  # first of all: what a task says of its end, and of what it saved, is evidence
-        with trouble, launch.timings.step("down"):
+    stays = launch.keep and ending != "interrupted"
+    if not stays:  # before saving: what tasks log while they stop is evidence, too
+        with failures, launch.timings.step("down"):
             launch.engine.stop(launch.name)
-    outcome = _saved(launch, cluster, seen, containers, verdict, trouble)
+    outcome = _saved(launch, cluster, seen, containers, verdict, failures)
     if not stays:
         launch.view.phase("removing the containers")
-        with trouble, launch.timings.step("down"):
+        with failures, launch.timings.step("down"):
             launch.engine.remove(launch.name)
         outcome = replace(outcome, timings_s=launch.timings.read(seen, launch.since))
-        with trouble:
+        with failures:
             outcome.write(launch.directory)
-    if trouble.first is not None:
-        raise _raised(launch, outcome, trouble.first)
+    if failures.first is not None:
+        raise _incomplete(launch, outcome, failures.first)
     return outcome
 
 
 def fail(launch: Launch, cluster: Cluster, seen: RunState, error: BaseException) -> None:
-    """The end of a run that never comes to a verdict: it says so where one looks for it, with its
-    logs, and is removed where the engine still does that."""
-    trouble = Trouble()
+    """End a run that failed before a verdict: save its outcome and logs, remove its containers.
+
+    Failures of the engine or the disk are ignored here, since `error` is raised anyway.
+    """
+    failures = Failures()
     containers: list[Container] = []
-    with trouble:
+    with failures:
         containers = launch.engine.containers(launch.name)
-    _saved(launch, cluster, seen, containers, _without_verdict(error), trouble)
-    with trouble:
+    _saved(launch, cluster, seen, containers, _without_verdict(error), failures)
+    with failures:
         launch.engine.remove(launch.name)
 
 
@@ -86,15 +87,15 @@ def _saved(
     seen: RunState,
     containers: list[Container],
     verdict: Verdict,
-    trouble: Trouble,
+    failures: Failures,
 ) -> Outcome:
-    """Save events, logs and the outcome, which is returned."""
+    """Save events, logs and the outcome, and return the outcome."""
     logs: dict[str, str] = {}
-    with trouble:
+    with failures:
         save_events(launch.directory, seen.events)
-    with trouble:
+    with failures:
         logs = save_logs(launch.engine, launch.directory, containers)
-    words = beyond(verdict.message, last_words(logs.get(verdict.blame, "")))
+    words = without_message(last_words(logs.get(verdict.blame, "")), verdict.message)
     known_cure = verdict.cure or cure(f"{verdict.message}\n{words}")
     verdict = replace(verdict, message=on_host(verdict.message, cluster.mounts))
     outcome = outcome_of(
@@ -108,14 +109,15 @@ def _saved(
         notes=[*outcome.notes, *unread],
         timings_s=launch.timings.read(seen, launch.since),
     )
-    with trouble:
+    with failures:
         outcome.write(launch.directory)
     return outcome
 
 
 def _without_verdict(error: BaseException) -> Verdict:
+    """The verdict on a run that this error ended before it was judged."""
     if not isinstance(error, KitError):
-        # `SystemExit: 1`: a bug in the kit, whose own text alone may say nothing.
+        # With the type: the text alone may say nothing (`SystemExit: 1`).
         words = f"a bug in the kit: {type(error).__name__}: {error}".rstrip(": ")
         return Verdict(False, KitError.exit_code, Reason.INTERNAL, "", words)
     reason = _REASONS.get(error.exit_code, Reason.INTERNAL)
@@ -127,10 +129,11 @@ _REASONS = {
     HostError.exit_code: Reason.HOST,
     EngineError.exit_code: Reason.ENGINE,
 }
-"""Which error of the kit's, by its exit code, ended a run that never came to a verdict."""
+"""The reason of a run that one of the kit's errors, by its exit code, ended before a verdict."""
 
 
-def _raised(launch: Launch, outcome: Outcome, error: EngineError | OSError) -> KitError:
+def _incomplete(launch: Launch, outcome: Outcome, error: EngineError | OSError) -> KitError:
+    """The error that the run ended, but was not saved or removed completely."""
     ended = f"the run ended ({outcome.reason}), but"
     if isinstance(error, EngineError):
         return EngineError(f"{ended} not everything was saved and removed: {error.message}",

@@ -1,4 +1,4 @@
-"""What all steps of one run share."""
+"""The values that all steps of one run share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cluster_kit.workspace import RunDirectory, Workspace
 
 @dataclass(frozen=True)
 class Launch:
-    """One run of a cluster: from where to where, by which engine, before whose eyes."""
+    """One run of a cluster: its plan, its view, its engine and backend, its directory."""
 
     prepared: Prepared
     workspace: Workspace
@@ -24,9 +24,11 @@ class Launch:
     timings: Stopwatch
     directory: RunDirectory
     since: float
-    """Unix time from which on events and progress are this run's."""
+    """Unix time; older events and progress entries are not of this run."""
     keep: bool
+    """Whether the containers stay after the end."""
 
     @property
     def name(self) -> str:
+        """The cluster's name."""
         return self.prepared.cluster.name

@@ -1,4 +1,4 @@
-"""Is this host fit? `doctor` shows every check; `up` refuses where one fails."""
+"""Checks whether this host can run a cluster: `doctor` shows the checks, `up` needs them all."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DISK_TO_BUILD = 8 * 2**30
 DISK_TO_RUN = 1 * 2**30
 SERVER_MEMORY = 200 * 2**20
 PROGRAM_MEMORY = 900 * 2**20
-"""Resident private memory of a server and of a TensorFlow program, measured, rounded up."""
+"""In bytes: resident private memory of a server and of a program, measured and rounded up."""
 
 HANDS_OUT = {"nvidia": "NVIDIA's runtime", "cdi": "CDI"}
 GPU_CURE = (
@@ -36,7 +36,7 @@ State = Literal["ok", "warn", "fail"]
 
 @dataclass(frozen=True)
 class Check:
-    """One line of `doctor`: what was looked at, what was found there, and the cure ("" if fine)."""
+    """One line of `doctor`: the name of the check, its result, and the cure ("" if none needed)."""
 
     name: str
     state: State
@@ -45,7 +45,7 @@ class Check:
 
 
 def check_host(facts: HostFacts, cluster: Cluster | None) -> list[Check]:
-    """Everything that a run needs, with the cluster's own needs where one is given."""
+    """The checks of this host, and of what `cluster` needs if one is given."""
     return [
         _engine(facts.engine),
         _tool(backend().tool()),
@@ -59,7 +59,7 @@ def check_host(facts: HostFacts, cluster: Cluster | None) -> list[Check]:
 
 
 def refuse_if_unfit(facts: HostFacts, cluster: Cluster) -> None:
-    """Raises HostError with every failing check; warnings pass."""
+    """Raises HostError with all failed checks; warnings are ignored."""
     failed = [check for check in check_host(facts, cluster) if check.state == "fail"]
     if failed:
         problems = "\n".join(f"  {check.name}: {check.found}" for check in failed)
@@ -75,7 +75,7 @@ def _engine(version: str) -> Check:
 
 
 def _tool(tool: Tool) -> Check:
-    """The backend's program."""
+    """The check of the backend's program."""
     needed = ".".join(map(str, tool.minimum))
     if tool.version is None:
         return Check(tool.name, "fail", tool.absent, f"{tool.install}, {needed} or newer")
@@ -123,7 +123,7 @@ def _memory(total: int, cluster: Cluster | None) -> Check:
 
 
 def _gpus(facts: HostFacts) -> Check:
-    """Driver and engine: a host without a GPU is fit as well, for the CPU."""
+    """The check of driver and engine; a host without a GPU passes, since it can use the CPU."""
     if facts.no_gpu:
         return Check("gpus", "ok", f"CPU only ({facts.no_gpu})")
     names = ", ".join(f"{device.short}: {device.name}" for device in devices(facts.gpus))
@@ -140,7 +140,7 @@ def _subnet(cluster: Cluster | None) -> Check:
 
 
 def _proxy() -> Check:
-    """Docker hands its client's proxies to every container, where they break plain gRPC."""
+    """The check of proxies that Docker's client passes to containers, where they break gRPC."""
     path = Path(os.environ.get("DOCKER_CONFIG", Path.home() / ".docker")) / "config.json"
     try:
         proxies = json.loads(path.read_text()).get("proxies") or {}

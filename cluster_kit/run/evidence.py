@@ -1,4 +1,4 @@
-"""What is saved of a run before anything is removed: logs and events, task by task."""
+"""Saves a run's logs and events before anything is removed."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ _PARALLEL = 8
 
 
 def save_events(run: RunDirectory, events: Sequence[Event]) -> None:
-    """Append them to the run's events.jsonl. Raises OSError."""
+    """Append the events to the run's events.jsonl; raises OSError."""
     with (run.path / "events.jsonl").open("a", encoding="utf-8") as file:
         file.writelines(json.dumps(asdict(event)) + "\n" for event in events)
 
 
 def save_logs(engine: Engine, run: RunDirectory, containers: Sequence[Container]) -> dict[str, str]:
-    """Save what the engine still gives, and return it by task name; a resumed run adds to its
-    files. Raises OSError."""
+    """Save the logs that the engine still has, and return them by task name; raises OSError.
+
+    A resumed run appends to the files of the run that it goes on with.
+    """
 
     def read(container: Container) -> str | None:
         try:

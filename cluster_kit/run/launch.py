@@ -1,5 +1,4 @@
-"""The whole story of one run: load, plan, render, check the host, build, up, watch, judge, save,
-remove."""
+"""Runs a cluster: load, plan, render, check the host, build, up, watch, judge, save, remove."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from cluster_kit.run.doctor import refuse_if_unfit
 from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.prepare import Request, prepare
 from cluster_kit.run.timings import Stopwatch
-from cluster_kit.run.watch import How, Watch
+from cluster_kit.run.watch import Ending, Watch
 from cluster_kit.show.view import View
 from cluster_kit.util import signals
 from cluster_kit.workspace import Workspace, last_run, new_run
@@ -30,9 +29,12 @@ def launch(
 
     Whatever happens after the start, the evidence is saved and, unless `keep`, everything removed.
 
+    Args:
+        keep: leave the containers there after the end.
+        resume: go on in the directory of the last run.
     Raises:
-        KitError: it never came to a verdict: a wrong manifest, an unfit host, a failing engine.
-        KeyboardInterrupt: before anything was started.
+        KitError: it failed before a verdict: an invalid manifest, an unfit host, a lost engine.
+        KeyboardInterrupt: it was interrupted before anything was started.
     """
     timings = Stopwatch()
     engine, starter = client.connect(), backend()
@@ -58,11 +60,11 @@ def launch(
 
 
 def _run(run: Launch, text: str) -> Outcome:
-    """From the first container to the verdict, or to the error that kept it from one."""
+    """Start the containers, watch them to the end, and conclude; an error is raised after that."""
     cluster = run.prepared.cluster
     listener = Listener(run.engine, run.name, run.since)
     watch = Watch(run.engine, cluster, run.directory, listener, run.since)
-    how: How = "interrupted"
+    ending: Ending = "interrupted"
     try:
         count = len(cluster.tasks)
         run.view.phase(f"starting {count} container{'s' if count > 1 else ''}")
@@ -71,7 +73,7 @@ def _run(run: Launch, text: str) -> Outcome:
         watch = Watch(run.engine, cluster, run.directory, listener, run.since)
         run.view.phase(f"running {cluster.name} on {cluster.subnet}")
         _follow(run, {watch.seen.leader, *watch.seen.sidecars})
-        how = watch.until_ended(run.view.update)
+        ending = watch.until_ended(run.view.update)
         signals.ignore()
     except KeyboardInterrupt:
         run.view.phase("interrupted: stopping the containers, saving the evidence and cleaning up")
@@ -79,10 +81,10 @@ def _run(run: Launch, text: str) -> Outcome:
         signals.ignore()
         fail(run, cluster, watch.seen, error)
         raise
-    return conclude(run, cluster, watch.seen, how)
+    return conclude(run, cluster, watch.seen, ending)
 
 
-def _follow(run: Launch, heard: set[str]) -> None:
-    """Hand the lines of the leader and of the sidecars to the view as they come."""
-    containers = [c for c in run.engine.containers(run.name) if c.name in heard]
+def _follow(run: Launch, tasks: set[str]) -> None:
+    """Pass the log lines of these tasks to the view as they come."""
+    containers = [c for c in run.engine.containers(run.name) if c.name in tasks]
     follow_logs(run.engine, containers, run.view.log)

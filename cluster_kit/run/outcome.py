@@ -1,4 +1,4 @@
-"""outcome.json as a value: every fact of a run that has ended."""
+"""The outcome of a run: the content of outcome.json."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from cluster_kit.workspace import RunDirectory, write_atomically
 
 @dataclass(frozen=True)
 class TaskOutcome:
-    """What became of one task.
+    """The outcome of one task.
 
-    `gpu` are the ids that the engine reserved, `gpu_seen` what TensorFlow showed (None where it was
-    not asked); `rx_bytes` and `tx_bytes` what its container received and sent, None where it did
-    not count.
+    `gpu` are the ids that the engine reserved, `gpu_seen` those that TensorFlow found (None if it
+    was not asked); `rx_bytes` and `tx_bytes` are the bytes that its container received and sent,
+    None if it did not count them.
     """
 
     name: str
@@ -42,10 +42,10 @@ class TaskOutcome:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The verdict on a run, and what else there is to know. Times in seconds.
+    """The verdict on a run, with its tasks, timings (seconds) and metrics.
 
-    `blame` names a task, None where none is; `last_words` is what that task said at its end beside
-    the message; `cure` is "" where none is known; `run` is the path of the run's directory.
+    `blame` is the task that is to blame, None if none is; `last_words` is the end of its log,
+    without the message; `cure` is "" if none is known; `run` is the path of the run's directory.
     """
 
     cluster: str
@@ -63,10 +63,11 @@ class Outcome:
     run: str
 
     def as_json(self) -> dict[str, Any]:
+        """The values of outcome.json."""
         return asdict(self)
 
     def write(self, run: RunDirectory) -> None:
-        """Raises OSError where the run's directory cannot be written."""
+        """Write outcome.json into the run's directory; raises OSError."""
         write_atomically(run.outcome, json.dumps(self.as_json(), indent=2) + "\n")
 
 
@@ -80,10 +81,10 @@ def outcome_of(
     last_words: str = "",
     cure: str = "",
 ) -> Outcome:
-    """The outcome of a run, so far without timings.
+    """The outcome of a run, with `timings_s` still empty.
 
     Args:
-        containers: as they were before they were stopped.
+        containers: the cluster's containers before they were stopped.
     """
     by_name = {container.name: container for container in containers}
     return Outcome(
@@ -104,7 +105,7 @@ def outcome_of(
 
 
 def _task(name: str, seen: RunState, container: Container | None) -> TaskOutcome:
-    view, end = seen.tasks[name], seen.ended_for_good(name)
+    view, end = seen.tasks[name], seen.end_entry(name)
     counted: Mapping[str, Any] = end.fields if end else {}
     return TaskOutcome(
         name=name,
@@ -113,7 +114,7 @@ def _task(name: str, seen: RunState, container: Container | None) -> TaskOutcome
         ip=container.ip if container else view.ip,
         gpu=list(container.gpus if container else view.gpus),
         gpu_seen=seen.devices(name),
-        exit_code=_exit_code(view, seen.left_failed(name), container),
+        exit_code=_exit_code(view, seen.final_failures(name), container),
         restarts=view.restarts,
         oom=out_of_memory(seen, name) or bool(container and container.oom),
         rx_bytes=counted.get("rx_bytes"),
@@ -124,23 +125,25 @@ def _task(name: str, seen: RunState, container: Container | None) -> TaskOutcome
 def _exit_code(
     view: TaskView, failures: Sequence[Entry], container: Container | None
 ) -> int | None:
-    """The engine knows none of a failed task that it has just started again; the task's last one
-    says more."""
+    """The exit code that the engine has, else the one of the task's last failure.
+
+    The engine has none for a failed task that it has just restarted.
+    """
     code = container.exit_code if container else view.exit_code
-    known = failures[-1].fields.get("exit_code") if failures and code is None else code
-    return known if isinstance(known, int) else None
+    code = failures[-1].fields.get("exit_code") if failures and code is None else code
+    return code if isinstance(code, int) else None
 
 
 def metrics(seen: RunState) -> dict[str, Any]:
-    """Final figures: what the programs reported, and the last of each where they did not."""
+    """The final metrics by name: the reported ones, and the evaluator's accuracy if none was."""
     newest = seen.metrics()
     for name in seen.sidecars:
-        scored = seen.last(name, "evaluation")
-        if scored is not None and "accuracy" in scored.fields:
-            newest.setdefault("validation_accuracy", scored.fields["accuracy"])
+        evaluation = seen.last(name, "evaluation")
+        if evaluation is not None and "accuracy" in evaluation.fields:
+            newest.setdefault("validation_accuracy", evaluation.fields["accuracy"])
     return {name: _as_json(value) for name, value in newest.items()}
 
 
 def _as_json(value: object) -> object:
-    """A training that diverges reports NaN, which JSON does not have."""
+    """The value; None for NaN, which a diverging training reports and JSON does not have."""
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,4 +1,4 @@
-"""The newest run of a cluster that is not up: how it ended, and what its tasks said."""
+"""The newest run of a cluster that is not up: its verdict and its logs."""
 
 from __future__ import annotations
 
@@ -13,37 +13,38 @@ from cluster_kit.workspace import RunDirectory
 
 
 @dataclass(frozen=True)
-class EndedRun:
-    """`verdict` says why where it failed; it and `ended` are missing where none was written."""
+class PastRun:
+    """A saved run; without an outcome `verdict` is "" and `ended` None."""
 
     run: RunDirectory
     verdict: str = ""
     ended: datetime | None = None
 
     @property
-    def told(self) -> str:
-        """How it ended, in a few words."""
+    def summary(self) -> str:
+        """When and how it ended, as the end of a sentence."""
         if self.ended is None:
             return "has no verdict: it was cut off, or is about to start"
         return f"ended {self.ended:%Y-%m-%d %H:%M:%S}: {self.verdict}"
 
 
-def newest_run(runs: Path) -> EndedRun | None:
-    """What `latest` of a cluster's runs points at, None where there is no run yet."""
+def newest_run(runs: Path) -> PastRun | None:
+    """The run that `latest` in a cluster's folder of runs points at, None if there is none."""
     latest = runs / "latest"
     if not latest.is_dir():
         return None
     run = RunDirectory(latest.resolve())
     try:
         outcome = json.loads(run.outcome.read_text(encoding="utf-8"))
-        # Written last of all, after the containers were removed.
+        # It is the last file written, after the containers were removed.
         ended = datetime.fromtimestamp(run.outcome.stat().st_mtime)
     except (OSError, ValueError):
-        return EndedRun(run)
-    return EndedRun(run, _verdict(outcome), ended) if isinstance(outcome, dict) else EndedRun(run)
+        return PastRun(run)
+    return PastRun(run, _verdict(outcome), ended) if isinstance(outcome, dict) else PastRun(run)
 
 
 def _verdict(outcome: dict[str, Any]) -> str:
+    """`success`, or `failed` with the blamed task and the first line of the message."""
     if outcome.get("success"):
         return "success"
     blame = f", blame {outcome['blame']}" if outcome.get("blame") else ""
@@ -52,7 +53,7 @@ def _verdict(outcome: dict[str, Any]) -> str:
 
 
 def saved_logs(run: RunDirectory) -> dict[str, str]:
-    """What each task said, times in front, as the engine had it."""
+    """The saved log of each task, by name; each line has its time in front."""
     files = sorted(run.logs.glob("*.log"))
     return {file.stem: file.read_bytes().decode("utf-8", errors="replace") for file in files}
 
@@ -67,10 +68,10 @@ class Line:
 
 
 def merged(logs: Mapping[str, str]) -> list[Line]:
-    """The lines of several tasks' logs, by time; those of one time stay as they are."""
+    """The lines of several tasks' logs, sorted by time; equal times keep their order."""
     lines = []
     for task, log in logs.items():
-        # Only the engine's own ends of lines: a progress bar holds carriage returns.
+        # Not splitlines(): a progress bar has carriage returns in its line.
         for line in filter(None, log.split("\n")):
             time, _, text = line.partition(" ")
             lines.append(Line(time, task, text.rstrip("\r")))

@@ -1,4 +1,4 @@
-"""Load and plan, once: what every verb that takes a manifest does first."""
+"""Loads and plans a manifest, once per command: the first step of every verb with a manifest."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from cluster_kit.workspace import Workspace
 
 @dataclass(frozen=True)
 class Request:
-    """What a person asked for: a manifest, and what overrides it."""
+    """What the user asked for: a manifest, by path or name, and its overrides."""
 
     manifest: str
     overrides: Mapping[str, Any]
@@ -35,9 +35,9 @@ class Request:
 
 @dataclass(frozen=True)
 class Prepared:
-    """What a verb knows before it acts; made once for each command by `prepare`.
+    """Everything that a verb needs to know about a manifest, made by `prepare`.
 
-    `hints` are about the program: what it would stumble over.
+    `hints` are warnings about the program.
     """
 
     request: Request
@@ -50,11 +50,13 @@ class Prepared:
 
 
 def prepare(request: Request, workspace: Workspace, engine: Engine | None) -> Prepared:
-    """The cluster that a manifest means on this host, now, and what it was planned from.
+    """The cluster of a manifest on this host, and everything that it was planned from.
 
+    Args:
+        engine: None to plan without one (see `gather`).
     Raises:
         UsageError: the manifest was not found.
-        ManifestError: everything that is wrong with it.
+        ManifestError: it is invalid; the error has every problem.
         EngineError: the engine stopped answering.
     """
     path = find(request.manifest, workspace.manifests)
@@ -69,7 +71,7 @@ def prepare(request: Request, workspace: Workspace, engine: Engine | None) -> Pr
 
 
 def prepare_again(prepared: Prepared, engine: Engine) -> Prepared:
-    """The same plan with another subnet: only the networks of this host are looked at anew.
+    """The same plan with another subnet; only the networks of this host are gathered again.
 
     Raises:
         ManifestError: no subnet is free.
@@ -81,13 +83,16 @@ def prepare_again(prepared: Prepared, engine: Engine) -> Prepared:
 
 
 def cluster_name(reference: str, workspace: Workspace, up: Iterable[str]) -> str:
-    """The cluster that `status`, `logs` and `down` mean by a name or a manifest.
+    """The name of the cluster that a command line names directly or by its manifest.
 
-    A cluster that is up, or has been, goes by its own name, whatever has become of its manifest.
+    A cluster that is up, or has run, is found by its own name even if its manifest is gone or
+    invalid.
 
+    Args:
+        up: the names of the clusters that are up.
     Raises:
         UsageError: no cluster of that name was found.
-        ManifestError: its manifest was found, and cannot be read.
+        ManifestError: its manifest was found, but cannot be read.
     """
     known = workspace.known()
     if reference in up:
@@ -106,7 +111,7 @@ def cluster_name(reference: str, workspace: Workspace, up: Iterable[str]) -> str
 
 
 def engine_or_none() -> Engine | None:
-    """Rendering needs no engine: without one the host's own routes must do."""
+    """The engine, None if none answers: rendering then uses only the host's own routes."""
     try:
         return client.connect()
     except HostError:

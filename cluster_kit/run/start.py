@@ -1,4 +1,4 @@
-"""From a plan to running containers: room for them, their image, their file, `up`."""
+"""Starts the containers of a plan: removes old ones, builds the image, writes the file, `up`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from cluster_kit.show.view import View
 from cluster_kit.workspace import write_atomically
 
 PLANS = 3
-"""How often a plan is made again because somebody took its subnet in between."""
+"""The most plans that are tried if each one's subnet is taken before the start."""
 
 
 def make_room(engine: Engine, name: str) -> None:
-    """Remove what an earlier run of this name has left.
+    """Remove containers and networks that an earlier run of this name has left.
 
     Raises:
         HostError: a cluster of this name is up.
@@ -41,7 +41,7 @@ def make_room(engine: Engine, name: str) -> None:
 
 
 def ensure_image(cluster: Cluster, view: View) -> None:
-    """Build the image that the cluster runs on where it is the kit's own and absent.
+    """Build the cluster's image if it is the kit's own and absent.
 
     Raises:
         HostError, ManifestError, EngineError: see `image.extra.ensure`.
@@ -54,12 +54,13 @@ def ensure_image(cluster: Cluster, view: View) -> None:
 
 
 def up(launch: Launch, text: str) -> Cluster:
-    """Write the file and start it, by a new plan where the subnet was taken meanwhile; returns the
-    cluster that was started.
+    """Write the cluster's file, start its containers, and return the cluster that was started.
+
+    If the subnet has been taken since the plan, a new plan finds another.
 
     Raises:
-        SubnetTaken: the manifest fixes a subnet that is taken, or each of PLANS was.
-        EngineError: Compose or the engine refused.
+        SubnetTaken: the manifest's fixed subnet is taken, or the subnets of PLANS plans were.
+        EngineError: Compose or the engine failed.
         ManifestError: no subnet is free any more.
     """
     prepared = launch.prepared

@@ -1,4 +1,4 @@
-"""How long the steps of a run took."""
+"""Measures how long the steps of a run take."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from cluster_kit.observe.state import RunState
 
 @dataclass
 class Stopwatch:
-    """Seconds by name of the step, added up where a step is taken twice; runs from when it is
-    made."""
+    """Seconds by name of the step, summed if a step is done twice; starts when it is made."""
 
     timings: dict[str, float] = field(default_factory=dict)
     began: float = field(default_factory=lambda: time.monotonic())
 
     @contextlib.contextmanager
     def step(self, name: str) -> Iterator[None]:
+        """Add the time of the `with` block to this step."""
         began = time.monotonic()
         try:
             yield
@@ -27,14 +27,14 @@ class Stopwatch:
             self.timings[name] = self.timings.get(name, 0.0) + time.monotonic() - began
 
     def read(self, seen: RunState, since: float) -> dict[str, float]:
-        """All seconds so far, to the millisecond, with the total and the training's own."""
+        """All timings in seconds, to the millisecond, with the training's and the total."""
         timings = {**self.timings, **training_times(seen, since)}
         timings["total"] = time.monotonic() - self.began
         return {name: round(value, 3) for name, value in timings.items()}
 
 
 def training_times(seen: RunState, since: float) -> dict[str, float]:
-    """Seconds from the start of the containers to the first step, and from there to the end."""
+    """Seconds from `since` to the leader's first step, and from there to its end, if known."""
     leader = seen.leader
     steps = [e.time for e in seen.entries if e.task == leader and e.event in ("step", "epoch")]
     if not steps:

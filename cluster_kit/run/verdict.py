@@ -1,4 +1,4 @@
-"""How a run ended, and which task is to blame. Pure: what was seen in, verdict out."""
+"""Judges a run from what was observed: how it ended, and which task is to blame. Pure."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from cluster_kit.engine.containers import Event
 from cluster_kit.errors import DeadlinePassed, HostError, Interrupted, TrainingFailed
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
-from cluster_kit.run.watch import How
+from cluster_kit.run.watch import Ending
 
 
 class Reason(StrEnum):
     """Why a run ended: `reason` of outcome.json.
 
-    Those from FINISHED to STOPPED are a supervisor's own words (images/trainer/contract.toml);
-    the last four stand where a run never came to a verdict.
+    FINISHED to STOPPED are reported by supervisors (images/trainer/contract.toml); the last four
+    are of runs that failed before a verdict.
     """
 
     FINISHED = "finished"
@@ -43,17 +43,20 @@ CODES = {
     Reason.GPU_MISSING: HostError.exit_code,
     Reason.CANNOT_SHAPE: HostError.exit_code,
 }
-"""The kit's exit code for the reasons that supervisors give; any other is a failed training."""
+"""The kit's exit code by the supervisor's reason; any other reason is a failed training."""
 STOP_CODES = (0, 143)
 SURVIVED_S = 30.0
-"""A chief falls over a lost ps in 2 s, all-reduce workers over each other in 9 s."""
+"""A chief fails 2 s after a ps is lost, an all-reduce worker 9 s after another worker."""
 OUT_OF_MEMORY = " (out of memory: raise its `memory` limit)"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """`exit_code` is the kit's own (see errors); `blame` names a task, "" where none is; `cure` is
-    "" where none is known."""
+    """How a run ended.
+
+    `exit_code` is the kit's (see `errors`); `blame` is the task that is to blame, "" if none is;
+    `cure` is "" if none is known.
+    """
 
     success: bool
     exit_code: int
@@ -63,12 +66,12 @@ class Verdict:
     cure: str = ""
 
 
-def judge(cluster: Cluster, seen: RunState, how: How) -> Verdict:
-    """The verdict on a run that ended so."""
-    if how == "interrupted":
+def judge(cluster: Cluster, seen: RunState, ending: Ending) -> Verdict:
+    """The verdict on a run, from its observed state and from how watching it ended."""
+    if ending == "interrupted":
         message = "interrupted by a signal"
         return Verdict(False, Interrupted.exit_code, Reason.INTERRUPTED, "", message)
-    if how == "overdue":
+    if ending == "overdue":
         message = f"the run went past its deadlines ({cluster.deadlines.job:g} s for the job)"
         code = CODES[Reason.JOB_DEADLINE]
         return Verdict(False, code, Reason.JOB_DEADLINE, seen.leader, message)
@@ -78,9 +81,9 @@ def judge(cluster: Cluster, seen: RunState, how: How) -> Verdict:
 
 
 def _judge_leader(seen: RunState) -> Verdict:
-    """The leader failed: by itself, or over the task that is to blame."""
+    """The verdict if the leader failed: by itself, or because of the task that is to blame."""
     leader, code = seen.leader, seen.tasks[seen.leader].exit_code
-    reason, message, named = _last_word(seen.ended_for_good(leader))
+    reason, message, named = _end_report(seen.end_entry(leader))
     if reason in CODES:
         blame = named or leader
         if reason == Reason.START_DEADLINE and out_of_memory(seen, blame):
@@ -97,12 +100,12 @@ def _judge_leader(seen: RunState) -> Verdict:
 
 
 def _judge_sidecars(seen: RunState) -> Verdict:
-    """The training went well; a promised evaluation must have, too."""
+    """The verdict if the training succeeded: success, unless a sidecar failed."""
     for name in sorted(seen.sidecars):
         code = seen.tasks[name].exit_code
         if code in STOP_CODES:
             continue
-        reason, message, _ = _last_word(seen.ended_for_good(name))
+        reason, message, _ = _end_report(seen.end_entry(name))
         if code is None:
             message = message or f"{name} was still running after its grace"
             late = Reason.EVALUATOR_GRACE
@@ -116,8 +119,8 @@ def _judge_sidecars(seen: RunState) -> Verdict:
     return Verdict(True, 0, Reason.FINISHED)
 
 
-def _last_word(end: Entry | None) -> tuple[str, str, str]:
-    """(reason, message, the first task that it names or "") of a supervisor, if it said one."""
+def _end_report(end: Entry | None) -> tuple[str, str, str]:
+    """(reason, message, first named task or "") of a supervisor's `end` entry, if there is one."""
     fields = end.fields if end else {}
     named = fields.get("tasks") or [""]
     reason = str(fields.get("reason", Reason.FAILED))
@@ -125,9 +128,9 @@ def _last_word(end: Entry | None) -> tuple[str, str, str]:
 
 
 def _first_failure(seen: RunState, code: int | None) -> tuple[str, int | None]:
-    """The first task that failed in the leader's last attempt: later ones fell over it.
+    """(task, exit code) of the first failure in the leader's last attempt; it caused the others.
 
-    A sidecar has no part in the training and so none in the leader's failure.
+    Sidecars take no part in the training and are never the cause.
     """
     leader = seen.leader
     attempt = seen.last(leader, "start")
@@ -151,7 +154,7 @@ def _first_failure(seen: RunState, code: int | None) -> tuple[str, int | None]:
 
 
 def _was_survived(seen: RunState, death: Event) -> bool:
-    """Whether the task came back and the training went on: then it did not end over this."""
+    """Whether the task restarted and the training went on, so that this did not end it."""
     came_back = any(
         event.task == death.task and event.action == "start" and event.time > death.time
         for event in seen.events
@@ -161,6 +164,7 @@ def _was_survived(seen: RunState, death: Event) -> bool:
 
 
 def _meaning(seen: RunState, task: str, code: int | None) -> str:
+    """What an exit code means, for the end of a message; "" if it says nothing special."""
     if out_of_memory(seen, task):
         return OUT_OF_MEMORY
     if code is not None and code > 128:
@@ -169,5 +173,5 @@ def _meaning(seen: RunState, task: str, code: int | None) -> str:
 
 
 def out_of_memory(seen: RunState, task: str) -> bool:
-    """Whether the engine saw a process of the task killed for memory."""
+    """Whether a process of the task was killed because the memory limit was reached."""
     return any(event.action == "oom" and event.task == task for event in seen.events)

@@ -1,4 +1,4 @@
-"""Watches a running cluster until its leader has ended for good and the others have followed."""
+"""Watches a running cluster until its leader and then its other tasks have ended."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from cluster_kit.workspace import RunDirectory
 
 POLL_S = 0.2
 FOLLOW_S = 15.0
-"""Servers end within a second of the leader; this bounds a host that is very busy."""
+"""Servers end within a second of the leader; on a very busy host this is the limit."""
 OVERDUE_SLACK_S = 60.0
 
-How = Literal["ended", "overdue", "interrupted"]
-"""The leader ended for good; the kit's own bound on the whole run passed; Ctrl-C or SIGTERM."""
+Ending = Literal["ended", "overdue", "interrupted"]
+"""The leader ended for good; the kit's own limit on the run passed; Ctrl-C or SIGTERM."""
 Show = Callable[[RunState], None]
 
 
 class Watch:
-    """Follows one run. `seen` is what it has observed so far, also after an interruption."""
+    """Observes one run. `seen` is the state so far, also after an interruption."""
 
     def __init__(
         self,
@@ -40,23 +40,23 @@ class Watch:
         self._cluster = cluster
         self._progress = ProgressReader(directory.progress, since)
         self._listener = listener
-        self._revived = 0
+        self._leader_restarts = 0
 
-    def until_ended(self, show: Show) -> How:
-        """Block until the run is over; `show` is called with each new observation.
+    def until_ended(self, show: Show) -> Ending:
+        """Wait until the run is over and return how it ended; calls `show` with each new state.
 
         Raises:
             EngineError: the engine was lost.
         """
-        limits = self._cluster.deadlines
-        overdue = time.monotonic() + limits.start + limits.job + OVERDUE_SLACK_S
+        deadlines = self._cluster.deadlines
+        overdue = time.monotonic() + deadlines.start + deadlines.job + OVERDUE_SLACK_S
         while not self._leader_ended():
             if time.monotonic() > overdue:
                 return "overdue"
             self._poll(show)
-        grace = limits.evaluator_grace if self.seen.sidecars else 0.0
-        follow = time.monotonic() + grace + FOLLOW_S
-        while not all(map(self.seen.over, self.seen.tasks)) and time.monotonic() < follow:
+        grace = deadlines.evaluator_grace if self.seen.sidecars else 0.0
+        deadline = time.monotonic() + grace + FOLLOW_S
+        while not all(map(self.seen.is_done, self.seen.tasks)) and time.monotonic() < deadline:
             self._poll(show)
         self._poll(show)
         return "ended"
@@ -67,10 +67,10 @@ class Watch:
         show(self.seen)
 
     def catch_up(self) -> None:
-        """Take in what has happened since the last look.
+        """Add all new events and progress entries to `seen`.
 
         Raises:
-            EngineError: the engine was lost; what the tasks wrote has been taken in all the same.
+            EngineError: the engine was lost; progress entries have been added all the same.
         """
         try:
             for event in self._listener.drain():
@@ -80,20 +80,23 @@ class Watch:
                 self.seen = self.seen.with_entry(entry)
 
     def _leader_ended(self) -> bool:
-        """Whether the leader ended for good; one that crashed without a last word is revived."""
+        """Whether the leader ended for good.
+
+        One that crashed without an `end` entry is started again, up to the manifest's `retries`.
+        """
         leader = self.seen.tasks[self.seen.leader]
         if leader.state is not State.ENDED:
             return False
-        if leader.exit_code == 0 or self.seen.ended_for_good(leader.name) is not None:
+        if leader.exit_code == 0 or self.seen.end_entry(leader.name) is not None:
             return True
-        if self._revived > leader.restarts:
-            return False  # started again, and the engine has yet to tell of it
-        if self._revived >= self._cluster.retries:
+        if self._leader_restarts > leader.restarts:
+            return False  # started again; the event has not arrived yet
+        if self._leader_restarts >= self._cluster.retries:
             return True
         containers = self._engine.containers(self._cluster.name)
         container = next((c for c in containers if c.leader), None)
         if container is None:
-            return True  # somebody has removed it
-        self._revived += 1
+            return True  # it was removed by hand
+        self._leader_restarts += 1
         self._engine.start_again(container.id)
         return False

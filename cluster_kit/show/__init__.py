@@ -1,1 +1,1 @@
-"""What people see of a cluster while it runs."""
+"""Shows a cluster on the terminal while it runs."""

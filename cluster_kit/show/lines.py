@@ -1,4 +1,4 @@
-"""A line of a task's log as a person should see it while the run goes on. Pure."""
+"""Prepares lines of tasks' logs for the terminal. Pure."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import re
 from cluster_kit.observe.noise import NATIVE
 
 _ESCAPE = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|[ -/]*[0-~])")
-"""Colours, cursor movements and titles for a terminal."""
+"""Escape sequences: colours, cursor movements and titles."""
 
 
 def visible(line: str) -> str:
-    """What a terminal would show of the line at its end: of a progress bar its last state.
+    """The line as a terminal would show it at its end: a progress bar in its last state.
 
-    Returns "" where there is nothing to see, and for TensorFlow's own start-up lines; the saved
-    log keeps all.
+    "" if nothing would be visible, and for TensorFlow's own start-up lines; the saved log has all.
     """
     text = _ESCAPE.sub("", line)
     if NATIVE.match(text):
@@ -26,12 +25,12 @@ def visible(line: str) -> str:
 
 
 def bounded(text: str, most: int) -> str:
-    """The text, or its beginning with `…`: `most` characters at the most."""
+    """The text, cut to `most` characters with `…` at the end."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _last_state(text: str) -> str:
-    """What stands on the line when all has been written over what stood there before."""
+    """The text of a line after carriage returns and backspaces have overwritten parts of it."""
     shown: list[str] = []
     cursor = 0
     for character in text:

@@ -1,4 +1,4 @@
-"""A table that is redrawn in place on a terminal."""
+"""The view on a terminal: a table that is redrawn in place."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cluster_kit.show.task_table import status_table
 
 MAX_ROWS = 24
 AROUND = 4
-"""Lines beside the rows: what is done now, headings, how many are hidden, the cursor."""
+"""Lines other than task rows: the phase, the headings, the number of hidden tasks, the cursor."""
 REFRESHES_PER_S = 4
 
 
@@ -62,7 +62,7 @@ class LiveView:
             self._live.start()
 
     def _shown(self) -> RenderableType:
-        """As it stands at this moment; `Live` asks for it."""
+        """What to draw now; `Live` calls it at every refresh."""
         elapsed = f"{time.monotonic() - self._began:.0f} s"
         head = Text.assemble((self._phase, "bold"), f"  {elapsed}")
         head.truncate(max(1, self._console.width - 2), overflow="ellipsis")

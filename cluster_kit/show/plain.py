@@ -1,4 +1,4 @@
-"""One line for each thing that changes; made for CI logs."""
+"""The view without a terminal, for CI logs: one line for each change."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from cluster_kit.show.lines import bounded, visible
 from cluster_kit.show.task_table import state_text
 
 LONGEST = 500
-"""Characters of a task's line; its log has the rest."""
+"""The most characters of a task's line; its log has the rest."""
 
 
 class PlainView:
-    """Lines that are never redrawn, as they come."""
+    """Prints lines as they come and never redraws them."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

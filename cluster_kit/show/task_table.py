@@ -10,7 +10,7 @@ from rich.text import Text
 from cluster_kit.observe.task_view import State, TaskView
 
 _SCORES = {"accuracy": "accuracy", "map_50": "mAP@0.5"}
-"""Scores that a task may have, and what their columns are called."""
+"""Scores that a task may have, and the headings of their columns."""
 _STYLES = {
     State.READY: "cyan",
     State.TRAINING: "green",
@@ -23,9 +23,9 @@ _GOOD_CODES = (None, 0, 143)
 
 
 def status_table(tasks: Iterable[TaskView], title: str = "") -> Table:
-    """One row a task: role, IP, GPU, state, restarts, step, steps/s, loss, score.
+    """One row per task: name, IP, GPUs, state, restarts, step, steps/s, loss and scores.
 
-    An evaluator's step is the checkpoint that it has scored last.
+    An evaluator's step is the last checkpoint that it has scored.
     """
     tasks = list(tasks)
     scores = [s for s in _SCORES if any(getattr(t, s) is not None for t in tasks)] or ["accuracy"]
@@ -52,12 +52,12 @@ def status_table(tasks: Iterable[TaskView], title: str = "") -> Table:
 
 
 def state_text(task: TaskView) -> str:
-    """`training`, or `ended (137)`."""
+    """The task's state, with its exit code if it has one: `training`, or `ended (137)`."""
     return f"{task.state} ({task.exit_code})" if task.exit_code is not None else task.state
 
 
 def _short_state(task: TaskView) -> str:
-    """With the exit code of an end for good: a terminal of 80 columns has no room for more."""
+    """The state, with the exit code only if the task has ended: 80 columns have no more room."""
     return state_text(task) if task.state is State.ENDED else task.state
 
 

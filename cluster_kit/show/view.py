@@ -1,4 +1,4 @@
-"""Where the launch tells its story, and which view a console gets."""
+"""The interface by which a run shows itself, and the choice of a view for a console."""
 
 from __future__ import annotations
 
@@ -12,24 +12,26 @@ from cluster_kit.show.plain import PlainView
 
 
 class View(Protocol):
-    """What a person sees of a run."""
+    """Shows a run to the user."""
 
     def phase(self, text: str) -> None:
-        """What is done now, in a few words."""
+        """Show what the run does now, in a few words."""
         ...
 
-    def warn(self, text: str) -> None: ...
+    def warn(self, text: str) -> None:
+        """Show a warning."""
+        ...
 
     def update(self, seen: RunState) -> None:
-        """How all tasks stand."""
+        """Show the state of all tasks."""
         ...
 
     def log(self, task: str, line: str) -> None:
-        """A line of a task's log, as the task wrote it. Called from several threads."""
+        """Show a line of a task's log, as the task wrote it. Called from several threads."""
         ...
 
     def close(self) -> None:
-        """Leave the terminal to others; a call after it opens the view again."""
+        """Release the terminal; any later call opens the view again."""
         ...
 
 

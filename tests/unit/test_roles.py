@@ -153,8 +153,8 @@ def test_its_tasks_are_judged(kit: Import, tmp_path: Path) -> None:
 
 def test_its_tasks_follow_a_good_end_like_those_of_any_server(kit: Import, tmp_path: Path) -> None:
     story = Story(kit, planned(kit, tmp_path)).happens(9.0, "die", "chief-0", 0)
-    assert not story.seen.over("reader-0")
-    assert story.happens(9.5, "start", "reader-0").seen.over("reader-0")
+    assert not story.seen.is_done("reader-0")
+    assert story.happens(9.5, "start", "reader-0").seen.is_done("reader-0")
 
 
 def test_its_key_is_published(kit: Import) -> None:

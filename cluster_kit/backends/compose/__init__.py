@@ -1,1 +1,1 @@
-"""Docker Compose: the file, and the command line."""
+"""Docker Compose: renders its file, and calls its command line."""

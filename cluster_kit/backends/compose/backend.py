@@ -1,4 +1,4 @@
-"""Docker Compose as a backend: one file for a cluster, and `docker compose up`."""
+"""The backend Docker Compose: one compose file per cluster, and `docker compose up`."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ class Compose:
         return render(cluster)
 
     def write(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
-        """The output directory of a plain `docker compose up` is made as well: Docker would make
-        it as root."""
+        """Write the compose file and make the output directory of a plain `docker compose up`.
+
+        Docker would make a missing directory as root.
+        """
         file = workspace.generated(cluster.name)
         write_atomically(file, text)
         (file.parent / "output").mkdir(exist_ok=True)

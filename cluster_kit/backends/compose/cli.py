@@ -1,4 +1,4 @@
-"""Docker Compose by its command line, and nothing else of Docker's."""
+"""Calls the command line of Docker Compose; no other module does."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def up(file: Path, output: Path) -> None:
     """Create and start every container, and return without waiting for them to end.
 
     Raises:
-        SubnetTaken: the subnet is in use after all.
-        EngineError: anything else that Compose or the engine refused.
+        SubnetTaken: the subnet is in use by now.
+        EngineError: Compose or the engine failed otherwise.
     """
     done = run(
         ["docker", "compose", "-f", str(file), "up", "--detach"],
@@ -45,28 +45,27 @@ def up(file: Path, output: Path) -> None:
     )
     if done.ok:
         return
-    said = _errors(done.errors)
-    if "Pool overlaps" in said:
-        raise SubnetTaken(f"the subnet is taken: {said}", "run it again")
-    raise EngineError(f"docker compose up failed (exit {done.code}):\n{said}", _cure(said))
+    errors = _errors(done.errors)
+    if "Pool overlaps" in errors:
+        raise SubnetTaken(f"the subnet is taken: {errors}", "run it again")
+    raise EngineError(f"docker compose up failed (exit {done.code}):\n{errors}", _cure(errors))
 
 
-def _errors(said: str) -> str:
-    """Compose's lines without its progress (`Container x  Started`)."""
-    lines = [line.strip() for line in said.splitlines()]
-    telling = [
-        line for line in lines if line and not re.match(r"(Container|Network) \S+  \w", line)
-    ]
-    return "\n".join(telling[-15:])
+def _errors(stderr: str) -> str:
+    """The last lines of Compose's stderr, without its progress (`Container x  Started`)."""
+    lines = [line.strip() for line in stderr.splitlines()]
+    errors = [line for line in lines if line and not re.match(r"(Container|Network) \S+  \w", line)]
+    return "\n".join(errors[-15:])
 
 
-def _cure(said: str) -> str:
-    if "could not select device driver" in said:
+def _cure(errors: str) -> str:
+    """What to do about Compose's errors."""
+    if "could not select device driver" in errors:
         return 'install the NVIDIA Container Toolkit (cluster-kit doctor), or set `gpus = "none"`'
-    if "No such image" in said:
+    if "No such image" in errors:
         return "build or pull the image that the manifest names (`image`)"
-    if "is already in use by container" in said:
+    if "is already in use by container" in errors:
         return "another container has this name: `cluster-kit status`, then `cluster-kit down NAME`"
-    if "Address already in use" in said:
+    if "Address already in use" in errors:
         return "something else has this address: choose another `subnet`"
     return "mend what the engine says and run it again"

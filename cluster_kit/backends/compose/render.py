@@ -1,4 +1,4 @@
-"""From a cluster to the bytes of its compose file. Pure."""
+"""Renders a cluster's compose file. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cluster_kit.util import templating
 
 @dataclass(frozen=True)
 class Shared:
-    """What all services have, every field ready as YAML."""
+    """The values that all services share, as YAML text."""
 
     image: str
     pull_policy: str
@@ -37,7 +37,7 @@ class Shared:
 
 @dataclass(frozen=True)
 class Service:
-    """One service, every field ready as YAML; "" for a key that it does not have."""
+    """One service's values as YAML text; "" for a key that it does not have."""
 
     name: str
     container: str
@@ -81,10 +81,10 @@ def _shared(cluster: Cluster, spec: SharedSpec) -> Shared:
         image=quote(spec.image),
         pull_policy="never" if spec.image_is_local else "missing",
         user=quote(cluster.user),
-        init=_truth(spec.init),
-        read_only=_truth(spec.read_only),
+        init=_boolean(spec.init),
+        read_only=_boolean(spec.read_only),
         cap_drop="[" + ", ".join(spec.cap_drop) + "]",
-        security_opt=f'["no-new-privileges:{_truth(spec.no_new_privileges)}"]',
+        security_opt=f'["no-new-privileges:{_boolean(spec.no_new_privileges)}"]',
         tmpfs="[" + ", ".join(f'"{path}:mode={mode:o}"' for path, mode in spec.tmpfs.items()) + "]",
         stop_grace=f"{spec.stop_grace_s}s",
         output=spec.output,
@@ -126,5 +126,5 @@ def _limits(spec: ContainerSpec) -> tuple[Pair, ...]:
     return pairs(limits)
 
 
-def _truth(value: bool) -> str:
+def _boolean(value: bool) -> str:
     return "true" if value else "false"

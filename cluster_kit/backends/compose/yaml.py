@@ -1,4 +1,4 @@
-"""Texts as YAML that Compose reads back exactly: it interpolates `$`. Pure."""
+"""Writes texts as YAML that Compose reads back exactly: Compose interpolates `$`. Pure."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 _SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _WORDS = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
-"""What YAML does not read as a text if it stands without quotes, in any case."""
+"""Unquoted words, in any case, that YAML does not read as text."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A key and its value, ready as YAML."""
+    """A key and its value as YAML text."""
 
     name: str
     value: str
 
 
 def quote(text: str) -> str:
-    """Returns a scalar of one line that Compose reads back as exactly this text."""
+    """Returns a quoted scalar on one line that Compose reads back as exactly this text."""
     escaped = text.replace("$", "$$")
     if escaped.isprintable():
         return "'" + escaped.replace("'", "''") + "'"
@@ -32,7 +32,7 @@ def flow(texts: Iterable[str]) -> str:
 
 
 def pairs(texts: Mapping[str, str]) -> tuple[Pair, ...]:
-    """Returns names of variables, labels or limits with their values, as keys and scalars."""
+    """Returns variables, labels or limits as keys and quoted scalars."""
     return tuple(Pair(_key(name), quote(text)) for name, text in texts.items())
 
 
@@ -41,12 +41,12 @@ def _key(name: str) -> str:
 
 
 def comment(text: str) -> str:
-    """Returns a text that stays on its line; a file's name may hold a line break."""
+    """Returns the text without line breaks, which a file's name may have."""
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def _escape(character: str) -> str:
-    """In YAML's double quotes. JSON's escapes do not do: they write `😀` as two halves."""
+    """A character inside YAML's double quotes; JSON's escapes would split `😀` in two."""
     if character in _SHORT:
         return _SHORT[character]
     return character if character.isprintable() else f"\\U{ord(character):08x}"

@@ -17,15 +17,15 @@ from cluster_kit.compare import run as running
 from cluster_kit.compare import table
 from cluster_kit.compare.measure import Result, result
 from cluster_kit.compare.picture import draw
-from cluster_kit.compare.run import each
-from cluster_kit.compare.variants import SCENARIOS, STRAGGLER, VARIANTS, Length, Run, planned
+from cluster_kit.compare.run import run_all
+from cluster_kit.compare.variants import SCENARIOS, STRAGGLER, VARIANTS, Length, Run, plan_runs
 from cluster_kit.errors import EngineError, Interrupted
 from cluster_kit.observe.progress import ProgressReader
 from cluster_kit.run.outcome import Outcome, TaskOutcome
 from cluster_kit.workspace import Workspace
 from tests.unit.command_line import Cli
 
-RUNS = planned(VARIANTS, SCENARIOS, Length(40, 6), 2.0)
+RUNS = plan_runs(VARIANTS, SCENARIOS, Length(40, 6), 2.0)
 ASYNC, SYNC = RUNS[0], RUNS[1]
 PROGRESS = {
     "chief-0": [
@@ -106,7 +106,7 @@ def written(results: list[Result]) -> str:
 
 
 def test_the_table_shows_figures_failures_and_what_makes_no_sense(entries: Any) -> None:
-    clones = next(r for r in RUNS if r.senseless)
+    clones = next(r for r in RUNS if r.skipped)
     text = written([
         result(ASYNC, outcome(), entries, 0.95),
         Result(SYNC, failed="ps-0: no [memory]"),
@@ -145,7 +145,7 @@ def test_a_picture_that_is_missing_says_why_and_what_to_do(
     measured: bool, words: str, entries: Any, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = result(ASYNC, outcome(), entries, 0.95) if measured else Result(ASYNC, failed="no")
-    monkeypatch.setattr(verb, "each", lambda *_: iter([done]))
+    monkeypatch.setattr(verb, "run_all", lambda *_: iter([done]))
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert words in cli("compare").err
 
@@ -174,8 +174,8 @@ def test_what_fails_is_reported_and_the_rest_goes_on(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     names = launcher(monkeypatch, tmp_path)
-    chosen = [*RUNS[:3], next(run for run in RUNS if run.senseless)]
-    found = list(each(chosen, Workspace(tmp_path), QuietView, 0.95))  # type: ignore[arg-type]
+    chosen = [*RUNS[:3], next(run for run in RUNS if run.skipped)]
+    found = list(run_all(chosen, Workspace(tmp_path), QuietView, 0.95))  # type: ignore[arg-type]
     assert [one.failed for one in found] == ["no room", "it broke", "", ""]
     assert found[2].measured is not None
     assert found[3].measured is None, "a run that makes no sense was started"
@@ -189,7 +189,7 @@ def test_an_interruption_ends_the_comparison(
         running, "launch", lambda *_, **__: outcome(success=False, exit_code=130, message="")
     )
     with pytest.raises(Interrupted):
-        list(each([ASYNC, SYNC], Workspace(tmp_path), QuietView, 0.95))  # type: ignore[arg-type]
+        list(run_all([ASYNC, SYNC], Workspace(tmp_path), QuietView, 0.95))  # type: ignore[arg-type]
 
 
 def test_unknown_names_are_refused_with_the_known_ones() -> None:

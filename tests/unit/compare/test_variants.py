@@ -13,7 +13,7 @@ from cluster_kit.compare.variants import (
     VARIANTS,
     Length,
     Run,
-    planned,
+    plan_runs,
 )
 from cluster_kit.manifest.load import load
 from cluster_kit.plan.plan import plan
@@ -23,7 +23,7 @@ LENGTH = Length(steps=40, epochs=6)
 
 
 def runs(cpus: float = 2.0) -> list[Run]:
-    return planned(VARIANTS, SCENARIOS, LENGTH, cpus)
+    return plan_runs(VARIANTS, SCENARIOS, LENGTH, cpus)
 
 
 def option(run: Run, name: str) -> str:
@@ -57,7 +57,7 @@ def test_a_straggler_is_slow_and_nobody_else_is() -> None:
         even = next(r for r in runs() if (r.variant, r.scenario) == (slow.variant, EVEN))
         assert slow.overrides["role"] == even.overrides["role"]
         if slow.variant.workers == 1:
-            assert slow.senseless == "there is no second worker"
+            assert slow.skipped == "there is no second worker"
             continue
         assert slow.overrides["task"] == {"worker-1": {"cpus": 0.2}}
         assert slow.cpus == pytest.approx(

@@ -62,6 +62,6 @@ def test_who_comes_back_after_the_leaders_end_is_not_waited_for(
     """The engine starts it again half a second after it died; the leader ends at 10."""
     story = Story.of().dies(died, task, 2).ends(10, "chief-0", leaders_code, "")
     still_scores = task == "evaluator-0" and leaders_code == 0
-    assert story.seen.over(task) is not still_scores
-    assert story.start(died + 0.5, task).seen.over(task) is over
-    assert not story.seen.over("worker-1"), "it has yet to hear of the end"
+    assert story.seen.is_done(task) is not still_scores
+    assert story.start(died + 0.5, task).seen.is_done(task) is over
+    assert not story.seen.is_done("worker-1"), "it has yet to hear of the end"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster_kit.cluster import Mount
-from cluster_kit.observe.tracebacks import beyond, cure, last_words, on_host
+from cluster_kit.observe.tracebacks import cure, last_words, on_host, without_message
 
 NOISE = """\
 2025-03-01 10:00:00.100000: I tensorflow/core/util/port.cc:153] oneDNN custom operations are on. \
@@ -194,12 +194,14 @@ PROBLEMS = """\
 def test_what_the_message_says_is_not_said_again(blamed: str) -> None:
     headline = PROBLEMS.splitlines()[0]
     log = f"reading 3 files\nerror: {PROBLEMS}\nworker-1: {headline}\n"
-    assert beyond(blamed, last_words(stamped(log))) == "reading 3 files"
+    assert without_message(last_words(stamped(log)), blamed) == "reading 3 files"
 
 
 def test_a_traceback_stays_whole() -> None:
     words = last_words(stamped(TRACEBACK + "chief-0: the program ended with exit code 1\n"))
-    assert beyond("the program ended with exit code 1", words) == last_words(stamped(TRACEBACK))
+    assert without_message(words, "the program ended with exit code 1") == last_words(
+        stamped(TRACEBACK)
+    )
 
 
 def test_paths_are_the_hosts_where_a_directory_is_mounted() -> None:

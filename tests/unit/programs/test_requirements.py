@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.image.extra import pips_words
+from cluster_kit.image.extra import pip_errors
 from cluster_kit.programs.requirements import faults, lines_of
 from cluster_kit.programs.resolve import resolve
 from tests.make import OWN, cluster, manifest, problems
@@ -138,7 +138,7 @@ def test_pips_own_words_are_taken_out_of_what_the_build_said(said: str) -> None:
         "------\n > [stage-1 2/2] RUN pip install\n"
         "1.502 ERROR: Cannot install because these conflict.\n"
     )
-    assert pips_words(build, "numpy\ntensorflow==2.15\n") == [
+    assert pip_errors(build, "numpy\ntensorflow==2.15\n") == [
         "Cannot install tensorflow==2.15 and numpy because these conflict.",
         "The conflict is caused by:",
         "    The user requested tensorflow==2.15",
@@ -153,11 +153,11 @@ def test_a_package_that_is_nowhere_is_told_as_pip_tells_it() -> None:
         "#8 2.1 ERROR: Could not find a version that satisfies the requirement no-such==1\n"
         "#8 2.1 ERROR: No matching distribution found for no-such==1\n"
     )
-    assert pips_words(said, "iniconfig\nno-such==1\n") == [
+    assert pip_errors(said, "iniconfig\nno-such==1\n") == [
         "Could not find a version that satisfies the requirement no-such==1",
         "No matching distribution found for no-such==1",
     ]
 
 
 def test_a_build_that_fails_without_pip_leaves_no_words_of_pips() -> None:
-    assert pips_words("#4 ERROR: failed to do request: no such host\n", "tqdm\n") == []
+    assert pip_errors("#4 ERROR: failed to do request: no such host\n", "tqdm\n") == []

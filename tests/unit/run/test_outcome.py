@@ -12,7 +12,7 @@ from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Container
 from cluster_kit.run.outcome import metrics, outcome_of
 from cluster_kit.run.verdict import judge
-from cluster_kit.run.watch import How
+from cluster_kit.run.watch import Ending
 from cluster_kit.workspace import RunDirectory
 from tests.unit.stories import CLUSTER, WITHOUT_CHIEF, Story, container
 
@@ -20,17 +20,17 @@ RUN = RunDirectory(Path("/runs/demo/1"))
 
 
 def told(
-    of: Cluster, story: Story, *containers: Container, how: How = "ended", words: str = ""
+    of: Cluster, story: Story, *containers: Container, ending: Ending = "ended", words: str = ""
 ) -> dict[str, Any]:
     """outcome.json of a run that was seen so."""
-    verdict = judge(of, story.seen, how)
+    verdict = judge(of, story.seen, ending)
     return outcome_of(of, verdict, story.seen, containers, RUN, last_words=words).as_json()
 
 
 def test_traffic_is_what_the_tasks_counted_at_their_end() -> None:
     story = Story.of().says(9, "ps-0", "end", exit_code=0, rx_bytes=10, tx_bytes=2000)
     story = story.dies(9.1, "ps-0", 0)
-    tasks = told(CLUSTER, story, how="interrupted")["tasks"]
+    tasks = told(CLUSTER, story, ending="interrupted")["tasks"]
     assert [(task["rx_bytes"], task["tx_bytes"]) for task in tasks if task["role"] == "ps"] == [
         (10, 2000),
         (None, None),
