@@ -47,4 +47,5 @@ def _run_one(run: Run, workspace: Workspace, view: View, accuracy: float) -> Res
 
 
 def write_json(facts: dict[str, Any], file: Path) -> None:
+    """Write facts to a file as JSON; raises OSError."""
     write_atomically(file, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")

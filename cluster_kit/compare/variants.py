@@ -38,10 +38,12 @@ class Variant:
     style: str = "auto"
 
     def count(self, role: str) -> int:
+        """The number of tasks of a role that the variant has."""
         return self.workers if role == WORKER.name else 1
 
     @property
     def batches_per_update(self) -> int:
+        """The number of workers' batches that go into one update of the model."""
         return GRADIENTS if self.synchronous else 1
 
 
@@ -88,6 +90,7 @@ class Length:
     epochs: int
 
     def images(self) -> int:
+        """The number of images that the model is trained on in the whole run."""
         return self.steps * self.epochs * BATCH
 
 

@@ -56,7 +56,7 @@ class DockerEngine:
         except (DockerException, OSError) as error:
             raise HostError(
                 f"no Docker engine answers: {first_line(error)}",
-                "run `make engine` (it installs or starts one where it can)",
+                "run `make engine` (it installs or starts one if it can)",
             ) from None
 
     def answers(self) -> bool:

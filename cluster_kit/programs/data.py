@@ -55,4 +55,4 @@ def _check_folders(program: BuiltIn, name: str, path: Path) -> Iterator[Problem]
 
 
 def _cure() -> str:
-    return f"mend the path, which is seen from the manifest, or pass {option_text('data', 'DIR')}"
+    return f"mend the path, relative to the manifest's folder, or pass {option_text('data', 'DIR')}"

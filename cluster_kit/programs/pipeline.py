@@ -32,7 +32,7 @@ def check_pipeline(program: BuiltIn, manifest: Manifest, data: Path) -> Iterator
     else:
         return
     if config:
-        cure = "give a path that is seen from the data directory"
+        cure = "give a path that is relative to the data directory"
         yield Problem("args", f"{OPTION} {config}", rule, cure, ("program", "data"))
         return
     candidate = next((path.name for path in sorted(data.glob("*.config"))), "FILE")

@@ -61,7 +61,8 @@ def _program(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], 
         problems = _syntax_problems(path) if _python_is_known(manifest) else []
         return f"/program/{path.name}", (Mount(str(path.parent), "/program"),), problems
     rule = f"neither a built-in program ({', '.join(PROGRAMS)}) nor a file at {path}"
-    cure = hint_or(name, PROGRAMS, "mend the path; one in a manifest is seen from its folder")
+    mend = "mend the path; in a manifest it is relative to the manifest's folder"
+    cure = hint_or(name, PROGRAMS, mend)
     return name, (), [Problem("program", f'"{name}"', rule, cure)]
 
 
