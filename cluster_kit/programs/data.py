@@ -55,4 +55,5 @@ def _check_folders(program: BuiltIn, name: str, path: Path) -> Iterator[Problem]
 
 
 def _cure() -> str:
-    return f"mend the path, relative to the manifest's folder, or pass {option_text('data', 'DIR')}"
+    mend = "mend the path (in a manifest it is relative to the manifest's folder)"
+    return f"{mend}, or pass {option_text('data', 'DIR')}"
