@@ -105,6 +105,10 @@ test test-unit fuzz: export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 test: $(DEV) engine image ## Run every test that this machine can; says what it skipped and why   [JOBS]
 	@.venv/bin/pytest --numprocesses=$(JOBS) --dist=loadgroup --durations=10
 
+.PHONY: test-failed
+test-failed: $(DEV) engine image ## Run the tests that failed the last time once more, one after the other
+	@.venv/bin/pytest --last-failed --last-failed-no-failures=none --durations=10
+
 .PHONY: test-unit
 test-unit: $(DEV) ## Only the tests that need neither Docker nor TensorFlow   [JOBS]
 	@.venv/bin/pytest --numprocesses=$(JOBS) --dist=worksteal \

