@@ -15,11 +15,12 @@ from tests.make import ROOT
 
 PYTEST = ("pytest", "pytest-xdist", "execnet", "pluggy", "iniconfig", "packaging", "pygments")
 """Pure Python all of them, so that this environment's files also do for the image's Python."""
-AT_ONCE = 4
-"""Tests that run at the same time: they wait for processes and deadlines more than they work."""
+AT_ONCE = 2
+"""Tests that run at the same time, beside those of the host: importing TensorFlow takes the CPU."""
 READS_WHAT_TASKS_SAY = (
     "servers/test_with_tf_server.py",
-    "injected",
+    "injected/test_with_tf_hooks.py",
+    "injected/test_with_tf_server_join.py",
     "supervisor/test_supervise.py",
 )
 

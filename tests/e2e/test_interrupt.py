@@ -39,7 +39,8 @@ def test_an_interrupted_run_cleans_up(
 
 
 def test_a_reader_that_goes_costs_no_verdict(kit: Kit, client: docker.DockerClient) -> None:
-    with running(kit, "up", "smoke", "--name", kit.name) as process:
+    quick = "--args=--epochs 1 --steps-per-epoch 5"
+    with running(kit, "up", "smoke", "--name", kit.name, quick) as process:
         read_until(process, "starting 4 containers")
         assert process.stdout is not None
         process.stdout.close()
