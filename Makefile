@@ -8,7 +8,7 @@ DEV       := .venv/.dev
 PIP       := .venv/bin/pip install --quiet --disable-pip-version-check
 ENGINE    ?= auto
 # Tests that run at once: most of their time they wait for containers, processes and deadlines.
-JOBS      ?= 3
+JOBS      ?= 2
 export ENGINE
 
 # A value as one word of the shell's, apostrophes and all.
