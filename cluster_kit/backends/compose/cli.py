@@ -19,19 +19,6 @@ def version() -> tuple[int, ...] | None:
     return tuple(int(part) for part in match.groups() if part) if done.ok and match else None
 
 
-def config(file: Path) -> None:
-    """Let Compose check a file.
-
-    Raises:
-        EngineError: Compose refuses it.
-    """
-    done = run(["docker", "compose", "-f", str(file), "config", "--quiet"])
-    if not done.ok:
-        raise EngineError(
-            f"Compose refuses {file}:\n{done.tail()}", "this is a bug in the kit: report it"
-        )
-
-
 def up(file: Path, output: Path) -> None:
     """Create and start every container, and return without waiting for them to end.
 
