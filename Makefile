@@ -7,8 +7,9 @@ KIT       := .venv/bin/cluster-kit
 DEV       := .venv/.dev
 PIP       := .venv/bin/pip install --quiet --disable-pip-version-check
 ENGINE    ?= auto
-# Tests that run at once: most of their time they wait for containers, processes and deadlines.
+# Tests that run at once: those with containers keep two cores busy, those without wait more.
 JOBS      ?= 2
+UNIT_JOBS ?= 4
 export ENGINE
 
 # A value as one word of the shell's, apostrophes and all.
@@ -27,7 +28,7 @@ OVERRIDES = $(foreach pair,$(PAIRS),$(call option,$(firstword $(halves)),$(lastw
 
 # A variable that is mistyped would otherwise do nothing.
 KNOWN := CLUSTER $(foreach pair,$(PAIRS),$(lastword $(halves))) SET KEEP RESUME \
-  VARIANT PYTHON ENGINE JOBS SHELL
+  VARIANT PYTHON ENGINE JOBS UNIT_JOBS SHELL
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command%,$(origin $(name))),$(name)))
 UNKNOWN := $(filter-out $(KNOWN) MAKE% -%,$(GIVEN))
 $(if $(UNKNOWN),$(error no such variable: $(UNKNOWN); there are: $(KNOWN)))
@@ -110,8 +111,8 @@ test-failed: $(DEV) engine image ## Run the tests that failed the last time once
 	@.venv/bin/pytest --last-failed --last-failed-no-failures=none --durations=10
 
 .PHONY: test-unit
-test-unit: $(DEV) ## Only the tests that need neither Docker nor TensorFlow   [JOBS]
-	@.venv/bin/pytest --numprocesses=$(JOBS) --dist=worksteal \
+test-unit: $(DEV) ## Only the tests that need neither Docker nor TensorFlow   [UNIT_JOBS]
+	@.venv/bin/pytest --numprocesses=$(UNIT_JOBS) --dist=worksteal \
 	  tests/unit tests/docs tests/golden tests/trainer
 
 .PHONY: fuzz

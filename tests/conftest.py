@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -17,13 +18,25 @@ settings.load_profile("kit")
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests with containers first: those without are short, and fill the gaps. `alone` comes last,
-    where the fewest others wait for it."""
-    items.sort(
-        key=lambda item: (
-            item.get_closest_marker("alone") is not None,
-            item.get_closest_marker("engine") is None,
-        )
-    )
+    where the fewest others wait for it. Tests that start programs wait most of their time: they are
+    spread evenly among the others, so that each process of pytest has its share of them."""
+    ranks: dict[pytest.Item, tuple[bool, bool, float]] = {}
+    for starts in (True, False):
+        group = [item for item in items if ("run_task" in _fixtures(item)) is starts]
+        for place, item in enumerate(group):
+            alone = item.get_closest_marker("alone") is not None
+            engine = item.get_closest_marker("engine") is not None
+            ranks[item] = (alone, not engine, (place + 0.5) / len(group) if not engine else 0)
+    items.sort(key=ranks.__getitem__)
+
+
+def _fixtures(item: pytest.Item) -> list[str]:
+    return getattr(item, "fixturenames", [])
+
+
+def pytest_collection_finish() -> None:
+    """What is there by now stays: the garbage collector need not look at it after every test."""
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -20,7 +20,7 @@ def check(sources: list[Source]) -> Iterator[Hint]:
 
     Only of a program that assigns TF_CONFIG somewhere.
     """
-    if not any(_writes_tf_config(node) for s in sources for node in ast.walk(s.tree)):
+    if not any(_writes_tf_config(node) for s in sources for node in s.nodes):
         return
     for source in sources:
         for node in _mixed_specs(source):
@@ -55,7 +55,7 @@ def _is_tf_config(node: ast.AST) -> bool:
 def _mixed_specs(source: Source) -> list[ast.expr]:
     """Dictionaries that hold addresses of an evaluator and of training tasks, each once."""
     specs: list[ast.expr] = []
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if not isinstance(node, ast.Dict):
             continue
         if _is_mixed(node, ADDRESSES):

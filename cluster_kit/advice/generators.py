@@ -21,7 +21,7 @@ def check(sources: list[Source]) -> Iterator[Hint]:
     """Yields generators in a dataset function or in functions of the program that it calls."""
     reported: set[str] = set()
     for source in sources:
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if not isinstance(node, ast.Call) or _last(node.func) not in DATASET_FN_TAKERS:
                 continue
             dataset_fn = node.args[0] if node.args else _keyword(node, "dataset_fn")
@@ -74,7 +74,7 @@ def _is_own(node: ast.Name | ast.Attribute) -> bool:
 def _defined(name: str, source: Source) -> list[tuple[Source, Function]]:
     return [
         (source, node)
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name
     ]
 

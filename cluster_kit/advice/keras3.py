@@ -24,7 +24,7 @@ def check(sources: list[Source]) -> Iterator[Hint]:
         return
     known = models.names(sources)
     for source in sources:
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if _is_fit(node, source, known):
                 yield Hint(
                     source.place(node),
@@ -38,7 +38,7 @@ def check(sources: list[Source]) -> Iterator[Hint]:
 
 def _kinds_of_models(source: Source) -> Iterator[str]:
     """Yields `keras` for each part of a model that is certainly Keras 3's, else `other`."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if not isinstance(node, ast.Attribute | ast.Name):
             continue
         meanings = source.meanings(node)

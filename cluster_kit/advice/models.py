@@ -63,14 +63,14 @@ def names(sources: list[Source]) -> Names:
 
 def _assigned_others(source: Source, known: Names) -> Iterator[str]:
     """Yields names to which something of another library is assigned."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, Assignment) and node.value and known.other(node.value, source):
             yield from _targets(node)
 
 
 def _model_names(source: Source, known: Names) -> Iterator[str]:
     """Yields names of models, of classes derived from one, and of functions that return one."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, Assignment) and node.value and known.model(node.value, source):
             yield from _targets(node)
         elif isinstance(node, ast.ClassDef):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,14 +16,15 @@ MOST_FILES = 50
 
 @dataclass(frozen=True)
 class Source:
-    """One parsed file. `names` maps each name that an import binds to the dotted names it may mean.
+    """One parsed file with all its nodes. `names` maps each name that an import binds to the
+    dotted names it may mean.
 
     They are several if one import is the fallback of another.
     """
 
     file: str
     module: str
-    tree: ast.Module
+    nodes: tuple[ast.AST, ...]
     names: dict[str, frozenset[str]]
 
     def place(self, node: ast.AST) -> str:
@@ -74,15 +75,15 @@ def _version_hint(fault: Fault) -> Hint:
 
 
 def _parse(text: bytes, name: str) -> Source:
-    tree = syntax.tree(text)
+    nodes = tuple(ast.walk(syntax.tree(text)))
     module = name.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
-    return Source(name, module, tree, _bindings(tree))
+    return Source(name, module, nodes, _bindings(nodes))
 
 
-def _bindings(tree: ast.Module) -> dict[str, frozenset[str]]:
+def _bindings(nodes: Iterable[ast.AST]) -> dict[str, frozenset[str]]:
     """The names that imports and plain assignments of them bind, with their dotted names."""
     bindings: dict[str, set[str]] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 bound = alias.asname or alias.name.partition(".")[0]
@@ -108,7 +109,7 @@ def _meanings(node: ast.AST, names: Mapping[str, Set[str]]) -> frozenset[str]:
 
 def _own_modules(source: Source, path: Path, folder: Path) -> Iterator[Path]:
     """Yields the files below `folder` that the source at `path` imports."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield from _files(folder, alias.name.split("."))

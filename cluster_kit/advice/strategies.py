@@ -42,7 +42,7 @@ def check(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
 def _constructions(sources: list[Source]) -> Iterator[tuple[Source, ast.Call, str]]:
     """Yields each call that makes a strategy, with its file and the strategy's usual name."""
     for source in sources:
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if isinstance(node, ast.Call):
                 for name in source.meanings(node.func):
                     last = name.rpartition(".")[2]

@@ -14,7 +14,8 @@ keeps its addresses when it grows and when others start.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from functools import cache
 from ipaddress import IPv4Address, IPv4Network
 
 from cluster_kit.facts import Network
@@ -72,20 +73,27 @@ def pick_subnet(name: str, prefix: int, networks: Iterable[Network]) -> IPv4Netw
     It is the same one each time, as long as the slot that the name selects is free.
     """
     taken = [network.subnet for network in networks if network.cluster != name]
-    slots = list(_slots(min(prefix, SLOT_PREFIX)))
+    slot_prefix = min(prefix, SLOT_PREFIX)
+    slots = _slots(slot_prefix)
     start = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big")
     for step in range(len(slots)):
-        slot = slots[(start + step) % len(slots)]
+        slot = IPv4Network((slots[(start + step) % len(slots)], slot_prefix))
         if not any(slot.overlaps(other) for other in taken):
             return IPv4Network((slot.network_address, prefix))
     return None
 
 
-def _slots(prefix: int) -> Iterator[IPv4Network]:
-    """Yields all subnets of this prefix length in the pools."""
-    for pool in POOLS:
-        if pool.prefixlen <= prefix:
-            yield from pool.subnets(new_prefix=prefix)
+@cache
+def _slots(prefix: int) -> tuple[int, ...]:
+    """The base addresses, as numbers, of all subnets of this prefix length in the pools."""
+    return tuple(
+        base
+        for pool in POOLS
+        if pool.prefixlen <= prefix
+        for base in range(
+            int(pool.network_address), int(pool.broadcast_address), 2 ** (32 - prefix)
+        )
+    )
 
 
 def gateway(subnet: IPv4Network) -> IPv4Address:

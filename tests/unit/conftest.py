@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
 import docker
 import pytest
+import typer.main
 
 import cluster_kit.engine.client
 from cluster_kit import __main__
@@ -38,6 +41,14 @@ def no_docker_no_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(docker, "APIClient", connects)
     monkeypatch.setattr(cluster_kit.engine.client.DockerEngine, "__init__", connects)
     monkeypatch.setattr(subprocess, "Popen", _refuse("starts a program"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_made_once() -> Iterator[None]:
+    """Typer makes all commands anew from the functions' signatures each time it is called."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
+        yield
 
 
 @pytest.fixture

@@ -122,7 +122,7 @@ def test_a_lost_peer_that_does_not_come_back_is_named_at_the_start_deadline(
     follower = "(here / 'pid').write_text(str(os.getppid())); time.sleep(30)"
     led, followed, _ = start(
         run_task, free_port, tmp_path, leader, follower,
-        CLUSTER_KIT_RETRIES=3, CLUSTER_KIT_START_DEADLINE_S=4,
+        CLUSTER_KIT_RETRIES=3, CLUSTER_KIT_START_DEADLINE_S=2.5,
     )  # fmt: skip
     wait_for((tmp_path / "pid").exists)
     wait_for((tmp_path / "attempts").exists)
@@ -145,7 +145,7 @@ def test_what_a_program_writes_beside_itself_is_kept(run_task, tmp_path):
 
 
 def test_a_peer_that_has_done_its_share_may_go(run_task, free_port, tmp_path, events):
-    led, followed, _ = start(run_task, free_port, tmp_path, "time.sleep(1.5)", "pass")
+    led, followed, _ = start(run_task, free_port, tmp_path, "time.sleep(0.7)", "pass")
     assert (followed.wait(60), led.wait(60)) == (0, 0)
 
 
@@ -186,7 +186,7 @@ def test_a_peers_message_of_several_lines_arrives_as_it_is(
 def test_a_peer_that_ends_after_its_leader_ends_at_once(
     run_task, free_port, tmp_path, leaders_code
 ):
-    follower = "(here / 'ready').touch(); time.sleep(1.5)"
+    follower = "(here / 'ready').touch(); time.sleep(0.8)"
     leader = f"while not (here / 'ready').exists(): time.sleep(0.01)\nsys.exit({leaders_code})"
     led, followed, _ = start(run_task, free_port, tmp_path, leader, follower)
     assert led.wait(60) == leaders_code

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
-import matplotlib.font_manager  # noqa: F401 - on a new machine it asks a program for the fonts
 import pytest
 from rich.console import Console
 
@@ -126,6 +126,13 @@ def test_facts_hold_every_cell_as_json(entries: Any) -> None:
     assert facts["results"][1]["failed"] == "no"
 
 
+@pytest.fixture(scope="session")
+def fonts() -> None:
+    """On a new machine matplotlib asks a program for the fonts, which a unit test may not."""
+    importlib.import_module("matplotlib.font_manager")
+
+
+@pytest.mark.usefixtures("fonts")
 def test_the_picture_is_drawn_from_whatever_there_is(entries: Any, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     results = [result(ASYNC, outcome(), entries, 0.95), Result(SYNC, failed="no")]
