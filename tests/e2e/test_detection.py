@@ -16,7 +16,7 @@ import docker
 import pytest
 
 from cluster_kit.image.build import image_tag
-from tests.e2e.evidence import codes, events, output, saved_step
+from tests.e2e.evidence import codes, events, output, restarts, saved_step
 from tests.e2e.running import kill_task, needs_root, read_until, running
 from tests.e2e.waiting import wait_for
 from tests.kit import Kit, new_kit, remove, with_runs_of
@@ -104,18 +104,31 @@ def test_a_stopped_training_goes_on_where_it_was(kit: Kit) -> None:
 
 
 @needs_root
-@pytest.mark.parametrize("victim", ["chief-0", "ps-0", "worker-0"])
-def test_the_coordinator_survives_a_killed_task(
-    kit: Kit, client: docker.DockerClient, victim: str
-) -> None:
-    short = command(kit, "detection-coordinator", "--steps 150 --no-final-score")
-    with running(kit, *short, "--set", "evaluator=0") as process:
-        wait_for("a checkpoint", lambda: saved_step(kit), 150)
+def test_the_coordinator_survives_killed_tasks(kit: Kit, client: docker.DockerClient) -> None:
+    """One after the other, in one training: what a worker was doing is done again by another;
+    without a ps or the chief, the program starts again from its checkpoint."""
+
+    def steps() -> list[int]:
+        return [event["step"] for event in events(kit, "chief-0", "step")]
+
+    def crash(victim: str, attempts: int) -> None:
+        trained = steps()[-1]
+        wait_for("a checkpoint", lambda: saved_step(kit) > trained, 150)
         kill_task(client, kit, victim)
+        wait_for("another start", lambda: len(events(kit, "chief-0", "start")) == attempts, 150)
+        reported = len(steps())
+        wait_for(f"training after {victim} was killed", lambda: len(steps()) > reported + 1, 150)
+
+    short = command(kit, "detection-coordinator", "--steps 250 --no-final-score")
+    with running(kit, *short, "--set", "evaluator=0") as process:
+        read_until(process, " | step ")
+        for victim, attempts in (("worker-0", 1), ("ps-0", 2), ("chief-0", 3)):
+            crash(victim, attempts)
         said, _ = process.communicate(timeout=180)
     assert process.returncode == 0, said
-    assert kit.outcome()["metrics"]["updates"] >= 150
-    assert ("going on at global step" in said) == (victim != "worker-0"), said
+    assert kit.outcome()["metrics"]["updates"] >= 250
+    assert min(restarts(kit)[task] for task in ("worker-0", "ps-0", "chief-0")) >= 1
+    assert said.count("going on at global step") == 2, said
 
 
 def test_several_replicas_without_a_ps_are_refused(kit: Kit) -> None:
