@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import fields
+from typing import Any, cast
 
 import pytest
 
 from cluster_kit import labels
 from cluster_kit.backends.compose.render import render
-from cluster_kit.backends.container_spec import container_specs
+from cluster_kit.backends.container_spec import ContainerSpec, SharedSpec, container_specs
 from cluster_kit.cluster import Cluster
 from tests.make import cluster, gpus, host, parse_compose
 from tests.unit.backends.docker_run import FLAGS, docker_run
@@ -122,6 +123,28 @@ def test_docker_run_and_compose_say_the_same_of_every_task(made: Cluster) -> Non
     for spec in specs:
         words = docker_run(spec, f"{made.project}_cluster", "${CLUSTER_KIT_OUTPUT:-./output}")
         assert said_by_docker_run(words) == said_by_compose(services[spec.hostname])
+
+
+class Reading:
+    """Stands for a value, and notes which of its fields are read."""
+
+    def __init__(self, value: Any, **instead: Any) -> None:
+        self.value, self.instead, self.read = value, instead, set[str]()
+
+    def __getattr__(self, name: str) -> Any:
+        self.read.add(name)
+        return self.instead.get(name) or getattr(self.value, name)
+
+
+def test_no_field_is_forgotten() -> None:
+    """`docker run` reads all of them, and what it is told is compared with Compose's file."""
+    spec = container_specs(CLUSTERS["gpus"])[0]
+    shared = Reading(spec.shared)
+    whole = Reading(spec, shared=shared)
+    docker_run(cast(ContainerSpec, whole), "network", "output")
+    asked = {field.name for made in (SharedSpec, ContainerSpec) for field in fields(made)}
+    # `environment` is both: the shared variables and the task's own.
+    assert shared.read | whole.read == asked - {"own_environment"}
 
 
 def test_the_three_differ_in_everything_that_a_task_can_be_given() -> None:
