@@ -10,6 +10,7 @@ from cluster_kit.engine import client
 from cluster_kit.observe.listener import Listener
 from cluster_kit.observe.logs import follow_logs
 from cluster_kit.run import start
+from cluster_kit.run.claim import claim
 from cluster_kit.run.conclude import conclude, fail
 from cluster_kit.run.context import Launch
 from cluster_kit.run.doctor import refuse_if_unfit
@@ -46,17 +47,19 @@ def launch(
     cluster = prepared.cluster
     with timings.step("render"):
         text = starter.render(cluster)
-    start.make_room(engine, cluster.name)
-    with timings.step("preflight"):
-        refuse_if_unfit(prepared.facts, cluster)
-    with timings.step("build"):
-        start.ensure_image(cluster, view)
     runs = workspace.runs(cluster.name)
-    directory = last_run(runs) if resume else new_run(runs, datetime.now())
-    since = time.time()
-    return _run(
-        Launch(prepared, workspace, view, engine, starter, timings, directory, since, keep), text
-    )
+    with claim(runs, cluster.name):
+        start.make_room(engine, cluster.name)
+        with timings.step("preflight"):
+            refuse_if_unfit(prepared.facts, cluster)
+        with timings.step("build"):
+            start.ensure_image(cluster, view)
+        directory = last_run(runs) if resume else new_run(runs, datetime.now())
+        since = time.time()
+        return _run(
+            Launch(prepared, workspace, view, engine, starter, timings, directory, since, keep),
+            text,
+        )
 
 
 def _run(run: Launch, text: str) -> Outcome:
