@@ -16,7 +16,7 @@ def main() -> None:
     signals.interrupt_once()
     try:
         from cluster_kit.cli import app as application
-        from cluster_kit.cli import compare, gpus, look, make, new, run  # noqa: F401 - their verbs
+        from cluster_kit.cli import attach, compare, gpus, look, make, new, run  # noqa: F401 - verbs
     except KeyboardInterrupt:
         sys.exit(Interrupted.exit_code)
     try:

@@ -55,11 +55,15 @@ class Task:
 
 @dataclass(frozen=True)
 class Deadlines:
-    """Time limits in seconds: until every server answers, of the job, of the evaluator after it."""
+    """Time limits in seconds: until every server answers, of the job, of the evaluator after it.
+
+    `engine` is for how long the engine may be away.
+    """
 
     start: float
     job: float
     evaluator_grace: float
+    engine: float
 
 
 @dataclass(frozen=True)

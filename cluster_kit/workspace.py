@@ -85,6 +85,10 @@ class RunDirectory:
     def outcome(self) -> Path:
         return self.path / "outcome.json"
 
+    @property
+    def record(self) -> Path:
+        return self.path / "run.json"
+
 
 def new_run(runs: Path, now: datetime) -> RunDirectory:
     """Make a run's directory `runs/<time>/` and point `runs/latest` at it."""
@@ -107,10 +111,16 @@ def last_run(runs: Path) -> RunDirectory:
     Raises:
         UsageError: the cluster has no run yet.
     """
-    latest = runs / "latest"
-    if not latest.is_dir():
+    newest = newest_run_directory(runs)
+    if newest is None:
         raise UsageError(f"nothing to resume: {runs} holds no run", "run it without --resume first")
-    return _prepared(latest.resolve())
+    return _prepared(newest.path)
+
+
+def newest_run_directory(runs: Path) -> RunDirectory | None:
+    """The directory of the run that `latest` points at, None if there is none."""
+    latest = runs / "latest"
+    return RunDirectory(latest.resolve()) if latest.is_dir() else None
 
 
 def _prepared(path: Path) -> RunDirectory:

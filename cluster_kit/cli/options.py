@@ -15,6 +15,7 @@ from cluster_kit.run.prepare import Request
 
 Reference = Annotated[str, typer.Argument(help="A manifest's path, or its name in compose/.")]
 ClusterName = Annotated[str, typer.Argument(help="A cluster's name, or its manifest's path.")]
+Keep = Annotated[bool, typer.Option("--keep", help="Leave the containers there.")]
 Json = Annotated[bool, typer.Option("--json", help="Print facts as JSON on stdout.")]
 Sets = Annotated[
     list[str] | None,

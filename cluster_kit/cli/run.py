@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import shlex
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from cluster_kit.backends.choose import backend
 from cluster_kit.cli import options
-from cluster_kit.cli.app import app, err, out, print_json, say, short
+from cluster_kit.cli.app import app, err, print_json, say, short
+from cluster_kit.cli.ending import end_with, print_started
 from cluster_kit.engine import client
 from cluster_kit.errors import UsageError
 from cluster_kit.image.build import image_present
-from cluster_kit.run.launch import launch
-from cluster_kit.run.outcome import Outcome
+from cluster_kit.run.launch import launch, launch_detached
 from cluster_kit.run.prepare import Request, cluster_name, engine_or_none, prepare
 from cluster_kit.show.view import make_view
 from cluster_kit.util import stdio
@@ -30,50 +29,29 @@ from cluster_kit.workspace import here
 def up(
     request: Request,
     *,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave the containers there.")] = False,
+    keep: options.Keep = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on in the last run's directory.")
+    ] = False,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Return once the containers have started.")
     ] = False,
     json_: options.Json = False,
 ) -> None:
     """Run a cluster to its end: plan, build, start, watch, judge, save, remove."""
+    if detach and keep:
+        raise UsageError("--keep with --detach", "leave it to `cluster-kit attach NAME --keep`")
     stdio.outlive_readers()
     view = make_view(err)
-    try:
-        outcome = launch(request, here(), view, keep=keep, resume=resume)
-    finally:
-        view.close()
-    if json_:
-        print_json(outcome.as_json())
+    with contextlib.closing(view):
+        if detach:
+            run = launch_detached(request, here(), view, resume=resume)
+        else:
+            outcome = launch(request, here(), view, keep=keep, resume=resume)
+    if detach:
+        print_started(run, as_json=json_)
     else:
-        _print_outcome(outcome, keep)
-    raise typer.Exit(outcome.exit_code)
-
-
-def _print_outcome(outcome: Outcome, keep: bool) -> None:
-    """Print the verdict, its reason, notes and metrics, and the run's directory."""
-    seconds = outcome.timings_s["total"]
-    run = short(Path(outcome.run))
-    if outcome.success:
-        out.print(Text.assemble(("success", "bold green"), f" in {seconds:.1f} s"))
-    else:
-        blame = f", blame {outcome.blame}" if outcome.blame else ""
-        out.print(Text.assemble(("failed", "bold red"), f" after {seconds:.1f} s{blame}"))
-        for line in outcome.message.splitlines():
-            say(f"  {line}", to=out)
-        for line in outcome.last_words.splitlines():
-            say(f"  | {line}", to=out)
-        if outcome.cure:
-            say(f"  → {outcome.cure}", to=out)
-    for note in outcome.notes:
-        say(f"  note: {note}", to=out)
-    for key, value in sorted(outcome.metrics.items()):
-        shown = f"{value:.4g}" if isinstance(value, float) else value
-        say(f"  {key.replace('_', ' ')}: {shown}", to=out)
-    say(f"  everything is in {run}", to=out)
-    if keep:
-        name = outcome.cluster
-        say(f"  still there: `cluster-kit status {name}`, `cluster-kit down {name}`", to=out)
+        end_with(outcome, keep=keep, as_json=json_)
 
 
 @app.command()

@@ -16,8 +16,9 @@ class Container:
     """A task's container as the engine reports it.
 
     `exit_code` is None while it runs and before it has started; if the engine is about to restart
-    it, that of its last end. `created` and `started` are Unix seconds: `started` is the last start,
-    negative if it never started. `output` is the host's directory mounted at /output.
+    it, that of its last end. `created`, `started` and `finished` are Unix seconds: the last start
+    and the last end, negative if there was none. `output` is the host's directory mounted at
+    /output.
     """
 
     id: str
@@ -34,6 +35,7 @@ class Container:
     oom: bool
     created: float
     started: float
+    finished: float
     output: str
 
 
@@ -70,6 +72,7 @@ def container_of(attributes: Mapping[str, Any]) -> Container:
         oom=state["OOMKilled"],
         created=_seconds(attributes["Created"]),
         started=_seconds(state["StartedAt"]),
+        finished=_seconds(state["FinishedAt"]),
         output=next(iter(outputs), ""),
     )
 

@@ -30,6 +30,9 @@ class DeadlineTable(Strict):
     evaluator_grace: Seconds = Field(
         120.0, description="Time for the evaluator to score the last checkpoint"
     )
+    engine: Seconds = Field(
+        60.0, description="Time for a Docker engine that is lost during a run to come back"
+    )
 
 
 _limits_of_roles: dict[str, Any] = {

@@ -5,49 +5,82 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections.abc import Sequence
 
-from cluster_kit.engine.containers import Container, Event
+from cluster_kit.engine.containers import Event
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError
 
-_LOST = EngineError(
-    "the Docker engine stopped in the middle of the run",
-    "start it (`make engine`); `cluster-kit status` then shows what is still up, and "
-    "`cluster-kit down NAME` removes it",
-)
+_LOST = EngineError("the Docker engine closed the stream of its events", "start it (`make engine`)")
 
 
 class Listener:
-    """Returns each event of a cluster's containers since Unix time `since` exactly once."""
+    """Returns each event of a cluster's containers since Unix time `since` exactly once.
 
-    def __init__(self, engine: Engine, cluster: str, since: float) -> None:
+    Args:
+        known: events that are not to be returned again.
+        joins: the cluster has been up for a while, so that the engine first repeats events.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        cluster: str,
+        since: float,
+        *,
+        known: Sequence[Event] = (),
+        joins: bool = False,
+    ) -> None:
         self._engine = engine
         self._cluster = cluster
         self._arrived: queue.Queue[Event | EngineError] = queue.Queue()
-        self._handed_out: list[Event] = []
+        self._handed_out = list(known)
         self._lost: EngineError | None = None
-        self._listens = True
-        self._agrees_by = 0.0
         self._since = since
+        self._known_until = 0.0
+        self._repeats_until: float | None = None
         self._listen(since)
+        if joins:
+            self._expect_repeats()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether events may lack, as after a lost connection, until `complete` is called."""
+        return self._repeats_until is not None
+
+    @property
+    def has_repeated(self) -> bool:
+        """Whether the engine has had the time to repeat what it remembers."""
+        return self._repeats_until is not None and time.monotonic() > self._repeats_until
+
+    def complete(self, known_until: float = 0.0) -> None:
+        """Note that no event lacks any more; starts and ends before `known_until` are known."""
+        self._repeats_until = None
+        self._known_until = max(self._known_until, known_until)
 
     def drain(self) -> list[Event]:
         """The events since the last call, in the engine's order.
 
+        If the connection was lost, it is made again; the engine then repeats some events.
+
         Raises:
-            EngineError: the engine does not answer, or was restarted, which ends containers.
+            EngineError: the engine does not answer.
         """
         if self._lost is not None:
-            self._reconnect(self._lost)
+            self._listen_again(self._lost)
         events: list[Event] = []
         while not self._arrived.empty():
             arrived = self._arrived.get_nowait()
             if isinstance(arrived, EngineError):
-                self._lost, self._listens = arrived, False
-            elif arrived not in self._handed_out[-_REPEATED:]:
+                self._lost = arrived
+            elif self._is_new(arrived):
                 self._handed_out.append(arrived)
                 events.append(arrived)
         return events
+
+    def _is_new(self, event: Event) -> bool:
+        known = event.action in ("start", "die") and event.time < self._known_until
+        return not known and event not in self._handed_out[-_REPEATED:]
 
     def _listen(self, since: float) -> None:
         threading.Thread(target=self._hear, args=(since,), daemon=True).start()
@@ -61,31 +94,16 @@ class Listener:
         except EngineError as error:
             self._arrived.put(error)
 
-    def _reconnect(self, lost: EngineError) -> None:
-        """Listen again if the engine still answers; raises `lost` if it does not.
-
-        A connection may break while engine and containers live on. The engine then repeats its
-        events from a given time on, and soon the containers must be as the events say.
-        """
-        if not self._listens:
-            if not self._engine.answers():
-                raise lost
-            self._listens, self._agrees_by = True, time.monotonic() + _REPEATS_WITHIN_S
-            self._listen(self._handed_out[-1].time if self._handed_out else self._since)
-        elif self._agrees_with(self._engine.containers(self._cluster)):
-            self._lost = None
-        elif time.monotonic() > self._agrees_by:
+    def _listen_again(self, lost: EngineError) -> None:
+        """Listen again if the engine answers; raises `lost` if it does not."""
+        if not self._engine.answers():
             raise lost
+        self._lost = None
+        self._listen(self._handed_out[-1].time if self._handed_out else self._since)
+        self._expect_repeats()
 
-    def _agrees_with(self, containers: list[Container]) -> bool:
-        """Whether the containers that run are those that run by the events so far.
-
-        An engine that was restarted has ended containers without an event.
-        """
-        changes = [event for event in self._handed_out if event.action in ("start", "die")]
-        running = {event.task: event.action == "start" for event in changes}
-        alive = {c.name for c in containers if c.exit_code is None and c.name in running}
-        return alive == {task for task, runs in running.items() if runs}
+    def _expect_repeats(self) -> None:
+        self._repeats_until = time.monotonic() + _REPEATS_WITHIN_S
 
 
 _REPEATS_WITHIN_S = 3.0

@@ -18,11 +18,15 @@ Line = Callable[[str, str], None]
 
 
 def follow_logs(
-    engine: Engine, containers: Iterable[Container], line: Line
+    engine: Engine, containers: Iterable[Container], line: Line, since: float | None = None
 ) -> list[threading.Thread]:
-    """Start one thread per container, which calls `line(task, text)` until the container ends."""
+    """Start one thread per container, which calls `line(task, text)` until the container ends.
+
+    Args:
+        since: Unix time; older lines are left out.
+    """
     threads = [
-        threading.Thread(target=_follow, args=(engine, container, line), daemon=True)
+        threading.Thread(target=_follow, args=(engine, container, line, since), daemon=True)
         for container in containers
     ]
     for thread in threads:
@@ -30,12 +34,11 @@ def follow_logs(
     return threads
 
 
-def _follow(engine: Engine, container: Container, line: Line) -> None:
+def _follow(engine: Engine, container: Container, line: Line, since: float | None) -> None:
     """Pass lines on until the container has ended for good; the engine's stream ends at restarts.
 
     If the engine is lost, it ends without an error: the watch of the run reports that.
     """
-    since: float | None = None
     with contextlib.suppress(EngineError):
         while True:
             for text in engine.follow(container.id, since):

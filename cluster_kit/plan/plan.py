@@ -102,7 +102,10 @@ def _cluster(
         mounts=inputs.mounts,
         server=manifest.server,
         deadlines=Deadlines(
-            manifest.deadline.start, manifest.deadline.job, manifest.deadline.evaluator_grace
+            start=manifest.deadline.start,
+            job=manifest.deadline.job,
+            evaluator_grace=manifest.deadline.evaluator_grace,
+            engine=manifest.deadline.engine,
         ),
         retries=manifest.retries,
         gpu_driver=facts.gpu_driver,

@@ -32,8 +32,8 @@ def claim(runs: Path, name: str) -> Iterator[None]:
         except locks.Locked as locked:
             raise Watched(
                 f"the cluster {name} is being started or watched by process {locked.holder or '?'}",
-                f"`cluster-kit status {name}` shows it, `cluster-kit down {name}` ends it; "
-                "run this one beside it with `--name OTHER`",
+                f"`cluster-kit wait {name}` waits for its end, `cluster-kit status {name}` shows "
+                f"it, `cluster-kit down {name}` ends it, `--name OTHER` runs one beside it",
             ) from None
         except OSError as error:
             raise HostError(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cluster_kit.backends.interface import Backend
+from cluster_kit.cluster import Cluster
 from cluster_kit.engine.interface import Engine
-from cluster_kit.run.prepare import Prepared
 from cluster_kit.run.timings import Stopwatch
 from cluster_kit.show.view import View
 from cluster_kit.workspace import RunDirectory, Workspace
@@ -14,9 +14,12 @@ from cluster_kit.workspace import RunDirectory, Workspace
 
 @dataclass(frozen=True)
 class Launch:
-    """One run of a cluster: its plan, its view, its engine and backend, its directory."""
+    """One run of a cluster: its plan, its view, its engine and backend, its directory.
 
-    prepared: Prepared
+    The cluster that is started has another subnet if that of `cluster` is taken meanwhile.
+    """
+
+    cluster: Cluster
     workspace: Workspace
     view: View
     engine: Engine
@@ -31,4 +34,4 @@ class Launch:
     @property
     def name(self) -> str:
         """The cluster's name."""
-        return self.prepared.cluster.name
+        return self.cluster.name

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from pathlib import Path
 
 from cluster_kit.engine.containers import Container, Event
 from cluster_kit.engine.interface import Engine
@@ -15,16 +17,34 @@ from cluster_kit.workspace import RunDirectory
 _PARALLEL = 8
 
 
+def read_events(run: RunDirectory, since: float) -> list[Event]:
+    """The saved events since Unix time `since`; invalid lines are left out."""
+    events = []
+    with contextlib.suppress(OSError):
+        for line in _events(run).read_bytes().splitlines():
+            with contextlib.suppress(ValueError, TypeError):
+                events.append(Event(**json.loads(line)))
+    return [event for event in events if event.time >= since]
+
+
+def _events(run: RunDirectory) -> Path:
+    return run.path / "events.jsonl"
+
+
 def save_events(run: RunDirectory, events: Sequence[Event]) -> None:
-    """Append the events to the run's events.jsonl; raises OSError."""
-    with (run.path / "events.jsonl").open("a", encoding="utf-8") as file:
-        file.writelines(json.dumps(asdict(event)) + "\n" for event in events)
+    """Append the events to the run's events.jsonl, but for those that it has; raises OSError."""
+    with _events(run).open("a+", encoding="utf-8") as file:
+        file.seek(0)
+        saved = set(file)
+        lines = (json.dumps(asdict(event)) + "\n" for event in events)
+        file.writelines(line for line in lines if line not in saved)
 
 
 def save_logs(engine: Engine, run: RunDirectory, containers: Sequence[Container]) -> dict[str, str]:
     """Save the logs that the engine still has, and return them by task name; raises OSError.
 
-    A resumed run appends to the files of the run that it goes on with.
+    A resumed run appends to the files of the run that it goes on with. What has been saved of a log
+    before is not saved twice.
     """
 
     def read(container: Container) -> str | None:
@@ -37,6 +57,15 @@ def save_logs(engine: Engine, run: RunDirectory, containers: Sequence[Container]
         texts = list(pool.map(read, containers))
     logs = {c.name: text for c, text in zip(containers, texts, strict=True) if text is not None}
     for name, text in logs.items():
-        with (run.logs / f"{name}.log").open("a", encoding="utf-8") as file:
-            file.write(text)
+        with (run.logs / f"{name}.log").open("ab+") as file:
+            file.seek(0)
+            file.write(_unsaved(file.read(), text.encode()))
     return logs
+
+
+def _unsaved(saved: bytes, log: bytes) -> bytes:
+    """What follows in a log after the part of it that was saved; each line has its own time."""
+    first, _, _ = log.partition(b"\n")
+    begins = saved.rfind(first + b"\n") if first else -1
+    part = saved[begins:] if begins >= 0 else b""
+    return log[len(part) :] if log.startswith(part) else log

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from cluster_kit.workspace import RunDirectory
+from cluster_kit.workspace import RunDirectory, newest_run_directory
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,9 @@ class PastRun:
 
 def newest_run(runs: Path) -> PastRun | None:
     """The run that `latest` in a cluster's folder of runs points at, None if there is none."""
-    latest = runs / "latest"
-    if not latest.is_dir():
+    run = newest_run_directory(runs)
+    if run is None:
         return None
-    run = RunDirectory(latest.resolve())
     try:
         outcome = json.loads(run.outcome.read_text(encoding="utf-8"))
         # It is the last file written, after the containers were removed.

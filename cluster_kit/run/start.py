@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 from cluster_kit.backends.interface import SubnetTaken
 from cluster_kit.cluster import Cluster
+from cluster_kit.engine.containers import Container
 from cluster_kit.engine.interface import Engine
-from cluster_kit.errors import HostError
+from cluster_kit.errors import HostError, UsageError
 from cluster_kit.image import extra as extra_image
 from cluster_kit.image.build import image_present
 from cluster_kit.observe.task_view import State
 from cluster_kit.run.context import Launch
-from cluster_kit.run.prepare import prepare_again
+from cluster_kit.run.prepare import Prepared, prepare_again
+from cluster_kit.run.record import read_outcome, read_record, write_record
 from cluster_kit.show.view import View
-from cluster_kit.workspace import write_atomically
+from cluster_kit.workspace import RunDirectory, write_atomically
 
 PLANS = 3
 """The most plans that are tried if each one's subnet is taken before the start."""
@@ -22,7 +27,7 @@ def make_room(engine: Engine, name: str) -> None:
     """Remove containers and networks that an earlier run of this name has left.
 
     Raises:
-        HostError: a cluster of this name is up.
+        HostError: a cluster of this name is up, or has ended and was not judged.
         EngineError: the engine cannot remove it, or does not answer.
     """
     containers = engine.containers(name)
@@ -31,13 +36,42 @@ def make_room(engine: Engine, name: str) -> None:
         for container in containers
         if State.of_engine(container.state) not in (State.ENDED, State.CREATED)
     ]
+    other = f"`cluster-kit down {name}` removes it, `--name OTHER` runs one beside it"
     if up:
+        offer = f"`cluster-kit attach {name}` goes on with it; " if _recorded(containers) else ""
+        raise HostError(f"the cluster {name} is already up: {', '.join(up)}", offer + other)
+    if _unjudged(containers):
         raise HostError(
-            f"the cluster {name} is already up: {', '.join(up)}",
-            f"`cluster-kit down {name}` first, or run this one beside it with `--name OTHER`",
+            f"the cluster {name} has ended, and was neither judged nor saved",
+            f"`cluster-kit attach {name}` does that; {other}",
         )
     if containers:
         engine.remove(name)
+
+
+def _recorded(containers: Sequence[Container]) -> bool:
+    """Whether `up` started these containers, so that another process can go on with them."""
+    return run_of(containers).record.exists()
+
+
+def _unjudged(containers: Sequence[Container]) -> bool:
+    """Whether these containers are of a run that was started, and not judged yet."""
+    if not any(container.leader and container.started > 0 for container in containers):
+        return False
+    run = run_of(containers)
+    try:
+        record = read_record(run)
+    except UsageError:
+        return False
+    return record is not None and read_outcome(run, record.since) is None
+
+
+def run_of(containers: Sequence[Container]) -> RunDirectory:
+    """The directory of the run that containers are of, by what they have as /output.
+
+    It has no record if they were started without the kit.
+    """
+    return RunDirectory(Path(containers[0].output).parent)
 
 
 def ensure_image(cluster: Cluster, view: View) -> None:
@@ -53,7 +87,7 @@ def ensure_image(cluster: Cluster, view: View) -> None:
     extra_image.ensure(cluster, view.phase, show=True)
 
 
-def up(launch: Launch, text: str) -> Cluster:
+def up(launch: Launch, prepared: Prepared, text: str) -> Cluster:
     """Write the cluster's file, start its containers, and return the cluster that was started.
 
     If the subnet has been taken since the plan, a new plan finds another.
@@ -63,12 +97,14 @@ def up(launch: Launch, text: str) -> Cluster:
         EngineError: Compose or the engine failed.
         ManifestError: no subnet is free any more.
     """
-    prepared = launch.prepared
     for attempt in range(1, PLANS + 1):
         file = launch.backend.write(launch.workspace, prepared.cluster, text)
         write_atomically(launch.directory.path / file.name, text)
+        _record(launch, prepared.cluster)
         try:
-            launch.backend.up(file, launch.directory.output)
+            with launch.timings.step("up"):
+                launch.backend.up(file, launch.directory.output)
+            _record(launch, prepared.cluster)
             return prepared.cluster
         except SubnetTaken:
             if attempt == PLANS or prepared.manifest.manifest.subnet != "auto":
@@ -77,3 +113,7 @@ def up(launch: Launch, text: str) -> Cluster:
             prepared = prepare_again(prepared, launch.engine)
             text = launch.backend.render(prepared.cluster)
     raise AssertionError("unreachable")
+
+
+def _record(launch: Launch, cluster: Cluster) -> None:
+    write_record(launch.directory, cluster, launch.since, launch.timings)

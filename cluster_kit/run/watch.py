@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from cluster_kit.cluster import Cluster
+from cluster_kit.engine.containers import Event
 from cluster_kit.engine.interface import Engine
+from cluster_kit.errors import EngineError
 from cluster_kit.observe.listener import Listener
+from cluster_kit.observe.missed import missed
 from cluster_kit.observe.progress import ProgressReader
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
+from cluster_kit.run.absence import Absence
+from cluster_kit.run.ended_by_engine import refuse_if_ended_by_engine
+from cluster_kit.run.evidence import read_events, save_events
 from cluster_kit.workspace import RunDirectory
 
 POLL_S = 0.2
 FOLLOW_S = 15.0
 """Servers end within a second of the leader; on a very busy host this is the limit."""
 OVERDUE_SLACK_S = 60.0
+START_S = 30.0
+"""After an `up` that was killed, Compose may still start containers: 0.2 s for each."""
 
 Ending = Literal["ended", "overdue", "interrupted"]
 """The leader ended for good; the kit's own limit on the run passed; Ctrl-C or SIGTERM."""
@@ -33,6 +42,7 @@ class Watch:
         cluster: Cluster,
         directory: RunDirectory,
         listener: Listener,
+        absence: Absence,
         since: float,
     ) -> None:
         self.seen = RunState.of(cluster)
@@ -40,31 +50,68 @@ class Watch:
         self._cluster = cluster
         self._progress = ProgressReader(directory.progress, since)
         self._listener = listener
+        self._absence = absence
+        self._since = since
+        self._directory = directory
+        self._joins = listener.is_behind
+        if self._joins:
+            self._add(read_events(directory, since))
+        self._began = time.monotonic()
+        self._too_late = False
         self._leader_restarts = 0
 
     def until_ended(self, show: Show) -> Ending:
         """Wait until the run is over and return how it ended; calls `show` with each new state.
 
         Raises:
-            EngineError: the engine was lost.
+            EngineError: the engine was lost for longer than it may be, or has ended the leader.
         """
         deadlines = self._cluster.deadlines
-        overdue = time.monotonic() + deadlines.start + deadlines.job + OVERDUE_SLACK_S
-        while not self._leader_ended():
-            if time.monotonic() > overdue:
+        already = time.time() - self._since if self._joins else 0.0
+        overdue = time.monotonic() + deadlines.start + deadlines.job + OVERDUE_SLACK_S - already
+        while not self._is_over():
+            if time.monotonic() > overdue + self._absence.total_s and not self._is_blind():
                 return "overdue"
             self._poll(show)
         grace = deadlines.evaluator_grace if self.seen.sidecars else 0.0
-        deadline = time.monotonic() + grace + FOLLOW_S
-        while not all(map(self.seen.is_done, self.seen.tasks)) and time.monotonic() < deadline:
+        deadline = time.monotonic() + grace + FOLLOW_S - self._absence.total_s
+        while self._is_blind() or (
+            not all(map(self.seen.is_done, self.seen.tasks))
+            and time.monotonic() < deadline + self._absence.total_s
+        ):
             self._poll(show)
         self._poll(show)
         return "ended"
 
+    def _is_blind(self) -> bool:
+        """Whether the state may be an old one: the engine is away, or has to repeat its events."""
+        return self._absence.lasts or self._listener.is_behind
+
     def _poll(self, show: Show) -> None:
         time.sleep(POLL_S)
-        self.catch_up()
-        show(self.seen)
+        with self._absence:
+            self.catch_up()
+            self._complete()
+        if not self._listener.is_behind:
+            show(self.seen)
+        if self._joins and not self._is_blind():
+            self._joined()
+
+    def _joined(self) -> None:
+        """Note where the run is when the watch has joined it; raises EngineError if it never began.
+
+        A leader whose whole job has ended is not started again: it would wait for its servers.
+        """
+        leader = self.seen.leader
+        others = set(self.seen.tasks) - {leader} - self.seen.sidecars
+        ended = [name for name in others if self.seen.tasks[name].state is State.ENDED]
+        self._too_late = bool(others) and len(ended) == len(others)
+        self._joins = leader not in self.seen.started
+        if self._joins and time.monotonic() > self._began + START_S:
+            raise EngineError(
+                f"{leader} was never started: `up` has ended while it started the containers",
+                "run it again",
+            )
 
     def catch_up(self) -> None:
         """Add all new events and progress entries to `seen`.
@@ -73,11 +120,47 @@ class Watch:
             EngineError: the engine was lost; progress entries have been added all the same.
         """
         try:
-            for event in self._listener.drain():
-                self.seen = self.seen.with_event(event)
+            self._add(self._listener.drain())
         finally:
             for entry in self._progress.poll():
                 self.seen = self.seen.with_entry(entry)
+
+    def _complete(self) -> None:
+        """Add what the engine does not tell, if it has had the time to.
+
+        Raises:
+            EngineError: the engine was lost.
+            EndedByEngine: it is back, and has ended the leader.
+        """
+        if not self._listener.is_behind:
+            return
+        asked, containers = time.time(), self._engine.containers(self._cluster.name)
+        events = missed(self.seen, containers, asked)
+        if events and not self._listener.has_repeated:
+            return
+        self._add(events)
+        self._listener.complete(asked if events else 0.0)
+        if not self._joins:
+            refuse_if_ended_by_engine(self.seen, events, containers)
+
+    def _add(self, events: Sequence[Event]) -> None:
+        """Add events to `seen`, and save them for who may have to go on with the run."""
+        for event in events:
+            self.seen = self.seen.with_event(event)
+        if events:
+            with contextlib.suppress(OSError):  # the end of the run reports it
+                save_events(self._directory, events)
+
+    def _is_over(self) -> bool:
+        """Whether the leader ended for good; that is not known while the engine is away."""
+        if self._is_blind():
+            return False
+        try:
+            return self._leader_ended()
+        except EngineError:
+            if self._engine.answers():
+                raise
+            return False
 
     def _leader_ended(self) -> bool:
         """Whether the leader ended for good.
@@ -87,16 +170,16 @@ class Watch:
         leader = self.seen.tasks[self.seen.leader]
         if leader.state is not State.ENDED:
             return False
-        if leader.exit_code == 0 or self.seen.end_entry(leader.name) is not None:
+        if leader.exit_code == 0 or self.seen.end_entry(leader.name) or self._too_late:
             return True
         if self._leader_restarts > leader.restarts:
             return False  # started again; the event has not arrived yet
-        if self._leader_restarts >= self._cluster.retries:
+        if leader.restarts >= self._cluster.retries:
             return True
         containers = self._engine.containers(self._cluster.name)
         container = next((c for c in containers if c.leader), None)
         if container is None:
             return True  # it was removed by hand
-        self._leader_restarts += 1
         self._engine.start_again(container.id)
+        self._leader_restarts = leader.restarts + 1
         return False

@@ -8,6 +8,7 @@ DOCS = f"{E2E}/test_docs.py"
 SIDE_BY_SIDE = f"{E2E}/test_side_by_side.py"
 PLAIN = f"{E2E}/test_plain_compose.py"
 KEPT = f"{SIDE_BY_SIDE}::test_a_kept_cluster_can_be_looked_at_and_removed"
+LEFT = f"{E2E}/test_attach.py::test_a_cluster_that_was_left_is_waited_for"
 LOOP = f"{OWN}::test_a_coordinators_loop_runs_on_the_chief_alone"
 STARTER = f"{OWN}::test_a_new_cluster_trains_at_once_and_goes_on"
 CONVERT = f"{DOCS}::test_the_converters_run_as_the_page_has_them"
@@ -60,6 +61,8 @@ RUN_BY = {
     ),
     "make test": "tests/docs/test_commands.py::test_a_command_is_run_by_a_test",
     "cluster-kit up mine.toml": ("tests/docs/test_generate.py::test_no_page_is_stale"),
+    "cluster-kit up quickstart --detach": LEFT,
+    "cluster-kit wait quickstart": LEFT,
     "cluster-kit doctor": f"{OWN}::test_doctor_reads_the_program_of_a_manifest",
     "cluster-kit gpus": (
         "tests/gpu/test_probe.py::test_gpus_and_doctor_say_by_what_they_are_handed_out"

@@ -36,7 +36,7 @@ FOR_ANOTHER_MACHINE = {
     "sudo nvidia-ctk runtime configure --runtime=docker",
     "sudo systemctl restart docker",
 }
-ONLY_OF_UP = {"--keep", "--resume", "--json"}
+ONLY_OF_UP = {"--keep", "--resume", "--detach", "--json"}
 WITHOUT_ENGINE = ("render", "new", "schema")
 
 

@@ -23,6 +23,7 @@ class Box:
     state: str = "created"
     exit_code: int | None = None
     started: float = -6e10
+    finished: float = -6e10
     lives: int = 0
     restarts: int = 0
     oom: bool = False
@@ -55,5 +56,6 @@ class Box:
             oom=self.oom,
             created=self.created,
             started=self.started,
+            finished=self.finished,
             output=self.output,
         )

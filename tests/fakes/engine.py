@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from cluster_kit.engine.containers import Container, Event
@@ -56,7 +57,7 @@ class FakeEngine(Machine):
         self._asked("events")
         with self._changed:
             heard: queue.Queue[Event | None] = queue.Queue()
-            for event in self._history:
+            for event in self._history[self._forgotten :]:
                 if event.time >= since:
                     heard.put(event)
             self._listeners.append(heard)
@@ -73,8 +74,8 @@ class FakeEngine(Machine):
 
     def logs(self, container_id: str) -> str:
         self._asked("logs")
-        lines = [line for _, line in self._box(container_id).log]
-        return "".join(f"2025-06-15T15:06:40.0Z {line}\n" for line in lines)
+        lines = self._box(container_id).log
+        return "".join(f"{_stamp(at)} {line}\n" for at, line in lines)
 
     def follow(self, container_id: str, since: float | None = None) -> Iterator[str]:
         position = 0
@@ -119,3 +120,7 @@ class FakeEngine(Machine):
         self.on_call(name)
         if self.lost:
             raise EngineError(NO_ANSWER, "start it (`make engine`)")
+
+
+def _stamp(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"

@@ -35,6 +35,7 @@ class Machine:
         self.refuses: dict[str, str] = {}
         self.lost = False
         self._history: list[Event] = []
+        self._forgotten = 0
         self._listeners: list[queue.Queue[Event | None]] = []
         self._changed = threading.Condition()
         self._over = False
@@ -94,6 +95,18 @@ class Machine:
         self.lost = True
         self.hang_up()
 
+    def come_back(self, *, ends: bool = False) -> None:
+        """The engine is started again; without live-restore it `ends` what still runs."""
+        if ends:
+            for box in self.boxes.values():
+                self.stop_box(box)
+        self.forget()
+        self.lost = False
+
+    def forget(self) -> None:
+        """The engine remembers its last events only, and here none."""
+        self._forgotten = len(self._history)
+
     def hang_up(self) -> None:
         """Close the streams of events; who asks whether the engine answers may listen again."""
         self._hung_up = True
@@ -147,7 +160,7 @@ class Machine:
             lines.write(json.dumps(entry) + "\n")
 
     def _die(self, box: Box, code: int) -> None:
-        box.exit_code, box.state = code, "exited"
+        box.exit_code, box.state, box.finished = code, "exited", self.clock.time()
         self._tell(box, "die", code)
         policy, _, most = str(box.service["restart"]).partition(":")
         if policy == "on-failure" and code and not box.by_hand and box.restarts < int(most):
@@ -161,7 +174,9 @@ class Machine:
 
     def _restarting(self, box: Box) -> Callable[[], None]:
         def start() -> None:
-            if box.id in self.boxes and box.state == "restarting":
+            if self.lost:
+                self.clock.at(BACKOFF_S, start)
+            elif box.id in self.boxes and box.state == "restarting":
                 self.start(box)
 
         return start
@@ -182,6 +197,8 @@ class Machine:
         event = Event(self.clock.time() + 1e-6 * len(self._history), action, box.task, code)
         with self._changed:
             self._history.append(event)
+            if self.lost:
+                self._forgotten = len(self._history)
             for heard in self._listeners:
                 heard.put(event)
         self._notify()

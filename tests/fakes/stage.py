@@ -14,7 +14,7 @@ from cluster_kit.engine import client
 from cluster_kit.host import gather
 from cluster_kit.image import base, extra
 from cluster_kit.observe import listener, logs
-from cluster_kit.run import doctor, prepare, timings, watch
+from cluster_kit.run import absence, attach, attend, doctor, prepare, record, timings, watch
 from cluster_kit.run import launch as launching
 from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.prepare import Request
@@ -53,6 +53,20 @@ class Stage:
         self.engine.acting = dict(acting or {})
         request = Request(NAME, overrides)
         return launching.launch(request, self.workspace, self.view, keep=keep, resume=resume)
+
+    def detach(self, acting: Mapping[str, Sequence[Life]] | None = None, **overrides: Any) -> None:
+        """`cluster-kit up demo --detach` with tasks that behave so."""
+        self.engine.acting = dict(acting or {})
+        request = Request(NAME, overrides)
+        launching.launch_detached(request, self.workspace, self.view, resume=False)
+
+    def attach(self, *, keep: bool = False) -> Outcome:
+        """`cluster-kit attach demo`."""
+        return attach.attach(NAME, self.workspace, self.view, keep=keep)
+
+    def wait(self) -> Outcome:
+        """`cluster-kit wait demo`."""
+        return attach.wait(NAME, self.workspace, self.view, keep=False)
 
     @property
     def directory(self) -> RunDirectory:
@@ -97,7 +111,7 @@ def set_up(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     monkeypatch.setattr(client, "connect", lambda: made.engine)
     for module in (compose, doctor, base):
         monkeypatch.setattr(module, "run", lambda *a, **k: made.docker.run(*a, **k))
-    for module in (launching, listener, timings, watch, logs):
+    for module in (launching, listener, timings, watch, logs, absence, attach, attend, record):
         monkeypatch.setattr(module, "time", made.clock)
     monkeypatch.setattr(prepare, "image_tag", lambda variant: f"cluster-kit/trainer:{variant}-0")
     monkeypatch.setattr(gather, "_routes", lambda _table: [])

@@ -81,6 +81,6 @@ def container(name: str, **different: Any) -> Container:
         "id": "f" * 12, "cluster": "demo", "name": name, "role": role, "index": int(index),
         "leader": name == "chief-0", "ip": "172.28.0.9", "gpus": ("1",), "state": "exited",
         "exit_code": 137, "restarts": 0, "oom": True, "created": 0.0, "started": 0.5,
-        "output": "/out",
+        "finished": 9.0, "output": "/out",
     }  # fmt: skip
     return Container(**{**usual, **different})

@@ -188,7 +188,20 @@ def test_the_version_is_printed(cli: Cli) -> None:
 
 @pytest.mark.parametrize(
     "verb",
-    ["up", "new", "render", "down", "status", "logs", "doctor", "schema", "image", "engine"],
+    [
+        "up",
+        "attach",
+        "wait",
+        "new",
+        "render",
+        "down",
+        "status",
+        "logs",
+        "doctor",
+        "schema",
+        "image",
+        "engine",
+    ],
 )
 def test_every_verb_explains_itself(cli: Cli, verb: str) -> None:
     said = cli(verb, "--help")

@@ -16,7 +16,12 @@ def inspected(**state: Any) -> dict[str, Any]:
     return {
         "Id": "f" * 64,
         "Created": "2025-03-01T09:59:59.123456789Z",
-        "State": {**usual, "StartedAt": "2025-03-01T10:00:00.5Z", **state},
+        "State": {
+            **usual,
+            "StartedAt": "2025-03-01T10:00:00.5Z",
+            "FinishedAt": "0001-01-01T00:00:00Z",
+            **state,
+        },
         "Config": {
             "Labels": {
                 labels.CLUSTER: "demo",

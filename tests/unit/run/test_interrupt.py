@@ -137,7 +137,7 @@ def test_an_engine_that_is_started_anew_has_ended_the_containers(stage: Stage) -
     def restart() -> None:
         stage.engine.hang_up()
         for box in stage.engine.boxes.values():
-            box.state, box.exit_code = "exited", 137
+            box.state, box.exit_code, box.finished = "exited", 137, stage.clock.time()
 
     stage.clock.at(1.5, restart)
     with pytest.raises(EngineError, match="stopped in the middle of the run"):

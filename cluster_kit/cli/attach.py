@@ -1,0 +1,40 @@
+"""Verbs that go on with a cluster which another command has started: attach, wait."""
+
+from __future__ import annotations
+
+import contextlib
+
+from cluster_kit.cli import options
+from cluster_kit.cli.app import app, err
+from cluster_kit.cli.ending import end_with
+from cluster_kit.run import attach as going_on
+from cluster_kit.show.quiet import QuietView
+from cluster_kit.show.view import make_view
+from cluster_kit.util import stdio
+from cluster_kit.workspace import here
+
+
+@app.command()
+def attach(
+    name: options.ClusterName = "quickstart",
+    keep: options.Keep = False,
+    json_: options.Json = False,
+) -> None:
+    """Go on with a cluster that nobody watches: watch, judge, save, remove, as `up` does."""
+    stdio.outlive_readers()
+    view = make_view(err)
+    with contextlib.closing(view):
+        outcome = going_on.attach(name, here(), view, keep=keep)
+    end_with(outcome, keep=keep, as_json=json_)
+
+
+@app.command()
+def wait(
+    name: options.ClusterName = "quickstart",
+    keep: options.Keep = False,
+    json_: options.Json = False,
+) -> None:
+    """Wait for the end of a cluster without a view; Ctrl-C leaves the cluster up."""
+    stdio.outlive_readers()
+    outcome = going_on.wait(name, here(), QuietView(err), keep=keep)
+    end_with(outcome, keep=keep, as_json=json_)

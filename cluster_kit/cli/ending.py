@@ -1,0 +1,66 @@
+"""How a run that has ended, or was started and left, is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NoReturn
+
+import typer
+from rich.text import Text
+
+from cluster_kit.cli.app import out, print_json, say, short
+from cluster_kit.run.context import Launch
+from cluster_kit.run.outcome import Outcome
+
+
+def end_with(outcome: Outcome, *, keep: bool, as_json: bool) -> NoReturn:
+    """Print the outcome, and exit with its code."""
+    if as_json:
+        print_json(outcome.as_json())
+    else:
+        _print_outcome(outcome, keep)
+    raise typer.Exit(outcome.exit_code)
+
+
+def _print_outcome(outcome: Outcome, keep: bool) -> None:
+    """Print the verdict, its reason, notes and metrics, and the run's directory."""
+    seconds = outcome.timings_s["total"]
+    run = short(Path(outcome.run))
+    if outcome.success:
+        out.print(Text.assemble(("success", "bold green"), f" in {seconds:.1f} s"))
+    else:
+        blame = f", blame {outcome.blame}" if outcome.blame else ""
+        out.print(Text.assemble(("failed", "bold red"), f" after {seconds:.1f} s{blame}"))
+        for line in outcome.message.splitlines():
+            say(f"  {line}", to=out)
+        for line in outcome.last_words.splitlines():
+            say(f"  | {line}", to=out)
+        if outcome.cure:
+            say(f"  → {outcome.cure}", to=out)
+    for note in outcome.notes:
+        say(f"  note: {note}", to=out)
+    for key, value in sorted(outcome.metrics.items()):
+        shown = f"{value:.4g}" if isinstance(value, float) else value
+        say(f"  {key.replace('_', ' ')}: {shown}", to=out)
+    say(f"  everything is in {run}", to=out)
+    if keep:
+        name = outcome.cluster
+        say(f"  still there: `cluster-kit status {name}`, `cluster-kit down {name}`", to=out)
+
+
+def print_started(run: Launch, *, as_json: bool) -> None:
+    """Print that a cluster was started and left, and how to go on with it."""
+    name = run.name
+    if as_json:
+        print_json({"cluster": name, "run": str(run.directory.path), "detached": True})
+        return
+    say(
+        f"{name} has started, and nobody watches it; its run is {short(run.directory.path)}", to=out
+    )
+    for verb, what in (
+        ("attach", "watch it to its end: judge, save, remove"),
+        ("wait", "the same without the live view"),
+        ("logs", "what its tasks say"),
+        ("down", "remove it"),
+    ):
+        say(f"  {f'cluster-kit {verb} {name}':<{len(name) + 20}} {what}", to=out)

@@ -1,0 +1,122 @@
+"""Goes on with a cluster that nobody watches: its `up` was killed, or has left it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from cluster_kit.backends.choose import backend
+from cluster_kit.engine import client
+from cluster_kit.engine.interface import Engine
+from cluster_kit.errors import UsageError
+from cluster_kit.run.attend import join
+from cluster_kit.run.claim import Watched, claim
+from cluster_kit.run.context import Launch
+from cluster_kit.run.outcome import Outcome
+from cluster_kit.run.prepare import cluster_name
+from cluster_kit.run.record import Record, read_outcome, read_record
+from cluster_kit.run.start import run_of
+from cluster_kit.run.verdict import Reason
+from cluster_kit.show.view import View
+from cluster_kit.workspace import RunDirectory, Workspace, newest_run_directory
+
+WAIT_POLL_S = 0.5
+
+
+def attach(reference: str, workspace: Workspace, view: View, *, keep: bool) -> Outcome:
+    """Watch, judge, save and remove a cluster as if nothing had happened; return its outcome.
+
+    One that has been judged is left as it is.
+
+    Args:
+        reference: the cluster's name, or its manifest's path.
+        keep: leave the containers there after the end.
+    Raises:
+        Watched: another process watches it.
+        UsageError: no cluster of that name was found, or it has nothing to go on with.
+        KitError: see `launch`.
+    """
+    engine = client.connect()
+    name = cluster_name(reference, workspace, engine.clusters())
+    return _go_on(engine, name, workspace, view, keep=keep, leaves=False)
+
+
+def wait(reference: str, workspace: Workspace, view: View, *, keep: bool) -> Outcome:
+    """Wait for the end of a cluster and return its outcome; `attach` does so if nobody else does.
+
+    On an interrupt the cluster is left as it is. Arguments and errors are those of `attach`, but
+    another process may watch the cluster.
+    """
+    engine = client.connect()
+    name = cluster_name(reference, workspace, engine.clusters())
+    while True:
+        try:
+            return _go_on(engine, name, workspace, view, keep=keep, leaves=True)
+        except Watched:
+            time.sleep(WAIT_POLL_S)
+
+
+def _go_on(
+    engine: Engine, name: str, workspace: Workspace, view: View, *, keep: bool, leaves: bool
+) -> Outcome:
+    runs = _runs(engine, name, workspace)
+    with claim(runs, name):
+        containers = engine.containers(name)
+        directory = run_of(containers) if containers else newest_run_directory(runs)
+        record = read_record(directory) if directory else None
+        outcome = read_outcome(directory, record.since if record else 0.0) if directory else None
+        if outcome is not None and not (containers and outcome.reason == Reason.ENGINE):
+            view.phase(f"{name} has ended already")
+            return outcome
+        if directory is None or record is None or not containers:
+            raise _nothing_there(name, directory)
+        run = _launch(engine, workspace, view, directory, record, keep=keep)
+        return join(run, leaves=leaves)
+
+
+def _runs(engine: Engine, name: str, workspace: Workspace) -> Path:
+    """The folder of a cluster's runs, which may be in another workspace.
+
+    Raises:
+        UsageError: the cluster was not started by `up`.
+    """
+    containers = engine.containers(name)
+    if not containers:
+        return workspace.runs(name)
+    run = run_of(containers)
+    if not run.record.exists():
+        raise UsageError(
+            f"the cluster {name} was not started by `cluster-kit up`: {run.record} was not found",
+            f"`cluster-kit status {name}` and `cluster-kit logs {name} --follow` show it, "
+            f"`cluster-kit down {name}` removes it",
+        )
+    return run.path.parent
+
+
+def _launch(
+    engine: Engine,
+    workspace: Workspace,
+    view: View,
+    directory: RunDirectory,
+    record: Record,
+    *,
+    keep: bool,
+) -> Launch:
+    return Launch(
+        cluster=record.cluster,
+        workspace=workspace,
+        view=view,
+        engine=engine,
+        backend=backend(),
+        timings=record.stopwatch(),
+        directory=directory,
+        since=record.since,
+        keep=keep,
+    )
+
+
+def _nothing_there(name: str, directory: RunDirectory | None) -> UsageError:
+    newest = f", and {directory.path} has no verdict" if directory else ""
+    return UsageError(
+        f"no container of the cluster {name} is there{newest}", f"`cluster-kit up {name}` runs it"
+    )

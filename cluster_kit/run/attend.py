@@ -1,0 +1,93 @@
+"""Attends a run from the start of its containers, or from when one joins it, to its outcome."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from cluster_kit.cluster import Cluster
+from cluster_kit.observe.listener import Listener
+from cluster_kit.observe.logs import follow_logs
+from cluster_kit.observe.state import RunState
+from cluster_kit.run.absence import Absence
+from cluster_kit.run.conclude import conclude, fail
+from cluster_kit.run.context import Launch
+from cluster_kit.run.evidence import read_events
+from cluster_kit.run.outcome import Outcome
+from cluster_kit.run.watch import Ending, Watch
+from cluster_kit.util import signals
+
+Start = Callable[[], Cluster]
+"""Starts the containers, and returns the cluster that was started."""
+
+
+def attend(run: Launch, start: Start) -> Outcome:
+    """Start a run, watch it to its end and conclude it; an error is raised after that."""
+    return _attend(run, start, Listener(run.engine, run.name, run.since))
+
+
+def join(run: Launch, *, leaves: bool) -> Outcome:
+    """Go on watching a run that was started before, to its end, and conclude it.
+
+    Args:
+        leaves: on an interrupt, raise KeyboardInterrupt and leave the run as it is.
+    """
+    known = read_events(run.directory, run.since)
+    listener = Listener(run.engine, run.name, run.since, known=known, joins=True)
+    return _attend(run, lambda: run.cluster, listener, leaves=leaves)
+
+
+def begin(run: Launch, start: Start) -> None:
+    """Start a run that nobody watches; one that fails to start is concluded."""
+    seen = RunState.of(run.cluster)
+    try:
+        start()
+    except KeyboardInterrupt:
+        _say_interrupted(run)
+        conclude(run, run.cluster, seen, "interrupted")
+        raise
+    except BaseException as error:
+        signals.ignore()
+        fail(run, run.cluster, seen, error)
+        raise
+
+
+def _attend(run: Launch, start: Start, listener: Listener, *, leaves: bool = False) -> Outcome:
+    cluster, joined_at = run.cluster, time.time() if listener.is_behind else None
+    watch = _watch(run, cluster, listener)
+    ending: Ending = "interrupted"
+    try:
+        cluster = start()
+        watch = _watch(run, cluster, listener)
+        run.view.phase(f"running {cluster.name} on {cluster.subnet}")
+        _follow(run, joined_at)
+        ending = watch.until_ended(run.view.update)
+        signals.ignore()
+    except KeyboardInterrupt:
+        if leaves:
+            raise
+        _say_interrupted(run)
+    except BaseException as error:
+        signals.ignore()
+        fail(run, cluster, watch.seen, error)
+        raise
+    return conclude(run, cluster, watch.seen, ending)
+
+
+def _watch(run: Launch, cluster: Cluster, listener: Listener) -> Watch:
+    def back() -> None:
+        _follow(run, time.time())
+
+    absence = Absence(cluster.deadlines.engine, run.view.phase, back)
+    return Watch(run.engine, cluster, run.directory, listener, absence, run.since)
+
+
+def _follow(run: Launch, since: float | None) -> None:
+    """Pass log lines of the leader and the sidecars to the view as they come."""
+    tasks = {run.cluster.leader.name, *(task.name for task in run.cluster.sidecars)}
+    containers = [c for c in run.engine.containers(run.name) if c.name in tasks]
+    follow_logs(run.engine, containers, run.view.log, since)
+
+
+def _say_interrupted(run: Launch) -> None:
+    run.view.phase("interrupted: stopping the containers, saving the evidence and cleaning up")

@@ -1,0 +1,44 @@
+"""An engine that is started anew without live-restore ends the containers that it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cluster_kit.engine.containers import Container, Event
+from cluster_kit.errors import EngineError
+from cluster_kit.observe.state import RunState
+
+STOPPED = "stopped"
+"""The reason of a supervisor that was told to stop."""
+
+
+class EndedByEngine(EngineError):
+    """There is nothing to wait for: the leader is gone."""
+
+
+def refuse_if_ended_by_engine(
+    seen: RunState, late: Sequence[Event], containers: Sequence[Container]
+) -> None:
+    """Raise EndedByEngine if an engine that was away has ended the leader.
+
+    A leader that has ended by itself meanwhile has said so in its progress file, and one that has
+    crashed has left others behind.
+
+    Args:
+        late: events that the engine did not tell: they happened while it was away.
+        containers: the cluster's containers by now.
+    """
+    leader = seen.leader
+    if not any(event.task == leader and event.action == "die" for event in late):
+        return
+    end = seen.end_entry(leader)
+    others = [c for c in containers if c.name not in (leader, *seen.sidecars)]
+    stopped = end is not None and end.fields.get("reason") == STOPPED
+    fell = end is None and bool(others) and all(c.state == "exited" for c in others)
+    if seen.tasks[leader].exit_code == 0 or not (stopped or fell):
+        return
+    raise EndedByEngine(
+        f"the Docker engine stopped in the middle of the run, and has ended {leader} with it",
+        "run it again with `--resume`: it goes on from its last checkpoint. An engine with "
+        "`live-restore` lets containers live on",
+    )

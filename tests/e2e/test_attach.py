@@ -1,0 +1,53 @@
+"""A cluster whose `up` has gone: real processes, locks and containers.
+
+The fake engine has all moments: tests/unit/run/test_attach.py.
+"""
+
+from __future__ import annotations
+
+import json
+
+import docker
+
+from tests.e2e.running import read_until, running
+from tests.kit import Kit, mine
+
+QUICK = ("--args=--epochs 2 --steps-per-epoch 20", "--set", "evaluator=0")
+
+
+def test_a_run_whose_up_was_killed_is_attached_to(kit: Kit, client: docker.DockerClient) -> None:
+    with running(kit, "up", "smoke", "--name", kit.name, *QUICK) as process:
+        read_until(process, "ready")
+        told = kit.run("attach", kit.name)
+        assert (told.returncode, f"by process {process.pid}" in told.stderr) == (3, True), told
+        process.kill()
+        process.wait(timeout=10)
+    again = kit.run("up", "smoke", "--name", kit.name, *QUICK)
+    assert again.returncode == 3
+    assert f"`cluster-kit attach {kit.name}`" in again.stderr
+    attached = kit.run("attach", kit.name)
+    assert attached.returncode == 0, attached.stderr
+    outcome = kit.outcome()
+    assert (outcome["success"], outcome["reason"]) == (True, "finished")
+    assert {task["exit_code"] for task in outcome["tasks"]} == {0}
+    assert {task["restarts"] for task in outcome["tasks"]} == {0}
+    assert {"plan", "up", "first_step", "train", "down"} <= outcome["timings_s"].keys()
+    run = kit.root / "runs" / kit.name / "latest"
+    events = [json.loads(line) for line in (run / "events.jsonl").read_text().splitlines()]
+    heard = sorted((event["task"], event["action"]) for event in events)
+    assert [h for h in heard if h[0] == "ps-0"] == [
+        ("ps-0", "create"), ("ps-0", "die"), ("ps-0", "start"),
+    ]  # fmt: skip
+    assert (run / "logs" / "chief-0.log").stat().st_size > 0
+    assert mine(client, kit.name) == ([], [])
+
+
+def test_a_cluster_that_was_left_is_waited_for(kit: Kit, client: docker.DockerClient) -> None:
+    left = kit.run("up", "smoke", "--name", kit.name, "--detach", *QUICK)
+    assert left.returncode == 0, left.stderr
+    assert len(mine(client, kit.name)[0]) == 3
+    waited = kit.run("wait", kit.name)
+    assert waited.returncode == 0, waited.stderr
+    assert waited.stderr == ""
+    assert kit.outcome()["success"]
+    assert mine(client, kit.name) == ([], [])

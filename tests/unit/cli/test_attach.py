@@ -1,0 +1,84 @@
+"""attach, wait and `up --detach` on the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.host import gather
+from cluster_kit.run import prepare
+from tests.fakes.acting import Life, ends
+from tests.fakes.stage import NAME, Stage, set_up
+from tests.unit.command_line import Cli
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Path) -> Iterator[Stage]:
+    """One in the workspace of the command line."""
+    assert root == tmp_path
+    monkeypatch.setattr(prepare, "gather", gather.gather)
+    yield from set_up(tmp_path, monkeypatch)
+
+
+def test_a_detached_up_says_how_to_go_on(cli: Cli, stage: Stage) -> None:
+    said = cli("up", NAME, "--detach")
+    assert said.code == 0
+    assert said.out.startswith("demo has started, and nobody watches it; its run is runs/demo/2")
+    for verb in ("attach", "wait", "logs", "down"):
+        assert f"cluster-kit {verb} demo  " in said.out
+    assert len(stage.engine.boxes) == 5
+    again = cli("up", NAME)
+    assert again.code == 3
+    assert "`cluster-kit attach demo` goes on with it" in again.err
+
+
+def test_a_detached_up_prints_facts_as_json(cli: Cli, stage: Stage) -> None:
+    facts = json.loads(cli("up", NAME, "--detach", "--json").out)
+    assert facts == {"cluster": "demo", "run": str(stage.directory.path), "detached": True}
+
+
+def test_keeping_is_for_who_ends_the_run(cli: Cli, stage: Stage) -> None:
+    said = cli("up", NAME, "--detach", "--keep")
+    assert said.code == 2
+    assert "cluster-kit attach NAME --keep" in said.err
+    assert not stage.ran
+
+
+@pytest.mark.parametrize("verb", ["attach", "wait"])
+def test_a_run_that_goes_well_is_told(cli: Cli, stage: Stage, verb: str) -> None:
+    cli("up", NAME, "--detach")
+    said = cli(verb, NAME)
+    assert said.code == 0
+    assert said.out.startswith("success in ")
+    assert ("running demo on" in said.err) == (verb == "attach")
+    assert stage.is_clean()
+
+
+@pytest.mark.parametrize("verb", ["attach", "wait"])
+def test_a_failed_run_is_told_with_its_code_and_as_json(cli: Cli, stage: Stage, verb: str) -> None:
+    stage.detach({"chief-0": [Life((ends(1.0, 1, "failed", "E: no"),))]})
+    said = cli(verb, NAME, "--json")
+    facts = json.loads(said.out)
+    assert (said.code, facts["exit_code"], facts["blame"]) == (5, 5, "chief-0")
+    assert facts == stage.saved()
+
+
+def test_attach_can_keep_the_containers(cli: Cli, stage: Stage) -> None:
+    cli("up", NAME, "--detach")
+    said = cli("attach", NAME, "--keep")
+    assert said.code == 0
+    assert "still there: `cluster-kit status demo`" in said.out
+    assert len(stage.engine.boxes) == 5
+
+
+@pytest.mark.parametrize("verb", ["attach", "wait"])
+def test_an_unknown_name_is_a_usage_error_as_with_logs(cli: Cli, stage: Stage, verb: str) -> None:
+    said, logs = cli(verb, "dmo"), cli("logs", "dmo")
+    assert (said.code, said.err) == (2, logs.err)
+    nothing = cli(verb, NAME)
+    assert nothing.code == 2
+    assert "no container of the cluster demo is there" in nothing.err
+    assert stage.is_clean()

@@ -1,0 +1,101 @@
+"""Events that nobody heard: what the containers show is enough to go on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cluster_kit.engine.containers import Container, Event
+from cluster_kit.observe.missed import missed
+from cluster_kit.observe.progress import Entry
+from cluster_kit.observe.state import RunState
+from cluster_kit.observe.task_view import State
+from tests.unit.stories import CLUSTER, container
+
+ASKED = 100.0
+
+
+def alive(name: str, **different: Any) -> Container:
+    usual = {"state": "running", "exit_code": None, "oom": False, "started": 10.0, "finished": -1.0}
+    return container(name, **(usual | different))
+
+
+def ended(name: str, code: int = 0, **different: Any) -> Container:
+    usual = {"state": "exited", "exit_code": code, "oom": False, "started": 10.0, "finished": 50.0}
+    return container(name, **(usual | different))
+
+
+def after(*events: Event) -> RunState:
+    seen = RunState.of(CLUSTER)
+    for event in events:
+        seen = seen.with_event(event)
+    return seen
+
+
+def started(name: str, at: float = 10.1) -> Event:
+    return Event(at, "start", name, None)
+
+
+@pytest.mark.parametrize(
+    "now", [alive("ps-0"), ended("ps-0", 3), alive("ps-0", state="paused"),
+            ended("ps-0", 137, oom=True), alive("ps-0", restarts=2)],
+)  # fmt: skip
+def test_nothing_lacks_once_all_was_added(now: Container) -> None:
+    seen = after()
+    events = missed(seen, [now], ASKED)
+    assert events
+    for event in events:
+        seen = seen.with_event(event)
+    task = seen.tasks["ps-0"]
+    assert (task.state, task.exit_code) == (State.of_engine(now.state), now.exit_code)
+    assert task.restarts == now.restarts
+    assert missed(seen, [now], ASKED) == []
+
+
+def test_what_was_heard_does_not_lack() -> None:
+    seen = after(started("ps-0"), Event(50.1, "die", "ps-0", 0), started("ps-1"))
+    assert missed(seen, [ended("ps-0"), alive("ps-1")], ASKED) == []
+
+
+def test_an_end_and_a_new_start_that_nobody_heard() -> None:
+    """The exit code of the life between is known to nobody."""
+    seen = after(started("ps-0"))
+    now = alive("ps-0", started=60.0, finished=59.0, restarts=1)
+    assert missed(seen, [now], ASKED) == [Event(60.0, "start", "ps-0", None)]
+
+
+def test_restarts_count_that_only_the_progress_file_tells_of() -> None:
+    """`start_again` resets the engine's own count."""
+    seen = after(started("chief-0"))
+    for at in (10.2, 60.2):
+        seen = seen.with_entry(Entry("chief-0", at, "start", {"attempt": 1}))
+    for event in missed(seen, [alive("chief-0", started=60.0)], ASKED):
+        seen = seen.with_event(event)
+    assert seen.tasks["chief-0"].restarts == 1
+
+
+def test_a_container_that_was_removed_has_ended() -> None:
+    seen = after(started("ps-0"), started("ps-1"))
+    events = missed(seen, [alive("ps-1")], ASKED)
+    assert events == [Event(ASKED, "die", "ps-0", None)]
+    assert seen.with_event(events[0]).tasks["ps-0"].state is State.ENDED
+
+
+def test_a_container_that_goes_on_after_a_pause() -> None:
+    seen = after(started("ps-0"), Event(20.0, "pause", "ps-0", None))
+    assert [event.action for event in missed(seen, [alive("ps-0")], ASKED)] == ["unpause"]
+
+
+@pytest.mark.parametrize(
+    "now", [alive("ps-0", started=ASKED + 1), ended("ps-0", finished=ASKED + 1),
+            alive("ps-0", state="created", started=-6e10)],
+)  # fmt: skip
+def test_what_happens_after_the_question_is_left_to_the_engine(now: Container) -> None:
+    seen = after(started("ps-0")) if now.state == "exited" else after()
+    assert missed(seen, [now], ASKED) == []
+
+
+def test_events_are_told_in_their_order() -> None:
+    events = missed(after(), [ended("ps-0"), alive("ps-1", started=5.0)], ASKED)
+    assert [event.time for event in events] == sorted(event.time for event in events)

@@ -1,0 +1,175 @@
+"""An engine that is lost in the middle of a run: told at once, waited for, and then judged well."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster_kit.errors import EngineError
+from tests.fakes.acting import LEADS, Life, dies, ends, prints, says
+from tests.fakes.stage import Stage
+
+LONG = Life((*LEADS.steps[:4], prints(20.0, "late"), says(29.0, "metrics", test_accuracy=0.9),
+             ends(30.0, 0, "finished")))  # fmt: skip
+GONE, BACK = "the Docker engine does not answer", "the Docker engine answers again"
+
+
+def told_at(stage: Stage, words: str) -> list[float]:
+    """The times at which the view was told these words, as the run goes on."""
+    times: list[float] = []
+    said = stage.view.phase
+
+    def phase(text: str) -> None:
+        if text.startswith(words):
+            times.append(stage.clock.time())
+        said(text)
+
+    stage.view.phase = phase  # type: ignore[method-assign]
+    return times
+
+
+def lose(stage: Stage, at: float, back: float | None = None, *, ends: bool = False) -> float:
+    """The engine is lost, and comes back, so many seconds from now; returns when it is lost."""
+    stage.clock.at(at, stage.engine.lose)
+    if back is not None:
+        stage.clock.at(back, lambda: stage.engine.come_back(ends=ends))
+    return stage.clock.time() + at
+
+
+def test_an_engine_that_comes_back_costs_nothing(stage: Stage) -> None:
+    gone, back = told_at(stage, GONE), told_at(stage, BACK)
+    lost = lose(stage, 2.5, 12.5)
+    outcome = stage.up({"chief-0": [LONG]})
+    stage.engine.finish()
+    assert outcome.success
+    assert [task.restarts for task in outcome.tasks] == [0] * 5
+    assert [task.exit_code for task in outcome.tasks] == [0] * 5
+    assert 0 < gone[0] - lost < 1.0
+    assert 10.0 < back[0] - lost < 11.0
+    assert (len(gone), len(back)) == (1, 1)
+    assert stage.saved() == outcome.as_json()
+    assert ("chief-0", "late") in stage.view.lines
+    assert stage.is_clean()
+
+
+def test_what_the_tasks_report_is_shown_while_the_engine_is_away(stage: Stage) -> None:
+    lose(stage, 2.5, 20.0)
+    steps: list[int | None] = []
+    shown = stage.view.update
+
+    def update(seen: object) -> None:
+        shown(seen)  # type: ignore[arg-type]
+        if stage.engine.lost:
+            steps.append(seen.tasks["chief-0"].step)  # type: ignore[attr-defined]
+
+    stage.view.update = update  # type: ignore[method-assign]
+    stage.up(
+        {
+            "chief-0": [
+                Life((*LEADS.steps[:4], says(9.0, "step", step=77), ends(30.0, 0, "finished")))
+            ]
+        }
+    )
+    assert 77 in steps
+
+
+def test_a_job_that_ends_well_while_the_engine_is_away(stage: Stage) -> None:
+    lose(stage, 2.5, 40.0)
+    outcome = stage.up()
+    assert (outcome.success, outcome.reason) == (True, "finished")
+    assert [task.exit_code for task in outcome.tasks] == [0] * 5
+    assert outcome.timings_s["train"] == pytest.approx(2.0, abs=0.01)
+    assert stage.is_clean()
+
+
+def test_a_job_that_fails_while_the_engine_is_away(stage: Stage) -> None:
+    lose(stage, 1.2, 40.0)
+    outcome = stage.up({"chief-0": [Life((*LEADS.steps[:4], ends(2.0, 1, "failed", "E: no")))]})
+    assert (outcome.reason, outcome.exit_code, outcome.blame) == ("failed", 5, "chief-0")
+    assert outcome.message == "E: no"
+    assert stage.is_clean()
+
+
+def test_the_evaluator_scores_while_the_engine_is_away(stage: Stage) -> None:
+    scores = Life((says(0.1, "start", attempt=1),), after_job_s=6.0)
+    lose(stage, 3.8, 30.0)
+    outcome = stage.up(
+        {"evaluator-0": [scores]}, deadline={"evaluator_grace": 5.0, "engine": 120.0}
+    )
+    assert outcome.success
+    assert stage.is_clean()
+
+
+def test_an_engine_that_ends_the_containers_as_it_comes_back(stage: Stage) -> None:
+    """Without live-restore: each task is stopped, and says so."""
+    lose(stage, 2.5, 10.0, ends=True)
+    with pytest.raises(EngineError, match="has ended chief-0 with it") as ended:
+        stage.up({"chief-0": [LONG]})
+    assert "--resume" in ended.value.cure
+    saved = stage.saved()
+    assert (saved["reason"], saved["exit_code"], saved["success"]) == ("engine", 4, False)
+    assert "TensorFlow server ready" in (stage.directory.logs / "ps-0.log").read_text()
+    assert stage.is_clean()
+
+
+@pytest.mark.parametrize(("limit", "given"), [(60.0, {}), (20.0, {"engine": 20.0})])
+def test_an_engine_that_does_not_come_back(
+    stage: Stage, limit: float, given: dict[str, float]
+) -> None:
+    lost = lose(stage, 2.5)
+    with pytest.raises(EngineError, match="stopped in the middle of the run") as given_up:
+        stage.up({"chief-0": [LONG]}, deadline=given)
+    assert limit <= stage.clock.time() - lost < limit + 1.0
+    assert "cluster-kit attach NAME" in given_up.value.cure
+    saved = stage.saved()
+    assert (saved["reason"], saved["exit_code"]) == ("engine", 4)
+    assert saved["timings_s"]["first_step"] == 1.0
+    assert ("test_accuracy" in saved["metrics"]) == (limit > 40)
+    assert len(stage.events()) == 10
+
+
+def test_attach_goes_on_once_the_engine_is_back(stage: Stage) -> None:
+    lose(stage, 2.5)
+    with pytest.raises(EngineError):
+        stage.up({"chief-0": [LONG]}, deadline={"engine": 5.0})
+    assert len(stage.events()) == 10
+    stage.engine.come_back()
+    outcome = stage.attach()
+    assert outcome.success
+    assert stage.saved()["success"]
+    assert len(stage.events()) == 15
+    assert stage.is_clean()
+
+
+def test_an_interrupt_while_the_engine_is_away(stage: Stage) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    lose(stage, 2.5)
+    stage.clock.at(8.0, interrupt)
+    with pytest.raises(EngineError, match=r"the run ended \(interrupted\)") as told:
+        stage.up({"chief-0": [LONG]})
+    assert "start it" in told.value.cure
+    assert (stage.saved()["reason"], stage.saved()["exit_code"]) == ("interrupted", 130)
+
+
+def test_an_engine_that_is_lost_twice(stage: Stage) -> None:
+    gone = told_at(stage, GONE)
+    lose(stage, 2.5, 8.0)
+    lose(stage, 9.0, 15.0)
+    outcome = stage.up({"chief-0": [LONG]})
+    assert outcome.success
+    assert [task.restarts for task in outcome.tasks] == [0] * 5
+    assert len(gone) == 2
+    assert stage.is_clean()
+
+
+def test_a_crash_while_the_engine_is_away_is_made_good(stage: Stage) -> None:
+    """The leader is started again by the kit, a worker by the engine, once it is back."""
+    lose(stage, 1.2, 10.0)
+    outcome = stage.up({
+        "chief-0": [Life((says(0.1, "start", attempt=1), dies(2.0))), LEADS],
+        "worker-1": [Life((says(0.2, "ready"), dies(3.0))), Life((says(0.1, "ready"),))],
+    })  # fmt: skip
+    tasks = {task.name: task for task in outcome.tasks}
+    assert outcome.success
+    assert (tasks["chief-0"].restarts, tasks["worker-1"].restarts) == (1, 1)
