@@ -16,7 +16,16 @@ def main() -> None:
     signals.interrupt_once()
     try:
         from cluster_kit.cli import app as application
-        from cluster_kit.cli import attach, compare, gpus, look, make, new, run  # noqa: F401 - verbs
+        from cluster_kit.cli import (  # noqa: F401 - their verbs
+            attach,
+            compare,
+            gpus,
+            look,
+            make,
+            new,
+            run,
+            stacks,
+        )
     except KeyboardInterrupt:
         sys.exit(Interrupted.exit_code)
     try:

@@ -57,13 +57,17 @@ class Task:
 class Deadlines:
     """Time limits in seconds: until every server answers, of the job, of the evaluator after it.
 
-    `engine` is for how long the engine may be away.
+    `engine` is for how long the engine may be away, `silent` for how long a task may say nothing
+    (0: for ever), `stall` for how long a job may make no progress (0: for ever, None: it depends
+    on what the job reports).
     """
 
     start: float
     job: float
     evaluator_grace: float
     engine: float
+    silent: float
+    stall: float | None
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,8 @@ def shared_variables(cluster: Cluster) -> dict[str, str]:
         "CLUSTER_KIT_RETRIES": str(cluster.retries),
         "CLUSTER_KIT_SERVER": cluster.server,
         "CLUSTER_KIT_SERVERS": ",".join(task.name for task in cluster.tasks if task.serves),
+        "CLUSTER_KIT_SILENT_S": f"{deadlines.silent:.15g}",
+        "CLUSTER_KIT_STALL_S": "auto" if deadlines.stall is None else f"{deadlines.stall:.15g}",
         "CLUSTER_KIT_START_DEADLINE_S": f"{deadlines.start:.15g}",
         "NO_PROXY": _no_proxy(cluster),
         "no_proxy": _no_proxy(cluster),

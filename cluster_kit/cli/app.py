@@ -12,7 +12,8 @@ import typer
 from rich.console import Console
 
 from cluster_kit import __version__
-from cluster_kit.errors import KitError
+from cluster_kit.errors import KitError, UsageError
+from cluster_kit.util.nearest import proposal
 
 PIPED_WIDTH = int(os.environ.get("COLUMNS") or 200)
 """The width of a table that is not printed on a terminal, so that nothing is cut off."""
@@ -37,6 +38,14 @@ def print_json(facts: Any) -> None:
 def say(text: str, to: Console = err) -> None:
     """Print a line for the user, literally: names and paths may look like markup."""
     to.print(text, markup=False, soft_wrap=True)
+
+
+def chosen(known: list[str], tasks: list[str]) -> list[str]:
+    """These tasks, all known ones if there are none; raises UsageError for an unknown task."""
+    unknown = [task for task in tasks if task not in known]
+    if unknown:
+        raise UsageError(f"task {unknown[0]} was not found", proposal(unknown[0], known))
+    return tasks or known
 
 
 def short(path: Path) -> str:

@@ -9,10 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from cluster_kit.cli import options
-from cluster_kit.cli.app import app, out, print_json, say, short
+from cluster_kit.cli.app import app, chosen, out, print_json, say, short
 from cluster_kit.engine import client
 from cluster_kit.engine.interface import Engine
-from cluster_kit.errors import HostError, UsageError
+from cluster_kit.errors import HostError
 from cluster_kit.host.gather import gather
 from cluster_kit.manifest.schema import json_schema
 from cluster_kit.observe.logs import follow_logs
@@ -23,7 +23,6 @@ from cluster_kit.run.doctor import Check, check_host
 from cluster_kit.run.past_run import PastRun, merged, newest_run, saved_logs
 from cluster_kit.run.prepare import Request, cluster_name, prepare
 from cluster_kit.show.task_table import status_table
-from cluster_kit.util.nearest import proposal
 from cluster_kit.workspace import here
 
 _MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "bold red")}
@@ -86,7 +85,7 @@ def logs(
     cluster = cluster_name(name, here(), engine.clusters())
     containers = engine.containers(cluster)
     if containers:
-        wanted = _chosen([container.name for container in containers], tasks or [])
+        wanted = chosen([container.name for container in containers], tasks or [])
         containers = [container for container in containers if container.name in wanted]
         if follow:
             for thread in follow_logs(engine, containers, _print_line):
@@ -110,17 +109,9 @@ def _saved_logs(cluster: str, tasks: list[str]) -> dict[str, str]:
     if newest is None:
         return {}
     logs = saved_logs(newest.run)
-    wanted = _chosen(list(logs), tasks)
+    wanted = chosen(list(logs), tasks)
     say("these are its logs" if logs else "no logs of it were saved")
     return {task: logs[task] for task in wanted}
-
-
-def _chosen(known: list[str], tasks: list[str]) -> list[str]:
-    """These tasks, all known ones if there are none; raises UsageError for an unknown task."""
-    unknown = [task for task in tasks if task not in known]
-    if unknown:
-        raise UsageError(f"task {unknown[0]} was not found", proposal(unknown[0], known))
-    return tasks or known
 
 
 def _print_line(task: str, text: str) -> None:

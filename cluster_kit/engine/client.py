@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import docker
-from docker.errors import DockerException, NotFound
+from docker.errors import APIError, DockerException, NotFound
 
 from cluster_kit import labels
 from cluster_kit.engine import gpu_probe
@@ -31,6 +31,7 @@ from cluster_kit.roles import ROLES
 TIMEOUT_S = 60
 CONNECTIONS = 32
 POLL_S = 0.2
+CONFLICT = 409
 
 
 def connect() -> Engine:
@@ -151,6 +152,26 @@ class DockerEngine:
                 return False
             time.sleep(POLL_S)
         return False
+
+    @as_engine_errors()
+    def ask(self, container_id: str, command: Sequence[str], within_s: int) -> str:
+        bounded = ["timeout", str(within_s), *command]
+        printed = self._client.containers.get(container_id).exec_run(bounded)
+        return bytes(printed.output or b"").decode("utf-8", errors="replace")
+
+    @as_engine_errors()
+    def kill(self, container_id: str) -> None:
+        container = self._client.containers.get(container_id)
+        try:
+            container.kill()
+        except APIError as error:
+            if error.status_code != CONFLICT:  # it has ended
+                raise
+
+    @as_engine_errors()
+    def attach(self, container_id: str, cluster: str, task: str, ip: str) -> None:
+        for network in self._client.networks.list(filters=_of(cluster)):
+            network.connect(container_id, ipv4_address=ip, aliases=[task])
 
     @as_engine_errors()
     def start_again(self, container_id: str) -> None:

@@ -18,7 +18,7 @@ class Container:
     `exit_code` is None while it runs and before it has started; if the engine is about to restart
     it, that of its last end. `created`, `started` and `finished` are Unix seconds: the last start
     and the last end, negative if there was none. `output` is the host's directory mounted at
-    /output.
+    /output. `attached`: it has a network.
     """
 
     id: str
@@ -37,6 +37,7 @@ class Container:
     started: float
     finished: float
     output: str
+    attached: bool = True
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ def container_of(attributes: Mapping[str, Any]) -> Container:
         started=_seconds(state["StartedAt"]),
         finished=_seconds(state["FinishedAt"]),
         output=next(iter(outputs), ""),
+        attached=bool(addresses),
     )
 
 

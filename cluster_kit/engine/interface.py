@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from cluster_kit.engine.containers import Container, Event
@@ -63,6 +63,21 @@ class Engine(Protocol):
 
     def comes_back(self, container_id: str, within_s: float) -> bool:
         """Wait until an ended container runs again; False if it does not within these seconds."""
+        ...
+
+    def ask(self, container_id: str, command: Sequence[str], within_s: int) -> str:
+        """What a command that is run inside a running container prints, stdout and stderr."""
+        ...
+
+    def kill(self, container_id: str) -> None:
+        """End a container's processes at once, frozen ones too. It is not started again by itself.
+
+        One that has ended by now stays so.
+        """
+        ...
+
+    def attach(self, container_id: str, cluster: str, task: str, ip: str) -> None:
+        """Connect a container without a network to its cluster's, with its name and address."""
         ...
 
     def start_again(self, container_id: str) -> None:

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, create_model
 
 from cluster_kit.manifest.field_types import GpuId, Strict, Text
 from cluster_kit.manifest.limits import Limits, TaskLimits, overlay
-from cluster_kit.manifest.units import Bytes, Seconds
+from cluster_kit.manifest.units import Bytes, Seconds, SecondsOrAuto, SecondsOrNever
 from cluster_kit.roles import ROLES
 
 
@@ -32,6 +32,18 @@ class DeadlineTable(Strict):
     )
     engine: Seconds = Field(
         60.0, description="Time for a Docker engine that is lost during a run to come back"
+    )
+    silent: SecondsOrNever = Field(
+        10.0,
+        description="Time after which a task that is not heard of is lost: it is frozen or cut "
+        "off, and is started again. `0`: never",
+    )
+    stall: SecondsOrAuto = Field(
+        "auto",
+        validate_default=True,
+        description="Time without progress after which the program is started again, and the job "
+        'ended at the second time. `"auto"`: 20 times the usual distance of reported steps, at '
+        "least 30 s; 5 min if nothing is reported, and neither CPU nor network used. `0`: never",
     )
 
 

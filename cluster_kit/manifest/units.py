@@ -55,6 +55,16 @@ def duration(value: object) -> float:
     return float(seconds)
 
 
+def duration_or_never(value: object) -> float:
+    """As `duration`, and 0, which is said to switch something off; raises ValueError."""
+    return 0.0 if value == 0 and not isinstance(value, bool) else duration(value)
+
+
+def duration_or_auto(value: object) -> float | None:
+    """As `duration_or_never`, and None for `"auto"`; raises ValueError."""
+    return None if value == "auto" else duration_or_never(value)
+
+
 def bandwidth(value: object) -> int:
     """Bits per second of `"500kbit"`, `"100mbit"`, `"1gbit"`: powers of 1000, as tc counts.
 
@@ -80,3 +90,13 @@ Seconds = Annotated[
     WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string"}]}),
 ]
 BitsPerSecond = Annotated[int, BeforeValidator(bandwidth), WithJsonSchema({"type": "string"})]
+SecondsOrNever = Annotated[
+    float,
+    BeforeValidator(duration_or_never),
+    WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}]}),
+]
+SecondsOrAuto = Annotated[
+    float | None,
+    BeforeValidator(duration_or_auto),
+    WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}]}),
+]

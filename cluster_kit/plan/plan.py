@@ -106,6 +106,8 @@ def _cluster(
             job=manifest.deadline.job,
             evaluator_grace=manifest.deadline.evaluator_grace,
             engine=manifest.deadline.engine,
+            silent=manifest.deadline.silent,
+            stall=manifest.deadline.stall,
         ),
         retries=manifest.retries,
         gpu_driver=facts.gpu_driver,

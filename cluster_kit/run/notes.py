@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cluster_kit.cluster import Cluster
+from cluster_kit.observe import silences
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.tracebacks import on_host
@@ -16,8 +17,9 @@ LONGEST = 200
 
 
 def notes_of(cluster: Cluster, seen: RunState) -> list[str]:
-    """One line for each task that was cut off, or failed while the leader ended without it."""
-    notes = []
+    """One line for each silence, and for each task that was cut off, or failed while the leader
+    ended without it."""
+    notes = [_silence(entry, seen) for entry in silences.all_of(seen)]
     succeeded = seen.tasks[seen.leader].exit_code == 0
     for task in cluster.tasks:
         end, failures = seen.end_entry(task.name), seen.final_failures(task.name)
@@ -26,6 +28,15 @@ def notes_of(cluster: Cluster, seen: RunState) -> list[str]:
         elif failures and succeeded and task.name not in seen.sidecars:
             notes.append(f"{task.name}: {_left_out(failures, cluster)}")
     return notes
+
+
+def _silence(entry: Entry, seen: RunState) -> str:
+    """A silence, and what came after it."""
+    task = str(entry.fields["of"])
+    later = [e for e in seen.events if e.task == task and e.time > entry.time]
+    if any(event.action == "start" for event in later):
+        return f"{silences.words(entry)}; it was started again"
+    return silences.words(entry)
 
 
 def _left_out(failures: Sequence[Entry], cluster: Cluster) -> str:

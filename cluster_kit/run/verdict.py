@@ -9,6 +9,7 @@ from enum import StrEnum
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Event
 from cluster_kit.errors import DeadlinePassed, HostError, Interrupted, TrainingFailed
+from cluster_kit.observe import silences
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.run.watch import Ending
@@ -26,6 +27,8 @@ class Reason(StrEnum):
     START_DEADLINE = "start-deadline"
     JOB_DEADLINE = "job-deadline"
     EVALUATOR_GRACE = "evaluator-grace"
+    SILENT = "silent"
+    STALL = "stall"
     GPU_MISSING = "gpu-missing"
     CANNOT_SHAPE = "cannot-shape"
     STOPPED = "stopped"
@@ -40,6 +43,8 @@ CODES = {
     Reason.START_DEADLINE: DeadlinePassed.exit_code,
     Reason.JOB_DEADLINE: DeadlinePassed.exit_code,
     Reason.EVALUATOR_GRACE: DeadlinePassed.exit_code,
+    Reason.SILENT: DeadlinePassed.exit_code,
+    Reason.STALL: DeadlinePassed.exit_code,
     Reason.GPU_MISSING: HostError.exit_code,
     Reason.CANNOT_SHAPE: HostError.exit_code,
 }
@@ -83,7 +88,11 @@ def judge(cluster: Cluster, seen: RunState, ending: Ending) -> Verdict:
 def _judge_leader(seen: RunState) -> Verdict:
     """The verdict if the leader failed: by itself, or because of the task that is to blame."""
     leader, code = seen.leader, seen.tasks[seen.leader].exit_code
-    reason, message, named = _end_report(seen.end_entry(leader))
+    end = seen.end_entry(leader)
+    if end is None and (silence := silences.now(seen, leader)):
+        message = silences.words(silence)
+        return Verdict(False, CODES[Reason.SILENT], Reason.SILENT, leader, message)
+    reason, message, named = _end_report(end)
     if reason in CODES:
         blame = named or leader
         if reason == Reason.START_DEADLINE and out_of_memory(seen, blame):

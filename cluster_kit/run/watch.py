@@ -19,6 +19,7 @@ from cluster_kit.observe.task_view import State
 from cluster_kit.run.absence import Absence
 from cluster_kit.run.ended_by_engine import refuse_if_ended_by_engine
 from cluster_kit.run.evidence import read_events, save_events
+from cluster_kit.run.recover import Recovery
 from cluster_kit.workspace import RunDirectory
 
 POLL_S = 0.2
@@ -49,6 +50,7 @@ class Watch:
         self._engine = engine
         self._cluster = cluster
         self._progress = ProgressReader(directory.progress, since)
+        self._recovery = Recovery(engine, cluster, directory)
         self._listener = listener
         self._absence = absence
         self._since = since
@@ -92,6 +94,8 @@ class Watch:
         with self._absence:
             self.catch_up()
             self._complete()
+            if not self._is_blind():
+                self.seen = self._recovery.look(self.seen)
         if not self._listener.is_behind:
             show(self.seen)
         if self._joins and not self._is_blind():

@@ -45,7 +45,7 @@ def default(field: FieldInfo, home: str = "") -> str:
     value = field.get_default(call_default_factory=True)
     if value is None or value == {}:
         return "none"
-    return f"`{to_toml(duration(value) if home == 'deadline' else value)}`"
+    return f"`{to_toml(duration(value) if home == 'deadline' and value != 'auto' else value)}`"
 
 
 def duration(seconds: float) -> str:

@@ -28,6 +28,7 @@ class Box:
     restarts: int = 0
     oom: bool = False
     by_hand: bool = False
+    attached: bool = True
     log: list[tuple[float, str]] = field(default_factory=list)
 
     @property
@@ -58,4 +59,5 @@ class Box:
             started=self.started,
             finished=self.finished,
             output=self.output,
+            attached=self.attached,
         )

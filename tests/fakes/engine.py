@@ -98,6 +98,20 @@ class FakeEngine(Machine):
             self._wait()
         return False
 
+    def ask(self, container_id: str, command: Sequence[str], within_s: int) -> str:
+        self._asked("ask")
+        return f"{self._box(container_id).task}: {' '.join(command)} within {within_s} s\n"
+
+    def kill(self, container_id: str) -> None:
+        self._asked("kill")
+        self.kill_box(self._box(container_id))
+
+    def attach(self, container_id: str, cluster: str, task: str, ip: str) -> None:
+        self._asked("attach")
+        box = self._box(container_id)
+        assert (box.cluster, box.task, box.shown().ip) == (cluster, task, ip)
+        box.attached = True
+
     def start_again(self, container_id: str) -> None:
         self._asked("start_again")
         self.start(self._box(container_id))

@@ -85,6 +85,13 @@ class Machine:
         else:
             self._do(box, ends(0.0, 143, "stopped", "stopped by SIGTERM"))
 
+    def kill_box(self, box: Box) -> None:
+        """`docker kill`: frozen processes end, too."""
+        if box.state in ("running", "paused"):
+            box.by_hand = True
+            self._tell(box, "kill")
+            self._die(box, 137)
+
     def pause(self, task: str, paused: bool) -> None:
         box = next(box for box in self.boxes.values() if box.task == task)
         box.state = "paused" if paused else "running"

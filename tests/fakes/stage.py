@@ -14,7 +14,17 @@ from cluster_kit.engine import client
 from cluster_kit.host import gather
 from cluster_kit.image import base, extra
 from cluster_kit.observe import listener, logs
-from cluster_kit.run import absence, attach, attend, doctor, prepare, record, timings, watch
+from cluster_kit.run import (
+    absence,
+    attach,
+    attend,
+    doctor,
+    prepare,
+    record,
+    recover,
+    timings,
+    watch,
+)
 from cluster_kit.run import launch as launching
 from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.prepare import Request
@@ -111,7 +121,18 @@ def set_up(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     monkeypatch.setattr(client, "connect", lambda: made.engine)
     for module in (compose, doctor, base):
         monkeypatch.setattr(module, "run", lambda *a, **k: made.docker.run(*a, **k))
-    for module in (launching, listener, timings, watch, logs, absence, attach, attend, record):
+    for module in (
+        launching,
+        listener,
+        timings,
+        watch,
+        logs,
+        absence,
+        attach,
+        attend,
+        record,
+        recover,
+    ):
         monkeypatch.setattr(module, "time", made.clock)
     monkeypatch.setattr(prepare, "image_tag", lambda variant: f"cluster-kit/trainer:{variant}-0")
     monkeypatch.setattr(gather, "_routes", lambda _table: [])

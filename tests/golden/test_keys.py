@@ -41,7 +41,7 @@ MEANS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             "image": "registry.example:5000/team/trainer:2.1",
             "port": 4000,
             "retries": 7,
-            "deadline": {"start": "30s", "job": "2h", "evaluator_grace": 90.5},
+            "deadline": {"start": "30s", "job": "2h", "evaluator_grace": 90.5, "silent": 0},
         },
         {
             "chief-0.image": "registry.example:5000/team/trainer:2.1",
@@ -51,6 +51,7 @@ MEANS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             "ps-1.environment.CLUSTER_KIT_START_DEADLINE_S": "30",
             "ps-1.environment.CLUSTER_KIT_JOB_DEADLINE_S": "7200",
             "ps-1.environment.CLUSTER_KIT_EVALUATOR_GRACE_S": "90.5",
+            "ps-1.environment.CLUSTER_KIT_SILENT_S": "0",
         },
     ),
     "ports follow each other": (

@@ -14,7 +14,19 @@ import pytest
 
 from trainer import __main__ as command
 from trainer import errors, outcome
-from trainer.beacon.messages import Done, End, Failed, Hello, Report, Stopping, encode
+from trainer.beacon.messages import (
+    Beat,
+    Done,
+    End,
+    Failed,
+    Hello,
+    Report,
+    Stacks,
+    Stopping,
+    encode,
+)
+from trainer.injected import mailbox, stacks
+from trainer.usage import Usage
 
 PACKAGE = Path(errors.__file__).parent
 CONTRACT = tomllib.loads((PACKAGE.parent / "contract.toml").read_text(encoding="utf-8"))
@@ -32,9 +44,10 @@ def test_the_variables_that_the_host_sets_are_those_that_are_read():
     """What the supervisor sets stands in one of these files as a key of the child's environment."""
     child = (PACKAGE / "supervisor" / "child.py").read_text(encoding="utf-8")
     bandwidth = (PACKAGE / "network" / "bandwidth.py").read_text(encoding="utf-8")
+    modules = {mailbox.VARIABLE, stacks.VARIABLE}
     for name, entry in CONTRACT["variables"].items():
         if entry["set_by"] == "image":
-            sets = name in child or name in bandwidth or name == "CLUSTER_KIT_MAILBOX"
+            sets = name in child or name in bandwidth or name in modules
             assert sets, f"{name}: who sets it?"
 
 
@@ -73,9 +86,14 @@ def test_who_is_stopped_has_time_before_docker_kills():
 
 
 def test_the_beacons_lines_are_those_of_the_contract():
-    said = [Hello("TASK"), Done("TASK"), Failed("TASK", "MESSAGE"),
-            Report("REASON", "TASK", "MESSAGE"), Stopping(), End(7)]  # fmt: skip
-    lines = [encode(message).decode().strip().replace("end 7", "end EXIT_CODE") for message in said]
+    said = [Hello("TASK", "RUN"), Done("TASK"), Failed("TASK", "MESSAGE"),
+            Report("REASON", "TASK", "MESSAGE"), Beat(Usage(0.5, 7)), Stopping(), Stacks(),
+            Beat(), End(7)]  # fmt: skip
+    text = "".join(encode(message).decode() for message in said)
+    words = {"end 7": "end EXIT_CODE", "0.50 7": "CPU_SECONDS BYTES"}
+    for value, name in words.items():
+        text = text.replace(value, name)
+    lines = text.splitlines()
     assert lines == list(CONTRACT["beacon"])
 
 

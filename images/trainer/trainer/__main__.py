@@ -1,4 +1,4 @@
-"""python3 -m trainer serve | run PROGRAM [ARG…]"""
+"""python3 -m trainer serve | run PROGRAM [ARG…] | stacks"""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ import sys
 from trainer.errors import EXIT_USAGE, TrainerError
 from trainer.task import read_task
 
-USAGE = "usage: python3 -m trainer serve | run PROGRAM [ARG…]"
+USAGE = "usage: python3 -m trainer serve | run PROGRAM [ARG…] | stacks"
 
 
 def main(arguments: list[str]) -> int:
     """Run this container's task; its exit code."""
     try:
+        if arguments == ["stacks"]:  # somebody looks into a task that runs already
+            from trainer.stacks import show
+
+            return show(read_task())
         if speed := os.environ.get("CLUSTER_KIT_BANDWIDTH_BPS"):
             from trainer.network.bandwidth import start_anew_shaped
 

@@ -6,6 +6,7 @@ import json
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 from trainer.errors import ContractError
 
@@ -25,6 +26,16 @@ class Progress:
     def write(self, event: str, **keys: object) -> None:
         line = json.dumps({"time": round(time.time(), 3), "event": event, **keys})
         os.write(self._file, line.encode() + b"\n")
+
+
+def last_event(path: Path) -> dict[str, Any]:
+    """The event of a file's last line; {} if there is none, or it is something else."""
+    try:
+        *_, last = path.read_text().splitlines()
+        event = json.loads(last)
+    except (OSError, ValueError):
+        return {}
+    return event if isinstance(event, dict) else {}
 
 
 def from_environment() -> Progress | None:

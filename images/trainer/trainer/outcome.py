@@ -20,6 +20,8 @@ FAILED = "failed"
 START_DEADLINE = "start-deadline"
 JOB_DEADLINE = "job-deadline"
 EVALUATOR_GRACE = "evaluator-grace"
+SILENT = "silent"
+STALL = "stall"
 STOPPED = "stopped"
 CUT_OFF = "cut-off"
 LEADER_LOST = "leader-lost"
@@ -29,6 +31,8 @@ EXIT_CODES = {
     START_DEADLINE: EXIT_DEADLINE,
     JOB_DEADLINE: EXIT_DEADLINE,
     EVALUATOR_GRACE: EXIT_DEADLINE,
+    SILENT: EXIT_DEADLINE,
+    STALL: EXIT_DEADLINE,
     STOPPED: EXIT_TERMINATED,
     CUT_OFF: 0,
     LEADER_LOST: 0,

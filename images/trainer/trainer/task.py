@@ -52,6 +52,10 @@ class Task:
     start_deadline_s: float
     job_deadline_s: float | None
     evaluator_grace_s: float
+    silent_s: float
+    """A task that is not heard of for so long is lost; 0: never."""
+    stall_s: float | None
+    """A job without progress for so long hangs; None: by what its programs report. 0: never."""
     retries: int
     server: str
     gpu_memory_mb: int | None
@@ -85,6 +89,11 @@ class Task:
     def progress_file(self) -> Path:
         return self.output / "progress" / f"{self.name}.jsonl"
 
+    @property
+    def beat_file(self) -> Path:
+        """A leader and an evaluator touch it once a second: their sign of life for the host."""
+        return self.output / "progress" / f"{self.name}.beat"
+
 
 def read_task(env: Mapping[str, str] = os.environ) -> Task:
     """The task that `env` describes; ContractError names the variable that is wrong."""
@@ -111,6 +120,10 @@ def read_task(env: Mapping[str, str] = os.environ) -> Task:
         start_deadline_s=number(env, "CLUSTER_KIT_START_DEADLINE_S", 120.0),
         job_deadline_s=number(env, "CLUSTER_KIT_JOB_DEADLINE_S", 0.0) or None,
         evaluator_grace_s=number(env, "CLUSTER_KIT_EVALUATOR_GRACE_S", 60.0),
+        silent_s=number(env, "CLUSTER_KIT_SILENT_S", 10.0),
+        stall_s=None
+        if env.get("CLUSTER_KIT_STALL_S", "auto") == "auto"
+        else number(env, "CLUSTER_KIT_STALL_S", 0.0),
         retries=int(number(env, "CLUSTER_KIT_RETRIES", 0)),
         server=server,
         gpu_memory_mb=int(number(env, "CLUSTER_KIT_GPU_MEMORY_MB", 0)) or None,

@@ -6,26 +6,32 @@ import pytest
 
 from trainer.beacon.messages import (
     LONGEST_LINE,
+    Beat,
     Done,
     End,
     Failed,
     Hello,
     Report,
+    Stacks,
     Stopping,
     decode,
     encode,
 )
+from trainer.usage import Usage
 
 
 @pytest.mark.parametrize(
     "message",
     [
-        Hello("worker-1"),
+        Hello("worker-1", "7f"),
         Done("worker-1"),
         Failed("worker-1", "the shapes\n  do not match"),
         Failed("worker-1", ""),
         Report("gpu-missing", "worker-1", "worker-1 was promised GPU 1, sees none"),
         Stopping(),
+        Stacks(),
+        Beat(),
+        Beat(Usage(1.25, 4096)),
         End(143),
         End(-9),
     ],
@@ -37,7 +43,7 @@ def test_a_message_comes_back_as_it_was(message):
 
 
 def test_the_lines_are_these():
-    assert encode(Hello("ps-0")) == b"hello ps-0\n"
+    assert encode(Hello("ps-0", "7f")) == b"hello ps-0 7f\n"
     assert encode(Failed("worker-1", "one\n\ntwo")) == b"failed worker-1 one\x1etwo\n"
     assert encode(Report("cannot-shape", "worker-1", "no ifb")) == (
         b"report cannot-shape worker-1 no ifb\n"

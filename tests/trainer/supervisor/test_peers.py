@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trainer.beacon.server import Joined, Left
+from trainer.beacon.heard import Joined, Left
 from trainer.outcome import Outcome
 from trainer.supervisor.peers import Peers
 

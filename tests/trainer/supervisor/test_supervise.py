@@ -82,6 +82,20 @@ def test_a_killed_program_starts_again(run_task, events, program, tmp_path):
     assert found[4]["attempt"] == 2
 
 
+def test_a_program_that_fails_soon_after_its_leader_was_lost_is_tried_once_more(
+    run_task, program, tmp_path, events
+):
+    (tmp_path / "progress").mkdir()
+    earlier = '{"time": 1.0, "event": "start", "attempt": 1}\n'
+    (tmp_path / "progress" / "chief-0.jsonl").write_text(earlier)
+    task = run_task("chief-0", ALONE, "run", program("import sys; sys.exit(1)"),
+                    CLUSTER_KIT_RETRIES=3)  # fmt: skip
+    assert task.wait(60) == 1
+    found = [event for event in events("chief-0") if event["event"] in ("retry", "end")]
+    assert [event["event"] for event in found] == ["retry", "end"]
+    assert found[0]["reason"] == "chief-0 had been lost itself"
+
+
 def test_retries_are_bounded(run_task, events, program):
     path = program("os.kill(os.getpid(), 9)")
     assert run_task("chief-0", ALONE, "run", path, CLUSTER_KIT_RETRIES=1).wait(60) == 137

@@ -53,6 +53,9 @@ CALLS: dict[str, Callable[[DockerEngine], object]] = {
     "logs": lambda e: e.logs("id"),
     "follow": lambda e: list(e.follow("id")),
     "comes_back": lambda e: e.comes_back("id", 1.0),
+    "ask": lambda e: e.ask("id", ["ls"], 5),
+    "kill": lambda e: e.kill("id"),
+    "attach": lambda e: e.attach("id", "demo", "worker-0", "10.0.0.5"),
     "start_again": lambda e: e.start_again("id"),
     "stop": lambda e: e.stop("demo"),
     "remove": lambda e: e.remove("demo"),
@@ -130,6 +133,40 @@ def test_a_container_that_goes_while_it_is_listed_is_listed_without() -> None:
 
     sdk = SimpleNamespace(containers=SimpleNamespace(list=listed))
     assert [c.name for c in connected(sdk).containers("demo")] == ["worker-1"]
+
+
+def killed(error: APIError | None) -> None:
+    def kill() -> None:
+        if error:
+            raise error
+
+    container = SimpleNamespace(kill=kill)
+    connected(SimpleNamespace(containers=SimpleNamespace(get=lambda _id: container))).kill("id")
+
+
+def test_a_container_that_has_ended_is_killed_already() -> None:
+    def refused(code: int) -> APIError:
+        return APIError("refused", SimpleNamespace(status_code=code, url="", reason=""))
+
+    killed(None)
+    killed(refused(409))
+    with pytest.raises(EngineError):
+        killed(refused(404))
+
+
+def test_a_container_gets_its_name_and_its_address_back() -> None:
+    calls: list[object] = []
+
+    def connect(container: str, **given: object) -> None:
+        calls.append((container, given))
+
+    def listed(filters: dict[str, str]) -> list[Any]:
+        assert filters == {"label": "cluster-kit.cluster=demo"}
+        return [SimpleNamespace(connect=connect)]
+
+    sdk = SimpleNamespace(networks=SimpleNamespace(list=listed))
+    connected(sdk).attach("id", "demo", "ps-0", "10.0.0.20")
+    assert calls == [("id", {"ipv4_address": "10.0.0.20", "aliases": ["ps-0"]})]
 
 
 def test_containers_come_in_task_order() -> None:

@@ -25,7 +25,7 @@ def test_every_key_has_a_home() -> None:
         (("role", "ps", "cpu"), "did you mean `cpus`?"),
         (("cpus",), "write it under [role.worker] or [task.worker-0]"),
         (("role", "ps", "ip"), "write it under [task.worker-0]"),
-        (("deadline", "zzz"), "known keys: engine, evaluator_grace, job, start"),
+        (("deadline", "zzz"), "known keys: engine, evaluator_grace, job, silent, stall, start"),
     ],
 )
 def test_the_nearest_key_or_its_home(place: tuple[str, ...], cure: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from cluster_kit.run.verdict import Reason
@@ -18,10 +19,12 @@ from tests.fakes.acting import (
     runs_out_of_memory,
     says,
 )
+from tests.fakes.clock import BEGAN
 
 Acting = Mapping[str, Sequence[Life]]
 UNAVAILABLE = "UnavailableError: failed to connect to all addresses"
 TRAINING = (says(0.1, "start", attempt=1), says(0.4, "ready"), says(0.9, "step", step=1))
+AT = f"{datetime.fromtimestamp(BEGAN):%H:%M:%S}"
 ALL_TASKS = {"chief": 0, "ps": 0, "evaluator": 0, "style": "all-tasks"}
 
 
@@ -150,6 +153,18 @@ STORIES = {
     "the evaluator never ends": Story(
         {"evaluator-0": [Life(TRAINING, deaf=True)]}, Reason.EVALUATOR_GRACE, 6, "evaluator-0",
         "still running after its grace", overrides={"deadline": {"evaluator_grace": 10.0}},
+    ),
+    "a task is silent, and nobody may start it again": Story(
+        {"worker-1": [Life((says(0.2, "ready"),))],
+         "chief-0": leader(says(1.5, "silent", of="worker-1", last_heard=BEGAN, server=False),
+                           ends(9.0, 6, "silent", "worker-1 has been silent", "worker-1"))},
+        Reason.SILENT, 6, "worker-1", "worker-1 has been silent", restarts={"worker-1": 0},
+        notes=[f"worker-1 has been silent for 2 s (frozen or cut off; last heard {AT})"],
+        overrides={"retries": 0},
+    ),
+    "there is no progress for the second time": Story(
+        {"chief-0": leader(ends(9.0, 6, "stall", "no progress for 31 s after another start"))},
+        Reason.STALL, 6, "chief-0", "no progress for 31 s",
     ),
     "a task does not see its GPU": Story(
         {"chief-0": leader(ends(1.0, 3, "gpu-missing", "worker-0 sees none of 1", "worker-0"))},

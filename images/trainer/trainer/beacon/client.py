@@ -1,21 +1,38 @@
 """The followers' side of the beacon: they hear from the leader when the job has ended.
 
 A connection that closes without that line is a crash of the leader: followers try again for 30 s.
+So they do with a leader that says nothing any more, counted from its last word.
 """
 
 from __future__ import annotations
 
 import contextlib
+import secrets
 import socket
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from trainer.beacon.messages import End, Hello, Message, Report, Stopping, decode, encode
+from trainer.beacon.messages import (
+    LONGEST_LINE,
+    Beat,
+    End,
+    Hello,
+    Message,
+    Report,
+    Stacks,
+    Stopping,
+    decode,
+    encode,
+)
+from trainer.beacon.silence import BEAT_S, Silence
+from trainer.beacon.sockets import keep_asking
 from trainer.task import Address
+from trainer.usage import used
 
 LOST_AFTER_S = 30.0
+LEADER = "leader"
 
 
 @dataclass(frozen=True)
@@ -32,25 +49,36 @@ class LeaderStopping:
     """The leader was told to stop, and is saving what it has."""
 
 
+@dataclass(frozen=True)
+class StacksWanted:
+    """The job hangs, and the leader wants to know where."""
+
+
 class BeaconClient:
-    """Keeps a connection to the leader; `then` gets LeaderStopping, and JobEnded once."""
+    """Keeps a connection to the leader; `then` gets what it says, and JobEnded once, at the end.
+
+    A leader that says nothing for `silent_s` seconds is asked on a new connection; 0: only the
+    kernel notices that it is gone, within 30 s.
+    """
 
     def __init__(
         self,
         address: Address,
         name: str,
         start_deadline_s: float,
-        then: Callable[[JobEnded | LeaderStopping], None],
+        then: Callable[[JobEnded | LeaderStopping | StacksWanted], None],
         lost_after_s: float = LOST_AFTER_S,
+        silent_s: float = 0.0,
     ) -> None:
         self._address = address
-        self._hello = encode(Hello(name))
+        self._hello = encode(Hello(name, secrets.token_hex(8)))
         self._then = then
         self._lost_after_s = lost_after_s
+        self._silent_s = silent_s
+        self._saying = threading.Lock()
         self._leader: socket.socket | None = None
-        threading.Thread(
-            target=self._follow, args=(start_deadline_s,), name="beacon", daemon=True
-        ).start()
+        for target, arguments in ((self._follow, (start_deadline_s,)), (self._beat, ())):
+            threading.Thread(target=target, args=arguments, name="beacon", daemon=True).start()
 
     @property
     def connected(self) -> bool:
@@ -59,10 +87,16 @@ class BeaconClient:
 
     def say(self, message: Message) -> None:
         """Send the message, if the leader is there now."""
-        leader = self._leader
-        if leader:
-            with contextlib.suppress(OSError):
-                leader.sendall(encode(message))
+        with self._saying:
+            leader = self._leader
+            if leader:
+                with contextlib.suppress(OSError):
+                    leader.sendall(encode(message))
+
+    def _beat(self) -> None:
+        while True:
+            time.sleep(BEAT_S)
+            self.say(Beat(used()))
 
     def _follow(self, start_deadline_s: float) -> None:
         seen = False
@@ -78,37 +112,53 @@ class BeaconClient:
                 time.sleep(pause)
                 pause = min(0.5, pause * 1.5)
                 continue
-            self._leader = leader
-            code = self._listen(leader)
-            self._leader = None
+            before, self._leader = self._leader, leader
+            if before:
+                before.close()  # only now: the leader knows by our hello that we are not lost
+            code, silent = self._listen(leader)
             if code is not None:
+                self._leader = None
                 self._then(JobEnded(code))
                 return
+            if not silent:
+                self._leader = None
+                leader.close()
             seen, pause = True, 0.05
-            until = time.monotonic() + self._lost_after_s
+            until = time.monotonic() + self._lost_after_s - silent
             time.sleep(pause)
         self._then(JobEnded(None, seen=seen))
 
-    def _listen(self, leader: socket.socket) -> int | None:
-        """The exit code that the leader says; None when it closed or fell silent (about 30 s)."""
+    def _listen(self, leader: socket.socket) -> tuple[int | None, float]:
+        """The exit code that the leader says, None if it closed or fell silent; and for how many
+        seconds it has been silent."""
         keep_asking(leader)
-        with leader, contextlib.suppress(OSError), leader.makefile("rb") as lines:
+        unread, silence = b"", Silence(time.monotonic())
+        silence.heard(LEADER)
+        leader.settimeout(BEAT_S if self._silent_s else None)
+        while True:
+            try:
+                received = leader.recv(LONGEST_LINE)
+            except TimeoutError:
+                silence.look(time.monotonic())
+                if too_long := silence.longer_than(self._silent_s):
+                    return None, too_long[LEADER]
+                continue
+            except OSError:
+                return None, 0.0
+            if not received:
+                return None, 0.0
+            silence.look(time.monotonic())
+            silence.heard(LEADER)
+            *lines, unread = (unread + received).split(b"\n")
             for line in lines:
-                match decode(line) if line.endswith(b"\n") else None:
+                match decode(line):
                     case End(code):
-                        return code
+                        leader.close()
+                        return code, 0.0
                     case Stopping():
                         self._then(LeaderStopping())
-        return None
-
-
-def keep_asking(leader: socket.socket) -> None:
-    """Let the kernel notice within 30 s that the other side is gone without a word."""
-    leader.settimeout(None)
-    leader.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    leader.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 10)
-    leader.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5)
-    leader.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4)
+                    case Stacks():
+                        self._then(StacksWanted())
 
 
 def send_report(address: Address, report: Report, patience_s: float = LOST_AFTER_S) -> None:

@@ -1,7 +1,9 @@
 """What tasks tell each other over the beacon: one line each, its words separated by spaces.
 
-    follower to leader    hello TASK | done TASK | failed TASK MESSAGE | report REASON TASK MESSAGE
-    leader to follower    stopping | end EXIT_CODE
+    follower to leader    hello TASK RUN | done TASK | failed TASK MESSAGE
+                          | report REASON TASK MESSAGE
+                          | beat CPU_SECONDS BYTES
+    leader to follower    stopping | stacks | beat | end EXIT_CODE
 
 A MESSAGE of several lines has LINE_SEPARATOR between them, since a newline ends the whole.
 """
@@ -11,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trainer.outcome import tidy
+from trainer.usage import Usage
 
 LONGEST_LINE = 16_384
 """Bytes, newline included; encode() cuts what is longer."""
@@ -20,9 +23,10 @@ LINE_SEPARATOR = "\x1e"
 
 @dataclass(frozen=True)
 class Hello:
-    """The first line of a follower: who it is."""
+    """The first line of a follower: who it is, and which of the task's runs it belongs to."""
 
     task: str
+    run: str
 
 
 @dataclass(frozen=True)
@@ -58,20 +62,38 @@ class Stopping:
 
 
 @dataclass(frozen=True)
+class Stacks:
+    """The job hangs: keep the stacks of all threads."""
+
+
+@dataclass(frozen=True)
 class End:
     """The job has ended with the leader's exit code; the last line of a leader."""
 
     exit_code: int
 
 
-Message = Hello | Done | Failed | Report | Stopping | End
+@dataclass(frozen=True)
+class Beat:
+    """A sign of life, once a second each way; a follower's with what its container has used."""
+
+    used: Usage | None = None
+
+
+Message = Beat | Hello | Done | Failed | Report | Stopping | Stacks | End
 
 
 def encode(message: Message) -> bytes:
     """The message as one line, newline included, LONGEST_LINE bytes at most."""
     match message:
-        case Hello(task):
-            words = ["hello", task]
+        case Beat(None):
+            words = ["beat"]
+        case Beat(used):
+            words = ["beat", f"{used.cpu_s:.2f}", str(used.bytes)]
+        case Stacks():
+            words = ["stacks"]
+        case Hello(task, run):
+            words = ["hello", task, run]
         case Done(task):
             words = ["done", task]
         case Failed(task, text):
@@ -90,8 +112,12 @@ def decode(line: bytes) -> Message | None:
     word, _, rest = line.decode(errors="replace").strip().partition(" ")
     first, _, text = rest.partition(" ")
     match word:
-        case "hello" if first:
-            return Hello(first)
+        case "beat":
+            return Beat(_usage(first, text))
+        case "stacks":
+            return Stacks()
+        case "hello" if text:
+            return Hello(first, text)
         case "done" if first:
             return Done(first)
         case "failed" if first:
@@ -104,6 +130,13 @@ def decode(line: bytes) -> Message | None:
         case "end" if first.removeprefix("-").isdecimal():
             return End(int(first))
     return None
+
+
+def _usage(cpu_s: str, count: str) -> Usage | None:
+    try:
+        return Usage(float(cpu_s), int(count))
+    except ValueError:
+        return None
 
 
 def _in_one_line(text: str) -> str:

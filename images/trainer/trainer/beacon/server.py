@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import selectors
 import socket
 import threading
@@ -9,50 +10,38 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from trainer.beacon.heard import DONE, FAILED, LOST, Heard, HeardAgain, Joined, Left, Silent
 from trainer.beacon.messages import (
     LONGEST_LINE,
+    Beat,
     Done,
     End,
     Failed,
     Hello,
     Message,
     Report,
+    Stacks,
     Stopping,
     decode,
     encode,
 )
+from trainer.beacon.silence import BEAT_S, Silence
+from trainer.beacon.sockets import send, wait_for_close
 from trainer.errors import ServerError
 from trainer.task import Address
+from trainer.usage import Usage
 
 LINGER_S = 0.5
-
-
-DONE, FAILED, LOST = "done", "failed", "lost"
-
-
-@dataclass(frozen=True)
-class Joined:
-    """A follower said who it is: for the first time, or after a restart."""
-
-    task: str
-
-
-@dataclass(frozen=True)
-class Left:
-    """A follower is gone. `how`: DONE, FAILED (its program did), or LOST (without a word)."""
-
-    task: str
-    how: str
-    message: str = ""
-
-
-Heard = Joined | Left | Report
+"""For the last word to be read."""
+QUIET_S = 3.0
+"""A shorter silence is nothing to speak of."""
 
 
 @dataclass
 class _Follower:
     connection: socket.socket
     name: str = ""
+    run: str = ""
     unread: bytes = field(default=b"", repr=False)
 
 
@@ -60,7 +49,8 @@ class BeaconServer:
     """Listens at once, calls `heard` with what followers say, and speaks itself at the end.
 
     `heard` is called from the server's thread. A connection that closes after `hello`, without
-    `done` or `failed`, is a follower that was lost.
+    `done` or `failed`, is a follower that was lost; so is one whose task says hello in another run.
+    `beat` is called once a second from there, too.
 
     Raises:
         ServerError: the address cannot be listened on.
@@ -70,6 +60,8 @@ class BeaconServer:
         self,
         address: Address,
         heard: Callable[[Heard], None] = lambda event: None,
+        beat: Callable[[], None] = lambda: None,
+        silent_s: float = 0.0,
     ) -> None:
         try:
             family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
@@ -79,11 +71,30 @@ class BeaconServer:
         except OSError as problem:
             raise ServerError(f"the beacon cannot listen on {address}: {problem}") from problem
         self._heard = heard
+        self._beat = beat
+        self._silent_s = silent_s
+        self._silence = Silence(time.monotonic())
         self._lock = threading.Lock()
         self._followers: list[_Follower] = []
+        self._used: dict[str, Usage] = {}
         self._lines = b""
         self._ended = False
         threading.Thread(target=self._accept, name="beacon", daemon=True).start()
+
+    def quiet(self) -> dict[str, float]:
+        """Followers that are there, but have said nothing for QUIET_S, with the seconds."""
+        return self._silence.longer_than(QUIET_S)
+
+    def used(self) -> dict[str, Usage]:
+        """What each follower has used, by its last word."""
+        return dict(self._used)
+
+    def ask_for_stacks(self) -> None:
+        """Let every follower keep the stacks of its threads."""
+        with self._lock:
+            followers = list(self._followers)
+        for follower in followers:
+            send(follower.connection, encode(Stacks()), last=False)
 
     def stopping(self) -> None:
         """Tell every follower that the leader is saving: servers stay a moment longer."""
@@ -94,7 +105,7 @@ class BeaconServer:
         followers = self._say(End(exit_code), last=True)
         until = time.monotonic() + LINGER_S
         for follower in followers:
-            _wait_for_close(follower.connection, until)
+            wait_for_close(follower.connection, until)
 
     def _say(self, message: Message, last: bool = False) -> list[_Follower]:
         line = encode(message)
@@ -103,19 +114,37 @@ class BeaconServer:
             self._ended = self._ended or last
             followers = list(self._followers)
         for follower in followers:
-            _send(follower.connection, line, last)
+            send(follower.connection, line, last)
         return followers
 
     def _accept(self) -> None:
         waiting = selectors.DefaultSelector()
         waiting.register(self._socket, selectors.EVENT_READ)
+        beats_at = 0.0
         while True:
-            for ready, _ in waiting.select():
+            for ready, _ in waiting.select(max(0.0, beats_at - time.monotonic())):
                 if ready.fileobj is self._socket:
                     follower = self._welcome()
                     waiting.register(follower.connection, selectors.EVENT_READ, follower)
                 elif not self._hear(ready.data):
                     waiting.unregister(ready.fileobj)
+            if time.monotonic() >= beats_at:
+                beats_at = time.monotonic() + BEAT_S
+                self._live()
+
+    def _live(self) -> None:
+        """Once a second: a sign of life to all, and a look at who gives none."""
+        self._beat()
+        with self._lock:
+            followers = [] if self._ended else [one for one in self._followers if one.name]
+        for follower in followers:
+            # One that reads nothing has a full buffer some day: it is silent, not gone.
+            with contextlib.suppress(OSError):
+                follower.connection.send(encode(Beat()))
+        self._silence.look(time.monotonic())
+        if self._silent_s:
+            for task, seconds in self._silence.longer_than(self._silent_s).items():
+                self._heard(Silent(task, seconds))
 
     def _welcome(self) -> _Follower:
         connection, _ = self._socket.accept()
@@ -125,7 +154,7 @@ class BeaconServer:
             self._followers.append(follower)
             lines, ended = self._lines, self._ended
         if lines:
-            _send(connection, lines, ended)
+            send(connection, lines, ended)
         return follower
 
     def _hear(self, follower: _Follower) -> bool:
@@ -140,39 +169,39 @@ class BeaconServer:
         for line in lines:
             self._understand(follower, decode(line))
         follower.unread = follower.unread[:LONGEST_LINE]
-        if not received and follower.name:
-            self._heard(Left(follower.name, LOST))
+        if not received:
+            self._goodbye(follower, LOST)
+        elif follower.name and (seconds := self._silence.heard(follower.name)) > QUIET_S:
+            self._heard(HeardAgain(follower.name, seconds))
         return bool(received)
 
     def _understand(self, follower: _Follower, message: Message | None) -> None:
         match message:
-            case Hello(task):
-                follower.name = task
-                self._heard(Joined(task))
-            case Done(task):
-                follower.name = ""
-                self._heard(Left(task, DONE))
-            case Failed(task, text):
-                follower.name = ""
-                self._heard(Left(task, FAILED, text))
+            case Hello(task, run):
+                self._greet(follower, task, run)
+            case Done():
+                self._goodbye(follower, DONE)
+            case Failed(_, text):
+                self._goodbye(follower, FAILED, text)
             case Report():
                 self._heard(message)
+            case Beat(Usage() as used) if follower.name:
+                self._used[follower.name] = used
 
+    def _greet(self, follower: _Follower, task: str, run: str) -> None:
+        """It is new, or has come back: in another run, or on another connection of the same."""
+        with self._lock:
+            before = [one for one in self._followers if one.name == task and one is not follower]
+        follower.name, follower.run = task, run
+        for one in before:
+            if one.run != run:
+                self._goodbye(one, LOST)
+            one.name = ""
+        if not any(one.run == run for one in before):
+            self._heard(Joined(task))
 
-def _send(connection: socket.socket, line: bytes, last: bool) -> None:
-    try:
-        connection.send(line)
-        if last:
-            connection.shutdown(socket.SHUT_WR)
-    except OSError:
-        connection.close()  # it went before us, and needs no telling
-
-
-def _wait_for_close(connection: socket.socket, until: float) -> None:
-    try:
-        while True:
-            connection.settimeout(max(0.001, until - time.monotonic()))
-            if not connection.recv(LONGEST_LINE):
-                return
-    except OSError:
-        return  # gone, closed by _send, or too slow
+    def _goodbye(self, follower: _Follower, how: str, message: str = "") -> None:
+        if follower.name:
+            task, follower.name = follower.name, ""
+            self._silence.forget(task)
+            self._heard(Left(task, how, message))

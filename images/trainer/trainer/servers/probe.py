@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from trainer.servers import wire
 from trainer.task import role_of
@@ -118,6 +119,7 @@ class Prober:
 
     def __init__(self, servers: Mapping[str, str]) -> None:
         self._servers = dict(servers)
+        self._calls: dict[str, Any] = {}
 
     def __enter__(self) -> Prober:
         # Only a leader pays for this import, and only if there are servers to ask.
@@ -141,6 +143,15 @@ class Prober:
             for task, channel in self._channels.items()
         }
         return [self._answer(task, call) for task, call in calls.items()]
+
+    def answered(self, timeout_s: float) -> list[str]:
+        """Those that have answered since the last call. Returns at once; asks again who has
+        answered, failed, or not within `timeout_s`."""
+        done = {task: call for task, call in self._calls.items() if call.done()}
+        for task, channel in self._channels.items():
+            if task in done or task not in self._calls:
+                self._calls[task] = channel.unary_unary(METHOD).future(b"", timeout=timeout_s)
+        return [task for task, call in done.items() if self._answer(task, call).found is not None]
 
     def _answer(self, task: str, call: object) -> Answer:
         address = self._servers[task]

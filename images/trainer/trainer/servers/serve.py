@@ -9,9 +9,9 @@ import sys
 import time
 from queue import SimpleQueue
 
-from trainer import outcome
+from trainer import outcome, stacks
 from trainer.beacon import client
-from trainer.beacon.client import BeaconClient, JobEnded, LeaderStopping
+from trainer.beacon.client import BeaconClient, JobEnded, LeaderStopping, StacksWanted
 from trainer.errors import ServerError, TrainerError
 from trainer.events import Progress
 from trainer.outcome import Outcome
@@ -30,9 +30,12 @@ def serve(task: Task) -> int:
     events: SimpleQueue[object] = SimpleQueue()
     signal.signal(signal.SIGTERM, lambda *_: events.put(outcome.stopped()))
     progress = Progress(task.progress_file)
+    stacks.arm(task)
     leader = None
     if task.beacon:
-        leader = BeaconClient(task.beacon, task.name, task.start_deadline_s, events.put)
+        leader = BeaconClient(
+            task.beacon, task.name, task.start_deadline_s, events.put, silent_s=task.silent_s
+        )
     # Ops that run here save to the paths of the program, which starts in the same directory.
     with contextlib.suppress(OSError):
         os.chdir(task.output)
@@ -58,6 +61,8 @@ def until_the_end(task: Task, events: SimpleQueue[object], leader: BeaconClient 
                 return job_ended(task, ended)
             case LeaderStopping():
                 leader_stops = True
+            case StacksWanted():
+                stacks.keep(task, "the job makes no progress")
             case Outcome() as stopped:
                 break
     until = time.monotonic() + (SAVING_S if leader_stops else STOP_S)

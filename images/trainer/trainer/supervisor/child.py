@@ -13,7 +13,7 @@ from pathlib import Path
 
 from trainer import outcome
 from trainer.errors import ContractError
-from trainer.injected import mailbox
+from trainer.injected import mailbox, stacks
 from trainer.outcome import Outcome, tidy
 from trainer.task import Task
 
@@ -110,9 +110,10 @@ class Child:
         path = [environment.get("PYTHONPATH", "")]
         if program.builtin:
             path.insert(0, str(PACKAGE.parent))
-        if hooks := self._hooks(program):
-            path.insert(0, str(HOOKS))
-            environment[AFTER_IMPORT] = ",".join(hooks)
+        path.insert(0, str(HOOKS))
+        environment[AFTER_IMPORT] = ",".join(self._hooks(program))
+        environment[stacks.VARIABLE] = str(self.mailbox / "stacks")
+        stacks.place(self._task.name).write_text(environment[stacks.VARIABLE])
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
         return environment
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import replace
 from queue import SimpleQueue
 
-from trainer import outcome
-from trainer.beacon.client import BeaconClient, JobEnded
+from trainer import outcome, stacks
+from trainer.beacon.client import BeaconClient, JobEnded, StacksWanted
 from trainer.beacon.messages import Done, Failed
 from trainer.events import Progress
 from trainer.injected import mailbox
 from trainer.outcome import Outcome
 from trainer.queue import next_event
 from trainer.servers.serve import job_ended
+from trainer.supervisor import latecomer
 from trainer.supervisor.child import Child, Program, ProgramEnded
 from trainer.task import EVALUATOR, Task
 
@@ -31,11 +33,16 @@ def follow(
     """Run the program until it ends, or the job has ended and its grace is over."""
     progress.write("start", attempt=1)
     leader = (
-        BeaconClient(task.beacon, task.name, task.start_deadline_s, events.put)
+        BeaconClient(
+            task.beacon, task.name, task.start_deadline_s, events.put, silent_s=task.silent_s
+        )
         if task.beacon
         else None
     )
     child = Child(task, program, 1, events.put)
+    if leader and task.role == EVALUATOR:
+        late = (task, leader, events.put)
+        threading.Thread(target=latecomer.watch, args=late, name="latecomer", daemon=True).start()
     if task.role != EVALUATOR:
         child.tell(mailbox.SERVERS_READY)
     grace_ends_at, leaders_code = float("inf"), None
@@ -52,6 +59,8 @@ def follow(
             case Outcome():
                 child.stop()
                 return event
+            case StacksWanted():
+                stacks.keep(task, "the job makes no progress")
             case JobEnded(exit_code=0) if task.role != "ps":
                 child.tell(mailbox.JOB_ENDED)
                 grace_ends_at, leaders_code = time.monotonic() + grace_s(task), 0

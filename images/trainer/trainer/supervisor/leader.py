@@ -5,31 +5,31 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from dataclasses import dataclass
 from queue import SimpleQueue
 
 from trainer import outcome
-from trainer.beacon.server import BeaconServer, Joined, Left
-from trainer.events import Progress
-from trainer.injected import gpu_check, mailbox
+from trainer.beacon.heard import HeardAgain, Joined, Left, Silent
+from trainer.beacon.server import BeaconServer
+from trainer.events import Progress, last_event
+from trainer.injected import mailbox
 from trainer.outcome import Outcome
 from trainer.queue import next_event
 from trainer.servers import probe
+from trainer.servers import watch as server_watch
 from trainer.servers.probe import ServersMissing, ServersReady
+from trainer.supervisor import servers_asked, stall
 from trainer.supervisor.child import Child, Program, ProgramEnded
 from trainer.supervisor.peers import Peers
+from trainer.supervisor.servers_asked import ServersAsked, promises_broken
+from trainer.supervisor.silent_tasks import SilentTasks
+from trainer.supervisor.stall import Stalled
 from trainer.task import Task
+from trainer.usage import Usage, used
 
 PEERS_SAY_S = 1.0
 """A program may fail over a peer's death before the peer's end is heard of."""
-
-
-@dataclass(frozen=True)
-class ServersAsked:
-    """The answer to one attempt's question whether all servers are there."""
-
-    attempt: int
-    answer: ServersReady | ServersMissing
+SETTLES_S = 30.0
+"""Servers find out by using them that their connections to a leader that was lost are dead."""
 
 
 class Leader:
@@ -49,6 +49,11 @@ class Leader:
         self._progress = progress
         self._events = events
         self._peers = Peers(task.peers if task.beacon else frozenset(), task.retries)
+        self._silent = SilentTasks(task.silent_s, progress, task.name)
+        self._has_stalled = False
+        # A leader that was killed has left no `end`.
+        self._came_back = last_event(task.progress_file).get("event", "end") != "end"
+        self._began = time.monotonic()
         self._peers_due_at = float("inf")
         self._job_ends_at = float("inf")
         self._ready: ServersReady | None = None
@@ -61,6 +66,13 @@ class Leader:
             ended = self._attempt(attempt)
             if isinstance(ended, Outcome):
                 return ended
+            if isinstance(ended, Stalled):
+                reason = f"no progress for {ended.seconds:.0f} s"
+                if self._has_stalled or attempt > self._task.retries:
+                    return stall.ended(reason, again=self._has_stalled)
+                self._has_stalled = True
+                attempt = self._again(attempt, reason)
+                continue
             failure = self._child.outcome(ended.returncode)
             if not failure.exit_code or failure.reason == outcome.GPU_MISSING:
                 return failure
@@ -76,35 +88,43 @@ class Leader:
                     f"{failure.message} ({crash}; {attempt - 1} of {self._task.retries} retries"
                     " used)",
                 )
-            attempt += 1
-            self._progress.write("retry", attempt=attempt, reason=crash)
-            print(f"{self._task.name}: {crash}; attempt {attempt}", file=sys.stderr, flush=True)
+            attempt = self._again(attempt, crash)
 
-    def _attempt(self, attempt: int) -> Outcome | ProgramEnded:
+    def _again(self, attempt: int, reason: str) -> int:
+        """Say that another attempt begins, and why; its number."""
+        self._progress.write("retry", attempt=attempt + 1, reason=reason)
+        print(f"{self._task.name}: {reason}; attempt {attempt + 1}", file=sys.stderr, flush=True)
+        return attempt + 1
+
+    def _attempt(self, attempt: int) -> Outcome | ProgramEnded | Stalled:
         """One attempt: an Outcome if it was ended, ProgramEnded if it ended itself."""
         self._progress.write("start", attempt=attempt)
         self._ready = None
         self._peers.begin_attempt()
         self._peers_due_at = time.monotonic() + self._task.start_deadline_s
         cancelled = threading.Event()
-        self._ask_servers(attempt, cancelled)
+        servers_asked.ask(self._task, attempt, self._events.put, cancelled)
         self._child = Child(self._task, self._program, attempt, self._events.put)
         try:
             while True:
                 event = self._next_event()
                 match event:
                     case ServersAsked(attempt=of, answer=ServersReady() as ready) if of == attempt:
-                        if broken := self._promises_broken(ready):
+                        if broken := promises_broken(self._task, ready, self._progress):
                             self._child.stop()
                             return broken
-                        self._servers_ready(ready)
+                        self._servers_ready(ready, attempt, cancelled)
                     case ServersAsked(attempt=of, answer=ServersMissing() as gap) if of == attempt:
                         self._child.stop()
                         return outcome.because(outcome.START_DEADLINE, str(gap), gap.tasks)
                     case ProgramEnded(attempt=of) if of == attempt:
                         return event
-                    case Joined() | Left():
-                        if over := self._peers.heard(event):
+                    case Stalled(attempt=of) if of == attempt:
+                        stall.keep_stacks(self._task, event, self._beacon_server)
+                        self._child.stop()
+                        return event
+                    case Joined() | Left() | Silent() | HeardAgain():
+                        if over := self._hear(event):
                             self._child.stop()
                             return over
                     case Outcome():
@@ -115,36 +135,37 @@ class Leader:
         finally:
             cancelled.set()
 
-    def _ask_servers(self, attempt: int, cancelled: threading.Event) -> None:
-        """Put ServersAsked on the queue, from a thread unless none serves."""
-        if not self._task.servers:
-            self._events.put(ServersAsked(attempt, ServersReady({})))
-            return
+    def _hear(self, event: Joined | Left | Silent | HeardAgain) -> Outcome | None:
+        """Note what is heard of another task; an Outcome if it ends the job.
 
-        def ask() -> None:
-            answer = probe.wait_for(
-                self._task.servers, self._task.start_deadline_s, cancelled=cancelled
-            )
-            self._events.put(ServersAsked(attempt, answer))
+        Before all servers answer, a silent one is a matter of the start deadline.
+        """
+        if isinstance(event, Joined | Left):
+            self._silent.gone(event.task)
+            return self._peers.heard(event)
+        return self._silent.heard(event) if self._ready is not None else None
 
-        threading.Thread(target=ask, name="probe", daemon=True).start()
+    def _used(self) -> dict[str, Usage]:
+        """What each task of the job has used."""
+        others = self._beacon_server.used() if self._beacon_server else {}
+        return {**others, self._task.name: used()}
 
-    def _promises_broken(self, ready: ServersReady) -> Outcome | None:
-        """Compare the GPUs that servers show with what they were promised, and write both down."""
-        broken = {}
-        for name, promised in self._task.promises.items():
-            sees = ready.gpus.get(name)
-            if sees is None:
-                continue
-            self._progress.write("devices", of=name, promised=list(promised), sees=list(sees))
-            if message := gpu_check.broken(name, promised, sees):
-                broken[name] = message
-        if not broken or not self._task.gpu_check:
-            return None
-        return outcome.because(outcome.GPU_MISSING, "; ".join(broken.values()), tuple(broken))
-
-    def _servers_ready(self, ready: ServersReady) -> None:
+    def _servers_ready(self, ready: ServersReady, attempt: int, over: threading.Event) -> None:
         self._ready = ready
+        if self._task.stall_s != 0:
+            threading.Thread(
+                target=stall.watch,
+                args=(self._task, attempt, self._used, self._events.put, over),
+                name="stall watch",
+                daemon=True,
+            ).start()
+        if self._task.servers and self._task.silent_s:
+            threading.Thread(
+                target=server_watch.watch,
+                args=(self._task.servers, self._task.silent_s, self._events.put, over),
+                name="server watch",
+                daemon=True,
+            ).start()
         self._progress.write("ready")
         if self._job_ends_at == float("inf") and self._task.job_deadline_s:
             self._job_ends_at = time.monotonic() + self._task.job_deadline_s
@@ -168,8 +189,8 @@ class Leader:
         until = time.monotonic() + PEERS_SAY_S
         while self._peers.any and (event := next_event(self._events, until)) is not None:
             match event:
-                case Joined() | Left():
-                    if over := self._peers.heard(event):
+                case Joined() | Left() | Silent() | HeardAgain():
+                    if over := self._hear(event):
                         return over
                 case Outcome():
                     return event
@@ -182,4 +203,9 @@ class Leader:
         lost = [self._peers.lost()] if self._peers.lost() else []
         if self._ready is not None and self._task.servers:
             lost += probe.lost_since(self._ready, self._task.servers)
+        if self._beacon_server:
+            lost += self._silent.lately(self._beacon_server.quiet())
+        if self._came_back and not lost and time.monotonic() - self._began < SETTLES_S:
+            self._came_back = False
+            lost = [f"{self._task.name} had been lost itself"]
         return "; ".join(lost)

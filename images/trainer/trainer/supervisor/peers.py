@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from trainer import outcome
-from trainer.beacon.server import DONE, FAILED, LOST, Joined, Left
+from trainer.beacon.heard import DONE, FAILED, LOST, Joined, Left
 from trainer.errors import EXIT_FAILED
 from trainer.outcome import Outcome
 

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
+import threading
+import time
 from collections.abc import Sequence
 from queue import SimpleQueue
+from typing import NoReturn
 
 from trainer import outcome
 from trainer.beacon import client
+from trainer.beacon.heard import Heard
 from trainer.beacon.messages import Report
-from trainer.beacon.server import BeaconServer, Heard
+from trainer.beacon.server import BeaconServer
+from trainer.beacon.silence import BEAT_S
 from trainer.errors import TrainerError
 from trainer.events import Progress
 from trainer.outcome import Outcome
 from trainer.supervisor.child import find_program
 from trainer.supervisor.follower import follow
 from trainer.supervisor.leader import Leader
-from trainer.task import Task
+from trainer.task import EVALUATOR, Task
 
 
 def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
@@ -29,11 +35,18 @@ def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
     beacon_server = None
     try:
         if task.is_leader and task.beacon:
-            beacon_server = BeaconServer(task.beacon, lambda heard: events.put(meaning(heard)))
+            beacon_server = BeaconServer(
+                task.beacon,
+                lambda heard: events.put(meaning(heard)),
+                beat=lambda: beat(task),
+                silent_s=task.silent_s,
+            )
         program = find_program(name, arguments)
         if task.is_leader:
             ended = Leader(task, program, progress, events, beacon_server).run()
         else:
+            if task.role == EVALUATOR:
+                threading.Thread(target=beats, args=(task,), name="beats", daemon=True).start()
             ended = follow(task, program, progress, events)
     except TrainerError as problem:
         ended = Outcome(problem.exit_code, outcome.FAILED, str(problem))
@@ -45,6 +58,19 @@ def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
     elif task.beacon and ended.reason == outcome.GPU_MISSING:
         client.send_report(task.beacon, Report(ended.reason, task.name, ended.message))
     return ended.exit_code
+
+
+def beats(task: Task) -> NoReturn:
+    """Show the host that this evaluator is alive: there is no leader any more at its end."""
+    while True:
+        beat(task)
+        time.sleep(BEAT_S)
+
+
+def beat(task: Task) -> None:
+    """Show the host that this task is alive; what cannot be written is the host's to notice."""
+    with contextlib.suppress(OSError):
+        task.beat_file.touch()
 
 
 def meaning(heard: Heard) -> object:

@@ -1,11 +1,12 @@
-"""What has to happen as soon as a program has imported TensorFlow.
+"""What has to happen at a program's start, and as soon as it has imported TensorFlow.
 
-Python runs this file at its start if child.py put its directory on PYTHONPATH. The variable
-CLUSTER_KIT_AFTER_IMPORT names what to do: `devices` (promised GPUs, a memory limit, simulated
-devices), `refuse` (what would hang is refused; also after `import keras`), `join` (a server's
-`join` ends with the job), `servers` (wait until every server answers: a strategy must not ask them
-earlier). Nothing of the trainer is imported under its own name: `trainer` is a usual name for
-users' packages, too.
+Python runs this file at its start, since child.py put its directory on PYTHONPATH.
+CLUSTER_KIT_STACKS names the file into which the program writes its stacks when it is asked to.
+CLUSTER_KIT_AFTER_IMPORT names what to do after the import: `devices` (promised GPUs, a memory
+limit, simulated devices), `refuse` (what would hang is refused; also after `import keras`), `join`
+(a server's `join` ends with the job), `servers` (wait until every server answers: a strategy must
+not ask them earlier). Nothing of the trainer is imported under its own name: `trainer` is a usual
+name for users' packages, too.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
 HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH120, PTH100 - pathlib costs 5 ms here
+STACKS = os.environ.get("CLUSTER_KIT_STACKS")
 CUDA_VISIBLE_DEVICES = os.environ.get("CUDA_VISIBLE_DEVICES")
 
 
@@ -107,7 +109,10 @@ def run_the_next_one() -> None:
 
 if __name__ == "sitecustomize":
     sys.path[:] = [entry for entry in sys.path if entry != HERE]
-    sys.meta_path.insert(0, AfterImport("tensorflow", after_tensorflow))
+    if STACKS:
+        load_file("stacks.py").arm(STACKS)
+    if what_is_wanted() != [""]:
+        sys.meta_path.insert(0, AfterImport("tensorflow", after_tensorflow))
     if "refuse" in what_is_wanted():
         sys.meta_path.insert(0, AfterImport("keras", after_keras))
     run_the_next_one()

@@ -26,6 +26,8 @@ def finish(
         figures: of the training, as EpochReport.figures; added to the `metrics` event.
     """
     began = time.monotonic()
+    if progress:
+        progress.write("phase", name="finishing")
     plain = architecture.build(options, len(classes))
     weights.load(checkpoints.find(options.output)[-1].path, plain)
     tested = plain.evaluate(

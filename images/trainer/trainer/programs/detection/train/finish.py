@@ -27,6 +27,8 @@ def finish(
         figures: of the training, for the `metrics` event and result.json.
     """
     began = time.monotonic()
+    if progress:
+        progress.write("phase", name="finishing")
     pipeline = options.pipeline
     detector = ssd.build(pipeline.model, pipeline.train_config.seed)
     weights.load(detector.network, checkpoint)

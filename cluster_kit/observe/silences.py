@@ -1,0 +1,73 @@
+"""Tasks that are silent: what leaders say of them, and a leader's own sign of life. Pure, but for
+the look at a file."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+from cluster_kit.observe.progress import Entry
+from cluster_kit.observe.state import CLOCK_SLACK_S, RunState
+
+SILENT, HEARD = "silent", "heard"
+LONGEST_LOOK_S = 2.0
+"""Of a longer time between two looks, the rest is the host's own: it was asleep or overloaded."""
+
+
+def now(seen: RunState, task: str) -> Entry | None:
+    """The entry that a task is silent, None if it is not: never was, spoke or was started since."""
+    told = [e for e in seen.entries if e.event in (SILENT, HEARD) and e.fields.get("of") == task]
+    # A leader that was started again knows nothing of what it said before.
+    since = max(seen.started.get(name, 0.0) for name in (task, seen.leader))
+    if not told or told[-1].event == HEARD or told[-1].time < since:
+        return None
+    return told[-1]
+
+
+def all_of(seen: RunState) -> list[Entry]:
+    """All silences of a run, oldest first; `of` is a task's name."""
+    return [e for e in seen.entries if e.event == SILENT and e.fields.get("of") in seen.tasks]
+
+
+def entry(task: str, moment: float, seconds: float) -> Entry:
+    """What the host itself says of a task that has been silent for so many seconds."""
+    fields = {"of": task, "last_heard": moment - seconds, "server": False}
+    return Entry(task, moment, SILENT, fields)
+
+
+def words(entry: Entry) -> str:
+    """A sentence about a silence; the time of day is the host's."""
+    last = entry.fields.get("last_heard")
+    last = float(last) if isinstance(last, int | float) else entry.time
+    at = datetime.fromtimestamp(last).strftime("%H:%M:%S")
+    seconds, task = f"{entry.time - last:.0f} s", entry.fields.get("of")
+    if entry.fields.get("server"):
+        return f"{task}'s server has not answered for {seconds} (last answer {at})"
+    return f"{task} has been silent for {seconds} (frozen or cut off; last heard {at})"
+
+
+class SignOfLife:
+    """Of a leader or an evaluator: a file that it touches once a second from its start on."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._beat = 0.0
+        self._looked_at = 0.0
+        self._silent = 0.0
+
+    def look(self, moment: float, started: float) -> float:
+        """For how many seconds it has given none; 0 if it never has since its start.
+
+        Args:
+            moment: seconds of a monotonic clock.
+            started: Unix seconds of its container's last start.
+        """
+        passed, self._looked_at = min(moment - self._looked_at, LONGEST_LOOK_S), moment
+        try:
+            beat = self._file.stat().st_mtime
+        except OSError:
+            return 0.0
+        here = beat >= started - CLOCK_SLACK_S and beat == self._beat
+        self._silent = self._silent + passed if here else 0.0
+        self._beat = beat
+        return self._silent

@@ -1,0 +1,90 @@
+"""Starts silent tasks again: a frozen container is killed, one that is cut off gets its network."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from cluster_kit.cluster import Cluster
+from cluster_kit.engine.containers import Container
+from cluster_kit.engine.interface import Engine
+from cluster_kit.observe import silences
+from cluster_kit.observe.progress import Entry
+from cluster_kit.observe.silences import SignOfLife
+from cluster_kit.observe.state import RunState
+from cluster_kit.observe.task_view import State
+from cluster_kit.workspace import RunDirectory
+
+
+class Recovery:
+    """Looks at one run's signs of life, and acts on what is missing."""
+
+    def __init__(self, engine: Engine, cluster: Cluster, directory: RunDirectory) -> None:
+        self._engine = engine
+        self._cluster = cluster
+        self._signs = {
+            task.name: SignOfLife(directory.progress / f"{task.name}.beat")
+            for task in (cluster.leader, *cluster.sidecars)
+        }
+        self._done: list[Entry] = []
+
+    def look(self, seen: RunState) -> RunState:
+        """The state after what was done about silent tasks; the same if there was nothing to do.
+
+        Raises:
+            EngineError: the engine refuses, or does not answer.
+        """
+        limit = self._cluster.deadlines.silent
+        if not limit:
+            return seen
+        for name, sign in self._signs.items():
+            seconds = sign.look(time.monotonic(), seen.started.get(name, float("inf")))
+            if seconds > limit and runs(seen, name) and silences.now(seen, name) is None:
+                seen = seen.with_entry(silences.entry(name, time.time(), seconds))
+        silent = {name: silences.now(seen, name) for name in seen.tasks if runs(seen, name)}
+        told = {name: entry for name, entry in silent.items() if entry and entry not in self._done}
+        if not told:
+            return seen
+        containers = self._engine.containers(self._cluster.name)
+        for container in to_start_again(seen, list(told), containers):
+            self._start_again(container, seen)
+        # Of all of them: what a leader said before it was started again means nothing any more.
+        self._done += told.values()
+        return seen
+
+    def _start_again(self, container: Container, seen: RunState) -> None:
+        """Within the bound of `retries`; a leader that was killed is the watch's to start."""
+        leads = container.name == seen.leader
+        if not leads and seen.tasks[container.name].restarts >= self._cluster.retries:
+            return
+        self._engine.kill(container.id)
+        if not container.attached:
+            task = next(t for t in self._cluster.tasks if t.name == container.name)
+            self._engine.attach(container.id, self._cluster.name, task.name, str(task.ip))
+        if not leads:
+            self._engine.start_again(container.id)
+
+
+def runs(seen: RunState, task: str) -> bool:
+    """Whether the task's container runs, frozen or not."""
+    return seen.tasks[task].state not in (State.CREATED, State.RESTARTING, State.ENDED)
+
+
+def to_start_again(
+    seen: RunState, silent: Sequence[str], containers: Sequence[Container]
+) -> list[Container]:
+    """The containers to start again, if these tasks are silent. Pure.
+
+    A leader that hears of nobody may be the one that is cut off itself: it is, if it has no
+    network, or if there are several others and no other reason for their silence.
+    """
+    found = {container.name: container for container in containers}
+    leader, others = found.get(seen.leader), [c for c in containers if c.name in silent]
+    if leader in others:
+        return [leader]
+    if leader is None or not runs(seen, seen.leader):
+        return others
+    expected = {name for name in seen.tasks if name != seen.leader and runs(seen, name)}
+    unexplained = [c for c in others if c.attached and c.state != State.PAUSED]
+    alone = len(unexplained) > 1 and {c.name for c in unexplained} == expected
+    return [leader] if not leader.attached or alone else others

@@ -1,0 +1,48 @@
+"""What a leader hears of its followers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trainer.beacon.messages import Report
+
+DONE, FAILED, LOST = "done", "failed", "lost"
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A follower said who it is: for the first time, or after a restart."""
+
+    task: str
+
+
+@dataclass(frozen=True)
+class Left:
+    """A follower is gone. `how`: DONE, FAILED (its program did), or LOST (without a word)."""
+
+    task: str
+    how: str
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Silent:
+    """A task that is there has not been heard of for so many seconds; said again and again.
+
+    `server`: its process is heard of, but its TensorFlow server does not answer.
+    """
+
+    task: str
+    seconds: float
+    server: bool = False
+
+
+@dataclass(frozen=True)
+class HeardAgain:
+    """A follower spoke after so many seconds of silence."""
+
+    task: str
+    seconds: float
+
+
+Heard = Joined | Left | Report | Silent | HeardAgain

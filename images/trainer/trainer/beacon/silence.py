@@ -1,0 +1,40 @@
+"""Who has not been heard of for how long, by a clock that stands while this process does not run.
+
+A process that is frozen or starved itself has heard nobody, and nobody else is to blame for that.
+"""
+
+from __future__ import annotations
+
+BEAT_S = 1.0
+"""A sign of life goes out this often, each way."""
+LONGEST_TICK_S = 2 * BEAT_S
+"""Of a longer time between two looks, the rest is this process's own silence."""
+
+
+class Silence:
+    """Times of the last words of others; all in seconds, `now` of a monotonic clock."""
+
+    def __init__(self, now: float) -> None:
+        self._looked_at = now
+        self._awake = 0.0
+        self._heard_at: dict[str, float] = {}
+
+    def look(self, now: float) -> None:
+        """Let time pass; to be called about every BEAT_S, after what has arrived was heard."""
+        self._awake += min(now - self._looked_at, LONGEST_TICK_S)
+        self._looked_at = now
+
+    def heard(self, name: str) -> float:
+        """Note a word of `name`; how long it had been silent, 0 for the first one."""
+        silent = self._awake - self._heard_at.get(name, self._awake)
+        self._heard_at[name] = self._awake
+        return silent
+
+    def forget(self, name: str) -> None:
+        """It said goodbye, or its connection is gone: no longer silent, but away."""
+        self._heard_at.pop(name, None)
+
+    def longer_than(self, seconds: float) -> dict[str, float]:
+        """How long each has been silent that has been so for more than these seconds."""
+        silent = {name: self._awake - at for name, at in self._heard_at.items()}
+        return {name: time for name, time in silent.items() if time > seconds}

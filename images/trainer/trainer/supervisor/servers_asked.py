@@ -1,0 +1,53 @@
+"""The question of each attempt: do all servers answer, and do they show the GPUs they should?"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from trainer import outcome
+from trainer.events import Progress
+from trainer.injected import gpu_check
+from trainer.outcome import Outcome
+from trainer.servers import probe
+from trainer.servers.probe import ServersMissing, ServersReady
+from trainer.task import Task
+
+
+@dataclass(frozen=True)
+class ServersAsked:
+    """The answer to one attempt's question whether all servers are there."""
+
+    attempt: int
+    answer: ServersReady | ServersMissing
+
+
+def ask(
+    task: Task, attempt: int, then: Callable[[ServersAsked], None], cancelled: threading.Event
+) -> None:
+    """Call `then` with the answer: from a thread, unless none serves."""
+    if not task.servers:
+        then(ServersAsked(attempt, ServersReady({})))
+        return
+
+    def wait() -> None:
+        answer = probe.wait_for(task.servers, task.start_deadline_s, cancelled=cancelled)
+        then(ServersAsked(attempt, answer))
+
+    threading.Thread(target=wait, name="probe", daemon=True).start()
+
+
+def promises_broken(task: Task, ready: ServersReady, progress: Progress) -> Outcome | None:
+    """Compare the GPUs that servers show with what they were promised, and write both down."""
+    broken = {}
+    for name, promised in task.promises.items():
+        sees = ready.gpus.get(name)
+        if sees is None:
+            continue
+        progress.write("devices", of=name, promised=list(promised), sees=list(sees))
+        if message := gpu_check.broken(name, promised, sees):
+            broken[name] = message
+    if not broken or not task.gpu_check:
+        return None
+    return outcome.because(outcome.GPU_MISSING, "; ".join(broken.values()), tuple(broken))

@@ -1,0 +1,129 @@
+"""Watches a job's progress files, its output and its use of CPU and network."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainer import outcome, stacks
+from trainer.beacon.server import BeaconServer
+from trainer.outcome import Outcome
+from trainer.servers.probe import Prober
+from trainer.supervisor.progression import Progression
+from trainer.task import EVALUATOR, Task
+from trainer.usage import Usage
+
+LOOK_S = 1.0
+ANSWER_S = 2.0
+FILES_EVERY = 5
+"""Looks at the output's files in every so manieth look: there may be many."""
+MOST_FILES = 5000
+NOT_LOOKED_AT = ("progress", "stacks")
+
+
+@dataclass(frozen=True)
+class Stalled:
+    """An attempt has made no progress for so many seconds."""
+
+    attempt: int
+    seconds: float
+
+
+def watch(
+    task: Task,
+    attempt: int,
+    usage: Callable[[], Mapping[str, Usage]],
+    then: Callable[[Stalled], None],
+    over: threading.Event,
+) -> None:
+    """Call `then` once if the attempt makes no progress; returns after that, or with `over`."""
+    progression = Progression(task.stall_s, time.monotonic())
+    reports = Reports(task.progress_file.parent)
+    looks, newest = 0, newest_change(task.output)
+    while not over.wait(LOOK_S):
+        looks += 1
+        now = time.monotonic()
+        progression.look(now)
+        for name, event in reports.new():
+            progression.reported(name, event)
+        if looks % FILES_EVERY == 0:
+            progression.used(now, usage())
+            before, newest = newest, newest_change(task.output)
+            if newest > before:
+                progression.wrote()
+        if seconds := progression.standing_s():
+            then(Stalled(attempt, seconds))
+            return
+
+
+class Reports:
+    """New lines of all progress files but the evaluator's, which follows the training."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._read = {path: path.stat().st_size for path in folder.glob("*.jsonl")}
+
+    def new(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yields (task, event) of each complete new line."""
+        for path in self._folder.glob("*.jsonl"):
+            if path.name.startswith(EVALUATOR):
+                continue
+            with path.open("rb") as file:
+                file.seek(self._read.get(path, 0))
+                text = file.read()
+            complete = text[: text.rfind(b"\n") + 1]
+            self._read[path] = self._read.get(path, 0) + len(complete)
+            for line in complete.splitlines():
+                event = parsed(line)
+                if event is not None:
+                    yield path.stem, event
+
+
+def parsed(line: bytes) -> dict[str, Any] | None:
+    """The event of a line; None if a user's program wrote something else there."""
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return event if isinstance(event, dict) else None
+
+
+def newest_change(folder: Path) -> float:
+    """Unix time of the newest change among the first MOST_FILES files; 0 without any."""
+    newest, seen = 0.0, 0
+    for root, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name not in NOT_LOOKED_AT]
+        for name in files:
+            seen += 1
+            try:
+                newest = max(newest, (Path(root) / name).stat().st_mtime)
+            except OSError:
+                continue
+        if seen > MOST_FILES:
+            break
+    return newest
+
+
+def ended(reason: str, *, again: bool) -> Outcome:
+    """The outcome of a job that makes no progress."""
+    message = f"{reason}{' after it was started again' if again else ''}"
+    return outcome.because(
+        outcome.STALL, f"{message}; where each task stands is in {stacks.KEPT}/ of the output"
+    )
+
+
+def keep_stacks(task: Task, stalled: Stalled, followers: BeaconServer | None) -> None:
+    """Everybody's, and whether each server answers, before anything is ended."""
+    if followers:
+        followers.ask_for_stacks()
+    answers = ""
+    if task.servers:
+        with Prober(task.servers) as prober:
+            answers = "".join(f"{answer}\n" for answer in prober.ask(ANSWER_S))
+    stacks.keep(task, f"no progress for {stalled.seconds:.0f} s", answers)

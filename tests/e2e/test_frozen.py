@@ -1,0 +1,113 @@
+"""Tasks that are frozen or cut off from the network, and jobs that hang: named, and going on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import docker
+
+from tests.e2e.evidence import events, output, restarts
+from tests.e2e.running import read_until, running
+from tests.e2e.test_plain_compose import compose
+from tests.e2e.waiting import wait_for
+from tests.kit import Kit, mine
+
+LONGER = ("--args=--epochs 8 --steps-per-epoch 40", "--set", "evaluator=0")
+SOON = ("--set", "deadline.silent=4")
+HANGS = """
+import json, os, threading, time
+def waits_for_ever():
+    threading.Event().wait()
+progress = open(os.environ["CLUSTER_KIT_PROGRESS"], "a", buffering=1)
+again = os.path.exists("been-here")
+open("been-here", "w").close()
+for step in range(5):
+    event = {"time": time.time(), "event": "step", "step": step}
+    print(json.dumps(event), file=progress)
+    time.sleep(0.3)
+if not again:
+    waits_for_ever()
+"""
+
+
+def container(client: docker.DockerClient, kit: Kit, task: str) -> Any:
+    found = (c for c in mine(client, kit.name)[0] if c.attrs["Config"]["Hostname"] == task)
+    return next(found)
+
+
+def test_frozen_and_cut_off_tasks_come_back_and_training_ends_well(
+    kit: Kit, client: docker.DockerClient
+) -> None:
+    """One after the other: a worker, a ps, and the leader, whose sign of life the host misses."""
+    with running(kit, "up", "smoke", "--name", kit.name, *LONGER, *SOON) as process:
+        read_until(process, "epoch 1/8")
+        container(client, kit, "worker-0").pause()
+        wait_for("its silence", lambda: events(kit, "chief-0", "silent"), 30)
+        read_until(process, "epoch 3/8")
+        cut = container(client, kit, "ps-0")
+        for network in mine(client, kit.name)[1]:
+            network.disconnect(cut)
+        read_until(process, "epoch 5/8")
+        container(client, kit, "chief-0").pause()
+        said, _ = process.communicate(timeout=200)
+    assert process.returncode == 0, said
+    assert "epoch 8/8" in said
+    assert [e["of"] for e in events(kit, "chief-0", "silent")][:2] == ["worker-0", "ps-0"]
+    assert min(restarts(kit)[task] for task in ("worker-0", "ps-0", "chief-0")) >= 1
+    notes = kit.outcome()["notes"]
+    for note, task in zip(notes, ("worker-0", "ps-0", "chief-0"), strict=True):
+        assert note.startswith(f"{task} has been silent for ")
+        assert note.endswith("; it was started again")
+    assert mine(client, kit.name) == ([], [])
+
+
+def test_an_evaluator_that_is_frozen_after_the_training_still_scores(
+    kit: Kit, client: docker.DockerClient
+) -> None:
+    """There is no leader any more to miss it, nor one to tell it of the end."""
+    short = ("--args=--epochs 2 --steps-per-epoch 40", *SOON)
+    with running(kit, "up", "smoke", "--name", kit.name, *short) as process:
+        read_until(process, "test accuracy")
+        container(client, kit, "evaluator-0").pause()
+        said, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    assert restarts(kit)["evaluator-0"] == 1
+    assert kit.outcome()["notes"][0].startswith("evaluator-0 has been silent for ")
+
+
+def test_without_the_kit_a_frozen_task_ends_the_job_by_its_name(
+    kit: Kit, client: docker.DockerClient
+) -> None:
+    assert kit.run("render", "smoke", "--name", kit.name, *LONGER, *SOON).returncode == 0
+    folder = kit.root / "compose" / kit.name
+    assert compose(folder, "up", "--detach").returncode == 0
+    checkpoints = folder / "output" / "checkpoints"
+    wait_for("a checkpoint", lambda: list(checkpoints.glob("ckpt-*.index")), 90)
+    container(client, kit, "worker-0").pause()
+
+    def ended() -> dict[str, Any] | None:
+        state: dict[str, Any] = container(client, kit, "chief-0").attrs["State"]
+        return state if state["Status"] == "exited" else None
+
+    assert wait_for("the end", ended, 60)["ExitCode"] == 6
+    progress = folder / "output" / "progress" / "chief-0.jsonl"
+    end = progress.read_text().splitlines()[-1]
+    assert '"reason": "silent"' in end and '"tasks": ["worker-0"]' in end, end
+    assert list(checkpoints.glob("ckpt-*.index"))
+    wait_for("the ps's end", lambda: container(client, kit, "ps-0").status == "exited", 20)
+    compose(folder, "down")
+
+
+def test_a_job_that_hangs_is_started_again_and_its_stacks_are_kept(kit: Kit) -> None:
+    path = kit.program(HANGS)
+    done = kit.run("up", "smoke", "--name", kit.name, "--program", path, "--set", "evaluator=0",
+                   "--set", "deadline.stall=4")  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    (retry,) = events(kit, "chief-0", "retry")
+    assert retry["reason"].startswith("no progress for ")
+    kept = (output(kit) / "stacks" / "chief-0.txt").read_text()
+    assert "in waits_for_ever" in kept
+    assert "ps-0 at " in kept and " answers" in kept
+    assert "worker-0: the job makes no progress" in (
+        (output(kit) / "stacks" / "worker-0.txt").read_text()
+    )

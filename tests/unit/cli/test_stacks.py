@@ -1,0 +1,72 @@
+"""`stacks`: each running task is asked, each other one is told of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from cluster_kit.engine import client
+from cluster_kit.engine.containers import Container
+from tests.unit.command_line import Cli
+from tests.unit.stories import container
+
+IN = 'Thread 0x7f01 (most recent call first):\n  File "/program/[red]train.py", line 3 in wait\n'
+
+
+@dataclass
+class FakeEngine:
+    up: dict[str, list[Container]] = field(default_factory=dict)
+    asked: list[tuple[str, Sequence[str]]] = field(default_factory=list)
+
+    def clusters(self) -> list[str]:
+        return sorted(self.up)
+
+    def containers(self, cluster: str) -> list[Container]:
+        return self.up.get(cluster, [])
+
+    def ask(self, container_id: str, command: Sequence[str], within_s: int) -> str:
+        assert within_s > 2
+        self.asked.append((container_id, command))
+        return "" if container_id.startswith("worker-0") else IN
+
+
+@pytest.fixture(autouse=True)
+def engine(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
+    fake = FakeEngine()
+    monkeypatch.setattr(client, "connect", lambda: fake)
+    fake.up["demo"] = [
+        replace(container(name), id=name, state=state)
+        for name, state in (
+            ("chief-0", "running"), ("worker-0", "running"), ("worker-1", "paused"),
+            ("ps-0", "exited"),
+        )
+    ]  # fmt: skip
+    return fake
+
+
+def test_every_task_is_shown(cli: Cli, engine: FakeEngine) -> None:
+    said = cli("stacks", "demo")
+    assert said.code == 0
+    assert f"== chief-0\n{IN}" in said.out
+    assert "== worker-0\nno answer in time" in said.out
+    assert "== worker-1\npaused: its threads stand where they were" in said.out
+    assert "== ps-0\nended: nothing runs" in said.out
+    assert len(engine.asked) == 2
+
+
+def test_some_tasks_as_facts(cli: Cli) -> None:
+    said = cli("stacks", "demo", "chief-0", "--json")
+    assert json.loads(said.out) == {"chief-0": IN}
+
+
+def test_a_task_that_is_not_there_and_a_cluster_that_is_not_up(
+    cli: Cli, engine: FakeEngine
+) -> None:
+    said = cli("stacks", "demo", "worker-9")
+    assert said.code == 2 and "task worker-9 was not found" in said.err
+    engine.up.clear()
+    said = cli("stacks", "demo")
+    assert said.code == 3 and "no task of demo is running" in said.err
