@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Container
@@ -26,6 +26,7 @@ class Recovery:
             task.name: SignOfLife(directory.progress / f"{task.name}.beat")
             for task in (cluster.leader, *cluster.sidecars)
         }
+        self._servers = {task.name for task in cluster.tasks if task.serves}
         self._done: list[Entry] = []
 
     def look(self, seen: RunState) -> RunState:
@@ -46,7 +47,7 @@ class Recovery:
         if not told:
             return seen
         containers = self._engine.containers(self._cluster.name)
-        for container in to_start_again(seen, list(told), containers):
+        for container in to_start_again(seen, list(told), containers, self._servers):
             self._start_again(container, seen)
         # Of all of them: what a leader said before it was started again means nothing any more.
         self._done += told.values()
@@ -71,12 +72,13 @@ def runs(seen: RunState, task: str) -> bool:
 
 
 def to_start_again(
-    seen: RunState, silent: Sequence[str], containers: Sequence[Container]
+    seen: RunState, silent: Sequence[str], containers: Sequence[Container], servers: Set[str]
 ) -> list[Container]:
-    """The containers to start again, if these tasks are silent. Pure.
+    """The containers to start again, in this order, if these tasks are silent. Pure.
 
     A leader that hears of nobody may be the one that is cut off itself: it is, if it has no
-    network, or if there are several others and no other reason for their silence.
+    network, or if there are several others and no other reason for their silence. Then servers are
+    started again, too: they hold connections to it that are dead, and would find out one by one.
     """
     found = {container.name: container for container in containers}
     leader, others = found.get(seen.leader), [c for c in containers if c.name in silent]
@@ -87,4 +89,6 @@ def to_start_again(
     expected = {name for name in seen.tasks if name != seen.leader and runs(seen, name)}
     unexplained = [c for c in others if c.attached and c.state != State.PAUSED]
     alone = len(unexplained) > 1 and {c.name for c in unexplained} == expected
-    return [leader] if not leader.attached or alone else others
+    if leader.attached and not alone:
+        return others
+    return [*(c for c in containers if c.name in servers and runs(seen, c.name)), leader]

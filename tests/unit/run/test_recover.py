@@ -135,6 +135,7 @@ def container(name: str, *, attached: bool = True, state: str = "running") -> Co
     )  # fmt: skip
 
 
+SERVERS = ["worker-0", "worker-1", "ps-0"]
 NAMES = ("chief-0", "worker-0", "worker-1", "ps-0", "evaluator-0")
 
 
@@ -145,8 +146,8 @@ NAMES = ("chief-0", "worker-0", "worker-1", "ps-0", "evaluator-0")
         (["evaluator-0"], {}, ["evaluator-0"]),
         (["worker-1", "ps-0"], {}, ["worker-1", "ps-0"]),
         (["chief-0", "worker-1"], {}, ["chief-0"]),
-        (["worker-0", "worker-1", "ps-0", "evaluator-0"], {}, ["chief-0"]),
-        (["worker-0"], {"chief-0": {"attached": False}}, ["chief-0"]),
+        (["worker-0", "worker-1", "ps-0", "evaluator-0"], {}, [*SERVERS, "chief-0"]),
+        (["worker-0"], {"chief-0": {"attached": False}}, [*SERVERS, "chief-0"]),
         (["worker-0", "worker-1", "ps-0"], {"ps-0": {"state": "paused"}},
          ["worker-0", "worker-1", "ps-0"]),
         (["worker-0", "worker-1", "ps-0"], {"worker-0": {"attached": False}},
@@ -161,4 +162,4 @@ def test_who_is_to_be_started_again(
     tasks = {n: TaskView(n, n[:-2], "10.0.0.1", (), State.TRAINING) for n in NAMES}
     seen = RunState(tasks, "chief-0")
     containers = [container(n, **others.get(n, {})) for n in NAMES]  # type: ignore[arg-type]
-    assert [c.name for c in to_start_again(seen, silent, containers)] == expected
+    assert [c.name for c in to_start_again(seen, silent, containers, {*SERVERS})] == expected
