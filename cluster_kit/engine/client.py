@@ -29,6 +29,7 @@ from cluster_kit.errors import EngineError, HostError
 from cluster_kit.roles import ROLES
 
 TIMEOUT_S = 60
+ANSWER_S = 3
 CONNECTIONS = 32
 POLL_S = 0.2
 CONFLICT = 409
@@ -62,8 +63,8 @@ class DockerEngine:
 
     def answers(self) -> bool:
         try:
-            with as_engine_errors():
-                return bool(self._client.ping())
+            with as_engine_errors(), contextlib.closing(docker.from_env(timeout=ANSWER_S)) as asked:
+                return bool(asked.ping())
         except EngineError:
             return False
 

@@ -15,7 +15,7 @@ class Engine(Protocol):
     """
 
     def answers(self) -> bool:
-        """Whether the engine answers now. Never raises."""
+        """Whether the engine answers within 3 seconds. Never raises."""
         ...
 
     def close(self) -> None:

@@ -12,6 +12,7 @@ from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError
 
 _LOST = EngineError("the Docker engine closed the stream of its events", "start it (`make engine`)")
+_HANGS = EngineError("the Docker engine does not answer any more", "restart it")
 
 
 class Listener:
@@ -39,6 +40,7 @@ class Listener:
         self._since = since
         self._known_until = 0.0
         self._repeats_until: float | None = None
+        self._ask_at = time.monotonic() + _ASK_EVERY_S
         self._listen(since)
         if joins:
             self._expect_repeats()
@@ -66,6 +68,8 @@ class Listener:
         Raises:
             EngineError: the engine does not answer.
         """
+        if self._lost is None:
+            self._ask()
         if self._lost is not None:
             self._listen_again(self._lost)
         events: list[Event] = []
@@ -77,6 +81,14 @@ class Listener:
                 self._handed_out.append(arrived)
                 events.append(arrived)
         return events
+
+    def _ask(self) -> None:
+        """Find out every few seconds whether the engine answers: one that hangs ends no stream."""
+        if time.monotonic() < self._ask_at:
+            return
+        self._ask_at = time.monotonic() + _ASK_EVERY_S
+        if not self._engine.answers():
+            self._lost = _HANGS
 
     def _is_new(self, event: Event) -> bool:
         known = event.action in ("start", "die") and event.time < self._known_until
@@ -107,5 +119,6 @@ class Listener:
 
 
 _REPEATS_WITHIN_S = 3.0
+_ASK_EVERY_S = 2.0
 _REPEATED = 300
 """An engine remembers its last 256 events."""

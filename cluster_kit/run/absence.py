@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from types import TracebackType
@@ -27,18 +28,20 @@ class Absence:
         self._limit_s = limit_s
         self._tell = tell
         self._back = back
-        self._lost_at: float | None = None
+        self._away_since: float | None = None
         self._before_s = 0.0
+        self.lost_at = math.inf
+        """Unix time at which the engine was last found to be away."""
 
     @property
     def lasts(self) -> bool:
         """Whether the engine is away now."""
-        return self._lost_at is not None
+        return self._away_since is not None
 
     @property
     def total_s(self) -> float:
         """For how many seconds it has been away so far, all absences together."""
-        now = 0.0 if self._lost_at is None else time.monotonic() - self._lost_at
+        now = 0.0 if self._away_since is None else time.monotonic() - self._away_since
         return self._before_s + now
 
     def __enter__(self) -> None:
@@ -53,24 +56,24 @@ class Absence:
         if isinstance(error, EngineError) and not isinstance(error, EndedByEngine):
             self._bear(error)
             return True
-        if error is None and self._lost_at is not None:
+        if error is None and self._away_since is not None:
             self._end()
         return False
 
     def _bear(self, error: EngineError) -> None:
         """Note that the engine is away; raises EngineError if it has been for too long."""
-        if self._lost_at is None:
-            self._lost_at = time.monotonic()
+        if self._away_since is None:
+            self._away_since, self.lost_at = time.monotonic(), time.time()
             self._tell(
                 "the Docker engine does not answer; the containers go on without it, and it is "
                 f"waited for, up to {self._limit_s:g} s"
             )
-        if time.monotonic() - self._lost_at >= self._limit_s:
+        if time.monotonic() - self._away_since >= self._limit_s:
             raise _given_up(error, self._limit_s) from None
 
     def _end(self) -> None:
         away_s = self.total_s - self._before_s
-        self._before_s, self._lost_at = self.total_s, None
+        self._before_s, self._away_since = self.total_s, None
         self._tell(f"the Docker engine answers again, after {away_s:.0f} s: the run is watched on")
         self._back()
 

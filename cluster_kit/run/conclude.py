@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import replace
 from types import TracebackType
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Container
+from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError, HostError, KitError, ManifestError
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.tracebacks import cure, last_words, on_host, without_message
@@ -38,6 +41,18 @@ class Failures:
         return True
 
 
+@contextlib.contextmanager
+def _answering(engine: Engine) -> Iterator[None]:
+    """Raise EngineError if the engine does not answer; a call of one that hangs takes minutes."""
+    if not engine.answers():
+        raise EngineError(
+            "the Docker engine does not answer",
+            "start it (`make engine`); `cluster-kit status` then shows what is still up, and "
+            "`cluster-kit down NAME` removes it",
+        )
+    yield
+
+
 def conclude(launch: Launch, cluster: Cluster, seen: RunState, ending: Ending) -> Outcome:
     """Judge, stop, save and remove a run, save it again with all timings, and return its outcome.
 
@@ -48,16 +63,16 @@ def conclude(launch: Launch, cluster: Cluster, seen: RunState, ending: Ending) -
     failures = Failures()
     verdict = judge(cluster, seen, ending)
     containers: list[Container] = []
-    with failures:
+    with failures, _answering(launch.engine):
         containers = launch.engine.containers(launch.name)
     stays = launch.keep and ending != "interrupted"
     if not stays:  # before saving: what tasks log while they stop is evidence, too
-        with failures, launch.timings.step("down"):
+        with failures, launch.timings.step("down"), _answering(launch.engine):
             launch.engine.stop(launch.name)
     outcome = _saved(launch, cluster, seen, containers, verdict, failures)
     if not stays:
         launch.view.phase("removing the containers")
-        with failures, launch.timings.step("down"):
+        with failures, launch.timings.step("down"), _answering(launch.engine):
             launch.engine.remove(launch.name)
         outcome = replace(outcome, timings_s=launch.timings.read(seen, launch.since))
         with failures:
@@ -74,10 +89,10 @@ def fail(launch: Launch, cluster: Cluster, seen: RunState, error: BaseException)
     """
     failures = Failures()
     containers: list[Container] = []
-    with failures:
+    with failures, _answering(launch.engine):
         containers = launch.engine.containers(launch.name)
     _saved(launch, cluster, seen, containers, _without_verdict(error), failures)
-    with failures:
+    with failures, _answering(launch.engine):
         launch.engine.remove(launch.name)
 
 

@@ -10,6 +10,8 @@ from cluster_kit.observe.state import RunState
 
 STOPPED = "stopped"
 """The reason of a supervisor that was told to stop."""
+STOPS_WITHIN_S = 15.0
+"""An engine that is told to end stops its containers first, each within 10 s."""
 
 
 class EndedByEngine(EngineError):
@@ -17,7 +19,7 @@ class EndedByEngine(EngineError):
 
 
 def refuse_if_ended_by_engine(
-    seen: RunState, late: Sequence[Event], containers: Sequence[Container]
+    seen: RunState, late: Sequence[Event], lost_at: float, containers: Sequence[Container]
 ) -> None:
     """Raise EndedByEngine if an engine that was away has ended the leader.
 
@@ -26,10 +28,12 @@ def refuse_if_ended_by_engine(
 
     Args:
         late: events that the engine did not tell: they happened while it was away.
+        lost_at: the Unix time at which the engine was found to be away, infinity if it never was.
         containers: the cluster's containers by now.
     """
     leader = seen.leader
-    if not any(event.task == leader and event.action == "die" for event in late):
+    ends = [event for event in seen.events if (event.task, event.action) == (leader, "die")]
+    if not any(event in late or event.time > lost_at - STOPS_WITHIN_S for event in ends):
         return
     end = seen.end_entry(leader)
     others = [c for c in containers if c.name not in (leader, *seen.sidecars)]

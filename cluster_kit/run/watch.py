@@ -145,7 +145,7 @@ class Watch:
         self._add(events)
         self._listener.complete(asked if events else 0.0)
         if not self._joins:
-            refuse_if_ended_by_engine(self.seen, events, containers)
+            refuse_if_ended_by_engine(self.seen, events, self._absence.lost_at, containers)
 
     def _add(self, events: Sequence[Event]) -> None:
         """Add events to `seen`, and save them for who may have to go on with the run."""

@@ -31,8 +31,7 @@ class FakeEngine(Machine):
         }  # fmt: skip
 
     def answers(self) -> bool:
-        self._hung_up = self.lost
-        return not self.lost
+        return not (self.lost or self.hangs)
 
     def close(self) -> None:
         pass
@@ -56,6 +55,7 @@ class FakeEngine(Machine):
     def events(self, cluster: str, since: float) -> Iterator[Event]:
         self._asked("events")
         with self._changed:
+            self._hung_up = False
             heard: queue.Queue[Event | None] = queue.Queue()
             for event in self._history[self._forgotten :]:
                 if event.time >= since:

@@ -34,9 +34,11 @@ class Machine:
         self.subnets: dict[str, tuple[str, IPv4Network]] = {}
         self.refuses: dict[str, str] = {}
         self.lost = False
+        self.hangs = False
         self._history: list[Event] = []
         self._forgotten = 0
         self._listeners: list[queue.Queue[Event | None]] = []
+        self._closing: list[queue.Queue[Event | None]] = []
         self._changed = threading.Condition()
         self._over = False
         self._hung_up = False
@@ -104,11 +106,12 @@ class Machine:
 
     def come_back(self, *, ends: bool = False) -> None:
         """The engine is started again; without live-restore it `ends` what still runs."""
+        self.forget()
+        self.lost = False
         if ends:
             for box in self.boxes.values():
                 self.stop_box(box)
-        self.forget()
-        self.lost = False
+            self.forget()
 
     def forget(self) -> None:
         """The engine remembers its last events only, and here none."""
@@ -120,6 +123,7 @@ class Machine:
         with self._changed:
             for heard in self._listeners:
                 heard.put(None)
+            self._closing += self._listeners
             self._listeners.clear()
 
     def finish(self) -> None:
@@ -134,7 +138,8 @@ class Machine:
         until = real_time.monotonic() + _PATIENCE_S
         while real_time.monotonic() < until:
             listening = self._hung_up or self._listeners or not self.boxes
-            if listening and not any(heard.unfinished_tasks for heard in self._listeners):
+            streams = (*self._listeners, *self._closing)
+            if listening and not any(heard.unfinished_tasks for heard in streams):
                 return
             real_time.sleep(0.0005)
         raise AssertionError("nobody listens to the engine's events")

@@ -101,9 +101,16 @@ def test_where_no_engine_answers_the_cure_is_make_engine(
         DockerEngine()
 
 
-def test_an_engine_answers_or_does_not() -> None:
-    assert connected(SimpleNamespace(ping=lambda: True)).answers()
-    assert not connected(Broken(LOST[0])).answers()
+def test_an_engine_answers_or_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, limits = connected(SimpleNamespace()), []
+
+    def asks(sdk: object) -> bool:
+        monkeypatch.setattr(docker, "from_env", lambda timeout: limits.append(timeout) or sdk)
+        return engine.answers()
+
+    assert asks(SimpleNamespace(ping=lambda: True, close=lambda: None))
+    assert not asks(SimpleNamespace(ping=Broken(LOST[0]).ping, close=lambda: None))
+    assert limits == [3, 3], "one that hangs is not waited for"
 
 
 def test_events_are_handed_out_until_the_engine_closes_the_stream() -> None:
