@@ -80,6 +80,6 @@ class DeadlinePassed(KitError):
 
 
 class Interrupted(KitError):
-    """Ctrl-C or SIGTERM; everything has been cleaned up."""
+    """Ctrl-C or SIGTERM; whatever the command has started is cleaned up."""
 
     exit_code = 130

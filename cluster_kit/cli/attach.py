@@ -7,6 +7,7 @@ import contextlib
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, err
 from cluster_kit.cli.ending import end_with
+from cluster_kit.errors import Interrupted
 from cluster_kit.run import attach as going_on
 from cluster_kit.show.quiet import QuietView
 from cluster_kit.show.view import make_view
@@ -36,5 +37,12 @@ def wait(
 ) -> None:
     """Wait for the end of a cluster without a view; Ctrl-C leaves the cluster up."""
     stdio.outlive_readers()
-    outcome = going_on.wait(name, here(), QuietView(err), keep=keep)
+    try:
+        outcome = going_on.wait(name, here(), QuietView(err), keep=keep)
+    except KeyboardInterrupt:
+        raise Interrupted(
+            "interrupted: nobody waits any more, and the cluster is left as it is",
+            f"`cluster-kit attach {name}` or `cluster-kit wait {name}` goes on, "
+            f"`cluster-kit down {name}` ends it",
+        ) from None
     end_with(outcome, keep=keep, as_json=json_)

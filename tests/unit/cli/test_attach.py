@@ -66,6 +66,19 @@ def test_a_failed_run_is_told_with_its_code_and_as_json(cli: Cli, stage: Stage, 
     assert facts == stage.saved()
 
 
+def test_a_wait_that_is_interrupted_leaves_the_cluster(cli: Cli, stage: Stage) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    stage.detach()
+    stage.clock.at(0.7, interrupt)
+    said = cli("wait", NAME)
+    assert said.code == 130
+    assert "the cluster is left as it is" in said.err
+    assert "cluster-kit attach demo" in said.err
+    assert len(stage.engine.boxes) == 5
+
+
 def test_attach_can_keep_the_containers(cli: Cli, stage: Stage) -> None:
     cli("up", NAME, "--detach")
     said = cli("attach", NAME, "--keep")
