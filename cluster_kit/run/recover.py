@@ -28,6 +28,7 @@ class Recovery:
         }
         self._servers = {task.name for task in cluster.tasks if task.serves}
         self._done: list[Entry] = []
+        self._leader_killed_at = 0.0
 
     def look(self, seen: RunState) -> RunState:
         """The state after what was done about silent tasks; the same if there was nothing to do.
@@ -43,15 +44,21 @@ class Recovery:
             if seconds > limit and runs(seen, name) and silences.now(seen, name) is None:
                 seen = seen.with_entry(silences.entry(name, time.time(), seconds))
         silent = {name: silences.now(seen, name) for name in seen.tasks if runs(seen, name)}
-        told = {name: entry for name, entry in silent.items() if entry and entry not in self._done}
+        told = {name: entry for name, entry in silent.items() if entry and self._is_new(entry)}
         if not told:
             return seen
         containers = self._engine.containers(self._cluster.name)
-        for container in to_start_again(seen, list(told), containers, self._servers):
+        chosen = to_start_again(seen, list(told), containers, self._servers)
+        for container in chosen:
             self._start_again(container, seen)
-        # Of all of them: what a leader said before it was started again means nothing any more.
         self._done += told.values()
+        if any(container.name == seen.leader for container in chosen):
+            self._leader_killed_at = time.time()
         return seen
+
+    def _is_new(self, entry: Entry) -> bool:
+        """What a leader said before it was killed means nothing any more."""
+        return entry not in self._done and entry.time > self._leader_killed_at
 
     def _start_again(self, container: Container, seen: RunState) -> None:
         """Within the bound of `retries`; a leader that was killed is the watch's to start."""
