@@ -19,7 +19,7 @@ tries = pathlib.Path(__file__).with_name("tries")
 tries.open("a").write("x")
 for step in range({steps}):
     print(json.dumps(dict(time=time.time(), event="step", step=step)), file=progress)
-    time.sleep(0.2)
+    time.sleep(0.1)
 if len(tries.read_text()) <= {hangs}:
     wait_for_ever()
 """
@@ -32,7 +32,7 @@ def start(run_task, tmp_path, hangs: int, **variables: object):
 
 
 def test_it_is_started_again_once_and_where_it_hung_is_kept(run_task, events, tmp_path):
-    task = start(run_task, tmp_path, 1, CLUSTER_KIT_STALL_S=2.5, CLUSTER_KIT_RETRIES=3)
+    task = start(run_task, tmp_path, 1, CLUSTER_KIT_STALL_S=1.2, CLUSTER_KIT_RETRIES=3)
     assert task.wait(60) == 0
     found = events("chief-0")
     retry = next(event for event in found if event["event"] == "retry")
@@ -42,7 +42,7 @@ def test_it_is_started_again_once_and_where_it_hung_is_kept(run_task, events, tm
 
 
 def test_the_second_time_ends_the_job(run_task, events, tmp_path):
-    task = start(run_task, tmp_path, 2, CLUSTER_KIT_STALL_S=1.5, CLUSTER_KIT_RETRIES=3)
+    task = start(run_task, tmp_path, 2, CLUSTER_KIT_STALL_S=1.2, CLUSTER_KIT_RETRIES=3)
     assert task.wait(60) == 6
     end = events("chief-0")[-1]
     assert (end["reason"], end["exit_code"]) == ("stall", 6)
@@ -51,7 +51,7 @@ def test_the_second_time_ends_the_job(run_task, events, tmp_path):
 
 
 def test_it_may_hang_for_ever_where_that_is_switched_off(run_task, tmp_path):
-    task = start(run_task, tmp_path, 1, CLUSTER_KIT_STALL_S=0, CLUSTER_KIT_JOB_DEADLINE_S=4)
+    task = start(run_task, tmp_path, 1, CLUSTER_KIT_STALL_S=0, CLUSTER_KIT_JOB_DEADLINE_S=2.5)
     assert task.wait(60) == 6
     assert (tmp_path / "tries").read_text() == "x"
 
@@ -81,7 +81,7 @@ def test_the_newest_change_is_a_programs(tmp_path):
 
 
 def test_a_watch_ends_with_its_attempt_and_says_it_once(tmp_path):
-    task = read_task({"CLUSTER_KIT_OUTPUT": str(tmp_path), "CLUSTER_KIT_STALL_S": "1.5"})
+    task = read_task({"CLUSTER_KIT_OUTPUT": str(tmp_path), "CLUSTER_KIT_STALL_S": "0.5"})
     task.progress_file.parent.mkdir()
     said: list[Stalled] = []
     watch(task, 7, lambda: {"chief-0": Usage(0, 0)}, said.append, threading.Event())
