@@ -68,10 +68,9 @@ class Listener:
         Raises:
             EngineError: the engine does not answer.
         """
-        if self._lost is None:
-            self._ask()
         if self._lost is not None:
             self._listen_again(self._lost)
+        self._ask()
         events: list[Event] = []
         while not self._arrived.empty():
             arrived = self._arrived.get_nowait()
@@ -83,12 +82,17 @@ class Listener:
         return events
 
     def _ask(self) -> None:
-        """Find out every few seconds whether the engine answers: one that hangs ends no stream."""
+        """Ask every few seconds whether the engine answers: one that hangs ends no stream.
+
+        Raises:
+            EngineError: it does not.
+        """
         if time.monotonic() < self._ask_at:
             return
         self._ask_at = time.monotonic() + _ASK_EVERY_S
         if not self._engine.answers():
             self._lost = _HANGS
+            raise _HANGS
 
     def _is_new(self, event: Event) -> bool:
         known = event.action in ("start", "die") and event.time < self._known_until
