@@ -26,8 +26,12 @@ halves = $(subst =, ,$(pair))
 OVERRIDES = $(foreach pair,$(PAIRS),$(call option,$(firstword $(halves)),$(lastword $(halves)))) \
   $(foreach pair,$(SET),--set=$(call quoted,$(pair)))
 
+# What is random in a drill.
+DRAWN = $(call option,seed,SEED) $(call option,faults,FAULTS)
+
 # A variable that is mistyped would otherwise do nothing.
 KNOWN := CLUSTER $(foreach pair,$(PAIRS),$(lastword $(halves))) SET KEEP RESUME \
+  SCENARIO SEED FAULTS \
   VARIANT PYTHON ENGINE JOBS UNIT_JOBS SHELL
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command%,$(origin $(name))),$(name)))
 UNKNOWN := $(filter-out $(KNOWN) MAKE% -%,$(GIVEN))
@@ -48,6 +52,10 @@ up: cluster ## The same as cluster
 .PHONY: smoke
 smoke: ## The smallest cluster with every role, CPU only
 	@$(MAKE) --no-print-directory cluster CLUSTER=smoke
+
+.PHONY: drill
+drill: engine ## Break CLUSTER's tasks as SCENARIO says, and judge what became of it   [SCENARIO, or FAULTS SEED]
+	@$(KIT) drill $(call quoted,$(CLUSTER)) $(if $(SCENARIO),$(call quoted,$(SCENARIO))) $(OVERRIDES) $(DRAWN)
 
 .PHONY: new
 new: $(KIT) ## Begin a cluster of your own: compose/NAME.toml, programs/NAME/train.py   [NAME STYLE]
@@ -149,7 +157,7 @@ compare: $(DEV) engine image ## Train one model by every way in turn: table, JSO
 .PHONY: clean
 clean: ## Remove generated compose files and build results; runs/ is kept
 	@rm -rf build .pytest_cache .mypy_cache .ruff_cache
-	@find compose -mindepth 1 -maxdepth 1 -type d -exec rm -rf {} +
+	@find compose -mindepth 1 -maxdepth 1 -type d ! -name drills -exec rm -rf {} +
 
 .PHONY: help
 help:

@@ -5,6 +5,7 @@ KitError                     exit code
 ├── HostError                3   this host cannot do it
 ├── EngineError              4   Docker or Compose failed
 ├── TrainingFailed           5   the training ended with an error
+├── DrillFailed              5   a drill was not as its scenario expects
 ├── DeadlinePassed           6   a deadline of the manifest passed
 └── Interrupted              130 Ctrl-C or SIGTERM
 
@@ -69,6 +70,12 @@ class EngineError(KitError):
 
 class TrainingFailed(KitError):
     """The training ended with an error."""
+
+    exit_code = 5
+
+
+class DrillFailed(KitError):
+    """A drill's run was not as its scenario expects."""
 
     exit_code = 5
 

@@ -161,6 +161,10 @@ class DockerEngine:
         return bytes(printed.output or b"").decode("utf-8", errors="replace")
 
     @as_engine_errors()
+    def execute(self, container_id: str, command: Sequence[str]) -> None:
+        self._client.containers.get(container_id).exec_run(list(command), detach=True)
+
+    @as_engine_errors()
     def kill(self, container_id: str) -> None:
         container = self._client.containers.get(container_id)
         try:
@@ -173,6 +177,18 @@ class DockerEngine:
     def attach(self, container_id: str, cluster: str, task: str, ip: str) -> None:
         for network in self._client.networks.list(filters=_of(cluster)):
             network.connect(container_id, ipv4_address=ip, aliases=[task])
+
+    @as_engine_errors()
+    def detach(self, container_id: str, cluster: str) -> None:
+        for network in self._client.networks.list(filters=_of(cluster)):
+            network.disconnect(container_id)
+
+    @as_engine_errors()
+    def limit_cpus(self, container_id: str, cpus: float) -> None:
+        # The SDK's `update` knows only quotas, which the engine refuses beside a limit in cores.
+        api = self._client.api
+        url = api._url("/containers/{0}/update", container_id)
+        api._raise_for_status(api._post_json(url, data={"NanoCpus": round(cpus * 1e9)}))
 
     @as_engine_errors()
     def start_again(self, container_id: str) -> None:

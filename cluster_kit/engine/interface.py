@@ -69,6 +69,10 @@ class Engine(Protocol):
         """What a command that is run inside a running container prints, stdout and stderr."""
         ...
 
+    def execute(self, container_id: str, command: Sequence[str]) -> None:
+        """Start a command inside a running container, and do not wait for it."""
+        ...
+
     def kill(self, container_id: str) -> None:
         """End a container's processes at once, frozen ones too. It is not started again by itself.
 
@@ -78,6 +82,14 @@ class Engine(Protocol):
 
     def attach(self, container_id: str, cluster: str, task: str, ip: str) -> None:
         """Connect a container without a network to its cluster's, with its name and address."""
+        ...
+
+    def detach(self, container_id: str, cluster: str) -> None:
+        """Disconnect a container from its cluster's network."""
+        ...
+
+    def limit_cpus(self, container_id: str, cpus: float) -> None:
+        """Give a container at most so many cores from now on."""
         ...
 
     def start_again(self, container_id: str) -> None:

@@ -61,7 +61,7 @@ def _attend(run: Launch, start: Start, listener: Listener, *, leaves: bool = Fal
         watch = _watch(run, cluster, listener)
         run.view.phase(f"running {cluster.name} on {cluster.subnet}")
         _follow(run, joined_at)
-        ending = watch.until_ended(run.view.update)
+        ending = watch.until_ended(lambda seen: _show(run, cluster, seen))
         signals.ignore()
     except KeyboardInterrupt:
         if leaves:
@@ -72,6 +72,11 @@ def _attend(run: Launch, start: Start, listener: Listener, *, leaves: bool = Fal
         fail(run, cluster, watch.seen, error)
         raise
     return conclude(run, cluster, watch.seen, ending)
+
+
+def _show(run: Launch, cluster: Cluster, seen: RunState) -> None:
+    run.view.update(seen)
+    run.observer.observe(run.engine, cluster, seen)
 
 
 def _watch(run: Launch, cluster: Cluster, listener: Listener) -> Watch:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from cluster_kit.backends.interface import Backend
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.interface import Engine
+from cluster_kit.run.observer import NOBODY, Observer
 from cluster_kit.run.timings import Stopwatch
 from cluster_kit.show.view import View
 from cluster_kit.workspace import RunDirectory, Workspace
@@ -30,6 +31,7 @@ class Launch:
     """Unix time; older events and progress entries are not of this run."""
     keep: bool
     """Whether the containers stay after the end."""
+    observer: Observer = NOBODY
 
     @property
     def name(self) -> str:

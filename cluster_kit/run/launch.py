@@ -15,6 +15,7 @@ from cluster_kit.run.attend import Start, attend, begin
 from cluster_kit.run.claim import claim
 from cluster_kit.run.context import Launch
 from cluster_kit.run.doctor import refuse_if_unfit
+from cluster_kit.run.observer import NOBODY, Observer
 from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.prepare import Request, prepare
 from cluster_kit.run.timings import Stopwatch
@@ -23,7 +24,13 @@ from cluster_kit.workspace import Workspace, last_run, new_run
 
 
 def launch(
-    request: Request, workspace: Workspace, view: View, *, keep: bool, resume: bool
+    request: Request,
+    workspace: Workspace,
+    view: View,
+    *,
+    keep: bool,
+    resume: bool,
+    observer: Observer = NOBODY,
 ) -> Outcome:
     """Run a cluster to its end and return its outcome, which is also saved with the run.
 
@@ -32,11 +39,12 @@ def launch(
     Args:
         keep: leave the containers there after the end.
         resume: go on in the directory of the last run.
+        observer: is told of the plan, and of each state that the view is shown.
     Raises:
         KitError: it failed before a verdict: an invalid manifest, an unfit host, a lost engine.
         KeyboardInterrupt: it was interrupted before anything was started.
     """
-    with _ready(request, workspace, view, keep=keep, resume=resume) as (run, up):
+    with _ready(request, workspace, view, observer, keep=keep, resume=resume) as (run, up):
         return attend(run, up)
 
 
@@ -45,14 +53,20 @@ def launch_detached(request: Request, workspace: Workspace, view: View, *, resum
 
     Arguments and errors are those of `launch`; after an interrupt everything is removed.
     """
-    with _ready(request, workspace, view, keep=True, resume=resume) as (run, up):
+    with _ready(request, workspace, view, NOBODY, keep=True, resume=resume) as (run, up):
         begin(run, up)
         return run
 
 
 @contextlib.contextmanager
 def _ready(
-    request: Request, workspace: Workspace, view: View, *, keep: bool, resume: bool
+    request: Request,
+    workspace: Workspace,
+    view: View,
+    observer: Observer,
+    *,
+    keep: bool,
+    resume: bool,
 ) -> Iterator[tuple[Launch, Start]]:
     """A run for which all is prepared, and how to start its containers; see `launch`."""
     timings = Stopwatch()
@@ -63,6 +77,7 @@ def _ready(
     for hint in prepared.hints:
         view.warn(str(hint))
     cluster = prepared.cluster
+    observer.planned(cluster)
     with timings.step("render"):
         text = starter.render(cluster)
     runs = workspace.runs(cluster.name)
@@ -74,7 +89,9 @@ def _ready(
             start.ensure_image(cluster, view)
         directory = last_run(runs) if resume else new_run(runs, datetime.now())
         since = time.time()
-        run = Launch(cluster, workspace, view, engine, starter, timings, directory, since, keep)
+        run = Launch(
+            cluster, workspace, view, engine, starter, timings, directory, since, keep, observer
+        )
 
         def up() -> Cluster:
             count = len(cluster.tasks)

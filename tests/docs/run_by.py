@@ -59,6 +59,12 @@ RUN_BY = {
     "make cluster PROGRAM=path/to/train.py REQUIREMENTS=path/to/requirements.txt": (
         f"{OWN}::test_a_programs_own_requirements_are_installed_once"
     ),
+    "make drill": (
+        f"{E2E}/test_drill.py::test_every_kind_of_fault_is_injected_survived_and_measured"
+    ),
+    "make drill CLUSTER=quickstart FAULTS=2 SEED=7": (
+        "tests/unit/drill/test_command.py::test_a_seed_repeats_a_random_drill"
+    ),
     "make test": "tests/docs/test_commands.py::test_a_command_is_run_by_a_test",
     "cluster-kit up mine.toml": ("tests/docs/test_generate.py::test_no_page_is_stale"),
     "cluster-kit up quickstart --detach": LEFT,

@@ -26,6 +26,8 @@ class FakeEngine(Machine):
     def __init__(self, clock: Clock, acting: Mapping[str, Sequence[Life]] | None = None) -> None:
         super().__init__(clock, acting)
         self.on_call: Callable[[str], None] = lambda _name: None
+        self.executed: list[tuple[str, str]] = []
+        self.cpus: list[tuple[str, float]] = []
         self.facts: dict[str, Any] = {
             "NCPU": 64, "MemTotal": 2**38, "ServerVersion": "26.1.5", "DockerRootDir": "/nowhere",
         }  # fmt: skip
@@ -102,6 +104,16 @@ class FakeEngine(Machine):
         self._asked("ask")
         return f"{self._box(container_id).task}: {' '.join(command)} within {within_s} s\n"
 
+    def execute(self, container_id: str, command: Sequence[str]) -> None:
+        """What the shells of drills do; anything else does nothing."""
+        self._asked("execute")
+        box = self._box(container_id)
+        self.executed.append((box.task, command[-1]))
+        if command[-1].startswith("kill -9"):
+            self.crash(box)
+        elif command[-1].startswith("kill -TERM"):
+            self.tell(box)
+
     def kill(self, container_id: str) -> None:
         self._asked("kill")
         self.kill_box(self._box(container_id))
@@ -111,6 +123,14 @@ class FakeEngine(Machine):
         box = self._box(container_id)
         assert (box.cluster, box.task, box.shown().ip) == (cluster, task, ip)
         box.attached = True
+
+    def detach(self, container_id: str, cluster: str) -> None:
+        self._asked("detach")
+        self._box(container_id).attached = False
+
+    def limit_cpus(self, container_id: str, cpus: float) -> None:
+        self._asked("limit_cpus")
+        self.cpus.append((self._box(container_id).task, cpus))
 
     def start_again(self, container_id: str) -> None:
         self._asked("start_again")

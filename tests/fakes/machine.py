@@ -94,6 +94,16 @@ class Machine:
             self._tell(box, "kill")
             self._die(box, 137)
 
+    def crash(self, box: Box) -> None:
+        """All its processes are killed from inside: nobody has stopped it by hand."""
+        if box.state == "running":
+            self._die(box, 137)
+
+    def tell(self, box: Box) -> None:
+        """SIGTERM from inside."""
+        if box.state == "running":
+            self._do(box, ends(0.0, 143, "stopped", "stopped by SIGTERM"))
+
     def pause(self, task: str, paused: bool) -> None:
         box = next(box for box in self.boxes.values() if box.task == task)
         box.state = "paused" if paused else "running"

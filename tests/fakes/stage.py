@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from cluster_kit.backends.compose import cli as compose
+from cluster_kit.drill import director
 from cluster_kit.engine import client
 from cluster_kit.host import gather
 from cluster_kit.image import base, extra
@@ -132,6 +133,7 @@ def set_up(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
         attend,
         record,
         recover,
+        director,
     ):
         monkeypatch.setattr(module, "time", made.clock)
     monkeypatch.setattr(prepare, "image_tag", lambda variant: f"cluster-kit/trainer:{variant}-0")

@@ -54,6 +54,9 @@ CALLS: dict[str, Callable[[DockerEngine], object]] = {
     "follow": lambda e: list(e.follow("id")),
     "comes_back": lambda e: e.comes_back("id", 1.0),
     "ask": lambda e: e.ask("id", ["ls"], 5),
+    "execute": lambda e: e.execute("id", ["ls"]),
+    "detach": lambda e: e.detach("id", "demo"),
+    "limit_cpus": lambda e: e.limit_cpus("id", 0.5),
     "kill": lambda e: e.kill("id"),
     "attach": lambda e: e.attach("id", "demo", "worker-0", "10.0.0.5"),
     "start_again": lambda e: e.start_again("id"),
@@ -174,6 +177,17 @@ def test_a_container_gets_its_name_and_its_address_back() -> None:
     sdk = SimpleNamespace(networks=SimpleNamespace(list=listed))
     connected(sdk).attach("id", "demo", "ps-0", "10.0.0.20")
     assert calls == [("id", {"ipv4_address": "10.0.0.20", "aliases": ["ps-0"]})]
+
+
+def test_a_limit_in_cores_reaches_the_engine_as_it_counts_them() -> None:
+    sent: list[object] = []
+    api = SimpleNamespace(
+        _url=lambda path, name: path.format(name),
+        _post_json=lambda url, data: sent.append((url, data)),
+        _raise_for_status=lambda _answer: None,
+    )
+    connected(SimpleNamespace(api=api)).limit_cpus("id", 0.25)
+    assert sent == [("/containers/id/update", {"NanoCpus": 250_000_000})]
 
 
 def test_containers_come_in_task_order() -> None:

@@ -1,0 +1,95 @@
+"""The verb that breaks a cluster on purpose, and judges what became of it."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from cluster_kit.cli import options
+from cluster_kit.cli.app import app, err, out, print_json, say, short
+from cluster_kit.drill import load, report
+from cluster_kit.drill.plan import random_scenario
+from cluster_kit.drill.report import Drill
+from cluster_kit.drill.run import FILE
+from cluster_kit.drill.run import drill as run_drill
+from cluster_kit.errors import DrillFailed, UsageError
+from cluster_kit.run.prepare import Request
+from cluster_kit.show.view import make_view
+from cluster_kit.util import stdio
+from cluster_kit.workspace import here
+
+ScenarioFile = Annotated[
+    str,
+    typer.Argument(
+        help="A scenario's path, or its name in compose/drills/; the manifest's if absent."
+    ),
+]
+Seed = Annotated[
+    int | None, typer.Option("--seed", help="Repeats what was random in the drill of this seed.")
+]
+Faults = Annotated[
+    int | None,
+    typer.Option("--faults", min=1, help="So many random faults instead of a scenario's."),
+]
+SEEDS = 10**6
+
+
+@app.command()
+@options.requested
+def drill(
+    request: Request,
+    *,
+    scenario: ScenarioFile = "",
+    seed: Seed = None,
+    faults: Faults = None,
+    json_: options.Json = False,
+) -> None:
+    """Run a cluster, break its tasks as a scenario says, and judge what became of it."""
+    if scenario and faults is not None:
+        raise UsageError(f"--faults {faults} with the scenario {scenario}", "give one of them")
+    stdio.outlive_readers()
+    workspace = here()
+    if faults is None:
+        reference = scenario or Path(request.manifest).stem
+        written = load.load(load.find(reference, workspace.manifests / load.FOLDER))
+        seed = written.scenario.seed if seed is None else seed
+    number = secrets.randbelow(SEEDS) if seed is None else seed
+    view = make_view(err)
+    with contextlib.closing(view):
+        done = run_drill(
+            request,
+            lambda cluster: (
+                random_scenario(cluster, number, faults) if faults is not None else written
+            ),
+            number,
+            workspace,
+            view,
+        )
+    if json_:
+        print_json(done.facts())
+    else:
+        _print(done)
+    raise typer.Exit(0 if done.passed else DrillFailed.exit_code)
+
+
+def _print(done: Drill) -> None:
+    """Print the faults, how the run ended, and what was not as expected."""
+    outcome = done.outcome
+    out.print(report.table(done.results))
+    ended = "success" if outcome.success else f"failed ({outcome.reason})"
+    say(f"the run: {ended} after {outcome.timings_s['total']:.1f} s", to=out)
+    for name, value in sorted(outcome.metrics.items()):
+        shown = f"{value:.4g}" if isinstance(value, float) else value
+        say(f"  {name.replace('_', ' ')}: {shown}", to=out)
+    if done.passed:
+        out.print(Text.assemble(("passed", "bold green"), ": all is as expected"))
+    else:
+        out.print(Text.assemble(("not passed", "bold red"), ":"))
+        for miss in done.misses:
+            say(f"  {miss}", to=out)
+    say(f"  seed {done.seed}; everything is in {short(Path(outcome.run))}, {FILE} too", to=out)

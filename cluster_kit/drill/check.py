@@ -1,0 +1,68 @@
+"""What is wrong with a scenario on one cluster, all of it, before anything starts. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cluster_kit.cluster import Cluster
+from cluster_kit.drill.length import Length, length_of
+from cluster_kit.drill.load import Written
+from cluster_kit.drill.scenario import CHECKPOINT, RANDOM, At, Fault
+from cluster_kit.errors import ManifestError
+from cluster_kit.problem import Problem
+from cluster_kit.programs.catalog import PROGRAMS
+from cluster_kit.roles import ROLES
+from cluster_kit.util.nearest import proposal
+
+EVENTS = (
+    "start", "ready", "devices", "training", "step", "phase", "epoch", "evaluation", "metrics",
+    "failure", "retry", "silent", "heard",
+)  # fmt: skip
+"""Those of images/trainer/contract.toml but the last one, `end`."""
+
+
+def refuse(written: Written, cluster: Cluster) -> None:
+    """Raises ManifestError with every problem of the scenario, of its shape or on this cluster."""
+    length = length_of(cluster)
+    problems = list(written.problems)
+    for number, fault in zip(written.numbers, written.scenario.fault, strict=True):
+        problems += _problems(f"fault {number}", fault, cluster, length)
+    if problems:
+        raise ManifestError(written.source, sorted(problems, key=_place))
+
+
+def _place(problem: Problem) -> tuple[bool, int]:
+    """Faults first, in the file's order."""
+    words = problem.place.partition(":")[0].split()
+    number = words[1] if words[:1] == ["fault"] and len(words) > 1 else ""
+    return not number, int(number or 0)
+
+
+def _problems(where: str, fault: Fault, cluster: Cluster, length: Length) -> Iterator[Problem]:
+    names = [task.name for task in cluster.tasks]
+    if fault.task is not None and fault.task not in (*names, RANDOM):
+        rule = f"the cluster {cluster.name} has no such task"
+        cure = proposal(fault.task, [*names, RANDOM])
+        yield Problem(f"{where}: task", f'"{fault.task}"', rule, cure)
+    roles = [role for role in ROLES if cluster.of(role)]
+    if fault.role is not None and fault.role not in roles:
+        rule = f"the cluster {cluster.name} has no task of this role"
+        yield Problem(f"{where}: role", f'"{fault.role}"', rule, proposal(fault.role, roles))
+    yield from _too_late(f"{where}: at", fault.at, cluster, length)
+    builtin = cluster.leader.command[1:2] and cluster.leader.command[1] in PROGRAMS
+    if builtin and fault.at.after not in (None, CHECKPOINT, *EVENTS):
+        cure = proposal(str(fault.at.after), [CHECKPOINT, *EVENTS])
+        yield Problem(f"{where}: at.after", f'"{fault.at.after}"', "no such event", cure)
+
+
+def _too_late(where: str, at: At, cluster: Cluster, length: Length) -> Iterator[Problem]:
+    """A moment that can only come after the job's end."""
+    for key, last in (("step", length.steps), ("epoch", length.epochs)):
+        value = getattr(at, key)
+        if value is not None and last is not None and value >= last:
+            rule = f"the job ends at {key} {last}: it would end before the fault"
+            yield Problem(f"{where}.{key}", str(value), rule, f"choose one below {last}")
+    job = cluster.deadlines.job
+    if at.seconds is not None and at.seconds >= job:
+        rule = f"the job ends within deadline.job, {job:g} s: it would end before the fault"
+        yield Problem(f"{where}.seconds", f"{at.seconds:g}", rule, f"choose fewer than {job:g}")

@@ -1,0 +1,66 @@
+"""Breaks a container as a fault says, and mends it when its time is over.
+
+Crash, stop and freeze are done by a process inside the container, as its user: nothing of this
+takes rights on the host, and what ends them needs nobody outside. A cut and a slow one are ended
+here, or by whoever starts or removes the container: nothing of them is outside of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from cluster_kit.cluster import Cluster, Task
+from cluster_kit.drill.plan import Planned
+from cluster_kit.engine.containers import Container
+from cluster_kit.engine.interface import Engine
+
+KILL_ALL = "kill -9 -1"
+"""-1: every process but the first one, which ends with its child, and the shell itself."""
+STOP_ALL, GO_ON = "kill -STOP -1", "kill -CONT -1"
+TELL = "kill -TERM 1"
+
+
+def script(fault: Planned) -> str:
+    """What a shell inside the container does; "" for a fault that comes from the engine. Pure."""
+    if fault.kind == "crash":
+        return KILL_ALL
+    if fault.kind == "stop":
+        return f"{TELL}; sleep {fault.grace:g}; {KILL_ALL}"
+    if fault.kind == "freeze":
+        return f"{STOP_ALL}; sleep {fault.lasts:g}; {GO_ON}" if fault.lasts else STOP_ALL
+    return ""
+
+
+def inject(engine: Engine, cluster: Cluster, container: Container, fault: Planned) -> None:
+    """Break the container; raises EngineError."""
+    if words := script(fault):
+        engine.execute(container.id, ("sh", "-c", words))
+    else:
+        _BY_ENGINE[fault.kind](engine, cluster, container, fault)
+
+
+def mend(engine: Engine, cluster: Cluster, container: Container, fault: Planned) -> None:
+    """End a fault whose time is over, if it is not over by itself; raises EngineError."""
+    task = next(task for task in cluster.tasks if task.name == fault.task)
+    if fault.kind == "cut" and not container.attached:
+        engine.attach(container.id, cluster.name, task.name, str(task.ip))
+    if fault.kind == "slow":
+        engine.limit_cpus(container.id, _usual(engine, task))
+
+
+def _cut(engine: Engine, cluster: Cluster, container: Container, _fault: Planned) -> None:
+    engine.detach(container.id, cluster.name)
+
+
+def _slow(engine: Engine, _cluster: Cluster, container: Container, fault: Planned) -> None:
+    engine.limit_cpus(container.id, fault.cpus)
+
+
+def _usual(engine: Engine, task: Task) -> float:
+    """The cores that the task has by its plan; all of the host's if it has no limit."""
+    return task.cpus or float(engine.info()["NCPU"])
+
+
+_BY_ENGINE: Mapping[str, Callable[[Engine, Cluster, Container, Planned], None]]
+_BY_ENGINE = MappingProxyType({"cut": _cut, "slow": _slow})

@@ -1,0 +1,49 @@
+"""The kinds of faults: what each does, and the keys of a fault that it takes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of fault; `does` is Markdown for the docs. `inject` has what it does to a container.
+
+    `lasts` are the seconds among which a random drill chooses, () if it has no duration;
+    `keys` are those of its own.
+    """
+
+    name: str
+    does: str
+    lasts: tuple[float, ...] = ()
+    keys: tuple[str, ...] = ()
+    spares_leader: bool = False
+    """Whether random drills leave the leader alone: its job would end, as it was told to."""
+
+    def takes(self, key: str) -> bool:
+        """Whether a fault of this kind may have the key."""
+        return key in self.keys or (key == "for" and bool(self.lasts))
+
+
+_KINDS = (
+    Kind("crash", "SIGKILL for every process in the task's container"),
+    Kind(
+        "stop",
+        "SIGTERM, and SIGKILL after `grace` (10 s), as when a machine is taken away; the task "
+        "comes back as after a crash",
+        keys=("grace",),
+        spares_leader=True,
+    ),
+    Kind("freeze", "SIGSTOP for every process in the container", lasts=(1.0, 5.0, 30.0)),
+    Kind("cut", "the container has no network", lasts=(1.0, 5.0, 30.0)),
+    Kind(
+        "slow",
+        "the container has only `cpus` cores (0.1)",
+        lasts=(5.0, 10.0),
+        keys=("cpus",),
+    ),
+)
+KINDS: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in _KINDS})
+"""By name, in the order in which they are listed."""

@@ -1,0 +1,133 @@
+"""What became of each fault, from what was observed of the run. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from cluster_kit.drill.director import Injected
+from cluster_kit.drill.moments import ended_at, ready_at, steps
+from cluster_kit.drill.plan import Planned
+from cluster_kit.observe.silences import SILENT
+from cluster_kit.observe.state import CLOCK_SLACK_S, RunState
+
+
+@dataclass(frozen=True)
+class Result:
+    """A fault and its consequences; None where there was none, or it is not known.
+
+    `injected_at` are seconds since the job was ready, `step` the last one reported before the
+    fault. `detected_after` and `going_on_after` are seconds since the fault, `steps_lost` are
+    counted between two reports: programs report about once a second.
+    """
+
+    fault: Planned
+    injected_at: float | None = None
+    step: int | None = None
+    detected_after: float | None = None
+    detected_by: str = ""
+    going_on_after: float | None = None
+    steps_lost: int | None = None
+    restarts: int = 0
+    why_not: str = ""
+
+
+def results(
+    faults: Sequence[Planned],
+    done: Sequence[Injected],
+    refusals: Mapping[Planned, str],
+    seen: RunState,
+) -> list[Result]:
+    """The result of each fault, in the scenario's order."""
+    injected = {one.fault: one for one in done}
+    return [
+        _result(injected[fault], done, seen)
+        if fault in injected
+        else Result(fault, why_not=refusals.get(fault, "the job ended before"))
+        for fault in faults
+    ]
+
+
+def _result(one: Injected, done: Sequence[Injected], seen: RunState) -> Result:
+    task = one.fault.task
+    job_end = ended_at(seen) or inf
+    later = [other for other in done if other.time > one.time]
+    next_of_task = min((o.time for o in later if o.fault.task == task), default=job_end)
+    next_of_any = min((o.time for o in later), default=job_end)
+    found = _detected(one, seen, next_of_task, next_of_any)
+    detected, by = found or (None, "")
+    before = [step for moment, step in steps(seen) if moment <= one.time]
+    went_on, lost = _going_on(
+        seen, one.time, max(one.time, detected or 0.0), next_of_any, max(before, default=0)
+    )
+    starts = [
+        event
+        for event in seen.events
+        if (event.task, event.action) == (task, "start") and one.time < event.time <= next_of_task
+    ]
+    ready = ready_at(seen)
+    return Result(
+        one.fault,
+        None if ready is None else _rounded(one.time - ready),
+        before[-1] if before else None,
+        None if detected is None else _rounded(max(0.0, detected - one.time)),
+        by,
+        None if went_on is None else _rounded(went_on - one.time),
+        lost,
+        len(starts),
+    )
+
+
+def _detected(
+    one: Injected, seen: RunState, until: float, until_other: float
+) -> tuple[float, str] | None:
+    """When and by what the fault was first told of.
+
+    Args:
+        until: the next fault of the same task; what is told of the task then is about that one.
+        until_other: the next fault of any task, likewise for what is told of the whole job.
+    """
+    task, since = one.fault.task, one.time - CLOCK_SLACK_S
+    told = [
+        (event.time, event.action)
+        for event in seen.events
+        if event.task == task and event.action in ("die", "oom") and since <= event.time < until
+    ]
+    for entry in seen.entries:
+        if entry.event == SILENT and entry.fields.get("of") == task and since <= entry.time < until:
+            told.append((entry.time, entry.event))
+        if entry.event in ("failure", "retry") and since <= entry.time < until_other:
+            told.append((entry.time, entry.event))
+    return min(told, default=None)
+
+
+def _going_on(
+    seen: RunState, fault: float, since: float, until: float, before: int
+) -> tuple[float | None, int | None]:
+    """(Unix seconds of the first new step, or of the job's good end; steps that were lost).
+
+    If the program was started again before `until`, each step after that is new, and only those:
+    what was reported until then is gone. If not, those after `since` and beyond `before` are.
+    """
+    again = next(
+        (
+            entry.time
+            for entry in seen.entries
+            if (entry.task, entry.event) == (seen.leader, "start") and fault < entry.time < until
+        ),
+        None,
+    )
+    for moment, step in steps(seen):
+        if again is None and moment > since and step > before:
+            return moment, 0
+        if again is not None and moment > again:
+            return moment, max(0, before - step)
+    end = seen.end_entry(seen.leader)
+    if end is not None and end.fields.get("exit_code") == 0:
+        return end.time, 0
+    return None, None
+
+
+def _rounded(seconds: float) -> float:
+    return round(seconds, 2)

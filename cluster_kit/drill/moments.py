@@ -1,0 +1,66 @@
+"""When a fault is due, by what was observed so far. Pure, but for the look for a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from cluster_kit.drill.scenario import CHECKPOINT, At
+from cluster_kit.observe.progress import Entry
+from cluster_kit.observe.state import CLOCK_SLACK_S, RunState
+
+COMPLETE = "*.index"
+"""TensorFlow writes this file of a checkpoint last."""
+
+
+def is_due(at: At, seen: RunState, now: float, saved: bool) -> bool:
+    """Whether the moment has come.
+
+    Args:
+        now: Unix seconds.
+        saved: whether a checkpoint has been written in this run.
+    """
+    if at.seconds is not None:
+        ready = ready_at(seen)
+        return ready is not None and now >= ready + at.seconds
+    if at.epoch is not None:
+        epochs = (entry.fields.get("epoch") for entry in seen.entries if entry.event == "epoch")
+        return any(isinstance(epoch, int) and epoch >= at.epoch for epoch in epochs)
+    if at.step is not None:
+        return any(step >= at.step for _, step in steps(seen))
+    return saved if at.after == CHECKPOINT else any(e.event == at.after for e in seen.entries)
+
+
+def ready_at(seen: RunState) -> float | None:
+    """Unix seconds at which every task answered for the first time, as the leader says."""
+    ready = (e.time for e in seen.entries if (e.task, e.event) == (seen.leader, "ready"))
+    return next(ready, None)
+
+
+def steps(seen: RunState) -> Iterator[tuple[float, int]]:
+    """Time (Unix seconds) and global step of each of the leader's reports, oldest first."""
+    for entry in seen.entries:
+        step = entry.fields.get("step")
+        if entry.task == seen.leader and entry.event in ("step", "epoch") and _is_number(step):
+            yield entry.time, int(str(step))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def ended_at(seen: RunState) -> float | None:
+    """Unix seconds of the leader's last word, None if it has said none since its last start."""
+    end: Entry | None = seen.end_entry(seen.leader)
+    return None if end is None else end.time
+
+
+def has_saved(output: Path, since: float) -> bool:
+    """Whether a checkpoint below the directory was completed after Unix time `since`."""
+    for file in output.rglob(COMPLETE):
+        try:
+            if file.stat().st_mtime >= since - CLOCK_SLACK_S:
+                return True
+        except OSError:
+            continue  # removed by now: programs keep only the newest ones
+    return False

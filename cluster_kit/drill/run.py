@@ -1,0 +1,57 @@
+"""Runs a drill: a cluster as `up` does, with faults, to its verdict."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from cluster_kit.cluster import Cluster
+from cluster_kit.drill.check import refuse
+from cluster_kit.drill.director import Director
+from cluster_kit.drill.load import Written
+from cluster_kit.drill.measure import results
+from cluster_kit.drill.plan import Planned, plan
+from cluster_kit.drill.report import Drill
+from cluster_kit.drill.verdict import misses
+from cluster_kit.errors import Interrupted
+from cluster_kit.run.launch import launch
+from cluster_kit.run.prepare import Request
+from cluster_kit.show.view import View
+from cluster_kit.workspace import Workspace, write_atomically
+
+FILE = "drill.json"
+Scenarios = Callable[[Cluster], Written]
+"""The scenario for a cluster: one that was written, or one made by chance."""
+
+
+def drill(
+    request: Request, scenario: Scenarios, seed: int, workspace: Workspace, view: View
+) -> Drill:
+    """Run the cluster with the scenario's faults; the result is in its run's directory, too.
+
+    Raises:
+        ManifestError: the scenario, or the manifest, is wrong; nothing was started.
+        Interrupted: by Ctrl-C; the cluster was removed.
+        KitError: as `launch`.
+    """
+
+    chosen: list[Written] = []
+
+    def planned(cluster: Cluster) -> Sequence[Planned]:
+        written = scenario(cluster)
+        refuse(written, cluster)
+        chosen.append(written)
+        return plan(written.scenario, cluster, seed)
+
+    director = Director(planned, view.phase)
+    outcome = launch(request, workspace, view, keep=False, resume=False, observer=director)
+    if outcome.exit_code == Interrupted.exit_code:
+        raise Interrupted("the drill was interrupted", f"its run is in {outcome.run}")
+    (written,) = chosen
+    found = results(director.faults, director.done, director.refusals, director.seen)
+    missed = misses(written.scenario.expect, found, outcome)
+    done = Drill(written.source, seed, tuple(found), tuple(missed), outcome)
+    text = json.dumps(done.facts(), indent=2, ensure_ascii=False) + "\n"
+    write_atomically(Path(outcome.run) / FILE, text)
+    return done

@@ -1,0 +1,34 @@
+"""Who takes part in a run besides its view: a drill, which breaks what is watched."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from cluster_kit.cluster import Cluster
+from cluster_kit.engine.interface import Engine
+from cluster_kit.observe.state import RunState
+
+
+class Observer(Protocol):
+    """Is told of a run's plan, and of each state."""
+
+    def planned(self, cluster: Cluster) -> None:
+        """Before anything is started; may raise KitError to prevent it."""
+        ...
+
+    def observe(self, engine: Engine, cluster: Cluster, seen: RunState) -> None:
+        """The state has been observed anew. Raises nothing."""
+        ...
+
+
+class Nobody:
+    """The observer of a usual run."""
+
+    def planned(self, cluster: Cluster) -> None:
+        pass
+
+    def observe(self, engine: Engine, cluster: Cluster, seen: RunState) -> None:
+        pass
+
+
+NOBODY = Nobody()

@@ -1,0 +1,92 @@
+"""`cluster-kit drill` as it is called, with an engine in memory."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster_kit import __main__
+from cluster_kit.util import signals, stdio
+from tests.fakes.stage import Stage
+
+CRASH = '[[fault]]\nkind = "crash"\ntask = "worker-1"\nat = {{ {at} }}\n'
+
+
+@pytest.fixture
+def drill(stage: Stage, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Any:
+    """Calls `cluster-kit drill` with these words; (exit code, stdout, stderr)."""
+    (stage.workspace.manifests / "drills").mkdir()
+    monkeypatch.chdir(stage.workspace.root)
+    monkeypatch.setattr(signals, "interrupt_once", lambda: None)
+    monkeypatch.setattr(stdio, "outlive_readers", lambda: None)
+
+    def call(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["cluster-kit", "drill", *words])
+        with pytest.raises(SystemExit) as ended:
+            __main__.main()
+        out, err = capfd.readouterr()
+        return int(str(ended.value.code or 0)), out, err
+
+    return call
+
+
+def write(stage: Stage, name: str, text: str) -> Path:
+    path = stage.workspace.manifests / "drills" / f"{name}.toml"
+    path.write_text(text)
+    return path
+
+
+def test_the_manifests_own_scenario_is_the_usual_one(stage: Stage, drill: Any) -> None:
+    write(stage, "demo", CRASH.format(at="step = 1"))
+    code, out, err = drill("demo")
+    assert code == 0, err
+    assert "1 crash worker-1  at step 1" in out
+    assert "passed: all is as expected" in out
+    assert "drill: fault 1 (crash of worker-1 at step 1)" in err
+
+
+def test_what_is_not_as_expected_is_told_and_ends_with_5(stage: Stage, drill: Any) -> None:
+    write(stage, "late", CRASH.format(at="step = 900"))
+    code, out, _ = drill("demo", "late")
+    assert code == 5
+    assert "fault 1 (crash of worker-1 at step 900) was not injected: the job ended before" in out
+
+
+def test_a_seed_repeats_a_random_drill(stage: Stage, drill: Any) -> None:
+    facts = []
+    for _ in range(2):
+        code, out, _ = drill("demo", "--faults", "2", "--seed", "7", "--json")
+        facts.append(json.loads(out))
+        assert code == (0 if facts[-1]["passed"] else 5)
+    shown = [[(f["kind"], f["task"], f["at"], f["for"]) for f in one["faults"]] for one in facts]
+    assert shown[0] == shown[1]
+    assert (len(shown[0]), facts[0]["seed"]) == (2, 7)
+
+
+def test_a_scenarios_seed_counts_unless_another_is_given(stage: Stage, drill: Any) -> None:
+    text = "seed = 3\n" + CRASH.format(at="step = 1").replace("worker-1", "random")
+    write(stage, "demo", text)
+    assert json.loads(drill("demo", "--json")[1])["seed"] == 3
+    assert json.loads(drill("demo", "--json", "--seed", "4")[1])["seed"] == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["demo", "mine.toml", "--faults", "2"], "--faults 2 with the scenario mine.toml"),
+        (["demo", "nonsense"], "no scenario `nonsense`"),
+        (["demo"], "no scenario `demo`"),
+        (["nonsense", "broken"], "no manifest `nonsense`"),
+        (["demo", "broken"], "fault 1: task = \"worker-8\": the cluster demo has no such task"),
+    ],
+)  # fmt: skip
+def test_bad_words_start_nothing(stage: Stage, drill: Any, words: list[str], said: str) -> None:
+    write(stage, "broken", CRASH.format(at="step = 1").replace("worker-1", "worker-8"))
+    code, _, err = drill(*words)
+    assert code == 2
+    assert said in err
+    assert not stage.ran

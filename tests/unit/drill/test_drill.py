@@ -1,0 +1,167 @@
+"""Whole drills with an engine in memory: what is injected when, ended, measured and judged."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster_kit.drill import load
+from cluster_kit.drill.report import Drill
+from cluster_kit.drill.run import drill
+from cluster_kit.errors import EngineError, Interrupted, ManifestError
+from cluster_kit.run.prepare import Request
+from tests.fakes.acting import LEADS, Life, ends, says
+from tests.fakes.stage import NAME, Stage
+
+STEPS = (
+    says(0.1, "start", attempt=1),
+    says(0.4, "ready"),
+    *(says(1.0 + i, "step", step=10 * (i + 1)) for i in range(9)),
+    ends(10.0, 0, "finished"),
+)
+LONG = {"chief-0": [Life(STEPS)]}
+
+
+def played(stage: Stage, text: str, acting: Any = LONG, **overrides: Any) -> Drill:
+    stage.engine.acting = dict(acting)
+    written = load.parse(tomllib.loads(text), "mine.toml")
+    return drill(Request(NAME, overrides), lambda _c: written, 5, stage.workspace, stage.view)
+
+
+def fault(kind: str, task: str, at: str, *lines: str) -> str:
+    more = "\n".join(lines)
+    return f'[[fault]]\nkind = "{kind}"\ntask = "{task}"\nat = {{ {at} }}\n{more}\n'
+
+
+def test_a_crash_is_injected_at_its_step_and_measured(stage: Stage) -> None:
+    done = played(stage, fault("crash", "worker-1", "step = 30"))
+    assert done.passed, done.misses
+    (result,) = done.results
+    assert result.step == 30
+    assert result.detected_by == "die" and result.detected_after is not None
+    assert (result.going_on_after, result.steps_lost, result.restarts) == (
+        pytest.approx(0.9, abs=0.3), 0, 1,
+    )  # fmt: skip
+    assert "drill: fault 1 (crash of worker-1 at step 30)" in stage.view.phases
+    saved = json.loads((stage.directory.path / "drill.json").read_text())
+    assert saved == json.loads(json.dumps(done.facts()))
+    assert (saved["passed"], saved["seed"], saved["faults"][0]["at"]) == (True, 5, {"step": 30})
+    assert stage.is_clean()
+
+
+def test_a_leader_that_crashes_starts_again_and_what_it_repeats_is_lost(stage: Stage) -> None:
+    text = fault("crash", "chief-0", "step = 30") + "[expect]\nloses_at_most = 19"
+    done = played(stage, text, {"chief-0": [Life(STEPS), LEADS]})
+    (result,) = done.results
+    assert (result.steps_lost, result.restarts) == (29, 1)
+    assert done.misses == (f"{result.fault}: at most 19 steps should be lost; 29 were",)
+
+
+def test_moments_of_every_sort(stage: Stage) -> None:
+    epochs = (says(2.5, "epoch", epoch=1, step=15), says(4.5, "epoch", epoch=2, step=35))
+    text = (
+        fault("freeze", "worker-0", "seconds = 1.5")
+        + fault("freeze", "worker-1", "epoch = 2")
+        + fault("freeze", "ps-0", 'after = "evaluation"', "for = 3")
+    )
+    done = played(stage, text, {"chief-0": [Life((*STEPS, *epochs))]})
+    assert [r.injected_at for r in done.results] == [
+        pytest.approx(1.5, abs=0.3), pytest.approx(4.1, abs=0.3), pytest.approx(2.0, abs=0.3),
+    ]  # fmt: skip
+    assert stage.engine.executed == [
+        ("worker-0", "kill -STOP -1"),
+        ("ps-0", "kill -STOP -1; sleep 3; kill -CONT -1"),
+        ("worker-1", "kill -STOP -1"),
+    ]
+
+
+def test_a_fault_after_the_first_checkpoint(stage: Stage) -> None:
+    def save() -> None:
+        (stage.directory.output / "checkpoints").mkdir()
+        (stage.directory.output / "checkpoints" / "ckpt-1.index").touch()
+
+    stage.clock.at(3.0, save)
+    done = played(stage, fault("crash", "ps-0", 'after = "checkpoint"'))
+    assert done.results[0].injected_at == pytest.approx(2.6, abs=0.4)
+
+
+def test_a_cut_and_a_slow_task_are_mended_in_time(stage: Stage) -> None:
+    calls: list[tuple[str, float]] = []
+    stage.engine.on_call = lambda name: calls.append((name, stage.clock.time()))
+    text = fault("cut", "worker-1", "step = 10", 'for = "2s"') + fault(
+        "slow", "worker-0", "step = 10", "cpus = 0.25", "for = 1"
+    )
+    assert played(stage, text, role={"worker": {"cpus": 1.5}}).passed
+    times = {name: moment for name, moment in calls if name in ("detach", "attach")}
+    assert times["attach"] - times["detach"] == pytest.approx(2.0, abs=0.3)
+    assert stage.engine.cpus == [("worker-0", 0.25), ("worker-0", 1.5)]
+
+
+def test_without_a_limit_a_slow_task_gets_the_whole_host_back(stage: Stage) -> None:
+    played(stage, fault("slow", "worker-0", "step = 10", "for = 1"))
+    assert stage.engine.cpus == [("worker-0", 0.1), ("worker-0", 64.0)]
+
+
+def test_a_stopped_follower_comes_back_and_a_stopped_leader_ends_the_job(stage: Stage) -> None:
+    done = played(stage, fault("stop", "worker-1", "step = 20", "grace = 2"))
+    assert done.passed and done.results[0].restarts == 1
+    assert stage.engine.executed == [("worker-1", "kill -TERM 1; sleep 2; kill -9 -1")]
+    text = fault("stop", "chief-0", "step = 20") + '[expect]\nreason = "stopped"'
+    assert played(stage, text).passed
+
+
+def test_a_fault_whose_moment_never_came_is_told(stage: Stage) -> None:
+    done = played(stage, fault("crash", "ps-0", "step = 500"))
+    assert done.misses == (
+        "fault 1 (crash of ps-0 at step 500) was not injected: the job ended before",
+    )
+
+
+def test_a_fault_waits_for_a_task_that_does_not_run_and_for_an_engine_that_refuses(
+    stage: Stage,
+) -> None:
+    refusals = iter([EngineError("refused: it is restarting")])
+
+    def refuse(name: str) -> None:
+        if name == "execute" and (error := next(refusals, None)):
+            raise error
+
+    stage.engine.on_call = refuse
+    text = fault("crash", "worker-1", "step = 20") + fault("crash", "worker-1", "step = 20")
+    done = played(stage, text)
+    assert done.passed
+    assert [result.restarts for result in done.results] == [1, 1]
+
+
+def test_nothing_is_started_for_a_scenario_that_is_wrong(stage: Stage) -> None:
+    with pytest.raises(ManifestError, match=r"mine\.toml: 1 problem\n.*worker-8"):
+        played(stage, fault("crash", "worker-8", "step = 5"))
+    assert not stage.ran and stage.is_clean()
+
+
+def test_an_interrupted_drill_is_not_judged(stage: Stage) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    stage.clock.at(3.0, interrupt)
+    with pytest.raises(Interrupted, match="the drill was interrupted"):
+        played(stage, fault("crash", "ps-0", "step = 50"))
+    assert stage.is_clean()
+
+
+def test_shipped_scenarios_fit_their_clusters() -> None:
+    from cluster_kit.drill import check
+    from cluster_kit.manifest.load import load as load_manifest
+    from cluster_kit.plan.plan import plan
+    from tests.make import OWN, ROOT, host, inputs
+
+    shipped = sorted((ROOT / "compose" / "drills").glob("*.toml"))
+    assert shipped
+    for path in shipped:
+        manifest = load_manifest(Path(ROOT, "compose", path.name))
+        cluster = plan(manifest, inputs(manifest.manifest), host(), OWN)
+        check.refuse(load.load(path), cluster)

@@ -1,0 +1,145 @@
+"""What became of faults, from made-up observations; and whether that is as expected."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cluster_kit.drill.director import Injected
+from cluster_kit.drill.measure import Result, results
+from cluster_kit.drill.plan import Planned
+from cluster_kit.drill.scenario import At, Expect
+from cluster_kit.drill.verdict import misses
+from cluster_kit.engine.containers import Event
+from cluster_kit.observe.progress import Entry
+from cluster_kit.observe.state import RunState
+from cluster_kit.run.outcome import Outcome
+
+FAULT = Planned(1, "crash", "worker-1", At(step=5))
+OTHER = Planned(2, "crash", "ps-0", At(step=9))
+
+
+def entry(time: float, event: str, task: str = "chief-0", **fields: Any) -> Entry:
+    return Entry(task, time, event, fields)
+
+
+def step(time: float, number: int) -> Entry:
+    return entry(time, "step", step=number)
+
+
+def seen(*observed: Entry | Event) -> RunState:
+    entries = tuple(one for one in observed if isinstance(one, Entry))
+    events = tuple(one for one in observed if isinstance(one, Event))
+    return RunState({}, "chief-0", events=events, entries=(entry(100, "ready"), *entries))
+
+
+def engine(time: float, action: str, task: str = "worker-1") -> Event:
+    return Event(time, action, task, None)
+
+
+def measured(state: RunState, *others: Injected) -> Result:
+    return results([FAULT], [Injected(FAULT, 110.0), *others], {}, state)[0]
+
+
+def test_a_training_that_goes_on_without_the_task_loses_nothing() -> None:
+    result = measured(
+        seen(step(109, 50), engine(110.2, "die"), step(110.1, 55), step(111.5, 60),
+             engine(112, "start"))
+    )  # fmt: skip
+    assert (result.injected_at, result.step) == (10.0, 50)
+    assert (result.detected_after, result.detected_by) == (0.2, "die")
+    assert (result.going_on_after, result.steps_lost, result.restarts) == (1.5, 0, 1)
+
+
+def test_a_program_that_is_started_again_loses_what_it_repeats() -> None:
+    result = measured(
+        seen(step(109, 50), engine(110.2, "die"), step(110.4, 55), entry(112, "start", attempt=2),
+             step(115, 21), step(116, 70))
+    )  # fmt: skip
+    assert (result.going_on_after, result.steps_lost) == (5.0, 29)
+
+
+def test_a_silent_task_is_detected_when_it_is_called_so() -> None:
+    silent = entry(121, "silent", of="worker-1")
+    about_another = entry(115, "silent", of="ps-0")
+    result = measured(seen(step(109, 50), about_another, step(112, 60), silent, step(123, 90)))
+    assert (result.detected_after, result.detected_by, result.going_on_after) == (11, "silent", 13)
+
+
+def test_what_comes_after_the_next_fault_is_about_that_one() -> None:
+    later = Injected(OTHER, 120.0)
+    state = seen(step(109, 50), step(111, 60), entry(121, "failure"), entry(122, "start"),
+                 step(125, 30))  # fmt: skip
+    result = measured(state, later)
+    assert (result.detected_after, result.going_on_after, result.steps_lost) == (None, 1.0, 0)
+    again = Planned(3, "crash", "worker-1", At(step=9))
+    same = measured(seen(engine(121, "die")), Injected(again, 120.0))
+    assert same.detected_after is None
+
+
+def test_a_job_that_ends_well_went_on() -> None:
+    end = entry(115, "end", exit_code=0, reason="finished")
+    assert measured(seen(step(109, 50), end)).going_on_after == 5.0
+    bad = entry(115, "end", exit_code=6, reason="silent")
+    assert measured(seen(step(109, 50), bad)).going_on_after is None
+
+
+def test_ends_after_the_jobs_end_are_no_consequence() -> None:
+    end = entry(115, "end", exit_code=0, reason="finished")
+    assert measured(seen(step(109, 50), end, engine(115.5, "die"))).detected_after is None
+
+
+def test_a_fault_that_never_came_says_why() -> None:
+    one, two = results([FAULT, OTHER], [], {OTHER: "ps-0 was exited from its moment on"}, seen())
+    assert one.why_not == "the job ended before"
+    assert two.why_not == "ps-0 was exited from its moment on"
+
+
+GOOD = Result(FAULT, 10.0, 50, 0.2, "die", 3.5, 12, 1)
+
+
+def outcome(**different: Any) -> Outcome:
+    usual: dict[str, Any] = {
+        "cluster": "demo", "success": True, "exit_code": 0, "reason": "finished", "blame": None,
+        "message": "", "last_words": "", "notes": [], "tasks": [], "timings_s": {},
+        "metrics": {"test_accuracy": 0.8}, "cure": "", "run": "/r",
+    }  # fmt: skip
+    return Outcome(**usual | different)
+
+
+FAILED = {"success": False, "reason": "silent", "blame": "ps-0", "message": "ps-0 is silent\nmore"}
+
+
+@pytest.mark.parametrize(
+    ("expect", "result", "ended", "said"),
+    [
+        ({}, GOOD, {}, []),
+        ({}, GOOD, FAILED,
+         ["the run should succeed; it failed (silent, blame ps-0): ps-0 is silent"]),
+        ({"success": False}, GOOD, {}, ["the run should fail; it succeeded"]),
+        ({"success": False}, GOOD, FAILED, []),
+        ({"reason": "silent"}, GOOD, FAILED, []),
+        ({"reason": "stall"}, GOOD, FAILED,
+         ["the run should end with reason stall; it ended with silent"]),
+        ({"recovers_within": 3.5, "loses_at_most": 12}, GOOD, {}, []),
+        ({"recovers_within": 3}, GOOD, {},
+         [f"{FAULT}: the training should go on within 3 s; it took 3.5 s"]),
+        ({"recovers_within": 3}, Result(FAULT), {},
+         [f"{FAULT}: the training should go on within 3 s; it never did"]),
+        ({"loses_at_most": 11}, GOOD, {}, [f"{FAULT}: at most 11 steps should be lost; 12 were"]),
+        ({"recovers_within": 3}, Result(FAULT, why_not="the job ended before"), {},
+         [f"{FAULT} was not injected: the job ended before"]),
+        ({"metrics": {"test_accuracy": {"min": 0.8, "max": 0.8}}}, GOOD, {}, []),
+        ({"metrics": {"test_accuracy": {"min": 0.9}}}, GOOD, {},
+         ["test_accuracy should be at least 0.9; it is 0.8"]),
+        ({"metrics": {"test_accuracy": {"max": 0.5}}}, GOOD, {},
+         ["test_accuracy should be at most 0.5; it is 0.8"]),
+        ({"metrics": {"speed": {"max": 5}}}, GOOD, {},
+         ["speed should be at most 5; it was not reported"]),
+    ],
+)  # fmt: skip
+def test_each_miss_is_a_sentence(
+    expect: dict[str, Any], result: Result, ended: dict[str, Any], said: list[str]
+) -> None:
+    assert misses(Expect.model_validate(expect), [result], outcome(**ended)) == said

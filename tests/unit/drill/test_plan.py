@@ -1,0 +1,89 @@
+"""Which fault comes on which task: by the scenario, and by the seed."""
+
+from __future__ import annotations
+
+import tomllib
+
+from cluster_kit.drill import check, load
+from cluster_kit.drill.inject import script
+from cluster_kit.drill.kinds import KINDS
+from cluster_kit.drill.length import length_of
+from cluster_kit.drill.plan import Planned, plan, random_scenario
+from cluster_kit.drill.scenario import At
+from tests.make import cluster
+
+SCENARIO = """
+[[fault]]
+kind = "crash"
+role = "ps"
+at = { step = 5 }
+[[fault]]
+kind = "freeze"
+task = "random"
+at = { epoch = 1 }
+for = "10s"
+[[fault]]
+kind = "stop"
+task = "worker-1"
+at = { seconds = 2 }
+grace = 3
+"""
+DEMO = cluster(args=["--epochs", "3", "--steps-per-epoch", "20"])
+
+
+def planned(seed: int) -> tuple[Planned, ...]:
+    return plan(load.parse(tomllib.loads(SCENARIO), "mine.toml").scenario, DEMO, seed)
+
+
+def test_a_role_is_all_of_its_tasks() -> None:
+    faults = planned(1)
+    assert [(f.number, f.kind) for f in faults] == [
+        (1, "crash"), (1, "crash"), (2, "freeze"), (3, "stop"),
+    ]  # fmt: skip
+    assert [f.task for f in faults[:2]] == ["ps-0", "ps-1"]
+    assert (faults[2].lasts, faults[3].grace, faults[0].grace) == (10.0, 3.0, 10.0)
+    assert str(faults[2]).startswith("fault 2 (freeze of ")
+    assert str(faults[2]).endswith(" for 10 s at epoch 1)")
+
+
+def test_the_seed_decides_what_is_random() -> None:
+    assert planned(7) == planned(7)
+    assert {planned(seed)[2].task for seed in range(60)} == {task.name for task in DEMO.tasks}
+
+
+def test_random_drills_are_possible_repeatable_and_of_every_kind() -> None:
+    kinds = set()
+    for seed in range(40):
+        written = random_scenario(DEMO, seed, 3)
+        assert written == random_scenario(DEMO, seed, 3)
+        check.refuse(written, DEMO)
+        faults = plan(written.scenario, DEMO, seed)
+        assert [fault.number for fault in faults] == [1, 2, 3]
+        assert not any(f.kind == "stop" and f.task == "chief-0" for f in faults)
+        kinds |= {fault.kind for fault in faults}
+    assert kinds == set(KINDS)
+    assert random_scenario(DEMO, 1, 3) != random_scenario(DEMO, 2, 3)
+
+
+def test_where_the_length_is_not_known_random_faults_come_by_the_clock() -> None:
+    own = cluster(program="train.py")
+    (fault,) = random_scenario(own, 1, 1).scenario.fault
+    assert fault.at.seconds is not None
+
+
+def test_the_length_of_programs() -> None:
+    assert (length_of(DEMO).steps, length_of(DEMO).epochs) == (60, 3)
+    line = cluster(program="linear-regression", chief=0, style="all-tasks", args=["--steps=30"])
+    assert length_of(line).steps == 30
+    assert length_of(cluster(args=["--epochs", "3"])).epochs == 3
+    assert length_of(cluster(program="train.py", args=["--epochs", "3"])).epochs is None
+
+
+def test_what_ends_by_itself_does_so_inside_the_container() -> None:
+    def said(kind: str, lasts: float | None = None) -> str:
+        return script(Planned(1, kind, "worker-0", At(step=1), lasts, 7.5))
+
+    assert said("crash") == "kill -9 -1"
+    assert said("stop") == "kill -TERM 1; sleep 7.5; kill -9 -1"
+    assert said("freeze", 2.5) == "kill -STOP -1; sleep 2.5; kill -CONT -1"
+    assert said("freeze") == "kill -STOP -1"

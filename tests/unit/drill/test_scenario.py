@@ -1,0 +1,117 @@
+"""What is wrong with a scenario: all of it is told, with what could be meant, before the start."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.drill import check, load
+from cluster_kit.drill.kinds import KINDS
+from cluster_kit.errors import ManifestError, UsageError
+from tests.make import ROOT, cluster
+
+GOOD = 'kind = "crash"\ntask = "worker-1"\nat = { step = 5 }\n'
+STEPS = {"args": ["--epochs", "9", "--epochs", "3", "--steps-per-epoch=20"]}
+
+
+def refused(text: str, **keys: object) -> str:
+    """What is said of a scenario on a cluster; "" if it is accepted."""
+    written = load.parse(tomllib.loads(text), "mine.toml")
+    try:
+        check.refuse(written, cluster(**keys))
+    except ManifestError as error:
+        return error.message
+    return ""
+
+
+def fault(*lines: str) -> str:
+    given = {line.split(" = ")[0]: line for line in (*GOOD.splitlines(), *lines)}
+    return "[[fault]]\n" + "\n".join(given.values()) + "\n"
+
+
+def test_a_good_one_is_accepted() -> None:
+    assert refused(fault(), **STEPS) == ""
+    assert refused(fault('task = "random"', "at = { after = 'checkpoint' }")) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (fault('kind = "freze"'),
+         'fault 1: kind = "freze": no such kind\n    → did you mean `freeze`'),
+        (fault('task = "worker-7"'),
+         'fault 1: task = "worker-7": the cluster demo has no such task'),
+        (fault('task = "worker_1"'), "did you mean `worker-1`"),
+        (fault().replace('task = "worker-1"', 'role = "master"'), "has no task of this role"),
+        (fault('role = "ps"'), "needs either task or role"),
+        (fault().replace('task = "worker-1"\n', ""), "needs either task or role"),
+        (fault("at = { step = 5, epoch = 2 }"), "needs exactly one of step, epoch, seconds, after"),
+        (fault("at = {}"), "needs exactly one of"),
+        (fault("at = { step = 0 }"), "fault 1: at.step = 0: must be greater than or equal to 1"),
+        (fault("at = { steps = 5 }"), "did you mean `step`"),
+        (fault('at = { after = "epich" }'), 'no such event\n    → did you mean `epoch`'),
+        (fault("at = { step = 60 }"), "fault 1: at.step = 60: the job ends at step 60"),
+        (fault("at = { epoch = 4 }"), "fault 1: at.epoch = 4: the job ends at epoch 3"),
+        (fault("at = { seconds = 9999 }"), "the job ends within deadline.job, 3600 s"),
+        (fault('for = "5s"'), "`for` is of freeze, cut, slow, not of crash"),
+        (fault('grace = "5s"'), "`grace` is of stop, not of crash"),
+        (fault('kind = "stop"', 'grace = "5x"'), "a duration is"),
+        (fault('kind = "slow"', "cpus = 0"), "fault 1: cpus = 0"),
+        (fault("wait = 5"), "fault 1: wait = 5: no such key"),
+        (fault().replace("kind", "kid"), "fault 1: kind: is required"),
+        ("", "at least one fault is required"),
+        ("fault = 5", "at least one fault is required"),
+        (fault() + '[expect]\nsuccess = true\nreason = "silent"',
+         'contradictory: success = true, but reason = "silent" is a failure'),
+        (fault() + '[expect]\nsuccess = false\nreason = "finished"', "contradictory"),
+        (fault() + '[expect]\nreason = "silend"', "did you mean `silent`"),
+        (fault() + "[expect.metrics.loss]\nmin = 2\nmax = 1.5", "min 2 is more than max 1.5"),
+        (fault() + "[expect.metrics.loss]", "needs min or max"),
+        (fault() + "[expect]\nlooses_at_most = 3", "did you mean `loses_at_most`"),
+        (fault() + "[expects]\nsuccess = true", "expects"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_told_with_its_cure(text: str, said: str) -> None:
+    assert said in refused(text, **STEPS)
+
+
+def test_all_mistakes_are_told_at_once_in_the_files_order() -> None:
+    text = fault('task = "ps-9"') + fault('kind = "x"') + "[expect]\nreason = 'y'"
+    said = refused(text)
+    places = ["fault 1: task", "fault 2: kind", "expect: reason"]
+    assert said.startswith("mine.toml: 3 problems")
+    positions = [said.index(place) for place in places]
+    assert positions == sorted(positions)
+
+
+def test_the_end_of_a_program_that_is_not_known_is_not_guessed() -> None:
+    assert refused(fault("at = { step = 99999 }"), args=["--epochs", "3"]) == ""
+    assert refused(fault("at = { after = 'my-own' }"), program="train.py") == ""
+
+
+def test_a_kind_that_is_not_there_is_told_with_all_that_are() -> None:
+    assert f"there are: {', '.join(KINDS)}" in refused(fault('kind = "nonsense"'))
+
+
+def test_events_are_those_of_the_contract() -> None:
+    contract = tomllib.loads((ROOT / "images/trainer/contract.toml").read_text())
+    assert set(check.EVENTS) == set(contract["events"]) - {"end"}
+
+
+def test_a_scenario_is_found_by_its_path_or_its_name(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(fault())
+    assert load.find("mine", tmp_path) == tmp_path / "mine.toml"
+    assert load.find(str(tmp_path / "mine.toml"), ROOT) == tmp_path / "mine.toml"
+    with pytest.raises(UsageError) as caught:
+        load.find("mini", tmp_path)
+    assert "did you mean `mine`" in caught.value.cure
+
+
+def test_a_file_that_is_not_toml_is_told(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text("[[fault]")
+    with pytest.raises(ManifestError, match="not valid TOML"):
+        load.load(tmp_path / "mine.toml")
+    with pytest.raises(ManifestError, match="No such file"):
+        load.load(tmp_path / "other.toml")
