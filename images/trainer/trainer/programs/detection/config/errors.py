@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 import types
@@ -15,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from trainer.errors import ContractError
 from trainer.programs.detection.config.field_types import Part
+from trainer.programs.detection.config.nearest import nearest
 
 TYPES = {
     "string_type": "must be a text in quotes",
@@ -131,13 +131,6 @@ def tags_of(fields: Mapping[str, Any], key: str) -> str:
     """The values of `type` among which the field `key` chooses, quoted."""
     models = models_in(fields[key.partition("[")[0]].annotation)
     return ", ".join(f"'{model.model_fields['type'].default}'" for model in models)
-
-
-def nearest(key: str, fields: Mapping[str, Any]) -> str:
-    """The cure for an unknown key: the one that is spelt like it, or all of them."""
-    known = sorted(fields)
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
-    return f"did you mean `{near[0]}`?" if near else f"known keys: {', '.join(known)}"
 
 
 def meaning(fields: Mapping[str, Any], key: str) -> str:

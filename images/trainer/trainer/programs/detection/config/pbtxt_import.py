@@ -6,12 +6,12 @@ aside and said so; anything else is a problem, with its line.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from trainer.programs.detection.config.errors import Problem, short
+from trainer.programs.detection.config.nearest import nearest
 from trainer.programs.detection.config.pbtxt_fields import ASIDE, BLOCKS, CHANGED, FIELDS, REPEATED
 from trainer.programs.detection.text_format import Message, Word
 
@@ -66,7 +66,7 @@ class Translation:
             self.left_aside.setdefault(known, entry.line)
         elif entry.path not in self.refused:
             self.refused.add(entry.path)
-            self.wrong(entry, "not known here", nearest(entry.path))
+            self.wrong(entry, "not known here", nearest_of(entry.path))
 
     def take(self, entry: Entry, place: str, value: Any) -> None:
         if place not in REPEATED and place in self.written and self.at(place) != value:
@@ -140,9 +140,8 @@ def prefixes(path: str) -> Iterator[str]:
 KNOWN = {part for path in (*FIELDS, *BLOCKS, *CHANGED, *ASIDE) for part in prefixes(path)}
 
 
-def nearest(path: str) -> str:
+def nearest_of(path: str) -> str:
     """A cure, from what may stand in the same block."""
     above, _, name = path.rpartition(".")
-    known = sorted(p.rpartition(".")[2] for p in KNOWN if p.rpartition(".")[0] == above)
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
-    return f"did you mean `{near[0]}`?" if near else f"known there: {', '.join(known) or 'nothing'}"
+    known = [p.rpartition(".")[2] for p in KNOWN if p.rpartition(".")[0] == above]
+    return nearest(name, known, "known there")
