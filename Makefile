@@ -54,7 +54,7 @@ smoke: ## The smallest cluster with every role, CPU only
 	@$(MAKE) --no-print-directory cluster CLUSTER=smoke
 
 .PHONY: drill
-drill: engine ## Break CLUSTER's tasks as SCENARIO says, and judge what became of it   [SCENARIO, or FAULTS SEED]
+drill: $(DEV) engine ## Break CLUSTER's tasks as SCENARIO says, and judge what became of it   [SCENARIO, or FAULTS SEED]
 	@$(KIT) drill $(call quoted,$(CLUSTER)) $(if $(SCENARIO),$(call quoted,$(SCENARIO))) $(OVERRIDES) $(DRAWN)
 
 .PHONY: new

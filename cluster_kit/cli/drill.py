@@ -12,7 +12,7 @@ from rich.text import Text
 
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, err, out, print_json, say, short
-from cluster_kit.drill import load, report
+from cluster_kit.drill import load, picture, report
 from cluster_kit.drill.plan import random_scenario
 from cluster_kit.drill.report import Drill
 from cluster_kit.drill.run import FILE
@@ -37,6 +37,7 @@ Faults = Annotated[
     typer.Option("--faults", min=1, help="So many random faults instead of a scenario's."),
 ]
 SEEDS = 10**6
+PICTURE = "drill.png"
 
 
 @app.command()
@@ -70,14 +71,22 @@ def drill(
             workspace,
             view,
         )
+    drawn = done.lanes is not None and picture.draw(
+        done.lanes, _title(done), Path(done.outcome.run) / PICTURE
+    )
     if json_:
         print_json(done.facts())
     else:
-        _print(done)
+        _print(done, drawn)
     raise typer.Exit(0 if done.passed else DrillFailed.exit_code)
 
 
-def _print(done: Drill) -> None:
+def _title(done: Drill) -> str:
+    passed = "passed" if done.passed else "not passed"
+    return f"{done.outcome.cluster}, {Path(done.scenario).name}, seed {done.seed}: {passed}"
+
+
+def _print(done: Drill, drawn: bool) -> None:
     """Print the faults, how the run ended, and what was not as expected."""
     outcome = done.outcome
     out.print(report.table(done.results))
@@ -93,3 +102,7 @@ def _print(done: Drill) -> None:
         for miss in done.misses:
             say(f"  {miss}", to=out)
     say(f"  seed {done.seed}; everything is in {short(Path(outcome.run))}, {FILE} too", to=out)
+    if drawn:
+        say(f"  the picture of it: {short(Path(outcome.run) / PICTURE)}", to=out)
+    elif done.lanes is not None:
+        say("  no picture: matplotlib is not installed; `make drill` installs it", to=out)

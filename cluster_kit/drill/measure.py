@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 
 from cluster_kit.drill.director import Injected
-from cluster_kit.drill.moments import ended_at, ready_at, steps
+from cluster_kit.drill.moments import ended_at, ready_at, starts_of, steps
 from cluster_kit.drill.plan import Planned
 from cluster_kit.observe.silences import SILENT
 from cluster_kit.observe.state import CLOCK_SLACK_S, RunState
@@ -107,22 +107,20 @@ def _going_on(
 ) -> tuple[float | None, int | None]:
     """(Unix seconds of the first new step, or of the job's good end; steps that were lost).
 
-    If the program was started again before `until`, each step after that is new, and only those:
-    what was reported until then is gone. If not, those after `since` and beyond `before` are.
+    If the program was started again before `until`, or went back by itself, its first step after
+    that is new; what was reported until then is gone. If not, the first one after `since` and
+    beyond `before` is.
     """
-    again = next(
-        (
-            entry.time
-            for entry in seen.entries
-            if (entry.task, entry.event) == (seen.leader, "start") and fault < entry.time < until
-        ),
-        None,
-    )
-    for moment, step in steps(seen):
-        if again is None and moment > since and step > before:
+    again = min((start for start in starts_of(seen) if fault < start < until), default=inf)
+    reports = [(moment, step) for moment, step in steps(seen) if moment > fault]
+    highest = before
+    for moment, step in reports:
+        if moment > again or (moment < until and step < highest):
+            return moment, max(0, highest - step)
+        highest = max(highest, step)
+    for moment, step in reports:
+        if again == inf and moment > since and step > before:
             return moment, 0
-        if again is not None and moment > again:
-            return moment, max(0, before - step)
     end = seen.end_entry(seen.leader)
     if end is not None and end.fields.get("exit_code") == 0:
         return end.time, 0

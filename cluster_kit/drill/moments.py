@@ -45,6 +45,11 @@ def steps(seen: RunState) -> Iterator[tuple[float, int]]:
             yield entry.time, int(str(step))
 
 
+def starts_of(seen: RunState) -> list[float]:
+    """Unix seconds of each start of the leader's program."""
+    return [e.time for e in seen.entries if (e.task, e.event) == (seen.leader, "start")]
+
+
 def _is_number(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.table import Table
 
+from cluster_kit.drill.lanes import Lanes
 from cluster_kit.drill.measure import Result
 from cluster_kit.run.outcome import Outcome
 
@@ -24,6 +25,7 @@ class Drill:
     results: tuple[Result, ...]
     misses: tuple[str, ...]
     outcome: Outcome
+    lanes: Lanes | None = None
 
     @property
     def passed(self) -> bool:

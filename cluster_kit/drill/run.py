@@ -9,6 +9,7 @@ from pathlib import Path
 from cluster_kit.cluster import Cluster
 from cluster_kit.drill.check import refuse
 from cluster_kit.drill.director import Director
+from cluster_kit.drill.lanes import lanes_of
 from cluster_kit.drill.load import Written
 from cluster_kit.drill.measure import results
 from cluster_kit.drill.plan import Planned, plan
@@ -50,8 +51,9 @@ def drill(
         raise Interrupted("the drill was interrupted", f"its run is in {outcome.run}")
     (written,) = chosen
     found = results(director.faults, director.done, director.refusals, director.seen)
+    lanes = lanes_of(director.seen, found)
     missed = misses(written.scenario.expect, found, outcome)
-    done = Drill(written.source, seed, tuple(found), tuple(missed), outcome)
+    done = Drill(written.source, seed, tuple(found), tuple(missed), outcome, lanes)
     text = json.dumps(done.facts(), indent=2, ensure_ascii=False) + "\n"
     write_atomically(Path(outcome.run) / FILE, text)
     return done

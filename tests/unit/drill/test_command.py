@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from cluster_kit import __main__
+from cluster_kit.drill import picture
 from cluster_kit.util import signals, stdio
 from tests.fakes.stage import Stage
 
+DRAW = picture.draw
 CRASH = '[[fault]]\nkind = "crash"\ntask = "worker-1"\nat = {{ {at} }}\n'
 
 
@@ -20,6 +22,7 @@ CRASH = '[[fault]]\nkind = "crash"\ntask = "worker-1"\nat = {{ {at} }}\n'
 def drill(stage: Stage, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Any:
     """Calls `cluster-kit drill` with these words; (exit code, stdout, stderr)."""
     (stage.workspace.manifests / "drills").mkdir()
+    monkeypatch.setattr(picture, "draw", lambda *_: True)
     monkeypatch.chdir(stage.workspace.root)
     monkeypatch.setattr(signals, "interrupt_once", lambda: None)
     monkeypatch.setattr(stdio, "outlive_readers", lambda: None)
@@ -47,6 +50,27 @@ def test_the_manifests_own_scenario_is_the_usual_one(stage: Stage, drill: Any) -
     assert "1 crash worker-1  at step 1" in out
     assert "passed: all is as expected" in out
     assert "drill: fault 1 (crash of worker-1 at step 1)" in err
+
+
+def test_the_picture_is_in_the_runs_directory(
+    stage: Stage, drill: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(picture, "draw", DRAW)
+    write(stage, "demo", CRASH.format(at="step = 1"))
+    _, out, _ = drill("demo")
+    assert "the picture of it: runs/demo/" in out
+    assert (stage.directory.path / "drill.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_without_matplotlib_it_is_said_that_there_is_none(
+    stage: Stage, drill: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(picture, "draw", DRAW)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    write(stage, "demo", CRASH.format(at="step = 1"))
+    code, out, _ = drill("demo")
+    assert code == 0
+    assert "no picture: matplotlib is not installed" in out
 
 
 def test_what_is_not_as_expected_is_told_and_ends_with_5(stage: Stage, drill: Any) -> None:

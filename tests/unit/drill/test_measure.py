@@ -57,7 +57,14 @@ def test_a_program_that_is_started_again_loses_what_it_repeats() -> None:
         seen(step(109, 50), engine(110.2, "die"), step(110.4, 55), entry(112, "start", attempt=2),
              step(115, 21), step(116, 70))
     )  # fmt: skip
-    assert (result.going_on_after, result.steps_lost) == (5.0, 29)
+    assert (result.going_on_after, result.steps_lost) == (5.0, 34)
+
+
+def test_a_program_that_goes_back_by_itself_loses_what_it_repeats() -> None:
+    result = measured(
+        seen(step(109, 50), engine(110.2, "die"), step(110.5, 55), step(113, 41), step(114, 80))
+    )
+    assert (result.going_on_after, result.steps_lost) == (3.0, 14)
 
 
 def test_a_silent_task_is_detected_when_it_is_called_so() -> None:
