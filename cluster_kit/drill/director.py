@@ -69,7 +69,7 @@ class Director:
             containers = {c.name: c for c in engine.containers(cluster.name)}
         except EngineError:
             return  # whoever watches the run waits for the engine, or gives it up
-        if by_file and _has_saved(containers[seen.leader], seen):
+        if by_file and _has_saved(containers.get(seen.leader), seen):
             due += [fault for fault in self._pending if fault.at.after == CHECKPOINT]
         for injected in over:
             self._mend(engine, cluster, containers.get(injected.fault.task), injected)
@@ -108,5 +108,7 @@ class Director:
         self._to_mend.remove(injected)
 
 
-def _has_saved(leader: Container, seen: RunState) -> bool:
-    return bool(leader.output) and has_saved(Path(leader.output), seen.started[seen.leader])
+def _has_saved(leader: Container | None, seen: RunState) -> bool:
+    if leader is None or not leader.output or seen.leader not in seen.started:
+        return False
+    return has_saved(Path(leader.output), seen.started[seen.leader])

@@ -9,13 +9,19 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.drill import load
+from cluster_kit.drill import check, load
+from cluster_kit.drill.director import Director
+from cluster_kit.drill.plan import plan
 from cluster_kit.drill.report import Drill
 from cluster_kit.drill.run import drill
 from cluster_kit.errors import EngineError, Interrupted, ManifestError
+from cluster_kit.manifest.load import load as load_manifest
+from cluster_kit.observe.state import RunState
+from cluster_kit.plan.plan import plan as plan_cluster
 from cluster_kit.run.prepare import Request
 from tests.fakes.acting import LEADS, Life, ends, says
 from tests.fakes.stage import NAME, Stage
+from tests.make import OWN, ROOT, cluster, host, inputs
 
 STEPS = (
     says(0.1, "start", attempt=1),
@@ -89,6 +95,15 @@ def test_a_fault_after_the_first_checkpoint(stage: Stage) -> None:
     assert done.results[0].injected_at == pytest.approx(2.6, abs=0.4)
 
 
+def test_a_cluster_that_is_not_there_yet_or_no_more_is_looked_at_again_later(stage: Stage) -> None:
+    written = load.parse(tomllib.loads(fault("crash", "ps-0", 'after = "checkpoint"')), "mine.toml")
+    demo = cluster(ps=1)
+    director = Director(lambda made: plan(written.scenario, made, 1), lambda _said: None)
+    director.planned(demo)
+    director.observe(stage.engine, demo, RunState.of(demo))
+    assert director.done == []
+
+
 def test_a_cut_and_a_slow_task_are_mended_in_time(stage: Stage) -> None:
     calls: list[tuple[str, float]] = []
     stage.engine.on_call = lambda name: calls.append((name, stage.clock.time()))
@@ -154,14 +169,9 @@ def test_an_interrupted_drill_is_not_judged(stage: Stage) -> None:
 
 
 def test_shipped_scenarios_fit_their_clusters() -> None:
-    from cluster_kit.drill import check
-    from cluster_kit.manifest.load import load as load_manifest
-    from cluster_kit.plan.plan import plan
-    from tests.make import OWN, ROOT, host, inputs
-
     shipped = sorted((ROOT / "compose" / "drills").glob("*.toml"))
     assert shipped
     for path in shipped:
         manifest = load_manifest(Path(ROOT, "compose", path.name))
-        cluster = plan(manifest, inputs(manifest.manifest), host(), OWN)
-        check.refuse(load.load(path), cluster)
+        planned = plan_cluster(manifest, inputs(manifest.manifest), host(), OWN)
+        check.refuse(load.load(path), planned)
