@@ -7,7 +7,7 @@ So they do with a leader that says nothing any more, counted from its last word.
 from __future__ import annotations
 
 import contextlib
-import secrets
+import os
 import socket
 import threading
 import time
@@ -71,7 +71,7 @@ class BeaconClient:
         silent_s: float = 0.0,
     ) -> None:
         self._address = address
-        self._hello = encode(Hello(name, secrets.token_hex(8)))
+        self._hello = encode(Hello(name, os.urandom(8).hex()))
         self._then = then
         self._lost_after_s = lost_after_s
         self._silent_s = silent_s

@@ -1,7 +1,8 @@
-"""Where a Python program is: the stacks of all its threads, written at a signal.
+"""Lets a Python program write the stacks of all its threads to a file, at a signal.
 
 faulthandler writes them from the signal's own handler, so a program that hangs in TensorFlow's C++
-code shows them, too. Also loaded by its path (on_path/): imports nothing of this package.
+code shows them, too. Also loaded by its path (on_path/), at the start of every program: imports
+nothing of this package, and nothing that takes time.
 """
 
 from __future__ import annotations
@@ -9,19 +10,9 @@ from __future__ import annotations
 import faulthandler
 import os
 import signal
-import tempfile
-import time
-from pathlib import Path
 
 VARIABLE = "CLUSTER_KIT_STACKS"
 SIGNAL = signal.SIGUSR2
-PATIENCE_S = 2.0
-LOOK_S = 0.02
-
-
-def place(task: str) -> Path:
-    """The file in which a task's supervisor notes the stacks file of its program, or its own."""
-    return Path(tempfile.gettempdir()) / f"cluster-kit-stacks-{task}"
 
 
 def arm(file: str) -> None:
@@ -33,22 +24,3 @@ def arm(file: str) -> None:
         faulthandler.register(SIGNAL, open(file, "a"), all_threads=True)  # noqa: PTH123, SIM115
     except OSError:
         return  # without the file nobody asks
-
-
-def ask(file: Path, patience_s: float = PATIENCE_S) -> str:
-    """The stacks of the process that armed `file`; "" if there is none or it does not answer."""
-    try:
-        pid = int(Path(f"{file}.pid").read_text())
-        before = file.stat().st_size
-        os.kill(pid, SIGNAL)
-    except (OSError, ValueError):
-        return ""
-    until, size = time.monotonic() + patience_s, before
-    while time.monotonic() < until:
-        time.sleep(LOOK_S)
-        last, size = size, file.stat().st_size
-        if size > before and size == last:
-            break
-    with file.open(errors="replace") as written:
-        written.seek(before)
-        return written.read()

@@ -15,6 +15,7 @@ from trainer import outcome
 from trainer.errors import ContractError
 from trainer.injected import mailbox, stacks
 from trainer.outcome import Outcome, tidy
+from trainer.stacks import place
 from trainer.task import Task
 
 STOP_S = 0.6
@@ -113,7 +114,7 @@ class Child:
         path.insert(0, str(HOOKS))
         environment[AFTER_IMPORT] = ",".join(self._hooks(program))
         environment[stacks.VARIABLE] = str(self.mailbox / "stacks")
-        stacks.place(self._task.name).write_text(environment[stacks.VARIABLE])
+        place(self._task.name).write_text(environment[stacks.VARIABLE])
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
         return environment
 
