@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainer.supervisor.progression import LEAST_S, TIMES, UNREPORTED_S, Progression
+from trainer.supervisor.progression import LEAST_S, RECOVERY_S, TIMES, UNREPORTED_S, Progression
 from trainer.usage import Usage
 
 
@@ -58,12 +58,23 @@ def test_a_step_back_after_a_restart_is_progress():
     assert job.pass_by(29) == 0
 
 
-@pytest.mark.parametrize("event", ["start", "silent", "heard", "ready", "retry", "devices"])
+@pytest.mark.parametrize("event", ["silent", "heard", "retry", "devices", "failure", "end"])
 def test_what_supervisors_say_is_no_progress(event):
     job = Job(20.0)
     job.pass_by(15)
     job.made.reported("chief-0", {"event": event})
     assert job.pass_by(6) > 0
+
+
+@pytest.mark.parametrize("event", ["start", "ready"])
+def test_a_task_that_comes_back_gives_all_of_them_time_until_the_next_step(event):
+    job = Job()
+    job.steps(1, 2, 3, 4)
+    job.pass_by(20)
+    job.made.reported("worker-1", {"event": event})
+    assert job.pass_by(int(RECOVERY_S)) == 0
+    job.steps(5)
+    assert job.pass_by(int(LEAST_S) + 1) > 0
 
 
 def test_an_event_of_the_users_own_is_progress_and_a_checkpoint_is_too():

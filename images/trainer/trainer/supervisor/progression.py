@@ -15,12 +15,15 @@ TIMES = 20
 UNREPORTED_S = 300.0
 """For programs that report nothing, before the first steps, and in phases without steps."""
 ENOUGH = 3
+RECOVERY_S = 120.0
+"""From when a task came until the next step: programs build their graphs anew, all at once."""
 BUSY_CORES = 0.03
 """Of one task. An idle one, with its server and its signs of life, uses 0.005."""
 BUSY_BYTES_PER_S = 4_000
 """For each task, on the average: their signs of life are 700 to 1,200."""
 TRAINING = "training"
-_NO_PROGRESS = ("start", "failure", "ready", "devices", "silent", "heard", "retry", "end")
+_CAME = ("start", "ready")
+_NO_PROGRESS = ("failure", "devices", "silent", "heard", "retry", "end")
 _JOB = "job"
 
 
@@ -38,6 +41,7 @@ class Progression:
         self._distances: list[float] = []
         self._steps: dict[str, object] = {}
         self._phase = TRAINING
+        self._recovers = False
         self._used: tuple[float, Mapping[str, Usage]] | None = None
 
     @property
@@ -47,7 +51,8 @@ class Progression:
             return self._limit_s
         if len(self._distances) < ENOUGH:
             return UNREPORTED_S
-        reported = max(LEAST_S, TIMES * statistics.median(self._distances))
+        least = RECOVERY_S if self._recovers else LEAST_S
+        reported = max(least, TIMES * statistics.median(self._distances))
         return reported if self._phase == TRAINING else max(reported, UNREPORTED_S)
 
     def look(self, now: float) -> None:
@@ -59,12 +64,17 @@ class Progression:
         kind = event.get("event")
         if kind in _NO_PROGRESS:
             return
+        if kind in _CAME:
+            self._recovers = True
+            self._silence.heard(_JOB)
+            return
         if kind == "phase":
             self._phase = str(event.get("name"))
         if kind == "step":
             if self._steps.get(task) == event.get("step"):
                 return
             self._steps[task] = event.get("step")
+            self._recovers = False
         distance = self._silence.heard(_JOB)
         if kind in ("step", "epoch") and self._phase == TRAINING and distance:
             self._distances.append(distance)
