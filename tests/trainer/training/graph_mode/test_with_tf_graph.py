@@ -25,6 +25,7 @@ from graph_jobs import (  # noqa: E402
     whole_rounds,
 )
 
+from trainer.events import Progress  # noqa: E402
 from trainer.task import read_task  # noqa: E402
 from trainer.training import stop_reasons  # noqa: E402
 from trainer.training.errors import CheckpointError, Diverged  # noqa: E402
@@ -130,12 +131,15 @@ def test_batch_norms_averages_follow_the_first_clone(alone):
 
 def test_a_file_asks_for_a_checkpoint_that_stays(alone):
     def ask() -> None:
-        time.sleep(1.0)
+        until = time.monotonic() + 120
+        while '"step"' not in alone.progress_file.read_text() and time.monotonic() < until:
+            time.sleep(0.02)
         (alone.output / "save-now").touch()
 
+    progress = Progress(alone.progress_file)
     threading.Thread(target=ask).start()
     options = replace(QUICK, steps=300, pause_ms=10)
-    run(alone, small_job(), options, None)
+    run(alone, small_job(), options, progress)
     found = saver.find(alone.output / "checkpoints")
     assert [saved.by_hand for saved in found] == [True, False]
     assert not (alone.output / "save-now").exists()
