@@ -65,3 +65,9 @@ def test_the_job_does_not_wait_for_a_silent_evaluator_and_does_not_end_with_it(s
 def test_a_server_that_does_not_answer_though_its_process_lives(silent, capsys):
     silent.heard(Silent("ps-0", 21, server=True))
     assert "ps-0's server has not answered for 21 s (its process lives;" in capsys.readouterr().err
+
+
+def test_a_server_is_given_the_same_time_for_help_as_a_process(silent):
+    assert silent.heard(Silent("ps-0", 20.5, server=True)) is None
+    assert silent.heard(Silent("ps-0", 29.5, server=True)) is None
+    assert silent.heard(Silent("ps-0", 20 + HELP_S, server=True)).tasks == ("ps-0",)

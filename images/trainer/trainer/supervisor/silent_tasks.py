@@ -10,6 +10,7 @@ from trainer import outcome
 from trainer.beacon.heard import HeardAgain, Silent
 from trainer.events import Progress
 from trainer.outcome import Outcome
+from trainer.servers.watch import PATIENCE
 from trainer.task import EVALUATOR
 
 HELP_S = 10.0
@@ -44,7 +45,8 @@ class SilentTasks:
                 "silent", of=event.task, last_heard=round(last_heard, 3), server=event.server
             )
             print(f"{self._leader}: {message}", file=sys.stderr, flush=True)
-        if event.task.startswith(EVALUATOR) or event.seconds < self._silent_s + HELP_S:
+        patience_s = self._silent_s * (PATIENCE if event.server else 1)
+        if event.task.startswith(EVALUATOR) or event.seconds < patience_s + HELP_S:
             return None
         return outcome.because(outcome.SILENT, message, (event.task,))
 
