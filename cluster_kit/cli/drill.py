@@ -12,6 +12,7 @@ from rich.text import Text
 
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, err, out, print_json, say, short
+from cluster_kit.cli.ending import print_metrics
 from cluster_kit.drill import load, picture, report
 from cluster_kit.drill.plan import random_scenario
 from cluster_kit.drill.report import Drill
@@ -92,9 +93,7 @@ def _print(done: Drill, drawn: bool) -> None:
     out.print(report.table(done.results))
     ended = "success" if outcome.success else f"failed ({outcome.reason})"
     say(f"the run: {ended} after {outcome.timings_s['total']:.1f} s", to=out)
-    for name, value in sorted(outcome.metrics.items()):
-        shown = f"{value:.4g}" if isinstance(value, float) else value
-        say(f"  {name.replace('_', ' ')}: {shown}", to=out)
+    print_metrics(outcome)
     if done.passed:
         out.print(Text.assemble(("passed", "bold green"), ": all is as expected"))
     else:

@@ -39,13 +39,18 @@ def _print_outcome(outcome: Outcome, keep: bool) -> None:
             say(f"  → {outcome.cure}", to=out)
     for note in outcome.notes:
         say(f"  note: {note}", to=out)
-    for key, value in sorted(outcome.metrics.items()):
-        shown = f"{value:.4g}" if isinstance(value, float) else value
-        say(f"  {key.replace('_', ' ')}: {shown}", to=out)
+    print_metrics(outcome)
     say(f"  everything is in {run}", to=out)
     if keep:
         name = outcome.cluster
         say(f"  still there: `cluster-kit status {name}`, `cluster-kit down {name}`", to=out)
+
+
+def print_metrics(outcome: Outcome) -> None:
+    """Print the final figures that the programs reported, a line each."""
+    for key, value in sorted(outcome.metrics.items()):
+        shown = f"{value:.4g}" if isinstance(value, float) else value
+        say(f"  {key.replace('_', ' ')}: {shown}", to=out)
 
 
 def print_started(run: Launch, *, as_json: bool) -> None:

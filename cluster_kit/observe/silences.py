@@ -14,14 +14,17 @@ LONGEST_LOOK_S = 2.0
 """Of a longer time between two looks, the rest is the host's own: it was asleep or overloaded."""
 
 
-def now(seen: RunState, task: str) -> Entry | None:
-    """The entry that a task is silent, None if it is not: never was, spoke or was started since."""
-    told = [e for e in seen.entries if e.event in (SILENT, HEARD) and e.fields.get("of") == task]
+def current(seen: RunState) -> dict[str, Entry]:
+    """The tasks that are silent, each with the entry that says so; not one that spoke or was
+    started since."""
+    told = {str(e.fields.get("of")): e for e in seen.entries if e.event in (SILENT, HEARD)}
     # A leader that was started again knows nothing of what it said before.
-    since = max(seen.started.get(name, 0.0) for name in (task, seen.leader))
-    if not told or told[-1].event == HEARD or told[-1].time < since:
-        return None
-    return told[-1]
+    since = seen.started.get(seen.leader, 0.0)
+    return {
+        task: entry
+        for task, entry in told.items()
+        if entry.event == SILENT and entry.time >= max(seen.started.get(task, 0.0), since)
+    }
 
 
 def all_of(seen: RunState) -> list[Entry]:

@@ -41,10 +41,13 @@ class Recovery:
             return seen
         for name, sign in self._signs.items():
             seconds = sign.look(time.monotonic(), seen.started.get(name, float("inf")))
-            if seconds > limit and runs(seen, name) and silences.now(seen, name) is None:
+            if seconds > limit and runs(seen, name) and name not in silences.current(seen):
                 seen = seen.with_entry(silences.entry(name, time.time(), seconds))
-        silent = {name: silences.now(seen, name) for name in seen.tasks if runs(seen, name)}
-        told = {name: entry for name, entry in silent.items() if entry and self._is_new(entry)}
+        told = {
+            name: entry
+            for name, entry in silences.current(seen).items()
+            if name in seen.tasks and runs(seen, name) and self._is_new(entry)
+        }
         if not told:
             return seen
         containers = self._engine.containers(self._cluster.name)

@@ -89,7 +89,7 @@ def _judge_leader(seen: RunState) -> Verdict:
     """The verdict if the leader failed: by itself, or because of the task that is to blame."""
     leader, code = seen.leader, seen.tasks[seen.leader].exit_code
     end = seen.end_entry(leader)
-    if end is None and (silence := silences.now(seen, leader)):
+    if end is None and (silence := silences.current(seen).get(leader)):
         message = silences.words(silence)
         return Verdict(False, CODES[Reason.SILENT], Reason.SILENT, leader, message)
     reason, message, named = _end_report(end)

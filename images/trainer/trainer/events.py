@@ -31,11 +31,19 @@ class Progress:
 def last_event(path: Path) -> dict[str, Any]:
     """The event of a file's last line; {} if there is none, or it is something else."""
     try:
-        *_, last = path.read_text().splitlines()
-        event = json.loads(last)
+        *_, last = path.read_bytes().splitlines()
     except (OSError, ValueError):
         return {}
-    return event if isinstance(event, dict) else {}
+    return parsed(last) or {}
+
+
+def parsed(line: bytes) -> dict[str, Any] | None:
+    """The event of a line; None if a user's program wrote something else there."""
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return event if isinstance(event, dict) else None
 
 
 def from_environment() -> Progress | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
@@ -13,6 +12,7 @@ from typing import Any
 
 from trainer import outcome, stacks
 from trainer.beacon.server import BeaconServer
+from trainer.events import parsed
 from trainer.outcome import Outcome
 from trainer.servers.probe import Prober
 from trainer.supervisor.progression import Progression
@@ -83,15 +83,6 @@ class Reports:
                 event = parsed(line)
                 if event is not None:
                     yield path.stem, event
-
-
-def parsed(line: bytes) -> dict[str, Any] | None:
-    """The event of a line; None if a user's program wrote something else there."""
-    try:
-        event = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return event if isinstance(event, dict) else None
 
 
 def newest_change(folder: Path) -> float:
