@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.drill.inject import inject, mend
+from cluster_kit.drill.kinds import KINDS
 from cluster_kit.drill.moments import ended_at, has_saved, is_due
 from cluster_kit.drill.plan import Planned
 from cluster_kit.drill.scenario import CHECKPOINT
@@ -93,7 +94,7 @@ class Director:
         self._pending.remove(fault)
         self.refusals.pop(fault, None)
         self.done.append(Injected(fault, moment))
-        if fault.lasts:
+        if fault.lasts or KINDS[fault.kind].at_once:
             self._to_mend.append(self.done[-1])
         self._say(f"drill: {fault}")
 

@@ -19,6 +19,8 @@ class Kind:
     does: str
     lasts: tuple[float, ...] = ()
     keys: tuple[str, ...] = ()
+    at_once: bool = False
+    """Whether what was changed for it is changed back as soon as it has happened."""
     spares_leader: bool = False
     """Whether random drills leave the leader alone: its job would end, as it was told to."""
 
@@ -43,6 +45,12 @@ _KINDS = (
         "the container has only `cpus` cores (0.1)",
         lasts=(5.0, 10.0),
         keys=("cpus",),
+    ),
+    Kind(
+        "memory",
+        "the container's memory limit is reached, and the kernel kills the task's program "
+        "(out of memory); its limit is then as before",
+        at_once=True,
     ),
 )
 KINDS: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in _KINDS})

@@ -14,7 +14,7 @@ import docker
 from docker.errors import APIError, DockerException, NotFound
 
 from cluster_kit import labels
-from cluster_kit.engine import gpu_probe
+from cluster_kit.engine import gpu_probe, limits
 from cluster_kit.engine.containers import (
     Container,
     Event,
@@ -185,10 +185,15 @@ class DockerEngine:
 
     @as_engine_errors()
     def limit_cpus(self, container_id: str, cpus: float) -> None:
-        # The SDK's `update` knows only quotas, which the engine refuses beside a limit in cores.
-        api = self._client.api
-        url = api._url("/containers/{0}/update", container_id)
-        api._raise_for_status(api._post_json(url, data={"NanoCpus": round(cpus * 1e9)}))
+        limits.of_cpus(self._client.api, container_id, cpus)
+
+    @as_engine_errors()
+    def memory_used(self, container_id: str) -> int:
+        return limits.memory_used(self._client.api, container_id)
+
+    @as_engine_errors()
+    def limit_memory(self, container_id: str, memory: int, *, swap: bool) -> None:
+        limits.of_memory(self._client.api, container_id, memory, swap=swap)
 
     @as_engine_errors()
     def start_again(self, container_id: str) -> None:

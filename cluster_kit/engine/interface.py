@@ -92,6 +92,17 @@ class Engine(Protocol):
         """Give a container at most so many cores from now on."""
         ...
 
+    def memory_used(self, container_id: str) -> int:
+        """Bytes of memory that a running container uses now, its page cache included."""
+        ...
+
+    def limit_memory(self, container_id: str, memory: int, *, swap: bool) -> None:
+        """Give a container at most so many bytes from now on, and as many of swap if there is any.
+
+        Without `swap` it gets none. It has to use less already.
+        """
+        ...
+
     def start_again(self, container_id: str) -> None:
         """Start an ended container once more."""
         ...

@@ -9,16 +9,18 @@ from cluster_kit.observe import silences
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.tracebacks import on_host
+from cluster_kit.run.verdict import out_of_memory
 
 CUT_OFF = "cut-off"
 """The reason of a worker that was stopped when its grace after the leader's end was over."""
+CAME_BACK = "ran out of memory (raise its `memory` limit), and was started again"
 LONGEST = 200
 """The most characters of a failed task's message in a note."""
 
 
 def notes_of(cluster: Cluster, seen: RunState) -> list[str]:
-    """One line for each silence, and for each task that was cut off, or failed while the leader
-    ended without it."""
+    """One line for each silence, and for each task that was cut off, failed while the leader ended
+    without it, or ran out of memory and came back."""
     notes = [_silence(entry, seen) for entry in silences.all_of(seen)]
     succeeded = seen.tasks[seen.leader].exit_code == 0
     for task in cluster.tasks:
@@ -27,6 +29,8 @@ def notes_of(cluster: Cluster, seen: RunState) -> list[str]:
             notes.append(f"{task.name}: {end.fields.get('message', '')}")
         elif failures and succeeded and task.name not in seen.sidecars:
             notes.append(f"{task.name}: {_left_out(failures, cluster)}")
+        elif succeeded and out_of_memory(seen, task.name):
+            notes.append(f"{task.name} {CAME_BACK}")
     return notes
 
 

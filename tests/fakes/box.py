@@ -27,6 +27,9 @@ class Box:
     lives: int = 0
     restarts: int = 0
     oom: bool = False
+    memory: int | None = None
+    """Its limit in bytes, as it was changed."""
+    used: int = 500 << 20
     by_hand: bool = False
     attached: bool = True
     log: list[tuple[float, str]] = field(default_factory=list)

@@ -10,6 +10,7 @@ from typing import Any
 from cluster_kit.engine.containers import Container, Event
 from cluster_kit.errors import EngineError
 from tests.fakes.acting import Life
+from tests.fakes.box import Box
 from tests.fakes.clock import Clock
 from tests.fakes.machine import Machine
 
@@ -20,7 +21,7 @@ class FakeEngine(Machine):
     """See `cluster_kit.engine.interface.Engine`.
 
     `on_call` is told of each method that is called, before it does anything; `facts` are what
-    `docker info` says.
+    `docker info` says; with `heeds_limits` a container that reaches its memory limit is killed.
     """
 
     def __init__(self, clock: Clock, acting: Mapping[str, Sequence[Life]] | None = None) -> None:
@@ -28,6 +29,8 @@ class FakeEngine(Machine):
         self.on_call: Callable[[str], None] = lambda _name: None
         self.executed: list[tuple[str, str]] = []
         self.cpus: list[tuple[str, float]] = []
+        self.memory: list[tuple[str, int, bool]] = []
+        self.heeds_limits = True
         self.facts: dict[str, Any] = {
             "NCPU": 64, "MemTotal": 2**38, "ServerVersion": "26.1.5", "DockerRootDir": "/nowhere",
         }  # fmt: skip
@@ -102,7 +105,16 @@ class FakeEngine(Machine):
 
     def ask(self, container_id: str, command: Sequence[str], within_s: int) -> str:
         self._asked("ask")
+        if "oom_score_adj" in " ".join(command):
+            return self._exhaust(self._box(container_id), int(command[-1]))
         return f"{self._box(container_id).task}: {' '.join(command)} within {within_s} s\n"
+
+    def _exhaust(self, box: Box, most: int) -> str:
+        """A process inside takes `most` bytes: it is too much if the container may have no more."""
+        if not self.heeds_limits or box.memory is None or box.memory > most:
+            return f"{most >> 20} MiB were taken\n"
+        self.run_out(box)
+        return ""
 
     def execute(self, container_id: str, command: Sequence[str]) -> None:
         """What the shells of drills do; anything else does nothing."""
@@ -131,6 +143,16 @@ class FakeEngine(Machine):
     def limit_cpus(self, container_id: str, cpus: float) -> None:
         self._asked("limit_cpus")
         self.cpus.append((self._box(container_id).task, cpus))
+
+    def memory_used(self, container_id: str) -> int:
+        self._asked("memory_used")
+        return self._box(container_id).used
+
+    def limit_memory(self, container_id: str, memory: int, *, swap: bool) -> None:
+        self._asked("limit_memory")
+        box = self._box(container_id)
+        box.memory = memory
+        self.memory.append((box.task, memory, swap))
 
     def start_again(self, container_id: str) -> None:
         self._asked("start_again")

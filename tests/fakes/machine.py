@@ -99,6 +99,11 @@ class Machine:
         if box.state == "running":
             self._die(box, 137)
 
+    def run_out(self, box: Box) -> None:
+        """The kernel kills its program, since it reached its memory limit."""
+        if box.state == "running":
+            self._do(box, Step(0.0, code=137, oom=True))
+
     def tell(self, box: Box) -> None:
         """SIGTERM from inside."""
         if box.state == "running":

@@ -121,6 +121,36 @@ def test_without_a_limit_a_slow_task_gets_the_whole_host_back(stage: Stage) -> N
     assert stage.engine.cpus == [("worker-0", 0.1), ("worker-0", 64.0)]
 
 
+@pytest.mark.parametrize(("limit", "lowered", "usual"), [
+    ({}, 564 << 20, 2**38),
+    ({"role": {"worker": {"memory": "2g"}}}, 564 << 20, 2 << 30),
+    ({"role": {"worker": {"memory": "512m"}}}, 512 << 20, 512 << 20),
+])  # fmt: skip
+def test_a_task_is_killed_for_its_memory_and_comes_back_with_its_limit(
+    stage: Stage, limit: Any, lowered: int, usual: int
+) -> None:
+    moments: list[tuple[str, float]] = []
+    stage.engine.on_call = lambda name: moments.append((name, stage.clock.time()))
+    done = played(stage, fault("memory", "worker-1", "step = 30"), **limit)
+    (result,) = done.results
+    assert done.passed, done.misses
+    assert (result.detected_by, result.restarts, result.steps_lost) == ("oom", 1, 0)
+    assert stage.engine.memory == [("worker-1", lowered, False), ("worker-1", usual, True)]
+    low, back = (moment for name, moment in moments if name == "limit_memory")
+    assert back - low < 0.3
+    note = "worker-1 ran out of memory (raise its `memory` limit), and was started again"
+    assert done.outcome.notes == [note]
+    assert done.outcome.tasks[2].oom
+
+
+def test_where_memory_is_not_limited_nobody_is_killed_and_that_is_told(stage: Stage) -> None:
+    stage.engine.heeds_limits = False
+    done = played(stage, fault("memory", "worker-1", "step = 30"))
+    (miss,) = done.misses
+    assert "was not injected: nothing was killed for its memory: 564 MiB were taken" in miss
+    assert stage.engine.memory[-1] == ("worker-1", 2**38, True)
+
+
 def test_a_stopped_follower_comes_back_and_a_stopped_leader_ends_the_job(stage: Stage) -> None:
     done = played(stage, fault("stop", "worker-1", "step = 20", "grace = 2"))
     assert done.passed and done.results[0].restarts == 1

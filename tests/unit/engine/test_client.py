@@ -57,6 +57,8 @@ CALLS: dict[str, Callable[[DockerEngine], object]] = {
     "execute": lambda e: e.execute("id", ["ls"]),
     "detach": lambda e: e.detach("id", "demo"),
     "limit_cpus": lambda e: e.limit_cpus("id", 0.5),
+    "memory_used": lambda e: e.memory_used("id"),
+    "limit_memory": lambda e: e.limit_memory("id", 2**30, swap=True),
     "kill": lambda e: e.kill("id"),
     "attach": lambda e: e.attach("id", "demo", "worker-0", "10.0.0.5"),
     "start_again": lambda e: e.start_again("id"),
@@ -188,6 +190,23 @@ def test_a_limit_in_cores_reaches_the_engine_as_it_counts_them() -> None:
     )
     connected(SimpleNamespace(api=api)).limit_cpus("id", 0.25)
     assert sent == [("/containers/id/update", {"NanoCpus": 250_000_000})]
+
+
+def test_a_limit_of_memory_is_one_of_swap_too() -> None:
+    sent: list[object] = []
+    api = SimpleNamespace(
+        _url=lambda path, name: path.format(name),
+        _post_json=lambda url, data: sent.append((url, data)),
+        _raise_for_status=lambda _answer: None,
+        stats=lambda name, **how: {"memory_stats": {"usage": 5}} if how["one_shot"] else {},
+    )
+    engine = connected(SimpleNamespace(api=api))
+    engine.limit_memory("id", 100, swap=False)
+    engine.limit_memory("id", 100, swap=True)
+    assert [data for _, data in sent] == [
+        {"Memory": 100, "MemorySwap": 100}, {"Memory": 100, "MemorySwap": 200},
+    ]  # fmt: skip
+    assert engine.memory_used("id") == 5
 
 
 def test_containers_come_in_task_order() -> None:

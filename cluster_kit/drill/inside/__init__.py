@@ -1,0 +1,1 @@
+"""Programs that a drill runs inside containers, with nothing but Python: they are sent as text."""

@@ -1,0 +1,65 @@
+"""Takes memory until the kernel has killed this container's largest process for it.
+
+Prints nothing then, else why not. The argument is the most that it takes, in bytes. That process
+is named to the kernel as the one to kill: otherwise this one could grow larger, and be killed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+PIECE = 1 << 20
+WITHIN_S = 10.0
+
+
+def resident(process: Path) -> int:
+    """Pages in memory; 0 of one that is gone, or is this one."""
+    try:
+        pages = int((process / "statm").read_text().split()[1])
+    except OSError:
+        return 0
+    return 0 if process.name == str(os.getpid()) else pages
+
+
+def largest() -> Path:
+    """The process with most memory."""
+    return max((p for p in Path("/proc").iterdir() if p.name.isdecimal()), key=resident)
+
+
+def is_alive(process: Path) -> bool:
+    """Whether it is there, and not only waits for its parent."""
+    try:
+        return (process / "stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except OSError:
+        return False
+
+
+def become_owner(process: Path) -> None:
+    """Root without its usual rights may not write what belongs to others."""
+    if os.getuid() == 0:
+        owner = process.stat()
+        os.setgid(owner.st_gid)
+        os.setuid(owner.st_uid)
+
+
+def exhaust(most: int) -> str:
+    """Why nothing was killed; "" if the largest process was."""
+    victim, end = largest(), time.monotonic() + WITHIN_S
+    become_owner(victim)
+    (victim / "oom_score_adj").write_text("1000")
+    taken: list[bytes] = []
+    while is_alive(victim):
+        if time.monotonic() > end:
+            return f"{len(taken)} MiB were taken within {WITHIN_S:g} s, and nothing happened"
+        if len(taken) < most // PIECE:
+            taken.append(b"x" * PIECE)
+        else:
+            time.sleep(0.05)  # what was killed lives on until it is scheduled once more
+    return ""
+
+
+if __name__ == "__main__":
+    print(exhaust(int(sys.argv[1])), end="")

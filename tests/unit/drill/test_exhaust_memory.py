@@ -1,0 +1,45 @@
+"""The process that uses a container's memory up: whom it names to the kernel, and when it stops."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.drill.inside import exhaust_memory
+
+
+@pytest.fixture
+def victim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "stat").write_text("7 (python3 (x)) S 1 7")
+    monkeypatch.setattr(exhaust_memory, "largest", lambda: tmp_path)
+    monkeypatch.setattr(exhaust_memory, "become_owner", lambda _process: None)
+    return tmp_path
+
+
+def test_the_largest_process_is_named_to_the_kernel(
+    victim: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = iter([True, True, False])
+    monkeypatch.setattr(exhaust_memory, "is_alive", lambda _process: next(answers))
+    assert exhaust_memory.exhaust(2 << 20) == ""
+    assert (victim / "oom_score_adj").read_text() == "1000"
+
+
+def test_it_gives_up(victim: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exhaust_memory, "WITHIN_S", 0.1)
+    said = exhaust_memory.exhaust(3 << 20)
+    assert said == "3 MiB were taken within 0.1 s, and nothing happened"
+
+
+def test_a_process_is_dead_that_only_waits_for_its_parent(victim: Path) -> None:
+    assert exhaust_memory.is_alive(victim)
+    (victim / "stat").write_text("7 (python3 (x)) Z 1 7")
+    assert not exhaust_memory.is_alive(victim)
+    assert not exhaust_memory.is_alive(victim / "gone")
+
+
+def test_the_size_of_a_process(tmp_path: Path) -> None:
+    (tmp_path / "statm").write_text("900 55 3 1 0 7 0")
+    assert exhaust_memory.resident(tmp_path) == 55
+    assert exhaust_memory.resident(tmp_path / "gone") == 0
