@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -88,6 +89,11 @@ class RunDirectory:
     @property
     def record(self) -> Path:
         return self.path / "run.json"
+
+
+def new_id() -> str:
+    """A name for a run that no other run has."""
+    return secrets.token_hex(6)
 
 
 def new_run(runs: Path, now: datetime) -> RunDirectory:

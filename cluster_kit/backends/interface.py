@@ -15,6 +15,10 @@ class SubnetTaken(EngineError):
     """The subnet was taken between the plan and the start; a new plan finds another."""
 
 
+class ImageMissing(EngineError):
+    """The image was removed between the plan and the start."""
+
+
 @dataclass(frozen=True)
 class Tool:
     """The program that a backend calls, as `doctor` shows it.
@@ -49,12 +53,16 @@ class Backend(Protocol):
     def write(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
         """Write a cluster's file into the workspace and return its path."""
 
-    def up(self, file: Path, output: Path) -> None:
+    def up(self, file: Path, output: Path, run: str) -> None:
         """Create and start every container, and return without waiting for them to end.
+
+        Containers of another run are left as they are.
 
         Args:
             output: the host's directory that is mounted at /output in every container.
+            run: the value of the label `labels.RUN` of containers and network.
         Raises:
             SubnetTaken: the subnet is in use by now.
+            ImageMissing: the image is no longer there.
             EngineError: the start failed otherwise; some containers may have started.
         """

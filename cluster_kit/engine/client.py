@@ -33,6 +33,7 @@ ANSWER_S = 3
 CONNECTIONS = 32
 POLL_S = 0.2
 CONFLICT = 409
+Filters = dict[str, str | list[str]]
 
 
 def connect() -> Engine:
@@ -77,6 +78,10 @@ class DockerEngine:
         return facts
 
     @as_engine_errors()
+    def identity(self) -> str:
+        return str(self._client.info().get("ID", ""))
+
+    @as_engine_errors()
     def networks(self) -> list[tuple[str, str, str]]:
         return [
             (network.name, cluster, config["Subnet"])
@@ -93,20 +98,20 @@ class DockerEngine:
         return sorted(names)
 
     @as_engine_errors()
-    def containers(self, cluster: str) -> list[Container]:
-        containers = [container_of(c.attrs) for c in self._list(_of(cluster))]
+    def containers(self, cluster: str, run: str = "") -> list[Container]:
+        containers = [container_of(c.attrs) for c in self._list(_of(cluster, run))]
         order = {role: position for position, role in enumerate(ROLES)}
         return sorted(containers, key=lambda c: (order.get(c.role, len(order)), c.index))
 
-    def _list(self, filters: dict[str, str]) -> list[Any]:
+    def _list(self, filters: Filters) -> list[Any]:
         while True:
             # A container that is removed between the list and its inspection answers 404.
             with contextlib.suppress(NotFound):
                 containers: list[Any] = self._client.containers.list(all=True, filters=filters)
                 return containers
 
-    def events(self, cluster: str, since: float) -> Iterator[Event]:
-        filters = {"type": "container", **_of(cluster)}
+    def events(self, cluster: str, since: float, run: str = "") -> Iterator[Event]:
+        filters = {"type": "container", **_of(cluster, run)}
         with as_engine_errors():
             for message in self._client.events(decode=True, since=since, filters=filters):
                 event = event_of(message)
@@ -200,16 +205,16 @@ class DockerEngine:
         self._client.containers.get(container_id).start()
 
     @as_engine_errors()
-    def stop(self, cluster: str) -> None:
-        stop_all(self._list(_of(cluster)))
+    def stop(self, cluster: str, run: str = "") -> None:
+        stop_all(self._list(_of(cluster, run)))
 
     @as_engine_errors()
-    def remove(self, cluster: str) -> int:
-        containers = self._list(_of(cluster))
-        remove_all(containers, self._client.networks.list(filters=_of(cluster)))
+    def remove(self, cluster: str, run: str = "") -> int:
+        containers = self._list(_of(cluster, run))
+        remove_all(containers, self._client.networks.list(filters=_of(cluster, run)))
         return len(containers)
 
 
-def _of(cluster: str) -> dict[str, str]:
-    """The engine's filter for containers and networks of a cluster."""
-    return {"label": f"{labels.CLUSTER}={cluster}"}
+def _of(cluster: str, run: str = "") -> Filters:
+    """The engine's filter for containers and networks of a cluster, or only of this run."""
+    return {"label": [f"{labels.CLUSTER}={cluster}", *([f"{labels.RUN}={run}"] if run else [])]}

@@ -14,15 +14,30 @@ _LOST = (DockerException, urllib3.exceptions.HTTPError, OSError)
 """What the SDK and its libraries raise if the connection breaks; `requests` raises OSErrors."""
 
 
+_NO_SPACE = ("no space left on device", "disk quota exceeded")
+
+
+def disk_cure(words: str) -> str:
+    """The cure if these words of the engine say that its own disk is full, else ""."""
+    if not any(sign in words.lower() for sign in _NO_SPACE):
+        return ""
+    return (
+        "the disk of the Docker engine is full: `docker system df` shows what takes the room, "
+        "`docker system prune` frees what nobody uses (`docker builder prune` only the builds' "
+        "cache)"
+    )
+
+
 @contextlib.contextmanager
 def as_engine_errors() -> Iterator[None]:
     """Raises EngineError with the engine's message if the SDK raises in the block."""
     try:
         yield
     except APIError as error:
+        words = str(error.explanation or first_line(error))
         raise EngineError(
-            f"the Docker engine refused: {error.explanation or first_line(error)}",
-            "change what it names, and run it again",
+            f"the Docker engine refused: {words}",
+            disk_cure(words) or "change what it names, and run it again",
         ) from None
     except _LOST as error:
         raise EngineError(

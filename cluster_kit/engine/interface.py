@@ -26,6 +26,10 @@ class Engine(Protocol):
         """What `docker info` shows."""
         ...
 
+    def identity(self) -> str:
+        """A name that no other engine has, by whichever socket this one is reached."""
+        ...
+
     def networks(self) -> list[tuple[str, str, str]]:
         """(name, cluster or "", CIDR) of every IPv4 subnet of every Docker network."""
         ...
@@ -34,12 +38,12 @@ class Engine(Protocol):
         """Names of all clusters that have a container or a network, sorted."""
         ...
 
-    def containers(self, cluster: str) -> list[Container]:
-        """All task containers of a cluster, in task order, running or not."""
+    def containers(self, cluster: str, run: str = "") -> list[Container]:
+        """All task containers of a cluster, or only of this run, in task order, running or not."""
         ...
 
-    def events(self, cluster: str, since: float) -> Iterator[Event]:
-        """Events of a cluster's containers from Unix time `since`, live.
+    def events(self, cluster: str, since: float, run: str = "") -> Iterator[Event]:
+        """Events of a cluster's containers, or only this run's, from Unix time `since`, live.
 
         Ends if the engine closes the connection: it has stopped, or was killed.
         """
@@ -107,10 +111,13 @@ class Engine(Protocol):
         """Start an ended container once more."""
         ...
 
-    def stop(self, cluster: str) -> None:
-        """Stop all running containers of a cluster, in parallel."""
+    def stop(self, cluster: str, run: str = "") -> None:
+        """Stop all running containers of a cluster, or only of this run, in parallel."""
         ...
 
-    def remove(self, cluster: str) -> int:
-        """Stop and remove all containers and networks of a cluster; the number of containers."""
+    def remove(self, cluster: str, run: str = "") -> int:
+        """Stop and remove all containers and networks of a cluster, or only of this run.
+
+        Returns the number of containers.
+        """
         ...

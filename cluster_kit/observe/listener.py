@@ -19,6 +19,7 @@ class Listener:
     """Returns each event of a cluster's containers since Unix time `since` exactly once.
 
     Args:
+        run: only events of this run, if it is given.
         known: events that are not to be returned again.
         joins: the cluster has been up for a while, so that the engine first repeats events.
     """
@@ -29,11 +30,13 @@ class Listener:
         cluster: str,
         since: float,
         *,
+        run: str = "",
         known: Sequence[Event] = (),
         joins: bool = False,
     ) -> None:
         self._engine = engine
         self._cluster = cluster
+        self._run = run
         self._arrived: queue.Queue[Event | EngineError] = queue.Queue()
         self._handed_out = list(known)
         self._lost: EngineError | None = None
@@ -104,7 +107,7 @@ class Listener:
     def _hear(self, since: float) -> None:
         """Queue every event, and then the error because of which there are no more."""
         try:
-            for event in self._engine.events(self._cluster, since):
+            for event in self._engine.events(self._cluster, since, self._run):
                 self._arrived.put(event)
             self._arrived.put(_LOST)
         except EngineError as error:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,19 @@ class Entry:
 
 
 class ProgressReader:
-    """Returns each new entry once; those before Unix time `since`, of an earlier run, never."""
+    """Returns each new entry once; those of an earlier run never.
 
-    def __init__(self, folder: Path, since: float) -> None:
+    Args:
+        since: Unix time; entries before it are of an earlier run.
+        sizes: the first bytes of each file, by its name, that are of an earlier run.
+    """
+
+    def __init__(
+        self, folder: Path, since: float = 0.0, sizes: Mapping[str, int] | None = None
+    ) -> None:
         self._folder = folder
         self._since = since
-        self._offsets: dict[Path, int] = {}
+        self._offsets = {folder / name: size for name, size in (sizes or {}).items()}
 
     def poll(self) -> list[Entry]:
         """New entries of all tasks since the last call, oldest first."""
@@ -39,6 +47,8 @@ class ProgressReader:
     def _new(self, path: Path) -> Iterator[Entry]:
         try:
             with path.open("rb") as file:
+                if file.seek(0, os.SEEK_END) < self._offsets.get(path, 0):
+                    self._offsets[path] = 0  # removed, and written anew
                 file.seek(self._offsets.get(path, 0))
                 text = file.read()
         except OSError:
@@ -49,6 +59,11 @@ class ProgressReader:
             entry = _parse(path.stem, line)
             if entry is not None and entry.time >= self._since:
                 yield entry
+
+
+def sizes(folder: Path) -> dict[str, int]:
+    """The size in bytes of each progress file, by its name."""
+    return {path.name: path.stat().st_size for path in folder.glob("*.jsonl") if path.is_file()}
 
 
 def entries_of(containers: Sequence[Container]) -> list[Entry]:

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from cluster_kit.observe.progress import Entry
-from cluster_kit.observe.state import CLOCK_SLACK_S, RunState
+from cluster_kit.observe.state import RunState
 
 SILENT, HEARD = "silent", "heard"
 LONGEST_LOOK_S = 2.0
@@ -54,12 +54,16 @@ class SignOfLife:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._beat = 0.0
+        self._started = 0.0
+        self._beat: float | None = None
+        self._beats = False
         self._looked_at = 0.0
         self._silent = 0.0
 
     def look(self, moment: float, started: float) -> float:
         """For how many seconds it has given none; 0 if it never has since its start.
+
+        The file's time is only compared with itself: somebody may set the clock.
 
         Args:
             moment: seconds of a monotonic clock.
@@ -67,10 +71,14 @@ class SignOfLife:
         """
         passed, self._looked_at = min(moment - self._looked_at, LONGEST_LOOK_S), moment
         try:
-            beat = self._file.stat().st_mtime
+            beat: float | None = self._file.stat().st_mtime
         except OSError:
-            return 0.0
-        here = beat >= started - CLOCK_SLACK_S and beat == self._beat
+            beat = None
+        if started != self._started:
+            self._started, self._beats = started, False
+        elif beat != self._beat and beat is not None:
+            self._beats = True
+        here = self._beats and beat is not None and beat == self._beat
         self._silent = self._silent + passed if here else 0.0
         self._beat = beat
         return self._silent

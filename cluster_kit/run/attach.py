@@ -60,11 +60,11 @@ def _go_on(
     engine: Engine, name: str, workspace: Workspace, view: View, *, keep: bool, leaves: bool
 ) -> Outcome:
     runs = _runs(engine, name, workspace)
-    with claim(runs, name):
+    with claim(engine, name, runs):
         containers = engine.containers(name)
         directory = run_of(containers) if containers else newest_run_directory(runs)
         record = read_record(directory) if directory else None
-        outcome = read_outcome(directory, record.since if record else 0.0) if directory else None
+        outcome = read_outcome(directory, record.id if record else "") if directory else None
         if outcome is not None and not (containers and outcome.reason == Reason.ENGINE):
             view.phase(f"{name} has ended already")
             return outcome
@@ -111,6 +111,8 @@ def _launch(
         timings=record.stopwatch(),
         directory=directory,
         since=record.since,
+        id=record.id,
+        sizes=record.sizes,
         keep=keep,
     )
 

@@ -23,7 +23,7 @@ Start = Callable[[], Cluster]
 
 def attend(run: Launch, start: Start) -> Outcome:
     """Start a run, watch it to its end and conclude it; an error is raised after that."""
-    return _attend(run, start, Listener(run.engine, run.name, run.since))
+    return _attend(run, start, Listener(run.engine, run.name, run.since, run=run.id))
 
 
 def join(run: Launch, *, leaves: bool) -> Outcome:
@@ -33,7 +33,7 @@ def join(run: Launch, *, leaves: bool) -> Outcome:
         leaves: on an interrupt, raise KeyboardInterrupt and leave the run as it is.
     """
     known = read_events(run.directory, run.since)
-    listener = Listener(run.engine, run.name, run.since, known=known, joins=True)
+    listener = Listener(run.engine, run.name, run.since, run=run.id, known=known, joins=True)
     return _attend(run, lambda: run.cluster, listener, leaves=leaves)
 
 
@@ -84,13 +84,13 @@ def _watch(run: Launch, cluster: Cluster, listener: Listener) -> Watch:
         _follow(run, time.time())
 
     absence = Absence(cluster.deadlines.engine, run.view.phase, back)
-    return Watch(run.engine, cluster, run.directory, listener, absence, run.since)
+    return Watch(run, cluster, listener, absence)
 
 
 def _follow(run: Launch, since: float | None) -> None:
     """Pass log lines of the leader and the sidecars to the view as they come."""
     tasks = {run.cluster.leader.name, *(task.name for task in run.cluster.sidecars)}
-    containers = [c for c in run.engine.containers(run.name) if c.name in tasks]
+    containers = [c for c in run.containers() if c.name in tasks]
     follow_logs(run.engine, containers, run.view.log, since)
 
 

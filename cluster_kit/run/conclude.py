@@ -64,16 +64,16 @@ def conclude(launch: Launch, cluster: Cluster, seen: RunState, ending: Ending) -
     verdict = judge(cluster, seen, ending)
     containers: list[Container] = []
     with failures, _answering(launch.engine):
-        containers = launch.engine.containers(launch.name)
+        containers = launch.containers()
     stays = launch.keep and ending != "interrupted"
     if not stays:  # before saving: what tasks log while they stop is evidence, too
         with failures, launch.timings.step("down"), _answering(launch.engine):
-            launch.engine.stop(launch.name)
+            launch.engine.stop(launch.name, launch.id)
     outcome = _saved(launch, cluster, seen, containers, verdict, failures)
     if not stays:
         launch.view.phase("removing the containers")
         with failures, launch.timings.step("down"), _answering(launch.engine):
-            launch.engine.remove(launch.name)
+            launch.engine.remove(launch.name, launch.id)
         outcome = replace(outcome, timings_s=launch.timings.read(seen, launch.since))
         with failures:
             outcome.write(launch.directory)
@@ -90,10 +90,10 @@ def fail(launch: Launch, cluster: Cluster, seen: RunState, error: BaseException)
     failures = Failures()
     containers: list[Container] = []
     with failures, _answering(launch.engine):
-        containers = launch.engine.containers(launch.name)
+        containers = launch.containers()
     _saved(launch, cluster, seen, containers, _without_verdict(error), failures)
     with failures, _answering(launch.engine):
-        launch.engine.remove(launch.name)
+        launch.engine.remove(launch.name, launch.id)
 
 
 def _saved(
@@ -114,7 +114,14 @@ def _saved(
     known_cure = verdict.cure or cure(f"{verdict.message}\n{words}")
     verdict = replace(verdict, message=on_host(verdict.message, cluster.mounts))
     outcome = outcome_of(
-        cluster, verdict, seen, containers, launch.directory, last_words=words, cure=known_cure
+        cluster,
+        verdict,
+        seen,
+        containers,
+        launch.directory,
+        last_words=words,
+        cure=known_cure,
+        run_id=launch.id,
     )
     unread = [
         f"{c.name}: the engine did not give its log" for c in containers if c.name not in logs

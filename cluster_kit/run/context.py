@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cluster_kit.backends.interface import Backend
 from cluster_kit.cluster import Cluster
+from cluster_kit.engine.containers import Container
 from cluster_kit.engine.interface import Engine
 from cluster_kit.run.observer import NOBODY, Observer
 from cluster_kit.run.timings import Stopwatch
@@ -29,6 +31,10 @@ class Launch:
     directory: RunDirectory
     since: float
     """Unix time; older events and progress entries are not of this run."""
+    id: str
+    """Of this run; its containers have it as the label `labels.RUN`."""
+    sizes: Mapping[str, int]
+    """The bytes of each progress file that are of an earlier run in this directory."""
     keep: bool
     """Whether the containers stay after the end."""
     observer: Observer = NOBODY
@@ -37,3 +43,7 @@ class Launch:
     def name(self) -> str:
         """The cluster's name."""
         return self.cluster.name
+
+    def containers(self) -> list[Container]:
+        """This run's containers, in task order; raises EngineError."""
+        return self.engine.containers(self.name, self.id)

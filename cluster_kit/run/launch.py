@@ -10,6 +10,7 @@ from datetime import datetime
 from cluster_kit.backends.choose import backend
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine import client
+from cluster_kit.observe.progress import sizes
 from cluster_kit.run import start
 from cluster_kit.run.attend import Start, attend, begin
 from cluster_kit.run.claim import claim
@@ -20,7 +21,7 @@ from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.prepare import Request, prepare
 from cluster_kit.run.timings import Stopwatch
 from cluster_kit.show.view import View
-from cluster_kit.workspace import Workspace, last_run, new_run
+from cluster_kit.workspace import Workspace, last_run, new_id, new_run
 
 
 def launch(
@@ -81,16 +82,26 @@ def _ready(
     with timings.step("render"):
         text = starter.render(cluster)
     runs = workspace.runs(cluster.name)
-    with claim(runs, cluster.name):
+    with claim(engine, cluster.name, runs):
         start.make_room(engine, cluster.name)
         with timings.step("preflight"):
             refuse_if_unfit(prepared.facts, cluster)
         with timings.step("build"):
             start.ensure_image(cluster, view)
         directory = last_run(runs) if resume else new_run(runs, datetime.now())
-        since = time.time()
         run = Launch(
-            cluster, workspace, view, engine, starter, timings, directory, since, keep, observer
+            cluster=cluster,
+            workspace=workspace,
+            view=view,
+            engine=engine,
+            backend=starter,
+            timings=timings,
+            directory=directory,
+            since=time.time(),
+            id=new_id(),
+            sizes=sizes(directory.progress),
+            keep=keep,
+            observer=observer,
         )
 
         def up() -> Cluster:

@@ -45,7 +45,8 @@ class Outcome:
     """The verdict on a run, with its tasks, timings (seconds) and metrics.
 
     `blame` is the task that is to blame, None if none is; `last_words` is the end of its log,
-    without the message; `cure` is "" if none is known; `run` is the path of the run's directory.
+    without the message; `cure` is "" if none is known; `run` is the path of the run's directory,
+    `id` the label of its containers.
     """
 
     cluster: str
@@ -61,6 +62,7 @@ class Outcome:
     metrics: dict[str, Any]
     cure: str
     run: str
+    id: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """The values of outcome.json."""
@@ -80,6 +82,7 @@ def outcome_of(
     *,
     last_words: str = "",
     cure: str = "",
+    run_id: str = "",
 ) -> Outcome:
     """The outcome of a run, with `timings_s` still empty.
 
@@ -101,6 +104,7 @@ def outcome_of(
         metrics=metrics(seen),
         cure=cure,
         run=str(run.path),
+        id=run_id,
     )
 
 

@@ -12,35 +12,37 @@ from cluster_kit.cluster import Cluster
 from cluster_kit.errors import UsageError
 from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.timings import Stopwatch
+from cluster_kit.util.elapsed import Moment
 from cluster_kit.workspace import RunDirectory, write_atomically
 
 
 @dataclass(frozen=True)
 class Record:
-    """The content of run.json: the cluster that was started, and when (Unix seconds).
+    """The content of run.json: the cluster that was started, when, and by which run.
 
-    `began` is when the command began, `since` when its containers were about to be started;
-    `timings_s` are the steps until then.
+    `began` is when the command began, `since` (Unix seconds) when its containers were about to be
+    started; `timings_s` are the steps until then. `id` is the containers' label `labels.RUN`.
+    `sizes` are those of progress files before it, in bytes: that part is of an earlier run.
     """
 
+    id: str
     cluster: Cluster
-    began: float
+    began: Moment
     since: float
     timings_s: Mapping[str, float]
+    sizes: Mapping[str, int]
 
     def stopwatch(self) -> Stopwatch:
         """One that goes on measuring the run from where it began."""
-        return Stopwatch(dict(self.timings_s), time.monotonic() - (time.time() - self.began))
+        return Stopwatch(dict(self.timings_s), time.monotonic() - self.began.seconds)
 
 
 _RECORD = TypeAdapter(Record)
 _OUTCOME = TypeAdapter(Outcome)
 
 
-def write_record(run: RunDirectory, cluster: Cluster, since: float, timings: Stopwatch) -> None:
+def write_record(run: RunDirectory, record: Record) -> None:
     """Write run.json; raises OSError."""
-    began = time.time() - (time.monotonic() - timings.began)
-    record = Record(cluster, began, since, timings.timings)
     write_atomically(run.record, _RECORD.dump_json(record, indent=2).decode() + "\n")
 
 
@@ -69,14 +71,16 @@ def _unreadable(run: RunDirectory, why: str) -> UsageError:
     )
 
 
-def read_outcome(run: RunDirectory, since: float) -> Outcome | None:
-    """The saved outcome of a run, None without a valid one, or if it was written before `since`.
+def read_outcome(run: RunDirectory, of: str = "") -> Outcome | None:
+    """The saved outcome of a directory's run, None without a valid one, or if it is of another run.
 
     A resumed run has the outcome of the run before until it has its own.
+
+    Args:
+        of: the id of the run; any if it is not given.
     """
     try:
-        if run.outcome.stat().st_mtime < since:
-            return None
-        return _OUTCOME.validate_json(run.outcome.read_bytes())
+        outcome = _OUTCOME.validate_json(run.outcome.read_bytes())
     except (OSError, ValidationError):
         return None
+    return outcome if of in ("", outcome.id) else None

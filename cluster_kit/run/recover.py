@@ -7,23 +7,25 @@ from collections.abc import Sequence, Set
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Container
-from cluster_kit.engine.interface import Engine
 from cluster_kit.observe import silences
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.silences import SignOfLife
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
-from cluster_kit.workspace import RunDirectory
+from cluster_kit.observe.timeline import Timeline
+from cluster_kit.run.context import Launch
 
 
 class Recovery:
     """Looks at one run's signs of life, and acts on what is missing."""
 
-    def __init__(self, engine: Engine, cluster: Cluster, directory: RunDirectory) -> None:
-        self._engine = engine
+    def __init__(self, run: Launch, cluster: Cluster, timeline: Timeline) -> None:
+        self._engine = run.engine
         self._cluster = cluster
+        self._run = run
+        self._timeline = timeline
         self._signs = {
-            task.name: SignOfLife(directory.progress / f"{task.name}.beat")
+            task.name: SignOfLife(run.directory.progress / f"{task.name}.beat")
             for task in (cluster.leader, *cluster.sidecars)
         }
         self._servers = {task.name for task in cluster.tasks if task.serves}
@@ -42,7 +44,7 @@ class Recovery:
         for name, sign in self._signs.items():
             seconds = sign.look(time.monotonic(), seen.started.get(name, float("inf")))
             if seconds > limit and runs(seen, name) and name not in silences.current(seen):
-                seen = seen.with_entry(silences.entry(name, time.time(), seconds))
+                seen = seen.with_entry(silences.entry(name, self._timeline.now(), seconds))
         told = {
             name: entry
             for name, entry in silences.current(seen).items()
@@ -50,13 +52,13 @@ class Recovery:
         }
         if not told:
             return seen
-        containers = self._engine.containers(self._cluster.name)
+        containers = self._run.containers()
         chosen = to_start_again(seen, list(told), containers, self._servers)
         for container in chosen:
             self._start_again(container, seen)
         self._done += told.values()
         if any(container.name == seen.leader for container in chosen):
-            self._leader_killed_at = time.time()
+            self._leader_killed_at = self._timeline.now()
         return seen
 
     def _is_new(self, entry: Entry) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,14 +10,15 @@ from cluster_kit.backends.interface import SubnetTaken
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Container
 from cluster_kit.engine.interface import Engine
-from cluster_kit.errors import HostError, UsageError
+from cluster_kit.errors import EngineError, HostError, UsageError
 from cluster_kit.image import extra as extra_image
 from cluster_kit.image.build import image_present
 from cluster_kit.observe.task_view import State
 from cluster_kit.run.context import Launch
 from cluster_kit.run.prepare import Prepared, prepare_again
-from cluster_kit.run.record import read_outcome, read_record, write_record
+from cluster_kit.run.record import Record, read_outcome, read_record, write_record
 from cluster_kit.show.view import View
+from cluster_kit.util.elapsed import moment
 from cluster_kit.workspace import RunDirectory, write_atomically
 
 PLANS = 3
@@ -39,7 +41,8 @@ def make_room(engine: Engine, name: str) -> None:
     other = f"`cluster-kit down {name}` removes it, `--name OTHER` runs one beside it"
     if up:
         offer = f"`cluster-kit attach {name}` goes on with it; " if _recorded(containers) else ""
-        raise HostError(f"the cluster {name} is already up: {', '.join(up)}", offer + other)
+        whose = f"; its run is {run_of(containers).path}" if offer else ""
+        raise HostError(f"the cluster {name} is already up: {', '.join(up)}{whose}", offer + other)
     if _unjudged(containers):
         raise HostError(
             f"the cluster {name} has ended, and was neither judged nor saved",
@@ -63,7 +66,7 @@ def _unjudged(containers: Sequence[Container]) -> bool:
         record = read_record(run)
     except UsageError:
         return False
-    return record is not None and read_outcome(run, record.since) is None
+    return record is not None and read_outcome(run, record.id) is None
 
 
 def run_of(containers: Sequence[Container]) -> RunDirectory:
@@ -103,17 +106,33 @@ def up(launch: Launch, prepared: Prepared, text: str) -> Cluster:
         _record(launch, prepared.cluster)
         try:
             with launch.timings.step("up"):
-                launch.backend.up(file, launch.directory.output)
+                launch.backend.up(file, launch.directory.output, launch.id)
+                _refuse_others(launch)
             _record(launch, prepared.cluster)
             return prepared.cluster
         except SubnetTaken:
             if attempt == PLANS or prepared.manifest.manifest.subnet != "auto":
                 raise
-            launch.engine.remove(launch.name)
+            launch.engine.remove(launch.name, launch.id)
             prepared = prepare_again(prepared, launch.engine)
             text = launch.backend.render(prepared.cluster)
     raise AssertionError("unreachable")
 
 
+def _refuse_others(launch: Launch) -> None:
+    """Raise EngineError if the containers are another run's: one of another host, say."""
+    own = {container.id for container in launch.containers()}
+    others = [c for c in launch.engine.containers(launch.name) if c.id not in own]
+    if others:
+        raise EngineError(
+            f"another run has started the cluster {launch.name} at the same moment: "
+            f"{run_of(others).path}, perhaps on another machine",
+            "run it with `--name OTHER`, or when that run has ended",
+        )
+
+
 def _record(launch: Launch, cluster: Cluster) -> None:
-    write_record(launch.directory, cluster, launch.since, launch.timings)
+    timings = launch.timings
+    began = moment(time.monotonic() - timings.began)
+    record = Record(launch.id, cluster, began, launch.since, dict(timings.timings), launch.sizes)
+    write_record(launch.directory, record)

@@ -26,6 +26,11 @@ class Stopwatch:
         finally:
             self.timings[name] = self.timings.get(name, 0.0) + time.monotonic() - began
 
+    @property
+    def since_start_s(self) -> float:
+        """Seconds since the steps before the start of the containers were done."""
+        return time.monotonic() - self.began - sum(self.timings.values())
+
     def read(self, seen: RunState, since: float) -> dict[str, float]:
         """All timings in seconds, to the millisecond, with the training's and the total."""
         timings = {**self.timings, **training_times(seen, since)}

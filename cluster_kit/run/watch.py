@@ -9,18 +9,18 @@ from typing import Literal
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Event
-from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError
 from cluster_kit.observe.listener import Listener
 from cluster_kit.observe.missed import missed
 from cluster_kit.observe.progress import ProgressReader
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
+from cluster_kit.observe.timeline import Timeline
 from cluster_kit.run.absence import Absence
+from cluster_kit.run.context import Launch
 from cluster_kit.run.ended_by_engine import refuse_if_ended_by_engine
 from cluster_kit.run.evidence import read_events, save_events
 from cluster_kit.run.recover import Recovery
-from cluster_kit.workspace import RunDirectory
 
 POLL_S = 0.2
 FOLLOW_S = 15.0
@@ -37,27 +37,19 @@ Show = Callable[[RunState], None]
 class Watch:
     """Observes one run. `seen` is the state so far, also after an interruption."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        cluster: Cluster,
-        directory: RunDirectory,
-        listener: Listener,
-        absence: Absence,
-        since: float,
-    ) -> None:
+    def __init__(self, run: Launch, cluster: Cluster, listener: Listener, absence: Absence) -> None:
         self.seen = RunState.of(cluster)
-        self._engine = engine
+        self._run = run
+        self._engine = run.engine
         self._cluster = cluster
-        self._progress = ProgressReader(directory.progress, since)
-        self._recovery = Recovery(engine, cluster, directory)
+        self._timeline = Timeline()
+        self._progress = ProgressReader(run.directory.progress, sizes=run.sizes)
+        self._recovery = Recovery(run, cluster, self._timeline)
         self._listener = listener
         self._absence = absence
-        self._since = since
-        self._directory = directory
         self._joins = listener.is_behind
         if self._joins:
-            self._add(read_events(directory, since))
+            self._add(read_events(run.directory, run.since))
         self._began = time.monotonic()
         self._too_late = False
         self._leader_restarts = 0
@@ -69,8 +61,8 @@ class Watch:
             EngineError: the engine was lost for longer than it may be, or has ended the leader.
         """
         deadlines = self._cluster.deadlines
-        already = time.time() - self._since if self._joins else 0.0
-        overdue = time.monotonic() + deadlines.start + deadlines.job + OVERDUE_SLACK_S - already
+        already_s = self._run.timings.since_start_s if self._joins else 0.0
+        overdue = time.monotonic() + deadlines.start + deadlines.job + OVERDUE_SLACK_S - already_s
         while not self._is_over():
             if time.monotonic() > overdue + self._absence.total_s and not self._is_blind():
                 return "overdue"
@@ -127,7 +119,7 @@ class Watch:
             self._add(self._listener.drain())
         finally:
             for entry in self._progress.poll():
-                self.seen = self.seen.with_entry(entry)
+                self.seen = self.seen.with_entry(self._timeline.entry(entry))
 
     def _complete(self) -> None:
         """Add what the engine does not tell, if it has had the time to.
@@ -138,22 +130,25 @@ class Watch:
         """
         if not self._listener.is_behind:
             return
-        asked, containers = time.time(), self._engine.containers(self._cluster.name)
+        asked = self._timeline.now()
+        containers = [self._timeline.container(c) for c in self._run.containers()]
         events = missed(self.seen, containers, asked)
         if events and not self._listener.has_repeated:
             return
         self._add(events)
         self._listener.complete(asked if events else 0.0)
         if not self._joins:
-            refuse_if_ended_by_engine(self.seen, events, self._absence.lost_at, containers)
+            lost_at = self._timeline.of(self._absence.lost_at)
+            refuse_if_ended_by_engine(self.seen, events, lost_at, containers)
 
     def _add(self, events: Sequence[Event]) -> None:
         """Add events to `seen`, and save them for who may have to go on with the run."""
+        events = [self._timeline.event(event) for event in events]
         for event in events:
             self.seen = self.seen.with_event(event)
         if events:
             with contextlib.suppress(OSError):  # the end of the run reports it
-                save_events(self._directory, events)
+                save_events(self._run.directory, events)
 
     def _is_over(self) -> bool:
         """Whether the leader ended for good; that is not known while the engine is away."""
@@ -180,7 +175,7 @@ class Watch:
             return False  # started again; the event has not arrived yet
         if leader.restarts >= self._cluster.retries:
             return True
-        containers = self._engine.containers(self._cluster.name)
+        containers = self._run.containers()
         container = next((c for c in containers if c.leader), None)
         if container is None:
             return True  # it was removed by hand

@@ -14,13 +14,15 @@ class Clock:
 
     def __init__(self) -> None:
         self._now = BEGAN
+        self.ahead = 0.0
+        """By how much somebody has set the time of day; it goes on from there."""
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._number = itertools.count()
         self.on_sleep: Callable[[], None] = lambda: None
         self.settle: Callable[[], None] = lambda: None
 
     def time(self) -> float:
-        return self._now
+        return self._now + self.ahead
 
     def monotonic(self) -> float:
         return self._now

@@ -57,9 +57,14 @@ class FakeDocker:
             return Completed(words, 1, "", f"{POOL_OVERLAPS}\n")
         services = told["services"]
         cluster = next(iter(services.values()))["labels"][labels.CLUSTER]
-        self.engine.subnets[f"{told['name']}_cluster"] = (cluster, subnet)
-        output = env["CLUSTER_KIT_OUTPUT"]
-        boxes = [self.engine.create(name, service, output) for name, service in services.items()]
+        self.engine.subnets.setdefault(f"{told['name']}_cluster", (cluster, subnet))
+        there = {box.task for box in self.engine.boxes.values() if box.cluster == cluster}
+        output, run = env["CLUSTER_KIT_OUTPUT"], env["CLUSTER_KIT_RUN"]
+        boxes = [
+            self.engine.create(name, _labelled(service, run), output)
+            for name, service in services.items()
+            if name not in there  # --no-recreate
+        ]
         for box in boxes:
             self.on_call(f"start {box.task}")
             try:
@@ -68,3 +73,9 @@ class FakeDocker:
                 return Completed(words, 1, "", f"Error response from daemon: {error.message}\n")
         self.engine.clock.pass_by(UP_S)
         return Completed(words, 0, "", "")
+
+
+def _labelled(service: Mapping[str, Any], run: str) -> Mapping[str, Any]:
+    """With the value that Compose takes out of its environment."""
+    assert service["labels"][labels.RUN] == "${CLUSTER_KIT_RUN:-}"
+    return {**service, "labels": {**service["labels"], labels.RUN: run}}

@@ -45,6 +45,10 @@ class FakeEngine(Machine):
         self._asked("info")
         return self.facts
 
+    def identity(self) -> str:
+        self._asked("identity")
+        return "F4KE:0001"
+
     def networks(self) -> list[tuple[str, str, str]]:
         self._asked("networks")
         return [(name, cluster, str(cidr)) for name, (cluster, cidr) in self.subnets.items()]
@@ -53,11 +57,11 @@ class FakeEngine(Machine):
         self._asked("clusters")
         return sorted({box.cluster for box in self.boxes.values()})
 
-    def containers(self, cluster: str) -> list[Container]:
+    def containers(self, cluster: str, run: str = "") -> list[Container]:
         self._asked("containers")
-        return self.seen(cluster)
+        return [box.shown() for box in self._of(cluster, run)]
 
-    def events(self, cluster: str, since: float) -> Iterator[Event]:
+    def events(self, cluster: str, since: float, run: str = "") -> Iterator[Event]:
         self._asked("events")
         with self._changed:
             self._hung_up = False
@@ -158,14 +162,14 @@ class FakeEngine(Machine):
         self._asked("start_again")
         self.start(self._box(container_id))
 
-    def stop(self, cluster: str) -> None:
+    def stop(self, cluster: str, run: str = "") -> None:
         self._asked("stop")
-        for box in self._of(cluster):
+        for box in self._of(cluster, run):
             self.stop_box(box)
 
-    def remove(self, cluster: str) -> int:
+    def remove(self, cluster: str, run: str = "") -> int:
         self._asked("remove")
-        boxes = self._of(cluster)
+        boxes = self._of(cluster, run)
         for box in boxes:
             self.stop_box(box)
             del self.boxes[box.id]

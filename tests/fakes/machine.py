@@ -238,8 +238,9 @@ class Machine:
         with self._changed:
             self._changed.wait(0.01)
 
-    def _of(self, cluster: str) -> list[Box]:
-        return [box for box in self.boxes.values() if box.cluster == cluster]
+    def _of(self, cluster: str, run: str = "") -> list[Box]:
+        boxes = (box for box in self.boxes.values() if box.cluster == cluster)
+        return [box for box in boxes if run in ("", box.mark.get(labels.RUN))]
 
     def _box(self, container_id: str) -> Box:
         if container_id not in self.boxes:

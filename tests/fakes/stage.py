@@ -14,22 +14,24 @@ from cluster_kit.drill import director
 from cluster_kit.engine import client
 from cluster_kit.host import gather
 from cluster_kit.image import base, extra
-from cluster_kit.observe import listener, logs
+from cluster_kit.observe import listener, logs, timeline
 from cluster_kit.run import (
     absence,
     attach,
     attend,
+    claim,
     doctor,
     prepare,
     record,
     recover,
+    start,
     timings,
     watch,
 )
 from cluster_kit.run import launch as launching
 from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.prepare import Request
-from cluster_kit.util import signals
+from cluster_kit.util import elapsed, signals
 from cluster_kit.workspace import RunDirectory, Workspace
 from tests.fakes.acting import Life
 from tests.fakes.clock import Clock
@@ -120,6 +122,7 @@ def set_up(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     (root / "compose" / f"{NAME}.toml").write_text(MANIFEST)
     made = Stage(root)
     monkeypatch.setattr(client, "connect", lambda: made.engine)
+    monkeypatch.setattr(claim, "LOCKS", root)
     for module in (compose, doctor, base):
         monkeypatch.setattr(module, "run", lambda *a, **k: made.docker.run(*a, **k))
     for module in (
@@ -134,6 +137,9 @@ def set_up(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
         record,
         recover,
         director,
+        timeline,
+        elapsed,
+        start,
     ):
         monkeypatch.setattr(module, "time", made.clock)
     monkeypatch.setattr(prepare, "image_tag", lambda variant: f"cluster-kit/trainer:{variant}-0")

@@ -37,5 +37,5 @@ class Compose:
         (file.parent / "output").mkdir(exist_ok=True)
         return file
 
-    def up(self, file: Path, output: Path) -> None:
-        cli.up(file, output)
+    def up(self, file: Path, output: Path, run: str) -> None:
+        cli.up(file, output, run)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from cluster_kit.backends.interface import SubnetTaken
+from cluster_kit.backends.interface import ImageMissing, SubnetTaken
+from cluster_kit.engine.failures import disk_cure
 from cluster_kit.errors import EngineError
 from cluster_kit.util.process import run
 
@@ -19,22 +20,29 @@ def version() -> tuple[int, ...] | None:
     return tuple(int(part) for part in match.groups() if part) if done.ok and match else None
 
 
-def up(file: Path, output: Path) -> None:
+def up(file: Path, output: Path, run_id: str) -> None:
     """Create and start every container, and return without waiting for them to end.
 
     Raises:
         SubnetTaken: the subnet is in use by now.
+        ImageMissing: the image is no longer there.
         EngineError: Compose or the engine failed otherwise.
     """
     done = run(
-        ["docker", "compose", "-f", str(file), "up", "--detach"],
-        env={"CLUSTER_KIT_OUTPUT": str(output), "COMPOSE_ANSI": "never"},
+        ["docker", "compose", "-f", str(file), "up", "--detach", "--no-recreate"],
+        env={
+            "CLUSTER_KIT_OUTPUT": str(output),
+            "CLUSTER_KIT_RUN": run_id,
+            "COMPOSE_ANSI": "never",
+        },
     )
     if done.ok:
         return
     errors = _errors(done.errors)
     if "Pool overlaps" in errors:
         raise SubnetTaken(f"the subnet is taken: {errors}", "run it again")
+    if "No such image" in errors:
+        raise ImageMissing(f"docker compose up failed: {errors}", _cure(errors))
     raise EngineError(f"docker compose up failed (exit {done.code}):\n{errors}", _cure(errors))
 
 
@@ -49,6 +57,8 @@ def _cure(errors: str) -> str:
     """What to do about Compose's errors."""
     if "could not select device driver" in errors:
         return 'install the NVIDIA Container Toolkit (cluster-kit doctor), or set `gpus = "none"`'
+    if cure := disk_cure(errors):
+        return cure
     if "No such image" in errors:
         return "build or pull the image that the manifest names (`image`)"
     if "is already in use by container" in errors:

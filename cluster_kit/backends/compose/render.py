@@ -73,6 +73,7 @@ def render(cluster: Cluster) -> str:
         subnet=str(cluster.subnet),
         gateway=str(cluster.gateway),
         network_labels=pairs(shared.labels),
+        run_label=labels.RUN,
     )
 
 

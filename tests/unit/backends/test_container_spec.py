@@ -106,7 +106,9 @@ def said_by_compose(service: dict[str, Any]) -> dict[str, Any]:
         **{key: service[key] for key in ("security_opt", "cap_drop", "tmpfs")},
         "cap_add": service.get("cap_add", []),
         "volumes": volumes,
-        **{key: service[key] for key in ("environment", "labels")},
+        "environment": service["environment"],
+        # Which run it is, `Backend.up` is told.
+        "labels": {k: v for k, v in service["labels"].items() if k != labels.RUN},
         "cpus": resources.get("limits", {}).get("cpus"),
         "memory": resources.get("limits", {}).get("memory"),
         "cpu_shares": None if shares is None else str(shares),
@@ -162,7 +164,7 @@ def test_every_text_is_given_as_it_was_written() -> None:
 
 @pytest.mark.parametrize("made", CLUSTERS.values(), ids=CLUSTERS)
 def test_every_container_has_every_label(made: Cluster) -> None:
-    known = {text for name, text in vars(labels).items() if name.isupper()}
+    known = {text for name, text in vars(labels).items() if name.isupper()} - {labels.RUN}
     for spec in container_specs(made):
         assert spec.labels.keys() == known
         assert spec.shared.labels.items() <= spec.labels.items()

@@ -62,6 +62,7 @@ CALLS: dict[str, Callable[[DockerEngine], object]] = {
     "kill": lambda e: e.kill("id"),
     "attach": lambda e: e.attach("id", "demo", "worker-0", "10.0.0.5"),
     "start_again": lambda e: e.start_again("id"),
+    "identity": lambda e: e.identity(),
     "stop": lambda e: e.stop("demo"),
     "remove": lambda e: e.remove("demo"),
 }
@@ -92,8 +93,9 @@ def test_an_engine_that_is_lost_is_an_engine_error_with_its_words(
 @pytest.mark.parametrize("method", CALLS)
 def test_what_the_engine_refuses_is_told_in_its_own_words(method: str) -> None:
     refused = APIError("500 Server Error", explanation="no space left on device")
-    with pytest.raises(EngineError, match="refused: no space left on device"):
+    with pytest.raises(EngineError, match="refused: no space left on device") as caught:
         CALLS[method](connected(Broken(refused)))
+    assert "docker system df" in caught.value.cure
 
 
 @pytest.mark.parametrize("error", [LOST[0], LOST[3], LOST[4]], ids=lambda e: type(e).__name__)
@@ -172,8 +174,8 @@ def test_a_container_gets_its_name_and_its_address_back() -> None:
     def connect(container: str, **given: object) -> None:
         calls.append((container, given))
 
-    def listed(filters: dict[str, str]) -> list[Any]:
-        assert filters == {"label": "cluster-kit.cluster=demo"}
+    def listed(filters: dict[str, list[str]]) -> list[Any]:
+        assert filters == {"label": ["cluster-kit.cluster=demo"]}
         return [SimpleNamespace(connect=connect)]
 
     sdk = SimpleNamespace(networks=SimpleNamespace(list=listed))

@@ -42,7 +42,7 @@ def killed(
 
 def without_timings(outcome: Outcome) -> dict[str, object]:
     facts = outcome.as_json()
-    return {key: value for key, value in facts.items() if key not in ("timings_s", "run")}
+    return {key: value for key, value in facts.items() if key not in ("timings_s", "run", "id")}
 
 
 @pytest.mark.parametrize("after_s", [0.2, 0.9, 1.7, 3.4, 3.8])
@@ -254,7 +254,10 @@ def test_an_ended_cluster_is_not_removed_before_it_was_judged(stage: Stage) -> N
 
 def test_a_second_attach_is_told_who_watches(stage: Stage) -> None:
     stage.detach()
-    with claim(stage.workspace.runs(NAME), NAME), pytest.raises(Watched, match="process") as told:
+    with (
+        claim(stage.engine, NAME, stage.workspace.runs(NAME)),
+        pytest.raises(Watched, match="process") as told,
+    ):
         stage.attach()
     assert "cluster-kit wait demo" in told.value.cure
     assert stage.attach().success
@@ -277,7 +280,7 @@ def test_a_second_attach_disturbs_nothing(stage: Stage) -> None:
 def test_a_wait_waits_for_the_one_that_watches(stage: Stage) -> None:
     stage.detach()
     watches = contextlib.ExitStack()
-    watches.enter_context(claim(stage.workspace.runs(NAME), NAME))
+    watches.enter_context(claim(stage.engine, NAME, stage.workspace.runs(NAME)))
     stage.clock.settle = lambda: None  # nobody listens to events until then
 
     def asked(name: str) -> None:
