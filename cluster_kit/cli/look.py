@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -22,7 +23,7 @@ from cluster_kit.observe.task_view import TaskView
 from cluster_kit.run.doctor import Check, check_host
 from cluster_kit.run.past_run import PastRun, merged, newest_run, saved_logs
 from cluster_kit.run.prepare import Request, cluster_name, prepare
-from cluster_kit.show.task_table import status_table
+from cluster_kit.show.task_table import remarks, status_table
 from cluster_kit.workspace import here
 
 _MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "bold red")}
@@ -47,6 +48,8 @@ def status(
             _print_newest_run(cluster)
         elif not json_:
             out.print(status_table(tasks, title=cluster))
+            for remark in remarks(tasks):
+                out.print(Text(remark, "yellow"), soft_wrap=True)
     if not clusters:
         say("no cluster is up")
 
@@ -70,7 +73,7 @@ def _print_newest_run(cluster: str) -> PastRun | None:
 
 
 def _facts(task: TaskView) -> dict[str, Any]:
-    return {**task.__dict__, "gpus": list(task.gpus)}
+    return {**asdict(task), "gpus": list(task.gpus)}
 
 
 @app.command()

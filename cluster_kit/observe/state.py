@@ -8,7 +8,9 @@ from typing import Any
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Container, Event
+from cluster_kit.observe import stragglers
 from cluster_kit.observe.progress import Entry
+from cluster_kit.observe.stragglers import Straggler
 from cluster_kit.observe.task_view import State, TaskView, figures, is_work, state_after
 
 CLOCK_SLACK_S = 0.05
@@ -30,6 +32,7 @@ class RunState:
     events: tuple[Event, ...] = ()
     entries: tuple[Entry, ...] = ()
     started: dict[str, float] = field(default_factory=dict)
+    stragglers: Mapping[str, Straggler] = field(default_factory=dict)
 
     @classmethod
     def of(cls, cluster: Cluster) -> RunState:
@@ -64,15 +67,15 @@ class RunState:
 
     def with_entry(self, entry: Entry) -> RunState:
         """The state after one more entry of a task's progress file."""
-        entries = (*self.entries, entry)
-        task = self.tasks.get(entry.task)
-        if task is None:
-            return replace(self, entries=entries)
-        state = task.state
-        if self._is_current(entry):
-            state = state_after(state, entry)
-        task = replace(task, state=state, **figures(entry))
-        return replace(self, tasks={**self.tasks, task.name: task}, entries=entries)
+        entries, lag = (*self.entries, entry), stragglers.after(self.stragglers, entry)
+        tasks = self.tasks
+        if lag is not self.stragglers:
+            tasks = {name: replace(t, straggler=lag.get(name)) for name, t in tasks.items()}
+        task = tasks.get(entry.task)
+        if task is not None:
+            state = state_after(task.state, entry) if self._is_current(entry) else task.state
+            tasks = {**tasks, task.name: replace(task, state=state, **figures(entry))}
+        return replace(self, tasks=tasks, entries=entries, stragglers=lag)
 
     def _comes_back(self, death: Event) -> bool:
         """Whether the engine will restart the task; it does not if it was stopped by hand."""
@@ -160,10 +163,14 @@ def from_containers(containers: Iterable[Container], entries: Sequence[Entry]) -
     Args:
         entries: of all tasks' progress files since the containers were created, oldest first.
     """
-    return [_view(c, [entry for entry in entries if entry.task == c.name]) for c in containers]
+    lag = stragglers.current(entries)
+    return [
+        _view(c, [entry for entry in entries if entry.task == c.name], lag.get(c.name))
+        for c in containers
+    ]
 
 
-def _view(container: Container, entries: Sequence[Entry]) -> TaskView:
+def _view(container: Container, entries: Sequence[Entry], straggler: Straggler | None) -> TaskView:
     state = State.of_engine(container.state)
     newest_figures: dict[str, Any] = {}
     for entry in entries:
@@ -181,5 +188,6 @@ def _view(container: Container, entries: Sequence[Entry]) -> TaskView:
         state=state,
         exit_code=container.exit_code,
         restarts=max(counted, starts - 1),
+        straggler=straggler,
         **newest_figures,
     )

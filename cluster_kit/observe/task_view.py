@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from cluster_kit.observe.progress import Entry
+from cluster_kit.observe.stragglers import Straggler
 
 
 class State(StrEnum):
@@ -43,7 +44,7 @@ class TaskView:
     """One task's row of the status table.
 
     `exit_code` is that of its last end, None while it runs. `checkpoint` is the last one that an
-    evaluator has scored.
+    evaluator has scored; `straggler` is None unless the task is one now.
     """
 
     name: str
@@ -59,6 +60,12 @@ class TaskView:
     accuracy: float | None = None
     map_50: float | None = None
     checkpoint: str | None = None
+    straggler: Straggler | None = None
+
+    @property
+    def lags(self) -> bool:
+        """Whether the task works, and is a straggler."""
+        return self.straggler is not None and self.state in _ALIVE
 
 
 def is_work(entry: Entry) -> bool:

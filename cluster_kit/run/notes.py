@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cluster_kit.cluster import Cluster
-from cluster_kit.observe import silences
+from cluster_kit.observe import silences, stragglers
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.tracebacks import on_host
@@ -19,9 +19,12 @@ LONGEST = 200
 
 
 def notes_of(cluster: Cluster, seen: RunState) -> list[str]:
-    """One line for each silence, and for each task that was cut off, failed while the leader ended
-    without it, or ran out of memory and came back."""
+    """One line for each silence, for each time in which a task was a straggler, and for each task
+    that was cut off, failed while the leader ended without it, or ran out of memory and came back.
+    """
     notes = [_silence(entry, seen) for entry in silences.all_of(seen)]
+    lags = [lag for lag in stragglers.periods(seen.entries) if lag.task in seen.tasks]
+    notes += map(stragglers.note, lags)
     succeeded = seen.tasks[seen.leader].exit_code == 0
     for task in cluster.tasks:
         end, failures = seen.end_entry(task.name), seen.final_failures(task.name)

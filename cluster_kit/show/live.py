@@ -11,11 +11,12 @@ from rich.text import Text
 
 from cluster_kit.observe.state import RunState
 from cluster_kit.show.lines import visible
-from cluster_kit.show.task_table import status_table
+from cluster_kit.show.task_table import remarks, status_table
 
 MAX_ROWS = 24
 AROUND = 4
 """Lines other than task rows: the phase, the headings, the number of hidden tasks, the cursor."""
+MOST_REMARKS = 4
 REFRESHES_PER_S = 4
 
 
@@ -70,9 +71,12 @@ class LiveView:
         if self._seen is None:
             return self._spinner
         rows = list(self._seen.tasks.values())
-        room = max(1, min(MAX_ROWS, self._console.height - AROUND))
+        most = max(0, min(MOST_REMARKS, self._console.height // 4))
+        said = [Text(text, "yellow", no_wrap=True, overflow="ellipsis") for text in remarks(rows)]
+        said = said[:most]
+        room = max(1, min(MAX_ROWS, self._console.height - AROUND - len(said)))
         hidden = len(rows) - room
-        parts: list[RenderableType] = [self._spinner, status_table(rows[:room])]
+        parts: list[RenderableType] = [self._spinner, status_table(rows[:room]), *said]
         if hidden > 0:
             parts.append(Text(f"… and {hidden} more tasks (cluster-kit status)", style="dim"))
         return Group(*parts)

@@ -51,6 +51,11 @@ def status_table(tasks: Iterable[TaskView], title: str = "") -> Table:
     return table
 
 
+def remarks(tasks: Iterable[TaskView]) -> list[str]:
+    """What is to be said below the table: a line for each straggler."""
+    return [task.straggler.message for task in tasks if task.straggler and task.lags]
+
+
 def state_text(task: TaskView) -> str:
     """The task's state, with its exit code if it has one: `training`, or `ended (137)`."""
     return f"{task.state} ({task.exit_code})" if task.exit_code is not None else task.state
@@ -58,13 +63,15 @@ def state_text(task: TaskView) -> str:
 
 def _short_state(task: TaskView) -> str:
     """The state, with the exit code only if the task has ended: 80 columns have no more room."""
+    if task.lags:
+        return "straggler"
     return state_text(task) if task.state is State.ENDED else task.state
 
 
 def _style(task: TaskView) -> str:
     if task.exit_code not in _GOOD_CODES:
         return "bold red"
-    return _STYLES.get(task.state, "")
+    return "yellow" if task.lags else _STYLES.get(task.state, "")
 
 
 def _figure(value: float | None, form: str) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from trainer import __main__ as command
-from trainer import errors, outcome
+from trainer import errors, outcome, usage
 from trainer.beacon.messages import (
     Beat,
     Done,
@@ -26,11 +26,14 @@ from trainer.beacon.messages import (
     encode,
 )
 from trainer.injected import mailbox, stacks
+from trainer.stragglers import pace
 from trainer.usage import Usage
 
 PACKAGE = Path(errors.__file__).parent
 CONTRACT = tomllib.loads((PACKAGE.parent / "contract.toml").read_text(encoding="utf-8"))
 FILES = sorted(PACKAGE.rglob("*.py"))
+USAGE = ["CPU_SECONDS", "RECEIVED", "SENT", "THROTTLED_SECONDS", "FAULTS", "MEMORY_SECONDS", "CPUS",
+         "BANDWIDTH"]  # fmt: skip
 CODE = "\n".join(file.read_text(encoding="utf-8") for file in FILES)
 
 
@@ -44,7 +47,7 @@ def test_the_variables_that_the_host_sets_are_those_that_are_read():
     """What the supervisor sets stands in one of these files as a key of the child's environment."""
     child = (PACKAGE / "supervisor" / "child.py").read_text(encoding="utf-8")
     bandwidth = (PACKAGE / "network" / "bandwidth.py").read_text(encoding="utf-8")
-    modules = {mailbox.VARIABLE, stacks.VARIABLE}
+    modules = {mailbox.VARIABLE, stacks.VARIABLE, usage.SHAPED}
     for name, entry in CONTRACT["variables"].items():
         if entry["set_by"] == "image":
             sets = name in child or name in bandwidth or name in modules
@@ -80,6 +83,10 @@ def test_a_grace_time_is_the_constant(name):
     assert getattr(importlib.import_module(module), constant) == CONTRACT["times"][name]["seconds"]
 
 
+def test_a_straggler_is_slower_by_the_factor():
+    assert CONTRACT["factors"] == {"straggler": pace.FACTOR}
+
+
 def test_who_is_stopped_has_time_before_docker_kills():
     times = {name: entry["seconds"] for name, entry in CONTRACT["times"].items()}
     assert times["program_save"] <= times["server_save"] < times["stop_grace"]
@@ -90,7 +97,7 @@ def test_the_beacons_lines_are_those_of_the_contract():
             Report("REASON", "TASK", "MESSAGE"), Beat(Usage(0.5, 7)), Stopping(), Stacks(),
             Beat(), End(7)]  # fmt: skip
     text = "".join(encode(message).decode() for message in said)
-    words = {"end 7": "end EXIT_CODE", "0.50 7": "CPU_SECONDS BYTES"}
+    words = {"end 7": "end EXIT_CODE", " ".join(Usage(0.5, 7).words()): " ".join(USAGE)}
     for value, name in words.items():
         text = text.replace(value, name)
     lines = text.splitlines()

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from trainer.errors import ContractError
+from trainer.task import EVALUATOR
 
 
 class Progress:
@@ -26,6 +28,33 @@ class Progress:
     def write(self, event: str, **keys: object) -> None:
         line = json.dumps({"time": round(time.time(), 3), "event": event, **keys})
         os.write(self._file, line.encode() + b"\n")
+
+
+class Reports:
+    """New lines of all progress files but the evaluator's, which follows the training."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._read = {path: path.stat().st_size for path in folder.glob("*.jsonl")}
+
+    def new(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yields (task, event) of each complete new line."""
+        for path in self._folder.glob("*.jsonl"):
+            read = self._read.get(path, 0)
+            try:
+                if path.name.startswith(EVALUATOR) or path.stat().st_size == read:
+                    continue
+                with path.open("rb") as file:
+                    file.seek(read)
+                    text = file.read()
+            except OSError:
+                continue  # the output is being removed
+            complete = text[: text.rfind(b"\n") + 1]
+            self._read[path] = read + len(complete)
+            for line in complete.splitlines():
+                event = parsed(line)
+                if event is not None:
+                    yield path.stem, event
 
 
 def last_event(path: Path) -> dict[str, Any]:

@@ -1,41 +1,105 @@
-"""What this container has used so far: CPU and network."""
+"""What this container has used so far, and how far its limits have held it up."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
+from trainer import control_group
 from trainer.outcome import traffic
 
 PROCESSES = Path("/proc")
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+SHAPED = "CLUSTER_KIT_SHAPED_BPS"
+"""How fast this task's network was made, bits per second."""
+UNKNOWN = "-"
 
 
 @dataclass(frozen=True)
 class Usage:
-    """CPU time in seconds, and bytes received and sent."""
+    """Counts since the container's start, times in seconds; None: unknown, or no limit."""
 
-    cpu_s: float
-    bytes: int
+    cpu_s: float = 0.0
+    received: int = 0
+    """Bytes, like `sent`; 0 if the kernel does not tell."""
+    sent: int = 0
+    throttled_s: float = 0.0
+    """Of all threads together, while the CPU limit kept them from running."""
+    faults: int = 0
+    """Pages that had to be read from a disk: many of them are a lack of memory."""
+    memory_s: float | None = None
+    """In which something waited for memory."""
+    cpus: float | None = None
+    """The CPU limit."""
+    bandwidth: int | None = None
+    """The limit each way, bits per second."""
+
+    @property
+    def bytes(self) -> int:
+        """Received and sent."""
+        return self.received + self.sent
+
+    def words(self) -> list[str]:
+        """The values as text, in order."""
+        values = (getattr(self, field.name) for field in fields(self))
+        return [_word(value) for value in values]
+
+    @classmethod
+    def of_words(cls, words: list[str]) -> Usage | None:
+        """The usage that `words` stand for; None if they stand for none."""
+        if len(words) != len(fields(cls)):
+            return None
+        try:
+            values = [None if word == UNKNOWN else float(word) for word in words]
+        except ValueError:
+            return None
+        cpu_s, received, sent, throttled_s, faults, memory_s, cpus, bandwidth = values
+        if None in values[:5]:
+            return None
+        return cls(
+            cpu_s, int(received), int(sent), throttled_s, int(faults), memory_s, cpus,
+            None if bandwidth is None else int(bandwidth),
+        )  # fmt: skip
+
+
+def _word(value: float | None) -> str:
+    if value is None:
+        return UNKNOWN
+    return str(value) if isinstance(value, int) else f"{value:.3f}"
 
 
 def used() -> Usage:
-    """By this container since its start; traffic is 0 if the kernel does not tell."""
-    return Usage(_cpu_s(), sum(traffic().values()))
+    """By this container since its start."""
+    counted = traffic()
+    cpu_s, faults = _of_processes()
+    shaped = os.environ.get(SHAPED, "")
+    return Usage(
+        cpu_s=cpu_s,
+        received=counted.get("rx_bytes", 0),
+        sent=counted.get("tx_bytes", 0),
+        throttled_s=control_group.throttled_s(),
+        faults=faults,
+        memory_s=control_group.memory_s(),
+        cpus=control_group.cpu_limit(),
+        bandwidth=int(shaped) if shaped.isdecimal() else None,
+    )
 
 
-def _cpu_s() -> float:
-    """Of all processes of the container, and of those that have ended and were waited for.
+def _of_processes() -> tuple[float, int]:
+    """CPU seconds and major page faults of all processes of the container, and of those that have
+    ended and were waited for.
 
     The files of control groups differ between hosts; those of processes do not.
     """
-    ticks = 0
+    ticks = faults = 0
     for stat in PROCESSES.glob("[0-9]*/stat"):
         try:
-            # After the name in brackets, which may hold anything: utime, stime, cutime, cstime.
-            fields = stat.read_text().rpartition(")")[2].split()
-            ticks += sum(map(int, fields[11:15]))
-        except (OSError, ValueError):
+            # After the name in brackets, which may hold anything: majflt, cmajflt, and utime,
+            # stime, cutime, cstime.
+            values = stat.read_text().rpartition(")")[2].split()
+            faults += int(values[9]) + int(values[10])
+            ticks += sum(map(int, values[11:15]))
+        except (OSError, ValueError, IndexError):
             continue  # it has ended by now
-    return ticks / TICKS_PER_S
+    return ticks / TICKS_PER_S, faults

@@ -32,6 +32,7 @@ from trainer.usage import Usage
         Stacks(),
         Beat(),
         Beat(Usage(1.25, 4096)),
+        Beat(Usage(1.25, 4096, 7, 2.5, 3, 0.5, 0.2, 8_000_000)),
         End(143),
         End(-9),
     ],

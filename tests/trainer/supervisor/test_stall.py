@@ -6,7 +6,8 @@ import json
 import threading
 import time
 
-from trainer.supervisor.stall import Reports, Stalled, newest_change, watch
+from trainer.events import Reports
+from trainer.supervisor.stall import Stalled, newest_change, watch
 from trainer.task import read_task
 from trainer.usage import Usage
 

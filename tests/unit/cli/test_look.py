@@ -175,6 +175,25 @@ def test_status_without_a_name_shows_what_is_up(cli: Cli, engine: FakeEngine) ->
     assert "chief-0" in cli("status").out
 
 
+def test_status_names_a_straggler_and_has_its_figures(
+    cli: Cli, engine: FakeEngine, tmp_path: Path
+) -> None:
+    (tmp_path / "progress").mkdir()
+    begun = {"time": 50, "event": "straggling", "of": "worker-1", "seconds": 20, "share": 0.2,
+             "steps_per_s": 3.1, "others_steps_per_s": 12.4, "slowed": None, "limit": 0.2,
+             "cause": "cpu-limit", "message": "worker-1 is a straggler: 3.1 steps/s"}  # fmt: skip
+    (tmp_path / "progress" / "chief-0.jsonl").write_text(json.dumps(begun) + "\n")
+    runs = {"state": "running", "exit_code": None, "output": str(tmp_path)}
+    engine.up["demo"] = [container("chief-0", **runs), container("worker-1", **runs)]
+    said = cli("status", "demo")
+    assert said.out.splitlines()[-1] == "worker-1 is a straggler: 3.1 steps/s"
+    chief, worker = json.loads(cli("status", "demo", "--json").out)["demo"]
+    left_out = ("time", "event", "of", "seconds")
+    figures = {key: value for key, value in begun.items() if key not in left_out}
+    assert chief["straggler"] is None and worker["state"] == "running"
+    assert worker["straggler"] == {"since": 30.0, "by": "chief-0", **figures}
+
+
 def test_a_manifest_means_the_cluster_that_it_names(cli: Cli, root: Path) -> None:
     (root / "compose" / "file.toml").write_text(MANIFEST)
     assert "no task of demo is running" in cli("status", "file").err

@@ -48,6 +48,21 @@ def test_a_worker_that_was_cut_off_is_no_failure_but_noted() -> None:
     assert (found["success"], found["notes"]) == (True, [f"worker-1: {words}"])
 
 
+def test_a_straggler_is_noted() -> None:
+    begun = {"of": "worker-1", "seconds": 20.0, "share": 0.2, "message": "worker-1 is a straggler"}
+    story = (
+        Story.of(WITHOUT_CHIEF)
+        .says(30, "worker-0", "straggling", **begun)
+        .says(31, "worker-0", "straggling", **(begun | {"of": "nobody-7"}))
+        .says(49, "worker-0", "straggled", of="worker-1", seconds=39.0, share=0.25, message="")
+        .ends(50, "worker-0", 0, "finished")
+    )
+    found = told(WITHOUT_CHIEF, story)
+    [note] = found["notes"]
+    assert found["success"] and note.startswith("worker-1 is a straggler (from ")
+    assert note.endswith(", 39 s, with 25% of the steps)")
+
+
 def worker_fails(times: int, words: str = "ValueError: no\nsecond line") -> Story:
     """Worker 1 of two that run the program, started again after each failure."""
     story = Story.of(WITHOUT_CHIEF)

@@ -7,6 +7,8 @@ import re
 import pytest
 from rich.cells import cell_len
 
+from cluster_kit.engine.containers import Event
+from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.show.live import LiveView
 from cluster_kit.show.plain import PlainView
@@ -40,6 +42,19 @@ def test_the_live_table_stops_at_a_screenful_and_says_so(height: int, hidden: in
     assert "[red]hello" in shown(on)
     if height > 3:
         assert f"and {hidden} more tasks" in shown(on)
+
+
+def test_a_straggler_is_named_below_the_table() -> None:
+    on = console(80, 24, terminal=True)
+    view = LiveView(on)
+    seen = RunState.of(cluster(worker=2)).with_event(Event(1.0, "start", "worker-1", None))
+    fields = {"of": "worker-1", "message": "worker-1 is a straggler: " + "so slow " * 20}
+    view.update(seen.with_entry(Entry("chief-0", 2.0, "straggling", fields)))
+    view.close()
+    written = lines(shown(on))
+    assert any(re.search(r"worker-1 .* straggler ", line) for line in written)
+    [named] = {line for line in written if line.startswith("worker-1 is a straggler: ")}
+    assert named.endswith("…") and cell_len(named) <= 80
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])

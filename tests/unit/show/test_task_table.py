@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from cluster_kit.engine.containers import Event
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
+from cluster_kit.observe.stragglers import Straggler
 from cluster_kit.observe.task_view import State, TaskView
-from cluster_kit.show.task_table import status_table
+from cluster_kit.show.task_table import remarks, status_table
 from tests.make import cluster
 from tests.unit.show.consoles import console, shown
 
@@ -75,6 +78,16 @@ def test_every_state_has_its_word(state: State) -> None:
 
 def test_a_task_that_comes_back_shows_its_exit_code_by_its_colour_alone() -> None:
     assert row(state=State.RESTARTING, exit_code=137).split()[3:5] == ["restarting", "-"]
+
+
+def test_a_straggler_is_shown_as_one_while_it_works() -> None:
+    straggler = Straggler(1.0, "chief-0", 3.0, 12.0, 0.2, None, "unknown", None, "it is slow")
+    assert row(state=State.TRAINING, straggler=straggler).split()[3] == "straggler"
+    assert row(state=State.ENDED, exit_code=0, straggler=straggler).split()[3] == "ended"
+    slow = TaskView("worker-1", "worker", "", (), State.READY, straggler=straggler)
+    assert remarks([slow, replace(slow, state=State.PAUSED), replace(slow, straggler=None)]) == [
+        "it is slow"
+    ]
 
 
 def test_a_terminal_of_80_columns_holds_a_row() -> None:

@@ -2,10 +2,11 @@
 
     follower to leader    hello TASK RUN | done TASK | failed TASK MESSAGE
                           | report REASON TASK MESSAGE
-                          | beat CPU_SECONDS BYTES
+                          | beat USAGE
     leader to follower    stopping | stacks | beat | end EXIT_CODE
 
-A MESSAGE of several lines has LINE_SEPARATOR between them, since a newline ends the whole.
+USAGE is what usage.py counts, in its order. A MESSAGE of several lines has LINE_SEPARATOR between
+them, since a newline ends the whole.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def encode(message: Message) -> bytes:
         case Beat(None):
             words = ["beat"]
         case Beat(used):
-            words = ["beat", f"{used.cpu_s:.2f}", str(used.bytes)]
+            words = ["beat", *used.words()]
         case Stacks():
             words = ["stacks"]
         case Hello(task, run):
@@ -113,7 +114,7 @@ def decode(line: bytes) -> Message | None:
     first, _, text = rest.partition(" ")
     match word:
         case "beat":
-            return Beat(_usage(first, text))
+            return Beat(Usage.of_words(rest.split()))
         case "stacks":
             return Stacks()
         case "hello" if text:
@@ -130,13 +131,6 @@ def decode(line: bytes) -> Message | None:
         case "end" if first.removeprefix("-").isdecimal():
             return End(int(first))
     return None
-
-
-def _usage(cpu_s: str, count: str) -> Usage | None:
-    try:
-        return Usage(float(cpu_s), int(count))
-    except ValueError:
-        return None
 
 
 def _in_one_line(text: str) -> str:

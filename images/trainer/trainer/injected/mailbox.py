@@ -1,10 +1,10 @@
 """What a supervisor and its program say to each other: a few files in a private directory.
 
 Supervisor to program: `servers-ready`, `job-ended`. Program to supervisor: `last-words`, the end
-message, `gpu-missing`, one line about a promise that was not kept, or `saving`, when it
-was told to stop and needs a moment for that. Outside a cluster
-there is no mailbox and nothing to wait for. Also loaded by its path (on_path/): imports nothing of
-this package.
+message, `gpu-missing`, one line about a promise that was not kept, `saving`, when it was told to
+stop and needs a moment for that, or `finished`, the closures that each worker has finished. Outside
+a cluster there is no mailbox and nothing to wait for. Also loaded by its path (on_path/): imports
+nothing of this package.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ JOB_ENDED = "job-ended"
 LAST_WORDS = "last-words"
 GPU_MISSING = "gpu-missing"
 SAVING = "saving"
+FINISHED = "finished"
 
 
 def _directory() -> Path | None:
@@ -43,4 +44,6 @@ def leave_last_words(text: str, name: str = LAST_WORDS) -> None:
     """Put `text` into the mailbox as the file `name`; nothing happens outside a cluster."""
     directory = _directory()
     if directory:
-        (directory / name).write_text(text)
+        new = directory / f".{name}.new"
+        new.write_text(text)
+        new.replace(directory / name)

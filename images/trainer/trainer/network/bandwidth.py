@@ -24,6 +24,7 @@ from trainer.events import Progress
 from trainer.network import privileges
 from trainer.outcome import CANNOT_SHAPE, because
 from trainer.task import read_task
+from trainer.usage import SHAPED
 
 if TYPE_CHECKING:
     from pyroute2 import IPRoute
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 REFUSED = "cannot shape its bandwidth: "
 BANDWIDTH = "CLUSTER_KIT_BANDWIDTH_BPS"
 USER = "CLUSTER_KIT_USER"
-SHAPED = "CLUSTER_KIT_SHAPED_BPS"
-"""Tells the program what BANDWIDTH told us: how fast this task's network is, bits per second."""
 
 MIRROR = "shaped0"
 ALL_PROTOCOLS = 0x0003

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -27,7 +28,7 @@ HOOKS = INJECTED / "on_path"
 RUNNER = INJECTED / "runner.py"
 PROGRAMS = PACKAGE / "programs"
 AFTER_IMPORT = "CLUSTER_KIT_AFTER_IMPORT"
-"""What injected/ does at the end of `import tensorflow`: `devices`, `servers`, by commas."""
+"""What injected/ does at the end of `import tensorflow`: `devices`, `closures`, by commas."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,13 @@ class Child:
         """Put an empty file `name` into the program's mailbox."""
         (self.mailbox / name).touch()
 
+    def finished(self) -> dict[str, int]:
+        """How many closures of the program each worker has finished; {} without a coordinator."""
+        try:
+            return json.loads(self._read(mailbox.FINISHED) or "{}")
+        except OSError:
+            return {}
+
     def outcome(self, returncode: int) -> Outcome:
         """What the return code means, with the program's own words."""
         missing = self._read(mailbox.GPU_MISSING)
@@ -126,6 +134,8 @@ class Child:
             hooks.append("refuse")
         if not program.builtin and not task.is_leader:
             hooks.append("join")
+        if task.is_leader and any(name.startswith("worker-") for name in task.servers):
+            hooks.append("closures")
         if task.is_leader and task.servers and not program.builtin:
             hooks.append("servers")
         return hooks

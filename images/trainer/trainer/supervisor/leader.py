@@ -17,6 +17,7 @@ from trainer.queue import next_event
 from trainer.servers import probe
 from trainer.servers import watch as server_watch
 from trainer.servers.probe import ServersMissing, ServersReady
+from trainer.stragglers.watch import StragglerWatch
 from trainer.supervisor import servers_asked, stall
 from trainer.supervisor.child import Child, Program, ProgramEnded
 from trainer.supervisor.peers import Peers
@@ -105,6 +106,7 @@ class Leader:
         cancelled = threading.Event()
         servers_asked.ask(self._task, attempt, self._events.put, cancelled)
         self._child = Child(self._task, self._program, attempt, self._events.put)
+        stragglers = StragglerWatch(self._task, self._progress, self._used, self._child.finished)
         try:
             while True:
                 event = self._next_event()
@@ -134,6 +136,7 @@ class Leader:
                         return event
         finally:
             cancelled.set()
+            stragglers.end()
 
     def _hear(self, event: Joined | Left | Silent | HeardAgain) -> Outcome | None:
         """Note what is heard of another task; an Outcome if it ends the job.

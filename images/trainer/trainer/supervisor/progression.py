@@ -90,12 +90,12 @@ class Progression:
             return
         passed = now - before[0]
         more = [
-            Usage(used.cpu_s - was.cpu_s, used.bytes - was.bytes)
+            (used.cpu_s - was.cpu_s, used.bytes - was.bytes)
             for task, used in by_task.items()
             if (was := before[1].get(task))
         ]
-        computes = any(used.cpu_s > BUSY_CORES * passed for used in more)
-        sends = sum(used.bytes for used in more) > BUSY_BYTES_PER_S * passed * len(more)
+        computes = any(cpu_s > BUSY_CORES * passed for cpu_s, _ in more)
+        sends = sum(count for _, count in more) > BUSY_BYTES_PER_S * passed * len(more)
         if computes or sends:
             self._silence.heard(_JOB)
 

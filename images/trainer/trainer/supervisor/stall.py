@@ -5,18 +5,17 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from trainer import outcome, stacks
 from trainer.beacon.server import BeaconServer
-from trainer.events import parsed
+from trainer.events import Reports
 from trainer.outcome import Outcome
 from trainer.servers.probe import Prober
 from trainer.supervisor.progression import Progression
-from trainer.task import EVALUATOR, Task
+from trainer.task import Task
 from trainer.usage import Usage
 
 LOOK_S = 1.0
@@ -60,29 +59,6 @@ def watch(
         if seconds := progression.standing_s():
             then(Stalled(attempt, seconds))
             return
-
-
-class Reports:
-    """New lines of all progress files but the evaluator's, which follows the training."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._read = {path: path.stat().st_size for path in folder.glob("*.jsonl")}
-
-    def new(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yields (task, event) of each complete new line."""
-        for path in self._folder.glob("*.jsonl"):
-            if path.name.startswith(EVALUATOR):
-                continue
-            with path.open("rb") as file:
-                file.seek(self._read.get(path, 0))
-                text = file.read()
-            complete = text[: text.rfind(b"\n") + 1]
-            self._read[path] = self._read.get(path, 0) + len(complete)
-            for line in complete.splitlines():
-                event = parsed(line)
-                if event is not None:
-                    yield path.stem, event
 
 
 def newest_change(folder: Path) -> float:

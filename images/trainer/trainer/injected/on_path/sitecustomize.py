@@ -3,10 +3,10 @@
 Python runs this file at its start, since child.py put its directory on PYTHONPATH.
 CLUSTER_KIT_STACKS names the file into which the program writes its stacks when it is asked to.
 CLUSTER_KIT_AFTER_IMPORT names what to do after the import: `devices` (promised GPUs, a memory
-limit, simulated devices), `refuse` (what would hang is refused; also after `import keras`), `join`
-(a server's `join` ends with the job), `servers` (wait until every server answers: a strategy must
-not ask them earlier). Nothing of the trainer is imported under its own name: `trainer` is a usual
-name for users' packages, too.
+limit, simulated devices), `closures` (those that each worker has finished are counted), `refuse`
+(what would hang is refused; also after `import keras`), `join` (a server's `join` ends with the
+job), `servers` (wait until every server answers: a strategy must not ask them earlier). Nothing of
+the trainer is imported under its own name: `trainer` is a usual name for users' packages, too.
 """
 
 from __future__ import annotations
@@ -60,6 +60,8 @@ def after_tensorflow(tensorflow: ModuleType) -> None:
             mailbox,
             hidden=os.environ.get("CUDA_VISIBLE_DEVICES") != CUDA_VISIBLE_DEVICES,
         )
+    if "closures" in wanted:
+        load_file("closures.py").count(mailbox)
     if "refuse" in wanted:
         refuse().prepare(mailbox.leave_last_words)
     if "join" in wanted:

@@ -30,6 +30,7 @@ class Report:
         self._options = options
         self._progress = progress
         self._losses: deque[float] = deque(maxlen=LOSSES)
+        self._own_steps = 0
         self._step = 0
         self._said = (0, 0.0)
         self._event = (0, 0.0)
@@ -66,6 +67,7 @@ class Report:
         """Say what there is to say of one step."""
         now = time.monotonic()
         self._step = result.step
+        self._own_steps += 1
         self._losses.append(result.loss)
         self.last = (result.step, now)
         if self.first is None:
@@ -88,7 +90,10 @@ class Report:
 
     def _write(self, result: StepResult, speed: float) -> None:
         if self._progress:
-            self._progress.write("step", step=result.step, steps_per_s=speed, loss=result.loss)
+            self._progress.write(
+                "step", step=result.step, steps_per_s=speed, loss=result.loss,
+                own_steps=self._own_steps,
+            )  # fmt: skip
 
     def _say(self, result: StepResult) -> None:
         figures = {"loss": result.loss} | dict(result.shown)

@@ -1,0 +1,93 @@
+"""Stragglers as leaders report them: who is one now, and the times for the notes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cluster_kit.observe import stragglers
+from cluster_kit.observe.progress import Entry
+from cluster_kit.observe.state import RunState, from_containers
+from tests.make import cluster
+from tests.unit.stories import container
+
+FOUND = {
+    "of": "worker-1", "seconds": 20.0, "steps_per_s": 3.1, "others_steps_per_s": 12.4,
+    "share": 0.2, "slowed": None, "cause": "cpu-limit", "limit": 0.2, "message": "it is slow",
+}  # fmt: skip
+
+
+def begins(time: float = 100.0, **different: Any) -> Entry:
+    return Entry("chief-0", time, "straggling", FOUND | different)
+
+
+def over(time: float = 140.0, **different: Any) -> Entry:
+    fields = {"of": "worker-1", "seconds": 60.0, "share": 0.25, "message": "it was slow"}
+    return Entry("chief-0", time, "straggled", fields | different)
+
+
+def test_a_straggler_has_what_its_leader_said() -> None:
+    found = stragglers.current([begins()])["worker-1"]
+    assert (found.since, found.by, found.steps_per_s) == (80.0, "chief-0", 3.1)
+    assert (found.others_steps_per_s, found.share, found.cause, found.limit) == (
+        12.4, 0.2, "cpu-limit", 0.2,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("odd", [{"seconds": "x"}, {"share": True}, {"limit": [1]}, {"of": None}])
+def test_odd_values_are_unknown(odd: dict[str, Any]) -> None:
+    assert len(stragglers.current([begins(**odd)])) == 1
+    assert stragglers.note(stragglers.periods([begins(**odd)])[0])
+
+
+@pytest.mark.parametrize(
+    ("entry", "is_over"),
+    [
+        (over(), True),
+        (over(of="worker-0"), False),
+        (Entry("worker-1", 140.0, "ready", {}), True),
+        (Entry("worker-1", 140.0, "end", {}), True),
+        (Entry("worker-0", 140.0, "start", {"attempt": 1}), False),
+        (Entry("chief-0", 140.0, "start", {"attempt": 1}), True),
+        (Entry("chief-0", 140.0, "step", {"step": 9}), False),
+    ],
+    ids=["said", "of another", "ready again", "ended", "another starts", "leader starts", "step"],
+)
+def test_when_it_is_over(entry: Entry, is_over: bool) -> None:
+    before = stragglers.current([begins()])
+    assert (stragglers.after(before, entry) == {}) is is_over
+    assert (stragglers.after(before, entry) is before) is not is_over
+    [period] = stragglers.periods([begins(), entry])
+    assert period.until == (140.0 if is_over else None)
+    assert period.share == (0.25 if entry == over() else 0.2)
+
+
+def test_the_notes_have_each_time_with_its_share() -> None:
+    entries = [begins(), over(), begins(200.0, of="worker-0", seconds=40.0)]
+    first, second = map(stragglers.note, stragglers.periods(entries))
+    assert first.startswith("it is slow (from ") and first.endswith(
+        ", 60 s, with 25% of the steps)"
+    )
+    assert second.startswith("it is slow (from ") and second.endswith(" on)")
+
+
+def test_a_watched_run_and_status_show_the_same_task() -> None:
+    seen = RunState.of(cluster(worker=2))
+    for entry in (Entry("worker-1", 90.0, "ready", {}), begins()):
+        seen = seen.with_entry(entry)
+    watched = seen.tasks["worker-1"].straggler
+    assert watched is not None and seen.tasks["worker-0"].straggler is None
+    views = from_containers([container("worker-0"), container("worker-1")], seen.entries)
+    assert [view.straggler for view in views] == [None, watched]
+    assert seen.with_entry(over()).tasks["worker-1"].straggler is None
+
+
+@pytest.mark.parametrize(
+    ("state", "lags"), [("running", True), ("paused", False), ("restarting", False)]
+)
+def test_a_task_that_does_not_work_does_not_lag(state: str, lags: bool) -> None:
+    now = container("worker-1", state=state, exit_code=None)
+    [view] = from_containers([now], [begins()])
+    assert view.straggler is not None
+    assert view.lags is lags
