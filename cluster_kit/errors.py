@@ -7,6 +7,7 @@ KitError                     exit code
 ├── TrainingFailed           5   the training ended with an error
 ├── DrillFailed              5   a drill was not as its scenario expects
 ├── DeadlinePassed           6   a deadline of the manifest passed
+├── Stopped                  7   the run was stopped on purpose, from outside
 └── Interrupted              130 Ctrl-C or SIGTERM
 
 Each has a message (what happened, with the value and the rule) and a cure (what to type or change
@@ -84,6 +85,12 @@ class DeadlinePassed(KitError):
     """A deadline of the manifest passed."""
 
     exit_code = 6
+
+
+class Stopped(KitError):
+    """The run was stopped on purpose, from outside: `cluster-kit down`, `docker stop`."""
+
+    exit_code = 7
 
 
 class Interrupted(KitError):

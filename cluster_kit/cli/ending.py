@@ -47,8 +47,14 @@ def _print_outcome(outcome: Outcome, keep: bool) -> None:
 
 
 def print_metrics(outcome: Outcome) -> None:
-    """Print the final figures that the programs reported, a line each."""
+    """Print the final figures that the programs reported, a line each.
+
+    A staleness of 0 says nothing: there can be no other in synchronous ways, or of one worker.
+    """
+    fresh = outcome.metrics.get("staleness_max") == 0
     for key, value in sorted(outcome.metrics.items()):
+        if fresh and key.startswith("staleness_"):
+            continue
         shown = f"{value:.4g}" if isinstance(value, float) else value
         say(f"  {key.replace('_', ' ')}: {shown}", to=out)
 

@@ -19,6 +19,7 @@ from cluster_kit.errors import UsageError
 from cluster_kit.image.build import image_present
 from cluster_kit.run.launch import launch, launch_detached
 from cluster_kit.run.prepare import Request, cluster_name, engine_or_none, prepare
+from cluster_kit.run.take_down import take_down
 from cluster_kit.show.view import make_view
 from cluster_kit.util import stdio
 from cluster_kit.workspace import here
@@ -118,7 +119,7 @@ def down(name: options.ClusterName = "quickstart", json_: options.Json = False) 
         else:
             say(f"nothing to remove: no cluster {cluster} is up (up: {others})")
         return
-    count = engine.remove(cluster)
+    count = take_down(engine, cluster)
     if json_:
         print_json({"cluster": cluster, "removed": count})
     else:

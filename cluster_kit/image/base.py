@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from cluster_kit.engine.failures import disk_cure
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.util.process import Completed, run
 
@@ -184,6 +185,6 @@ def _checked(*command: str) -> Completed:
     if not done.ok:
         raise EngineError(
             f"{command[0]} failed (exit {done.code}) while making a base image:\n{done.tail()}",
-            _CURE,
+            disk_cure(done.tail()) or _CURE,
         )
     return done

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from cluster_kit.engine.failures import disk_cure
 from cluster_kit.errors import EngineError
 from cluster_kit.image.base import choose_base, present
 from cluster_kit.image.pip_config import build_secrets
@@ -101,7 +102,8 @@ def ensure_image(variant: Variant, say: Say, *, show: bool = False) -> bool:
         command = build_command(tag, arguments, secrets, SOURCE, file=file, show=show)
         done = run(command, env={"DOCKER_BUILDKIT": "1"}, show=show)
     if not done.ok:
-        raise EngineError(f"building {tag} failed (exit {done.code}):\n{done.tail()}", _CURE)
+        cure = disk_cure(done.tail()) or _CURE
+        raise EngineError(f"building {tag} failed (exit {done.code}):\n{done.tail()}", cure)
     return True
 
 

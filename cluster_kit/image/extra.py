@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from cluster_kit.cluster import Cluster
+from cluster_kit.engine.failures import disk_cure
 from cluster_kit.errors import EngineError, ManifestError
 from cluster_kit.image.base import choose_base
 from cluster_kit.image.build import (
@@ -74,7 +75,8 @@ def _build(cluster: Cluster, say: Say) -> None:
         cure = "take the version out, or name one that fits the image's packages"
         raise ManifestError(cluster.source, [Problem("requirements", "", rule, cure)])
     details = "\n".join(errors) or done.tail()
-    raise EngineError(f"building {cluster.image} failed (exit {done.code}):\n{details}", _CURE)
+    cure = disk_cure(details) or _CURE
+    raise EngineError(f"building {cluster.image} failed (exit {done.code}):\n{details}", cure)
 
 
 def pip_errors(output: str, requirements: str) -> list[str]:

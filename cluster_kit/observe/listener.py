@@ -90,8 +90,11 @@ class Listener:
         Raises:
             EngineError: it does not.
         """
-        if time.monotonic() < self._ask_at:
-            return
+        if time.monotonic() >= self._ask_at:
+            self.ask()
+
+    def ask(self) -> None:
+        """Ask at once; raises EngineError if the engine does not answer."""
         self._ask_at = time.monotonic() + _ASK_EVERY_S
         if not self._engine.answers():
             self._lost = _HANGS

@@ -13,9 +13,11 @@ from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError, HostError, KitError, ManifestError
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.tracebacks import cure, last_words, on_host, without_message
+from cluster_kit.run import room
 from cluster_kit.run.context import Launch
-from cluster_kit.run.evidence import save_events, save_logs
+from cluster_kit.run.evidence import read_logs, save_events, save_logs
 from cluster_kit.run.outcome import Outcome, outcome_of
+from cluster_kit.run.output_trouble import explained
 from cluster_kit.run.verdict import Reason, Verdict, judge
 from cluster_kit.run.watch import Ending
 
@@ -77,9 +79,12 @@ def conclude(launch: Launch, cluster: Cluster, seen: RunState, ending: Ending) -
         outcome = replace(outcome, timings_s=launch.timings.read(seen, launch.since))
         with failures:
             outcome.write(launch.directory)
-    if failures.first is not None:
-        raise _incomplete(launch, outcome, failures.first)
-    return outcome
+    if failures.first is None:
+        return outcome
+    error = _incomplete(launch, outcome, failures.first)
+    if isinstance(failures.first, EngineError) or outcome.success:
+        raise error
+    return replace(outcome, notes=[*outcome.notes, error.message])
 
 
 def fail(launch: Launch, cluster: Cluster, seen: RunState, error: BaseException) -> None:
@@ -104,21 +109,26 @@ def _saved(
     verdict: Verdict,
     failures: Failures,
 ) -> Outcome:
-    """Save events, logs and the outcome, and return the outcome."""
-    logs: dict[str, str] = {}
-    with failures:
-        save_events(launch.directory, seen.events)
-    with failures:
-        logs = save_logs(launch.engine, launch.directory, containers)
-    words = without_message(last_words(logs.get(verdict.blame, "")), verdict.message)
-    known_cure = verdict.cure or cure(f"{verdict.message}\n{words}")
+    """Save events, logs and the outcome, and return the outcome.
+
+    The outcome comes before the logs, too: on a full disk it may be all that there is room for.
+    """
+    directory = launch.directory
+    logs = read_logs(launch.engine, containers)
     verdict = replace(verdict, message=on_host(verdict.message, cluster.mounts))
+    said = last_words(logs.get(verdict.blame or seen.leader, ""))
+    words = without_message(said, verdict.message) if verdict.blame else ""
+    verdict = explained(verdict, said, directory)
+    known_cure = verdict.cure or cure(f"{verdict.message}\n{words}")
+    room.release(directory)
+    with failures:
+        save_events(directory, seen.events)
     outcome = outcome_of(
         cluster,
         verdict,
         seen,
         containers,
-        launch.directory,
+        directory,
         last_words=words,
         cure=known_cure,
         run_id=launch.id,
@@ -132,7 +142,9 @@ def _saved(
         timings_s=launch.timings.read(seen, launch.since),
     )
     with failures:
-        outcome.write(launch.directory)
+        outcome.write(directory)
+    with failures:
+        save_logs(directory, logs)
     return outcome
 
 
@@ -161,6 +173,7 @@ def _incomplete(launch: Launch, outcome: Outcome, error: EngineError | OSError) 
         return EngineError(f"{ended} not everything was saved and removed: {error.message}",
                            error.cure)  # fmt: skip
     return HostError(
-        f"{ended} its evidence in {launch.directory.path} is not complete: {error.strerror}",
-        "make room there, or write access, and run it again",
+        f"{ended} its evidence in {launch.directory.path} is not complete: "
+        f"{room.why(error, launch.directory.path)}",
+        room.CURE,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
@@ -40,12 +40,8 @@ def save_events(run: RunDirectory, events: Sequence[Event]) -> None:
         file.writelines(line for line in lines if line not in saved)
 
 
-def save_logs(engine: Engine, run: RunDirectory, containers: Sequence[Container]) -> dict[str, str]:
-    """Save the logs that the engine still has, and return them by task name; raises OSError.
-
-    A resumed run appends to the files of the run that it goes on with. What has been saved of a log
-    before is not saved twice.
-    """
+def read_logs(engine: Engine, containers: Sequence[Container]) -> dict[str, str]:
+    """The logs that the engine still has, by task name."""
 
     def read(container: Container) -> str | None:
         try:
@@ -55,12 +51,19 @@ def save_logs(engine: Engine, run: RunDirectory, containers: Sequence[Container]
 
     with ThreadPoolExecutor(_PARALLEL) as pool:
         texts = list(pool.map(read, containers))
-    logs = {c.name: text for c, text in zip(containers, texts, strict=True) if text is not None}
+    return {c.name: text for c, text in zip(containers, texts, strict=True) if text is not None}
+
+
+def save_logs(run: RunDirectory, logs: Mapping[str, str]) -> None:
+    """Save the logs, by task name; raises OSError.
+
+    A resumed run appends to the files of the run that it goes on with. What has been saved of a log
+    before is not saved twice.
+    """
     for name, text in logs.items():
         with (run.logs / f"{name}.log").open("ab+") as file:
             file.seek(0)
             file.write(_unsaved(file.read(), text.encode()))
-    return logs
 
 
 def _unsaved(saved: bytes, log: bytes) -> bytes:

@@ -6,12 +6,13 @@ import contextlib
 import time
 from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
 
 from cluster_kit.backends.choose import backend
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine import client
 from cluster_kit.observe.progress import sizes
-from cluster_kit.run import start
+from cluster_kit.run import room, start
 from cluster_kit.run.attend import Start, attend, begin
 from cluster_kit.run.claim import claim
 from cluster_kit.run.context import Launch
@@ -21,7 +22,7 @@ from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.prepare import Request, prepare
 from cluster_kit.run.timings import Stopwatch
 from cluster_kit.show.view import View
-from cluster_kit.workspace import Workspace, last_run, new_id, new_run
+from cluster_kit.workspace import RunDirectory, Workspace, last_run, new_id, new_run
 
 
 def launch(
@@ -88,7 +89,7 @@ def _ready(
             refuse_if_unfit(prepared.facts, cluster)
         with timings.step("build"):
             start.ensure_image(cluster, view)
-        directory = last_run(runs) if resume else new_run(runs, datetime.now())
+        directory = _directory(runs, resume=resume)
         run = Launch(
             cluster=cluster,
             workspace=workspace,
@@ -110,3 +111,8 @@ def _ready(
             return start.up(run, prepared, text)
 
         yield run, up
+
+
+def _directory(runs: Path, *, resume: bool) -> RunDirectory:
+    with room.writing(runs):
+        return last_run(runs) if resume else new_run(runs, datetime.now())

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from cluster_kit.backends.interface import SubnetTaken
+from cluster_kit.backends.interface import ImageMissing, SubnetTaken
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Container
 from cluster_kit.engine.interface import Engine
@@ -14,6 +15,7 @@ from cluster_kit.errors import EngineError, HostError, UsageError
 from cluster_kit.image import extra as extra_image
 from cluster_kit.image.build import image_present
 from cluster_kit.observe.task_view import State
+from cluster_kit.run import room
 from cluster_kit.run.context import Launch
 from cluster_kit.run.prepare import Prepared, prepare_again
 from cluster_kit.run.record import Record, read_outcome, read_record, write_record
@@ -93,23 +95,33 @@ def ensure_image(cluster: Cluster, view: View) -> None:
 def up(launch: Launch, prepared: Prepared, text: str) -> Cluster:
     """Write the cluster's file, start its containers, and return the cluster that was started.
 
-    If the subnet has been taken since the plan, a new plan finds another.
+    If the subnet has been taken since the plan, a new plan finds another; if the kit's own image
+    has been removed, it is built again.
 
     Raises:
+        HostError: the workspace cannot be written.
         SubnetTaken: the manifest's fixed subnet is taken, or the subnets of PLANS plans were.
         EngineError: Compose or the engine failed.
         ManifestError: no subnet is free any more.
     """
     for attempt in range(1, PLANS + 1):
-        file = launch.backend.write(launch.workspace, prepared.cluster, text)
-        write_atomically(launch.directory.path / file.name, text)
-        _record(launch, prepared.cluster)
+        with room.writing(launch.workspace.root):
+            file = launch.backend.write(launch.workspace, prepared.cluster, text)
+            write_atomically(launch.directory.path / file.name, text)
+            room.reserve(launch.directory)
+            _record(launch, prepared.cluster)
         try:
             with launch.timings.step("up"):
                 launch.backend.up(file, launch.directory.output, launch.id)
                 _refuse_others(launch)
-            _record(launch, prepared.cluster)
+            with contextlib.suppress(OSError):  # the end of the run reports it
+                _record(launch, prepared.cluster)
             return prepared.cluster
+        except ImageMissing:
+            if attempt == PLANS or prepared.cluster.variant is None:
+                raise
+            launch.engine.remove(launch.name, launch.id)
+            ensure_image(prepared.cluster, launch.view)
         except SubnetTaken:
             if attempt == PLANS or prepared.manifest.manifest.subnet != "auto":
                 raise

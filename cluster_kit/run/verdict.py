@@ -8,11 +8,11 @@ from enum import StrEnum
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Event
-from cluster_kit.errors import DeadlinePassed, HostError, Interrupted, TrainingFailed
+from cluster_kit.errors import DeadlinePassed, HostError, Interrupted, Stopped, TrainingFailed
 from cluster_kit.observe import silences
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
-from cluster_kit.run.watch import Ending
+from cluster_kit.run.watch import OUTPUT_CODE, Ending
 
 
 class Reason(StrEnum):
@@ -31,6 +31,8 @@ class Reason(StrEnum):
     STALL = "stall"
     GPU_MISSING = "gpu-missing"
     CANNOT_SHAPE = "cannot-shape"
+    DISK_FULL = "disk-full"
+    OUTPUT_LOST = "output-lost"
     STOPPED = "stopped"
     INTERRUPTED = "interrupted"
     MANIFEST = "manifest"
@@ -47,11 +49,17 @@ CODES = {
     Reason.STALL: DeadlinePassed.exit_code,
     Reason.GPU_MISSING: HostError.exit_code,
     Reason.CANNOT_SHAPE: HostError.exit_code,
+    Reason.DISK_FULL: HostError.exit_code,
+    Reason.OUTPUT_LOST: HostError.exit_code,
+    Reason.STOPPED: Stopped.exit_code,
 }
 """The kit's exit code by the supervisor's reason; any other reason is a failed training."""
+NOBODYS = (Reason.DISK_FULL, Reason.OUTPUT_LOST, Reason.STOPPED)
+"""The reasons of runs whose end no task is to blame for."""
 STOP_CODES = (0, 143)
 SURVIVED_S = 30.0
 """A chief fails 2 s after a ps is lost, an all-reduce worker 9 s after another worker."""
+OUTPUT_LOST = "the output directory cannot be written any more"
 OUT_OF_MEMORY = " (out of memory: raise its `memory` limit)"
 
 
@@ -92,9 +100,16 @@ def _judge_leader(seen: RunState) -> Verdict:
     if end is None and (silence := silences.current(seen).get(leader)):
         message = silences.words(silence)
         return Verdict(False, CODES[Reason.SILENT], Reason.SILENT, leader, message)
+    if end is None and code == OUTPUT_CODE:
+        return Verdict(False, CODES[Reason.OUTPUT_LOST], Reason.OUTPUT_LOST, "", OUTPUT_LOST)
+    if end is None and any((e.task, e.action) == (leader, "destroy") for e in seen.events):
+        removed = f"{leader} was removed while it ran"
+        return Verdict(False, CODES[Reason.STOPPED], Reason.STOPPED, "", removed)
     reason, message, named = _end_report(end)
     if reason in CODES:
-        blame = named or leader
+        blame = "" if reason in NOBODYS else named or leader
+        if reason == Reason.STOPPED:
+            message = f"{leader} was stopped from outside: by `cluster-kit down`, say"
         if reason == Reason.START_DEADLINE and out_of_memory(seen, blame):
             message += f"; {blame} ran out of memory: raise its `memory` limit"
         return Verdict(False, CODES[Reason(reason)], reason, blame, message)

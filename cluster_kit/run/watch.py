@@ -26,6 +26,8 @@ POLL_S = 0.2
 FOLLOW_S = 15.0
 """Servers end within a second of the leader; on a very busy host this is the limit."""
 OVERDUE_SLACK_S = 60.0
+OUTPUT_CODE = 4
+"""The exit code of a task that cannot write its output: nor can it say why it ends."""
 START_S = 30.0
 """After an `up` that was killed, Compose may still start containers: 0.2 s for each."""
 
@@ -155,11 +157,15 @@ class Watch:
         if self._is_blind():
             return False
         try:
-            return self._leader_ended()
+            over = self._leader_ended()
         except EngineError:
             if self._engine.answers():
                 raise
             return False
+        if over and self.seen.tasks[self.seen.leader].exit_code:
+            with self._absence:  # an engine that is told to end stops its containers first
+                self._listener.ask()
+        return over and not self._is_blind()
 
     def _leader_ended(self) -> bool:
         """Whether the leader ended for good.
@@ -169,7 +175,8 @@ class Watch:
         leader = self.seen.tasks[self.seen.leader]
         if leader.state is not State.ENDED:
             return False
-        if leader.exit_code == 0 or self.seen.end_entry(leader.name) or self._too_late:
+        said_why = leader.exit_code in (0, OUTPUT_CODE) or self.seen.end_entry(leader.name)
+        if said_why or self._too_late:
             return True
         if self._leader_restarts > leader.restarts:
             return False  # started again; the event has not arrived yet

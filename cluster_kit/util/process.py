@@ -8,17 +8,22 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 PATIENCE_S = 15.0
 """Time for a command to end after SIGTERM, and again after SIGKILL."""
 NOT_FOUND = 127
+_LAST_LINES = 100
 
 
 @dataclass(frozen=True)
 class Completed:
-    """How a command ended. `output` is stdout, `errors` stderr (both "" if it was shown live)."""
+    """How a command ended. `output` is stdout, `errors` stderr.
+
+    If it was shown live, both are "" on a terminal; else `errors` are the last lines of both.
+    """
 
     command: tuple[str, ...]
     code: int
@@ -73,16 +78,18 @@ def run(
         errors="replace",
         start_new_session=True,
     )
+    last: deque[str] = deque(maxlen=_LAST_LINES)
     try:
         if relayed and child.stdout is not None:
             for line in child.stdout:
+                last.append(line)
                 sys.stderr.write(line)
                 sys.stderr.flush()
         output, errors = child.communicate(timeout=timeout_s)
     except BaseException:
         _end(child)
         raise
-    return Completed(tuple(command), child.returncode, output or "", errors or "")
+    return Completed(tuple(command), child.returncode, output or "", errors or "".join(last))
 
 
 def _end(child: subprocess.Popen[str]) -> None:

@@ -15,6 +15,7 @@ from tests.make import parse_compose
 
 NO_DAEMON = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock."
 POOL_OVERLAPS = "Error response from daemon: Pool overlaps with other one on this address space"
+NO_IMAGE = "Error response from daemon: No such image: cluster-kit/trainer:cpu-0"
 UP_S = 0.5
 
 
@@ -25,6 +26,8 @@ class FakeDocker:
         self.engine = engine
         self.lacks_image = False
         self.takes_subnet = 0
+        self.loses_image = False
+        """It is removed between the plan and the start."""
         self.on_call: Callable[[str], None] = lambda _name: None
         self.ups: list[Path] = []
 
@@ -48,6 +51,9 @@ class FakeDocker:
 
     def _up(self, words: tuple[str, ...], file: Path, env: Mapping[str, str]) -> Completed:
         self.ups.append(file)
+        if self.loses_image:
+            self.loses_image, self.lacks_image = False, True
+            return Completed(words, 1, "", f"{NO_IMAGE}\n")
         told = parse_compose(file.read_text())
         subnet = IPv4Network(told["networks"]["cluster"]["ipam"]["config"][0]["subnet"])
         if self.takes_subnet:

@@ -119,6 +119,13 @@ class Machine:
         self.lost = True
         self.hang_up()
 
+    def shut_down(self) -> None:
+        """The engine is told to end: it stops its containers first, and answers nobody any more."""
+        self.lost = True
+        for box in self.boxes.values():
+            self.stop_box(box)
+        self.clock.at(4.0, self.hang_up)
+
     def come_back(self, *, ends: bool = False) -> None:
         """The engine is started again; without live-restore it `ends` what still runs."""
         self.forget()

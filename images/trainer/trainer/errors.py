@@ -14,6 +14,8 @@ EXIT_GPU_MISSING = 3
 """A task does not see the GPUs that it was promised."""
 EXIT_CANNOT_SHAPE = 3
 """The kernel or the container's capabilities do not allow the bandwidth that was asked for."""
+EXIT_OUTPUT = 4
+"""The output cannot be written: its disk is full, or it was removed or made read-only."""
 EXIT_TRAINING_FAILED = 5
 """The training itself failed: it diverged, lost a peer for good, or has no sound checkpoint."""
 EXIT_DEADLINE = 6

@@ -17,17 +17,34 @@ class Progress:
     """Appends events to one file. Each is a single write, so lines of two processes never mix."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
+        self._cut = False
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            self._file = _opened(path)
         except OSError as problem:
             raise ContractError(
                 f"cannot write {path}: {problem.strerror}; mount a directory of this user's there"
             ) from problem
 
     def write(self, event: str, **keys: object) -> None:
-        line = json.dumps({"time": round(time.time(), 3), "event": event, **keys})
-        os.write(self._file, line.encode() + b"\n")
+        """Append an event. One that cannot be written is lost: `room` says why, and ends the job.
+
+        A file that was removed meanwhile is made again.
+        """
+        line = json.dumps({"time": round(time.time(), 3), "event": event, **keys}).encode() + b"\n"
+        try:
+            if not os.fstat(self._file).st_nlink:
+                removed, self._file = self._file, _opened(self._path)
+                os.close(removed)
+            line = b"\n" + line if self._cut else line
+            self._cut = os.write(self._file, line) < len(line)
+        except OSError:
+            return
+
+
+def _opened(path: Path) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 
 
 class Reports:
@@ -42,8 +59,10 @@ class Reports:
         for path in self._folder.glob("*.jsonl"):
             read = self._read.get(path, 0)
             try:
-                if path.name.startswith(EVALUATOR) or path.stat().st_size == read:
+                size = path.stat().st_size
+                if path.name.startswith(EVALUATOR) or size == read:
                     continue
+                read = read if size > read else 0  # removed, and written anew
                 with path.open("rb") as file:
                     file.seek(read)
                     text = file.read()

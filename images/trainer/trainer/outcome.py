@@ -11,6 +11,7 @@ from trainer.errors import (
     EXIT_DEADLINE,
     EXIT_FAILED,
     EXIT_GPU_MISSING,
+    EXIT_OUTPUT,
     EXIT_TERMINATED,
 )
 from trainer.events import Progress
@@ -27,6 +28,8 @@ CUT_OFF = "cut-off"
 LEADER_LOST = "leader-lost"
 GPU_MISSING = "gpu-missing"
 CANNOT_SHAPE = "cannot-shape"
+DISK_FULL = "disk-full"
+OUTPUT_LOST = "output-lost"
 EXIT_CODES = {
     START_DEADLINE: EXIT_DEADLINE,
     JOB_DEADLINE: EXIT_DEADLINE,
@@ -38,6 +41,8 @@ EXIT_CODES = {
     LEADER_LOST: 0,
     GPU_MISSING: EXIT_GPU_MISSING,
     CANNOT_SHAPE: EXIT_CANNOT_SHAPE,
+    DISK_FULL: EXIT_OUTPUT,
+    OUTPUT_LOST: EXIT_OUTPUT,
 }
 """Exit code by reason, if the reason alone decides it."""
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import threading
 import time
 
 from trainer.events import Reports
-from trainer.supervisor.stall import Stalled, newest_change, watch
+from trainer.supervisor.stall import Stalled, watch, written
 from trainer.task import read_task
 from trainer.usage import Usage
 
@@ -71,14 +73,41 @@ def test_new_lines_are_read_once_whole_and_of_whoever_trains(tmp_path):
     assert list(reports.new()) == [("chief-0", {"event": "epoch"})]
 
 
-def test_the_newest_change_is_a_programs(tmp_path):
-    assert newest_change(tmp_path) == 0
+def test_what_was_written_is_a_programs_whatever_the_time_of_day_is(tmp_path):
+    nothing = written(tmp_path)
     (tmp_path / "progress").mkdir()
     (tmp_path / "progress" / "chief-0.beat").touch()
-    assert newest_change(tmp_path) == 0
+    assert written(tmp_path) == nothing
     (tmp_path / "checkpoints").mkdir()
-    (tmp_path / "checkpoints" / "ckpt-1.index").touch()
-    assert newest_change(tmp_path) > time.time() - 60
+    index = tmp_path / "checkpoints" / "ckpt-1.index"
+    index.touch()
+    first = written(tmp_path)
+    assert first != nothing
+    os.utime(index, (0, time.time() - 3600))  # written again after the clock was set back
+    assert written(tmp_path) != first
+    assert written(tmp_path / "removed") == nothing
+
+
+def test_a_watch_outlives_the_progress_directory(tmp_path):
+    """It ended without a word, and nothing would have noticed a stall any more."""
+    task = read_task({"CLUSTER_KIT_OUTPUT": str(tmp_path), "CLUSTER_KIT_STALL_S": "2.5"})
+    task.progress_file.parent.mkdir()
+    task.progress_file.write_text('{"event": "step", "step": 1}\n')
+    remove = threading.Timer(0.5, shutil.rmtree, [task.progress_file.parent])
+    remove.start()
+    said: list[Stalled] = []
+    watch(task, 7, lambda: {"chief-0": Usage(0, 0)}, said.append, threading.Event())
+    remove.join()
+    assert [stalled.attempt for stalled in said] == [7]
+
+
+def test_a_file_that_is_written_anew_is_read_from_its_beginning(tmp_path):
+    chief = tmp_path / "chief-0.jsonl"
+    chief.write_text('{"event": "step", "step": 1}\n' * 3)
+    reports = Reports(tmp_path)
+    chief.unlink()
+    chief.write_text('{"event": "step", "step": 4}\n')
+    assert list(reports.new()) == [("chief-0", {"event": "step", "step": 4})]
 
 
 def test_a_watch_ends_with_its_attempt_and_says_it_once(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib.util
 import shutil
@@ -11,8 +12,10 @@ from types import ModuleType
 
 import pytest
 
+from cluster_kit.errors import EngineError
 from cluster_kit.image import base, build
 from cluster_kit.image.pip_config import CA_IN_BUILD, build_secrets, pip_access
+from cluster_kit.util.process import Completed
 
 ADDRESS = "https://someone:secret@mirror.example/simple"
 
@@ -200,3 +203,16 @@ def test_other_files_keep_their_bytes(tmp_path: Path) -> None:
     path.write_bytes(b"x" * 100)
     assert build_time_script("slim").drop_symbol_table(path) == 0
     assert path.read_bytes() == b"x" * 100
+
+
+def test_a_build_for_which_the_engine_has_no_room_is_told_with_what_frees_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    words = "ERROR: failed to solve: write /usr/lib/x: no space left on device"
+    monkeypatch.setattr(build, "image_present", lambda _tag: False)
+    monkeypatch.setattr(build, "choose_base", lambda _say: "base")
+    monkeypatch.setattr(build, "build_secrets", lambda: contextlib.nullcontext(()))
+    monkeypatch.setattr(build, "run", lambda words_, **_: Completed(tuple(words_), 1, "", words))
+    with pytest.raises(EngineError, match="no space left on device") as told:
+        build.ensure_image("cpu", lambda _line: None)
+    assert "docker system df" in told.value.cure

@@ -180,6 +180,14 @@ STORIES = {
     ),
     "somebody stops the leader": Story(
         {"chief-0": leader(ends(1.0, 143, "stopped", "stopped by SIGTERM"))},
-        Reason.STOPPED, 5, "chief-0", "stopped by SIGTERM", exit_codes={"chief-0": 143},
+        Reason.STOPPED, 7, None, "chief-0 was stopped from outside", exit_codes={"chief-0": 143},
+    ),
+    "the disk of the output is full": Story(
+        {"chief-0": leader(ends(1.0, 4, "disk-full", "the disk of /output is full"))},
+        Reason.DISK_FULL, 3, None, "output is full (", restarts={"chief-0": 0},
+    ),
+    "the output is lost, and nothing can be said any more": Story(
+        {"chief-0": leader(dies(1.0, 4))},
+        Reason.OUTPUT_LOST, 3, None, "cannot be written any more", restarts={"chief-0": 0},
     ),
 }  # fmt: skip

@@ -190,3 +190,26 @@ def test_a_crash_while_the_engine_is_away_is_made_good(stage: Stage) -> None:
     tasks = {task.name: task for task in outcome.tasks}
     assert outcome.success
     assert (tasks["chief-0"].restarts, tasks["worker-1"].restarts) == (1, 1)
+
+
+def test_an_engine_that_is_told_to_end_and_comes_back(stage: Stage) -> None:
+    """It stops the containers first, and tells so, but answers nobody any more."""
+    gone = told_at(stage, GONE)
+    began = stage.clock.time()
+    stage.clock.at(2.5, stage.engine.shut_down)
+    stage.clock.at(12.5, stage.engine.come_back)
+    with pytest.raises(EngineError, match="has ended chief-0 with it"):
+        stage.up({"chief-0": [LONG]})
+    assert 0 < gone[0] - began - 2.5 < 5.0
+    saved = stage.saved()
+    assert (saved["reason"], saved["exit_code"], saved["blame"]) == ("engine", 4, None)
+    assert saved["metrics"]["validation_accuracy"] == 0.8
+    assert "TensorFlow server ready" in (stage.directory.logs / "ps-0.log").read_text()
+    assert stage.is_clean()
+
+
+def test_an_engine_that_is_told_to_end_and_does_not_come_back(stage: Stage) -> None:
+    stage.clock.at(2.5, stage.engine.shut_down)
+    with pytest.raises(EngineError, match="did not come back within 60 s"):
+        stage.up({"chief-0": [LONG]})
+    assert (stage.saved()["reason"], stage.saved()["exit_code"]) == ("engine", 4)

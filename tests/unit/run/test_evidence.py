@@ -10,18 +10,10 @@ import pytest
 from cluster_kit.engine.containers import Event
 from cluster_kit.run.evidence import save_events, save_logs
 from cluster_kit.workspace import RunDirectory, new_run
-from tests.unit.stories import container
 
 FIRST = "2025-03-01T10:00:01.000000001Z one\n2025-03-01T10:00:02.000000001Z two\n"
 MORE = "2025-03-01T10:00:03.000000001Z three\n"
 OTHER = "2025-03-02T10:00:03.000000001Z one\n"
-
-
-class Logs:
-    text = ""
-
-    def logs(self, _container: str) -> str:
-        return self.text
 
 
 @pytest.fixture
@@ -42,9 +34,8 @@ def run(tmp_path: Path) -> RunDirectory:
     ],
 )
 def test_a_log_is_saved_once(run: RunDirectory, texts: list[str], saved: str) -> None:
-    engine = Logs()
-    for engine.text in texts:
-        save_logs(engine, run, [container("ps-0")])  # type: ignore[arg-type]
+    for text in texts:
+        save_logs(run, {"ps-0": text})
     assert (run.logs / "ps-0.log").read_text() == saved
 
 

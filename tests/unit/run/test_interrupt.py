@@ -151,7 +151,7 @@ def test_a_cluster_that_somebody_removes_ends(stage: Stage) -> None:
     """`cluster-kit down` in another terminal."""
     stage.clock.at(1.5, lambda: stage.engine.remove("demo"))
     outcome = stage.up()
-    assert (outcome.success, outcome.reason, outcome.blame) == (False, "stopped", "chief-0")
+    assert (outcome.success, outcome.reason, outcome.blame) == (False, "stopped", None)
     assert stage.is_clean()
 
 

@@ -52,6 +52,38 @@ def test_an_image_that_is_absent_is_built_first(
     assert stage.view.phases[1].startswith("building the shared image cluster-kit/trainer:cpu-")
 
 
+def test_an_image_that_is_removed_after_the_plan_is_built_again(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built: list[bool] = []
+
+    def build(*_: object, **__: object) -> bool:
+        built.append(True)
+        stage.docker.lacks_image = False
+        return True
+
+    monkeypatch.setattr(extra, "ensure_image", build)
+    stage.docker.loses_image = True
+    assert stage.up().success
+    assert (built, len(stage.docker.ups)) == ([True], 2)
+    assert stage.is_clean()
+
+
+def test_an_image_of_the_users_that_is_removed_is_named(stage: Stage) -> None:
+    stage.docker.loses_image = True
+    with pytest.raises(EngineError, match="No such image") as told:
+        stage.up(image="mine:1")
+    assert "build or pull the image" in told.value.cure
+    assert stage.is_clean()
+
+
+def test_a_full_disk_of_the_engine_is_told_with_what_frees_it(stage: Stage) -> None:
+    stage.engine.refuses["ps-0"] = "write /var/lib/docker/x: no space left on device"
+    with pytest.raises(EngineError, match="no space left on device") as told:
+        stage.up()
+    assert "`docker system df`" in told.value.cure and "prune" in told.value.cure
+
+
 def test_an_image_that_cannot_be_built_starts_nothing(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

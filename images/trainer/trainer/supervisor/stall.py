@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -44,7 +45,7 @@ def watch(
     """Call `then` once if the attempt makes no progress; returns after that, or with `over`."""
     progression = Progression(task.stall_s, time.monotonic())
     reports = Reports(task.progress_file.parent)
-    looks, newest = 0, newest_change(task.output)
+    looks, files = 0, written(task.output)
     while not over.wait(LOOK_S):
         looks += 1
         now = time.monotonic()
@@ -53,28 +54,30 @@ def watch(
             progression.reported(name, event)
         if looks % FILES_EVERY == 0:
             progression.used(now, usage())
-            before, newest = newest, newest_change(task.output)
-            if newest > before:
+            before, files = files, written(task.output)
+            if files != before:
                 progression.wrote()
         if seconds := progression.standing_s():
             then(Stalled(attempt, seconds))
             return
 
 
-def newest_change(folder: Path) -> float:
-    """Unix time of the newest change among the first MOST_FILES files; 0 without any."""
-    newest, seen = 0.0, 0
+def written(folder: Path) -> frozenset[tuple[str, int, int]]:
+    """(path, size, time of its change) of the first MOST_FILES files, to be compared only.
+
+    The newest time would not do: somebody may set the clock back.
+    """
+    found: set[tuple[str, int, int]] = set()
     for root, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if name not in NOT_LOOKED_AT]
         for name in files:
-            seen += 1
-            try:
-                newest = max(newest, (Path(root) / name).stat().st_mtime)
-            except OSError:
-                continue
-        if seen > MOST_FILES:
+            path = Path(root) / name
+            with contextlib.suppress(OSError):
+                status = path.stat()
+                found.add((str(path), status.st_size, status.st_mtime_ns))
+        if len(found) > MOST_FILES:
             break
-    return newest
+    return frozenset(found)
 
 
 def ended(reason: str, *, again: bool) -> Outcome:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from queue import SimpleQueue
 from typing import NoReturn
 
-from trainer import outcome
+from trainer import outcome, room
 from trainer.beacon import client
 from trainer.beacon.heard import Heard
 from trainer.beacon.messages import Report
@@ -32,7 +32,7 @@ def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: events.put(outcome.stopped()))
     signal.signal(signal.SIGINT, lambda *_: events.put(outcome.stopped()))
     progress = Progress(task.progress_file)
-    beacon_server = None
+    beacon_server, over = None, threading.Event()
     try:
         if task.is_leader and task.beacon:
             beacon_server = BeaconServer(
@@ -43,6 +43,8 @@ def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
             )
         program = find_program(name, arguments)
         if task.is_leader:
+            watched = (task, events.put, over)
+            threading.Thread(target=room.watch, args=watched, name="room", daemon=True).start()
             ended = Leader(task, program, progress, events, beacon_server).run()
         else:
             if task.role == EVALUATOR:
@@ -50,6 +52,12 @@ def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
             ended = follow(task, program, progress, events)
     except TrainerError as problem:
         ended = Outcome(problem.exit_code, outcome.FAILED, str(problem))
+    except OSError as problem:  # the program cannot be started in an output that is gone
+        if room.trouble(task) is None:
+            raise
+        ended = room.of(task, problem)
+    over.set()
+    ended = room.instead(task, ended)
     ended.record(progress)
     if ended.exit_code or ended.reason == outcome.CUT_OFF:
         print(f"{task.name}: {ended.headline}", file=sys.stderr, flush=True)

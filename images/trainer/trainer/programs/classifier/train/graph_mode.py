@@ -36,9 +36,10 @@ def train_graph(task: Task, options: Options, progress: Progress | None) -> None
     files.check_images(train_split.paths + test_split.paths)
     per_clone = of_one_clone(options)
     schedule = schedule_of(mode.GRAPH, task, options, len(train_split.paths))
+    epochs = f"{options.epochs} epoch{'s' if options.epochs != 1 else ''}"
     print(
-        f"{len(train_split.paths)} training images, {len(classes)} classes; {options.epochs}"
-        f" epochs of {schedule.steps_per_epoch} steps, {schedule.images_per_step} images each",
+        f"{len(train_split.paths)} training images, {len(classes)} classes; {epochs}"
+        f" of {schedule.steps_per_epoch} steps, {schedule.images_per_step} images each",
         flush=True,
     )
     if progress:

@@ -53,9 +53,10 @@ def train_eagerly(how: str, task: Task, options: Options, progress: Progress | N
     ):
         print(f"nothing to do: {first_epoch} of {options.epochs} epochs are trained", flush=True)
         return
+    epochs = f"{options.epochs} epoch{'s' if options.epochs != 1 else ''}"
     print(
-        f"{len(train_split.paths)} training images, {len(classes)} classes; {options.epochs}"
-        f" epochs of {schedule.steps_per_epoch} steps, {schedule.images_per_step} images each",
+        f"{len(train_split.paths)} training images, {len(classes)} classes; {epochs}"
+        f" of {schedule.steps_per_epoch} steps, {schedule.images_per_step} images each",
         flush=True,
     )
     mailbox.wait_for_servers()

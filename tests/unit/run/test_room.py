@@ -1,0 +1,149 @@
+"""A disk that is full, an output that is gone: a clear end, and nothing lost that was there."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import tomllib
+from collections import namedtuple
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.errors import HostError
+from cluster_kit.run import conclude, evidence, launch, room, start
+from cluster_kit.run.watch import OUTPUT_CODE
+from tests.fakes.acting import LEADS, Life, dies, ends, prints, says
+from tests.fakes.stage import Stage
+from tests.make import ROOT
+
+FULL = OSError(errno.ENOSPC, "No space left on device")
+LOST = {"chief-0": [Life((says(0.1, "start", attempt=1), prints(0.2, "trains"), dies(1.0, 4)))]}
+SAYS_FULL = {"chief-0": [Life((says(0.4, "ready"), ends(1.0, 4, "disk-full", "full")))]}
+
+
+def raising(error: OSError) -> Callable[..., None]:
+    def fail(*_: object) -> None:
+        raise error
+
+    return fail
+
+
+@pytest.fixture
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the system says of a disk of 64 MB."""
+    disk = namedtuple("disk", "f_bavail f_frsize f_blocks")
+    monkeypatch.setattr(room.os, "statvfs", lambda _path: disk(0, 4096, 16_000))
+
+
+def test_a_task_that_cannot_write_ends_with_the_code_of_the_contract() -> None:
+    contract = tomllib.loads((ROOT / "images/trainer/contract.toml").read_text())
+    assert contract["exit_codes"]["EXIT_OUTPUT"]["code"] == OUTPUT_CODE
+
+
+@pytest.mark.usefixtures("full_disk")
+def test_a_full_disk_is_named_with_its_room(stage: Stage) -> None:
+    outcome = stage.up(SAYS_FULL)
+    assert (outcome.reason, outcome.exit_code, outcome.blame) == ("disk-full", 3, None)
+    assert f"the disk of {stage.directory.output} is full (0 MB of 65 MB free)" in outcome.message
+    assert "--resume" in outcome.cure
+    assert stage.saved() == outcome.as_json()
+    assert stage.is_clean()
+
+
+def test_a_leader_that_could_not_say_why_is_understood(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "is_full", lambda _folder: True)
+    outcome = stage.up(LOST)
+    assert (outcome.reason, outcome.exit_code) == ("disk-full", 3)
+    assert {task.name: task.restarts for task in outcome.tasks}["chief-0"] == 0
+
+
+def test_an_output_that_was_removed_is_named_and_the_rest_is_saved(stage: Stage) -> None:
+    stage.clock.at(0.9, lambda: shutil.rmtree(stage.directory.path))
+    outcome = stage.up(LOST)
+    assert (outcome.reason, outcome.exit_code, outcome.blame) == ("output-lost", 3, None)
+    assert f"output directory {stage.directory.output} was removed" in outcome.message
+    assert stage.saved() == outcome.as_json()
+    assert "trains" in (stage.directory.logs / "chief-0.log").read_text()
+    assert stage.is_clean()
+
+
+@pytest.mark.usefixtures("full_disk")
+def test_logs_that_do_not_fit_cost_no_outcome(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conclude, "save_logs", raising(FULL))
+    with pytest.raises(HostError, match=r"the run ended \(finished\), but") as told:
+        stage.up()
+    assert "No space left on device (0 MB of 65 MB free)" in told.value.message
+    assert stage.saved()["success"]
+    assert stage.is_clean()
+
+
+def test_a_run_that_failed_keeps_its_own_end_if_it_cannot_be_saved(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conclude, "save_logs", raising(FULL))
+    outcome = stage.up({"chief-0": [Life((*LEADS.steps[:4], ends(2.0, 1, "failed", "E: no")))]})
+    assert (outcome.reason, outcome.exit_code, outcome.message) == ("failed", 5, "E: no")
+    assert "is not complete: No space left on device" in outcome.notes[-1]
+
+
+def test_room_is_kept_for_the_end_and_given_back(stage: Stage) -> None:
+    sizes: list[int] = []
+    reserve = ".reserve"
+    stage.clock.at(2.0, lambda: sizes.append((stage.directory.path / reserve).stat().st_size))
+    saved = evidence.save_events
+    assert stage.up().success
+    assert sizes == [room.RESERVED_BYTES]
+    assert not (stage.directory.path / reserve).exists()
+    assert saved is evidence.save_events
+
+
+@pytest.mark.usefixtures("full_disk")
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [(launch, "new_run"), (start, "write_atomically"), (start, "_record"), (room, "reserve")],
+)
+def test_a_workspace_that_is_full_is_told_before_anything_starts(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, module: object, name: str
+) -> None:
+    monkeypatch.setattr(module, name, raising(FULL))
+    with pytest.raises(HostError) as told:
+        stage.up()
+    assert "cannot be written: No space left on device (0 MB of 65 MB free)" in told.value.message
+    assert stage.docker.ups == []
+    assert stage.is_clean()
+
+
+def test_free_room_is_of_the_nearest_folder_that_exists(tmp_path: Path) -> None:
+    assert room.free(tmp_path / "not" / "there") == room.free(tmp_path)
+    assert not room.is_full(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+SAVING = (
+    prints(1.0, "Traceback (most recent call last):"),
+    prints(1.0, '  File "/program/train.py", line 3, in <module>'),
+    prints(1.0, "ResourceExhaustedError: Graph execution error:"),
+    prints(1.0, "/output/backup/ckpt-3_temp/part-00000; No space left on device"),
+)
+
+
+@pytest.mark.usefixtures("full_disk")
+def test_a_program_that_frees_what_it_could_not_write_is_understood(stage: Stage) -> None:
+    """TensorFlow removes the part of a checkpoint that it has written as it fails."""
+    failed = ends(1.1, 1, "failed", "the program ended with exit code 1")
+    outcome = stage.up({"chief-0": [Life((says(0.4, "ready"), *SAVING, failed))]})
+    assert (outcome.reason, outcome.exit_code, outcome.blame) == ("disk-full", 3, None)
+    assert f"the disk of {stage.directory.output} is full (0 MB of 65 MB free)" in outcome.message
+    assert "ckpt-3_temp" in outcome.last_words
+
+
+def test_memory_that_is_full_is_no_disk(stage: Stage) -> None:
+    words = "OSError: [Errno 28] No space left on device: '/tmp/cache'"
+    outcome = stage.up({"chief-0": [Life((says(0.4, "ready"), ends(1.1, 1, "failed", words)))]})
+    assert (outcome.reason, outcome.blame) == ("failed", "chief-0")

@@ -1,0 +1,74 @@
+"""`cluster-kit down` on a job that runs: stopped on purpose, and its evidence is saved."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from cluster_kit.run import take_down as taking_down
+from cluster_kit.run.take_down import take_down
+from tests.fakes.acting import LEADS, Life, ends, prints
+from tests.fakes.stage import NAME, Stage
+
+LONG = Life((*LEADS.steps[:4], prints(1.5, "half way"), ends(300.0, 0, "finished")))
+
+
+@pytest.fixture
+def downs(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """`down` from another terminal, 2 s after the start; what it returned."""
+    monkeypatch.setattr(taking_down, "POLL_S", 0.01)
+    counts: list[int] = []
+    other = threading.Thread(target=lambda: counts.append(take_down(stage.engine, NAME)))
+
+    def go() -> None:
+        other.start()
+        while any(box.state == "running" for box in stage.engine.boxes.values()):
+            pass
+
+    stage.clock.at(2.0, go)
+    yield counts
+    other.join(30)
+
+
+def test_a_run_that_is_taken_down_was_stopped_and_nobody_is_to_blame(
+    stage: Stage, downs: list[int]
+) -> None:
+    outcome = stage.up({"chief-0": [LONG]})
+    assert (outcome.reason, outcome.exit_code, outcome.blame) == ("stopped", 7, None)
+    assert "cluster-kit down" in outcome.message
+    assert (outcome.last_words, outcome.notes) == ("", [])
+    assert stage.saved() == outcome.as_json()
+    assert "half way" in (stage.directory.logs / "chief-0.log").read_text()
+    assert stage.is_clean()
+
+
+def test_a_run_that_keeps_its_containers_loses_them_all_the_same(
+    stage: Stage, downs: list[int]
+) -> None:
+    assert stage.up({"chief-0": [LONG]}, keep=True).reason == "stopped"
+    while not downs:
+        pass
+    assert downs == [5]
+    assert stage.is_clean()
+
+
+def test_a_cluster_that_nobody_watches_is_removed_at_once(stage: Stage) -> None:
+    stage.detach()
+    assert take_down(stage.engine, NAME) == 5
+    assert stage.is_clean()
+
+
+def test_a_leader_whose_container_was_removed_is_not_to_blame(stage: Stage) -> None:
+    """`docker rm --force`: it could not say anything."""
+
+    def remove() -> None:
+        for box in list(stage.engine.boxes.values()):
+            stage.engine.kill_box(box)
+            del stage.engine.boxes[box.id]
+            stage.engine._tell(box, "destroy")
+
+    stage.clock.at(2.0, remove)
+    outcome = stage.up({"chief-0": [LONG]})
+    assert (outcome.reason, outcome.exit_code, outcome.blame) == ("stopped", 7, None)
+    assert outcome.message == "chief-0 was removed while it ran"
