@@ -91,6 +91,7 @@ def to_start_again(
     A leader that hears of nobody may be the one that is cut off itself: it is, if it has no
     network, or if there are several others and no other reason for their silence. Then servers are
     started again, too: they hold connections to it that are dead, and would find out one by one.
+    It comes first: it would end the job meanwhile, in the belief that nobody helps the others.
     """
     found = {container.name: container for container in containers}
     leader, others = found.get(seen.leader), [c for c in containers if c.name in silent]
@@ -103,4 +104,4 @@ def to_start_again(
     alone = len(unexplained) > 1 and {c.name for c in unexplained} == expected
     if leader.attached and not alone:
         return others
-    return [*(c for c in containers if c.name in servers and runs(seen, c.name)), leader]
+    return [leader, *(c for c in containers if c.name in servers and runs(seen, c.name))]

@@ -69,7 +69,8 @@ class Watch:
             if time.monotonic() > overdue + self._absence.total_s and not self._is_blind():
                 return "overdue"
             self._poll(show)
-        grace = deadlines.evaluator_grace if self.seen.sidecars else 0.0
+        scores = self.seen.sidecars and self.seen.tasks[self.seen.leader].exit_code == 0
+        grace = deadlines.evaluator_grace if scores else 0.0
         deadline = time.monotonic() + grace + FOLLOW_S - self._absence.total_s
         while self._is_blind() or (
             not all(map(self.seen.is_done, self.seen.tasks))

@@ -150,8 +150,8 @@ NAMES = ("chief-0", "worker-0", "worker-1", "ps-0", "evaluator-0")
         (["evaluator-0"], {}, ["evaluator-0"]),
         (["worker-1", "ps-0"], {}, ["worker-1", "ps-0"]),
         (["chief-0", "worker-1"], {}, ["chief-0"]),
-        (["worker-0", "worker-1", "ps-0", "evaluator-0"], {}, [*SERVERS, "chief-0"]),
-        (["worker-0"], {"chief-0": {"attached": False}}, [*SERVERS, "chief-0"]),
+        (["worker-0", "worker-1", "ps-0", "evaluator-0"], {}, ["chief-0", *SERVERS]),
+        (["worker-0"], {"chief-0": {"attached": False}}, ["chief-0", *SERVERS]),
         (["worker-0", "worker-1", "ps-0"], {"ps-0": {"state": "paused"}},
          ["worker-0", "worker-1", "ps-0"]),
         (["worker-0", "worker-1", "ps-0"], {"worker-0": {"attached": False}},
@@ -167,3 +167,14 @@ def test_who_is_to_be_started_again(
     seen = RunState(tasks, "chief-0")
     containers = [container(n, **others.get(n, {})) for n in NAMES]  # type: ignore[arg-type]
     assert [c.name for c in to_start_again(seen, silent, containers, {*SERVERS})] == expected
+
+
+def test_a_job_that_has_failed_waits_for_no_score(stage: Stage) -> None:
+    """A task that hears of no end is waited for as long as servers take, and no longer."""
+    failed = Life((*READY, ends(3.0, 5, "failed", "boom")))
+    began = stage.clock.time()
+    outcome = stage.up(
+        {"chief-0": [failed], "worker-1": [Life((), deaf=True)]}, deadline={"evaluator_grace": 600}
+    )
+    assert (outcome.reason, outcome.message) == ("failed", "boom")
+    assert stage.clock.time() - began < 30
