@@ -29,9 +29,14 @@ OVERRIDES = $(foreach pair,$(PAIRS),$(call option,$(firstword $(halves)),$(lastw
 # What is random in a drill.
 DRAWN = $(call option,seed,SEED) $(call option,faults,FAULTS)
 
+# Cells of the matrix: several roles, and one kind of fault or "freeze 10 s".
+CELLS = $(foreach role,$(ROLE),--role=$(call quoted,$(role))) $(call option,fault,FAULT) \
+  $(if $(AGAIN),--again)
+
 # A variable that is mistyped would otherwise do nothing.
-KNOWN := CLUSTER $(foreach pair,$(PAIRS),$(lastword $(halves))) SET KEEP RESUME \
-  SCENARIO SEED FAULTS \
+OF_ONE := CLUSTER $(foreach pair,$(PAIRS),$(lastword $(halves))) SET
+KNOWN := $(OF_ONE) KEEP RESUME \
+  SCENARIO SEED FAULTS ROLE FAULT AGAIN \
   VARIANT PYTHON ENGINE JOBS UNIT_JOBS SHELL
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command%,$(origin $(name))),$(name)))
 UNKNOWN := $(filter-out $(KNOWN) MAKE% -%,$(GIVEN))
@@ -53,9 +58,17 @@ up: cluster ## The same as cluster
 smoke: ## The smallest cluster with every role, CPU only
 	@$(MAKE) --no-print-directory cluster CLUSTER=smoke
 
+# What is given says whether it is one drill, or cells of the matrix.
+OF_CELLS := $(filter ROLE FAULT AGAIN,$(GIVEN))
+ONE_DRILL := $(filter $(if $(OF_CELLS),$(filter-out CLUSTER,$(OF_ONE)),$(OF_ONE)) SCENARIO SEED FAULTS,$(GIVEN))
+$(if $(and $(OF_CELLS),$(ONE_DRILL)),$(error $(OF_CELLS) choose cells of the matrix, which takes no $(ONE_DRILL)))
 .PHONY: drill
-drill: $(DEV) engine ## Break CLUSTER's tasks as SCENARIO says, and judge what became of it   [SCENARIO, or FAULTS SEED]
+drill: $(DEV) engine ## Break every role of every system   [ROLE FAULT AGAIN]; or one CLUSTER as SCENARIO says   [SCENARIO, or FAULTS SEED]
+ifeq ($(ONE_DRILL),)
+	@$(KIT) matrix $(if $(filter CLUSTER,$(GIVEN)),$(call quoted,$(CLUSTER))) $(CELLS)
+else
 	@$(KIT) drill $(call quoted,$(CLUSTER)) $(if $(SCENARIO),$(call quoted,$(SCENARIO))) $(OVERRIDES) $(DRAWN)
+endif
 
 .PHONY: new
 new: $(KIT) ## Begin a cluster of your own: compose/NAME.toml, programs/NAME/train.py   [NAME STYLE]

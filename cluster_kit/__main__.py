@@ -23,6 +23,7 @@ def main() -> None:
             gpus,
             look,
             make,
+            matrix,
             new,
             run,
             stacks,

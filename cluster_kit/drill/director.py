@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from cluster_kit.cluster import Cluster
+from cluster_kit.drill.calm import calm_since, over_at
 from cluster_kit.drill.inject import inject, mend
 from cluster_kit.drill.kinds import KINDS
-from cluster_kit.drill.moments import ended_at, has_saved, is_due
-from cluster_kit.drill.plan import Planned
+from cluster_kit.drill.moments import ended_at, is_due, saved_at
+from cluster_kit.drill.plan import Injected, Planned
 from cluster_kit.drill.scenario import CHECKPOINT
 from cluster_kit.engine.containers import Container
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
-
-
-@dataclass(frozen=True)
-class Injected:
-    """A fault that was injected at `time` (Unix seconds)."""
-
-    fault: Planned
-    time: float
 
 
 class Director:
@@ -60,31 +52,43 @@ class Director:
         if ended_at(seen) is not None and seen.tasks[seen.leader].state is State.ENDED:
             return
         now = time.time()
-        over = [i for i in self._to_mend if now >= i.time + (i.fault.lasts or 0.0)]
+        over = [one for one in self._to_mend if now >= over_at(one, seen)]
         by_file = any(fault.at.after == CHECKPOINT for fault in self._pending)
         timely = [f for f in self._pending if f.at.after != CHECKPOINT]
-        due = [fault for fault in timely if is_due(fault.at, seen, now, saved=False)]
+        due = [fault for fault in timely if self._is_due(fault, now)]
         if not (over or due or by_file):
             return
         try:
             containers = {c.name: c for c in engine.containers(cluster.name)}
         except EngineError:
             return  # whoever watches the run waits for the engine, or gives it up
-        if by_file and _has_saved(containers.get(seen.leader), seen):
+        if by_file and _saved_at(containers.get(seen.leader), seen) is not None:
             due += [fault for fault in self._pending if fault.at.after == CHECKPOINT]
         for injected in over:
             self._mend(engine, cluster, containers.get(injected.fault.task), injected)
         for fault in due:
-            self._inject(engine, cluster, containers.get(fault.task), fault)
+            self._inject(engine, cluster, containers, fault)
+
+    def _is_due(self, fault: Planned, now: float) -> bool:
+        first = fault.number == min(one.number for one in self._pending)
+        calm = fault.at.calm is not None and first
+        since = calm_since(self.seen, self.done) if calm else None
+        return is_due(fault.at, self.seen, now, saved=False, calm_since=since)
 
     def _inject(
-        self, engine: Engine, cluster: Cluster, container: Container | None, fault: Planned
+        self,
+        engine: Engine,
+        cluster: Cluster,
+        containers: Mapping[str, Container],
+        fault: Planned,
     ) -> None:
         """Now if the container runs; else it is tried again at the next look."""
+        container = containers.get(fault.task)
         if container is None or container.state != State.RUNNING:
             state = container.state if container else "gone"
             self.refusals[fault] = f"{fault.task} was {state} from its moment on"
             return
+        saved = _saved_at(containers.get(self.seen.leader), self.seen)
         moment = time.time()
         try:
             inject(engine, cluster, container, fault)
@@ -93,7 +97,7 @@ class Director:
             return
         self._pending.remove(fault)
         self.refusals.pop(fault, None)
-        self.done.append(Injected(fault, moment))
+        self.done.append(Injected(fault, moment, saved))
         if fault.lasts or KINDS[fault.kind].at_once:
             self._to_mend.append(self.done[-1])
         self._say(f"drill: {fault}")
@@ -109,7 +113,9 @@ class Director:
         self._to_mend.remove(injected)
 
 
-def _has_saved(leader: Container | None, seen: RunState) -> bool:
-    if leader is None or not leader.output or seen.leader not in seen.started:
-        return False
-    return has_saved(Path(leader.output), seen.started[seen.leader])
+def _saved_at(leader: Container | None, seen: RunState) -> float | None:
+    """Unix seconds of the newest checkpoint of this run, None if there is none."""
+    starts = [e.time for e in seen.events if (e.task, e.action) == (seen.leader, "start")]
+    if leader is None or not leader.output or not starts:
+        return None
+    return saved_at(Path(leader.output), min(starts))

@@ -6,11 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from cluster_kit.drill.director import Injected
 from cluster_kit.drill.moments import ended_at, ready_at, starts_of, steps
-from cluster_kit.drill.plan import Planned
+from cluster_kit.drill.plan import Injected, Planned
+from cluster_kit.engine.containers import Event
 from cluster_kit.observe.silences import SILENT
 from cluster_kit.observe.state import CLOCK_SLACK_S, RunState
+
+UNDER_WAY_S = 1.0
+PAUSE_S = 3.0
+"""Programs report about once a second."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +23,8 @@ class Result:
 
     `injected_at` are seconds since the job was ready, `step` the last one reported before the
     fault. `detected_after` and `going_on_after` are seconds since the fault, `steps_lost` are
-    counted between two reports: programs report about once a second.
+    counted between two reports: programs report about once a second. `steps_at_risk` are those
+    since the last checkpoint before the fault: with checkpoints that work, no more can be lost.
     """
 
     fault: Planned
@@ -29,6 +34,7 @@ class Result:
     detected_by: str = ""
     going_on_after: float | None = None
     steps_lost: int | None = None
+    steps_at_risk: int | None = None
     restarts: int = 0
     why_not: str = ""
 
@@ -58,9 +64,10 @@ def _result(one: Injected, done: Sequence[Injected], seen: RunState) -> Result:
     found = _detected(one, seen, next_of_task, next_of_any)
     detected, by = found or (None, "")
     before = [step for moment, step in steps(seen) if moment <= one.time]
-    went_on, lost = _going_on(
+    went_on, lost, reached = _going_on(
         seen, one.time, max(one.time, detected or 0.0), next_of_any, max(before, default=0)
     )
+    saved = [step for moment, step in steps(seen) if moment <= (one.saved_at or 0.0)]
     starts = [
         event
         for event in seen.events
@@ -75,6 +82,7 @@ def _result(one: Injected, done: Sequence[Injected], seen: RunState) -> Result:
         by,
         None if went_on is None else _rounded(went_on - one.time),
         lost,
+        max(0, reached - (saved[-1] if saved else 0)),
         len(starts),
     )
 
@@ -92,7 +100,10 @@ def _detected(
     told = [
         (event.time, event.action)
         for event in seen.events
-        if event.task == task and event.action in ("die", "oom") and since <= event.time < until
+        if event.task == task
+        and event.action in ("die", "oom")
+        and since <= event.time
+        and (event.time < until or (_ends_job(event, seen) and until == ended_at(seen)))
     ]
     for entry in seen.entries:
         if entry.event == SILENT and entry.fields.get("of") == task and since <= entry.time < until:
@@ -102,29 +113,48 @@ def _detected(
     return min(told, default=None)
 
 
+def _ends_job(event: Event, seen: RunState) -> bool:
+    """Whether it is the end of a leader that failed: its last word comes just before."""
+    return event.task == seen.leader and bool(event.exit_code)
+
+
 def _going_on(
     seen: RunState, fault: float, since: float, until: float, before: int
-) -> tuple[float | None, int | None]:
-    """(Unix seconds of the first new step, or of the job's good end; steps that were lost).
+) -> tuple[float | None, int | None, int]:
+    """(Unix seconds of the first new step, or of the job's good end; steps that were lost; the
+    highest one before that).
 
     If the program was started again before `until`, or went back by itself, its first step after
     that is new; what was reported until then is gone. If not, the first one after `since` and
-    beyond `before` is.
+    beyond `before` is, unless a longer pause follows at once: then the one after that.
     """
     again = min((start for start in starts_of(seen) if fault < start < until), default=inf)
     reports = [(moment, step) for moment, step in steps(seen) if moment > fault]
     highest = before
     for moment, step in reports:
         if moment > again or (moment < until and step < highest):
-            return moment, max(0, highest - step)
+            return moment, max(0, highest - step), highest
         highest = max(highest, step)
-    for moment, step in reports:
-        if again == inf and moment > since and step > before:
-            return moment, 0
+    new = [moment for moment, step in reports if moment > since and step > before]
     end = seen.end_entry(seen.leader)
-    if end is not None and end.fields.get("exit_code") == 0:
-        return end.time, 0
-    return None, None
+    ended_well = end is not None and end.fields.get("exit_code") == 0
+    last = end.time if end is not None and ended_well else inf
+    if again == inf and (first := _not_under_way(new, since, last)) is not None:
+        return first, 0, before
+    if end is not None and ended_well:
+        return end.time, 0, highest
+    return None, None, highest
+
+
+def _not_under_way(reports: Sequence[float], since: float, end: float) -> float | None:
+    """The first of these moments after which it did go on, or came to its good end.
+
+    A report that was under way at the fault can arrive just after it, and be the last one for long.
+    """
+    for moment, following in zip(reports, (*reports[1:], end), strict=False):
+        if moment >= since + UNDER_WAY_S or following - moment <= PAUSE_S:
+            return moment
+    return None
 
 
 def _rounded(seconds: float) -> float:

@@ -13,13 +13,16 @@ COMPLETE = "*.index"
 """TensorFlow writes this file of a checkpoint last."""
 
 
-def is_due(at: At, seen: RunState, now: float, saved: bool) -> bool:
+def is_due(at: At, seen: RunState, now: float, saved: bool, calm_since: float | None) -> bool:
     """Whether the moment has come.
 
     Args:
         now: Unix seconds.
         saved: whether a checkpoint has been written in this run.
+        calm_since: see `calm.calm_since`; None as long as a fault is to come before this one.
     """
+    if at.calm is not None:
+        return calm_since is not None and now >= calm_since + at.calm
     if at.seconds is not None:
         ready = ready_at(seen)
         return ready is not None and now >= ready + at.seconds
@@ -60,12 +63,15 @@ def ended_at(seen: RunState) -> float | None:
     return None if end is None else end.time
 
 
-def has_saved(output: Path, since: float) -> bool:
-    """Whether a checkpoint below the directory was completed after Unix time `since`."""
+def saved_at(output: Path, since: float) -> float | None:
+    """Unix seconds at which the newest checkpoint below the directory was completed, None if none
+    was after Unix time `since`."""
+    newest = None
     for file in output.rglob(COMPLETE):
         try:
-            if file.stat().st_mtime >= since - CLOCK_SLACK_S:
-                return True
+            moment = file.stat().st_mtime
         except OSError:
             continue  # removed by now: programs keep only the newest ones
-    return False
+        if moment >= since - CLOCK_SLACK_S:
+            newest = max(moment, newest or 0.0)
+    return newest

@@ -40,6 +40,18 @@ class Planned:
         return f"fault {self.number} ({self.kind} of {self.task}{lasts} {self.at})"
 
 
+@dataclass(frozen=True)
+class Injected:
+    """A fault that was injected at `time`; the newest checkpoint was then from `saved_at`.
+
+    Both in Unix seconds; `saved_at` is None if there was no checkpoint yet.
+    """
+
+    fault: Planned
+    time: float
+    saved_at: float | None = None
+
+
 def plan(scenario: Scenario, cluster: Cluster, seed: int) -> tuple[Planned, ...]:
     """All faults, in the scenario's order; one of a role is one for each of its tasks."""
     random = Random(seed)

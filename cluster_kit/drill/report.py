@@ -62,6 +62,7 @@ def _facts(result: Result) -> dict[str, Any]:
         "detected_by": result.detected_by or None,
         "going_on_after_s": result.going_on_after,
         "steps_lost": result.steps_lost,
+        "steps_at_risk": result.steps_at_risk,
         "restarts": result.restarts,
         "not_injected": result.why_not or None,
     }

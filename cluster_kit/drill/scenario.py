@@ -40,20 +40,28 @@ class At(Strict):
     """Since every task of the job answered."""
     after: str | None = None
     """`checkpoint`, or the name of an event."""
+    calm: Seconds | None = None
+    """Since the training has gone on after all faults that stand before this one."""
 
     @model_validator(mode="after")
     def _one(self) -> At:
         if len(self.model_fields_set) != 1:
-            raise ValueError("needs exactly one of step, epoch, seconds, after")
+            raise ValueError("needs exactly one of step, epoch, seconds, after, calm")
         return self
 
     def __str__(self) -> str:
         (key,) = self.model_fields_set
         value = getattr(self, key)
-        return f"after {value:g} s" if key == "seconds" else f"{_AT[key]} {value}"
+        return f"{_AT[key]} {value:g} s" if isinstance(value, float) else f"{_AT[key]} {value}"
 
 
-_AT = {"step": "at step", "epoch": "at epoch", "after": "after"}
+_AT = {
+    "step": "at step",
+    "epoch": "at epoch",
+    "seconds": "after",
+    "after": "after",
+    "calm": "calm for",
+}
 
 
 class Fault(Strict):

@@ -16,6 +16,7 @@ from docs.blocks import (
     detection,
     exit_codes,
     manifest,
+    matrix,
     rooms,
     wrong_manifest,
 )
@@ -36,6 +37,7 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "detection-keys": detection.keys,
     "exit-codes": exit_codes.codes,
     "manifest-keys": manifest.keys,
+    "matrix": matrix.figures,
     "overrides": command_line.overrides,
     "smoke-manifest": manifest.smoke,
     "trainer-rooms": rooms.trainer,

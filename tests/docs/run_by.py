@@ -59,7 +59,11 @@ RUN_BY = {
     "make cluster PROGRAM=path/to/train.py REQUIREMENTS=path/to/requirements.txt": (
         f"{OWN}::test_a_programs_own_requirements_are_installed_once"
     ),
-    "make drill": (
+    "make drill": f"{E2E}/test_matrix.py::test_a_role_is_broken_in_several_ways_in_one_run",
+    'make drill ROLE="leader ps" FAULT=freeze': (
+        "tests/unit/drill/test_matrix_command.py::test_cells_can_be_chosen"
+    ),
+    "make drill CLUSTER=quickstart": (
         f"{E2E}/test_drill.py::test_every_kind_of_fault_is_injected_survived_and_measured"
     ),
     "make drill CLUSTER=quickstart FAULTS=2 SEED=7": (

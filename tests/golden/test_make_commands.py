@@ -53,6 +53,32 @@ def test_what_is_not_given_overrides_nothing() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ([], ["matrix"]),
+        (["ROLE=ps leader", "FAULT=freeze 10 s", "AGAIN=1"],
+         ["matrix", "--role=ps", "--role=leader", "--fault=freeze 10 s", "--again"]),
+        (["CLUSTER=clones", "ROLE=ps"], ["matrix", "clones", "--role=ps"]),
+        (["CLUSTER=clones"], ["drill", "clones"]),
+        (["N_PS=1"], ["drill", "quickstart", "--ps=1"]),
+        (["CLUSTER=smoke", "SCENARIO=it's.toml", "SEED=1"],
+         ["drill", "smoke", "it's.toml", "--seed=1"]),
+    ],
+)  # fmt: skip
+def test_what_is_given_says_whether_it_is_one_drill_or_the_matrix(
+    given: list[str], words: list[str]
+) -> None:
+    assert command("drill", *given)[1:] == words
+
+
+def test_what_the_matrix_does_not_take_is_refused() -> None:
+    made = ["make", "--dry-run", "drill", "ROLE=ps", "SEED=3"]
+    done = subprocess.run(made, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "ROLE choose cells of the matrix, which takes no SEED" in done.stderr
+
+
 def test_the_makefiles_overrides_are_those_of_the_table() -> None:
     """Make cannot read Python, so its list is a copy: the same pairs, in the same order."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")

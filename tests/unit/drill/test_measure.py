@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.drill.director import Injected
 from cluster_kit.drill.measure import Result, results
-from cluster_kit.drill.plan import Planned
+from cluster_kit.drill.plan import Injected, Planned
 from cluster_kit.drill.scenario import At, Expect
 from cluster_kit.drill.verdict import misses
 from cluster_kit.engine.containers import Event
@@ -50,6 +49,31 @@ def test_a_training_that_goes_on_without_the_task_loses_nothing() -> None:
     assert (result.injected_at, result.step) == (10.0, 50)
     assert (result.detected_after, result.detected_by) == (0.2, "die")
     assert (result.going_on_after, result.steps_lost, result.restarts) == (1.5, 0, 1)
+
+
+def test_a_report_that_was_under_way_is_no_step_after_the_fault() -> None:
+    result = measured(seen(step(109, 50), step(110.3, 55), step(120.4, 56), step(121.4, 70)))
+    assert (result.detected_after, result.going_on_after, result.steps_lost) == (None, 10.4, 0)
+    result = measured(seen(step(109, 50), step(110.9, 55), step(111.9, 60), step(120, 61)))
+    assert result.going_on_after == 0.9
+
+
+def test_what_is_at_risk_are_the_steps_since_the_last_checkpoint() -> None:
+    state = seen(step(107, 30), step(109, 50), engine(110.2, "die"), step(110.4, 55),
+                 entry(112, "start", attempt=2), step(115, 31))  # fmt: skip
+    one = Injected(FAULT, 110.0, saved_at=108.0)
+    (result,) = results([FAULT], [one], {}, state)
+    assert (result.steps_lost, result.steps_at_risk) == (24, 25)
+    (result,) = results([FAULT], [Injected(FAULT, 110.0)], {}, state)
+    assert result.steps_at_risk == 55
+
+
+def test_a_leader_that_ends_its_job_is_detected_by_that() -> None:
+    fault = Planned(1, "stop", "chief-0", At(calm=3))
+    state = seen(step(109, 50), entry(110.4, "end", exit_code=143),
+                 Event(110.6, "die", "chief-0", 143))  # fmt: skip
+    (result,) = results([fault], [Injected(fault, 110.0)], {}, state)
+    assert (result.detected_after, result.detected_by) == (0.6, "die")
 
 
 def test_a_program_that_is_started_again_loses_what_it_repeats() -> None:
@@ -103,7 +127,7 @@ def test_a_fault_that_never_came_says_why() -> None:
     assert two.why_not == "ps-0 was exited from its moment on"
 
 
-GOOD = Result(FAULT, 10.0, 50, 0.2, "die", 3.5, 12, 1)
+GOOD = Result(FAULT, 10.0, 50, 0.2, "die", 3.5, 12, 50, 1)
 
 
 def outcome(**different: Any) -> Outcome:

@@ -1,0 +1,51 @@
+"""A drill in real containers, as it is called, and what it found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import docker
+
+from tests.kit import Kit, mine
+
+Fault = tuple[str, str, str]
+"""Kind, task, and further keys as TOML."""
+
+
+@dataclass(frozen=True)
+class Drilled:
+    """The facts of a drill that passed, and what was said while it ran."""
+
+    facts: dict[str, Any]
+    said: str
+
+    @property
+    def faults(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.facts["faults"]
+        return found
+
+
+def drilled(
+    kit: Kit, client: docker.DockerClient, manifest: str, faults: Sequence[Fault], *more: str
+) -> Drilled:
+    """Each fault when the cluster has got over the one before it; all have to be survived."""
+    scenario = kit.root / "scenario.toml"
+    scenario.write_text("".join(map(written, faults)) + '[expect]\nrecovers_within = "60s"\n')
+    done = kit.run("drill", manifest, str(scenario), "--name", kit.name, "--json", *more)
+    assert done.returncode == 0, done.stdout + done.stderr
+    facts = json.loads(done.stdout)
+    assert facts["passed"] and facts["success"] and facts["misses"] == []
+    assert not any(fault["not_injected"] for fault in facts["faults"])
+    run = kit.root / "runs" / kit.name / "latest"
+    assert json.loads((run / "drill.json").read_text()) == facts
+    assert mine(client, kit.name) == ([], [])
+    return Drilled(facts, done.stderr)
+
+
+def written(fault: Fault) -> str:
+    kind, task, more = fault
+    at = "" if "at =" in more else 'at = { calm = "2s" }\n'
+    return f'[[fault]]\nkind = "{kind}"\ntask = "{task}"\n{at}{more}\n'

@@ -1,0 +1,91 @@
+"""When a cluster has got over its faults: the moment `calm`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from cluster_kit.drill.calm import calm_since, over_at
+from cluster_kit.drill.plan import Injected, Planned
+from cluster_kit.drill.scenario import At
+from cluster_kit.engine.containers import Event
+from cluster_kit.observe.progress import Entry
+from cluster_kit.observe.state import RunState
+from cluster_kit.observe.task_view import State, TaskView
+
+TASKS = {name: TaskView(name, name[:-2], "10.0.0.1", ()) for name in ("chief-0", "worker-0")}
+TASKS = {name: replace(task, state=State.TRAINING) for name, task in TASKS.items()}
+
+
+def entry(time: float, event: str, **fields: Any) -> Entry:
+    return Entry("chief-0", time, event, fields)
+
+
+def event(time: float, action: str, task: str = "worker-0") -> Event:
+    return Event(time, action, task, None)
+
+
+def seen(*observed: Entry | Event, state: State = State.TRAINING) -> RunState:
+    tasks = {**TASKS, "worker-0": replace(TASKS["worker-0"], state=state)}
+    return RunState(
+        tasks, "chief-0",
+        events=tuple(one for one in observed if isinstance(one, Event)),
+        entries=tuple(one for one in observed if isinstance(one, Entry)),
+    )  # fmt: skip
+
+
+def injected(kind: str, lasts: float | None = None, time: float = 110.0) -> Injected:
+    return Injected(Planned(1, kind, "worker-0", At(calm=3.0), lasts), time)
+
+
+READY = entry(100, "ready")
+
+
+@pytest.mark.parametrize(
+    ("state", "since"),
+    [
+        (seen(), None),
+        (seen(READY), None),
+        (seen(READY, entry(101, "step", step=1), entry(102, "step", step=2)), 101),
+        (seen(READY, entry(101, "step", step=1), state=State.RESTARTING), None),
+        (seen(READY, entry(101, "step", step=1), entry(103, "silent", of="worker-0")), None),
+        (seen(READY, entry(103, "silent", of="worker-0"), entry(104, "heard", of="worker-0"),
+              entry(105, "step", step=3)), 105),
+        (seen(READY, entry(101, "step", step=1), event(103, "die"), event(104, "start")), None),
+        (seen(READY, event(103, "die"), event(104, "start"), entry(105, "step", step=2)), 105),
+        (seen(READY, entry(103, "retry"), entry(103.1, "start"), entry(105, "step", step=2)), 105),
+    ],
+)  # fmt: skip
+def test_all_is_well_since_the_first_step_after_the_last_trouble(
+    state: RunState, since: float | None
+) -> None:
+    assert calm_since(state, []) == since
+
+
+def test_a_fault_has_to_be_over() -> None:
+    state = seen(READY, entry(115, "step", step=9), entry(121, "step", step=20))
+    assert calm_since(state, [injected("freeze")]) is None
+    assert calm_since(state, [injected("freeze", 10)]) == 121
+
+
+@pytest.mark.parametrize(
+    ("fault", "events", "over"),
+    [
+        (injected("crash"), [], float("inf")),
+        (injected("crash"), [event(109, "start"), event(112, "start")], 112),
+        (injected("freeze", 60), [], 170),
+        (injected("freeze", 60), [event(120, "kill"), event(121, "start")], 121),
+        (injected("freeze", 5), [event(120, "start")], 115),
+        (injected("slow"), [], 110),
+        (injected("memory"), [event(110.5, "oom")], 110),
+        (injected("slow", 10), [event(112, "start")], 120),
+        (injected("cut", 60), [event(112, "start")], 170),
+        (injected("cut", 60), [event(112, "start"), event(121, "kill"), event(122, "start")], 122),
+    ],
+)
+def test_a_fault_is_over_by_itself_or_when_its_task_is_whole_again(
+    fault: Injected, events: list[Event], over: float
+) -> None:
+    assert over_at(fault, seen(*events)) == over

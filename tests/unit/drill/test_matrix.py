@@ -1,0 +1,170 @@
+"""The matrix: its cells, what of them is not as it should be, and runs with an engine in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from cluster_kit.drill.matrix.cells import BREAKS, Break, Cell, groups, roles_of, scenario, task_of
+from cluster_kit.drill.matrix.judge import Judged, judged
+from cluster_kit.drill.matrix.run import cells_of, run_all
+from cluster_kit.drill.matrix.systems import SYSTEMS, System
+from cluster_kit.drill.measure import Result
+from cluster_kit.drill.plan import Planned
+from cluster_kit.drill.report import Drill
+from cluster_kit.drill.scenario import At
+from cluster_kit.manifest.load import load
+from cluster_kit.run.outcome import Outcome
+from cluster_kit.workspace import Workspace
+from tests.fakes.acting import Life, ends, says
+from tests.fakes.stage import Stage
+from tests.make import ROOT, cluster, manifest
+
+DEMO = System("demo", "--epochs", least=2, for_each=3)
+
+
+def cell(role: str = "worker", kind: str = "crash", lasts: float | None = None) -> Cell:
+    return Cell(DEMO, role, Break(kind, lasts))
+
+
+@pytest.mark.parametrize(
+    ("keys", "roles", "tasks"),
+    [
+        ({"chief": 1, "worker": 2, "ps": 2, "evaluator": 1},
+         ["leader", "worker", "ps", "evaluator"],
+         ["chief-0", "worker-1", "ps-1", "evaluator-0"]),
+        ({"chief": 0, "worker": 2, "ps": 0}, ["leader", "worker"], ["worker-0", "worker-1"]),
+        ({"chief": 0, "worker": 1, "ps": 1}, ["leader", "ps"], ["worker-0", "ps-0"]),
+    ],
+)  # fmt: skip
+def test_each_role_is_stood_for_by_a_task_of_its_own(
+    keys: dict[str, Any], roles: list[str], tasks: list[str]
+) -> None:
+    keys = {"evaluator": 0, "style": "all-tasks"} | keys
+    assert roles_of(manifest(**keys)) == roles
+    planned = cluster(**keys)
+    assert [task_of(role, planned) for role in roles] == tasks
+
+
+def test_the_shipped_systems_have_every_cell() -> None:
+    cells = cells_of(SYSTEMS, Workspace(ROOT))
+    assert len({cell.key for cell in cells}) == len(cells) == 18 * len(BREAKS)
+
+
+def test_every_shipped_system_takes_its_overrides() -> None:
+    for system in SYSTEMS:
+        path = ROOT / "compose" / f"{system.manifest}.toml"
+        assert not load(path, system.overrides(9)).problems
+
+
+def test_what_ends_the_job_has_a_run_of_its_own() -> None:
+    cells = [cell("leader", "crash"), cell("leader", "stop"), cell("leader", "cut", 1), cell("ps")]
+    assert groups(cells) == [[cells[0], cells[2]], [cells[1]], [cells[3]]]
+
+
+def test_each_fault_comes_when_the_one_before_it_is_over() -> None:
+    written = scenario([cell("ps", "crash"), cell("ps", "freeze", 60)], cluster(ps=1)).scenario
+    assert [(f.kind, f.task, f.at.calm, f.lasts) for f in written.fault] == [
+        ("crash", "ps-0", 3, None), ("freeze", "ps-0", 3, 60),
+    ]  # fmt: skip
+
+
+def result(cell: Cell, injected_at: float = 10.0, **different: Any) -> Result:
+    fault = Planned(1, cell.fault.kind, "worker-1", At(calm=3), cell.fault.lasts)
+    usual = {"detected_after": 1.0, "detected_by": "die", "going_on_after": 3.0, "steps_lost": 0,
+             "steps_at_risk": 10}  # fmt: skip
+    return Result(fault, injected_at, 50, **usual | different)
+
+
+def drilled(*results: Result, **different: Any) -> Drill:
+    usual: dict[str, Any] = {
+        "cluster": "demo", "success": True, "exit_code": 0, "reason": "finished", "blame": None,
+        "message": "", "last_words": "", "notes": [], "tasks": [], "timings_s": {},
+        "metrics": {}, "cure": "", "run": "/r",
+    }  # fmt: skip
+    return Drill("matrix", 0, results, (), Outcome(**usual | different))
+
+
+SILENT = {"success": False, "exit_code": 6, "reason": "silent", "blame": "ps-0", "message": "no"}
+STOPPED = {"success": False, "exit_code": 5, "reason": "stopped"}
+
+
+@pytest.mark.parametrize(
+    ("cell", "figures", "outcome", "verdict", "misses"),
+    [
+        (cell(), {}, {}, "went on", []),
+        (cell(), {"detected_after": 12.1, "going_on_after": 18.2}, {}, "went on",
+         ["detected after 12.1 s", "going on 6.1 s after its detection"]),
+        (cell(), {"detected_after": None}, {}, "went on", ["never detected"]),
+        (cell(kind="freeze", lasts=60), {"detected_after": None}, {}, "went on",
+         ["never detected"]),
+        (cell(kind="freeze", lasts=10), {"detected_after": None, "going_on_after": 16}, {},
+         "went on", []),
+        (cell(kind="cut", lasts=1), {"detected_after": None, "going_on_after": 7.2}, {}, "went on",
+         ["going on 6.2 s after its end"]),
+        (cell(kind="slow", lasts=10), {"detected_after": None, "going_on_after": 12}, {}, "went on",
+         []),
+        (cell(), {"steps_lost": 11}, {}, "went on",
+         ["11 steps lost, 10 since the last checkpoint"]),
+        (cell(), {"going_on_after": None}, {}, "wrong", ["the training never went on"]),
+        (cell(), {}, SILENT, "wrong", ["the run ended (silent, blame ps-0): no"]),
+        (cell("leader", "stop"), {"going_on_after": None}, STOPPED, "ended", []),
+        (cell("leader", "stop"), {}, {}, "wrong",
+         ["the job should end as stopped; the run succeeded"]),
+        (cell("leader", "stop"), {}, SILENT, "wrong",
+         ["the job should end as stopped; the run ended (silent, blame ps-0): no"]),
+    ],
+)  # fmt: skip
+def test_a_cell_is_judged_by_its_values(
+    cell: Cell, figures: dict[str, Any], outcome: dict[str, Any], verdict: str, misses: list[str]
+) -> None:
+    (one,) = judged([cell], drilled(result(cell, **figures), **outcome), [])
+    assert (one.verdict, list(one.misses)) == (verdict, misses)
+
+
+def test_a_run_that_fails_does_so_by_its_last_fault_and_what_it_left_is_told() -> None:
+    cells = [cell(), cell(kind="freeze", lasts=10), cell(kind="cut", lasts=1)]
+    missed = replace(result(cells[2]), why_not="the job ended before", injected_at=None)
+    done = drilled(result(cells[0]), result(cells[1], 40.0), missed, **SILENT)
+    one, two = judged(cells, done, ["demo-net"])
+    assert (one.verdict, one.misses) == ("went on", ("left behind: demo-net",))
+    assert two.verdict == "wrong" and two.misses[1].startswith("the run ended (silent")
+
+
+def steps(*moments: float) -> tuple[Any, ...]:
+    return tuple(says(moment, "step", step=round(10 * moment)) for moment in moments)
+
+
+def play(stage: Stage, cells: list[Cell], seconds: float) -> list[Judged]:
+    """All of it, with a leader that reports steps for so long in each run."""
+    trains = steps(*(1 + i / 2 for i in range(round(2 * seconds))))
+    life = Life((says(0.1, "start", attempt=1), says(0.4, "ready"), *trains,
+                 ends(seconds + 2, 0, "finished")))  # fmt: skip
+    stage.engine.acting = {"chief-0": [life]}
+    return list(run_all(cells, stage.workspace, lambda: stage.view))
+
+
+def test_the_faults_of_a_role_follow_each_other_in_one_run(stage: Stage) -> None:
+    cells = [cell(kind="crash"), cell(kind="cut", lasts=1), cell(kind="freeze", lasts=2)]
+    found = play(stage, cells, 30)
+    assert [(one.cell, one.verdict) for one in found] == [(cell, "went on") for cell in cells]
+    assert len({one.drill.outcome.run for one in found if one.drill}) == 1
+    moments = [one.result.injected_at for one in found if one.result]
+    assert all(later - one > 3 for one, later in pairwise(moments))
+
+
+def test_what_a_run_did_not_come_to_is_run_again(stage: Stage) -> None:
+    cells = [cell(kind="crash"), cell(kind="cut", lasts=1), cell(kind="freeze", lasts=2)]
+    found = play(stage, cells, 6)
+    assert [one.cell for one in found] == cells
+    assert len({one.drill.outcome.run for one in found if one.drill}) > 1
+
+
+def test_a_run_that_is_too_short_for_a_single_fault_is_told(stage: Stage) -> None:
+    (one,) = play(stage, [cell()], 2)
+    assert one.verdict == "not reached"
+    assert one.misses == ("the job ended before; the run succeeded",)
+    assert one.facts()["detected_after_s"] is None
