@@ -1,4 +1,4 @@
-"""Tasks that are frozen or cut off from the network, and jobs that hang: named, and going on."""
+"""Tasks that are frozen, and jobs that hang: named, and going on. See test_drill.py, too."""
 
 from __future__ import annotations
 
@@ -33,32 +33,6 @@ if not again:
 def container(client: docker.DockerClient, kit: Kit, task: str) -> Any:
     found = (c for c in mine(client, kit.name)[0] if c.attrs["Config"]["Hostname"] == task)
     return next(found)
-
-
-def test_frozen_and_cut_off_tasks_come_back_and_training_ends_well(
-    kit: Kit, client: docker.DockerClient
-) -> None:
-    """One after the other: a worker, a ps, and the leader, whose sign of life the host misses."""
-    with running(kit, "up", "smoke", "--name", kit.name, *LONGER, *SOON) as process:
-        read_until(process, "epoch 1/8")
-        container(client, kit, "worker-0").pause()
-        wait_for("its silence", lambda: events(kit, "chief-0", "silent"), 30)
-        read_until(process, "epoch 3/8")
-        cut = container(client, kit, "ps-0")
-        for network in mine(client, kit.name)[1]:
-            network.disconnect(cut)
-        read_until(process, "epoch 5/8")
-        container(client, kit, "chief-0").pause()
-        said, _ = process.communicate(timeout=200)
-    assert process.returncode == 0, said
-    assert "epoch 8/8" in said
-    assert [e["of"] for e in events(kit, "chief-0", "silent")][:2] == ["worker-0", "ps-0"]
-    assert min(restarts(kit)[task] for task in ("worker-0", "ps-0", "chief-0")) >= 1
-    notes = kit.outcome()["notes"]
-    for note, task in zip(notes, ("worker-0", "ps-0", "chief-0"), strict=True):
-        assert note.startswith(f"{task} has been silent for ")
-        assert note.endswith("; it was started again")
-    assert mine(client, kit.name) == ([], [])
 
 
 def test_an_evaluator_that_is_frozen_after_the_training_still_scores(
