@@ -11,6 +11,7 @@ from rich.text import Text
 from cluster_kit.cli.app import out, print_json, say, short
 from cluster_kit.run.context import Launch
 from cluster_kit.run.outcome import Outcome
+from cluster_kit.run.verdict import Reason
 
 
 def end_with(outcome: Outcome, *, keep: bool, as_json: bool) -> NoReturn:
@@ -30,7 +31,8 @@ def _print_outcome(outcome: Outcome, keep: bool) -> None:
         out.print(Text.assemble(("success", "bold green"), f" in {seconds:.1f} s"))
     else:
         blame = f", blame {outcome.blame}" if outcome.blame else ""
-        out.print(Text.assemble(("failed", "bold red"), f" after {seconds:.1f} s{blame}"))
+        word = "stopped" if outcome.reason == Reason.STOPPED else "failed"
+        out.print(Text.assemble((word, "bold red"), f" after {seconds:.1f} s{blame}"))
         for line in outcome.message.splitlines():
             say(f"  {line}", to=out)
         for line in outcome.last_words.splitlines():

@@ -13,6 +13,7 @@ from cluster_kit.run.verdict import out_of_memory
 
 CUT_OFF = "cut-off"
 """The reason of a worker that was stopped when its grace after the leader's end was over."""
+NO_PART = "had no part in the training: it made no step before the others were done"
 CAME_BACK = "ran out of memory (raise its `memory` limit), and was started again"
 LONGEST = 200
 """The most characters of a failed task's message in a note."""
@@ -20,13 +21,17 @@ LONGEST = 200
 
 def notes_of(cluster: Cluster, seen: RunState) -> list[str]:
     """One line for each silence, for each time in which a task was a straggler, and for each task
-    that was cut off, failed while the leader ended without it, or ran out of memory and came back.
+    that was cut off, failed while the leader ended without it, ran out of memory and came back, or
+    never made a step.
     """
     notes = [_silence(entry, seen) for entry in silences.all_of(seen)]
     lags = [lag for lag in stragglers.periods(seen.entries) if lag.task in seen.tasks]
     notes += map(stragglers.note, lags)
     succeeded = seen.tasks[seen.leader].exit_code == 0
+    figures = seen.metrics()
     for task in cluster.tasks:
+        if succeeded and figures.get(f"steps_of_{task.name}") == 0:
+            notes.append(f"{task.name} {NO_PART}")
         end, failures = seen.end_entry(task.name), seen.final_failures(task.name)
         if end is not None and end.fields.get("reason") == CUT_OFF:
             notes.append(f"{task.name}: {end.fields.get('message', '')}")

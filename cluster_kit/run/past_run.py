@@ -43,12 +43,13 @@ def newest_run(runs: Path) -> PastRun | None:
 
 
 def _verdict(outcome: dict[str, Any]) -> str:
-    """`success`, or `failed` with the blamed task and the first line of the message."""
+    """`success`, or `failed` with the blamed task and the first line of the message; `stopped`."""
     if outcome.get("success"):
         return "success"
     blame = f", blame {outcome['blame']}" if outcome.get("blame") else ""
     message = str(outcome.get("message", "")).partition("\n")[0]
-    return f"failed{blame}: {message}" if message else f"failed{blame}"
+    word = "stopped" if outcome.get("reason") == "stopped" else "failed"
+    return f"{word}{blame}: {message}" if message else f"{word}{blame}"
 
 
 def saved_logs(run: RunDirectory) -> dict[str, str]:

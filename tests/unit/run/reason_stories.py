@@ -70,6 +70,15 @@ STORIES = {
                            after_job_s=10.0)]},
         Reason.FINISHED, 0, None, notes=["worker-1: was still running"], overrides=ALL_TASKS,
     ),
+    "a worker comes too late to make a step": Story(
+        {"worker-0": leader(says(1.9, "metrics", **{"steps_of_worker-1": 0}),
+                            ends(2.0, 0, "finished")),
+         "worker-1": [Life(TRAINING[:1], last=ends(0.0, 0, "cut-off", "was still running"))]},
+        Reason.FINISHED, 0, None,
+        notes=["worker-1 had no part in the training: it made no step before the others were done",
+               "worker-1: was still running"],
+        overrides=ALL_TASKS,
+    ),
     "a worker falls over the end of a job that went well": Story(
         {"worker-1": [Life(TRAINING, last=ends(0.0, 0, "finished", "after the job's end: E",
                                                after_job=True))]},
