@@ -19,10 +19,9 @@ class Locked(Exception):
 
 @contextlib.contextmanager
 def lock(path: Path, about: str) -> Iterator[None]:
-    """Hold the lock of a file, which is made if it is missing, in the `with` block.
+    """Hold the lock of a file in the `with` block; the file, for all users, is there as long.
 
-    The file stays, for all users: if it were removed, two processes could hold locks of two files
-    of one name.
+    One that a process has left as it was killed is taken over.
 
     Args:
         about: a line for whoever finds the lock held.
@@ -30,17 +29,33 @@ def lock(path: Path, about: str) -> Iterator[None]:
         Locked: another process holds it.
         OSError: the file cannot be made.
     """
-    with contextlib.ExitStack() as opened:
-        file = _open(path)
-        opened.callback(os.close, file)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise Locked(os.pread(file, 4096, 0).decode(errors="replace").strip()) from None
+    file = _locked(path)
+    try:
         with contextlib.suppress(OSError):  # on a full disk it is a lock all the same
             os.ftruncate(file, 0)
             os.pwrite(file, f"{about}\n".encode(), 0)
         yield
+    finally:
+        with contextlib.suppress(OSError):  # another user's, in /tmp
+            path.unlink()
+        os.close(file)
+
+
+def _locked(path: Path) -> int:
+    """The descriptor of the locked file; it is of the file that has this name now."""
+    while True:
+        file = _open(path)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if path.exists() and os.path.samestat(os.fstat(file), path.stat()):
+                return file
+        except BlockingIOError:
+            about = os.pread(file, 4096, 0).decode(errors="replace").strip()
+            os.close(file)
+            raise Locked(about) from None
+        except FileNotFoundError:
+            pass
+        os.close(file)  # its holder has just let go of it, and removed it
 
 
 def is_locked(path: Path) -> bool:

@@ -115,9 +115,10 @@ def test_a_name_is_claimed_for_all_users_of_one_engine(
         assert not is_claimed(another, "demo")
         with claim(another, "demo", tmp_path), claim(engine, "demo-2", tmp_path):
             pass
+        (file,) = tmp_path.glob("*F4KE0001-demo.lock")
+        assert file.stat().st_mode & 0o777 == 0o666
     assert not is_claimed(engine, "demo")
-    (file,) = tmp_path.glob("*F4KE0001-demo.lock")
-    assert file.stat().st_mode & 0o777 == 0o666
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_lock_that_cannot_be_made_is_named(
