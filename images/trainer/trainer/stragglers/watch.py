@@ -107,4 +107,4 @@ def groups(task: Task) -> dict[str, tuple[str, ...]]:
 
 
 def rounded(value: object) -> object:
-    return round(value, 3) if isinstance(value, float) else value
+    return round(value, 4) if isinstance(value, float) else value
