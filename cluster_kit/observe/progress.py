@@ -12,6 +12,9 @@ from typing import Any
 from cluster_kit.engine.containers import Container
 
 
+SUFFIX = ".jsonl"
+
+
 @dataclass(frozen=True)
 class Entry:
     """One line of one task's progress file; `time` in Unix seconds."""
@@ -64,6 +67,14 @@ class ProgressReader:
 def sizes(folder: Path) -> dict[str, int]:
     """The size in bytes of each progress file, by its name."""
     return {path.name: path.stat().st_size for path in folder.glob("*.jsonl") if path.is_file()}
+
+
+def _size(file: os.DirEntry[str]) -> int:
+    """In bytes; 0 if the file is gone by now."""
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
 
 
 def entries_of(containers: Sequence[Container]) -> list[Entry]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cluster_kit.engine.containers import Container
 from cluster_kit.observe.progress import entries_of
 from cluster_kit.observe.state import RunState, from_containers
 from cluster_kit.observe.task_view import TaskView
@@ -21,6 +22,7 @@ class RecordingView:
         self.states: dict[str, list[str]] = {}
         self.updates = 0
         self.differences: list[tuple[TaskView, TaskView]] = []
+        self._compared: tuple[RunState, list[Container]] | None = None
 
     def phase(self, text: str) -> None:
         self.phases.append(text)
@@ -35,6 +37,9 @@ class RecordingView:
             if not states or states[-1] != task.state:
                 states.append(str(task.state))
         containers = self._engine.seen(self._cluster)
+        if (seen, containers) == self._compared:
+            return
+        self._compared = seen, containers
         standing = {t.name: t for t in from_containers(containers, entries_of(containers))}
         for task in seen.tasks.values():
             if task.name in standing and standing[task.name] != task:

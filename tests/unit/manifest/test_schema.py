@@ -15,6 +15,7 @@ from cluster_kit.manifest.schema import json_schema
 from tests.make import ROOT
 
 SCHEMA = json_schema()
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 MANIFESTS = [*sorted((ROOT / "compose").glob("*.toml")), *sorted(ROOT.glob("tests/golden/*.toml"))]
 
 
@@ -32,7 +33,7 @@ def test_it_is_a_valid_schema() -> None:
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
 def test_a_manifest_keeps_to_it(path: Path) -> None:
     written = tomllib.loads(path.read_text(encoding="utf-8"))
-    jsonschema.validate(written, SCHEMA, cls=jsonschema.Draft202012Validator)
+    VALIDATOR.validate(written)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +43,7 @@ def test_a_manifest_keeps_to_it(path: Path) -> None:
 )
 def test_a_wrong_manifest_does_not(wrong: dict[str, Any]) -> None:
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({"format": 1, "name": "demo", **wrong}, SCHEMA)
+        VALIDATOR.validate({"format": 1, "name": "demo", **wrong})
 
 
 def test_every_property_says_what_it_is_for() -> None:

@@ -94,7 +94,7 @@ def test_an_engine_that_is_lost_at_any_step(stage: Stage, moment: int) -> None:
 
     names = count_steps(stage, lose)
     with pytest.raises(KitError) as lost:
-        stage.up()
+        stage.up(deadline={"engine": 5.0})
     assert isinstance(lost.value, EngineError), names[moment]
     assert lost.value.exit_code == 4
     if not stage.ran:
