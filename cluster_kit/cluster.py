@@ -16,11 +16,23 @@ BEACON_PORT_OFFSET = 1
 
 
 @dataclass(frozen=True)
+class PromisedGpu:
+    """A GPU or MIG slice that a task must see: `name` for messages.
+
+    `pci` is the bus id of the whole GPU ("" if not known), `uuid` that of a slice is its own.
+    """
+
+    name: str
+    pci: str
+    uuid: str
+
+
+@dataclass(frozen=True)
 class Task:
     """One process in one container.
 
     `role` is a name of the table in `roles`. `gpus` are device ids for the engine, () if the task
-    sees no GPU; `gpu_names` are the same devices as messages name them; `gpu_memory_mib` is
+    sees no GPU; `gpus_promised` are the same devices as the task must see them; `gpu_memory_mib` is
     TensorFlow's limit in MiB on each. `cpus` (cores), `memory` (bytes) and `bandwidth` (bits per
     second, each way) are limits. None means no limit.
     """
@@ -30,7 +42,7 @@ class Task:
     ip: IPv4Address
     command: tuple[str, ...]
     gpus: tuple[str, ...] = ()
-    gpu_names: tuple[str, ...] = ()
+    gpus_promised: tuple[PromisedGpu, ...] = ()
     gpu_memory_mib: int | None = None
     cpus: float | None = None
     memory: int | None = None

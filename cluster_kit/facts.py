@@ -24,7 +24,8 @@ class Slice:
 class Gpu:
     """One GPU of the host. `memory` in bytes.
 
-    In MIG mode (`mig`) only its slices can be used; a GPU without slices then cannot.
+    In MIG mode (`mig`) only its slices can be used; a GPU without slices then cannot. `pci` is its
+    bus id, `00000000:3B:00.0`, "" if not known.
     """
 
     index: int
@@ -33,6 +34,7 @@ class Gpu:
     memory: int
     mig: bool = False
     slices: tuple[Slice, ...] = ()
+    pci: str = ""
 
 
 @dataclass(frozen=True)

@@ -30,9 +30,20 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def gpus(count: int) -> tuple[Gpu, ...]:
     return tuple(
-        Gpu(index, f"GPU-{index:08d}-aaaa-bbbb-cccc-0123456789ab", "NVIDIA A100", 80 * GIB)
+        Gpu(
+            index,
+            f"GPU-{index:08d}-aaaa-bbbb-cccc-0123456789ab",
+            "NVIDIA A100",
+            80 * GIB,
+            pci=f"00000000:{index + 16:02X}:00.0",
+        )
         for index in range(count)
     )
+
+
+def promised(gpu: Gpu) -> dict[str, str]:
+    """What a task is told of a GPU that it was promised."""
+    return {"name": f"GPU {gpu.index} ({gpu.uuid})", "pci": gpu.pci, "uuid": gpu.uuid}
 
 
 def network(cidr: str, owner: str = "Docker network bridge", cluster: str = "") -> Network:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 from cluster_kit.cluster import Cluster, Task
@@ -58,17 +59,22 @@ def own_variables(cluster: Cluster, task: Task, config: str, *, leads: bool) -> 
         variables["CLUSTER_KIT_BANDWIDTH_BPS"] = str(task.bandwidth)
         variables["CLUSTER_KIT_USER"] = cluster.user
     variables |= _gpu_environment(cluster, task)
-    promises = {t.name: t.gpu_names for t in cluster.tasks if t.serves and t.gpus} if leads else {}
-    if promises:
+    promises = {t.name: _promised(t) for t in cluster.tasks if t.serves and t.gpus}
+    if promises and leads:
         variables["CLUSTER_KIT_PROMISES"] = json.dumps(promises)
     return dict(sorted(variables.items()))
+
+
+def _promised(task: Task) -> list[dict[str, str]]:
+    """A task's GPUs as the image reads them."""
+    return [dataclasses.asdict(gpu) for gpu in task.gpus_promised]
 
 
 def _gpu_environment(cluster: Cluster, task: Task) -> dict[str, str]:
     """The variables about a task's GPUs: which it must see, and its memory limit on them."""
     variables = {}
     if task.gpus:
-        variables["CLUSTER_KIT_GPUS"] = ",".join(task.gpu_names)
+        variables["CLUSTER_KIT_GPUS"] = json.dumps(_promised(task))
     else:
         variables["CUDA_VISIBLE_DEVICES"] = NO_GPU
         if ROLES[task.role].gpus == "pool" and cluster.simulate_gpus:

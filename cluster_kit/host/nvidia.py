@@ -51,7 +51,15 @@ def _gpu(index: int) -> Gpu:
         memory=int(pynvml.nvmlDeviceGetMemoryInfo(handle).total),
         mig=_in_mig_mode(handle),
         slices=tuple(_slices(handle)),
+        pci=_pci(handle),
     )
+
+
+def _pci(handle: Any) -> str:
+    try:
+        return _text(pynvml.nvmlDeviceGetPciInfo(handle).busId)
+    except pynvml.NVMLError:
+        return ""
 
 
 def _in_mig_mode(handle: Any) -> bool:

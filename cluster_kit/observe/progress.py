@@ -11,7 +11,6 @@ from typing import Any
 
 from cluster_kit.engine.containers import Container
 
-
 SUFFIX = ".jsonl"
 
 

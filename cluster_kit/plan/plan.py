@@ -145,7 +145,7 @@ def _tasks(
                 ip=pins.get(name) or addresses.of(subnet, role, index),
                 command=_command(manifest, inputs, role),
                 gpus=grant.ids,
-                gpu_names=grant.described,
+                gpus_promised=grant.promised,
                 gpu_memory_mib=grant.memory_mib,
                 cpus=limits.cpus,
                 memory=limits.memory,

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from cluster_kit.backends.compose.render import render
-from tests.make import cluster, gpus, host, parse_compose
+from tests.make import cluster, gpus, host, parse_compose, promised
 
 GPU_HOST = host(gpus=gpus(8))
 UUIDS = [gpu.uuid for gpu in gpus(8)]
+TOLD = [promised(gpu) for gpu in gpus(8)]
 DEVICE = "deploy.resources.reservations.devices.0"
 SPEC = "environment.TF_CONFIG.cluster"
 FIXED = {"subnet": "172.28.0.0/22"}
@@ -80,10 +81,10 @@ MEANS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             "worker-1.image": "cluster-kit/trainer:gpu-0123456789ab",
             "worker-1.shm_size": "1gb",
             "chief-0.deploy": None,
-            "worker-1.environment.CLUSTER_KIT_GPUS": f"GPU 2 ({UUIDS[2]}),GPU 3 ({UUIDS[3]})",
+            "worker-1.environment.CLUSTER_KIT_GPUS": json.dumps(TOLD[2:4]),
             "chief-0.environment.CLUSTER_KIT_PROMISES": json.dumps({
-                "worker-0": [f"GPU {i} ({UUIDS[i]})" for i in (0, 1)],
-                "worker-1": [f"GPU {i} ({UUIDS[i]})" for i in (2, 3)],
+                "worker-0": TOLD[:2],
+                "worker-1": TOLD[2:4],
             }),
         },
     ),

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from trainer.errors import ContractError, ServerError
+from trainer.injected.gpu_check import Gpu
 from trainer.servers import serve
 from trainer.task import read_task
 
@@ -46,13 +47,13 @@ def test_without_tf_config_it_is_a_lone_worker():
 def test_what_is_promised():
     task = read_task(
         environment(
-            CLUSTER_KIT_GPUS="0, nvidia.com/gpu=1",
+            CLUSTER_KIT_GPUS='["0", {"name": "GPU 1", "uuid": "GPU-1"}]',
             CLUSTER_KIT_PROMISES='{"worker-0": ["0"], "ps-0": []}',
             CLUSTER_KIT_SIMULATE_GPUS="2",
         )
     )
-    assert task.gpus == ("0", "nvidia.com/gpu=1")
-    assert task.promises == {"worker-0": ("0",), "ps-0": ()}
+    assert task.gpus == (Gpu("0"), Gpu("GPU 1", uuid="GPU-1"))
+    assert task.promises == {"worker-0": (Gpu("0"),), "ps-0": ()}
     assert (task.simulate_gpus, task.gpu_check) == (2, True)
     assert not read_task(environment(CLUSTER_KIT_GPU_CHECK="off")).gpu_check
 
@@ -67,8 +68,10 @@ def test_what_is_promised():
         (environment(CLUSTER_KIT_BEACON="nowhere"), "host:port"),
         (environment(CLUSTER_KIT_SERVER="go"), "native or python"),
         (environment(CLUSTER_KIT_RETRIES="-1"), "0 or more"),
-        (environment(CLUSTER_KIT_PROMISES="[1]"), "list of device ids by task"),
-        (environment(CLUSTER_KIT_PROMISES='{"worker-0": 1}'), "list of device ids by task"),
+        (environment(CLUSTER_KIT_PROMISES="[1]"), "must be a JSON list"),
+        (environment(CLUSTER_KIT_PROMISES='{"worker-0": 1}'), "must be a JSON list"),
+        (environment(CLUSTER_KIT_GPUS="0"), "JSON list of"),
+        (environment(CLUSTER_KIT_GPUS='[{"uuid": "GPU-1"}]'), "JSON list of"),
         (environment(CLUSTER_KIT_START_DEADLINE_S="soon"), "0 or more"),
     ],
 )
@@ -90,6 +93,6 @@ def test_a_server_with_fewer_gpus_than_limits_starts_all_the_same(monkeypatch):
 
     monkeypatch.setattr(serve, "start_with", start_with)
     monkeypatch.setattr(serve, "check_port", lambda address: None)
-    variables = {"CLUSTER_KIT_GPUS": "0,1,2", "CLUSTER_KIT_GPU_MEMORY_MB": "100"}
+    variables = {"CLUSTER_KIT_GPUS": '["0","1","2"]', "CLUSTER_KIT_GPU_MEMORY_MB": "100"}
     assert serve.start(read_task(environment("worker", 1, **variables))) == "grpc://here"
     assert tried == [3, 2, 1, 0]

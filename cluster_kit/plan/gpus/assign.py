@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from cluster_kit.cluster import PromisedGpu
 from cluster_kit.facts import HostFacts
 from cluster_kit.plan.gpus.check import check_even, check_room
 from cluster_kit.plan.gpus.choose import (
@@ -15,7 +16,7 @@ from cluster_kit.plan.gpus.choose import (
     choose_pool,
     share_out,
 )
-from cluster_kit.plan.gpus.devices import MIB, devices, find
+from cluster_kit.plan.gpus.devices import MIB, Device, devices, find
 from cluster_kit.plan.gpus.request import AUTO, NONE, GpuRequest, shown
 from cluster_kit.problem import Problem
 
@@ -25,10 +26,10 @@ HEADROOM = 0.9
 
 @dataclass(frozen=True)
 class GpuGrant:
-    """One task's GPUs: ids for the engine, names for messages, and TensorFlow's limit in MiB."""
+    """One task's GPUs: ids for the engine, what the task must see, TensorFlow's limit in MiB."""
 
     ids: tuple[str, ...] = ()
-    described: tuple[str, ...] = ()
+    promised: tuple[PromisedGpu, ...] = ()
     memory_mib: int | None = None
 
 
@@ -75,12 +76,16 @@ def _grants(
     return {
         task: GpuGrant(
             ids=tuple(choice.device.engine_id(facts.gpu_driver, choice.name) for choice in chosen),
-            described=tuple(f"GPU {choice.device.described}" for choice in chosen),
+            promised=tuple(_promised(choice.device) for choice in chosen),
             memory_mib=limits[task],
         )
         for task, chosen in choices.items()
         if chosen
     }
+
+
+def _promised(device: Device) -> PromisedGpu:
+    return PromisedGpu(f"GPU {device.described}", device.pci, device.uuid)
 
 
 def _memory_limits(

@@ -22,6 +22,8 @@ class Device:
     uuid: str
     name: str
     memory: int
+    pci: str = ""
+    """The bus id of the GPU, also of a slice's."""
 
     @property
     def sliced(self) -> bool:
@@ -53,10 +55,11 @@ def devices(inventory: Iterable[Gpu]) -> tuple[Device, ...]:
     usable = []
     for gpu in inventory:
         if not gpu.mig:
-            usable.append(Device(str(gpu.index), gpu.uuid, gpu.name, gpu.memory))
+            usable.append(Device(str(gpu.index), gpu.uuid, gpu.name, gpu.memory, gpu.pci))
         for part in gpu.slices:
             name = f"{gpu.name} {part.name}"
-            usable.append(Device(f"{gpu.index}:{part.index}", part.uuid, name, part.memory))
+            short = f"{gpu.index}:{part.index}"
+            usable.append(Device(short, part.uuid, name, part.memory, gpu.pci))
     return tuple(usable)
 
 

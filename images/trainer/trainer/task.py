@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from trainer.errors import ContractError
 from trainer.injected import gpu_check
+from trainer.injected.gpu_check import Gpu
 
+T = TypeVar("T")
 EVALUATOR = "evaluator"
 CHIEF_JOBS = ("chief", "master")
 """What TensorFlow 2 and TensorFlow 1 call the chief's job; its task is `chief-0` either way."""
@@ -59,9 +62,9 @@ class Task:
     retries: int
     server: str
     gpu_memory_mb: int | None
-    gpus: tuple[str, ...]
+    gpus: tuple[Gpu, ...]
     """Device ids that this task was promised."""
-    promises: Mapping[str, tuple[str, ...]]
+    promises: Mapping[str, tuple[Gpu, ...]]
     """Server name to the device ids that it was promised; only the leader is told."""
     simulate_gpus: int
     """Logical CPU devices to show instead of one; 0 for no simulation."""
@@ -127,8 +130,8 @@ def read_task(env: Mapping[str, str] = os.environ) -> Task:
         retries=int(number(env, "CLUSTER_KIT_RETRIES", 0)),
         server=server,
         gpu_memory_mb=int(number(env, "CLUSTER_KIT_GPU_MEMORY_MB", 0)) or None,
-        gpus=gpu_check.device_ids(env.get("CLUSTER_KIT_GPUS", "")),
-        promises=read_promises(env.get("CLUSTER_KIT_PROMISES", "")),
+        gpus=read_json(env, "CLUSTER_KIT_GPUS", gpu_check.read),
+        promises=read_json(env, "CLUSTER_KIT_PROMISES", gpu_check.read_promises),
         simulate_gpus=int(number(env, "CLUSTER_KIT_SIMULATE_GPUS", 0)),
         gpu_check=env.get("CLUSTER_KIT_GPU_CHECK") != "off",
     )
@@ -166,15 +169,13 @@ def addresses_by_task(cluster: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
     }
 
 
-def read_promises(text: str) -> dict[str, tuple[str, ...]]:
-    """Server name to device ids, from JSON; empty if `text` is."""
+def read_json(env: Mapping[str, str], variable: str, read: Callable[[str], T]) -> T:
+    """What `read` makes of a variable; ContractError with its rule if that fails."""
+    text = env.get(variable, "")
     try:
-        promises = json.loads(text or "{}")
-        return {str(name): tuple(map(str, ids)) for name, ids in promises.items()}
-    except (ValueError, TypeError, AttributeError) as problem:
-        raise ContractError(
-            f"CLUSTER_KIT_PROMISES = {text[:200]!r}: must be JSON, a list of device ids by task"
-        ) from problem
+        return read(text)
+    except (ValueError, TypeError) as problem:
+        raise ContractError(f"{variable} = {text[:200]!r}: {problem}") from problem
 
 
 def default_leader(cluster: Mapping[str, tuple[str, ...]], name: str) -> str:

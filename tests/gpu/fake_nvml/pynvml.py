@@ -92,6 +92,13 @@ def nvmlDeviceGetName(handle: _Handle) -> str:
     return f"{handle.part_of} MIG {name}" if handle.part_of else name
 
 
+def nvmlDeviceGetPciInfo(handle: _Handle) -> SimpleNamespace:
+    _check()
+    if "pci" not in handle.facts:
+        raise NVMLError_NotSupported
+    return SimpleNamespace(busId=str(handle.facts["pci"]))
+
+
 def nvmlDeviceGetMemoryInfo(handle: _Handle) -> SimpleNamespace:
     _check()
     return SimpleNamespace(total=int(handle.facts["memory"]), free=0, used=0)

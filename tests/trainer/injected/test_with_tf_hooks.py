@@ -47,7 +47,7 @@ use()
 
 def test_a_program_without_its_gpu_ends_in_the_import(output, events):
     began = time.monotonic()
-    found = output(IMPORTS_LAZILY, 3, CLUSTER_KIT_GPUS="GPU-5c1d", CLUSTER_KIT_RETRIES=1)
+    found = output(IMPORTS_LAZILY, 3, CLUSTER_KIT_GPUS='["GPU-5c1d"]', CLUSTER_KIT_RETRIES=1)
     assert time.monotonic() - began < 30
     assert found == ["worker-0: worker-0 was promised GPU-5c1d, sees none"]
     devices, end = events("worker-0")[-2:]
@@ -66,11 +66,11 @@ def test_a_program_without_its_gpu_ends_in_the_import(output, events):
 )
 def test_nobody_ends_it(output, first_line, variables):
     program = first_line + IMPORTS_LAZILY
-    assert output(program, CLUSTER_KIT_GPUS="0", **variables) == ["went on"]
+    assert output(program, CLUSTER_KIT_GPUS='["0"]', **variables) == ["went on"]
 
 
 def test_a_program_that_never_imports_tensorflow(output):
-    assert output("print('done')", CLUSTER_KIT_GPUS="0") == ["done"]
+    assert output("print('done')", CLUSTER_KIT_GPUS='["0"]') == ["done"]
 
 
 MIRRORED = """
@@ -122,7 +122,7 @@ def test_what_the_program_sets_afterwards_wins(output):
 def test_an_error_in_the_hook_is_seen(output, tmp_path):
     """Here: a progress file that cannot be written."""
     program = "import os; os.environ['CLUSTER_KIT_PROGRESS'] = '/nowhere/x'\nimport tensorflow\n"
-    assert "FileNotFoundError" in "\n".join(output(program, 1, CLUSTER_KIT_GPUS="0"))
+    assert "FileNotFoundError" in "\n".join(output(program, 1, CLUSTER_KIT_GPUS='["0"]'))
 
 
 PRETENDS = """
@@ -157,7 +157,7 @@ print(limits(ours.config), ours.config.gpu_options.allow_growth)
 )
 def test_two_pretended_gpus_are_limited_or_grow(output, events, limit, limits, growth):
     """TensorFlow's own configuration code, told of GPUs that are not there."""
-    variables = {"CLUSTER_KIT_GPUS": "0,1", "CLUSTER_KIT_GPU_MEMORY_MB": str(limit)}
+    variables = {"CLUSTER_KIT_GPUS": '["0","1"]', "CLUSTER_KIT_GPU_MEMORY_MB": str(limit)}
     assert output(f"import os; os.environ |= {variables}\n" + PRETENDS) == [
         f"{limits} {growth}", f"{limits} True", f"{limits} {growth}",
     ]  # fmt: skip

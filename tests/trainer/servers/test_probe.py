@@ -8,6 +8,7 @@ from concurrent import futures
 
 import pytest
 
+from trainer.injected.gpu_check import Gpu
 from trainer.servers import probe, wire
 from trainer.servers.probe import ServersMissing, ServersReady
 
@@ -129,19 +130,28 @@ def h200(index: int) -> str:
 
 
 SEEN = [f"NVIDIA H200 (pci 0000:{index + 1}b:00.0)" for index in range(2)]
+PROMISED = {"name": "GPU 1 (GPU-5c1d…)", "pci": "00000000:2B:00.0", "uuid": "GPU-5c1d"}
+"""As the host writes it of the GPU that TensorFlow would describe as `h200(1)`."""
 
 
 def test_physical_gpus_are_counted_not_the_logical_ones(server):
     address = server("worker", 0, gpus=(h200(0), h200(0), h200(1)))
-    assert probe.wait_for({"worker-0": address}, 5).gpus == {"worker-0": tuple(SEEN)}
+    assert probe.wait_for({"worker-0": address}, 5).gpus == {
+        "worker-0": tuple(Gpu("NVIDIA H200", f"0000:{index + 1}b:00.0") for index in range(2))
+    }
 
 
 @pytest.mark.parametrize(
     ("shows", "promised", "message"),
     [
-        ((), ["1"], "worker-0 was promised GPU 1, sees none"),
+        ((), [PROMISED], "worker-0 was promised GPU 1 (GPU-5c1d…), pci 0000:2b:00.0, sees none"),
         ((), ["GPU-5c1d"], "worker-0 was promised GPU-5c1d, sees none"),
         ((h200(0),), ["0", "1"], f"worker-0 was promised 2 GPUs (0, 1), sees 1 ({SEEN[0]})"),
+        (
+            (h200(0),),
+            [PROMISED],
+            f"worker-0 was promised GPU 1 (GPU-5c1d…), pci 0000:2b:00.0, sees {SEEN[0]}",
+        ),
         ((h200(0),), [], f"worker-0 was promised no GPU, sees 1 ({SEEN[0]})"),
     ],
 )
@@ -160,14 +170,17 @@ def test_a_server_without_its_gpu_ends_the_job_at_once(
     assert "must not come" not in task.stdout.read()
     found = events("chief-0")
     assert [event["event"] for event in found] == ["start", "devices", "end"]
-    assert (found[1]["of"], found[1]["promised"]) == ("worker-0", promised)
+    names = [gpu["name"] if isinstance(gpu, dict) else gpu for gpu in promised]
+    assert (found[1]["of"], found[1]["promised"]) == ("worker-0", names)
     assert found[1]["sees"] == SEEN[: len(shows)]
     end = found[-1]
     assert (end["reason"], end["message"], end["tasks"]) == ("gpu-missing", message, ["worker-0"])
 
 
 @pytest.mark.parametrize(
-    ("shows", "check"), [((h200(0),), "on"), ((), "off")], ids=["kept", "unchecked"]
+    ("shows", "check"),
+    [((h200(1),), "on"), ((), "off"), ((h200(0),), "off")],
+    ids=["kept", "unchecked", "another one, unchecked"],
 )
 def test_a_promise_that_is_kept_or_not_checked(
     server, run_task, events, tmp_path, toy_tensorflow, shows, check
@@ -178,7 +191,7 @@ def test_a_promise_that_is_kept_or_not_checked(
                "worker": [server("worker", 0, gpus=shows)]}  # fmt: skip
     task = run_task(
         "chief-0", cluster, "run", str(program), CLUSTER_KIT_GPU_CHECK=check,
-        CLUSTER_KIT_PROMISES='{"worker-0": ["0"]}',
+        CLUSTER_KIT_PROMISES=json.dumps({"worker-0": [PROMISED]}),
     )  # fmt: skip
     assert task.wait(10) == 0, task.stdout.read()
     assert [event["event"] for event in events("chief-0")] == ["start", "devices", "ready", "end"]

@@ -63,6 +63,13 @@ def test_gpus_come_in_their_order_each_with_its_own_model_and_memory(there: Any)
     assert not any(gpu.mig for gpu in found)
 
 
+def test_a_bus_id_is_read_where_the_driver_knows_it(there: Any) -> None:
+    there(T4, {**A100, "pci": "00000000:3B:00.0", "slices": SLICES})
+    found = nvidia.gpu_inventory()
+    assert [gpu.pci for gpu in found] == ["", "00000000:3B:00.0"]
+    assert [device.pci for device in devices(found)] == ["", *["00000000:3B:00.0"] * 2]
+
+
 def test_slices_keep_their_indexes_where_there_are_holes(there: Any) -> None:
     there(T4, {**A100, "slices": SLICES})
     plain, sliced = nvidia.gpu_inventory()

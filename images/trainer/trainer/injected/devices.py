@@ -11,16 +11,19 @@ import sys
 import time
 from collections.abc import Sequence
 from types import ModuleType
+from typing import Any
 
 EXIT_GPU_MISSING = 3
 
 
-def prepare(tf: ModuleType, promises: ModuleType, mailbox: ModuleType, hidden: bool) -> None:
+def prepare(
+    tf: ModuleType, promises: ModuleType, cuda: ModuleType, mailbox: ModuleType, hidden: bool
+) -> None:
     """Called once, right after the import; `hidden`: the program chose its GPUs by itself."""
     gpus = tf.config.list_physical_devices("GPU")
-    promised = promises.device_ids(os.environ.get("CLUSTER_KIT_GPUS", ""))
+    promised = promises.read(os.environ.get("CLUSTER_KIT_GPUS", ""))
     if promised and not hidden:
-        check(promised, [name_of(tf, gpu) for gpu in gpus], promises, mailbox)
+        check(promised, seen(tf, gpus, promises, cuda), promises, mailbox)
     limit = number("CLUSTER_KIT_GPU_MEMORY_MB")
     for gpu in gpus:
         if limit:
@@ -38,12 +41,13 @@ def prepare(tf: ModuleType, promises: ModuleType, mailbox: ModuleType, hidden: b
 
 
 def check(
-    promised: Sequence[str], sees: Sequence[str], promises: ModuleType, mailbox: ModuleType
+    promised: Sequence[Any], sees: Sequence[Any], promises: ModuleType, mailbox: ModuleType
 ) -> None:
     """Write down what this task sees, and end the program if it was promised something else."""
     task = os.environ["CLUSTER_KIT_TASK"]
     event = {"time": round(time.time(), 3), "event": "devices"}
-    event |= {"of": task, "promised": list(promised), "sees": list(sees)}
+    event |= {"of": task, "promised": [gpu.name for gpu in promised]}
+    event |= {"sees": [promises.shown(gpu) for gpu in sees]}
     with open(os.environ["CLUSTER_KIT_PROGRESS"], "a") as progress:  # noqa: PTH123
         progress.write(json.dumps(event) + "\n")
     message = promises.broken(task, promised, sees)
@@ -54,9 +58,13 @@ def check(
         os._exit(EXIT_GPU_MISSING)  # no `except` of the program's may go on without its GPUs
 
 
-def name_of(tf: ModuleType, gpu: object) -> str:
-    """The GPU's product name, or TensorFlow's name for it."""
-    return tf.config.experimental.get_device_details(gpu).get("device_name", gpu.name)
+def seen(tf: ModuleType, gpus: Sequence[Any], promises: ModuleType, cuda: ModuleType) -> list[Any]:
+    """TensorFlow's GPUs by product name, with what the driver says of each if both see as many."""
+    names = [tf.config.experimental.get_device_details(g).get("device_name", g.name) for g in gpus]
+    known = cuda.devices() if gpus else []
+    if len(known) != len(names):
+        return [promises.Gpu(name) for name in names]
+    return [promises.Gpu(name, gpu.pci, gpu.uuid) for name, gpu in zip(names, known, strict=True)]
 
 
 def number(variable: str) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from trainer.injected.gpu_check import Gpu
 from trainer.servers import wire
 from trainer.task import role_of
 
@@ -24,7 +25,7 @@ CHANNEL_OPTIONS = (
     ("grpc.max_reconnect_backoff_ms", 500),
 )
 DEVICE_NAME = re.compile(r"/job:([^/]+)/replica:\d+/task:(\d+)/")
-GPU = re.compile(r"name: (.*), pci bus id: ([^,]*)")
+DESCRIPTION = re.compile(r"name: (.*), pci bus id: ([^,]*)")
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Answer:
     address: str
     found: str | None
     incarnation: int = 0
-    gpus: tuple[str, ...] = ()
+    gpus: tuple[Gpu, ...] = ()
     """The physical GPUs that it shows."""
 
     @property
@@ -55,8 +56,8 @@ class ServersReady:
     """Every server answered as itself; `incarnations` changes when a server is started again."""
 
     incarnations: Mapping[str, int]
-    gpus: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """What each server shows: 'NVIDIA H200 (pci 0000:3b:00.0)'."""
+    gpus: Mapping[str, tuple[Gpu, ...]] = field(default_factory=dict)
+    """What each server shows."""
 
 
 @dataclass(frozen=True)
@@ -169,14 +170,14 @@ class Prober:
         return Answer(task, address, "a server without devices")
 
 
-def physical_gpus(devices: Iterable[wire.Device]) -> tuple[str, ...]:
+def physical_gpus(devices: Iterable[wire.Device]) -> tuple[Gpu, ...]:
     """The GPUs behind the devices, each once: one GPU may show as several logical devices."""
     gpus = {
-        device.description or device.name: GPU.search(device.description)
+        device.description or device.name: DESCRIPTION.search(device.description)
         for device in devices
         if device.kind == "GPU"
     }
-    return tuple(f"{gpu[1]} (pci {gpu[2]})" if gpu else text for text, gpu in gpus.items())
+    return tuple(Gpu(gpu[1], gpu[2]) if gpu else Gpu(text) for text, gpu in gpus.items())
 
 
 def _colon(task: str) -> str:

@@ -12,11 +12,12 @@ from queue import SimpleQueue
 from trainer import outcome, stacks
 from trainer.beacon import client
 from trainer.beacon.client import BeaconClient, JobEnded, LeaderStopping, StacksWanted
+from trainer.beacon.messages import Report
 from trainer.errors import ServerError, TrainerError
 from trainer.events import Progress
 from trainer.outcome import Outcome
 from trainer.queue import next_event
-from trainer.servers import native, python, wire
+from trainer.servers import native, python, slices, wire
 from trainer.servers.ports import check_port
 from trainer.task import Task
 
@@ -44,6 +45,11 @@ def serve(task: Task) -> int:
     except TrainerError as problem:
         Outcome(problem.exit_code, outcome.FAILED, str(problem)).record(progress)
         raise
+    if wrong := slices.broken(task):
+        wrong.record(progress)
+        if task.beacon:
+            client.send_report(task.beacon, Report(wrong.reason, task.name, wrong.message))
+        return wrong.exit_code
     progress.write("ready")
     print(f"{task.name}: TensorFlow server ready, {target}", flush=True)
     ended = until_the_end(task, events, leader)

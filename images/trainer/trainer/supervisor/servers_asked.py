@@ -45,7 +45,8 @@ def promises_broken(task: Task, ready: ServersReady, progress: Progress) -> Outc
         sees = ready.gpus.get(name)
         if sees is None:
             continue
-        progress.write("devices", of=name, promised=list(promised), sees=list(sees))
+        names, seen = [gpu.name for gpu in promised], list(map(gpu_check.shown, sees))
+        progress.write("devices", of=name, promised=names, sees=seen)
         if message := gpu_check.broken(name, promised, sees):
             broken[name] = message
     if not broken or not task.gpu_check:

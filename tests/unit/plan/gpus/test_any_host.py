@@ -51,7 +51,7 @@ def planned(draw: st.DrawFn, **fixed: Any) -> tuple[Cluster, HostFacts]:
 
 
 def used(made: Cluster) -> Counter[str]:
-    return Counter(name for task in made.tasks for name in task.gpu_names)
+    return Counter(gpu.name for task in made.tasks for gpu in task.gpus_promised)
 
 
 def shown(device: Device) -> str:
@@ -102,7 +102,11 @@ def test_memory_limits_leave_headroom_on_every_shared_device(
 ) -> None:
     made, facts = found
     for device in devices(facts.gpus):
-        limits = [t.gpu_memory_mib for t in made.tasks if shown(device) in t.gpu_names]
+        limits = [
+            t.gpu_memory_mib
+            for t in made.tasks
+            if shown(device) in [g.name for g in t.gpus_promised]
+        ]
         assert all(limits)
         assert sum(limit * MIB for limit in limits if limit) <= 0.9 * device.memory
 

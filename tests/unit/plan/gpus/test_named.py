@@ -26,7 +26,9 @@ def test_every_name_of_a_device_means_it(inventory: Any, data: st.DataObject) ->
     device = data.draw(st.sampled_from(devices(inventory)))
     for name in names(device):
         made = cluster(host(gpus=inventory), worker=1, gpus=[name])
-        assert made.of("worker")[0].gpu_names == (f"GPU {device.short} ({device.uuid})",)
+        assert [(g.name, g.uuid) for g in made.of("worker")[0].gpus_promised] == [
+            (f"GPU {device.short} ({device.uuid})", device.uuid)
+        ]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cluster_kit.backends.compose.render import render
-from tests.make import GIB, cluster, gpus, host, parse_compose
+from tests.make import GIB, cluster, gpus, host, parse_compose, promised
 
 
 def environments(**keys: Any) -> dict[str, dict[str, str]]:
@@ -18,11 +18,11 @@ def environments(**keys: Any) -> dict[str, dict[str, str]]:
     return {name: service["environment"] for name, service in services.items()}
 
 
-def test_each_worker_is_told_its_gpus_by_index_and_uuid() -> None:
+def test_each_worker_is_told_its_gpus_by_name_bus_id_and_uuid() -> None:
     found = environments(worker=2, gpus="auto", gpus_per_worker=2)
-    uuids = [gpu.uuid for gpu in gpus(4)]
-    assert found["worker-0"]["CLUSTER_KIT_GPUS"] == f"GPU 0 ({uuids[0]}),GPU 1 ({uuids[1]})"
-    assert found["worker-1"]["CLUSTER_KIT_GPUS"] == f"GPU 2 ({uuids[2]}),GPU 3 ({uuids[3]})"
+    told = [promised(gpu) for gpu in gpus(4)]
+    assert json.loads(found["worker-0"]["CLUSTER_KIT_GPUS"]) == told[:2]
+    assert json.loads(found["worker-1"]["CLUSTER_KIT_GPUS"]) == told[2:]
     for name in ("chief-0", "ps-0", "evaluator-0"):
         assert "CLUSTER_KIT_GPUS" not in found[name]
 
@@ -30,8 +30,7 @@ def test_each_worker_is_told_its_gpus_by_index_and_uuid() -> None:
 def test_the_leader_alone_is_told_what_servers_were_promised() -> None:
     found = environments(worker=2, gpus="auto")
     promises = json.loads(found["chief-0"]["CLUSTER_KIT_PROMISES"])
-    uuids = [gpu.uuid for gpu in gpus(2)]
-    assert promises == {"worker-0": [f"GPU 0 ({uuids[0]})"], "worker-1": [f"GPU 1 ({uuids[1]})"]}
+    assert promises == {f"worker-{gpu.index}": [promised(gpu)] for gpu in gpus(2)}
     assert [name for name, env in found.items() if "CLUSTER_KIT_PROMISES" in env] == ["chief-0"]
 
 

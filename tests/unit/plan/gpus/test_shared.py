@@ -36,7 +36,7 @@ def test_sharing_mixed_gpus_keeps_to_the_smallest_of_a_task() -> None:
 
 def test_slices_are_shared_like_gpus() -> None:
     made = cluster(host(gpus=(gpu(0, 2, 5),)), worker=4, gpus="auto", share_gpus=True)
-    shown = [task.gpu_names[0].split()[1] for task in made.of("worker")]
+    shown = [task.gpus_promised[0].name.split()[1] for task in made.of("worker")]
     assert shown == ["0:2", "0:5", "0:2", "0:5"]
 
 

@@ -57,6 +57,7 @@ def after_tensorflow(tensorflow: ModuleType) -> None:
         load_file("devices.py").prepare(
             tensorflow,
             load_file("gpu_check.py"),
+            load_file("cuda.py"),
             mailbox,
             hidden=os.environ.get("CUDA_VISIBLE_DEVICES") != CUDA_VISIBLE_DEVICES,
         )
