@@ -129,7 +129,7 @@ PRETENDS = """
 import tensorflow as tf
 from tensorflow.python.eager import context
 from tensorflow.python.training import server_lib
-from trainer.injected import devices, gpu_check, mailbox
+from trainer.injected import cuda, devices, gpu_check, mailbox
 ours = context.context()
 gpus = [tf.config.PhysicalDevice(f"/physical_device:GPU:{i}", "GPU") for i in range(2)]
 ours._initialize_physical_devices()
@@ -137,7 +137,7 @@ ours._physical_devices += gpus
 ours._visible_device_list += gpus
 ours._memory_growth_map.update(dict.fromkeys(gpus))
 tf.config.experimental.get_device_details = lambda gpu: {"device_name": "NVIDIA H200"}
-devices.prepare(tf, gpu_check, mailbox, hidden=False)
+devices.prepare(tf, gpu_check, cuda, mailbox, hidden=False)
 limits = lambda config: [
     list(one.memory_limit_mb) for one in config.gpu_options.experimental.virtual_devices
 ]
@@ -163,6 +163,29 @@ def test_two_pretended_gpus_are_limited_or_grow(output, events, limit, limits, g
     ]  # fmt: skip
     [seen] = [event for event in events("worker-0") if event["event"] == "devices"]
     assert seen["sees"] == ["NVIDIA H200"] * 2
+
+
+DRIVER = """
+from trainer.injected import cuda
+cuda.devices = lambda: [cuda.CudaDevice(f"0000:{bus}:00.0", "") for bus in ("3b", "5e")]
+"""
+
+
+@pytest.mark.parametrize(("second", "code"), [("5E", 0), ("86", 3)], ids=["the same", "another"])
+def test_gpus_are_told_apart_by_what_the_driver_says(output, events, second, code):
+    told = [
+        {"name": f"GPU {index}", "pci": f"00000000:{bus}:00.0"}
+        for index, bus in enumerate(["3B", second])
+    ]
+    variables = {"CLUSTER_KIT_GPUS": json.dumps(told)}
+    output(f"import os; os.environ |= {variables}\n" + DRIVER + PRETENDS, code)
+    [seen] = [event for event in events("worker-0") if event["event"] == "devices"]
+    assert seen["sees"] == [f"NVIDIA H200 (pci 0000:{bus}:00.0)" for bus in ("3b", "5e")]
+    if code:
+        assert events("worker-0")[-1]["message"] == (
+            "worker-0 was promised 2 GPUs (GPU 0, pci 0000:3b:00.0, GPU 1, pci 0000:86:00.0), "
+            "sees NVIDIA H200 (pci 0000:3b:00.0), NVIDIA H200 (pci 0000:5e:00.0)"
+        )
 
 
 def test_functions_are_not_taken_back_from_the_servers(monkeypatch):
