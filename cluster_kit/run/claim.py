@@ -33,7 +33,7 @@ def claim(engine: Engine, name: str, runs: Path) -> Iterator[None]:
         EngineError: the engine does not answer.
     """
     with contextlib.ExitStack() as held:
-        file = _file(engine, name)
+        file = lock_of(engine, name)
         about = f"process {os.getpid()} since {datetime.now():%H:%M:%S}; its runs are in {runs}"
         try:
             held.enter_context(locks.lock(file, about))
@@ -44,18 +44,23 @@ def claim(engine: Engine, name: str, runs: Path) -> Iterator[None]:
                 f"it, `cluster-kit down {name}` ends it, `--name OTHER` runs one beside it",
             ) from None
         except OSError as error:
-            raise HostError(
-                f"the lock {file} cannot be made: {error.strerror}", "make room there, or access"
-            ) from None
+            raise no_lock(file, error) from None
         yield
 
 
 def is_claimed(engine: Engine, name: str) -> bool:
     """Whether a process starts or watches the cluster; raises EngineError."""
-    return locks.is_locked(_file(engine, name))
+    return locks.is_locked(lock_of(engine, name))
 
 
-def _file(engine: Engine, name: str) -> Path:
+def no_lock(file: Path, error: OSError) -> HostError:
+    """What to say of a lock that cannot be made."""
+    return HostError(
+        f"the lock {file} cannot be made: {error.strerror}", "make room there, or access"
+    )
+
+
+def lock_of(engine: Engine, name: str) -> Path:
     """The lock of a cluster's name on one engine, by whichever socket it is reached."""
     identity = re.sub(r"\W", "", engine.identity())[:12]
     return LOCKS / f"cluster-kit-{identity or 'engine'}-{name}.lock"

@@ -71,13 +71,15 @@ def prepare(request: Request, workspace: Workspace, engine: Engine | None) -> Pr
 
 
 def prepare_again(prepared: Prepared, engine: Engine) -> Prepared:
-    """The same plan with another subnet; only the networks of this host are gathered again.
+    """The same plan with what is free now: subnets and GPUs; other facts are not gathered again.
 
     Raises:
-        ManifestError: no subnet is free.
+        ManifestError: no subnet is free, or too few GPUs are.
         EngineError: the engine stopped answering.
     """
     facts = replace(prepared.facts, networks=gather_networks(engine))
+    if facts.gpus:
+        facts = replace(facts, gpus_taken=engine.gpus_taken())
     cluster = plan(prepared.manifest, prepared.inputs, facts, prepared.images)
     return replace(prepared, facts=facts, cluster=cluster)
 

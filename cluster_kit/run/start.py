@@ -15,7 +15,7 @@ from cluster_kit.errors import EngineError, HostError, UsageError
 from cluster_kit.image import extra as extra_image
 from cluster_kit.image.build import image_present
 from cluster_kit.observe.task_view import State
-from cluster_kit.run import room
+from cluster_kit.run import gpu_turn, room
 from cluster_kit.run.context import Launch
 from cluster_kit.run.prepare import Prepared, prepare_again
 from cluster_kit.run.record import Record, read_outcome, read_record, write_record
@@ -95,24 +95,24 @@ def ensure_image(cluster: Cluster, view: View) -> None:
 def up(launch: Launch, prepared: Prepared, text: str) -> Cluster:
     """Write the cluster's file, start its containers, and return the cluster that was started.
 
-    If the subnet has been taken since the plan, a new plan finds another; if the kit's own image
-    has been removed, it is built again.
+    If the subnet or a GPU has been taken since the plan, a new plan finds others; if the kit's own
+    image has been removed, it is built again.
 
     Raises:
-        HostError: the workspace cannot be written.
+        HostError: the workspace cannot be written, or GPUs are handed out to others for too long.
         SubnetTaken: the manifest's fixed subnet is taken, or the subnets of PLANS plans were.
         EngineError: Compose or the engine failed.
-        ManifestError: no subnet is free any more.
+        ManifestError: no subnet is free any more, or too few GPUs are.
     """
     for attempt in range(1, PLANS + 1):
-        with room.writing(launch.workspace.root):
-            file = launch.backend.write(launch.workspace, prepared.cluster, text)
-            write_atomically(launch.directory.path / file.name, text)
-            room.reserve(launch.directory)
-            _record(launch, prepared.cluster)
         try:
-            with launch.timings.step("up"):
-                launch.backend.up(file, launch.directory.output, launch.id)
+            with launch.timings.step("up"), gpu_turn.turn(launch.engine, prepared.cluster):
+                now = gpu_turn.planned_now(prepared, launch.engine)
+                if now is not prepared:
+                    prepared, text = now, launch.backend.render(now.cluster)
+                launch.backend.up(
+                    _write(launch, prepared, text), launch.directory.output, launch.id
+                )
                 _refuse_others(launch)
             with contextlib.suppress(OSError):  # the end of the run reports it
                 _record(launch, prepared.cluster)
@@ -129,6 +129,16 @@ def up(launch: Launch, prepared: Prepared, text: str) -> Cluster:
             prepared = prepare_again(prepared, launch.engine)
             text = launch.backend.render(prepared.cluster)
     raise AssertionError("unreachable")
+
+
+def _write(launch: Launch, prepared: Prepared, text: str) -> Path:
+    """Write the cluster's file, and with the run a copy and the record; returns the file's path."""
+    with room.writing(launch.workspace.root):
+        file = launch.backend.write(launch.workspace, prepared.cluster, text)
+        write_atomically(launch.directory.path / file.name, text)
+        room.reserve(launch.directory)
+        _record(launch, prepared.cluster)
+    return file
 
 
 def _refuse_others(launch: Launch) -> None:

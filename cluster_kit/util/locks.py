@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
+
+POLL_S = 0.1
 
 
 class Locked(Exception):
@@ -18,18 +21,19 @@ class Locked(Exception):
 
 
 @contextlib.contextmanager
-def lock(path: Path, about: str) -> Iterator[None]:
+def lock(path: Path, about: str, wait_s: float = 0.0) -> Iterator[None]:
     """Hold the lock of a file in the `with` block; the file, for all users, is there as long.
 
     One that a process has left as it was killed is taken over.
 
     Args:
         about: a line for whoever finds the lock held.
+        wait_s: how long to wait for another process to leave it.
     Raises:
         Locked: another process holds it.
         OSError: the file cannot be made.
     """
-    file = _locked(path)
+    file = _waited_for(path, wait_s)
     try:
         with contextlib.suppress(OSError):  # on a full disk it is a lock all the same
             os.ftruncate(file, 0)
@@ -39,6 +43,17 @@ def lock(path: Path, about: str) -> Iterator[None]:
         with contextlib.suppress(OSError):  # another user's, in /tmp
             path.unlink()
         os.close(file)
+
+
+def _waited_for(path: Path, wait_s: float) -> int:
+    until = time.monotonic() + wait_s
+    while True:
+        try:
+            return _locked(path)
+        except Locked:
+            if time.monotonic() >= until:
+                raise
+        time.sleep(POLL_S)
 
 
 def _locked(path: Path) -> int:

@@ -53,7 +53,7 @@ class Box:
             index=int(self.mark[labels.INDEX]),
             leader=self.leads,
             ip=str(self.service["networks"]["cluster"]["ipv4_address"]),
-            gpus=(),
+            gpus=tuple(filter(None, self.mark.get(labels.GPUS, "").split(","))),
             state=self.state,
             exit_code=None if alive else self.exit_code,
             restarts=self.restarts,

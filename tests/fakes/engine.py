@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from cluster_kit import labels
 from cluster_kit.engine.containers import Container, Event
 from cluster_kit.errors import EngineError
 from tests.fakes.acting import Life
@@ -76,7 +77,13 @@ class FakeEngine(Machine):
         heard.task_done()
 
     def gpus_taken(self) -> tuple[tuple[str, str], ...]:
-        return ()
+        return tuple(
+            (device, box.cluster)
+            for box in self.boxes.values()
+            if box.state not in ("exited", "dead")
+            for device in box.mark.get(labels.GPUS, "").split(",")
+            if device
+        )
 
     def gpu_refusal(self, _driver: str, _device: str) -> str:
         return ""
