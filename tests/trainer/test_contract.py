@@ -120,7 +120,7 @@ def test_every_event_is_in_the_contract_with_its_keys():
     found: dict[str, set[str]] = defaultdict(set)
     for event, keys in written():
         found[event] |= keys
-    assert set(found) == set(CONTRACT["events"]), "devices is also written by injected/devices.py"
+    assert set(found) == set(CONTRACT["events"]), "devices is also written by injected/gpus/devices.py"
     for event, keys in found.items():
         if not CONTRACT["events"][event].get("open"):
             assert keys <= set(CONTRACT["events"][event]["keys"]), event
@@ -139,6 +139,6 @@ def test_an_end_has_every_key_of_the_contract(tmp_path):
 
 
 def test_a_programs_devices_event_has_the_contracts_keys():
-    text = (PACKAGE / "injected" / "devices.py").read_text(encoding="utf-8")
+    text = (PACKAGE / "injected" / "gpus" / "devices.py").read_text(encoding="utf-8")
     keys = set(re.findall(r'"(\w+)": ', text)) & {"of", "promised", "sees"}
     assert keys == set(CONTRACT["events"]["devices"]["keys"])

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from trainer.errors import ContractError, ServerError
-from trainer.injected.gpu_check import Gpu
+from trainer.injected.gpus.promise import Gpu
 from trainer.servers import serve
 from trainer.task import read_task
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from trainer.errors import ContractError
-from trainer.injected import gpu_check
-from trainer.injected.gpu_check import Gpu
+from trainer.injected.gpus import promise
+from trainer.injected.gpus.promise import Gpu
 
 T = TypeVar("T")
 EVALUATOR = "evaluator"
@@ -130,8 +130,8 @@ def read_task(env: Mapping[str, str] = os.environ) -> Task:
         retries=int(number(env, "CLUSTER_KIT_RETRIES", 0)),
         server=server,
         gpu_memory_mb=int(number(env, "CLUSTER_KIT_GPU_MEMORY_MB", 0)) or None,
-        gpus=read_json(env, "CLUSTER_KIT_GPUS", gpu_check.read),
-        promises=read_json(env, "CLUSTER_KIT_PROMISES", gpu_check.read_promises),
+        gpus=read_json(env, "CLUSTER_KIT_GPUS", promise.read),
+        promises=read_json(env, "CLUSTER_KIT_PROMISES", promise.read_promises),
         simulate_gpus=int(number(env, "CLUSTER_KIT_SIMULATE_GPUS", 0)),
         gpu_check=env.get("CLUSTER_KIT_GPU_CHECK") != "off",
     )

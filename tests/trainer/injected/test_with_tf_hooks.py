@@ -129,7 +129,8 @@ PRETENDS = """
 import tensorflow as tf
 from tensorflow.python.eager import context
 from tensorflow.python.training import server_lib
-from trainer.injected import cuda, devices, gpu_check, mailbox
+from trainer.injected import mailbox
+from trainer.injected.gpus import cuda, devices, promise
 ours = context.context()
 gpus = [tf.config.PhysicalDevice(f"/physical_device:GPU:{i}", "GPU") for i in range(2)]
 ours._initialize_physical_devices()
@@ -137,7 +138,7 @@ ours._physical_devices += gpus
 ours._visible_device_list += gpus
 ours._memory_growth_map.update(dict.fromkeys(gpus))
 tf.config.experimental.get_device_details = lambda gpu: {"device_name": "NVIDIA H200"}
-devices.prepare(tf, gpu_check, cuda, mailbox, hidden=False)
+devices.prepare(tf, promise, cuda, mailbox, hidden=False)
 limits = lambda config: [
     list(one.memory_limit_mb) for one in config.gpu_options.experimental.virtual_devices
 ]
@@ -166,7 +167,7 @@ def test_two_pretended_gpus_are_limited_or_grow(output, events, limit, limits, g
 
 
 DRIVER = """
-from trainer.injected import cuda
+from trainer.injected.gpus import cuda
 cuda.devices = lambda: [cuda.CudaDevice(f"0000:{bus}:00.0", "") for bus in ("3b", "5e")]
 """
 

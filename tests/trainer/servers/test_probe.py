@@ -8,7 +8,7 @@ from concurrent import futures
 
 import pytest
 
-from trainer.injected.gpu_check import Gpu
+from trainer.injected.gpus.promise import Gpu
 from trainer.servers import probe, wire
 from trainer.servers.probe import ServersMissing, ServersReady
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from trainer.injected import cuda
-from trainer.injected.cuda import CudaDevice
+from trainer.injected.gpus import cuda
+from trainer.injected.gpus.cuda import CudaDevice
 from trainer.servers import slices
 from trainer.task import Task, read_task
 

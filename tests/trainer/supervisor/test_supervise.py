@@ -309,8 +309,11 @@ HOOKED = (
 )
 
 
-@pytest.mark.parametrize("name", ["GPUS", "GPU_MEMORY_MB", "SIMULATE_GPUS", "RETRIES"])
-def test_imports_are_watched_and_nothing_is_hidden(run_task, program, tmp_path, name):
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("GPUS", '["GPU 0"]'), ("GPU_MEMORY_MB", 2), ("SIMULATE_GPUS", 2), ("RETRIES", 2)],
+)
+def test_imports_are_watched_and_nothing_is_hidden(run_task, program, tmp_path, name, value):
     """The user's PYTHONPATH, sitecustomize and a module called trainer all stay theirs."""
     own = tmp_path / "own"
     own.mkdir()
@@ -322,7 +325,7 @@ def test_imports_are_watched_and_nothing_is_hidden(run_task, program, tmp_path, 
     )
     task = run_task(
         "chief-0", ALONE, "run", path,
-        PYTHONPATH=f"{IMAGE}{os.pathsep}{own}", **{f"CLUSTER_KIT_{name}": 2},
+        PYTHONPATH=f"{IMAGE}{os.pathsep}{own}", **{f"CLUSTER_KIT_{name}": value},
     )  # fmt: skip
     assert task.wait(60) == 0, task.stdout.read()
     line, *rest = programs_lines(task.stdout.read())

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainer.injected.gpu_check import Gpu
+from trainer.injected.gpus.promise import Gpu
 from trainer.servers import wire
 from trainer.task import role_of
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from trainer import outcome
-from trainer.injected import cuda, gpu_check
-from trainer.injected.gpu_check import Gpu
+from trainer.injected.gpus import cuda, promise
+from trainer.injected.gpus.promise import Gpu
 from trainer.outcome import Outcome
 from trainer.task import Task
 
@@ -15,5 +15,5 @@ def broken(task: Task) -> Outcome | None:
     if not task.gpu_check or not any(gpu.sliced for gpu in task.gpus):
         return None
     sees = [Gpu("a MIG slice", pci, f"MIG-{uuid}") for pci, uuid in cuda.devices() if uuid]
-    message = gpu_check.broken(task.name, task.gpus, sees) if sees else ""
+    message = promise.broken(task.name, task.gpus, sees) if sees else ""
     return outcome.because(outcome.GPU_MISSING, message, (task.name,)) if message else None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from trainer import outcome
 from trainer.events import Progress
-from trainer.injected import gpu_check
+from trainer.injected.gpus import promise
 from trainer.outcome import Outcome
 from trainer.servers import probe
 from trainer.servers.probe import ServersMissing, ServersReady
@@ -45,9 +45,9 @@ def promises_broken(task: Task, ready: ServersReady, progress: Progress) -> Outc
         sees = ready.gpus.get(name)
         if sees is None:
             continue
-        names, seen = [gpu.name for gpu in promised], list(map(gpu_check.shown, sees))
+        names, seen = [gpu.name for gpu in promised], list(map(promise.shown, sees))
         progress.write("devices", of=name, promised=names, sees=seen)
-        if message := gpu_check.broken(name, promised, sees):
+        if message := promise.broken(name, promised, sees):
             broken[name] = message
     if not broken or not task.gpu_check:
         return None

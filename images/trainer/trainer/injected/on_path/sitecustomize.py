@@ -54,10 +54,10 @@ def after_tensorflow(tensorflow: ModuleType) -> None:
     wanted = what_is_wanted()
     mailbox = load_file("mailbox.py")
     if "devices" in wanted:
-        load_file("devices.py").prepare(
+        load_file("gpus/devices.py").prepare(
             tensorflow,
-            load_file("gpu_check.py"),
-            load_file("cuda.py"),
+            load_file("gpus/promise.py"),
+            load_file("gpus/cuda.py"),
             mailbox,
             hidden=os.environ.get("CUDA_VISIBLE_DEVICES") != CUDA_VISIBLE_DEVICES,
         )
@@ -91,7 +91,7 @@ def load_file(file: str) -> ModuleType:
     """A file of injected/, under a name of its own."""
     from importlib.util import module_from_spec, spec_from_file_location
 
-    name = "_cluster_kit_" + file.removesuffix(".py")
+    name = "_cluster_kit_" + file.removesuffix(".py").replace("/", "_")
     spec = spec_from_file_location(name, os.path.join(os.path.dirname(HERE), file))  # noqa: PTH118, PTH120
     module = module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from trainer.injected.gpu_check import Gpu, broken, read, shown
+from trainer.injected.gpus.promise import Gpu, broken, read, shown
 
 FIRST = Gpu("GPU 0 (GPU-0a)", "00000000:3B:00.0", "GPU-00000000-1111-2222-3333-4444444444aa")
 SECOND = Gpu("GPU 1 (GPU-0b)", "00000000:5E:00.0", "GPU-00000000-1111-2222-3333-4444444444bb")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from trainer.injected import cuda
-from trainer.injected.cuda import CudaDevice
+from trainer.injected.gpus import cuda
+from trainer.injected.gpus.cuda import CudaDevice
 
 PCI = ["0000:3B:00.0", "0000:5E:00.0"]
 UUIDS = [uuid.UUID(int=1), uuid.UUID(int=2)]

@@ -1,0 +1,1 @@
+"""What a program does about its GPUs: sees which they are, compares, limits, simulates."""
