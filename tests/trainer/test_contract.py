@@ -120,7 +120,9 @@ def test_every_event_is_in_the_contract_with_its_keys():
     found: dict[str, set[str]] = defaultdict(set)
     for event, keys in written():
         found[event] |= keys
-    assert set(found) == set(CONTRACT["events"]), "devices is also written by injected/gpus/devices.py"
+    assert set(found) == set(CONTRACT["events"]), (
+        "devices is also written by injected/gpus/devices.py"
+    )
     for event, keys in found.items():
         if not CONTRACT["events"][event].get("open"):
             assert keys <= set(CONTRACT["events"][event]["keys"]), event
