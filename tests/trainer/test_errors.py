@@ -45,7 +45,7 @@ def test_no_other_module_makes_an_exit_code():
         and name != "errors.py"
     }
     assert made == {
-        ("injected/devices.py", "EXIT_GPU_MISSING", errors.EXIT_GPU_MISSING),
+        ("injected/gpus/devices.py", "EXIT_GPU_MISSING", errors.EXIT_GPU_MISSING),
         ("injected/runner.py", "EXIT_STDOUT_LOST", errors.EXIT_STDOUT_LOST),
     }
 
