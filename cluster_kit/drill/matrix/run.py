@@ -70,7 +70,7 @@ def _run(cells: Sequence[Cell], workspace: Workspace, new_view: NewView) -> Dril
 
     system, view = cells[0].system, new_view()
     try:
-        request = Request(system.manifest, system.overrides(len(cells)))
+        request = Request(system.manifest, system.overrides(cells[0].role, len(cells)))
         return drill(request, written, 0, workspace, view)
     finally:
         view.close()

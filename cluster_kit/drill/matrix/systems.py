@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cluster_kit.roles import EVALUATOR, WORKER
+
 RESTARTS = 40
 """One run has a restart for each of its faults, and attempts of its program beside."""
 JOB_S = 1800
@@ -16,23 +18,27 @@ JOB_S = 1800
 class System:
     """A manifest by its name or path, and what is different about it in the matrix.
 
-    `length` is the argument that says how long it trains: so many units for the start and the end,
-    and so many for each fault, whose end it has to outlast. "" for a program that is not known.
+    `length` is the argument that says how long it trains, "" for a program that is not known:
+    `least` units for the start and the end, and so many for each fault, whose end it has to
+    outlast: few if training waits for the task, more if it goes on without tasks of its role.
     """
 
     manifest: str
     length: str = ""
     least: int = 0
     for_each: int = 0
+    for_each_beside: int = 0
+    goes_on_without: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         return Path(self.manifest).stem
 
-    def overrides(self, faults: int) -> Mapping[str, Any]:
-        """What goes before the manifest in a run with so many faults."""
-        length = [self.length, str(self.least + self.for_each * faults)] if self.length else []
+    def overrides(self, role: str, faults: int) -> Mapping[str, Any]:
+        """What goes before the manifest in a run with so many faults of a role."""
+        each = self.for_each_beside if role in self.goes_on_without else self.for_each
+        length = [self.length, str(self.least + each * faults)] if self.length else []
         return {
             "name": f"{self.name[:33]}-matrix",
             "retries": RESTARTS,
@@ -47,11 +53,14 @@ SMALL_DETECTION = (
     "--set", "eval_config.num_examples=50", "--log-steps", "10", "--save-secs", "5",
     "--pause-ms", "50",
 )  # fmt: skip
+SAVES_OFTEN = ("--save-secs", "2")
+"""Sooner than the next fault comes: so that there is a checkpoint to go back to."""
+ASYNC, SYNC = (WORKER.name, EVALUATOR.name), (EVALUATOR.name,)
 SYSTEMS = (
-    System("quickstart", "--epochs", least=6, for_each=8),
-    System("linear-regression", "--steps", least=1500, for_each=650),
-    System("detection-sync", "--steps", least=60, for_each=100, args=SMALL_DETECTION),
-    System("all-reduce", "--epochs", least=6, for_each=8),
-    System("clones", "--epochs", least=6, for_each=8),
+    System("quickstart", "--epochs", 5, 5, 9, ASYNC),
+    System("linear-regression", "--steps", 1000, 350, 700, ASYNC, SAVES_OFTEN),
+    System("detection-sync", "--steps", 30, 25, 60, SYNC, SMALL_DETECTION),
+    System("all-reduce", "--epochs", 5, 4, 9, SYNC),
+    System("clones", "--epochs", 5, 4, 9, SYNC, SAVES_OFTEN),
 )
 """Lengths for two cores; on a faster machine a run ends earlier, and another one does the rest."""

@@ -57,7 +57,14 @@ def test_the_shipped_systems_have_every_cell() -> None:
 def test_every_shipped_system_takes_its_overrides() -> None:
     for system in SYSTEMS:
         path = ROOT / "compose" / f"{system.manifest}.toml"
-        assert not load(path, system.overrides(9)).problems
+        assert not load(path, system.overrides("ps", 9)).problems
+
+
+def test_a_run_is_longer_if_it_goes_on_while_a_task_is_away() -> None:
+    system = System("demo", "--steps", 10, 2, 5, ("worker",))
+    lengths = [system.overrides(role, 3)["extra_args"] for role in ("ps", "worker")]
+    assert lengths == [["--steps", "16"], ["--steps", "25"]]
+    assert System("mine/own.toml").overrides("ps", 3)["extra_args"] == []
 
 
 def test_what_ends_the_job_has_a_run_of_its_own() -> None:
