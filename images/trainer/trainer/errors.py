@@ -30,6 +30,8 @@ class TrainerError(Exception):
     """An expected error: its text is the message, `exit_code` the task's exit code."""
 
     exit_code = EXIT_FAILED
+    final = False
+    """Whether another attempt would end the same way, whatever else has happened meanwhile."""
 
 
 class ContractError(TrainerError):

@@ -51,6 +51,31 @@ def test_a_peer_that_never_comes_is_named_at_the_start_deadline(
     assert "1 of 1 tasks that run the program did not appear within 0.5 s" in end["message"]
 
 
+def test_a_program_that_says_that_its_failure_is_final_is_not_tried_again(
+    run_task, free_port, tmp_path, events
+):
+    """A training to its end, whose result is not good enough: a lost peer is not the reason."""
+    leader = (
+        "mail = pathlib.Path(os.environ['CLUSTER_KIT_MAILBOX'])\n"
+        "while not (here / 'lost').exists(): time.sleep(0.02)\n"
+        "(mail / 'final').touch()\n"
+        "sys.exit(5)\n"
+    )
+    follower = (
+        "(here / 'pid').write_text(str(os.getppid()))\n"
+        "while not (here / 'done').exists(): time.sleep(0.02)\n"
+    )
+    led, followed, _ = start(run_task, free_port, tmp_path, leader, follower, CLUSTER_KIT_RETRIES=1)
+    wait_for((tmp_path / "pid").exists)
+    time.sleep(0.6)  # the longest pause between two attempts to reach the beacon
+    followed.kill()
+    followed.wait()
+    (tmp_path / "lost").touch()
+    assert led.wait(60) == 5
+    kinds = [event["event"] for event in events("worker-0") if event["event"] != "ready"]
+    assert kinds == ["start", "failure", "end"]
+
+
 def test_the_leaders_program_starts_again_when_it_fails_over_a_lost_peer(
     run_task, free_port, tmp_path, events
 ):

@@ -103,6 +103,11 @@ class Child:
         except OSError:
             return {}
 
+    @property
+    def is_final(self) -> bool:
+        """Whether the program has said that another attempt would end the same way."""
+        return (self.mailbox / mailbox.FINAL).exists()
+
     def outcome(self, returncode: int) -> Outcome:
         """What the return code means, with the program's own words."""
         missing = self._read(mailbox.GPU_MISSING)

@@ -79,7 +79,7 @@ class Leader:
                 return failure
             self._progress.write("failure", exit_code=failure.exit_code)
             over = self._peers_say()
-            crash = "" if over else self._crash(ended)
+            crash = "" if over or self._child.is_final else self._crash(ended)
             if not crash:
                 return over or self._peers.failed(failure) or failure
             if attempt > self._task.retries:

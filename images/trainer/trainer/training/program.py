@@ -23,6 +23,8 @@ def main(run: Run, arguments: list[str]) -> NoReturn:
         run(read_task(), arguments, events.from_environment())
     except TrainerError as problem:
         mailbox.leave_last_words(str(problem))
+        if problem.final:
+            mailbox.leave_last_words("", mailbox.FINAL)
         print(f"error: {problem}", file=sys.stderr)
         leave(problem.exit_code)  # here, while the problem keeps TensorFlow's frames alive
     leave(0)

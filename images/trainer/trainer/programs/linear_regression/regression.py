@@ -18,6 +18,7 @@ class Missed(TrainerError):
     """The line that was found is too far from the one that the points were made with."""
 
     exit_code = EXIT_TRAINING_FAILED
+    final = True
 
 
 def points(options: Options, replica: int) -> tf.data.Dataset:
