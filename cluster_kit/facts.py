@@ -38,6 +38,24 @@ class Gpu:
 
 
 @dataclass(frozen=True)
+class GpuSetup:
+    """What has to be there for containers to get GPUs, as far as it can be seen from here.
+
+    `hardware` is the number of NVIDIA's devices on the PCI bus, `driver` why NVML cannot be used
+    ("" if it can), `toolkit` whether the NVIDIA Container Toolkit is installed, `runtime` whether
+    the engine has a runtime entry for it, `cdi` whether it reads CDI specifications and `cdi_spec`
+    whether there is one for NVIDIA.
+    """
+
+    hardware: int = 0
+    driver: str = ""
+    toolkit: bool = True
+    runtime: bool = True
+    cdi: bool = False
+    cdi_spec: bool = False
+
+
+@dataclass(frozen=True)
 class Network:
     """A subnet in use by a Docker network or a route of the host.
 
@@ -70,3 +88,4 @@ class HostFacts:
     no_gpu: str = ""
     engine: str = ""
     engine_root: str = ""
+    gpu_setup: GpuSetup = GpuSetup()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 from rich.table import Table
 
+from cluster_kit.advice.gpus import GPU_CURE
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, out, print_json, say
 from cluster_kit.engine import client
@@ -12,7 +13,7 @@ from cluster_kit.errors import HostError
 from cluster_kit.facts import HostFacts
 from cluster_kit.host.gather import gather
 from cluster_kit.plan.gpus.devices import Device, devices, find
-from cluster_kit.run.doctor import GPU_CURE, HANDS_OUT
+from cluster_kit.run.gpu_checks import HANDS_OUT
 
 
 @app.command()

@@ -20,7 +20,8 @@ from cluster_kit.observe.logs import follow_logs
 from cluster_kit.observe.progress import entries_of
 from cluster_kit.observe.state import from_containers
 from cluster_kit.observe.task_view import TaskView
-from cluster_kit.run.doctor import Check, check_host
+from cluster_kit.run.check import Check
+from cluster_kit.run.doctor import check_host
 from cluster_kit.run.past_run import PastRun, merged, newest_run, saved_logs
 from cluster_kit.run.prepare import Request, cluster_name, prepare
 from cluster_kit.show.task_table import remarks, status_table

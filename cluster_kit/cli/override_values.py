@@ -68,7 +68,7 @@ def _split(args: str) -> list[str]:
 
 
 def _gpus(text: str) -> str | list[str]:
-    if text in ("none", "auto"):
+    if text in ("none", "auto", "require"):
         return text
     return [part.strip() for part in text.split(",") if part.strip()]
 

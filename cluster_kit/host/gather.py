@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cluster_kit.engine.interface import Engine
 from cluster_kit.facts import Driver, Gpu, HostFacts, Network
+from cluster_kit.host.gpu_setup import gpu_setup
 from cluster_kit.host.nvidia import driver_problem, gpu_inventory
 from cluster_kit.plan.gpus.devices import devices
 
@@ -44,6 +45,7 @@ def gather(engine: Engine | None) -> HostFacts:
         no_gpu=no_gpu,
         engine=str(info.get("ServerVersion", "")),
         engine_root=str(info.get("DockerRootDir", "")),
+        gpu_setup=gpu_setup(info),
     )
 
 

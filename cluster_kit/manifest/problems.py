@@ -55,7 +55,7 @@ _TYPES = {
 def _rule(key: str, detail: Any) -> str:
     """What the value must be, in the manifest's terms instead of pydantic's."""
     if key == "gpus":
-        return 'must be "none", "auto" or a list of indexes or UUIDs'
+        return 'must be "none", "auto", "require" or a list of indexes or UUIDs'
     if detail["type"] in _TYPES:
         return _TYPES[detail["type"]]
     message = str(detail["msg"])

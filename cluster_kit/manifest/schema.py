@@ -125,10 +125,11 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
         description='How servers run: `"native"` through TensorFlow\'s C API; `"python"` is '
         "`tf.distribute.Server`, for programs that need Python ops on a worker",
     )
-    gpus: Literal["none", "auto"] | list[GpuId] = Field(
+    gpus: Literal["none", "auto", "require"] | list[GpuId] = Field(
         "none",
         description='GPUs of the workers: `"none"`, `"auto"` (one each; the CPU if the host has '
-        "none), or a list of indexes, UUIDs, MIG slices or CDI names",
+        'none), `"require"` (the same, but never the CPU), or a list of indexes, UUIDs, MIG slices '
+        "or CDI names",
     )
     gpus_per_worker: int | None = Field(
         None,

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from cluster_kit.backends.choose import backend
 from cluster_kit.backends.interface import Tool
@@ -15,7 +13,8 @@ from cluster_kit.cluster import Cluster
 from cluster_kit.errors import HostError
 from cluster_kit.facts import HostFacts
 from cluster_kit.image.build import image_present, image_tag
-from cluster_kit.plan.gpus.devices import devices
+from cluster_kit.run.check import Check
+from cluster_kit.run.gpu_checks import gpu_checks
 from cluster_kit.util.process import run
 
 MINIMUM_ENGINE = (23, 0)
@@ -24,24 +23,6 @@ DISK_TO_RUN = 1 * 2**30
 SERVER_MEMORY = 200 * 2**20
 PROGRAM_MEMORY = 900 * 2**20
 """In bytes: resident private memory of a server and of a program, measured and rounded up."""
-
-HANDS_OUT = {"nvidia": "NVIDIA's runtime", "cdi": "CDI"}
-GPU_CURE = (
-    "install the NVIDIA Container Toolkit, run `nvidia-ctk runtime configure --runtime=docker`, "
-    "and restart the engine"
-)
-
-State = Literal["ok", "warn", "fail"]
-
-
-@dataclass(frozen=True)
-class Check:
-    """One line of `doctor`: the name of the check, its result, and the cure ("" if none needed)."""
-
-    name: str
-    state: State
-    found: str
-    cure: str = ""
 
 
 def check_host(facts: HostFacts, cluster: Cluster | None) -> list[Check]:
@@ -52,7 +33,7 @@ def check_host(facts: HostFacts, cluster: Cluster | None) -> list[Check]:
         _buildx(),
         _disk(facts.engine_root or "/", cluster),
         _memory(facts.memory, cluster),
-        _gpus(facts),
+        *gpu_checks(facts),
         _subnet(cluster),
         _proxy(),
     ]
@@ -120,17 +101,6 @@ def _memory(total: int, cluster: Cluster | None) -> Check:
     if needed > total:
         return Check("memory", "fail", text, "ask for fewer tasks, or give the engine more memory")
     return Check("memory", "ok", text)
-
-
-def _gpus(facts: HostFacts) -> Check:
-    """The check of driver and engine; a host without a GPU passes, since it can use the CPU."""
-    if facts.no_gpu:
-        return Check("gpus", "ok", f"CPU only ({facts.no_gpu})")
-    names = ", ".join(f"{device.short}: {device.name}" for device in devices(facts.gpus))
-    if facts.gpu_refusal:
-        refused = f"{names}, but the engine refuses them: {facts.gpu_refusal}"
-        return Check("gpus", "warn", refused, GPU_CURE)
-    return Check("gpus", "ok", f"{names}, handed out by {HANDS_OUT[facts.gpu_driver]}")
 
 
 def _subnet(cluster: Cluster | None) -> Check:

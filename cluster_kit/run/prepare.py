@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster_kit.advice import Hint, advise
+from cluster_kit.advice.gpus import refused_gpus
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine import client
 from cluster_kit.engine.interface import Engine
@@ -37,7 +38,7 @@ class Request:
 class Prepared:
     """Everything that a verb needs to know about a manifest, made by `prepare`.
 
-    `hints` are warnings about the program.
+    `hints` are warnings about the program, and about GPUs that it does not get.
     """
 
     request: Request
@@ -66,7 +67,7 @@ def prepare(request: Request, workspace: Workspace, engine: Engine | None) -> Pr
     facts = gather(engine)
     cluster = plan(loaded, inputs, facts, images)
     program = resolve.program_file(loaded.manifest, path.parent)
-    hints = advise(program, loaded.manifest)
+    hints = (*advise(program, loaded.manifest), *refused_gpus(loaded.manifest, facts))
     return Prepared(request, loaded, inputs, images, facts, cluster, hints)
 
 

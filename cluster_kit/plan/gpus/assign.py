@@ -45,7 +45,7 @@ def assign(
         name: the cluster's name; GPUs that it holds itself count as free.
     """
     refused = bool(facts.gpu_refusal)
-    if refused and request.names_gpus:
+    if refused and request.needs_gpus:
         cure = ("`cluster-kit doctor` says what is missing; or write ", AUTO, " or ", NONE)
         rule = f"the engine refuses: {facts.gpu_refusal}"
         return {}, [Problem("gpus", shown(request.pool), rule, cure)]

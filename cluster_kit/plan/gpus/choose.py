@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from cluster_kit.plan.gpus.devices import Device, find
 from cluster_kit.plan.gpus.request import AUTO, NONE, READS, SHARED, GpuRequest, shown
-from cluster_kit.problem import Problem, Setting
+from cluster_kit.problem import Cure, Problem, Setting
 from cluster_kit.roles import WORKER
 
 
@@ -53,11 +53,14 @@ def choose_pool(
     pool, devices = request.pool, inventory.devices
     if pool == "none" or (pool == "auto" and (refused or not devices)):
         return [], []
+    if pool == "require" and not devices:
+        cure: Cure = ("`cluster-kit doctor` says what is missing; or write ", AUTO, " or ", NONE)
+        return [], [Problem("gpus", shown(pool), "this host has no GPU that can be used", cure)]
     if isinstance(pool, str):
         free = [d for d in devices if d not in inventory.held and d not in named]
         others = [d for d in devices if d not in free] if request.share else []
         choices = [Choice(device) for device in free + others]
-        return choices, _too_few(request, len(choices), shown("auto"), inventory.held)
+        return choices, _too_few(request, len(choices), shown(pool), inventory.held)
     if not pool:
         cure = ("list one GPU per worker, or write ", NONE, " or ", AUTO)
         return [], [Problem("gpus", "[]", "an empty list", cure)]
@@ -72,7 +75,7 @@ def share_out(request: GpuRequest, pool: Sequence[Choice]) -> dict[str, list[Cho
     """Returns consecutive devices for each worker, from the pool's start again if it is shared."""
     if not pool:
         return {}
-    each = 1 if request.pool == "auto" and request.each is None else _each(request, len(pool))
+    each = 1 if request.any_free and request.each is None else _each(request, len(pool))
     return {
         worker: [pool[(turn * each + step) % len(pool)] for step in range(each)]
         for turn, worker in enumerate(request.pooled)

@@ -19,7 +19,8 @@ READS = (*ROLES, "gpus", "gpus_per_worker", "share_gpus", "role", "task")
 
 @dataclass(frozen=True)
 class GpuRequest:
-    """GPUs for the workers (`pool`: "none", "auto" or names) and for single tasks (`named`).
+    """GPUs for the workers (`pool`: "none", "auto", "require" or names) and for single tasks
+    (`named`).
 
     `places` has the manifest's key of each task in `named`. `each` is the number of GPUs per
     worker, None if the list decides. `memory` (bytes) is TensorFlow's limit per task and GPU.
@@ -39,9 +40,14 @@ class GpuRequest:
         return [name for name in self.workers if name not in self.named]
 
     @property
-    def names_gpus(self) -> bool:
-        """Whether it names a GPU, so that training on the CPU instead is not allowed."""
-        return isinstance(self.pool, tuple) or any(self.named.values())
+    def any_free(self) -> bool:
+        """Whether the workers get GPUs that are free, whichever these are."""
+        return self.pool in ("auto", "require")
+
+    @property
+    def needs_gpus(self) -> bool:
+        """Whether training on the CPU instead is not allowed."""
+        return self.pool not in ("none", "auto") or any(self.named.values())
 
 
 def request_of(manifest: Manifest, *, without_pool: bool) -> tuple[GpuRequest, list[Problem]]:

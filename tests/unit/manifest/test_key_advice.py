@@ -36,7 +36,7 @@ def test_the_nearest_key_or_its_home(place: tuple[str, ...], cure: str) -> None:
     ("place", "words"),
     [
         (("style",), ("auto", "coordinator", "all-tasks")),
-        (("gpus",), ("none", "auto")),
+        (("gpus",), ("none", "auto", "require")),
         (("worker",), ()),
         (("no", "such", "table"), ()),
     ],

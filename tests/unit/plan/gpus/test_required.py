@@ -1,0 +1,50 @@
+"""`gpus = "require"` never trains on the CPU; "auto" does, and says so if GPUs are there."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster_kit.advice.gpus import refused_gpus
+from tests.make import cluster, gpus, host, manifest, problems
+
+REFUSAL = 'could not select device driver "nvidia"'
+
+
+def test_it_takes_what_is_free_as_auto_does() -> None:
+    there = host(gpus=gpus(3), gpus_taken=(("0", "other"),))
+    made = cluster(there, gpus="require", worker=2)
+    assert [task.gpus for task in made.of("worker")] == [("1",), ("2",)]
+    assert made.variant == "gpu"
+
+
+@pytest.mark.parametrize(
+    ("there", "rule"),
+    [
+        (host(no_gpu="no driver"), "this host has no GPU that can be used"),
+        (host(gpus=gpus(2), gpu_refusal=REFUSAL), f"the engine refuses: {REFUSAL}"),
+        (host(gpus=gpus(1)), "2 workers with 1 GPU(s) each need 2, there are 1"),
+    ],
+    ids=["none", "refused", "too few"],
+)
+def test_what_auto_would_train_on_the_cpu_is_refused(there, rule) -> None:  # type: ignore[no-untyped-def]
+    [problem] = problems(there, gpus="require", worker=2)
+    assert (problem.place, problem.value, problem.rule) == ("gpus", '"require"', rule)
+    assert 'gpus = "none"' in problem.cure_text()
+
+
+def test_auto_trains_on_the_cpu_with_a_warning_if_the_engine_refuses_the_gpus() -> None:
+    there = host(gpus=gpus(2), gpu_refusal=REFUSAL)
+    written = manifest(gpus="auto", worker=2)
+    assert all(not task.gpus for task in cluster(there, gpus="auto", worker=2).tasks)
+    [hint] = refused_gpus(written, there)
+    assert hint.place == "gpus" and "train on the CPU" in hint.what
+    assert REFUSAL in hint.rule
+    assert "nvidia-ctk" in hint.cure and 'gpus = "require"' in hint.cure
+
+
+@pytest.mark.parametrize("asked", ["none", "auto", "require"])
+def test_no_warning_where_there_is_nothing_to_warn_of(asked: str) -> None:
+    assert refused_gpus(manifest(gpus=asked), host(gpus=gpus(2))) == []
+    assert refused_gpus(manifest(gpus=asked), host(no_gpu="no driver")) == []
+    if asked != "auto":
+        assert refused_gpus(manifest(gpus=asked), host(gpus=gpus(2), gpu_refusal=REFUSAL)) == []
