@@ -74,7 +74,8 @@ def _print_newest_run(cluster: str) -> PastRun | None:
 
 
 def _facts(task: TaskView) -> dict[str, Any]:
-    return {**asdict(task), "gpus": list(task.gpus)}
+    seen = None if task.gpus_seen is None else list(task.gpus_seen)
+    return {**asdict(task), "gpus": list(task.gpus), "gpus_seen": seen}
 
 
 @app.command()

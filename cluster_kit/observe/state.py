@@ -8,7 +8,7 @@ from typing import Any
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Container, Event
-from cluster_kit.observe import stragglers
+from cluster_kit.observe import devices, stragglers
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.stragglers import Straggler
 from cluster_kit.observe.task_view import State, TaskView, figures, is_work, state_after
@@ -71,6 +71,9 @@ class RunState:
         tasks = self.tasks
         if lag is not self.stragglers:
             tasks = {name: replace(t, straggler=lag.get(name)) for name, t in tasks.items()}
+        about = devices.reported(entry)
+        if about is not None and about[0] in tasks:
+            tasks = {**tasks, about[0]: replace(tasks[about[0]], **about[1])}
         task = tasks.get(entry.task)
         if task is not None:
             state = state_after(task.state, entry) if self._is_current(entry) else task.state
@@ -134,11 +137,8 @@ class RunState:
 
     def devices(self, task: str) -> list[str] | None:
         """The GPUs that TensorFlow found on a task, None if it was not asked."""
-        for entry in reversed(self.entries):
-            if entry.event == "devices" and entry.fields.get("of", entry.task) == task:
-                devices = entry.fields.get("sees")
-                return [str(d) for d in devices] if isinstance(devices, list) else None
-        return None
+        seen = self.tasks[task].gpus_seen
+        return None if seen is None else list(seen)
 
     def metrics(self) -> dict[str, Any]:
         """The newest value of each reported metric, by name."""
@@ -163,11 +163,12 @@ def from_containers(containers: Iterable[Container], entries: Sequence[Entry]) -
     Args:
         entries: of all tasks' progress files since the containers were created, oldest first.
     """
-    lag = stragglers.current(entries)
-    return [
+    lag, found = stragglers.current(entries), devices.by_task(entries)
+    views = [
         _view(c, [entry for entry in entries if entry.task == c.name], lag.get(c.name))
         for c in containers
     ]
+    return [replace(view, **found.get(view.name, {})) for view in views]
 
 
 def _view(container: Container, entries: Sequence[Entry], straggler: Straggler | None) -> TaskView:

@@ -43,8 +43,10 @@ _REPORTED = {"step": State.TRAINING, "epoch": State.TRAINING, "evaluation": Stat
 class TaskView:
     """One task's row of the status table.
 
-    `exit_code` is that of its last end, None while it runs. `checkpoint` is the last one that an
-    evaluator has scored; `straggler` is None unless the task is one now.
+    `gpus` are what the engine was asked for, `gpus_seen` what TensorFlow found (None if it was not
+    asked), `gpu_problem` how they differ, "" if they do not. `exit_code` is that of its last end,
+    None while it runs. `checkpoint` is the last one that an evaluator has scored; `straggler` is
+    None unless the task is one now.
     """
 
     name: str
@@ -61,6 +63,8 @@ class TaskView:
     map_50: float | None = None
     checkpoint: str | None = None
     straggler: Straggler | None = None
+    gpus_seen: tuple[str, ...] | None = None
+    gpu_problem: str = ""
 
     @property
     def lags(self) -> bool:

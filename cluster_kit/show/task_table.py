@@ -40,7 +40,7 @@ def status_table(tasks: Iterable[TaskView], title: str = "") -> Table:
         table.add_row(
             task.name,
             task.ip,
-            ",".join(task.gpus) or "-",
+            Text(_gpus(task), style="bold red" if task.gpu_problem else ""),
             Text(_short_state(task), style=_style(task)),
             str(task.restarts or "-"),
             Text(task.checkpoint or _figure(task.step, ".0f")),
@@ -52,8 +52,17 @@ def status_table(tasks: Iterable[TaskView], title: str = "") -> Table:
 
 
 def remarks(tasks: Iterable[TaskView]) -> list[str]:
-    """What is to be said below the table: a line for each straggler."""
-    return [task.straggler.message for task in tasks if task.straggler and task.lags]
+    """What is to be said below the table: a line for each straggler, and for each task that has
+    other GPUs than it was promised."""
+    tasks = list(tasks)
+    lag = [task.straggler.message for task in tasks if task.straggler and task.lags]
+    return lag + [task.gpu_problem for task in tasks if task.gpu_problem]
+
+
+def _gpus(task: TaskView) -> str:
+    """What the engine was asked for, and a mark if the task has something else."""
+    asked = ",".join(task.gpus) or "-"
+    return f"{asked} (sees {len(task.gpus_seen or ())})" if task.gpu_problem else asked
 
 
 def state_text(task: TaskView) -> str:

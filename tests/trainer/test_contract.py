@@ -142,5 +142,5 @@ def test_an_end_has_every_key_of_the_contract(tmp_path):
 
 def test_a_programs_devices_event_has_the_contracts_keys():
     text = (PACKAGE / "injected" / "gpus" / "devices.py").read_text(encoding="utf-8")
-    keys = set(re.findall(r'"(\w+)": ', text)) & {"of", "promised", "sees"}
+    keys = set(re.findall(r'"(\w+)": ', text)) & {"of", "promised", "sees", "broken"}
     assert keys == set(CONTRACT["events"]["devices"]["keys"])

@@ -53,8 +53,8 @@ MISTAKES = {
     "number for a task": ("task.worker-1 = 5", "task.worker-1", "5", "must be a table", "one task"),
     "unknown addressing": ('addressing = "dns"', "addressing", '"dns"', "'ip' or 'name'", "TF_C"),
     "unknown server": ('server = "go"', "server", '"go"', "'native' or 'python'", "C API"),
-    "unknown gpus": ('gpus = "all"', "gpus", '"all"', '"none", "auto", "require" or a list', "UUIDs"),
-    "table for gpus": ("gpus = {a = 1}", "gpus", "{a = 1}", '"none", "auto", "require" or a', "UUIDs"),
+    "unknown gpus": ('gpus = "all"', "gpus", '"all"', '"auto", "require" or a list', "UUIDs"),
+    "table for gpus": ("gpus = {a = 1}", "gpus", "{a = 1}", '"auto", "require" or a', "UUIDs"),
     "truth among gpus": ("gpus = [true]", "gpus", "[true]", "list of indexes or UUIDs", "UUIDs"),
     "number for a variable": (
         "[role.ps.environment]\nA = 1",

@@ -46,8 +46,9 @@ def promises_broken(task: Task, ready: ServersReady, progress: Progress) -> Outc
         if sees is None:
             continue
         names, seen = [gpu.name for gpu in promised], list(map(promise.shown, sees))
-        progress.write("devices", of=name, promised=names, sees=seen)
-        if message := promise.broken(name, promised, sees):
+        message = promise.broken(name, promised, sees)
+        progress.write("devices", of=name, promised=names, sees=seen, broken=message)
+        if message:
             broken[name] = message
     if not broken or not task.gpu_check:
         return None

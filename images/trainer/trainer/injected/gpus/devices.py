@@ -47,10 +47,10 @@ def check(
     task = os.environ["CLUSTER_KIT_TASK"]
     event = {"time": round(time.time(), 3), "event": "devices"}
     event |= {"of": task, "promised": [gpu.name for gpu in promised]}
-    event |= {"sees": [promises.shown(gpu) for gpu in sees]}
+    message = promises.broken(task, promised, sees)
+    event |= {"sees": [promises.shown(gpu) for gpu in sees], "broken": message}
     with open(os.environ["CLUSTER_KIT_PROGRESS"], "a") as progress:  # noqa: PTH123
         progress.write(json.dumps(event) + "\n")
-    message = promises.broken(task, promised, sees)
     if message and os.environ.get("CLUSTER_KIT_GPU_CHECK") != "off":
         mailbox.leave_last_words(message, mailbox.GPU_MISSING)
         sys.stdout.flush()
