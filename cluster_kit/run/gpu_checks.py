@@ -28,9 +28,11 @@ def gpu_checks(facts: HostFacts) -> list[Check]:
     if not facts.gpu_refusal:
         return [Check("gpus", "ok", f"{names}, handed out by {HANDS_OUT[facts.gpu_driver]}")]
     missing = _missing(setup)
-    cure = "" if missing else "restart the engine; its log (`journalctl -u docker`) says more"
+    cure = "restart the engine; its log (`journalctl -u docker`) says more"
+    if missing:
+        cure = "repair what is missing above, then restart the engine"
     refused = f"{names}, but the engine refuses them: {facts.gpu_refusal}"
-    return [*missing, Check("gpus", "warn", refused, cure or missing[0].cure)]
+    return [*missing, Check("gpus", "warn", refused, cure)]
 
 
 def _missing(setup: GpuSetup) -> list[Check]:

@@ -68,10 +68,9 @@ def test_many_probes_at_once_agree_and_leave_nothing(
     assert everything() == before
 
 
-def gpus_line(kit: Kit) -> dict[str, str]:
-    """What the doctor says about GPUs."""
-    checks = json.loads(kit.run("doctor", "--json").stdout)
-    return next(check for check in checks if check["name"] == "gpus")
+def lines(kit: Kit) -> dict[str, dict[str, str]]:
+    """What the doctor says, by the check's name."""
+    return {check["name"]: check for check in json.loads(kit.run("doctor", "--json").stdout)}
 
 
 def test_gpus_and_doctor_say_by_what_they_are_handed_out(
@@ -87,7 +86,7 @@ def test_gpus_and_doctor_say_by_what_they_are_handed_out(
         ("1", "GPU-1111"),
     ]
     named = {"nvidia": "NVIDIA's runtime", "cdi": "CDI"}[found["driver"]]
-    line = gpus_line(kit)
+    line = lines(kit)["gpus"]
     assert line["state"] == "ok"
     assert line["found"] == f"0: Stub GPU, 1: Stub GPU, handed out by {named}"
 
@@ -100,9 +99,10 @@ def test_gpus_that_the_engine_refuses_come_with_its_words_and_the_cure(
     assert done.returncode == 3
     assert NO_RUNTIME in json.loads(done.stdout)["refusal"]
     assert "nvidia-ctk runtime configure" in " ".join(done.stderr.split())
-    line = gpus_line(kit)
+    line = lines(kit)["gpus"]
     assert line["state"] == "warn"
-    assert NO_RUNTIME in line["found"] and "nvidia-ctk" in line["cure"]
+    assert NO_RUNTIME in line["found"] and "restart the engine" in line["cure"]
+    assert "nvidia-ctk runtime configure" in lines(kit)["gpu runtime"]["cure"]
 
 
 def test_a_host_without_a_driver_is_fit_for_the_cpu(make_kit: MakeKit) -> None:
@@ -110,5 +110,5 @@ def test_a_host_without_a_driver_is_fit_for_the_cpu(make_kit: MakeKit) -> None:
     done = kit.run("gpus", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {"driver": None, "refusal": None, "gpus": []}
-    line = gpus_line(kit)
+    line = lines(kit)["gpus"]
     assert (line["state"], line["found"]) == ("ok", "CPU only (NVML Shared Library Not Found)")
