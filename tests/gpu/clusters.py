@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tests.e2e.waiting import wait_for
@@ -41,9 +41,16 @@ def standing(kit: Kit, engine: SecondEngine, **keys: Any) -> Iterator[list[str]]
 
     Gives the names of its containers.
     """
+    with standing_soon(kit, engine, **keys) as names:
+        yield names()
+
+
+@contextlib.contextmanager
+def standing_soon(kit: Kit, engine: SecondEngine, **keys: Any) -> Iterator[Callable[[], list[str]]]:
+    """The same of one that is being started: gives what waits for its containers' names."""
     process = kit.start("up", write(kit, **keys))
     try:
-        yield wait_for("a running cluster", lambda: _all_running(kit, engine, process))
+        yield lambda: wait_for("a running cluster", lambda: _all_running(kit, engine, process))
         (kit.root / "runs" / kit.name / "latest" / "output" / DONE).touch()
         said, _ = process.communicate(timeout=60)
         assert process.returncode == 0, said
