@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import inf
 
 from cluster_kit.drill.kinds import KINDS
-from cluster_kit.drill.moments import ready_at, steps
+from cluster_kit.drill.moments import progress, ready_at
 from cluster_kit.drill.plan import Injected
 from cluster_kit.observe import silences
 from cluster_kit.observe.silences import HEARD, SILENT
@@ -23,8 +23,8 @@ WELL = (State.RUNNING, State.READY, State.TRAINING, State.SCORING)
 def calm_since(seen: RunState, done: Sequence[Injected]) -> float | None:
     """Unix seconds since when all is well; None if it is not.
 
-    Every fault is over, every task runs, none is silent, and the leader has reported a step since
-    the last word of any of that.
+    Every fault is over, every task runs, none is silent, and the leader has reported progress
+    since the last word of any of that.
     """
     ready = ready_at(seen)
     well = all(task.state in WELL for task in seen.tasks.values())
@@ -37,7 +37,7 @@ def calm_since(seen: RunState, done: Sequence[Injected]) -> float | None:
         *(entry.time for entry in seen.entries if entry.event in TOLD),
     ]
     since = max(trouble)
-    return next((moment for moment, _ in steps(seen) if moment > since), None)
+    return next((moment for moment, _ in progress(seen) if moment > since), None)
 
 
 def over_at(one: Injected, seen: RunState) -> float:

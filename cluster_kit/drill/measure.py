@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from cluster_kit.drill.moments import ended_at, ready_at, starts_of, steps
+from cluster_kit.drill.moments import ended_at, progress, ready_at, starts_of, steps
 from cluster_kit.drill.plan import Injected, Planned
 from cluster_kit.engine.containers import Event
 from cluster_kit.observe.silences import SILENT
@@ -124,18 +124,20 @@ def _going_on(
     """(Unix seconds of the first new step, or of the job's good end; steps that were lost; the
     highest one before that).
 
-    If the program was started again before `until`, or went back by itself, its first step after
-    that is new; what was reported until then is gone. If not, the first one after `since` and
+    If the program was started again before `until`, or went back by itself, its first progress
+    after that is new; what was reported until then is gone. If not, the first one after `since` and
     beyond `before` is, unless a longer pause follows at once: then the one after that.
     """
+    moves = [(moment, step) for moment, step in progress(seen) if moment > fault]
     again = min((start for start in starts_of(seen) if fault < start < until), default=inf)
     reports = [(moment, step) for moment, step in steps(seen) if moment > fault]
     highest = before
     for moment, step in reports:
         if moment > again or (moment < until and step < highest):
-            return moment, max(0, highest - step), highest
+            first = next((moved for moved, _ in moves if moved >= moment), None)
+            return first, max(0, highest - step), highest
         highest = max(highest, step)
-    new = [moment for moment, step in reports if moment > since and step > before]
+    new = [moment for moment, step in moves if moment > since and step > before]
     end = seen.end_entry(seen.leader)
     ended_well = end is not None and end.fields.get("exit_code") == 0
     last = end.time if end is not None and ended_well else inf

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from cluster_kit.observe.state import CLOCK_SLACK_S, RunState
 
 COMPLETE = "*.index"
 """TensorFlow writes this file of a checkpoint last."""
+OF_MODEL = "variables.index"
+"""The same of a SavedModel, which nobody goes on from."""
 
 
 def is_due(at: At, seen: RunState, now: float, saved: bool, calm_since: float | None) -> bool:
@@ -48,6 +51,21 @@ def steps(seen: RunState) -> Iterator[tuple[float, int]]:
             yield entry.time, int(str(step))
 
 
+def progress(seen: RunState) -> Iterator[tuple[float, int]]:
+    """Those of `steps` that are progress: no step again that the one before had in the same start.
+
+    A program that has just gone back may report where it begins, and only then train.
+    """
+    starts = starts_of(seen)
+    told = [(moment, step, bisect(starts, moment)) for moment, step in steps(seen)]
+    for before, one, after in zip([None, *told], told, [*told[1:], None], strict=False):
+        moment, step, attempt = one
+        begins = before is None or before[2] != attempt
+        same = after if begins else before
+        if same is None or same[1:] != (step, attempt):
+            yield moment, step
+
+
 def starts_of(seen: RunState) -> list[float]:
     """Unix seconds of each start of the leader's program."""
     return [e.time for e in seen.entries if (e.task, e.event) == (seen.leader, "start")]
@@ -68,6 +86,8 @@ def saved_at(output: Path, since: float) -> float | None:
     was after Unix time `since`."""
     newest = None
     for file in output.rglob(COMPLETE):
+        if file.name == OF_MODEL:
+            continue
         try:
             moment = file.stat().st_mtime
         except OSError:

@@ -56,6 +56,8 @@ READY = entry(100, "ready")
         (seen(READY, entry(101, "step", step=1), event(103, "die"), event(104, "start")), None),
         (seen(READY, event(103, "die"), event(104, "start"), entry(105, "step", step=2)), 105),
         (seen(READY, entry(103, "retry"), entry(103.1, "start"), entry(105, "step", step=2)), 105),
+        (seen(READY, entry(101, "step", step=7), event(103, "die"), event(104, "start"),
+              entry(105, "step", step=7), entry(106, "step", step=8)), 106),
     ],
 )  # fmt: skip
 def test_all_is_well_since_the_first_step_after_the_last_trouble(

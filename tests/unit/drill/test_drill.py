@@ -86,10 +86,15 @@ def test_moments_of_every_sort(stage: Stage) -> None:
 
 
 def test_a_fault_after_the_first_checkpoint(stage: Stage) -> None:
+    def export() -> None:
+        (stage.directory.output / "best" / "variables").mkdir(parents=True)
+        (stage.directory.output / "best" / "variables" / "variables.index").touch()
+
     def save() -> None:
         (stage.directory.output / "checkpoints").mkdir()
         (stage.directory.output / "checkpoints" / "ckpt-1.index").touch()
 
+    stage.clock.at(1.5, export)
     stage.clock.at(3.0, save)
     done = played(stage, fault("crash", "ps-0", 'after = "checkpoint"'))
     assert done.results[0].injected_at == pytest.approx(2.6, abs=0.4)

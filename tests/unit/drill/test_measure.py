@@ -51,6 +51,20 @@ def test_a_training_that_goes_on_without_the_task_loses_nothing() -> None:
     assert (result.going_on_after, result.steps_lost, result.restarts) == (1.5, 0, 1)
 
 
+def test_a_program_that_reports_where_it_begins_has_not_gone_on_yet() -> None:
+    result = measured(
+        seen(step(109, 194), engine(110.2, "die"), entry(112, "start", attempt=2), step(115, 180),
+             step(116, 180), step(117, 225))
+    )  # fmt: skip
+    assert (result.going_on_after, result.steps_lost) == (7.0, 14)
+
+
+def test_the_same_step_again_is_no_progress() -> None:
+    stands = [step(111.0 + second, 55) for second in range(9)]
+    result = measured(seen(step(109, 50), step(110.4, 55), *stands, step(120.4, 56)))
+    assert result.going_on_after == 10.4
+
+
 def test_a_report_that_was_under_way_is_no_step_after_the_fault() -> None:
     result = measured(seen(step(109, 50), step(110.3, 55), step(120.4, 56), step(121.4, 70)))
     assert (result.detected_after, result.going_on_after, result.steps_lost) == (None, 10.4, 0)
