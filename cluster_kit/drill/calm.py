@@ -51,6 +51,7 @@ def over_at(one: Injected, seen: RunState) -> float:
         return one.time + (one.fault.lasts or 0.0)
     later = [e for e in seen.events if e.task == one.fault.task and e.time > one.time]
     kills = [event.time for event in later if event.action == "kill"]
-    since = min(kills, default=inf) if one.fault.kind == CUT else one.time
+    disconnected = one.fault.kind == CUT and not one.fault.sources
+    since = min(kills, default=inf) if disconnected else one.time
     starts = (event.time for event in later if event.action == "start" and event.time > since)
     return min(one.time + (one.fault.lasts or inf), next(starts, inf))

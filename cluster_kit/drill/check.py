@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.drill.length import Length, length_of
 from cluster_kit.drill.load import Written
+from cluster_kit.drill.plan import RATE
 from cluster_kit.drill.scenario import CHECKPOINT, RANDOM, At, Fault
 from cluster_kit.errors import ManifestError
 from cluster_kit.problem import Problem
@@ -48,11 +49,38 @@ def _problems(where: str, fault: Fault, cluster: Cluster, length: Length) -> Ite
     if fault.role is not None and fault.role not in roles:
         rule = f"the cluster {cluster.name} has no task of this role"
         yield Problem(f"{where}: role", f'"{fault.role}"', rule, proposal(fault.role, roles))
+    yield from _apart(where, fault, names, cluster)
+    yield from _too_wide(where, fault, cluster)
     yield from _too_late(f"{where}: at", fault.at, cluster, length)
     builtin = cluster.leader.command[1:2] and cluster.leader.command[1] in PROGRAMS
     if builtin and fault.at.after not in (None, CHECKPOINT, *EVENTS):
         cure = proposal(str(fault.at.after), [CHECKPOINT, *EVENTS])
         yield Problem(f"{where}: at.after", f'"{fault.at.after}"', "no such event", cure)
+
+
+def _apart(where: str, fault: Fault, names: Sequence[str], cluster: Cluster) -> Iterator[Problem]:
+    """Tasks to cut it off from that there are not, or that are the task itself."""
+    own = [task.name for task in cluster.of(fault.role)] if fault.role else [fault.task]
+    for name in fault.sources or ():
+        if name not in names:
+            rule = f"the cluster {cluster.name} has no such task"
+            yield Problem(f"{where}: from", f'"{name}"', rule, proposal(name, names))
+        elif name in own:
+            rule = "a task cannot be cut off from itself"
+            yield Problem(f"{where}: from", f'"{name}"', rule, "name other tasks")
+    if fault.task == RANDOM and set(fault.sources or ()) >= set(names):
+        rule = "no task is left that could be cut off from all of these"
+        yield Problem(f"{where}: from", "", rule, "name fewer tasks")
+
+
+def _too_wide(where: str, fault: Fault, cluster: Cluster) -> Iterator[Problem]:
+    """More bandwidth than the task has by the manifest."""
+    for task in cluster.tasks if fault.kind == "bandwidth" else ():
+        rate = RATE if fault.rate is None else fault.rate
+        meant = fault.task == task.name or fault.role == task.role
+        if meant and task.bandwidth is not None and rate >= task.bandwidth:
+            rule = f"{task.name} has only {task.bandwidth} bits per second as it is"
+            yield Problem(f"{where}: rate", f"{rate}", rule, "choose less")
 
 
 def _too_late(where: str, at: At, cluster: Cluster, length: Length) -> Iterator[Problem]:

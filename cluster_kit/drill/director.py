@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from cluster_kit.cluster import Cluster
+from cluster_kit.drill.able import refuse_if_unable
 from cluster_kit.drill.calm import calm_since, over_at
 from cluster_kit.drill.inject import inject, mend
 from cluster_kit.drill.kinds import KINDS
@@ -18,6 +19,9 @@ from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
+
+AGAIN_S = 1.0
+"""Between two tries of a fault that the engine refuses."""
 
 
 class Director:
@@ -36,6 +40,7 @@ class Director:
         self.done: list[Injected] = []
         self.refusals: dict[Planned, str] = {}
         """Why a fault could not be injected yet."""
+        self._not_before: dict[Planned, float] = {}
         self._planned = planned
         self._say = say
         self._pending: list[Planned] = []
@@ -46,6 +51,10 @@ class Director:
         self.faults = tuple(self._planned(cluster))
         self._pending = list(self.faults)
 
+    def ready(self, engine: Engine, cluster: Cluster) -> None:
+        """Raises KitError if this host cannot do what was planned."""
+        refuse_if_unable(engine, cluster, self.faults)
+
     def observe(self, engine: Engine, cluster: Cluster, seen: RunState) -> None:
         """Inject what is due, and mend what has lasted long enough. Raises nothing."""
         self.seen = seen
@@ -53,8 +62,9 @@ class Director:
             return
         now = time.time()
         over = [one for one in self._to_mend if now >= over_at(one, seen)]
-        by_file = any(fault.at.after == CHECKPOINT for fault in self._pending)
-        timely = [f for f in self._pending if f.at.after != CHECKPOINT]
+        pending = [f for f in self._pending if now >= self._not_before.get(f, 0.0)]
+        by_file = any(fault.at.after == CHECKPOINT for fault in pending)
+        timely = [f for f in pending if f.at.after != CHECKPOINT]
         due = [fault for fault in timely if self._is_due(fault, now)]
         if not (over or due or by_file):
             return
@@ -63,7 +73,7 @@ class Director:
         except EngineError:
             return  # whoever watches the run waits for the engine, or gives it up
         if by_file and _saved_at(containers.get(seen.leader), seen) is not None:
-            due += [fault for fault in self._pending if fault.at.after == CHECKPOINT]
+            due += [fault for fault in pending if fault.at.after == CHECKPOINT]
         for injected in over:
             self._mend(engine, cluster, containers.get(injected.fault.task), injected)
         for fault in due:
@@ -94,6 +104,7 @@ class Director:
             inject(engine, cluster, container, fault)
         except EngineError as error:
             self.refusals[fault] = error.message
+            self._not_before[fault] = moment + AGAIN_S
             return
         self._pending.remove(fault)
         self.refusals.pop(fault, None)

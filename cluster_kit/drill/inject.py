@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from cluster_kit.cluster import Cluster, Task
+from cluster_kit.drill.helpers import READY, helper_of, program_of
 from cluster_kit.drill.plan import Planned
 from cluster_kit.engine.containers import Container
 from cluster_kit.engine.interface import Engine
@@ -42,7 +43,11 @@ def script(fault: Planned) -> str:
 
 def inject(engine: Engine, cluster: Cluster, container: Container, fault: Planned) -> None:
     """Break the container; raises EngineError."""
-    if words := script(fault):
+    if program_of(fault):
+        said = engine.start_helper(cluster.name, helper_of(cluster, container.id, fault))
+        if said != READY:
+            raise EngineError(f"{fault.kind} is not possible: {said or 'its helper said nothing'}")
+    elif words := script(fault):
         engine.execute(container.id, ("sh", "-c", words))
     else:
         _BY_ENGINE[fault.kind](engine, cluster, container, fault)
@@ -50,6 +55,8 @@ def inject(engine: Engine, cluster: Cluster, container: Container, fault: Planne
 
 def mend(engine: Engine, cluster: Cluster, container: Container, fault: Planned) -> None:
     """End a fault whose time is over, if it is not over by itself; raises EngineError."""
+    if program_of(fault):
+        return
     task = next(task for task in cluster.tasks if task.name == fault.task)
     if fault.kind == "cut" and not container.attached:
         engine.attach(container.id, cluster.name, task.name, str(task.ip))

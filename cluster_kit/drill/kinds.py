@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+PACKETS, SHAPE, DISK = "packets", "shape", "disk"
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -19,6 +21,9 @@ class Kind:
     does: str
     lasts: tuple[float, ...] = ()
     keys: tuple[str, ...] = ()
+    beside: str = ""
+    """What does it from a container beside the task's, whose rights not every host has: the name of
+    one of `helpers.PROGRAMS`. Random drills leave such kinds out: they are the same everywhere."""
     at_once: bool = False
     """Whether what was changed for it is changed back as soon as it has happened."""
     spares_leader: bool = False
@@ -39,7 +44,12 @@ _KINDS = (
         spares_leader=True,
     ),
     Kind("freeze", "SIGSTOP for every process in the container", lasts=(1.0, 5.0, 30.0)),
-    Kind("cut", "the container has no network", lasts=(1.0, 5.0, 30.0)),
+    Kind(
+        "cut",
+        "the container has no network, or hears nothing of the tasks in `from`, nor they of it",
+        lasts=(1.0, 5.0, 30.0),
+        keys=("from",),
+    ),
     Kind(
         "slow",
         "the container has only `cpus` cores (0.1)",
@@ -51,6 +61,33 @@ _KINDS = (
         "the container's memory limit is reached, and the kernel kills the task's program "
         "(out of memory); its limit is then as before",
         at_once=True,
+    ),
+    Kind(
+        "delay",
+        "what other tasks send to it arrives `delay` later (0.1 s)",
+        lasts=(5.0, 10.0),
+        keys=("delay",),
+        beside=PACKETS,
+    ),
+    Kind(
+        "loss",
+        "`percent` of the packets between it and other tasks are lost (5), each way",
+        lasts=(5.0, 10.0),
+        keys=("percent",),
+        beside=PACKETS,
+    ),
+    Kind(
+        "bandwidth",
+        "its network has only `rate`, each way (10mbit)",
+        lasts=(5.0, 10.0),
+        keys=("rate",),
+        beside=SHAPE,
+    ),
+    Kind(
+        "disk-full",
+        "whatever it writes to `/output`: no space left on device",
+        lasts=(1.0, 5.0),
+        beside=DISK,
     ),
 )
 KINDS: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in _KINDS})

@@ -14,6 +14,7 @@ from cluster_kit.drill.scenario import RANDOM, At, Fault, Scenario
 
 STOP_GRACE_S = 10.0
 SLOW_CPUS = 0.1
+DELAY_S, LOSS_PERCENT, RATE = 0.1, 5.0, 10 * 10**6
 EARLIEST, LATEST = 0.1, 0.7
 """The part of the training in which random faults come."""
 RANDOM_SECONDS = (2.0, 10.0)
@@ -24,7 +25,8 @@ RANDOM_SECONDS = (2.0, 10.0)
 class Planned:
     """A fault of one task. `number` is that of its row in the scenario, from 1.
 
-    `lasts` are seconds, None for good; `grace` is in seconds, `cpus` in cores.
+    `lasts` are seconds, None for good; `grace` and `delay` are in seconds, `cpus` in cores, `rate`
+    in bits per second; `sources` are the tasks that it is cut off from, () for all.
     """
 
     number: int
@@ -34,10 +36,15 @@ class Planned:
     lasts: float | None = None
     grace: float = STOP_GRACE_S
     cpus: float = SLOW_CPUS
+    sources: tuple[str, ...] = ()
+    delay: float = DELAY_S
+    percent: float = LOSS_PERCENT
+    rate: int = RATE
 
     def __str__(self) -> str:
         lasts = f" for {self.lasts:g} s" if self.lasts else ""
-        return f"fault {self.number} ({self.kind} of {self.task}{lasts} {self.at})"
+        apart = f" from {', '.join(self.sources)}" if self.sources else ""
+        return f"fault {self.number} ({self.kind} of {self.task}{apart}{lasts} {self.at})"
 
 
 @dataclass(frozen=True)
@@ -64,6 +71,10 @@ def plan(scenario: Scenario, cluster: Cluster, seed: int) -> tuple[Planned, ...]
             fault.lasts,
             STOP_GRACE_S if fault.grace is None else fault.grace,
             SLOW_CPUS if fault.cpus is None else fault.cpus,
+            fault.sources or (),
+            DELAY_S if fault.delay is None else fault.delay,
+            LOSS_PERCENT if fault.percent is None else fault.percent,
+            RATE if fault.rate is None else fault.rate,
         )
         for number, fault in enumerate(scenario.fault, 1)
         for task in _tasks(fault, cluster, random)
@@ -74,7 +85,8 @@ def _tasks(fault: Fault, cluster: Cluster, random: Random) -> Sequence[str]:
     if fault.role is not None:
         return [task.name for task in cluster.of(fault.role)]
     if fault.task == RANDOM:
-        return [random.choice(candidates(fault.kind, cluster))]
+        names = candidates(fault.kind, cluster)
+        return [random.choice([name for name in names if name not in (fault.sources or ())])]
     return [str(fault.task)]
 
 
@@ -85,7 +97,10 @@ def candidates(kind: str, cluster: Cluster) -> list[str]:
 
 
 def random_scenario(cluster: Cluster, seed: int, faults: int) -> Written:
-    """So many faults of any kind, on any task, at any time; the run has to succeed all the same."""
+    """So many faults of any kind that every host allows, on any task, at any time.
+
+    The run has to succeed all the same.
+    """
     random = Random(f"faults {seed}")
     chosen = tuple(_any(random, cluster) for _ in range(faults))
     numbers = tuple(range(1, faults + 1))
@@ -93,7 +108,7 @@ def random_scenario(cluster: Cluster, seed: int, faults: int) -> Written:
 
 
 def _any(random: Random, cluster: Cluster) -> Fault:
-    kind = random.choice(list(KINDS.values()))
+    kind = random.choice([kind for kind in KINDS.values() if not kind.beside])
     given: dict[str, object] = {
         "kind": kind.name,
         "task": random.choice(candidates(kind.name, cluster)),

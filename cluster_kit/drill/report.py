@@ -56,6 +56,7 @@ def _facts(result: Result) -> dict[str, Any]:
         "task": fault.task,
         "at": fault.at.model_dump(exclude_unset=True),
         "for": fault.lasts,
+        "from": list(fault.sources) or None,
         "injected_at_s": result.injected_at,
         "step": result.step,
         "detected_after_s": result.detected_after,

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from cluster_kit.drill.kinds import KINDS
 from cluster_kit.manifest.field_types import Strict
-from cluster_kit.manifest.units import Seconds
+from cluster_kit.manifest.units import BitsPerSecond, Seconds
 from cluster_kit.run.verdict import Reason
 from cluster_kit.util.nearest import proposal
 
@@ -29,6 +29,9 @@ def _reason(name: str) -> str:
     if name not in set(Reason):
         raise ValueError(f"no such reason; {proposal(name, Reason)}")
     return name
+
+
+Names = Annotated[tuple[str, ...], Field(strict=False, min_length=1)]
 
 
 class At(Strict):
@@ -55,6 +58,8 @@ class At(Strict):
         return f"{_AT[key]} {value:g} s" if isinstance(value, float) else f"{_AT[key]} {value}"
 
 
+EVERY = ("kind", "at", "task", "role")
+"""The keys that a fault of any kind may have."""
 _AT = {
     "step": "at step",
     "epoch": "at epoch",
@@ -74,8 +79,12 @@ class Fault(Strict):
     lasts: Seconds | None = Field(None, alias="for")
     grace: Seconds | None = None
     cpus: Annotated[float, Field(ge=0.01)] | None = None
+    sources: Names | None = Field(None, alias="from")
+    delay: Annotated[Seconds, Field(le=10)] | None = None
+    percent: Annotated[float, Field(gt=0, le=100)] | None = None
+    rate: BitsPerSecond | None = None
 
-    @field_validator("cpus", mode="before")
+    @field_validator("cpus", "percent", mode="before")
     @classmethod
     def _number(cls, value: Any) -> Any:
         return float(value) if type(value) is int else value
@@ -84,8 +93,13 @@ class Fault(Strict):
     def _consistent(self) -> Fault:
         if (self.task is None) == (self.role is None):
             raise ValueError("needs either task or role")
-        for field, key in (("lasts", "for"), ("grace", "grace"), ("cpus", "cpus")):
-            if field in self.model_fields_set and not KINDS[self.kind].takes(key):
+        for field, description in type(self).model_fields.items():
+            key = description.alias or field
+            if (
+                key not in EVERY
+                and field in self.model_fields_set
+                and not KINDS[self.kind].takes(key)
+            ):
                 of = ", ".join(kind.name for kind in KINDS.values() if kind.takes(key))
                 raise ValueError(f"`{key}` is of {of}, not of {self.kind}")
         return self

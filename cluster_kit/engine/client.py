@@ -14,7 +14,8 @@ import docker
 from docker.errors import APIError, DockerException, NotFound
 
 from cluster_kit import labels
-from cluster_kit.engine import gpu_probe, limits
+from cluster_kit.engine import gpu_probe, helper
+from cluster_kit.engine.adjust import Adjustments
 from cluster_kit.engine.containers import (
     Container,
     Event,
@@ -45,7 +46,7 @@ def connect() -> Engine:
     return DockerEngine()
 
 
-class DockerEngine:
+class DockerEngine(Adjustments):
     """The Docker engine; `interface.Engine` describes the methods.
 
     Raises:
@@ -189,18 +190,6 @@ class DockerEngine:
             network.disconnect(container_id)
 
     @as_engine_errors()
-    def limit_cpus(self, container_id: str, cpus: float) -> None:
-        limits.of_cpus(self._client.api, container_id, cpus)
-
-    @as_engine_errors()
-    def memory_used(self, container_id: str) -> int:
-        return limits.memory_used(self._client.api, container_id)
-
-    @as_engine_errors()
-    def limit_memory(self, container_id: str, memory: int, *, swap: bool) -> None:
-        limits.of_memory(self._client.api, container_id, memory, swap=swap)
-
-    @as_engine_errors()
     def start_again(self, container_id: str) -> None:
         self._client.containers.get(container_id).start()
 
@@ -211,7 +200,10 @@ class DockerEngine:
     @as_engine_errors()
     def remove(self, cluster: str, run: str = "") -> int:
         containers = self._list(_of(cluster, run))
-        remove_all(containers, self._client.networks.list(filters=_of(cluster, run)))
+        helpers = self._list({"label": [f"{labels.HELPER}={cluster}"]})
+        beside = helper.beside(helpers, containers) if run else helpers
+        networks = self._client.networks.list(filters=_of(cluster, run))
+        remove_all([*beside, *containers], networks)
         return len(containers)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from cluster_kit.engine.containers import Container, Event
+from cluster_kit.engine.helper import Helper
 
 
 class Engine(Protocol):
@@ -105,6 +106,10 @@ class Engine(Protocol):
 
         Without `swap` it gets none. It has to use less already.
         """
+        ...
+
+    def start_helper(self, cluster: str, chosen: Helper) -> str:
+        """Start a helper for a drill; the first line that it prints. It goes with its cluster."""
         ...
 
     def start_again(self, container_id: str) -> None:

@@ -13,6 +13,7 @@ from cluster_kit.engine.failures import first_line
 from cluster_kit.errors import EngineError
 
 _PARALLEL = 8
+IN_PROGRESS = "is already in progress"
 
 
 def stop_all(containers: Iterable[Any]) -> None:
@@ -50,4 +51,8 @@ def _stop(container: Any) -> None:
 def _stop_and_remove(container: Any) -> None:
     _stop(container)
     with contextlib.suppress(NotFound):
-        container.remove(force=True, v=True)
+        try:
+            container.remove(force=True, v=True)
+        except APIError as error:
+            if IN_PROGRESS not in str(error):  # a helper is removed by the engine when it ends
+                raise

@@ -89,6 +89,7 @@ def _ready(
             refuse_if_unfit(prepared.facts, cluster)
         with timings.step("build"):
             start.ensure_image(cluster, view)
+        observer.ready(engine, cluster)
         directory = _directory(runs, resume=resume)
         run = Launch(
             cluster=cluster,
@@ -106,8 +107,7 @@ def _ready(
         )
 
         def up() -> Cluster:
-            count = len(cluster.tasks)
-            view.phase(f"starting {count} container{'s' if count > 1 else ''}")
+            view.phase(_starting(len(cluster.tasks)))
             return start.up(run, prepared, text)
 
         yield run, up
@@ -116,3 +116,7 @@ def _ready(
 def _directory(runs: Path, *, resume: bool) -> RunDirectory:
     with room.writing(runs):
         return last_run(runs) if resume else new_run(runs, datetime.now())
+
+
+def _starting(count: int) -> str:
+    return f"starting {count} container{'s' if count > 1 else ''}"

@@ -16,6 +16,10 @@ class Observer(Protocol):
         """Before anything is started; may raise KitError to prevent it."""
         ...
 
+    def ready(self, engine: Engine, cluster: Cluster) -> None:
+        """The image is there, and nothing is started yet; may raise KitError to prevent it."""
+        ...
+
     def observe(self, engine: Engine, cluster: Cluster, seen: RunState) -> None:
         """The state has been observed anew. Raises nothing."""
         ...
@@ -25,6 +29,9 @@ class Nobody:
     """The observer of a usual run."""
 
     def planned(self, cluster: Cluster) -> None:
+        pass
+
+    def ready(self, engine: Engine, cluster: Cluster) -> None:
         pass
 
     def observe(self, engine: Engine, cluster: Cluster, seen: RunState) -> None:

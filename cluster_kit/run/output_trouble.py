@@ -34,13 +34,15 @@ def explained(verdict: Verdict, said: str, run: RunDirectory) -> Verdict:
 
 
 def _full(verdict: Verdict, run: RunDirectory) -> Verdict:
+    """As a program fails, it may free what it had begun to write: then the disk was full."""
+    free = room.free(run.output)
+    full = f"was full ({free} now)" if room.has_room(run.output) else f"is full ({free})"
     return replace(
         verdict,
         exit_code=CODES[Reason.DISK_FULL],
         reason=Reason.DISK_FULL,
         blame="",
-        message=f"the disk of {run.output} is full ({room.free(run.output)}); "
-        "the checkpoints that were complete are kept",
+        message=f"the disk of {run.output} {full}; the checkpoints that were complete are kept",
         cure=f"make room there: {_RESUME}",
     )
 

@@ -14,6 +14,7 @@ from cluster_kit.workspace import RunDirectory
 FULL = (errno.ENOSPC, errno.EDQUOT)
 RESERVED_BYTES = 256 * 1024
 """For the outcome and the last words of a run that has filled its disk."""
+ROOM_BYTES = 64 << 20
 _RESERVE = ".reserve"
 
 
@@ -56,6 +57,14 @@ def free(folder: Path) -> str:
         room, whole = disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize
         return f"{_megabytes(room)} of {_megabytes(whole)} free"
     return "how much is free is not known"
+
+
+def has_room(folder: Path) -> bool:
+    """Whether the disk of a folder has room for more than a few files; False if it is unknown."""
+    with contextlib.suppress(OSError):
+        disk = os.statvfs(folder)
+        return disk.f_bavail * disk.f_frsize >= ROOM_BYTES
+    return False
 
 
 def _megabytes(count: int) -> str:

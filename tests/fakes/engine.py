@@ -9,6 +9,7 @@ from typing import Any
 
 from cluster_kit import labels
 from cluster_kit.engine.containers import Container, Event
+from cluster_kit.engine.helper import Helper
 from cluster_kit.errors import EngineError
 from tests.fakes.acting import Life
 from tests.fakes.box import Box
@@ -32,6 +33,8 @@ class FakeEngine(Machine):
         self.cpus: list[tuple[str, float]] = []
         self.memory: list[tuple[str, int, bool]] = []
         self.heeds_limits = True
+        self.helpers: list[Helper] = []
+        self.helper_says = "ready"
         self.facts: dict[str, Any] = {
             "NCPU": 64, "MemTotal": 2**38, "ServerVersion": "26.1.5", "DockerRootDir": "/nowhere",
         }  # fmt: skip
@@ -164,6 +167,12 @@ class FakeEngine(Machine):
         box = self._box(container_id)
         box.memory = memory
         self.memory.append((box.task, memory, swap))
+
+    def start_helper(self, cluster: str, chosen: Helper) -> str:
+        self._asked("start_helper")
+        assert all(box.cluster == cluster for box in self.boxes.values())
+        self.helpers.append(chosen)
+        return self.helper_says
 
     def start_again(self, container_id: str) -> None:
         self._asked("start_again")

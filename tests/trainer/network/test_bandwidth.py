@@ -11,7 +11,7 @@ import pytest
 from trainer import outcome
 from trainer.beacon.messages import Report
 from trainer.errors import ContractError
-from trainer.network import bandwidth, privileges
+from trainer.network import bandwidth, privileges, reshape
 from trainer.supervisor import supervise
 
 
@@ -68,11 +68,16 @@ class Kernel:
 
     def link(self, verb: str, **keys: object) -> None:
         self._ask(verb, keys.get("kind", keys.get("state")), keys.get("index"))
+        if verb == "del":
+            self.links = {name: at for name, at in self.links.items() if at != keys["index"]}
         if verb == "add":
             self.links[str(keys["ifname"])] = 8
 
-    def tc(self, verb: str, kind: str, index: int, **keys: object) -> None:
-        self._ask(verb, kind, index, keys.get("rate", keys.get("action")))
+    def tc(self, verb: str, kind: str = "", index: int = 0, **keys: object) -> None:
+        if verb == "del":
+            self._ask(verb, keys["parent"], index)
+        else:
+            self._ask(verb, kind, index, keys.get("rate", keys.get("action")))
 
     def _ask(self, *request: object) -> None:
         if self.refuses in request:
@@ -145,3 +150,28 @@ def test_the_mirror_is_not_counted_as_traffic(tmp_path):
     row = "{}: 100 1 0 0 0 0 0 0 20 1 0 0 0 0 0 0\n"
     table.write_text("".join(row.format(name) for name in ("lo", "eth0", bandwidth.MIRROR)))
     assert outcome.traffic(table) == {"rx_bytes": 100, "tx_bytes": 20}
+
+
+def test_a_limit_for_a_while_is_made_and_gone_without_a_trace(kernel):
+    made = kernel(Kernel())
+    reshape.main(["10.0.0.5", "8000000", "-", "0.01"])
+    assert ("add", "tbf", 7, 1_000_000) in made.asked
+    assert made.asked[-3:] == [("del", 0xFFFFFFFF, 7), ("del", 0xFFFFFFF1, 7), ("del", None, 8)]
+    assert made.links == {"eth7": 7}
+
+
+def test_a_limit_that_is_there_is_changed_and_comes_back(kernel):
+    made = kernel(Kernel())
+    bandwidth.shape("10.0.0.5", bandwidth.Bucket.of(80_000_000))
+    made.asked.clear()
+    reshape.main(["10.0.0.5", "8000000", "80000000", "0.01"])
+    low, usual = (("change", "tbf", at, rate) for at, rate in ((7, 1_000_000), (7, 10_000_000)))
+    assert [made.asked[0], made.asked[2]] == [low, usual]
+    assert made.asked[1] == ("change", "tbf", 8, 1_000_000)
+
+
+def test_a_limit_for_good_stays(kernel, capsys):
+    made = kernel(Kernel())
+    reshape.main(["10.0.0.5", "8000000", "-", "-"])
+    assert not any(request[0] == "del" for request in made.asked)
+    assert capsys.readouterr().out == "ready\n"

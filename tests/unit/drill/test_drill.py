@@ -14,7 +14,7 @@ from cluster_kit.drill.director import Director
 from cluster_kit.drill.plan import plan
 from cluster_kit.drill.report import Drill
 from cluster_kit.drill.run import drill
-from cluster_kit.errors import EngineError, Interrupted, ManifestError
+from cluster_kit.errors import EngineError, HostError, Interrupted, ManifestError
 from cluster_kit.manifest.load import load as load_manifest
 from cluster_kit.observe.state import RunState
 from cluster_kit.plan.plan import plan as plan_cluster
@@ -154,6 +154,37 @@ def test_where_memory_is_not_limited_nobody_is_killed_and_that_is_told(stage: St
     (miss,) = done.misses
     assert "was not injected: nothing was killed for its memory: 564 MiB were taken" in miss
     assert stage.engine.memory[-1] == ("worker-1", 2**38, True)
+
+
+def test_faults_from_beside_are_tried_first_and_keep_their_time_themselves(stage: Stage) -> None:
+    text = fault("delay", "worker-0", "step = 10", "for = 1") + fault(
+        "cut", "worker-1", "step = 10", 'from = ["ps-0"]', "for = 1"
+    )
+    done = played(stage, text)
+    assert done.passed, done.misses
+    trial, delay, cut = stage.engine.helpers
+    assert trial.network_of == "" and delay.network_of.endswith("worker-0")
+    assert cut.network_of.endswith("worker-1") and '"loss": 1.0' in cut.command[-1]
+    assert done.facts()["faults"][1]["from"] == ["ps-0"]
+
+
+def test_what_this_host_cannot_do_is_told_before_anything_starts(stage: Stage) -> None:
+    stage.engine.helper_says = "Operation not permitted"
+    with pytest.raises(HostError, match=r"delay: Operation not permitted"):
+        played(stage, fault("delay", "worker-0", "step = 10", "for = 1"))
+    assert not stage.ran and stage.is_clean()
+
+
+def test_a_helper_that_fails_is_tried_again_once_a_second(stage: Stage) -> None:
+    def fail_once_started(name: str) -> None:
+        if name == "containers" and stage.ran:
+            stage.engine.helper_says = "Device or resource busy"
+
+    stage.engine.on_call = fail_once_started
+    done = played(stage, fault("loss", "worker-0", "step = 10", "for = 1"))
+    (miss,) = done.misses
+    assert miss.endswith("was not injected: loss is not possible: Device or resource busy")
+    assert 5 <= len(stage.engine.helpers) <= 11
 
 
 def test_a_stopped_follower_comes_back_and_a_stopped_leader_ends_the_job(stage: Stage) -> None:

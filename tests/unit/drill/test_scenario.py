@@ -55,10 +55,27 @@ def test_a_good_one_is_accepted() -> None:
         (fault("at = { step = 60 }"), "fault 1: at.step = 60: the job ends at step 60"),
         (fault("at = { epoch = 4 }"), "fault 1: at.epoch = 4: the job ends at epoch 3"),
         (fault("at = { seconds = 9999 }"), "the job ends within deadline.job, 3600 s"),
-        (fault('for = "5s"'), "`for` is of freeze, cut, slow, not of crash"),
+        (fault('for = "5s"'), "`for` is of freeze, cut, slow, delay, loss, bandwidth, disk-full, "
+                              "not of crash"),
         (fault('grace = "5s"'), "`grace` is of stop, not of crash"),
         (fault('kind = "stop"', 'grace = "5x"'), "a duration is"),
         (fault('kind = "slow"', "cpus = 0"), "fault 1: cpus = 0"),
+        (fault('kind = "cut"', 'from = "ps-0"'), 'fault 1: from = "ps-0": must be a valid tuple'),
+        (fault('kind = "cut"', "from = []"), "fault 1: from = []"),
+        (fault('kind = "cut"', 'from = ["ps-7"]'), 'from = "ps-7": the cluster demo has no such'),
+        (fault('kind = "cut"', 'from = ["worker-1"]'), "cannot be cut off from itself"),
+        (fault('kind = "cut"', 'task = "random"', "from = ['chief-0', 'worker-0', 'worker-1',"
+               " 'ps-0', 'ps-1', 'evaluator-0']"), "no task is left"),
+        (fault('kind = "freeze"', 'from = ["ps-0"]'), "`from` is of cut, not of freeze"),
+        (fault('kind = "delay"', 'delay = "11s"'), "fault 1: delay = \"11s\": must be less than"),
+        (fault('kind = "delay"', "delay = 0"), "a duration is more than 0"),
+        (fault('kind = "delay"', "percent = 5"), "`percent` is of loss, not of delay"),
+        (fault('kind = "loss"', "percent = 101"), "fault 1: percent = 101"),
+        (fault('kind = "loss"', "percent = 0"), "fault 1: percent = 0"),
+        (fault('kind = "bandwidth"', "rate = 5"), "a bandwidth is a number with a unit"),
+        (fault('kind = "bandwidth"', 'rate = "1kbit"'), "a bandwidth is at least 64kbit"),
+        (fault('kind = "disk-full"', "percent = 5"), "`percent` is of loss, not of disk-full"),
+        (fault('kind = "memory"', 'for = "5s"'), "not of memory"),
         (fault("wait = 5"), "fault 1: wait = 5: no such key"),
         (fault().replace("kind", "kid"), "fault 1: kind: is required"),
         ("", "at least one fault is required"),
@@ -75,6 +92,13 @@ def test_a_good_one_is_accepted() -> None:
 )  # fmt: skip
 def test_a_mistake_is_told_with_its_cure(text: str, said: str) -> None:
     assert said in refused(text, **STEPS)
+
+
+def test_more_bandwidth_than_the_task_has_is_no_fault() -> None:
+    limits = {"role": {"worker": {"bandwidth": "20mbit"}}}
+    text = fault('kind = "bandwidth"', 'rate = "20mbit"')
+    assert "worker-1 has only 20000000 bits per second as it is" in refused(text, **limits)
+    assert refused(fault('kind = "bandwidth"'), **limits) == ""
 
 
 def test_all_mistakes_are_told_at_once_in_the_files_order() -> None:

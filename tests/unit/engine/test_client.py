@@ -14,6 +14,7 @@ import urllib3
 from docker.errors import APIError, DockerException, NotFound
 
 from cluster_kit.engine.client import DockerEngine
+from cluster_kit.engine.helper import Helper
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError, HostError
 from tests.unit.engine.test_containers import inspected, told
@@ -59,6 +60,7 @@ CALLS: dict[str, Callable[[DockerEngine], object]] = {
     "limit_cpus": lambda e: e.limit_cpus("id", 0.5),
     "memory_used": lambda e: e.memory_used("id"),
     "limit_memory": lambda e: e.limit_memory("id", 2**30, swap=True),
+    "start_helper": lambda e: e.start_helper("demo", Helper("image", ("true",))),
     "kill": lambda e: e.kill("id"),
     "attach": lambda e: e.attach("id", "demo", "worker-0", "10.0.0.5"),
     "start_again": lambda e: e.start_again("id"),
@@ -230,7 +232,11 @@ def test_containers_come_in_task_order() -> None:
 class Thing:
     """A container or a network of the SDK's, which notes what was done to it."""
 
-    def __init__(self, status: str = "", error: Exception | None = None) -> None:
+    def __init__(
+        self, status: str = "", error: Exception | None = None, id: str = "", joins: str = ""
+    ) -> None:
+        self.id, self.helps = id, bool(joins)
+        self.attrs = {"HostConfig": {"NetworkMode": f"container:{joins}", "PidMode": ""}}
         self.name, self.status, self.done = "demo_cluster", status, []
         self._error = error
 
@@ -246,7 +252,11 @@ class Thing:
 def holding(containers: list[Thing], networks: list[Thing]) -> DockerEngine:
     return connected(
         SimpleNamespace(
-            containers=SimpleNamespace(list=lambda **_: containers),
+            containers=SimpleNamespace(
+                list=lambda filters, **_: [
+                    c for c in containers if c.helps == ("helper" in str(filters))
+                ]
+            ),
             networks=SimpleNamespace(list=lambda **_: networks),
         )
     )
@@ -257,6 +267,23 @@ def test_removing_stops_what_runs_and_forgives_what_is_gone() -> None:
     network = Thing(error=NotFound("gone"))
     assert holding([runs, ended], [network]).remove("demo") == 2
     assert (runs.done, ended.done, network.done) == (["stop", "remove"], ["remove"], ["remove"])
+
+
+def test_a_helper_that_the_engine_is_removing_is_gone() -> None:
+    words = "removal of container e77e9 is already in progress"
+    ends = Thing("running", APIError(words), joins="a")
+    assert holding([Thing("running", id="a"), ends], []).remove("demo") == 1
+    with pytest.raises(EngineError, match="refused"):
+        holding([Thing("running", APIError("refused"))], []).remove("demo")
+
+
+def test_helpers_go_with_the_containers_that_they_work_on() -> None:
+    task = Thing("running", id="a")
+    helper, of_another_run = Thing("running", joins="a"), Thing("running", joins="b")
+    assert holding([task, helper, of_another_run], []).remove("demo", "run 1") == 1
+    assert (helper.done, of_another_run.done) == (["stop", "remove"], [])
+    assert holding([task, helper, of_another_run], []).remove("demo") == 1
+    assert of_another_run.done == ["stop", "remove"]
 
 
 def test_a_network_that_somebody_uses_is_named_with_the_cure() -> None:

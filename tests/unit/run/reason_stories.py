@@ -193,7 +193,7 @@ STORIES = {
     ),
     "the disk of the output is full": Story(
         {"chief-0": leader(ends(1.0, 4, "disk-full", "the disk of /output is full"))},
-        Reason.DISK_FULL, 3, None, "output is full (", restarts={"chief-0": 0},
+        Reason.DISK_FULL, 3, None, "output was full (", restarts={"chief-0": 0},
     ),
     "the output is lost, and nothing can be said any more": Story(
         {"chief-0": leader(dies(1.0, 4))},

@@ -1,0 +1,39 @@
+"""What is changed of a running container: its limits, and whatever a helper beside it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cluster_kit.engine import helper
+from cluster_kit.engine.failures import as_engine_errors
+
+
+class Adjustments:
+    """The part of the Docker engine that changes what runs; `interface.Engine` describes it."""
+
+    _client: Any
+
+    @as_engine_errors()
+    def limit_cpus(self, container_id: str, cpus: float) -> None:
+        self._update(container_id, {"NanoCpus": round(cpus * 1e9)})
+
+    @as_engine_errors()
+    def memory_used(self, container_id: str) -> int:
+        told = self._client.api.stats(container_id, stream=False, one_shot=True)
+        return int(told["memory_stats"]["usage"])
+
+    @as_engine_errors()
+    def limit_memory(self, container_id: str, memory: int, *, swap: bool) -> None:
+        both = memory * 2 if swap else memory
+        self._update(container_id, {"Memory": memory, "MemorySwap": both})
+
+    @as_engine_errors()
+    def start_helper(self, cluster: str, chosen: helper.Helper) -> str:
+        return helper.start(self._client, cluster, chosen)
+
+    def _update(self, container_id: str, limits: Mapping[str, int]) -> None:
+        # The SDK's `update` knows only quotas, which the engine refuses beside a limit in cores.
+        api = self._client.api
+        url = api._url("/containers/{0}/update", container_id)
+        api._raise_for_status(api._post_json(url, data=dict(limits)))
