@@ -68,6 +68,7 @@ def read_until(task, words: str) -> None:
     raise AssertionError(f"{words!r} was never said")
 
 
+@pytest.mark.mounts
 @needs_mounts
 def test_a_program_that_fills_the_disk_ends_with_its_name_and_room(run_task, small_disk):
     code, said = ended(start(run_task, small_disk, FILLS))
@@ -77,6 +78,7 @@ def test_a_program_that_fills_the_disk_ends_with_its_name_and_room(run_task, sma
     assert "supervise.py" not in said
 
 
+@pytest.mark.mounts
 @needs_mounts
 def test_a_disk_that_somebody_else_fills_ends_the_job(run_task, small_disk):
     task = start(run_task, small_disk, WAITS)
