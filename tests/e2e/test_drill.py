@@ -9,12 +9,18 @@ from tests.e2e.drilled import drilled
 from tests.e2e.evidence import events, restarts
 from tests.kit import Kit
 
-LONGER = "--args=--epochs 16 --steps-per-epoch 40"
+LONGER = "--args=--epochs 24 --steps-per-epoch 40"
 """The evaluator has the lowest priority: beside other tests' clusters it takes its time."""
 SETS = ("--set", "deadline.silent=4", "--set", "deadline.evaluator_grace=180",
         "--set", "retries=10")  # fmt: skip
+EARLY = "for = 1\nat = { step = 5 }\n"
 FAULTS = (
     ("freeze", "evaluator-0", "for = 2\nat = { after = 'ready' }"),
+    ("delay", "worker-0", f"{EARLY}delay = 0.02"),
+    ("loss", "ps-0", f"{EARLY}percent = 1"),
+    ("bandwidth", "worker-0", f"{EARLY}rate = '50mbit'"),
+    ("disk-full", "worker-0", EARLY),
+    ("cut", "evaluator-0", f"{EARLY}from = ['ps-0', 'worker-0']"),
     ("crash", "ps-0", ""),
     ("freeze", "worker-0", ""),
     ("cut", "ps-0", ""),
@@ -41,7 +47,7 @@ def test_every_kind_of_fault_is_injected_survived_and_measured(
             assert fault["restarts"] >= 1, fault
         if fault["for"] is not None:
             assert fault["restarts"] == 0, fault
-    assert "epoch 16/16" in found.said, "the chief's log was lost"
+    assert "epoch 24/24" in found.said, "the chief's log was lost"
     outcome = kit.outcome()
     assert outcome["blame"] is None
     assert outcome["metrics"]["validation_accuracy"] > 0.8
