@@ -37,6 +37,8 @@ class Result:
     steps_at_risk: int | None = None
     restarts: int = 0
     why_not: str = ""
+    at_end: bool = False
+    """Whether no step came after it any more, only the job's good end."""
 
 
 def results(
@@ -84,6 +86,7 @@ def _result(one: Injected, done: Sequence[Injected], seen: RunState) -> Result:
         lost,
         max(0, reached - (saved[-1] if saved else 0)),
         len(starts),
+        at_end=went_on is not None and not any(moment >= went_on for moment, _ in steps(seen)),
     )
 
 

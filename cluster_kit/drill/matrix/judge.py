@@ -59,12 +59,14 @@ class Judged:
 
 
 def judged(cells: Sequence[Cell], done: Drill, left: Sequence[str]) -> list[Judged]:
-    """The cells whose faults were injected; a run that failed did so by the last of them.
+    """The cells whose faults were injected, and not just before the end of the job; a run that
+    failed did so by the last of them.
 
     Args:
         left: the containers and networks that were still there after the run.
     """
-    hit = [pair for pair in zip(cells, done.results, strict=True) if not pair[1].why_not]
+    pairs = zip(cells, done.results, strict=True)
+    hit = [(cell, one) for cell, one in pairs if not (one.why_not or one.at_end)]
     last = max((result.injected_at or 0.0 for _, result in hit), default=0.0)
     return [
         _judged(cell, result, done, left, last=(result.injected_at or 0.0) == last)
@@ -73,8 +75,8 @@ def judged(cells: Sequence[Cell], done: Drill, left: Sequence[str]) -> list[Judg
 
 
 def not_reached(cell: Cell, done: Drill) -> Judged:
-    """A cell whose run ended before any fault."""
-    why = f"{done.results[0].why_not}; {_end(done)}"
+    """A cell whose run ended before any fault, or just after it."""
+    why = f"{done.results[0].why_not or 'the job ended just after'}; {_end(done)}"
     return Judged(cell, NOT_REACHED, (why,), None, done)
 
 

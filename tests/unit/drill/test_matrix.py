@@ -141,6 +141,12 @@ def test_a_run_that_fails_does_so_by_its_last_fault_and_what_it_left_is_told() -
     assert two.verdict == "wrong" and two.misses[1].startswith("the run ended (silent")
 
 
+def test_a_fault_just_before_the_jobs_end_proves_nothing() -> None:
+    cells = [cell(), cell(kind="memory")]
+    late = replace(result(cells[1], 40.0), detected_after=None, at_end=True)
+    assert [one.cell for one in judged(cells, drilled(result(cells[0]), late), [])] == cells[:1]
+
+
 def steps(*moments: float) -> tuple[Any, ...]:
     return tuple(says(moment, "step", step=round(10 * moment)) for moment in moments)
 

@@ -72,6 +72,13 @@ def test_a_report_that_was_under_way_is_no_step_after_the_fault() -> None:
     assert result.going_on_after == 0.9
 
 
+def test_a_fault_just_before_the_end_meets_no_step_any_more() -> None:
+    state = seen(step(109, 50), entry(110.1, "end", exit_code=0))
+    assert (measured(state).going_on_after, measured(state).at_end) == (0.1, True)
+    state = seen(step(109, 50), step(110.5, 55), entry(111, "end", exit_code=0))
+    assert not measured(state).at_end
+
+
 def test_what_is_at_risk_are_the_steps_since_the_last_checkpoint() -> None:
     state = seen(step(107, 30), step(109, 50), engine(110.2, "die"), step(110.4, 55),
                  entry(112, "start", attempt=2), step(115, 31))  # fmt: skip
