@@ -37,35 +37,47 @@ class ProgressReader:
     ) -> None:
         self._folder = folder
         self._since = since
-        self._offsets = {folder / name: size for name, size in (sizes or {}).items()}
+        self._offsets = dict(sizes or {})
 
     def poll(self) -> list[Entry]:
         """New entries of all tasks since the last call, oldest first."""
-        entries = [
-            entry for path in sorted(self._folder.glob("*.jsonl")) for entry in self._new(path)
-        ]
+        entries = [entry for name in self._changed() for entry in self._new(name)]
         return sorted(entries, key=lambda entry: entry.time)
 
-    def _new(self, path: Path) -> Iterator[Entry]:
+    def _changed(self) -> list[str]:
+        """The files to read: this is asked five times a second, and most have nothing new."""
         try:
-            with path.open("rb") as file:
-                if file.seek(0, os.SEEK_END) < self._offsets.get(path, 0):
-                    self._offsets[path] = 0  # removed, and written anew
-                file.seek(self._offsets.get(path, 0))
+            with os.scandir(self._folder) as files:
+                return sorted(
+                    file.name
+                    for file in files
+                    if file.name.endswith(SUFFIX) and _size(file) != self._offsets.get(file.name, 0)
+                )
+        except OSError:
+            return []  # not there yet, or removed by now: the next call looks again
+
+    def _new(self, name: str) -> Iterator[Entry]:
+        offset = self._offsets.get(name, 0)
+        try:
+            with (self._folder / name).open("rb") as file:
+                if file.seek(0, os.SEEK_END) < offset:
+                    offset = 0  # removed, and written anew
+                file.seek(offset)
                 text = file.read()
         except OSError:
             return  # removed by now, or not a file: the user's program can write anything here
         complete = text[: text.rfind(b"\n") + 1]
-        self._offsets[path] = self._offsets.get(path, 0) + len(complete)
+        self._offsets[name] = offset + len(complete)
         for line in complete.splitlines():
-            entry = _parse(path.stem, line)
+            entry = _parse(name.removesuffix(SUFFIX), line)
             if entry is not None and entry.time >= self._since:
                 yield entry
 
 
 def sizes(folder: Path) -> dict[str, int]:
     """The size in bytes of each progress file, by its name."""
-    return {path.name: path.stat().st_size for path in folder.glob("*.jsonl") if path.is_file()}
+    files = folder.glob(f"*{SUFFIX}")
+    return {path.name: path.stat().st_size for path in files if path.is_file()}
 
 
 def _size(file: os.DirEntry[str]) -> int:

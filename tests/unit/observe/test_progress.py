@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from cluster_kit.observe.progress import ProgressReader
 
@@ -64,3 +67,25 @@ def test_what_is_no_file_and_what_is_not_there_yet_is_no_error(tmp_path: Path) -
     (tmp_path / "gone.jsonl").symlink_to(tmp_path / "nowhere")
     (tmp_path / "ps-0.jsonl").write_text(line(1, "ready"))
     assert [entry.task for entry in ProgressReader(tmp_path, since=0).poll()] == ["ps-0"]
+
+
+def test_a_file_with_nothing_new_is_not_opened_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.jsonl").write_text(line(1.0, "step"))
+    (tmp_path / "b.jsonl").write_text(line(2.0, "step"))
+    (tmp_path / "gone.jsonl").symlink_to(tmp_path / "nowhere")
+    opened: list[str] = []
+    really = Path.open
+
+    def counted(path: Path, *arguments: Any, **options: Any) -> Any:
+        opened.append(path.name)
+        return really(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", counted)
+    reader = ProgressReader(tmp_path)
+    assert len(reader.poll()) == 2
+    (tmp_path / "b.jsonl").write_bytes((line(2.0, "step") + line(3.0, "step")).encode())
+    opened.clear()
+    assert [entry.time for entry in reader.poll()] == [3.0]
+    assert opened == ["b.jsonl"]
