@@ -25,7 +25,9 @@ def gather(engine: Engine | None) -> HostFacts:
     """
     user = f"{os.getuid()}:{os.getgid()}"
     inventory = gpu_inventory()
-    no_gpu = "" if devices(inventory) else driver_problem() or "the driver shows none"
+    there = bool(devices(inventory))
+    no_driver = "" if there else driver_problem()
+    no_gpu = "" if there else no_driver or "the driver shows none"
     if engine is None:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         networks = tuple(_routes(ROUTES))
@@ -45,7 +47,7 @@ def gather(engine: Engine | None) -> HostFacts:
         no_gpu=no_gpu,
         engine=str(info.get("ServerVersion", "")),
         engine_root=str(info.get("DockerRootDir", "")),
-        gpu_setup=gpu_setup(info),
+        gpu_setup=gpu_setup(info, no_driver),
     )
 
 

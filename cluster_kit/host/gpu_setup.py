@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from cluster_kit.facts import GpuSetup
-from cluster_kit.host.nvidia import driver_problem
 
 PCI_DEVICES = Path("/sys/bus/pci/devices")
 NVIDIA = "0x10de"
@@ -17,12 +16,16 @@ DISPLAY = "0x03"
 TOOLS = ("nvidia-ctk", "nvidia-container-runtime-hook", "nvidia-container-runtime")
 
 
-def gpu_setup(info: Mapping[str, Any]) -> GpuSetup:
-    """The setup of this host and of the engine that describes itself by `info`."""
+def gpu_setup(info: Mapping[str, Any], driver: str = "") -> GpuSetup:
+    """The setup of this host and of the engine that describes itself by `info`.
+
+    Args:
+        driver: why NVML cannot be used, "" if it can.
+    """
     folders = info.get("CDISpecDirs") or ()
     return GpuSetup(
         hardware=_hardware(PCI_DEVICES),
-        driver=driver_problem(),
+        driver=driver,
         toolkit=any(shutil.which(tool) for tool in TOOLS),
         runtime="nvidia" in (info.get("Runtimes") or {}),
         cdi=bool(folders),
