@@ -35,7 +35,7 @@ CELLS = $(foreach role,$(ROLE),--role=$(call quoted,$(role))) $(call option,faul
 
 # A variable that is mistyped would otherwise do nothing.
 OF_ONE := CLUSTER $(foreach pair,$(PAIRS),$(lastword $(halves))) SET
-KNOWN := $(OF_ONE) KEEP RESUME \
+KNOWN := $(OF_ONE) KEEP RESUME PORTABLE CHECK \
   SCENARIO SEED FAULTS ROLE FAULT AGAIN \
   VARIANT PYTHON ENGINE JOBS UNIT_JOBS SHELL
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command%,$(origin $(name))),$(name)))
@@ -75,8 +75,8 @@ new: $(KIT) ## Begin a cluster of your own: compose/NAME.toml, programs/NAME/tra
 	@$(KIT) new $(call quoted,$(NAME)) $(call option,style,STYLE)
 
 .PHONY: render
-render: $(KIT) ## Write compose/CLUSTER/compose.yaml, for plain `docker compose up`
-	@$(KIT) render $(call quoted,$(CLUSTER)) $(OVERRIDES)
+render: $(KIT) ## Write compose/CLUSTER/compose.yaml, for plain `docker compose up`   [PORTABLE CHECK]
+	@$(KIT) render $(call quoted,$(CLUSTER)) $(OVERRIDES) $(if $(PORTABLE),--portable) $(if $(CHECK),--check)
 
 .PHONY: status logs down doctor gpus
 status: $(KIT) ## Show the tasks of all clusters that are up

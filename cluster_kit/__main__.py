@@ -25,6 +25,7 @@ def main() -> None:
             make,
             matrix,
             new,
+            render,
             run,
             stacks,
         )

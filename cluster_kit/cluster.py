@@ -11,6 +11,8 @@ from cluster_kit.roles import ROLES, Style
 
 OUTPUT = "/output"
 """The directory in every container at which the run's output directory is mounted."""
+OWNER = "owner"
+"""As a cluster's user: whoever owns the output directory on the host that runs it."""
 BEACON_PORT_OFFSET = 1
 """The leader's beacon listens on the port after TensorFlow's."""
 
@@ -91,12 +93,29 @@ class Mount:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """From what a cluster was made: the command, and what its file has of each source.
+
+    `manifest` and `kit` are 8 hex digits each: hashes of all that the plan took from there.
+    `host` are the values that another host, user or folder would change. `portable`: there are
+    none, since nothing was taken from the host.
+    """
+
+    command: str = ""
+    manifest: str = ""
+    kit: str = ""
+    host: tuple[tuple[str, str], ...] = ()
+    portable: bool = False
+
+
+@dataclass(frozen=True)
 class Cluster:
     """A whole cluster: every value that its containers and its network are made from.
 
     `variant` is the variant of the kit's own image, None if the manifest names another image.
     `requirements` are the lines of pip requirements that `image` has on top of it, "" if none.
     `chief_job` is TensorFlow's name of the chief's job; the chief's task is `chief-0` either way.
+    `user` is `uid:gid`, or OWNER.
     """
 
     name: str
@@ -120,6 +139,7 @@ class Cluster:
     gpu_check: bool
     simulate_gpus: int
     tasks: tuple[Task, ...]
+    origin: Origin = Origin()
 
     @property
     def project(self) -> str:

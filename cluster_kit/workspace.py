@@ -28,6 +28,10 @@ class Workspace:
         """The compose file of a cluster."""
         return self.manifests / cluster / "compose.yaml"
 
+    def portable(self, cluster: str) -> Path:
+        """The compose file of a cluster that runs on any host: made to be committed."""
+        return self.root / "portable" / cluster / "compose.yaml"
+
     @property
     def programs(self) -> Path:
         """The folder in which `new` writes starter programs, each in a directory of its own."""
@@ -41,7 +45,8 @@ class Workspace:
         """Names of clusters that have run or have been rendered here."""
         ran = (path.parent.name for path in self.root.glob("runs/*/latest"))
         rendered = (path.parent.name for path in self.manifests.glob("*/compose.yaml"))
-        return sorted({*ran, *rendered})
+        committed = (path.parent.name for path in self.root.glob("portable/*/compose.yaml"))
+        return sorted({*ran, *rendered, *committed})
 
 
 def here() -> Workspace:

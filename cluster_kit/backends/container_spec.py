@@ -14,7 +14,7 @@ from ipaddress import IPv4Address
 
 from cluster_kit import __version__, labels
 from cluster_kit.backends.variables import own_variables, shared_variables
-from cluster_kit.cluster import OUTPUT, Cluster, Mount, Task
+from cluster_kit.cluster import OUTPUT, OWNER, Cluster, Mount, Task
 from cluster_kit.facts import Driver
 from cluster_kit.plan.tf_config import tf_configs
 from cluster_kit.roles import ROLES
@@ -29,6 +29,8 @@ SHAPER_CAPABILITIES = ("NET_ADMIN", "SETUID", "SETGID", "SETPCAP", "KILL")
 
 KILL lets the init process, which stays root, forward SIGTERM.
 """
+OWNER_CAPABILITIES = tuple(name for name in SHAPER_CAPABILITIES if name != "NET_ADMIN")
+"""For a task that becomes the owner of the output directory, without capabilities."""
 
 
 @dataclass(frozen=True)
@@ -121,15 +123,15 @@ def _shared(cluster: Cluster) -> SharedSpec:
 
 def _container(cluster: Cluster, task: Task, shared: SharedSpec, config: str) -> ContainerSpec:
     leads = task is cluster.leader
-    shaped = task.bandwidth is not None
+    shaped, adopts = task.bandwidth is not None, cluster.user == OWNER
     return ContainerSpec(
         shared=shared,
         name=f"{cluster.name}-{task.name}",
         hostname=task.name,
         ip=task.ip,
         command=task.command,
-        user=ROOT if shaped else cluster.user,
-        cap_add=SHAPER_CAPABILITIES if shaped else (),
+        user=ROOT if shaped or adopts else cluster.user,
+        cap_add=SHAPER_CAPABILITIES if shaped else OWNER_CAPABILITIES if adopts else (),
         own_environment=own_variables(cluster, task, config, leads=leads),
         labels=_labels(shared, task, leads=leads),
         restarts=cluster.restarts(task),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -35,6 +36,15 @@ class Tool:
     install: str
 
 
+@dataclass(frozen=True)
+class Build:
+    """How an image is built: its folder relative to the file, its Dockerfile in it, arguments."""
+
+    context: str
+    dockerfile: str
+    arguments: Mapping[str, str]
+
+
 class Backend(Protocol):
     """Renders a cluster as a file of its own format, and starts the containers of that file.
 
@@ -48,6 +58,23 @@ class Backend(Protocol):
         """The text of a cluster's file: the same cluster gives the same text.
 
         Its containers are made from `container_specs`, its network from the cluster.
+        """
+
+    def render_portable(self, cluster: Cluster, build: Build | None) -> str:
+        """The text of a file that runs on any host, as it is, in a copy of the workspace.
+
+        Args:
+            cluster: planned for no host in particular, its mounts relative to the file.
+            build: how the image is built from the workspace, None if its source is not there.
+        """
+
+    def write_portable(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
+        """Write such a file, and what else has to be committed with it; returns its path."""
+
+    def changed(self, old: str, new: str) -> tuple[str, ...]:
+        """Which sources differ between two texts of a cluster's file: manifest, kit, host.
+
+        () if all are the same; a text without sources was written by another version of the kit.
         """
 
     def write(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:

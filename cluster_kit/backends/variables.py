@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 
-from cluster_kit.cluster import Cluster, Task
+from cluster_kit.cluster import OWNER, Cluster, Task
 from cluster_kit.roles import ROLES
 
 NO_GPU = "-1"
@@ -57,6 +57,7 @@ def own_variables(cluster: Cluster, task: Task, config: str, *, leads: bool) -> 
         variables["CLUSTER_KIT_SERVERS"] = ""
     if task.bandwidth is not None:
         variables["CLUSTER_KIT_BANDWIDTH_BPS"] = str(task.bandwidth)
+    if task.bandwidth is not None or cluster.user == OWNER:
         variables["CLUSTER_KIT_USER"] = cluster.user
     variables |= _gpu_environment(cluster, task)
     promises = {t.name: _promised(t) for t in cluster.tasks if t.serves and t.gpus}

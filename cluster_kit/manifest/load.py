@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,20 @@ from cluster_kit.errors import ManifestError
 from cluster_kit.manifest.command_line import CommandLine
 from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.manifest.problems import keys_of, problem_of
+from cluster_kit.manifest.render_command import render_command
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.problem import Problem
 
 
-def load(path: Path, overrides: Mapping[str, Any] | None = None) -> Loaded:
+def load(
+    path: Path, overrides: Mapping[str, Any] | None = None, root: Path | None = None
+) -> Loaded:
     """The manifest in a file, with the overrides merged into its tables.
 
     `extra_args` among the overrides are appended to the file's `args`.
 
+    Args:
+        root: the folder in which `Loaded.command` is to be typed.
     Raises:
         ManifestError: the file cannot be read, or is not valid TOML.
     """
@@ -34,7 +40,8 @@ def load(path: Path, overrides: Mapping[str, Any] | None = None) -> Loaded:
     if isinstance(file_args, list):
         raw["args"] = [*file_args, *extra]
         added = range(len(file_args), len(raw["args"]))
-    return _validated(raw, path, CommandLine.of(given, added))
+    read = _validated(raw, path, CommandLine.of(given, added))
+    return replace(read, command=render_command(path, overrides or {}, root)) if root else read
 
 
 def _validated(raw: dict[str, Any], path: Path, command_line: CommandLine) -> Loaded:

@@ -24,6 +24,8 @@ class Loaded:
     problems: tuple[Problem, ...] = ()
     broken: frozenset[str] = frozenset()
     command_line: CommandLine = field(default_factory=CommandLine)
+    command: str = ""
+    """What renders this manifest with these values; "" if it is not known where."""
 
     def refuse(self, broken_rules: Iterable[Problem] = ()) -> None:
         """Raises ManifestError if the manifest's shape is invalid or it breaks a rule.

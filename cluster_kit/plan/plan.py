@@ -15,6 +15,7 @@ from cluster_kit.plan import addresses
 from cluster_kit.plan.arguments import check_arguments, fill
 from cluster_kit.plan.gpus.assign import GpuGrant, assign
 from cluster_kit.plan.gpus.request import request_of
+from cluster_kit.plan.origin import origin_of
 from cluster_kit.plan.rules.counts import check_counts, check_tasks_exist, too_many
 from cluster_kit.plan.rules.limits import check_limits
 from cluster_kit.plan.rules.names import check_names
@@ -114,6 +115,7 @@ def _cluster(
         gpu_check=manifest.gpu_check,
         simulate_gpus=manifest.simulate_gpus,
         tasks=tasks,
+        origin=origin_of(loaded, inputs, facts, (images.cpu, images.gpu), subnet),
     )
 
 

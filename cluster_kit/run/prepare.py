@@ -9,6 +9,7 @@ from typing import Any
 
 from cluster_kit.advice import Hint, advise
 from cluster_kit.advice.gpus import refused_gpus
+from cluster_kit.advice.portable import portable_hints
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine import client
 from cluster_kit.engine.interface import Engine
@@ -20,9 +21,11 @@ from cluster_kit.manifest.find import find, names
 from cluster_kit.manifest.load import load
 from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.plan.plan import OwnImages, plan
+from cluster_kit.plan.portable import check_portable, moved, neutral
 from cluster_kit.programs import resolve
 from cluster_kit.programs.resolve import Inputs
 from cluster_kit.util.nearest import proposal
+from cluster_kit.util.paths import seen_from
 from cluster_kit.workspace import Workspace
 
 
@@ -50,11 +53,14 @@ class Prepared:
     hints: tuple[Hint, ...]
 
 
-def prepare(request: Request, workspace: Workspace, engine: Engine | None) -> Prepared:
+def prepare(
+    request: Request, workspace: Workspace, engine: Engine | None, *, portable: bool = False
+) -> Prepared:
     """The cluster of a manifest on this host, and everything that it was planned from.
 
     Args:
         engine: None to plan without one (see `gather`).
+        portable: plan for no host in particular (see `plan.portable`).
     Raises:
         UsageError: the manifest was not found.
         ManifestError: it is invalid; the error has every problem.
@@ -62,12 +68,35 @@ def prepare(request: Request, workspace: Workspace, engine: Engine | None) -> Pr
     """
     path = find(request.manifest, workspace.manifests)
     images = OwnImages(cpu=image_tag("cpu"), gpu=image_tag("gpu"))
-    loaded = load(path, request.overrides)
+    loaded = load(path, request.overrides, workspace.root.resolve())
     inputs = resolve.resolve(loaded.manifest, path.parent)
+    if portable:
+        return _portable(request, workspace, loaded, inputs, images)
     facts = gather(engine)
     cluster = plan(loaded, inputs, facts, images)
     program = resolve.program_file(loaded.manifest, path.parent)
     hints = (*advise(program, loaded.manifest), *refused_gpus(loaded.manifest, facts))
+    return Prepared(request, loaded, inputs, images, facts, cluster, hints)
+
+
+def _portable(
+    request: Request, workspace: Workspace, loaded: Loaded, inputs: Inputs, images: OwnImages
+) -> Prepared:
+    """The same for no host in particular; see `prepare`."""
+    manifest, root = loaded.manifest, workspace.root.resolve()
+    if not loaded.path.is_relative_to(root):
+        raise UsageError(
+            f"{loaded.path} is outside of {root}: a copy of that folder would not have it",
+            "run this in the folder that has the manifest, below which there is a compose/",
+        )
+    loaded.refuse([*check_portable(manifest), *inputs.problems])
+    facts = neutral(manifest)
+    cluster = plan(loaded, inputs, facts, images)
+    everywhere = "data" not in loaded.command_line.keys and Path(manifest.data).is_absolute()
+    shared = str(seen_from(loaded.path.parent, manifest.data)) if everywhere else ""
+    cluster = moved(cluster, workspace.portable(cluster.name).parent.resolve(), root, shared)
+    program = resolve.program_file(manifest, loaded.path.parent)
+    hints = (*advise(program, manifest), *portable_hints(manifest, cluster))
     return Prepared(request, loaded, inputs, images, facts, cluster, hints)
 
 

@@ -7,6 +7,10 @@ DETECTION = f"{E2E}/test_detection.py::test_every_mode_learns_is_scored_and_ends
 DOCS = f"{E2E}/test_docs.py"
 SIDE_BY_SIDE = f"{E2E}/test_side_by_side.py"
 PLAIN = f"{E2E}/test_plain_compose.py"
+PORTABLE = (
+    f"{E2E}/test_portable.py::"
+    "test_a_clone_that_is_copied_runs_for_another_user_and_the_results_are_theirs"
+)
 KEPT = f"{SIDE_BY_SIDE}::test_a_kept_cluster_can_be_looked_at_and_removed"
 LEFT = f"{E2E}/test_attach.py::test_a_cluster_that_was_left_is_waited_for"
 LOOP = f"{OWN}::test_a_coordinators_loop_runs_on_the_chief_alone"
@@ -77,6 +81,7 @@ RUN_BY = {
     "cluster-kit gpus": (
         "tests/gpu/test_probe.py::test_gpus_and_doctor_say_by_what_they_are_handed_out"
     ),
+    "cd portable/smoke": PORTABLE,
     "cd compose/smoke": f"{PLAIN}::test_docker_compose_up_ends_by_itself_with_every_task_at_0",
     "docker compose up": f"{PLAIN}::test_docker_compose_up_ends_by_itself_with_every_task_at_0",
     "docker compose down": f"{PLAIN}::test_docker_compose_up_ends_by_itself_with_every_task_at_0",

@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.backends.compose.render import render
+from cluster_kit.backends.interface import Build
 from cluster_kit.manifest.load import load
 from cluster_kit.plan.plan import plan
+from cluster_kit.plan.portable import moved, neutral
 from tests.make import OWN, ROOT, gpus, host, inputs
 
 HERE = Path(__file__).parent
@@ -29,7 +31,11 @@ def golden(path: Path) -> Path:
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
 def test_a_manifest_still_means_the_same_bytes(path: Path) -> None:
     read = load(path)
-    text, file = render(plan(read, inputs(read.manifest), HOST, OWN)), golden(path)
+    compared(golden(path), render(plan(read, inputs(read.manifest), HOST, OWN)))
+
+
+def compared(file: Path, text: str) -> None:
+    """Fail with the differences; write the file where that is asked for."""
     if os.environ.get("UPDATE_GOLDEN"):
         file.write_text(text, encoding="utf-8")
         pytest.skip(f"{file.name} is written anew")
@@ -43,7 +49,24 @@ def test_a_manifest_still_means_the_same_bytes(path: Path) -> None:
     pytest.fail(f"{diff}\n\nIf that is meant, update it:\n    {REPAIR}", pytrace=False)
 
 
+PORTABLE = HERE / "portable.compose.yaml"
+
+
+def test_a_portable_file_still_has_the_same_bytes() -> None:
+    """The quickstart in a clone of the kit, with a program and data from the same clone."""
+    read = load(ROOT / "compose" / "quickstart.toml", {"program": "train.py", "data": "mine"})
+    made = plan(read, inputs(read.manifest), neutral(read.manifest), OWN)
+    root, folder = Path("/home/you"), Path("/home/you/portable/quickstart")
+    build = Build(
+        context="../../images/trainer",
+        dockerfile="recipe/Dockerfile",
+        arguments={"BASE": "python:3.11-slim", "INPUTS": "0123456789ab", "VARIANT": "cpu"},
+    )
+    compared(PORTABLE, render(moved(made, folder, root, ""), build))
+
+
 def test_every_golden_file_has_its_manifest() -> None:
     assert {file.name for file in HERE.glob("*.compose.yaml")} == {
-        golden(path).name for path in MANIFESTS
+        PORTABLE.name,
+        *(golden(path).name for path in MANIFESTS),
     }, f"remove the ones left over, or add the missing ones: {REPAIR}"

@@ -18,7 +18,7 @@ import typer.main
 
 import cluster_kit.engine.client
 from cluster_kit import __main__
-from cluster_kit.cli import run
+from cluster_kit.cli import render
 from cluster_kit.run import prepare
 from cluster_kit.util import signals, stdio
 from tests.make import host
@@ -57,8 +57,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "compose").mkdir()
     (tmp_path / "compose" / "demo.toml").write_text(MANIFEST)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(run, "engine_or_none", lambda: None)
-    monkeypatch.setattr(run, "image_present", lambda _tag: True, raising=False)
+    monkeypatch.setattr(render, "engine_or_none", lambda: None)
+    monkeypatch.setattr(render, "image_present", lambda _tag: True, raising=False)
     monkeypatch.setattr(prepare, "gather", lambda _engine: host())
     monkeypatch.setattr(signals, "interrupt_once", lambda: None)
     monkeypatch.setattr(stdio, "outlive_readers", lambda: None)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from cluster_kit.backends.compose import cli
+from cluster_kit.backends.compose.header import changed
 from cluster_kit.backends.compose.render import render
-from cluster_kit.backends.interface import Tool
+from cluster_kit.backends.interface import Build, Tool
 from cluster_kit.cluster import Cluster
 from cluster_kit.workspace import Workspace, write_atomically
+
+IGNORE_RESULTS = "# Results are not committed; this file keeps their directory.\n*\n!.gitignore\n"
 
 
 class Compose:
@@ -26,6 +29,22 @@ class Compose:
 
     def render(self, cluster: Cluster) -> str:
         return render(cluster)
+
+    def render_portable(self, cluster: Cluster, build: Build | None) -> str:
+        return render(cluster, build)
+
+    def write_portable(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
+        """Write the compose file, and an output directory that Git keeps though it is empty.
+
+        Docker would make a missing directory as root, and results would be root's.
+        """
+        file = workspace.portable(cluster.name)
+        write_atomically(file, text)
+        write_atomically(file.parent / "output" / ".gitignore", IGNORE_RESULTS)
+        return file
+
+    def changed(self, old: str, new: str) -> tuple[str, ...]:
+        return changed(old, new)
 
     def write(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
         """Write the compose file and make the output directory of a plain `docker compose up`.

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
-from pathlib import Path
 
-from cluster_kit import __version__, labels
-from cluster_kit.backends.compose.yaml import Pair, comment, flow, pairs, quote
+from cluster_kit import labels
+from cluster_kit.backends.compose.header import header
+from cluster_kit.backends.compose.yaml import Pair, flow, pairs, quote
 from cluster_kit.backends.container_spec import (
     ContainerSpec,
     SharedSpec,
     container_specs,
 )
-from cluster_kit.cluster import Cluster, Mount
+from cluster_kit.backends.interface import Build
+from cluster_kit.cluster import OWNER, Cluster, Mount
 from cluster_kit.util import templating
+
+ANY_USER = '"${UID:-0}:${GID:-${UID:-0}}"'
+"""Whom UID and GID name; else root, which gives that up for the owner of the output directory."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,7 @@ class Shared:
     image: str
     pull_policy: str
     user: str
+    creates_output: bool
     init: str
     read_only: str
     cap_drop: str
@@ -56,17 +60,17 @@ class Service:
     labels: tuple[Pair, ...]
 
 
-def render(cluster: Cluster) -> str:
-    """Returns the compose file's text. Same cluster, same bytes."""
+def render(cluster: Cluster, build: Build | None = None) -> str:
+    """Returns the compose file's text. Same cluster, same bytes.
+
+    Args:
+        build: how Compose builds the image if it is missing, None if it does not.
+    """
     containers = container_specs(cluster)
     shared = containers[0].shared
     return templating.kit_template("compose.yaml.j2").render(
-        header={
-            "generator": f"cluster-kit {__version__}",
-            "source": comment(cluster.source),
-            "command": comment(f"cluster-kit render {shlex.quote(Path(cluster.source).stem)}"),
-            "hash": shared.labels[labels.PLAN],
-        },
+        header=header(cluster, shared.labels[labels.PLAN], build),
+        build=_build(build),
         project=cluster.project,
         task=_shared(cluster, shared),
         services=[_service(cluster, container) for container in containers],
@@ -81,7 +85,8 @@ def _shared(cluster: Cluster, spec: SharedSpec) -> Shared:
     return Shared(
         image=quote(spec.image),
         pull_policy="never" if spec.image_is_local else "missing",
-        user=quote(cluster.user),
+        user=_user(cluster),
+        creates_output=cluster.origin.portable,
         init=_boolean(spec.init),
         read_only=_boolean(spec.read_only),
         cap_drop="[" + ", ".join(spec.cap_drop) + "]",
@@ -94,13 +99,32 @@ def _shared(cluster: Cluster, spec: SharedSpec) -> Shared:
     )
 
 
+def _user(cluster: Cluster) -> str:
+    """The user of most containers; a portable file's is root until it has become OUTPUT's owner."""
+    return ANY_USER if cluster.user == OWNER else quote(cluster.user)
+
+
+def _build(build: Build | None) -> dict[str, object] | None:
+    if build is None:
+        return None
+    arguments = {
+        **{name: quote(value) for name, value in build.arguments.items()},
+        "BASE": "${CLUSTER_KIT_BASE:-" + build.arguments["BASE"] + "}",
+    }
+    return {
+        "context": quote(build.context),
+        "dockerfile": quote(build.dockerfile),
+        "arguments": [Pair(name, value) for name, value in sorted(arguments.items())],
+    }
+
+
 def _service(cluster: Cluster, spec: ContainerSpec) -> Service:
     devices = spec.devices
     return Service(
         name=spec.hostname,
         container=spec.name,
         command=flow(spec.command),
-        user="" if spec.user == cluster.user else quote(spec.user),
+        user="" if spec.user == cluster.user or _adopts(cluster, spec) else quote(spec.user),
         capabilities=flow(spec.cap_add) if spec.cap_add else "",
         restart=f"on-failure:{spec.restarts}" if spec.restarts else '"no"',
         cpu_shares="" if spec.cpu_shares is None else str(spec.cpu_shares),
@@ -116,6 +140,11 @@ def _service(cluster: Cluster, spec: ContainerSpec) -> Service:
             for key, text in spec.labels.items()
         ),
     )
+
+
+def _adopts(cluster: Cluster, spec: ContainerSpec) -> bool:
+    """Whether it may as well start as the user that UID and GID name: it needs root for no more."""
+    return cluster.user == OWNER and "NET_ADMIN" not in spec.cap_add
 
 
 def _limits(spec: ContainerSpec) -> tuple[Pair, ...]:

@@ -46,8 +46,8 @@ class Device:
 
     @property
     def described(self) -> str:
-        """`0 (GPU-1b2c…)`: index and UUID, for messages."""
-        return f"{self.short} ({self.uuid})"
+        """`0 (GPU-1b2c…)`: index and UUID, for messages; the index if it is known by that alone."""
+        return f"{self.short} ({self.uuid})" if self.uuid else self.short
 
 
 def devices(inventory: Iterable[Gpu]) -> tuple[Device, ...]:

@@ -22,6 +22,11 @@ def main(arguments: list[str]) -> int:
             from trainer.network.bandwidth import start_anew_shaped
 
             start_anew_shaped(speed, arguments)
+        if os.environ.get("CLUSTER_KIT_USER"):
+            from trainer.network import owner
+
+            if owner.wanted():
+                owner.start_anew_as_owner(arguments)
         match arguments:
             case ["serve"]:
                 from trainer.servers.serve import serve

@@ -30,11 +30,16 @@ def test_a_bandwidth_that_is_no_number_is_named(text):
         bandwidth.bits_per_second(text)
 
 
-def test_users_are_numbers():
-    assert privileges.parse_user("1000:100", "WHO") == (1000, 100)
+def test_users_are_numbers(tmp_path):
+    assert privileges.parse_user("1000:100", "WHO", tmp_path) == (1000, 100)
     for wrong in ("", "1000", "root:root", "1000:", "-1:0"):
         with pytest.raises(ContractError, match="WHO"):
-            privileges.parse_user(wrong, "WHO")
+            privileges.parse_user(wrong, "WHO", tmp_path)
+
+
+def test_or_whoever_owns_the_output_directory(tmp_path):
+    owner = tmp_path.stat()
+    assert privileges.parse_user("owner", "WHO", tmp_path) == (owner.st_uid, owner.st_gid)
 
 
 class NetlinkError(Exception):

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from cluster_kit.cli import look, make, run
+from cluster_kit.cli import look, make, render
 from cluster_kit.engine.interface import Engine
 from cluster_kit.host import gather
 from cluster_kit.run import prepare
@@ -32,7 +32,7 @@ def asked(root: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Counter[
     """What a command has asked so far, on a host with two GPUs."""
     counts: Counter[str] = Counter()
     engine = stage.engine
-    monkeypatch.setattr(run, "engine_or_none", lambda: engine)
+    monkeypatch.setattr(render, "engine_or_none", lambda: engine)
     monkeypatch.setattr(make, "image_size", lambda _tag: 10**9)
     monkeypatch.setattr(gather, "gpu_inventory", counted(counts, "driver", lambda: gpus(2)))
     monkeypatch.setattr(prepare, "load", counted(counts, "manifest", prepare.load))

@@ -1,1 +1,1 @@
-"""The container's network: bandwidth, and giving up the privileges that shaping takes."""
+"""The container's network: bandwidth, and giving up privileges."""

@@ -79,7 +79,7 @@ def start_anew_shaped(speed: str, arguments: Sequence[str]) -> NoReturn:
     """
     bucket = Bucket.of(bits_per_second(speed))
     task = read_task()
-    user = privileges.parse_user(os.environ.get(USER, ""), USER)
+    user = privileges.parse_user(os.environ.get(USER, ""), USER, task.output)
     try:
         shape(address_of(task.address.host), bucket)
     except CannotShape as problem:
@@ -90,7 +90,7 @@ def start_anew_shaped(speed: str, arguments: Sequence[str]) -> NoReturn:
             client.send_report(task.beacon, Report(CANNOT_SHAPE, task.name, message))
         raise CannotShape(message) from problem
     become(user)
-    environment = {key: value for key, value in os.environ.items() if key != BANDWIDTH}
+    environment = {k: v for k, v in os.environ.items() if k not in (BANDWIDTH, USER)}
     environment[SHAPED] = speed
     # Anew, because the kernel hides /proc/self of a process that has changed its user.
     os.execve(sys.executable, [sys.executable, "-m", "trainer", *arguments], environment)

@@ -15,11 +15,18 @@ LAST_CAPABILITY = Path("/proc/sys/kernel/cap_last_cap")
 STATUS = Path("/proc/self/status")
 
 
-def parse_user(text: str, variable: str) -> tuple[int, int]:
-    """(uid, gid) of `uid:gid`."""
+OWNER = "owner"
+"""Stands for whoever owns the output directory: on each machine somebody else."""
+
+
+def parse_user(text: str, variable: str, output: Path) -> tuple[int, int]:
+    """(uid, gid) of `uid:gid`, or of the owner of the directory `output`."""
+    if text == OWNER:
+        owner = output.stat()
+        return owner.st_uid, owner.st_gid
     uid, colon, gid = text.partition(":")
     if not (colon and uid.isascii() and uid.isdigit() and gid.isascii() and gid.isdigit()):
-        raise ContractError(f"{variable} = {text!r}: must be uid:gid, as in 1000:1000")
+        raise ContractError(f"{variable} = {text!r}: must be uid:gid, as in 1000:1000, or {OWNER}")
     return int(uid), int(gid)
 
 

@@ -1,0 +1,131 @@
+"""The verb render: writes a cluster's file, for this host or for any, or checks it."""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cluster_kit.backends.choose import backend
+from cluster_kit.cli import options
+from cluster_kit.cli.app import app, print_json, say, short
+from cluster_kit.errors import UsageError
+from cluster_kit.image.build import image_present
+from cluster_kit.run.portable_build import build_of
+from cluster_kit.run.prepare import Prepared, Request, engine_or_none, prepare
+from cluster_kit.workspace import Workspace, here
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """A cluster's file as it is (`old`, "" if there is none) and as it would be written."""
+
+    prepared: Prepared
+    file: Path
+    old: str
+    text: str
+    portable: bool
+
+
+@app.command()
+@options.requested
+def render(
+    request: Request,
+    *,
+    portable: Annotated[
+        bool,
+        typer.Option(
+            "--portable", help="Write portable/<name>/compose.yaml, the same for every host."
+        ),
+    ] = False,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="Fail if the file is stale; say whether by manifest, kit or host."
+        ),
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print it, write nothing.")] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Show what would change.")] = False,
+    json_: options.Json = False,
+) -> None:
+    """Write compose/<name>/compose.yaml, which runs with `docker compose up` alone."""
+    workspace = here()
+    made = _rendered(request, workspace, portable=portable)
+    for hint in made.prepared.hints:
+        say(f"warning: {hint}")
+    if dry_run:
+        typer.echo(made.text, nl=False)
+    elif diff:
+        typer.echo(_diff(made.old, made.text, short(made.file)), nl=False)
+    elif check:
+        _refuse_stale(made)
+    else:
+        _write(made, workspace)
+    if not (dry_run or diff):
+        _tell(made, request, as_json=json_)
+
+
+def _rendered(request: Request, workspace: Workspace, *, portable: bool) -> Rendered:
+    if portable:
+        prepared = prepare(request, workspace, None, portable=True)
+        file = workspace.portable(prepared.cluster.name)
+        build = build_of(prepared.cluster, workspace.root, file.parent)
+        text = backend().render_portable(prepared.cluster, build)
+    else:
+        prepared = prepare(request, workspace, engine_or_none())
+        file = workspace.generated(prepared.cluster.name)
+        text = backend().render(prepared.cluster)
+    old = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+    return Rendered(prepared, file, old, text, portable)
+
+
+def _write(made: Rendered, workspace: Workspace) -> None:
+    if made.portable:
+        backend().write_portable(workspace, made.prepared.cluster, made.text)
+    else:
+        backend().write(workspace, made.prepared.cluster, made.text)
+
+
+def _refuse_stale(made: Rendered) -> None:
+    """Raise UsageError, with the reason, if the file is not what would be written."""
+    if made.old == made.text:
+        return
+    cure = f"run `{_same_without_check()}`"
+    if not made.old:
+        raise UsageError(f"{short(made.file)} is missing", cure)
+    sources = backend().changed(made.old, made.text)
+    why = " and ".join(f"the {source}" for source in sources)
+    verb = "have" if len(sources) > 1 else "has"
+    why = f"{why} {verb} changed" if sources else "the file itself was edited"
+    raise UsageError(f"{short(made.file)} is stale: {why}", f"{cure}; `--diff` shows what differs")
+
+
+def _tell(made: Rendered, request: Request, *, as_json: bool) -> None:
+    cluster = made.prepared.cluster
+    if as_json:
+        tasks = {task.name: str(task.ip) for task in cluster.tasks}
+        print_json({"file": str(made.file), "subnet": str(cluster.subnet), "tasks": tasks})
+        return
+    say(f"{short(made.file)}: {len(cluster.tasks)} tasks on {cluster.subnet}")
+    if not made.portable and cluster.variant and not image_present(cluster.image):
+        build = "make image"
+        if cluster.requirements:
+            build = f"cluster-kit image build {request.manifest}"
+        say(f"  its image is not built yet: `{build}`, then `docker compose up` there")
+
+
+def _same_without_check() -> str:
+    """The command line of this call without `--check`: it writes the file that was checked."""
+    return shlex.join(["cluster-kit", *(word for word in sys.argv[1:] if word != "--check")])
+
+
+def _diff(old: str, new: str, name: str) -> str:
+    lines = difflib.unified_diff(
+        old.splitlines(keepends=True), new.splitlines(keepends=True), name, f"{name} (new)"
+    )
+    return "".join(lines)

@@ -1,0 +1,70 @@
+"""From what a cluster is made: hashes and values, by which a stale file is told apart. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from ipaddress import IPv4Network
+
+from cluster_kit import __version__
+from cluster_kit.cluster import OWNER, Origin
+from cluster_kit.facts import HostFacts
+from cluster_kit.manifest.loaded import Loaded
+from cluster_kit.manifest.schema import Manifest
+from cluster_kit.plan import addresses
+from cluster_kit.plan.gpus.devices import devices
+from cluster_kit.programs.resolve import Inputs
+
+PATHS = ("program", "data", "requirements")
+
+
+def origin_of(
+    loaded: Loaded, inputs: Inputs, facts: HostFacts, images: tuple[str, str], subnet: IPv4Network
+) -> Origin:
+    """Returns what a plan with these arguments takes from where."""
+    command = loaded.command or f"cluster-kit render {loaded.path.stem}"
+    written = loaded.manifest.model_dump(mode="json")
+    for key in loaded.command_line.keys & set(PATHS):
+        del written[key]  # it is part of the command, as it is named there
+    portable = facts.user == OWNER
+    return Origin(
+        command=f"{command} --portable" if portable else command,
+        manifest=_hash(command, written, inputs.requirements),
+        kit=_hash(__version__, images),
+        host=() if portable else tuple(_host(loaded, inputs, facts, subnet).items()),
+        portable=portable,
+    )
+
+
+def _host(loaded: Loaded, inputs: Inputs, facts: HostFacts, subnet: IPv4Network) -> dict[str, str]:
+    """What was taken from the host, by name, whatever the manifest says."""
+    manifest = loaded.manifest
+    preferred = addresses.pick_subnet(manifest.name, subnet.prefixlen, ())
+    moved = manifest.subnet == "auto" and subnet != preferred
+    return {
+        "user": facts.user,
+        "subnet": str(subnet) if moved else "free",
+        "folder": _hash(str(loaded.path.parent)) if inputs.mounts else "any",
+        "gpus": _gpus(manifest, facts),
+    }
+
+
+def _gpus(manifest: Manifest, facts: HostFacts) -> str:
+    """A hash of the GPUs that can be had and how, "any" if the manifest asks for none."""
+    tables = (*manifest.task.values(), *(limits for _role, limits in manifest.role))
+    if manifest.gpus == "none" and not any(limits.gpus for limits in tables):
+        return "any"
+    if facts.gpu_refusal or not facts.gpus:
+        return "none"
+    holders = dict(facts.gpus_taken)
+    return _hash(
+        facts.gpu_driver,
+        [
+            (device.uuid, holders.get(device.short, holders.get(device.uuid, "")) != "")
+            for device in devices(facts.gpus)
+        ],
+    )
+
+
+def _hash(*values: object) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:8]

@@ -1,0 +1,93 @@
+"""Planning for no host in particular: the same cluster wherever it is planned. Pure."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from cluster_kit.cluster import OWNER, Cluster, Mount
+from cluster_kit.errors import UsageError
+from cluster_kit.facts import Gpu, HostFacts
+from cluster_kit.manifest.schema import Manifest
+from cluster_kit.plan.gpus.devices import CDI_KIND
+from cluster_kit.problem import Problem, Setting
+from cluster_kit.roles import ROLES, WORKER
+from cluster_kit.util.toml_text import to_toml
+
+PLENTY = 2**60
+"""Cores and bytes: what the hosts have that will run it is not known."""
+
+
+def neutral(manifest: Manifest) -> HostFacts:
+    """Returns the facts of a host on which everything is free, and the GPUs are those named."""
+    return HostFacts(
+        cpus=PLENTY,
+        memory=PLENTY,
+        user=OWNER,
+        gpus=tuple(Gpu(index, "", "GPU", PLENTY) for index in sorted(set(_indexes(manifest)))),
+        no_gpu="a portable file knows none",
+    )
+
+
+def check_portable(manifest: Manifest) -> Iterator[Problem]:
+    """Yields GPUs that are identified in a way that means something on one host only."""
+    for place, names in _named(manifest):
+        for name in names:
+            if not _index(name).isdecimal():
+                rule = "only one host has it: a portable file can name GPUs by their index"
+                yield Problem(place, to_toml(name), rule, 'write its index, e.g. `"0"`')
+    asks = manifest.gpus == "require" or any(names for _, names in _named(manifest))
+    if asks and manifest.share_gpus and manifest.gpu_memory is None:
+        rule = "how much memory a shared GPU has is not known in a portable file"
+        cure = ("say how much each task may take: ", Setting("gpu_memory", "8g"))
+        yield Problem("gpu_memory", "", rule, cure, ("gpus", "share_gpus"))
+
+
+def _named(manifest: Manifest) -> Iterator[tuple[str, list[str]]]:
+    """Yields the manifest's lists of GPUs, by place."""
+    if not isinstance(manifest.gpus, str):
+        yield "gpus", manifest.gpus
+    for role in ROLES:
+        yield f"role.{role}.gpus", manifest.limits(role).gpus or []
+    for name, limits in manifest.task.items():
+        yield f"task.{name}.gpus", limits.gpus or []
+
+
+def _indexes(manifest: Manifest) -> Iterator[int]:
+    """Yields the indexes of all GPUs that the file names; `require` takes the first ones."""
+    for _, names in _named(manifest):
+        yield from (int(_index(name)) for name in names if _index(name).isdecimal())
+    if manifest.gpus == "require":
+        each = manifest.gpus_per_worker or 1
+        workers = 1 if manifest.share_gpus else min(manifest.count(WORKER.name), 2**10)
+        yield from range(workers * each)
+
+
+def _index(name: str) -> str:
+    return name.removeprefix(f"{CDI_KIND}=")
+
+
+def moved(cluster: Cluster, folder: Path, root: Path, shared: str) -> Cluster:
+    """Returns the cluster with its mounts relative to `folder`, in which its file is to lie.
+
+    Args:
+        root: the folder that is copied as a whole, or cloned.
+        shared: a directory that has the same path on every host, "" if there is none.
+    Raises:
+        UsageError: a directory outside of `root` is mounted.
+    """
+
+    def mount(of: Mount) -> Mount:
+        source = Path(of.source)
+        if source.is_relative_to(root):
+            return Mount(os.path.relpath(source, folder), of.target)
+        if of.source == shared:
+            return of
+        raise UsageError(
+            f"{source} is outside of {root}: a copy of that folder would not have it",
+            "move it into the folder, or write an absolute path that every host has as `data`",
+        )
+
+    return replace(cluster, mounts=tuple(map(mount, cluster.mounts)))

@@ -1,0 +1,29 @@
+"""How a portable file's image is built, if its source is in the folder that is copied."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from cluster_kit.backends.interface import Build
+from cluster_kit.cluster import Cluster
+from cluster_kit.image.base import REGISTRY_BASE
+from cluster_kit.image.build import SOURCE
+
+
+def build_of(cluster: Cluster, root: Path, folder: Path) -> Build | None:
+    """The build of the kit's own image; None if it is another one, or only the kit can build it.
+
+    Args:
+        root: the folder that is copied as a whole.
+        folder: the directory of the file.
+    """
+    variant = cluster.variant
+    if variant is None or cluster.requirements or not SOURCE.is_relative_to(root.resolve()):
+        return None
+    inputs = cluster.image.rpartition("-")[2]
+    return Build(
+        context=Path(os.path.relpath(SOURCE, folder.resolve())).as_posix(),
+        dockerfile="recipe/Dockerfile",
+        arguments={"BASE": REGISTRY_BASE, "VARIANT": variant, "INPUTS": inputs},
+    )

@@ -1,0 +1,61 @@
+"""The command in a file's header gives the same overrides as those it was made from."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.cli.override_values import values
+from cluster_kit.manifest.overrides import OVERRIDES, SET_OPTION
+from cluster_kit.manifest.render_command import render_command
+
+ROOT = Path("/home/you/kit")
+MANIFEST = ROOT / "compose" / "demo.toml"
+
+
+def parsed(words: list[str]) -> dict[str, object]:
+    """What typer makes of options, each of which has a value."""
+    keys = {override.option: override.key for override in OVERRIDES}
+    pairs = list(zip(words[::2], words[1::2], strict=True))
+    texts = {keys[name]: text for name, text in pairs if name != SET_OPTION}
+    return values(texts, [text for name, text in pairs if name == SET_OPTION])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["--chief", "0", "--workers", "3", "--ps", "0", "--style", "all-tasks", "--name", "x"],
+        ["--program", "classifier", "--args", "--a 'b c' --rank={{ index }} '{{ ps_hosts }}'"],
+        ["--args", "--x={{ index if role == 'ps' else 'a b' }}"],
+        ["--program", "linear-regression", "--set", "evaluator=1", "--requirements", ""],
+        ["--gpus", "0,1", "--set", "deadline.start=30", "--set", "role.ps.cpus=0.5"],
+        ["--gpus", "auto", "--set", 'server="python"', "--set", 'args=["a", "b"]'],
+        ["--set", "role.worker={cpus = 1, environment = {A = 'it''s'}}"],
+    ],
+)
+def test_it_gives_the_same_overrides(words: list[str]) -> None:
+    overrides = parsed(words)
+    typed = shlex.split(render_command(MANIFEST, overrides, ROOT))
+    assert typed[:3] == ["cluster-kit", "render", "demo"]
+    assert parsed(typed[3:]) == overrides
+
+
+def test_paths_are_named_from_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    overrides = parsed(["--program", "mine/train.py", "--data", "/data", "--requirements", "r.txt"])
+    other = tmp_path / "more" / "x.toml"
+    command = render_command(other, overrides, tmp_path)
+    assert command == (
+        "cluster-kit render more/x.toml --program mine/train.py --requirements r.txt --data /data"
+    )
+    assert parsed(shlex.split(command)[3:]) == overrides
+
+
+def test_a_secret_is_not_written_down() -> None:
+    overrides = parsed(["--set", "role.chief.environment.API_TOKEN=hush-hush"])
+    command = render_command(MANIFEST, overrides, ROOT)
+    assert "hush" not in command
+    assert "role.chief.environment.API_TOKEN=***" in command
