@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from cluster_kit.facts import HostFacts
 from cluster_kit.image.build import image_present, image_tag
 from cluster_kit.run.check import Check
 from cluster_kit.run.gpu_checks import gpu_checks
+from cluster_kit.run.network_checks import check_proxy, check_subnet
 from cluster_kit.util.process import run
 
 MINIMUM_ENGINE = (23, 0)
@@ -23,6 +22,8 @@ DISK_TO_RUN = 1 * 2**30
 SERVER_MEMORY = 200 * 2**20
 PROGRAM_MEMORY = 900 * 2**20
 """In bytes: resident private memory of a server and of a program, measured and rounded up."""
+SMALLEST = PROGRAM_MEMORY + 2 * SERVER_MEMORY
+"""In bytes: what a chief, a worker and a ps need."""
 
 
 def check_host(facts: HostFacts, cluster: Cluster | None) -> list[Check]:
@@ -30,12 +31,12 @@ def check_host(facts: HostFacts, cluster: Cluster | None) -> list[Check]:
     return [
         _engine(facts.engine),
         _tool(backend().tool()),
-        _buildx(),
+        _buildx(cluster),
         _disk(facts.engine_root or "/", cluster),
         _memory(facts.memory, cluster),
         *gpu_checks(facts),
-        _subnet(cluster),
-        _proxy(),
+        check_subnet(facts, cluster),
+        check_proxy(cluster),
     ]
 
 
@@ -66,16 +67,13 @@ def _tool(tool: Tool) -> Check:
     return Check(tool.name, "ok", text)
 
 
-def _buildx() -> Check:
+def _buildx(cluster: Cluster | None) -> Check:
     done = run(["docker", "buildx", "version"])
-    if not done.ok:
-        return Check(
-            "buildx",
-            "warn",
-            "the Buildx plugin was not found",
-            "install it: building images needs it",
-        )
-    return Check("buildx", "ok", done.output.split()[1] if done.output.split() else "found")
+    if done.ok:
+        return Check("buildx", "ok", done.output.split()[1] if done.output.split() else "found")
+    found, cure = "the Buildx plugin was not found", "install it: building images needs it"
+    needed = cluster is not None and not _built(cluster)
+    return Check("buildx", "fail" if needed else "warn", found, cure)
 
 
 def _disk(root: str, cluster: Cluster | None) -> Check:
@@ -83,8 +81,7 @@ def _disk(root: str, cluster: Cluster | None) -> Check:
     if not path.exists():
         return Check("disk", "ok", "the engine's disk is not visible from here")
     free = shutil.disk_usage(path).free
-    built = cluster is None or cluster.variant is None or image_present(image_tag(cluster.variant))
-    needed = DISK_TO_RUN if built else DISK_TO_BUILD
+    needed = DISK_TO_RUN if cluster is None or _built(cluster) else DISK_TO_BUILD
     text = f"{free / 2**30:.0f} GiB free in {root}"
     if free < needed:
         cure = f"needs {needed / 2**30:.0f} GiB: free some (docker system prune)"
@@ -92,30 +89,20 @@ def _disk(root: str, cluster: Cluster | None) -> Check:
     return Check("disk", "ok", text)
 
 
+def _built(cluster: Cluster) -> bool:
+    """Whether the kit has nothing to build for a cluster."""
+    return cluster.variant is None or image_present(image_tag(cluster.variant))
+
+
 def _memory(total: int, cluster: Cluster | None) -> Check:
     text = f"{total / 2**30:.1f} GiB"
     if cluster is None:
-        return Check("memory", "ok", text)
+        if total >= SMALLEST:
+            return Check("memory", "ok", text)
+        needs = f"the smallest cluster needs about {SMALLEST / 2**30:.1f} GiB"
+        return Check("memory", "warn", f"{text}; {needs}", "give the engine more memory")
     needed = sum(SERVER_MEMORY if task.serves else PROGRAM_MEMORY for task in cluster.tasks)
     text += f", about {needed / 2**30:.1f} GiB needed before the program's own"
     if needed > total:
         return Check("memory", "fail", text, "ask for fewer tasks, or give the engine more memory")
     return Check("memory", "ok", text)
-
-
-def _subnet(cluster: Cluster | None) -> Check:
-    if cluster is None:
-        return Check("subnet", "ok", "chosen when a manifest is planned")
-    return Check("subnet", "ok", f"{cluster.subnet} is free")
-
-
-def _proxy() -> Check:
-    """The check of proxies that Docker's client passes to containers, where they break gRPC."""
-    path = Path(os.environ.get("DOCKER_CONFIG", Path.home() / ".docker")) / "config.json"
-    try:
-        proxies = json.loads(path.read_text()).get("proxies") or {}
-    except (OSError, ValueError):
-        proxies = {}
-    if proxies:
-        return Check("proxy", "ok", f"set in {path}; the cluster's subnet is exempted by no_proxy")
-    return Check("proxy", "ok", "none handed to containers")
