@@ -7,18 +7,26 @@ directory for all tasks.
 
 import argparse
 import json
+import math
 import os
 import time
 from pathlib import Path
 
 import tensorflow as tf  # tf.keras is tf_keras here: Keras 3's fit does not know this strategy
+from cluster_kit_input import num_workers, shard  # in the image; elsewhere, put it beside this file
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--epochs", type=int, default=5)
 parser.add_argument("--steps-per-epoch", type=int, default=40)
+parser.add_argument("--save-steps", type=int, default=10, help="between two backups, about")
 parser.add_argument("--batch-size", type=int, default=32, help="of each worker")
 parser.add_argument("--learning-rate", type=float, default=0.05)
 options = parser.parse_args()
+
+# Keras saves at the end of what it calls an epoch. Each of ours is some of those: whatever ends
+# this program, what is lost is a part of an epoch.
+PARTS = max(1, round(options.steps_per_epoch / options.save_steps))
+STEPS = math.ceil(options.steps_per_epoch / PARTS)
 
 # Before anything else of TensorFlow's: the workers meet in here.
 strategy = tf.distribute.MultiWorkerMirroredStrategy()
@@ -27,15 +35,13 @@ LEADS = json.loads(os.environ["TF_CONFIG"])["task"] == {"type": "worker", "index
 HERE = "/output" if LEADS else "/tmp/not-kept"
 
 
-def examples():
-    """The whole data set: `fit` gives each worker its own part of every batch."""
+def examples(context):
+    """`shard` leaves this worker its own part. With files: shard their list, then read them."""
     x = tf.random.uniform([4096, 2], -1, 1, seed=7)
     y = 2 * x[:, :1] - 3 * x[:, 1:] + 1
-    data = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(4096, seed=7).repeat()
-    sharding = tf.data.Options()
-    sharding.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
-    batch = options.batch_size * strategy.num_replicas_in_sync
-    return data.batch(batch).prefetch(2).with_options(sharding)
+    data = shard(tf.data.Dataset.from_tensor_slices((x, y)))
+    batch = context.get_per_replica_batch_size(options.batch_size * num_workers())
+    return data.shuffle(4096).repeat().batch(batch).prefetch(2)
 
 
 def report(event, **figures):
@@ -46,13 +52,19 @@ def report(event, **figures):
 
 
 class Report(tf.keras.callbacks.Callback):
-    def on_epoch_begin(self, epoch, logs=None):
+    """Figures after each part; after each epoch a line, and the weights as a checkpoint."""
+
+    def on_epoch_begin(self, part, logs=None):
         self.began = time.monotonic()
 
-    def on_epoch_end(self, epoch, logs=None):
-        rate = options.steps_per_epoch / (time.monotonic() - self.began)
-        step = (epoch + 1) * options.steps_per_epoch
-        report("step", step=step, steps_per_s=rate, loss=float(logs["loss"]))
+    def on_epoch_end(self, part, logs=None):
+        rate, step, loss = STEPS / (time.monotonic() - self.began), (part + 1) * STEPS, logs["loss"]
+        report("step", step=step, steps_per_s=rate, loss=float(loss))
+        epoch, rest = divmod(part + 1, PARTS)
+        if not rest:
+            self.model.save_weights(f"{HERE}/checkpoints/ckpt-{epoch}")
+            if LEADS:
+                print(f"epoch {epoch}/{options.epochs}: step {step}, loss {loss:.4f}", flush=True)
 
 
 with strategy.scope():
@@ -60,18 +72,15 @@ with strategy.scope():
     model.compile(optimizer=tf.keras.optimizers.Adam(options.learning_rate), loss="mse")
 
 history = model.fit(
-    examples(),
-    epochs=options.epochs,
-    steps_per_epoch=options.steps_per_epoch,
-    verbose=2 if LEADS else 0,
+    tf.keras.utils.experimental.DatasetCreator(examples),
+    epochs=options.epochs * PARTS,
+    steps_per_epoch=STEPS,
+    verbose=0,
     callbacks=[
-        # Saves each epoch. From there all go on by themselves when a worker was lost, and with
+        Report(),
+        # From its backup all go on by themselves when a worker was lost, and with
         # `make cluster RESUME=1` when they were stopped, or are to train for more epochs.
         tf.keras.callbacks.BackupAndRestore("/output/backup", delete_checkpoint=False),
-        tf.keras.callbacks.ModelCheckpoint(
-            HERE + "/checkpoints/ckpt-{epoch}", save_weights_only=True
-        ),
-        Report(),
     ],
 )
 

@@ -7,26 +7,33 @@ same directory for all tasks.
 
 import argparse
 import json
+import math
 import os
 import time
 from pathlib import Path
 
 import tensorflow as tf  # tf.keras is tf_keras here: Keras 3 does not support parameter servers
+from cluster_kit_input import shard  # in the image; elsewhere, put that file beside this one
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--epochs", type=int, default=5)
 parser.add_argument("--steps-per-epoch", type=int, default=40)
+parser.add_argument("--save-steps", type=int, default=10, help="between two backups, about")
 parser.add_argument("--batch-size", type=int, default=32)
 parser.add_argument("--learning-rate", type=float, default=0.05)
 options = parser.parse_args()
 
+# With parameter servers, Keras can save only at the end of what it calls an epoch. Each of ours is
+# some of those: whatever ends this program, what is lost is a part of an epoch.
+PARTS = max(1, round(options.steps_per_epoch / options.save_steps))
+STEPS = math.ceil(options.steps_per_epoch / PARTS)
+
 
 def examples(context):
-    """Runs on each worker. With files: shard the list of files first, then read them."""
+    """Runs on each worker; `shard` leaves it its own part. Files: shard their list, then read."""
     x = tf.random.uniform([4096, 2], -1, 1, seed=7)
     y = 2 * x[:, :1] - 3 * x[:, 1:] + 1
-    data = tf.data.Dataset.from_tensor_slices((x, y))
-    data = data.shard(context.num_input_pipelines, context.input_pipeline_id)
+    data = shard(tf.data.Dataset.from_tensor_slices((x, y)))
     return data.shuffle(4096).repeat().batch(options.batch_size).prefetch(2)
 
 
@@ -38,13 +45,18 @@ def report(event, **figures):
 
 
 class Report(tf.keras.callbacks.Callback):
-    def on_epoch_begin(self, epoch, logs=None):
+    """Figures after each part; after each epoch a line, and the weights as a checkpoint."""
+
+    def on_epoch_begin(self, part, logs=None):
         self.began = time.monotonic()
 
-    def on_epoch_end(self, epoch, logs=None):
-        rate = options.steps_per_epoch / (time.monotonic() - self.began)
-        step = (epoch + 1) * options.steps_per_epoch
-        report("step", step=step, steps_per_s=rate, loss=float(logs["loss"]))
+    def on_epoch_end(self, part, logs=None):
+        rate, step, loss = STEPS / (time.monotonic() - self.began), (part + 1) * STEPS, logs["loss"]
+        report("step", step=step, steps_per_s=rate, loss=float(loss))
+        epoch, rest = divmod(part + 1, PARTS)
+        if not rest:
+            print(f"epoch {epoch}/{options.epochs}: step {step}, loss {loss:.4f}", flush=True)
+            self.model.save_weights(f"/output/checkpoints/ckpt-{epoch}")
 
 
 tf.get_logger().setLevel("ERROR")  # or each save on the ps warns of retracing
@@ -57,17 +69,14 @@ with strategy.scope():
 
 history = model.fit(
     tf.keras.utils.experimental.DatasetCreator(examples),
-    epochs=options.epochs,
-    steps_per_epoch=options.steps_per_epoch,
-    verbose=2,
+    epochs=options.epochs * PARTS,
+    steps_per_epoch=STEPS,
+    verbose=0,
     callbacks=[
-        # Saves each epoch. From there it goes on by itself when the chief crashed or lost a ps, and
-        # with `make cluster RESUME=1` when it was stopped, or is to train for more epochs.
-        tf.keras.callbacks.BackupAndRestore("/output/backup", delete_checkpoint=False),
-        tf.keras.callbacks.ModelCheckpoint(
-            "/output/checkpoints/ckpt-{epoch}", save_weights_only=True
-        ),
         Report(),
+        # From its backup it goes on by itself when the chief crashed or lost a ps, and with
+        # `make cluster RESUME=1` when it was stopped, or is to train for more epochs.
+        tf.keras.callbacks.BackupAndRestore("/output/backup", delete_checkpoint=False),
     ],
 )
 

@@ -8,8 +8,8 @@ from docs.blocks import rooms
 from tests.make import ROOT
 
 README = (ROOT / "images" / "trainer" / "README.md").read_text(encoding="utf-8")
-ON_PATH = "injected/on_path"
-"""The directory that goes on a program's PYTHONPATH is not a package: its parent describes it."""
+ON_PATH = {"injected/on_path", "injected/for_programs"}
+"""Directories that go on a program's PYTHONPATH are not packages: their parent describes them."""
 
 
 def test_every_directory_with_code_is_listed() -> None:
@@ -18,8 +18,9 @@ def test_every_directory_with_code_is_listed() -> None:
     }
     block = README.partition("<!-- begin: trainer-rooms -->")[2].partition("<!-- end: ")[0]
     listed = set(re.findall(r"^\| `([\w/]+)/` \| \S", block, re.MULTILINE))
-    assert listed == folders - {ON_PATH}
-    assert "on_path/" in (rooms.PACKAGE / "injected" / "__init__.py").read_text(encoding="utf-8")
+    assert listed == folders - ON_PATH
+    parent = (rooms.PACKAGE / "injected" / "__init__.py").read_text(encoding="utf-8")
+    assert all(f"{folder.rpartition('/')[2]}/" in parent for folder in ON_PATH)
 
 
 def test_no_room_is_crowded() -> None:

@@ -3,8 +3,10 @@ those that fail."""
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ import pytest
 
 from cluster_kit.programs.requirements import EXTRA, digest, lines_of
 from tests.e2e.evidence import codes, log, output
+from tests.e2e.running import running
+from tests.e2e.waiting import wait_for
 from tests.kit import Kit, mine
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -196,4 +200,31 @@ def test_a_new_cluster_trains_at_once_and_goes_on(
 
     more = kit.run("up", kit.name, "--resume", "--args", "--epochs 7 --steps-per-epoch 30")
     assert more.returncode == 0, more.stdout + more.stderr
-    assert re.findall(r"Epoch (\d)/7", more.stderr) == ["6", "7"], "it goes on where it ended"
+    assert re.findall(r"epoch (\d)/7", more.stderr) == ["6", "7"], "it goes on where it ended"
+
+
+@pytest.mark.parametrize(
+    ("style", "leader"), [("coordinator", "chief-0"), ("all-tasks", "worker-0")]
+)
+def test_a_new_cluster_goes_on_within_the_epoch_in_which_it_was_stopped(
+    kit: Kit, style: str, leader: str
+) -> None:
+    assert kit.run("new", kit.name, "--style", style).returncode == 0
+    endless = ("--args", "--epochs 1 --steps-per-epoch 100000 --save-steps 20")
+    progress = output(kit) / "progress" / f"{leader}.jsonl"
+
+    def steps() -> list[int]:
+        lines = progress.read_text().splitlines() if progress.exists() else []
+        return [event["step"] for event in map(json.loads, lines) if event["event"] == "step"]
+
+    with running(kit, "up", kit.name, *endless) as process:
+        wait_for("a few backups", lambda: len(steps()) > 3, 120)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+    made = steps()
+    with running(kit, "up", kit.name, "--resume", *endless) as process:
+        wait_for("a step more", lambda: len(steps()) > len(made), 120)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+    first = steps()[len(made)]
+    assert made[-1] <= first <= made[-1] + 20, (made, first)

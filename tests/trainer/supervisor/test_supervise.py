@@ -331,7 +331,9 @@ def test_imports_are_watched_and_nothing_is_hidden(run_task, program, tmp_path, 
     line, *rest = programs_lines(task.stdout.read())
     found, hooked = json.loads(line)
     assert hooked
-    assert found.split(os.pathsep)[1:] == [str(IMAGE), str(own)]
+    first, *theirs, last = found.split(os.pathsep)
+    assert theirs == [str(IMAGE), str(own)]
+    assert (Path(first).name, Path(last).name) == ("on_path", "for_programs")
     assert rest == ["theirs theirs theirs"]
 
 

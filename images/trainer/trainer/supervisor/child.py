@@ -25,6 +25,7 @@ SAVE_S = 8.0
 PACKAGE = Path(__file__).parents[1]
 INJECTED = PACKAGE / "injected"
 HOOKS = INJECTED / "on_path"
+FOR_PROGRAMS = INJECTED / "for_programs"
 RUNNER = INJECTED / "runner.py"
 PROGRAMS = PACKAGE / "programs"
 AFTER_IMPORT = "CLUSTER_KIT_AFTER_IMPORT"
@@ -124,6 +125,8 @@ class Child:
         path = [environment.get("PYTHONPATH", "")]
         if program.builtin:
             path.insert(0, str(PACKAGE.parent))
+        else:
+            path.append(str(FOR_PROGRAMS))  # last: what the program has brought comes first
         path.insert(0, str(HOOKS))
         environment[AFTER_IMPORT] = ",".join(self._hooks(program))
         environment[stacks.VARIABLE] = str(self.mailbox / "stacks")

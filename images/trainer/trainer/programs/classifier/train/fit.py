@@ -7,6 +7,7 @@ import dataclasses
 import tensorflow as tf
 
 from trainer.events import Progress
+from trainer.injected.for_programs.cluster_kit_input import worker_index
 from trainer.programs.classifier import mode
 from trainer.programs.classifier.data import files, input_pipeline
 from trainer.programs.classifier.options import Options
@@ -16,7 +17,6 @@ from trainer.programs.classifier.train.interruption import Interruption
 from trainer.programs.classifier.train.sync_rounds import SyncRounds, fit_in_rounds
 from trainer.task import Task
 from trainer.training import signals
-from trainer.training.worker_index import worker_index
 
 
 def fit(

@@ -11,6 +11,7 @@ import tensorflow as tf
 from trainer.errors import TrainerError
 from trainer.events import Progress
 from trainer.injected import mailbox
+from trainer.injected.for_programs.cluster_kit_input import worker_index
 from trainer.programs.detection.data import input_pipeline
 from trainer.programs.detection.data.input_pipeline import Batch
 from trainer.programs.detection.model import loss, ssd, weights
@@ -21,7 +22,6 @@ from trainer.programs.detection.train.async_rounds import NOT_FINITE, AsyncRound
 from trainer.task import Task
 from trainer.training import result, signals
 from trainer.training.stop_reasons import NOTHING
-from trainer.training.worker_index import worker_index
 
 LOST = (tf.errors.UnavailableError, tf.errors.AbortedError)
 

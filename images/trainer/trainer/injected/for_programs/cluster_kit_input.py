@@ -1,0 +1,101 @@
+"""A worker's own part of the data, under every strategy, for programs of any kind:
+
+    from cluster_kit_input import shard
+    files = shard(tf.data.Dataset.list_files("/data/*.tfrecord", shuffle=False))
+
+ParameterServerStrategy tells every input pipeline that it is number 0 of 1, so a dataset function
+that goes by `input_pipeline_id` gives all data to each worker. This goes by TF_CONFIG: outside of
+the kit's image, copy this file beside the program.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+import tensorflow as tf
+
+TRAINERS = ("chief", "master", "worker")
+"""Jobs that train, in the order in which their tasks are numbered."""
+
+
+def shard(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """This worker's part of `dataset`: parts are disjoint, and together they are all of it.
+
+    Every worker must have made the same dataset, in the same order: shard before you shuffle, and
+    shard a list of files before you read them. Outside of a cluster, and in an evaluator, the part
+    is the whole. TensorFlow shards what comes out of here no further.
+    """
+    count = num_workers()
+    if count == 1:
+        return dataset
+    if _coordinates():
+        # On the worker, in each iteration: the dataset itself may have been made on the chief.
+        index = tf.data.Dataset.from_tensors(0).map(lambda _: worker_index())
+        part = index.flat_map(lambda mine: dataset.shard(count, mine))
+    else:
+        part = dataset.shard(count, _own_index())
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+    return part.with_options(options)
+
+
+def num_workers() -> int:
+    """How many tasks share the data: the workers of a coordinator, else all tasks that train."""
+    cluster, role, _ = _tf_config()
+    if role == "evaluator":
+        return 1
+    jobs = ("worker",) if _coordinates() else TRAINERS
+    return max(1, sum(len(cluster.get(job, ())) for job in jobs))
+
+
+def worker_index() -> tf.Tensor:
+    """The number of the worker that runs this op, 0 to num_workers() - 1; an int64 scalar.
+
+    0 outside of a cluster, in an evaluator, and for what a coordinator runs itself. Call it inside
+    of the dataset function: one traced function serves all workers of a coordinator, so the op has
+    to look where it runs.
+    """
+    return _index_where_it_runs() if _coordinates() else tf.constant(_own_index(), tf.int64)
+
+
+def _tf_config() -> tuple[dict[str, list[str]], str, int]:
+    """TF_CONFIG's cluster, this task's job and its index; ({}, "", 0) without a cluster."""
+    config = json.loads(os.environ.get("TF_CONFIG") or "{}")
+    task = config.get("task", {})
+    return config.get("cluster", {}), task.get("type", ""), int(task.get("index", 0))
+
+
+def _own_index() -> int:
+    """This task's number among all that train: the chief is the first."""
+    cluster, role, index = _tf_config()
+    if role not in TRAINERS:
+        return 0
+    return index + sum(len(cluster.get(job, ())) for job in TRAINERS[: TRAINERS.index(role)])
+
+
+def _coordinates() -> bool:
+    """Whether this process sends steps to workers that serve, instead of training itself."""
+    if "worker-0" in os.environ.get("CLUSTER_KIT_SERVERS", "").split(","):
+        return True
+    from tensorflow.python.eager import context
+
+    connected = context.get_server_def()  # by ParameterServerStrategy; others leave it None
+    return connected is not None and any(job.name == "ps" for job in connected.cluster.job)
+
+
+def _index_where_it_runs() -> tf.Tensor:
+    """From the TF_CONFIG of the process in which this op runs."""
+    variables = tf.strings.split(tf.io.read_file("/proc/self/environ"), "\0")
+    is_config = tf.strings.regex_full_match(variables, r"(?s)TF_CONFIG=.*")
+    config = tf.strings.reduce_join(tf.boolean_mask(variables, is_config))
+    task = tf.strings.regex_replace(config, r'(?s)^.*"task"\s*:\s*\{([^{}]*)\}.*$', r"\1")
+    job = tf.strings.regex_replace(task, r'(?s)^.*"type"\s*:\s*"(\w+)".*$', r"\1")
+    index = tf.strings.regex_replace(task, r'(?s)^.*"index"\s*:\s*"?(\d+).*$', r"\1")
+    is_worker = tf.equal(job, "worker")
+    known = tf.debugging.Assert(
+        is_worker | tf.equal(job, "chief"),
+        ["which worker this is cannot be told: its process has no TF_CONFIG of a worker"],
+    )
+    with tf.control_dependencies([known] if known is not None else []):
+        return tf.strings.to_number(tf.where(is_worker, index, "0"), tf.int64)
