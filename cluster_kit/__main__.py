@@ -19,6 +19,7 @@ def main() -> None:
         from cluster_kit.cli import (  # noqa: F401 - their verbs
             attach,
             compare,
+            data,
             drill,
             gpus,
             look,

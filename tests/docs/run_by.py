@@ -32,6 +32,10 @@ RUN_BY = {
     "make cluster CLUSTER=clones": f"{E2E}/test_clones.py::test_clones_train_the_quickstarts_model",
     "make cluster CLUSTER=detection-async": DETECTION,
     "make cluster CLUSTER=detection-coordinator": DETECTION,
+    'make cluster CLUSTER=detection-async DATA=mine ARGS="--logtostderr --train_dir=ssd '
+    '--pipeline_config_path=pipeline.config"': (
+        f"{E2E}/test_detection_classic.py::test_the_classic_command_line_trains_to_its_train_directory"
+    ),
     "make cluster CLUSTER=detection-sync": DETECTION,
     'make cluster CLUSTER=mobilenet DATA="$HOME/images"': (
         f"{DOCS}::test_mobilenet_trains_on_folders_of_images"

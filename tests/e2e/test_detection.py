@@ -3,11 +3,9 @@ is wrong with its input."""
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import statistics
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,16 +13,16 @@ from typing import Any
 import docker
 import pytest
 
-from cluster_kit.image.build import image_tag
 from tests.e2e.evidence import codes, events, output, restarts, saved_step
 from tests.e2e.running import kill_task, needs_root, read_until, running
+from tests.e2e.scenes import copy_of_the_scenes
 from tests.e2e.waiting import wait_for
 from tests.kit import Kit, new_kit, remove, with_runs_of
 
 SMALL = (
     "--set model.image_size=32 --set train_config.batch_size=8"
     " --set train_config.learning_rate.warmup_steps=0 --set eval_config.num_examples=50"
-    " --log-steps 10 --round-steps 10 --save-secs 3"
+    " --log-steps 10 --save-secs 3"
 )
 MODES = {"detection-async": 120, "detection-sync": 60, "detection-coordinator": 100}
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -163,17 +161,7 @@ def test_a_broken_record_is_named_and_nothing_is_lost(
 ) -> None:
     with_runs_of(trained("detection-async"), kit)
     before = saved_step(kit)
-    data = tmp_path / "scenes"
-    data.mkdir()
-    subprocess.run(
-        [
-            *("docker", "run", "--rm", "--user", f"{os.getuid()}:{os.getgid()}"),
-            *("--volume", f"{data}:/copy", "--entrypoint", "cp", image_tag("cpu")),
-            *("-r", "/opt/datasets/digit-scenes/.", "/copy"),
-        ],
-        check=True,
-        timeout=60,
-    )
+    data = copy_of_the_scenes(tmp_path)
     broken = sorted(data.glob("train-*.tfrecord"))[0]
     content = bytearray(broken.read_bytes())
     content[5000] ^= 255

@@ -49,3 +49,20 @@ def test_a_pipeline_outside_of_the_data_is_not_seen_by_the_containers(folder: Pa
         assert f"the containers see {folder.parent / 'half'}, and nothing beside it" in problem
     in_image = "/opt/datasets/digit-scenes/pipeline.toml"
     assert not detection_problems(folder, "--pipeline-config", in_image)
+
+
+def test_the_classic_names_and_a_configuration_in_parts_are_looked_for(folder: Path) -> None:
+    half = folder.parent / "half"
+    (half / "ssd.config").touch()
+    for option in ("--pipeline_config_path", "--pipeline-config-path", "--pipeline_config"):
+        assert not detection_problems(folder, option, "ssd.config")
+        (problem,) = detection_problems(folder, f"{option}=none.config")
+        assert f"there is no none.config in {half}" in problem
+    trio = [f"--{part}_config_path={part}.config" for part in ("model", "train", "input")]
+    problems = detection_problems(folder, *trio, "--train_dir", "ssd")
+    assert [problem.split(": ")[0] for problem in problems] == [
+        f"args = --{part}_config_path {part}.config" for part in ("model", "train", "input")
+    ]
+    for part in ("model", "train", "input"):
+        (half / f"{part}.config").touch()
+    assert not detection_problems(folder, *trio)

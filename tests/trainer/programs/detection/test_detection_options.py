@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from pathlib import Path
 
 import pytest
@@ -12,9 +10,7 @@ pytest.importorskip("pydantic", reason="pydantic is in the image and in this pro
 from pipelines import CLASSIC, SMALLEST
 
 from trainer.errors import ContractError
-from trainer.programs.detection import mode, options
-from trainer.task import Task, read_task
-from trainer.training.graph_mode.options import GraphOptions
+from trainer.programs.detection import options
 
 
 @pytest.fixture
@@ -79,40 +75,3 @@ def test_what_is_wrong_is_named_with_its_place(data):
     assert "model.num_classes" in str(problem.value)
     with pytest.raises(ContractError, match=r"nowhere\.toml"):
         parse(data, "--pipeline-config", "nowhere.toml")
-
-
-def task(servers: str, **jobs: int) -> Task:
-    hosts = {job: [f"10.0.0.{i}:1" for i in range(count)] for job, count in jobs.items()}
-    own = {"type": "chief", "index": 0}
-    return read_task(
-        {
-            "TF_CONFIG": json.dumps({"cluster": hosts, "task": own}),
-            "CLUSTER_KIT_SERVERS": servers,
-        }
-    )
-
-
-SERVED = {"servers": "worker-0,ps-0", "chief": 1, "worker": 1, "ps": 1}
-ALL_TASKS = {"servers": "ps-0", "chief": 1, "worker": 1, "ps": 1}
-
-
-def test_the_style_decides_the_mode():
-    assert mode.decide("auto", task(**SERVED), GraphOptions()) == "coordinator"
-    assert mode.decide("auto", task(**ALL_TASKS), GraphOptions()) == "graph"
-    assert mode.decide("auto", read_task({}), GraphOptions()) == "graph"
-
-
-def test_a_coordinator_needs_workers_that_serve():
-    with pytest.raises(ContractError, match='style = "coordinator"'):
-        mode.decide("coordinator", task(**ALL_TASKS), GraphOptions())
-
-
-@pytest.mark.parametrize(
-    ("changed", "named"),
-    [({"update": "sync"}, "--update sync"), ({"num_clones": 2}, "--num-clones 2"),
-     ({"backup_workers": 1}, "--backup-workers 1")],
-)  # fmt: skip
-def test_what_only_graph_mode_can_do_is_refused(changed, named):
-    given = dataclasses.replace(GraphOptions(), **changed)
-    with pytest.raises(ContractError, match=f"{named}: .*--mode graph"):
-        mode.decide("coordinator", task(**SERVED), given)

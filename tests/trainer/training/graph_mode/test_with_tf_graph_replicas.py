@@ -126,3 +126,14 @@ def test_more_replicas_than_before_go_on_from_the_same_checkpoint(alone, togethe
     result = together(2, small_job(0.005), replace(QUICK, steps=60))[0]
     assert result.steps_of["worker-0"] > 20
     assert sum(result.steps_of.values()) == result.step >= 60
+
+
+def test_all_but_the_leader_begin_at_the_startup_delay(together, capsys):
+    late = small_job(0.005, startup_delay_steps=60)
+    result = together(2, late, replace(QUICK, steps=80, pause_ms=5))[0]
+    assert result.steps_of["worker-0"] >= 60
+    assert 0 < result.steps_of["worker-1"] <= result.step - 60
+    assert "waiting for global step 60 (now " in capsys.readouterr().out
+    beyond = small_job(0.005, startup_delay_steps=10_000)
+    result = together(2, beyond, replace(QUICK, steps=result.step + 20))[0]
+    assert result.reached == stop_reasons.STEPS

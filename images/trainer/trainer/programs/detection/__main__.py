@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 
 from trainer.events import Progress
-from trainer.programs.detection import mode, options
+from trainer.programs.detection import classic, mode, options
 from trainer.task import EVALUATOR, Task
 from trainer.training import program
 
@@ -14,6 +15,8 @@ from trainer.training import program
 def run(task: Task, arguments: list[str], progress: Progress | None) -> None:
     """Train, or score the checkpoints as the evaluator; raises TrainerError."""
     chosen = options.parse(arguments, program.data_directory(), task.output)
+    classic.check(chosen.claims, task)
+    task = replace(task, output=chosen.output)
     if task.role == EVALUATOR:
         os.nice(10)
         program.prepare_tensorflow()
@@ -21,7 +24,7 @@ def run(task: Task, arguments: list[str], progress: Progress | None) -> None:
 
         evaluate(chosen, progress)
         return
-    how = mode.decide(chosen.mode, task, chosen.graph)
+    how = mode.decide(chosen.mode, task, chosen.graph, chosen.pipeline.train_config, chosen.given)
     program.prepare_tensorflow()
     if how == mode.COORDINATOR:
         from trainer.programs.detection.train.coordinator import train

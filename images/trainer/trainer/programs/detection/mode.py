@@ -2,38 +2,83 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+
 from trainer.errors import ContractError
+from trainer.programs.detection.config.train_fields import TrainConfig
 from trainer.task import Task
 from trainer.training.graph_mode.options import SYNC, GraphOptions
 
 AUTO, GRAPH, COORDINATOR = "auto", "graph", "coordinator"
 MODES = (AUTO, GRAPH, COORDINATOR)
+AS_IT_ARRIVES = "a coordinator applies each worker's gradient as it arrives"
 
 
-def decide(mode: str, task: Task, options: GraphOptions) -> str:
-    """GRAPH or COORDINATOR; ContractError if the tasks, or the options, do not allow it.
+def decide(
+    mode: str, task: Task, options: GraphOptions, train: TrainConfig, given: Collection[str]
+) -> str:
+    """GRAPH or COORDINATOR.
 
     What graph mode needs, it asks for itself.
+
+    Args:
+        given: the arguments that the command line has, as `num_clones`.
+    Raises:
+        ContractError: the tasks do not allow it, or what is asked for would do nothing in it.
     """
     served = [name for name in task.servers if name.startswith("worker-")]
     if mode == AUTO:
         mode = COORDINATOR if served else GRAPH
-    if mode == GRAPH:
-        return GRAPH
-    if not served or not task.cluster.get("ps"):
+    if mode == COORDINATOR and (not served or not task.cluster.get("ps")):
         raise ContractError(
             "--mode coordinator: the chief sends steps to workers that serve, and there are none;"
             ' write `style = "coordinator"` with a chief and a ps in the manifest, or take'
             " --mode graph"
         )
-    for name, value, only in (
-        ("update", options.update, options.update == SYNC),
-        ("num-clones", options.num_clones, options.num_clones > 1),
-        ("backup-workers", options.backup_workers, options.backup_workers > 0),
-    ):
-        if only:
-            raise ContractError(
-                f"--{name} {value}: a coordinator applies each worker's gradient as it arrives,"
-                ' with one copy of the model each; take --mode graph (`style = "all-tasks"`)'
-            )
-    return COORDINATOR
+    wrong = not_in_graph(given) if mode == GRAPH else not_in_coordinator(options, train, given)
+    if problems := "\n  ".join(wrong):
+        raise ContractError(problems)
+    return mode
+
+
+def not_in_graph(given: Collection[str]) -> Iterator[str]:
+    """What a coordinator alone can do; each with the way out."""
+    if "round_steps" in given:
+        yield (
+            "--round-steps: only a coordinator sends steps in rounds; in graph mode --log-steps"
+            " says how often the loss is printed, and --save-secs how often is saved; or take"
+            ' --mode coordinator (`style = "coordinator"`)'
+        )
+
+
+def not_in_coordinator(
+    options: GraphOptions, train: TrainConfig, given: Collection[str]
+) -> Iterator[str]:
+    """What graph mode alone can do; each with the way out."""
+    asked = (
+        (f"--update {options.update}", options.update == SYNC, AS_IT_ARRIVES),
+        (f"--num-clones {options.num_clones}", options.num_clones > 1,
+         "each worker has one copy of the model"),
+        (f"--backup-workers {options.backup_workers}", options.backup_workers > 0, AS_IT_ARRIVES),
+        ("--clone-on-cpu", "clone_on_cpu" in given, "there are no clones"),
+        (f"--pause-ms {options.pause_ms:g}", options.pause_ms > 0,
+         "workers take the next step at once"),
+        ("train_config.sync_replicas = true", train.sync_replicas is True, AS_IT_ARRIVES),
+        (f"train_config.replicas_to_aggregate = {train.replicas_to_aggregate}",
+         train.replicas_to_aggregate > 0, AS_IT_ARRIVES),
+        (f"train_config.startup_delay_steps = {train.startup_delay_steps:g}",
+         train.startup_delay_steps > 0, "a coordinator gives steps to whoever is free"),
+        ("train_config.optimizer.use_moving_average = true", train.optimizer.use_moving_average,
+         "a coordinator keeps no averages"),
+    )  # fmt: skip
+    for what, is_asked, why in asked:
+        if is_asked:
+            option = what.startswith("--")
+            out = "leave it out" if option else f"add `--set {off(what)}`"
+            yield f'{what}: {why}; {out}, or take --mode graph (`style = "all-tasks"`)'
+
+
+def off(setting: str) -> str:
+    """The setting with the value that asks for nothing."""
+    key = setting.partition(" = ")[0]
+    return f"{key}={'false' if setting.endswith('true') else 0}"

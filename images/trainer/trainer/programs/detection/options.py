@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainer.programs.detection.config import pipeline_file
+from trainer.errors import ContractError
+from trainer.programs.detection import classic
+from trainer.programs.detection.config import in_parts, pipeline_file
 from trainer.programs.detection.config.pipeline import Pipeline
+from trainer.programs.detection.config.pipeline_file import Loaded
 from trainer.programs.detection.mode import AUTO, MODES
 from trainer.training.graph_mode import options as graph_options
 from trainer.training.graph_mode.options import GraphOptions
@@ -32,6 +35,10 @@ class Options:
     """Score the final model on the evaluation images."""
     graph: GraphOptions
     """With the pipeline's number of steps and loss threshold."""
+    given: frozenset[str]
+    """The arguments that the command line has, as `num_clones`; the others have their defaults."""
+    claims: Mapping[str, str]
+    """What the command line says of the cluster, for classic.check."""
 
 
 def parse(arguments: Sequence[str], data: Path, output: Path) -> Options:
@@ -40,15 +47,14 @@ def parse(arguments: Sequence[str], data: Path, output: Path) -> Options:
     Raises:
         PipelineError: everything that is wrong in the pipeline configuration.
     """
+    arguments = classic.modern(arguments)
     given = parser().parse_args(arguments)
     overrides = list(given.set)
     for key in ("num_steps", "loss_threshold"):
         if getattr(given, key) is not None:
             overrides.append(f"train_config.{key}={getattr(given, key)}")
-    places = {"data": data, "output": output}
-    loaded = pipeline_file.load(
-        data / given.pipeline_config, places, overrides, given.default_steps
-    )
+    output = classic.train_directory(given.train_dir, output)
+    loaded = configuration(given, data, {"data": data, "output": output}, overrides)
     train = loaded.pipeline.train_config
     return Options(
         output=output,
@@ -60,7 +66,37 @@ def parse(arguments: Sequence[str], data: Path, output: Path) -> Options:
         graph=graph_options.from_arguments(
             given, steps=train.num_steps, loss_threshold=train.loss_threshold
         ),
+        given=names_given(arguments),
+        claims=classic.claims_of(given),
     )
+
+
+def configuration(
+    given: argparse.Namespace, data: Path, places: Mapping[str, Path], overrides: Sequence[str]
+) -> Loaded:
+    """The configuration in one file, or in parts if they are named; see `parse`."""
+    named = {option: getattr(given, option.replace("-", "_")) for option in in_parts.SECTIONS}
+    parts = {option: data / path for option, path in named.items() if path}
+    if not parts:
+        path = data / (given.pipeline_config or PIPELINE)
+        return pipeline_file.load(path, places, overrides, given.default_steps)
+    if given.pipeline_config:
+        raise ContractError(
+            f"--pipeline-config {given.pipeline_config} and --{in_parts.spelt(next(iter(parts)))}:"
+            " a configuration is one file, or in parts; leave out one of them"
+        )
+    return in_parts.load(parts, places, overrides, given.default_steps)
+
+
+def names_given(arguments: Sequence[str]) -> frozenset[str]:
+    """The destinations of the arguments that are there, whatever their values."""
+    known = parser()
+    nothing = object()
+    empty = argparse.Namespace(
+        **{action.dest: nothing for action in known._actions if action.dest != "set"}, set=[]
+    )
+    found = vars(known.parse_args(arguments, empty))
+    return frozenset(name for name, value in found.items() if value is not nothing)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -69,8 +105,8 @@ def parser() -> argparse.ArgumentParser:
         prog="detection", formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
     add = arguments.add_argument
-    add("--pipeline-config", default=PIPELINE, metavar="PATH",
-        help="TOML or classic text form; relative: seen from the data directory")  # fmt: skip
+    add("--pipeline-config", metavar="PATH", help="TOML or classic text form; relative: seen from"
+        f" the data directory (default there: {PIPELINE})")  # fmt: skip
     add("--set", action="append", default=[], metavar="SECTION.KEY=VALUE",
         help="lay a value over the configuration; may be given again and again")  # fmt: skip
     add("--mode", choices=MODES, default=AUTO,
@@ -89,4 +125,8 @@ def parser() -> argparse.ArgumentParser:
     graph_options.add_arguments(
         group, without=("steps", "loss_threshold"), save_secs=15.0, keep=3, log_steps=50
     )
+    parts = arguments.add_argument_group("configuration in parts", "in the classic text form")
+    for option, section in in_parts.SECTIONS.items():
+        parts.add_argument(f"--{option}", metavar="PATH", help=f"what is in {section} {{ … }}")
+    classic.add_arguments(arguments)
     return arguments

@@ -58,10 +58,7 @@ def replica_of(task: Task, options: GraphOptions, gpus: int) -> Replica:
             f"{task.name} runs a graph-mode program, which trains: only chief and workers can;"
             ' a ps is served by the kit (`ps_runs = "server"`)'
         )
-    addresses = {
-        **addresses_of(task, CHIEF),
-        **(addresses_of(task, WORKER) or ({task.name: ""} if not task.cluster else {})),
-    }
+    addresses = addresses_of_replicas(task)
     idle = [name for name in addresses if name in task.servers]
     if idle:
         raise ContractError(
@@ -90,6 +87,14 @@ def replica_of(task: Task, options: GraphOptions, gpus: int) -> Replica:
         deployment=deployment,
         gradients_per_round=gradients_per_round(options, len(addresses)),
     )
+
+
+def addresses_of_replicas(task: Task) -> dict[str, str]:
+    """Task name to address of all that train, by number; no address if the task is alone."""
+    return {
+        **addresses_of(task, CHIEF),
+        **(addresses_of(task, WORKER) or ({task.name: ""} if not task.cluster else {})),
+    }
 
 
 def addresses_of(task: Task, role: str) -> dict[str, str]:

@@ -44,10 +44,50 @@ def test_what_has_no_effect_in_a_classic_pipeline_is_named_once_with_its_line(
     tmp_path: Path,
 ) -> None:
     aside = load(tmp_path, CLASSIC, "p.config").left_aside
-    assert "line 7: model.ssd.similarity_calculator.iou_similarity" in aside
-    assert "line 11: model.ssd.box_predictor" in aside
-    assert "line 37: eval_config.max_evals" in aside
-    assert len(aside) == len(set(aside))
+    reasons = dict(line.rsplit(": ", 1) for line in aside)
+    assert reasons["line 7: model.ssd.similarity_calculator.iou_similarity"] == (
+        "anchors are always matched by IoU"
+    )
+    assert "one 3x3 convolution" in reasons["line 11: model.ssd.box_predictor"]
+    assert "every checkpoint" in reasons["line 37: eval_config.max_evals"]
+    assert len(aside) == len(set(aside)) and all(reasons.values())
+
+
+@pytest.mark.parametrize("block", ["graph_rewriter", "graph_rewriter_config"])
+def test_a_graph_rewriter_is_left_aside_with_the_reason(tmp_path: Path, block: str) -> None:
+    text = CLASSIC + block + " { quantization { delay: 48000 weight_bits: 8 activation_bits: 8 } }"
+    (line,) = (said for said in load(tmp_path, text, "p.config").left_aside if block in said)
+    assert line.startswith(f"line 42: {block}: ") and "not rewritten" in line
+
+
+def test_the_zoos_fields_of_updates_and_averages_are_taken(tmp_path: Path) -> None:
+    text = CLASSIC.replace(
+        "batch_size: 24",
+        "batch_size: 24 sync_replicas: true replicas_to_aggregate: 8 startup_delay_steps: 15.0"
+        ' fine_tune_checkpoint_version: V2 fine_tune_checkpoint_type: "full"',
+    ).replace("from_detection_checkpoint: false", "").replace(
+        "epsilon: 1.0 } }",
+        "epsilon: 1.0 } use_moving_average: true moving_average_decay: 0.99 }",
+    ).replace("ssd_mobilenet_v1", "ssd_mobilenet_v1_keras")  # fmt: skip
+    pipeline = load(tmp_path, text, "p.config").pipeline
+    train = pipeline.train_config
+    assert (train.sync_replicas, train.replicas_to_aggregate) == (True, 8)
+    assert train.startup_delay_steps == 15.0
+    assert train.fine_tune_checkpoint_type == "detection"
+    assert (train.optimizer.use_moving_average, train.optimizer.moving_average_decay) == (
+        True,
+        0.99,
+    )
+    assert pipeline.model.feature_extractor == "mobilenet_v1"
+    assert pipeline.averaged
+    raw = text.replace("max_evals: 10", "use_moving_averages: false")
+    assert not load(tmp_path, raw, "p.config").pipeline.averaged
+
+
+def test_averages_that_nobody_keeps_cannot_be_scored(tmp_path: Path) -> None:
+    text = CLASSIC.replace("max_evals: 10", "use_moving_averages: true")
+    (said,) = problems(tmp_path, text, "p.config").values()
+    assert "the optimizer keeps none" in said and "use_moving_average = true" in said
 
 
 def test_classic_learning_rates_by_hand_and_by_cosine(tmp_path: Path) -> None:

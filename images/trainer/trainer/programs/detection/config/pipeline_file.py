@@ -12,7 +12,8 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from trainer.programs.detection import text_format
-from trainer.programs.detection.config import errors, pbtxt_import
+from trainer.programs.detection.config import errors
+from trainer.programs.detection.config.classic.translate import Translated, translate
 from trainer.programs.detection.config.errors import PipelineError, Problem
 from trainer.programs.detection.config.paths import DIRECTORY
 from trainer.programs.detection.config.pipeline import Pipeline
@@ -50,9 +51,26 @@ def load(
         PipelineError: everything that is wrong.
     """
     text = content(path)
-    given = Translated({}) if path.suffix not in CLASSIC else translated(path, text)
-    raw = given.tables if path.suffix in CLASSIC else toml(path, text)
-    problems = list(given.problems)
+    classic = path.suffix in CLASSIC
+    given = translated(path, text) if classic else Translated(toml(path, text))
+    return checked(str(path), given, {**places, DIRECTORY: path.absolute().parent}, overrides,
+                   default_steps)  # fmt: skip
+
+
+def checked(
+    name: str,
+    given: Translated,
+    context: Mapping[str, Path],
+    overrides: Sequence[str],
+    default_steps: int | None,
+) -> Loaded:
+    """The pipeline of these tables; see `load`.
+
+    Args:
+        name: of the file or files, for messages.
+        context: the places, and the configuration's own directory.
+    """
+    raw, problems = dict(given.tables), list(given.problems)
     for override in overrides:
         try:
             raw = laid_over(raw, assignment(override))
@@ -61,7 +79,6 @@ def load(
             problems.append(Problem(f"--set {override}", "", str(problem), cure))
     if default_steps is not None and isinstance(raw.get("train_config"), dict):
         raw = laid_over({"train_config": {"num_steps": default_steps}}, raw)
-    context = {**places, DIRECTORY: path.absolute().parent}
     try:
         pipeline = Pipeline.model_validate(with_tuples(raw), context=context)
     except ValidationError as error:
@@ -69,7 +86,7 @@ def load(
         written = {**given.written, **{key: f"--set {key}" for key in keys}}
         problems += errors.found_by(error, Pipeline, written)
     if problems:
-        raise PipelineError(str(path), problems)
+        raise PipelineError(name, problems)
     return Loaded(pipeline, given.left_aside)
 
 
@@ -95,13 +112,10 @@ def toml(path: Path, text: str) -> dict[str, Any]:
         raise PipelineError(str(path), [Problem(path.name, "", rule, cure)]) from problem
 
 
-Translated = pbtxt_import.Translated
-
-
-def translated(path: Path, text: str) -> pbtxt_import.Translated:
+def translated(path: Path, text: str) -> Translated:
     """A classic configuration as tables; PipelineError if it is not in text format."""
     try:
-        return pbtxt_import.translate(text_format.parse(text))
+        return translate(text_format.parse(text))
     except text_format.TextFormatError as problem:
         cure = f"mend that line; {FORMS}"
         raise PipelineError(str(path), [Problem(path.name, "", str(problem), cure)]) from problem

@@ -19,14 +19,23 @@ from trainer.programs.detection.config.field_types import (
 )
 
 
-class Momentum(Part):
+class Averaging(Part):
+    """What every optimizer can do besides."""
+
+    use_moving_average: bool = Field(
+        False, description="Keep a moving average of each variable, and score and save those"
+    )
+    moving_average_decay: Momentum01 = Field(0.9999, description="Of that average")
+
+
+class Momentum(Averaging):
     """Gradient descent with momentum."""
 
     type: Literal["momentum"] = "momentum"
     momentum: Momentum01 = Field(0.9, description="Share of the last update that is kept")
 
 
-class RmsProp(Part):
+class RmsProp(Averaging):
     """RMSProp, as the classic SSD-MobileNet pipelines use it."""
 
     type: Literal["rmsprop"] = "rmsprop"
@@ -35,7 +44,7 @@ class RmsProp(Part):
     epsilon: Positive = Field(1.0, description="Added to that mean")
 
 
-class Adam(Part):
+class Adam(Averaging):
     """Adam."""
 
     type: Literal["adam"] = "adam"
@@ -149,6 +158,15 @@ class TrainConfig(Part):
     loss_threshold: Positive | None = Field(None, description="or as soon as the loss is below")
     optimizer: Optimizer = Field(Momentum(), description="The optimizer, by its `type`")
     learning_rate: LearningRate = Field(description="The schedule, by its `type`")
+    sync_replicas: bool | None = Field(
+        None, description="true: one update for a round of all replicas' gradients; as --update"
+    )
+    replicas_to_aggregate: CountOrNone = Field(
+        0, description="Gradients of a round that are waited for; 0 for one of each replica"
+    )
+    startup_delay_steps: NotNegative = Field(
+        0.0, description="Global step at which all but the chief begin (asynchronous updates only)"
+    )
     gradient_clipping_by_norm: NotNegative = Field(0.0, description="0 for no clipping")
     fine_tune_checkpoint: PlaceText | None = Field(None, description="Checkpoint to start from")
     fine_tune_checkpoint_type: Literal["detection", "classification"] = Field(

@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
 def parser() -> argparse.ArgumentParser:
     """The command's arguments."""
     top = argparse.ArgumentParser(
-        prog="trainer.programs.detection.convert",
+        prog="cluster-kit data convert",
         description="Write TFRecords with the Object Detection API's features, and a label map.",
     )
     forms = top.add_subparsers(dest="form", required=True, metavar="coco|voc")

@@ -38,7 +38,8 @@ class Checked:
 
     labels: LabelMap
     train: RecordSet
-    evaluation: RecordSet
+    evaluation: RecordSet | None
+    """None if the configuration has no eval_input_reader."""
 
 
 def check(pipeline: Pipeline) -> Checked:
@@ -52,9 +53,10 @@ def check(pipeline: Pipeline) -> Checked:
             f" ({labels.labels[labels.largest]}); write num_classes = {labels.largest}"
         )
     train = record_set(pipeline.train_input_reader, "train_input_reader", labels)
-    evaluation = record_set(pipeline.eval_input_reader, "eval_input_reader", labels)
+    scored = pipeline.eval_input_reader
+    evaluation = record_set(scored, "eval_input_reader", labels) if scored else None
     for found, place in ((train, "train_input_reader"), (evaluation, "eval_input_reader")):
-        if not found.boxes:
+        if found and not found.boxes:
             raise ContractError(
                 f"{place}.input_path: {found.images} images, and not one box among them; convert"
                 " the annotations together with the images"
@@ -71,10 +73,8 @@ def check(pipeline: Pipeline) -> Checked:
 
 def same_labels(labels: LabelMap, pipeline: Pipeline) -> None:
     """Training and evaluation must mean the same by a number."""
-    paths = (
-        pipeline.train_input_reader.label_map_path,
-        pipeline.eval_input_reader.label_map_path,
-    )
+    scored = pipeline.eval_input_reader or pipeline.train_input_reader
+    paths = (pipeline.train_input_reader.label_map_path, scored.label_map_path)
     if paths[0] != paths[1] and label_map.read(Path(paths[1])).labels != labels.labels:
         raise ContractError(f"label maps {paths[0]} and {paths[1]} differ; use one for both")
 

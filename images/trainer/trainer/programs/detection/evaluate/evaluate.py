@@ -11,6 +11,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from trainer import atomic
+from trainer.errors import ContractError
 from trainer.events import Progress
 from trainer.programs.detection.data import label_map, records
 from trainer.programs.detection.evaluate.scoring import Score, Scorer
@@ -55,9 +56,16 @@ class Evaluator:
         self._options = options
         self._progress = progress
         pipeline = options.pipeline
-        self._labels = label_map.read(Path(pipeline.eval_input_reader.label_map_path))
+        reader = pipeline.eval_input_reader
+        if reader is None:
+            raise ContractError(
+                "the configuration in parts names nothing to score: add --eval_input_config_path"
+                " FILE, or run no evaluator (`--set evaluator=0`)"
+            )
+        self._averaged = pipeline.averaged
+        self._labels = label_map.read(Path(reader.label_map_path))
         self._detector = ssd.build(pipeline.model, pipeline.train_config.seed)
-        files = records.find(pipeline.eval_input_reader.input_path, "eval_input_reader.input_path")
+        files = records.find(reader.input_path, "eval_input_reader.input_path")
         images = sum(1 for file in files for _ in tf.data.TFRecordDataset(file))
         self._scorer = Scorer(pipeline, self._detector, self._labels, images)
         self._memory = Memory.read(options.output / MEMORY)
@@ -78,7 +86,7 @@ class Evaluator:
         """Score one checkpoint; nothing if it has made way for a newer one meanwhile."""
         began = time.monotonic()
         try:
-            weights.load(self._detector.network, checkpoint.path)
+            weights.load(self._detector.network, checkpoint.path, self._averaged)
         except DAMAGED:
             return
         score = self._scorer.score()

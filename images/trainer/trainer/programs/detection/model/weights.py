@@ -7,7 +7,7 @@ is complete once its `.index` is there.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,11 +17,14 @@ from tensorflow.core.protobuf import trackable_object_graph_pb2
 
 from trainer.errors import ContractError
 from trainer.programs.detection.config.train_fields import TrainConfig
+from trainer.programs.detection.model import zoo_names
 from trainer.programs.detection.model.ssd import is_of_backbone
+from trainer.programs.detection.model.zoo_names import AVERAGE
 from trainer.training.checkpoints.directory import checkpoint_directory
 from trainer.training.checkpoints.snapshot import DAMAGED, name_of
 
 INDEX = re.compile(r"(?:(?:model|manual)\.)?ckpt-(\d+)\.index")
+SHOWN = 6
 OBJECTS = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
 
@@ -66,11 +69,17 @@ def keys_by_name(path: str) -> dict[str, str]:
     }
 
 
-def load(network: tf.keras.Model, path: str) -> None:
-    """Every variable of `network` from the checkpoint; or one of DAMAGED."""
+def load(network: tf.keras.Model, path: str, averaged: bool = False) -> None:
+    """Every variable of `network` from the checkpoint; or one of DAMAGED.
+
+    Args:
+        averaged: take its moving average instead, of those that have one.
+    """
     keys, reader = keys_by_name(path), tf.train.load_checkpoint(path)
     for variable in network.weights:
-        variable.assign(reader.get_tensor(keys[name_of(variable)]))
+        name = name_of(variable)
+        average = keys.get(name + AVERAGE) if averaged else None
+        variable.assign(reader.get_tensor(average or keys[name]))
 
 
 def to_start_from(train: TrainConfig, variables: Sequence[tf.Variable]) -> dict[str, tf.Variable]:
@@ -91,19 +100,42 @@ def to_start_from(train: TrainConfig, variables: Sequence[tf.Variable]) -> dict[
             f" ({str(problem).splitlines()[0][:200]}); write its prefix, the path of its .index"
             " file without `.index`"
         ) from problem
+    known = zoo_names.found_as(map(name_of, wanted), keys)
+    key_of = {name: keys[there] for name, there in known.items()}
     fitting = {
-        keys[name_of(v)]: v
+        key_of[name_of(v)]: v
         for v in wanted
-        if name_of(v) in keys and shapes[keys[name_of(v)]] == v.shape.as_list()
+        if name_of(v) in key_of and shapes[key_of[name_of(v)]] == v.shape.as_list()
     }
     if not fitting:
         raise ContractError(
             f"train_config.fine_tune_checkpoint = {path!r}: none of its {len(shapes)} variables"
             f" fits one of the model's {len(wanted)} by name and shape; the model begins with"
-            f" {name_of(wanted[0])} {tuple(wanted[0].shape)}"
+            f" {name_of(wanted[0])} {tuple(wanted[0].shape)}, which slim calls"
+            f" {zoo_names.slim_name(name_of(wanted[0]))}"
         )
-    print(f"{len(fitting)} of {len(variables)} variables start from {path}", flush=True)
+    say_what_fits(path, fitting, variables, known)
     return fitting
+
+
+def say_what_fits(
+    path: str,
+    fitting: Mapping[str, tf.Variable],
+    variables: Sequence[tf.Variable],
+    known: Mapping[str, str],
+) -> None:
+    """Print how many variables start from the checkpoint, and which do not."""
+    started = {name_of(v) for v in fitting.values()}
+    renamed = sum(known[name] != name for name in started)
+    others = [name_of(v) for v in variables if name_of(v) not in started]
+    print(
+        f"{len(fitting)} of {len(variables)} variables start from {path}"
+        + (f", {renamed} of them under other names" if renamed else ""),
+        flush=True,
+    )
+    if others:
+        shown = ", ".join(others[:SHOWN]) + (", …" if len(others) > SHOWN else "")
+        print(f"{len(others)} start by chance, not there or of another shape: {shown}", flush=True)
 
 
 def values(path: str, variables: dict[str, tf.Variable]) -> list[tuple[tf.Variable, np.ndarray]]:

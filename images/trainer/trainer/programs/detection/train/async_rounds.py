@@ -47,6 +47,8 @@ class AsyncRounds:
         self._manager = CheckpointManager(options.output, options.graph.keep, network, optimizer)
         self._logs = tf.summary.create_file_writer(str(options.output / "tensorboard/train"))
         self._train = options.pipeline.train_config
+        every = (options.round_steps, options.graph.log_steps, options.graph.summary_steps)
+        self._round_steps = min(steps for steps in every if steps)
         self._begun = False
         self._event: tuple[int, float] | None = None
         self._first: tuple[int, float] | None = None
@@ -84,9 +86,9 @@ class AsyncRounds:
         self._begun = True
         threshold, saved_at = self._train.loss_threshold, time.monotonic()
         while step < end:
-            losses = self._round(min(self._options.round_steps, end - step))
+            before, losses = step, self._round(min(self._round_steps, end - step))
             step = self.step
-            self._say(step, losses)
+            self._look(before, step, losses)
             reached = threshold is not None and self._loss <= threshold
             due = time.monotonic() - saved_at >= (self._options.graph.save_secs or float("inf"))
             if due or reached or step >= end:
@@ -144,17 +146,29 @@ class AsyncRounds:
             loss = {} if self._loss is None else {"loss": self._loss}
             self._progress.write("step", step=step, steps_per_s=speed, **loss)
 
-    def _say(self, step: int, losses: np.ndarray) -> None:
-        before, self._last = self._last, (step, time.monotonic())
+    def _look(self, before: int, step: int, losses: np.ndarray) -> None:
+        """Note the loss of a round; print it, and write its summaries, as often as asked for."""
+        last, self._last = self._last, (step, time.monotonic())
         self._first = self._first or self._last
         means = dict(zip(SHOWN, map(float, losses.mean(0)), strict=True))
         self._loss = round(means["loss"], 6)
-        speed = per_second(before, self._last) if before else 0.0
+        speed = per_second(last, self._last) if last else 0.0
+        graph, ended = self._options.graph, step >= self._train.num_steps
+        if ended or passed(graph.log_steps, before, step):
+            figures = "  ".join(f"{name} {value:.4f}" for name, value in means.items())
+            shown = f"  {speed:.1f} steps/s" if last else ""
+            print(f"step {step}  {figures}{shown}", flush=True)
+        if graph.summary_steps and (ended or passed(graph.summary_steps, before, step)):
+            self._write(step, {**means, "steps_per_second": speed})
+
+    def _write(self, step: int, figures: dict[str, float]) -> None:
         with self._logs.as_default(step=step):
-            for name, value in means.items():
+            for name, value in figures.items():
                 tf.summary.scalar(name, value)
             tf.summary.scalar("learning_rate", self._optimizer.learning_rate)
-            tf.summary.scalar("steps_per_second", speed)
         self._logs.flush()
-        figures = "  ".join(f"{name} {value:.4f}" for name, value in means.items())
-        print(f"step {step}  {figures}" + (f"  {speed:.1f} steps/s" if before else ""), flush=True)
+
+
+def passed(every: int, before: int, step: int) -> bool:
+    """Whether a multiple of `every` lies between the two steps, or is the second."""
+    return step // every > before // every

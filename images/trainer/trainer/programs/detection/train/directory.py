@@ -28,8 +28,16 @@ def prepare(options: Options) -> Checked:
         ) from problem
     print(
         f"{checked.train.images} training images with {checked.train.boxes} boxes,"
-        f" {checked.evaluation.images} to score with {checked.evaluation.boxes};"
+        f" {to_score(checked)};"
         f" {len(checked.labels.names)} classes",
         flush=True,
     )
     return checked
+
+
+def to_score(checked: Checked) -> str:
+    """How many images are scored, in words."""
+    found = checked.evaluation
+    if found is None:
+        return "none to score: no --eval_input_config_path was given"
+    return f"{found.images} to score with {found.boxes}"

@@ -31,10 +31,10 @@ def finish(
         progress.write("phase", name="finishing")
     pipeline = options.pipeline
     detector = ssd.build(pipeline.model, pipeline.train_config.seed)
-    weights.load(detector.network, checkpoint)
+    weights.load(detector.network, checkpoint, pipeline.averaged)
     metrics = dict(figures)
     scores = ""
-    if options.final_score:
+    if options.final_score and checked.evaluation:
         score = Scorer(pipeline, detector, checked.labels, checked.evaluation.images).score()
         metrics |= {
             "map": score.figures.map,

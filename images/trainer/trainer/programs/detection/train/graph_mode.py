@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import tensorflow as tf
 
 from trainer.events import Progress
@@ -11,7 +13,7 @@ from trainer.programs.detection.data.input_pipeline import Batch
 from trainer.programs.detection.model import loss, ssd, weights
 from trainer.programs.detection.model.ssd import Detector
 from trainer.programs.detection.options import Options
-from trainer.programs.detection.train import directory, finish, schedule
+from trainer.programs.detection.train import averages, directory, finish, schedule, updates
 from trainer.task import Task
 from trainer.training import result
 from trainer.training.graph_mode import replica
@@ -24,15 +26,18 @@ tf1 = tf.compat.v1
 
 def train(task: Task, options: Options, progress: Progress | None) -> None:
     """Train this task's replica to the end; the leader prepares, saves the model, and judges."""
-    place = replica.replica_of(task, options.graph, len(tf.config.list_physical_devices("GPU")))
+    train_config = options.pipeline.train_config
+    replicas = len(replica.addresses_of_replicas(task))
+    graph = updates.decided(options.graph, train_config, options.given, replicas)
+    place = replica.replica_of(task, graph, len(tf.config.list_physical_devices("GPU")))
     checked = directory.prepare(options) if place.is_chief else None
-    outcome = run(task, graph_job(options.pipeline), options.graph, progress)
+    outcome = run(task, graph_job(options.pipeline), graph, progress)
     print(f"the job ended at global step {outcome.step}: {outcome.reached}", flush=True)
     if checked is None or outcome.checkpoint is None:
         return
     if outcome.reached == NOTHING and result.tell_again(options.output, progress):
         return
-    figures = outcome.metrics() | {"reached": outcome.reached, "mode": options.graph.update}
+    figures = outcome.metrics() | {"reached": outcome.reached, "mode": graph.update}
     finish.finish(options, checked, str(outcome.checkpoint), figures, progress)
 
 
@@ -43,10 +48,14 @@ def graph_job(pipeline: Pipeline) -> GraphJob:
         inputs=lambda replica, replicas: input_pipeline.training(pipeline, replica, replicas),
         build=lambda: built(pipeline),
         loss=lambda detector, batch: model_loss(pipeline, detector, batch),
-        optimizer=lambda step: schedule.graph_optimizer(
-            train, schedule.rate_at(step, train.learning_rate, train.num_steps)
+        optimizer=lambda step: averages.kept_by(
+            schedule.graph_optimizer(
+                train, schedule.rate_at(step, train.learning_rate, train.num_steps)
+            ),
+            train.optimizer,
         ),
         examples_per_batch=train.batch_size,
+        startup_delay_steps=math.ceil(train.startup_delay_steps),
     )
 
 

@@ -26,7 +26,11 @@ from trainer.training.graph_mode.saving.manager import CheckpointManager
 from trainer.training.graph_mode.saving.saver import Saved
 from trainer.training.graph_mode.session.report import Report
 from trainer.training.graph_mode.session.shutdown import BROKEN, FINISHED, Shutdown
-from trainer.training.graph_mode.session.startup import begin_as_chief, wait_for_chief
+from trainer.training.graph_mode.session.startup import (
+    begin_as_chief,
+    wait_for_chief,
+    wait_for_step,
+)
 from trainer.training.graph_mode.session.step import Stepper
 from trainer.training.graph_mode.session.sync_thread import RoundsThread, stop_all_replicas
 from trainer.training.stop_reasons import NOTHING, STEPS, THRESHOLD
@@ -50,6 +54,7 @@ class Training:
         self._graph = graph
         self._options = options
         self._replica = replica
+        self._job = job
         self._manager = None
         if replica.is_chief:
             self._manager = CheckpointManager(
@@ -70,6 +75,7 @@ class Training:
                 begin_as_chief(session, self._graph, self._replica, self._manager)
             else:
                 wait_for_chief(session, self._graph, self._replica)
+                wait_for_step(session, self._graph, self._job.startup_delay_steps)
             session.run(self._graph.initialize_local)
             result = self._train(session)
         except BaseException as problem:

@@ -53,3 +53,13 @@ def wait_for_chief(session: tf1.Session, graph: TrainingGraph, replica: Replica)
         if not said and time.monotonic() - since > QUIET_S:
             print(f"waiting for {replica.chief} to initialise", flush=True)
             said = True
+
+
+def wait_for_step(session: tf1.Session, graph: TrainingGraph, begin: int) -> None:
+    """Block until the job is at global step `begin`, or at its end."""
+    step, end_at = map(int, session.run(graph.now))
+    if step < min(begin, end_at):
+        print(f"waiting for global step {begin} (now {step})", flush=True)
+    while step < min(begin, end_at):
+        time.sleep(POLL_S)
+        step, end_at = map(int, session.run(graph.now))

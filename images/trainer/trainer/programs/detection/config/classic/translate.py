@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from trainer.programs.detection.config.classic.aside import ASIDE
+from trainer.programs.detection.config.classic.fields import BLOCKS, CHANGED, FIELDS, REPEATED
 from trainer.programs.detection.config.errors import Problem, short
 from trainer.programs.detection.config.nearest import nearest
-from trainer.programs.detection.config.pbtxt_fields import ASIDE, BLOCKS, CHANGED, FIELDS, REPEATED
 from trainer.programs.detection.text_format import Message, Word
 
 
@@ -100,7 +101,9 @@ def translate(message: Message) -> Translated:
     translation = Translation()
     for entry in entries(message, ""):
         translation.add(entry)
-    aside = tuple(f"line {line}: {path}" for path, line in translation.left_aside.items())
+    aside = tuple(
+        f"line {line}: {path}: {ASIDE[path]}" for path, line in translation.left_aside.items()
+    )
     return Translated(translation.tables, translation.written, aside, tuple(translation.problems))
 
 

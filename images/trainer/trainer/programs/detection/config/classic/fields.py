@@ -79,7 +79,12 @@ FIELDS: dict[str, str] = {
         "score_threshold", "iou_threshold", "max_detections_per_class", "max_total_detections")},
     **{f"{TRAIN}.{k}": f"{TRAIN}.{k}" for k in (
         "batch_size", "num_steps", "loss_threshold", "fine_tune_checkpoint", "max_number_of_boxes",
-        "fine_tune_checkpoint_type", "gradient_clipping_by_norm", "seed")},
+        "gradient_clipping_by_norm", "seed", "sync_replicas", "replicas_to_aggregate",
+        "startup_delay_steps")},
+    **{f"{TRAIN}.optimizer.{k}": f"{TRAIN}.optimizer.{k}" for k in (
+        "use_moving_average", "moving_average_decay")},
+    **{f"{TRAIN}.optimizer.{name}.use_moving_average": f"{TRAIN}.optimizer.use_moving_average"
+       for name in OPTIMIZERS},
     **{f"{TRAIN}.optimizer.{name}.{k}": f"{TRAIN}.optimizer.{place}"
        for name, (_, fields) in OPTIMIZERS.items() for k, place in fields.items()},
     **{f"{TRAIN}.optimizer.{name}.learning_rate.{rate}.{k}": f"{TRAIN}.learning_rate.{place}"
@@ -91,7 +96,8 @@ FIELDS: dict[str, str] = {
     f"{AUGMENT}.random_adjust_brightness.max_delta": f"{TRAIN}.augmentation.brightness",
     f"{AUGMENT}.random_adjust_hue.max_delta": f"{TRAIN}.augmentation.hue",
     **{f"eval_config.{k}": f"eval_config.{k}" for k in (
-        "batch_size", "num_examples", "num_visualizations", "min_score_threshold")},
+        "batch_size", "num_examples", "num_visualizations", "min_score_threshold",
+        "use_moving_averages")},
     **{f"{reader}.tf_record_input_reader.input_path": f"{reader}.input_path"
        for reader in READERS},
     **{f"{reader}.label_map_path": f"{reader}.label_map_path" for reader in READERS},
@@ -136,9 +142,18 @@ def strides(layers: object) -> tuple[int, ...]:
 def extractor(name: object) -> str:
     """The backbone that a feature extractor's type means; ValueError if it is unknown."""
     known = {f"ssd_{kind}": kind for kind in ("mobilenet_v1", "mobilenet_v2")}
-    if str(name) not in known:
+    plain = str(name).removesuffix("_keras")
+    if plain not in known:
         raise ValueError(f"must be one of {', '.join(known)}")
-    return known[str(name)]
+    return known[plain]
+
+
+def kind_of_start(kind: object) -> str:
+    """What of a fine-tune checkpoint is taken; ValueError if it is unknown."""
+    known = {"detection": "detection", "full": "detection", "classification": "classification"}
+    if str(kind) not in known:
+        raise ValueError(f"must be one of {', '.join(known)}")
+    return known[str(kind)]
 
 
 def around_one(least: object) -> float:
@@ -151,6 +166,7 @@ def around_one(least: object) -> float:
 CHANGED: dict[str, tuple[str, Callable[[object], Any]]] = {
     f"{ANCHORS}.num_layers": ("model.anchors.feature_strides", strides),
     f"{EXTRACTOR}.type": ("model.feature_extractor", extractor),
+    f"{TRAIN}.fine_tune_checkpoint_type": (f"{TRAIN}.fine_tune_checkpoint_type", kind_of_start),
     f"{TRAIN}.from_detection_checkpoint": (
         f"{TRAIN}.fine_tune_checkpoint_type",
         lambda detector: "detection" if detector is True else "classification",
@@ -162,45 +178,3 @@ CHANGED: dict[str, tuple[str, Callable[[object], Any]]] = {
     ),
 }
 """Places whose value is another one here. ValueError: the value is none of those known."""
-
-ASIDE = (
-    f"{SSD}.box_predictor",
-    f"{SSD}.similarity_calculator.iou_similarity",
-    f"{SSD}.encode_background_as_zeros",
-    f"{SSD}.normalize_loss_by_num_matches",
-    f"{SSD}.post_processing.score_converter",
-    f"{SSD}.inplace_batchnorm_update",
-    f"{SSD}.freeze_batchnorm",
-    f"{ANCHORS}.reduce_boxes_in_lowest_layer",
-    f"{MATCHER}.ignore_thresholds",
-    f"{MATCHER}.negatives_lower_than_unmatched",
-    f"{MATCHER}.use_matmul_gather",
-    f"{EXTRACTOR}.min_depth",
-    f"{EXTRACTOR}.use_depthwise",
-    f"{EXTRACTOR}.override_base_feature_extractor_hyperparams",
-    f"{EXTRACTOR}.conv_hyperparams",
-    f"{LOSS}.classification_loss.weighted_sigmoid",
-    f"{LOSS}.localization_loss.weighted_smooth_l1",
-    f"{LOSS}.hard_example_miner",
-    *(f"{TRAIN}.optimizer.{name}.use_moving_average" for name in OPTIMIZERS),
-    f"{TRAIN}.optimizer.use_moving_average",
-    *(f"{TRAIN}.optimizer.{name}.learning_rate.manual_step_learning_rate.warmup"
-      for name in OPTIMIZERS),
-    f"{AUGMENT}.random_adjust_contrast.max_delta",
-    f"{AUGMENT}.random_adjust_saturation.max_delta",
-    f"{AUGMENT}.ssd_random_crop",
-    f"{AUGMENT}.random_crop_image",
-    f"{TRAIN}.load_all_detection_checkpoint_vars",
-    f"{TRAIN}.unpad_groundtruth_tensors",
-    f"{TRAIN}.sync_replicas",
-    f"{TRAIN}.replicas_to_aggregate",
-    f"{TRAIN}.startup_delay_steps",
-    f"{TRAIN}.use_bfloat16",
-    *(f"{reader}.{name}" for reader in READERS
-      for name in ("shuffle", "shuffle_buffer_size", "num_readers", "num_epochs", "queue_capacity",
-                   "min_after_dequeue", "sample_1_of_n_examples", "max_number_of_boxes")),
-    *(f"eval_config.{name}" for name in (
-        "max_evals", "metrics_set", "use_moving_averages", "eval_interval_secs",
-        "include_metrics_per_category", "max_num_boxes_to_visualize")),
-)  # fmt: skip
-"""Nothing changes here by these, or by what is in them: said, and left aside."""

@@ -1,0 +1,100 @@
+"""Converts annotations to detection's TFRecords: the converter of the image, on this host's files.
+
+The container sees the named files and directories under their own names, the directory to write to
+among them, and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster_kit.errors import EngineError, UsageError
+from cluster_kit.image.build import Say, ensure_image, image_tag
+from cluster_kit.util.process import run
+
+CONVERTER = "trainer.programs.detection.convert"
+REFUSED = 2
+"""The converter's exit code for annotations that are wrong."""
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """What is read, where the records go, and the converter's other options."""
+
+    form: str
+    """`coco` or `voc`."""
+    sources: tuple[Path, ...]
+    """The converter's arguments: annotations and images, or one directory."""
+    to: Path
+    label_map: Path | None = None
+    options: tuple[str, ...] = ()
+
+    def absolute(self) -> Conversion:
+        """The same with absolute paths, as the container has them."""
+        label_map = self.label_map.absolute() if self.label_map else None
+        sources = tuple(path.absolute() for path in self.sources)
+        return Conversion(self.form, sources, self.to.absolute(), label_map, self.options)
+
+
+def convert(wanted: Conversion, say: Say) -> str:
+    """What the converter says of the records that it has written.
+
+    Raises:
+        UsageError: a path was not found, or annotations are wrong; nothing was written.
+        HostError, EngineError: the image, or the container, cannot be started.
+    """
+    wanted = wanted.absolute()
+    for path in (*wanted.sources, *filter(None, [wanted.label_map])):
+        if not path.exists():
+            raise UsageError(f"{path} was not found", "mend the path")
+    try:
+        wanted.to.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise UsageError(
+            f"--to {wanted.to}: cannot be made: {problem.strerror}", "name a directory of yours"
+        ) from problem
+    ensure_image("cpu", say)
+    done = run(convert_command(image_tag("cpu"), wanted, os.getuid(), os.getgid()))
+    if done.ok:
+        return done.output.strip() + (f"\n{done.errors.strip()}" if done.errors.strip() else "")
+    said = done.errors.strip().removeprefix("error: ")
+    if done.code == REFUSED:
+        message, _, cure = said.rpartition("\n    → ")
+        raise UsageError(message or said, cure if message else "")
+    raise EngineError(f"the converter ended with {done.code}:\n{done.tail()}", "run `make image`")
+
+
+def convert_command(tag: str, wanted: Conversion, uid: int, gid: int) -> tuple[str, ...]:
+    """The command that runs the converter of the image `tag`; `wanted` has absolute paths."""
+    label_map = (f"--label-map={wanted.label_map}",) if wanted.label_map else ()
+    return (
+        *("docker", "run", "--rm", "--pull=never", "--init", "--network=none", "--read-only"),
+        *("--cap-drop=ALL", f"--user={uid}:{gid}", "--tmpfs=/tmp:mode=1777"),
+        *mounts(wanted),
+        *("--entrypoint=python3", tag, "-m", CONVERTER, wanted.form),
+        *(f"--to={wanted.to}", *label_map, *wanted.options),
+        *("--", *map(str, wanted.sources)),
+    )
+
+
+def mounts(wanted: Conversion) -> Iterator[str]:
+    """An option for each directory or file that no other one contains; only `to` is writable."""
+    yield _mount(wanted.to)
+    read = {*wanted.sources, *filter(None, [wanted.label_map])}
+    for path in sorted(read):
+        if not _inside(path, (read - {path}) | {wanted.to}) and path != wanted.to:
+            yield f"{_mount(path)},readonly"
+
+
+def _inside(path: Path, others: Iterable[Path]) -> bool:
+    return any(other in path.parents for other in others)
+
+
+def _mount(path: Path) -> str:
+    """As a field of CSV, which is how Docker reads it: a path may have a comma or a colon."""
+    fields: Sequence[str] = (f"source={path}", f"target={path}")
+    quoted = ",".join('"' + field.replace('"', '""') + '"' for field in fields)
+    return f"--mount=type=bind,{quoted}"

@@ -1,0 +1,131 @@
+"""The command line of the Object Detection API's training programs, as `detection` takes it.
+
+    --train_dir DIR --pipeline_config_path FILE
+    --train_dir DIR --model_config_path FILE --train_config_path FILE --input_config_path FILE
+
+Underscores and hyphens are the same in every option's name. What such a command line says of the
+cluster, TF_CONFIG says, too: it must be the same, or nothing is trained.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from trainer.errors import ContractError
+from trainer.task import EVALUATOR, Task, addresses_by_task
+
+OTHER_NAMES = {
+    "pipeline-config-path": "pipeline-config",
+    "num-train-steps": "steps",
+    "model-dir": "train-dir",
+    "checkpoint-dir": "train-dir",
+}
+SWITCHES = ("clone-on-cpu", "final-score")
+LOGGING = ("logtostderr", "alsologtostderr")
+"""All that is said goes to the task's log anyway."""
+TRUE, FALSE = ("true", "t", "1", "yes"), ("false", "f", "0", "no")
+
+
+def modern(arguments: Sequence[str]) -> list[str]:
+    """The arguments with every option as this program's parser knows it."""
+    return [new for argument in arguments for new in spelled(argument)]
+
+
+def spelled(argument: str) -> Iterator[str]:
+    """One argument; nothing for one about logging, which changes nothing here."""
+    name, equals, value = argument.partition("=")
+    if not name.startswith("--") or len(name) < 3:
+        yield argument
+        return
+    plain = name[2:].replace("_", "-")
+    plain = OTHER_NAMES.get(plain, plain)
+    if plain.removeprefix("no") in LOGGING or plain in ("stderrthreshold", "verbosity"):
+        return
+    if plain.startswith("no") and plain[2:] in SWITCHES:
+        yield f"--no-{plain[2:]}"
+    elif plain in SWITCHES and value.lower() in (*TRUE, *FALSE):
+        yield f"--{'' if value.lower() in TRUE else 'no-'}{plain}"
+    else:
+        yield f"--{plain}{equals}{value}"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what only the classic programs have, apart from the files of the configuration."""
+    group = parser.add_argument_group(
+        "classic", "options of the Object Detection API; _ and - are the same in every name"
+    )
+    group.add_argument("--train-dir", metavar="DIR", default="",
+                       help="the train directory: /output, or below it")  # fmt: skip
+    for option, meaning in CLAIMS.items():
+        group.add_argument(f"--{option}", default=None,
+                           help=f"{meaning}; the manifest decides, this must agree")  # fmt: skip
+
+
+CLAIMS = {
+    "type": "this task's job: {{ role }}",
+    "index": "this task's number: {{ index }}",
+    "task": "the same",
+    "master": "this task's own server: grpc://{{ ip }}:{{ port }}",
+    "worker-replicas": "tasks that train, master and workers: {{ num_replicas }}",
+    "ps-tasks": "parameter servers: {{ num_ps }}",
+    "worker-job-name": "the workers' job: worker",
+    "ps-job-name": "the parameter servers' job: ps",
+}
+"""What an option says of the cluster, with the template that fills it."""
+
+
+def claims_of(given: argparse.Namespace) -> dict[str, str]:
+    """What the parsed command line says of the cluster, by option."""
+    said = {option: getattr(given, option.replace("-", "_")) for option in CLAIMS}
+    return {option: value for option, value in said.items() if value is not None}
+
+
+def check(claims: Mapping[str, str], task: Task) -> None:
+    """ContractError if `claims` (see claims_of) are not true of this task."""
+    facts = facts_of(task)
+    wrong = []
+    for option, said in claims.items():
+        if option not in facts or said in facts[option]:
+            continue
+        wrong.append(
+            f"--{option.replace('-', '_')} {said}: of {task.name} it is {facts[option][0] or '0'};"
+            f" leave it out, or write {CLAIMS[option].rpartition(': ')[2]}"
+        )
+    if wrong:
+        raise ContractError("; ".join(wrong))
+
+
+def facts_of(task: Task) -> dict[str, tuple[str, ...]]:
+    """The values that each of CLAIMS may have in this task, the best one first."""
+    facts = {"type": (task.job, task.role), "index": (str(task.index),)}
+    facts["task"] = facts["index"]
+    if task.role == EVALUATOR or not task.cluster:
+        return facts
+    names = addresses_by_task(task.cluster)
+    ps = sum(name.startswith("ps-") for name in names)
+    own = str(task.address)
+    return facts | {
+        "master": (f"grpc://{own}", own, ""),
+        "worker-replicas": (str(len(names) - ps),),
+        "ps-tasks": (str(ps),),
+        "worker-job-name": ("worker",),
+        "ps-job-name": ("ps",),
+    }
+
+
+def train_directory(text: str, output: Path) -> Path:
+    """The directory that `--train_dir` means, `output` if it is empty.
+
+    Raises:
+        ContractError: it is not in the run's output directory, the only one that is kept.
+    """
+    kept = output.resolve()
+    directory = (kept / text).resolve()
+    if not directory.is_relative_to(kept):
+        raise ContractError(
+            f"--train_dir {text}: tasks share and keep only {output}; leave it out, or write"
+            f" --train_dir {output}, or a relative path, which is seen from there"
+        )
+    return output if directory == kept else directory

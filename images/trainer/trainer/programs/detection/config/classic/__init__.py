@@ -1,0 +1,1 @@
+"""The classic `pipeline.config` of the Object Detection API, field by field."""

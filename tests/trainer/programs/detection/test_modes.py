@@ -1,0 +1,172 @@
+"""Every option in every mode: it works there, or is refused with the way out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+pytest.importorskip("pydantic", reason="pydantic is in the image and in this project's environment")
+from trainer.errors import ContractError
+from trainer.programs.detection import mode, options
+from trainer.programs.detection.config.train_fields import Adam, ConstantRate, TrainConfig
+from trainer.programs.detection.train import updates
+from trainer.task import Task, read_task
+from trainer.training.graph_mode.options import GraphOptions
+from trainer.training.graph_mode.replica import gradients_per_round
+
+PLAIN = TrainConfig(num_steps=1, learning_rate=ConstantRate(learning_rate=1.0))
+
+
+def task(servers: str, **jobs: int) -> Task:
+    hosts = {job: [f"10.0.0.{i}:1" for i in range(count)] for job, count in jobs.items()}
+    own = {"type": "chief", "index": 0}
+    return read_task(
+        {
+            "TF_CONFIG": json.dumps({"cluster": hosts, "task": own}),
+            "CLUSTER_KIT_SERVERS": servers,
+        }
+    )
+
+
+SERVED = task("worker-0,ps-0", chief=1, worker=1, ps=1)
+ALL_TASKS = task("ps-0", chief=1, worker=1, ps=1)
+
+
+def decide(how: str, where: Task) -> str:
+    return mode.decide(how, where, GraphOptions(), PLAIN, ())
+
+
+def test_the_style_decides_the_mode():
+    assert decide("auto", SERVED) == "coordinator"
+    assert decide("auto", ALL_TASKS) == "graph"
+    assert decide("auto", read_task({})) == "graph"
+
+
+def test_a_coordinator_needs_workers_that_serve():
+    with pytest.raises(ContractError, match='style = "coordinator"'):
+        decide("coordinator", ALL_TASKS)
+
+
+BOTH, SINGLE = ("async", "sync", "coordinator"), ("async", "sync")
+WORKS_IN = {
+    "update": {"async": ("async", "coordinator"), "sync": SINGLE},
+    "num_clones": {"2": SINGLE},
+    "clone_on_cpu": {"": SINGLE},
+    "backup_workers": {"1": ("sync",)},
+    "pause_ms": {"5": SINGLE},
+    "round_steps": {"10": ("coordinator",)},
+    "log_steps": {"10": BOTH},
+    "summary_steps": {"10": BOTH, "0": BOTH},
+    "save_secs": {"3": BOTH},
+    "keep": {"2": BOTH},
+    "loss_threshold": {"0.5": BOTH},
+    "num_steps": {"7": BOTH},
+    "default_steps": {"7": BOTH},
+    "final_score": {"": BOTH},
+    "pipeline_config": {"p.toml": BOTH},
+    "set": {"train_config.batch_size=4": BOTH},
+    "mode": {},
+    "train_dir": {"/output": BOTH},
+    **{f"{part}_config_path": {} for part in ("model", "train", "input", "eval", "eval_input")},
+    **{name: {} for name in ("type", "index", "task", "master", "worker_replicas", "ps_tasks",
+                             "worker_job_name", "ps_job_name")},
+}  # fmt: skip
+"""Argument → value → the modes in which it has an effect. Those without a value here are the mode
+itself, what test_classic.py tries in all of its forms, and claims that only have to be true."""
+SETTINGS = {
+    "sync_replicas": {True: ("sync",), False: ("async", "coordinator")},
+    "replicas_to_aggregate": {1: ("sync",)},
+    "startup_delay_steps": {15.0: ("async",)},
+    "use_moving_average": {True: SINGLE},
+}
+
+
+def test_the_table_has_every_argument():
+    known = {action.dest for action in options.parser()._actions if action.dest != "help"}
+    assert set(WORKS_IN) == known
+
+
+def tried(how: str, arguments: list[str], train: TrainConfig = PLAIN) -> str:
+    """What refuses it, in the words of the error; "" if nothing does. Two replicas train."""
+    where, kind = (SERVED, "coordinator") if how == "coordinator" else (ALL_TASKS, "graph")
+    given = options.names_given(arguments)
+    base = options.parser().parse_args(arguments)
+    graph = options.graph_options.from_arguments(base, steps=1, loss_threshold=None)
+    if how == "sync" and "update" not in given and train.sync_replicas is None:
+        graph = replace(graph, update="sync")
+    try:
+        mode.decide(kind, where, graph, train, given)
+        if kind == "graph":
+            decided = updates.decided(graph, train, given, 2)
+            gradients_per_round(decided, 2)
+    except ContractError as refused:
+        return str(refused)
+    return ""
+
+
+@pytest.mark.parametrize("how", BOTH)
+@pytest.mark.parametrize(
+    ("name", "value"), [(name, value) for name, values in WORKS_IN.items() for value in values]
+)
+def test_an_option_works_or_is_refused_with_the_way_out(how, name, value):
+    option = "--steps" if name == "num_steps" else f"--{name.replace('_', '-')}"
+    said = tried(how, [option, value] if value else [option])
+    if how in WORKS_IN[name][value] or (name == "update" and how != "coordinator"):
+        assert said == ""
+    else:
+        words = option if option in said else name
+        assert words in said
+        assert "take --mode" in said or "add --update sync" in said or "in graph mode --log" in said
+
+
+@pytest.mark.parametrize("how", BOTH)
+@pytest.mark.parametrize(
+    ("name", "value"), [(name, value) for name, values in SETTINGS.items() for value in values]
+)
+def test_a_setting_works_or_is_refused_with_the_way_out(how, name, value):
+    if name == "use_moving_average":
+        train = PLAIN.model_copy(update={"optimizer": Adam(use_moving_average=value)})
+    else:
+        train = PLAIN.model_copy(update={name: value})
+    said = tried(how, [] if how == "coordinator" else ["--update", how], train)
+    if how in SETTINGS[name][value]:
+        assert said == ""
+    else:
+        assert name in said and "--set train_config." in said
+
+
+@pytest.mark.parametrize(
+    ("train", "given", "expected"),
+    [
+        ({}, {}, ("async", 0)),
+        ({"sync_replicas": True}, {}, ("sync", 0)),
+        ({"sync_replicas": False}, {}, ("async", 0)),
+        ({"sync_replicas": True, "replicas_to_aggregate": 2}, {}, ("sync", 1)),
+        ({"replicas_to_aggregate": 3}, {"update": "sync"}, ("sync", 0)),
+        ({"replicas_to_aggregate": 1}, {"update": "sync", "backup_workers": 2}, ("sync", 2)),
+    ],
+)
+def test_the_configuration_decides_the_updates(train, given, expected):
+    graph = replace(GraphOptions(), **given)
+    found = updates.decided(graph, PLAIN.model_copy(update=train), given, 3)
+    assert (found.update, found.backup_workers) == expected
+
+
+@pytest.mark.parametrize(
+    ("train", "given", "said"),
+    [
+        (
+            {"sync_replicas": True},
+            {"update": "async"},
+            "--update async, but .*sync_replicas = true",
+        ),
+        ({"replicas_to_aggregate": 8}, {"update": "sync"}, "= 8, but 3 replicas train.*=3`"),
+        ({"replicas_to_aggregate": 2}, {"update": "sync", "backup_workers": 2}, "leaves 1"),
+    ],
+)
+def test_what_contradicts_the_command_line_or_the_cluster_is_refused(train, given, said):
+    graph = replace(GraphOptions(), **given)
+    with pytest.raises(ContractError, match=said):
+        updates.decided(graph, PLAIN.model_copy(update=train), given, 3)

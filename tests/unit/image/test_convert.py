@@ -1,0 +1,104 @@
+"""The converter's container: what it is given, and how its words become the kit's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.cli import data
+from cluster_kit.errors import EngineError, UsageError
+from cluster_kit.image import convert
+from cluster_kit.image.build import Say
+from cluster_kit.image.convert import Conversion
+from cluster_kit.util.process import Completed
+from tests.unit.command_line import Cli
+
+COCO = Conversion("coco", (Path("/in/a.json"), Path("/in/images")), Path("/out"))
+
+
+def test_the_container_sees_the_named_paths_and_writes_to_one() -> None:
+    command = convert.convert_command("image:1", COCO, 7, 8)
+    assert [word for word in command if word.startswith("--mount")] == [
+        '--mount=type=bind,"source=/out","target=/out"',
+        '--mount=type=bind,"source=/in/a.json","target=/in/a.json",readonly',
+        '--mount=type=bind,"source=/in/images","target=/in/images",readonly',
+    ]
+    assert {"--user=7:8", "--network=none", "--read-only", "--cap-drop=ALL"} <= set(command)
+    assert command[command.index("image:1") :] == (
+        "image:1", "-m", convert.CONVERTER, "coco", "--to=/out", "--", "/in/a.json", "/in/images",
+    )  # fmt: skip
+
+
+def test_what_lies_in_another_path_is_not_mounted_twice() -> None:
+    inside = Conversion("voc", (Path("/out/VOC"),), Path("/out"), Path("/out/label_map.pbtxt"))
+    assert list(convert.mounts(inside)) == ['--mount=type=bind,"source=/out","target=/out"']
+    same = Conversion("voc", (Path("/out"),), Path("/out"))
+    assert len(list(convert.mounts(same))) == 1
+    odd = Conversion("voc", (Path('/a,b:"c'),), Path("/out"))
+    assert list(convert.mounts(odd))[1] == (
+        '--mount=type=bind,"source=/a,b:""c","target=/a,b:""c",readonly'
+    )
+
+
+@pytest.fixture
+def ended(monkeypatch: pytest.MonkeyPatch) -> list[Completed]:
+    """What the container's command ends with; no image is built."""
+    ends: list[Completed] = []
+    monkeypatch.setattr(convert, "ensure_image", lambda variant, say: False)
+    monkeypatch.setattr(convert, "run", lambda command: ends.pop())
+    return ends
+
+
+def sources(folder: Path) -> Conversion:
+    (folder / "a.json").touch()
+    (folder / "images").mkdir()
+    return Conversion("coco", (folder / "a.json", folder / "images"), folder / "deep" / "out")
+
+
+def test_a_path_that_is_not_there_is_named_before_anything_starts(
+    tmp_path: Path, ended: list[Completed]
+) -> None:
+    for absent in (
+        Conversion("voc", (tmp_path / "none",), tmp_path),
+        Conversion("voc", (tmp_path,), tmp_path, tmp_path / "none"),
+    ):
+        with pytest.raises(UsageError, match="none was not found"):
+            convert.convert(absent, print)
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="cannot be made"):
+        convert.convert(Conversion("voc", (tmp_path,), tmp_path / "file" / "out"), print)
+
+
+def test_wrong_annotations_are_the_callers_error(tmp_path: Path, ended: list[Completed]) -> None:
+    said = "error: 1 problem in the annotations\n  image 3: bad\n    → repair them\n"
+    ended.append(Completed((), 2, "", said))
+    with pytest.raises(UsageError) as refused:
+        convert.convert(sources(tmp_path), print)
+    assert refused.value.message == "1 problem in the annotations\n  image 3: bad"
+    assert refused.value.cure == "repair them"
+    assert (tmp_path / "deep" / "out").is_dir()
+    ended.append(Completed((), 125, "", "docker: no such image"))
+    with pytest.raises(EngineError, match="ended with 125:\ndocker: no such image"):
+        convert.convert(Conversion("voc", (tmp_path,), tmp_path), print)
+
+
+def test_the_verbs_pass_on_every_option(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Conversion] = []
+
+    def noted(wanted: Conversion, say: Say) -> str:
+        asked.append(wanted)
+        return "written"
+
+    monkeypatch.setattr(data, "ensure_engine", lambda *_: False)
+    monkeypatch.setattr(data, "convert", noted)
+    common = ["--to", "out", "--name", "x", "--shards", "2", "--label-map", "m", "--skip-bad"]
+    assert "written" in cli("data", "convert", "coco", "a.json", "images", *common).out
+    said = cli("data", "convert", "voc", "VOC", *common, "--split", "val", "--json").out
+    assert json.loads(said)["said"] == ["written"]
+    given = ("--name=x", "--shards=2", "--skip-bad")
+    assert asked == [
+        Conversion("coco", (Path("a.json"), Path("images")), Path("out"), Path("m"), given),
+        Conversion("voc", (Path("VOC"),), Path("out"), Path("m"), (*given, "--split=val")),
+    ]
