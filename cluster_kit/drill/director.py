@@ -22,6 +22,8 @@ from cluster_kit.observe.task_view import State
 
 AGAIN_S = 1.0
 """Between two tries of a fault that the engine refuses."""
+BACKUP = "backup"
+"""What a program goes on from if there is one: other checkpoints are for the evaluator then."""
 
 
 class Director:
@@ -129,4 +131,6 @@ def _saved_at(leader: Container | None, seen: RunState) -> float | None:
     starts = [e.time for e in seen.events if (e.task, e.action) == (seen.leader, "start")]
     if leader is None or not leader.output or not starts:
         return None
-    return saved_at(Path(leader.output), min(starts))
+    output = Path(leader.output)
+    backup = saved_at(output / BACKUP, min(starts))
+    return saved_at(output, min(starts)) if backup is None else backup

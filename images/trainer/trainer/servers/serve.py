@@ -15,6 +15,7 @@ from trainer.beacon.client import BeaconClient, JobEnded, LeaderStopping, Stacks
 from trainer.beacon.messages import Report
 from trainer.errors import ServerError, TrainerError
 from trainer.events import Progress
+from trainer.injected import dead_connections
 from trainer.outcome import Outcome
 from trainer.queue import next_event
 from trainer.servers import native, python, slices, wire
@@ -40,6 +41,7 @@ def serve(task: Task) -> int:
     # Ops that run here save to the paths of the program, which starts in the same directory.
     with contextlib.suppress(OSError):
         os.chdir(task.output)
+    dead_connections.limit(task.silent_s, os.environ.get("TF_CONFIG", ""))
     try:
         target = start(task)
     except TrainerError as problem:

@@ -122,6 +122,7 @@ class Child:
         environment["CLUSTER_KIT_TASK"] = self._task.name
         environment["CLUSTER_KIT_PROGRESS"] = str(self._task.progress_file)
         environment.setdefault("PYTHONUNBUFFERED", "1")
+        environment["CLUSTER_KIT_SILENT_S"] = f"{self._task.silent_s:g}"
         path = [environment.get("PYTHONPATH", "")]
         if program.builtin:
             path.insert(0, str(PACKAGE.parent))
@@ -135,7 +136,7 @@ class Child:
         return environment
 
     def _hooks(self, program: Program) -> list[str]:
-        task, hooks = self._task, []
+        task, hooks = self._task, ["connections"] if self._task.silent_s else []
         if task.gpus or task.gpu_memory_mb or task.simulate_gpus:
             hooks.append("devices")
         if not program.builtin:

@@ -3,10 +3,11 @@
 Python runs this file at its start, since child.py put its directory on PYTHONPATH.
 CLUSTER_KIT_STACKS names the file into which the program writes its stacks when it is asked to.
 CLUSTER_KIT_AFTER_IMPORT names what to do after the import: `devices` (promised GPUs, a memory
-limit, simulated devices), `closures` (those that each worker has finished are counted), `refuse`
-(what would hang is refused; also after `import keras`), `join` (a server's `join` ends with the
-job), `servers` (wait until every server answers: a strategy must not ask them earlier). Nothing of
-the trainer is imported under its own name: `trainer` is a usual name for users' packages, too.
+limit, simulated devices), `connections` (dead ones end), `closures` (those that each worker has
+finished are counted), `refuse` (what would hang is refused; also after `import keras`), `join` (a
+server's `join` ends with the job), `servers` (wait until every server answers: a strategy must not
+ask them earlier). Nothing of the trainer is imported under its own name: `trainer` is a usual name
+for users' packages, too.
 """
 
 from __future__ import annotations
@@ -61,6 +62,9 @@ def after_tensorflow(tensorflow: ModuleType) -> None:
             mailbox,
             hidden=os.environ.get("CUDA_VISIBLE_DEVICES") != CUDA_VISIBLE_DEVICES,
         )
+    if "connections" in wanted:
+        silent_s = float(os.environ["CLUSTER_KIT_SILENT_S"])
+        load_file("dead_connections.py").limit(silent_s, os.environ.get("TF_CONFIG", ""))
     if "closures" in wanted:
         load_file("closures.py").count(mailbox)
     if "refuse" in wanted:

@@ -1,0 +1,75 @@
+"""Ends TensorFlow's connections to a task that was cut off when that counts as lost.
+
+TCP asks a silent peer again in ever longer intervals: a connection to a task that has long been
+started again can be dead for half a minute without either side's knowing. The kernel ends one that
+gets no answer for TCP_USER_TIMEOUT; gRPC sets that only for channels with keepalive, which
+TensorFlow does not ask for. Also loaded by its path (on_path/): imports nothing of this package.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import time
+
+LOOK_S = 1.0
+FOLDER = "/proc/self/fd"
+
+
+def limit(seconds: float, config: str) -> None:
+    """From now on, no connection of this process to or from TensorFlow's port waits for longer.
+
+    Args:
+        config: TF_CONFIG, which has the port.
+    """
+    port = port_in(config)
+    if port and seconds:
+        arguments = (port, round(1000 * seconds))
+        threading.Thread(target=watch, args=arguments, name="dead connections", daemon=True).start()
+
+
+def port_in(config: str) -> int:
+    """The port of the cluster's addresses, 0 if there is none."""
+    try:
+        jobs = json.loads(config or "{}").get("cluster", {}).values()
+        return int(str(next(iter(jobs))[0]).rpartition(":")[2])
+    except (ValueError, StopIteration, LookupError, AttributeError):
+        return 0
+
+
+def watch(port: int, milliseconds: int) -> None:
+    """For ever: look for new connections."""
+    known: set[str] = set()
+    while True:
+        known = look(port, milliseconds, known)
+        time.sleep(LOOK_S)
+
+
+def look(port: int, milliseconds: int, known: set[str]) -> set[str]:
+    """Limit the connections that are not known yet; those that are known now."""
+    found = set()
+    for number in os.listdir(FOLDER):  # noqa: PTH208 - pathlib is not imported in programs
+        try:
+            link = os.readlink(f"{FOLDER}/{number}")  # noqa: PTH115
+            if link.startswith("socket:"):
+                if link not in known:
+                    limit_one(int(number), port, milliseconds)
+                found.add(link)
+        except OSError:
+            continue  # closed by now, or not connected yet: the next look sees to that
+    return found
+
+
+def limit_one(number: int, port: int, milliseconds: int) -> None:
+    """Limit the socket with this descriptor if it is a connection of this port's.
+
+    Raises:
+        OSError: it is not connected.
+    """
+    with socket.socket(fileno=os.dup(number)) as one:
+        if one.family not in (socket.AF_INET, socket.AF_INET6) or one.type != socket.SOCK_STREAM:
+            return
+        if port in (one.getsockname()[1], one.getpeername()[1]):
+            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
