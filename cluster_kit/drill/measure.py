@@ -9,7 +9,7 @@ from math import inf
 from cluster_kit.drill.moments import ended_at, progress, ready_at, starts_of, steps
 from cluster_kit.drill.plan import Injected, Planned
 from cluster_kit.engine.containers import Event
-from cluster_kit.observe.silences import SILENT
+from cluster_kit.observe.silences import SILENT, UNANSWERED
 from cluster_kit.observe.state import CLOCK_SLACK_S, RunState
 
 UNDER_WAY_S = 1.0
@@ -110,6 +110,9 @@ def _detected(
     ]
     for entry in seen.entries:
         if entry.event == SILENT and entry.fields.get("of") == task and since <= entry.time < until:
+            told.append((entry.time, entry.event))
+        pair = {entry.fields.get("of"), entry.fields.get("by")}
+        if entry.event == UNANSWERED and task in pair and since <= entry.time < until:
             told.append((entry.time, entry.event))
         if entry.event in ("failure", "retry") and since <= entry.time < until_other:
             told.append((entry.time, entry.event))

@@ -9,7 +9,7 @@ from pathlib import Path
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 
-SILENT, HEARD = "silent", "heard"
+SILENT, HEARD, UNANSWERED = "silent", "heard", "unanswered"
 LONGEST_LOOK_S = 2.0
 """Of a longer time between two looks, the rest is the host's own: it was asleep or overloaded."""
 
@@ -30,6 +30,20 @@ def current(seen: RunState) -> dict[str, Entry]:
 def all_of(seen: RunState) -> list[Entry]:
     """All silences of a run, oldest first; `of` is a task's name."""
     return [e for e in seen.entries if e.event == SILENT and e.fields.get("of") in seen.tasks]
+
+
+def cuts(seen: RunState) -> list[Entry]:
+    """Each time that two tasks answered their leader, but not each other, oldest first."""
+    return [e for e in seen.entries if e.event == UNANSWERED and e.fields.get("of") in seen.tasks]
+
+
+def cut_words(entry: Entry) -> str:
+    """A sentence about two tasks that did not reach each other."""
+    of, by, seconds = (entry.fields.get(key) for key in ("of", "by", "seconds"))
+    return (
+        f"{by} had no answer from {of} for {seconds} s or more"
+        f" (the network between them was cut; both answered {entry.task})"
+    )
 
 
 def entry(task: str, moment: float, seconds: float) -> Entry:

@@ -14,6 +14,7 @@ from trainer.beacon.messages import (
     Report,
     Stacks,
     Stopping,
+    Unanswered,
     decode,
     encode,
 )
@@ -30,6 +31,7 @@ from trainer.usage import Usage
         Report("gpu-missing", "worker-1", "worker-1 was promised GPU 1, sees none"),
         Stopping(),
         Stacks(),
+        Unanswered("ps-0", 11.5),
         Beat(),
         Beat(Usage(1.25, 4096)),
         Beat(Usage(1.25, 4096, 7, 2.5, 3, 0.5, 0.2, 8_000_000)),
@@ -53,7 +55,18 @@ def test_the_lines_are_these():
 
 
 @pytest.mark.parametrize(
-    "line", [b"", b"\n", b"hello\n", b"GET / HTTP/1.1\n", b"end\n", b"end soon\n", b"report x\n"]
+    "line",
+    [
+        b"",
+        b"\n",
+        b"hello\n",
+        b"GET / HTTP/1.1\n",
+        b"end\n",
+        b"end soon\n",
+        b"report x\n",
+        b"unanswered ps-0\n",
+        b"unanswered ps-0 long\n",
+    ],
 )
 def test_what_is_no_message_is_none(line):
     assert decode(line) is None

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from trainer.beacon.heard import HeardAgain, Silent
+from trainer.beacon.heard import HeardAgain, Silent, Unanswered
 from trainer.events import Progress
 from trainer.supervisor.silent_tasks import HELP_S, SilentTasks
 
@@ -71,3 +71,22 @@ def test_a_server_is_given_the_same_time_for_help_as_a_process(silent):
     assert silent.heard(Silent("ps-0", 20.5, server=True)) is None
     assert silent.heard(Silent("ps-0", 29.5, server=True)) is None
     assert silent.heard(Silent("ps-0", 20 + HELP_S, server=True)).tasks == ("ps-0",)
+
+
+def test_a_cut_between_two_tasks_is_told_once_and_is_why_a_program_failed(silent, file, capsys):
+    for seconds in (10, 11, 12):
+        silent.between(Unanswered("ps-0", "worker-1", seconds), {})
+    (event,) = written(file)
+    assert (event["event"], event["of"], event["by"]) == ("unanswered", "ps-0", "worker-1")
+    said = "worker-1 has had no answer from ps-0 for {} s (the network between them is cut; both answer the leader)"  # noqa: E501
+    assert capsys.readouterr().err == f"chief-0: {said.format(10)}\n"
+    assert silent.cuts() == silent.lately({}) == [said.format(12)]
+
+
+@pytest.mark.parametrize("quiet", ["ps-0", "worker-1"])
+def test_one_that_is_cut_off_from_all_is_no_matter_of_two(silent, file, quiet):
+    silent.between(Unanswered("ps-0", "worker-1", 10), {quiet: 9.0})
+    assert written(file) == silent.cuts() == []
+    silent.heard(Silent(quiet, 11))
+    silent.between(Unanswered("ps-0", "worker-1", 11), {})
+    assert [event["event"] for event in written(file)] == ["silent"]

@@ -119,6 +119,14 @@ def test_a_silent_task_is_detected_when_it_is_called_so() -> None:
     assert (result.detected_after, result.detected_by, result.going_on_after) == (11, "silent", 13)
 
 
+@pytest.mark.parametrize("pair", [("worker-1", "ps-0"), ("ps-0", "worker-1")])
+def test_a_cut_between_two_tasks_is_detected_when_either_is_not_answered(pair) -> None:
+    of, by = pair
+    told = entry(120, "unanswered", of=of, by=by, seconds=10.0)
+    result = measured(seen(step(109, 50), told, step(121, 60), step(122, 90)))
+    assert (result.detected_after, result.detected_by) == (10, "unanswered")
+
+
 def test_what_comes_after_the_next_fault_is_about_that_one() -> None:
     later = Injected(OTHER, 120.0)
     state = seen(step(109, 50), step(111, 60), entry(121, "failure"), entry(122, "start"),

@@ -48,6 +48,19 @@ def test_a_worker_that_was_cut_off_is_no_failure_but_noted() -> None:
     assert (found["success"], found["notes"]) == (True, [f"worker-1: {words}"])
 
 
+def test_a_cut_between_two_tasks_is_noted_with_both_names() -> None:
+    story = (
+        Story.of(WITHOUT_CHIEF)
+        .says(30, "worker-0", "unanswered", of="worker-1", by="worker-2", seconds=10.2)
+        .says(31, "worker-0", "unanswered", of="nobody-7", by="worker-1", seconds=10.2)
+        .ends(50, "worker-0", 0, "finished")
+    )
+    assert told(WITHOUT_CHIEF, story)["notes"] == [
+        "worker-2 had no answer from worker-1 for 10.2 s or more (the network between them was cut;"
+        " both answered worker-0)"
+    ]
+
+
 def test_a_straggler_is_noted() -> None:
     begun = {"of": "worker-1", "seconds": 20.0, "share": 0.2, "message": "worker-1 is a straggler"}
     story = (

@@ -11,7 +11,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from trainer.beacon.messages import (
@@ -23,11 +23,13 @@ from trainer.beacon.messages import (
     Report,
     Stacks,
     Stopping,
+    Unanswered,
     decode,
     encode,
 )
 from trainer.beacon.silence import BEAT_S, Silence
 from trainer.beacon.sockets import keep_asking
+from trainer.beacon.unanswered import Watch, read_tables
 from trainer.task import Address
 from trainer.usage import used
 
@@ -58,7 +60,8 @@ class BeaconClient:
     """Keeps a connection to the leader; `then` gets what it says, and JobEnded once, at the end.
 
     A leader that says nothing for `silent_s` seconds is asked on a new connection; 0: only the
-    kernel notices that it is gone, within 30 s.
+    kernel notices that it is gone, within 30 s. The leader is told which of `others` (names by
+    address) have not answered us for `silent_s`.
     """
 
     def __init__(
@@ -69,12 +72,14 @@ class BeaconClient:
         then: Callable[[JobEnded | LeaderStopping | StacksWanted], None],
         lost_after_s: float = LOST_AFTER_S,
         silent_s: float = 0.0,
+        others: Mapping[str, str] | None = None,
     ) -> None:
         self._address = address
         self._hello = encode(Hello(name, os.urandom(8).hex()))
         self._then = then
         self._lost_after_s = lost_after_s
         self._silent_s = silent_s
+        self._others = Watch(others or {})
         self._saying = threading.Lock()
         self._leader: socket.socket | None = None
         for target, arguments in ((self._follow, (start_deadline_s,)), (self._beat, ())):
@@ -97,6 +102,10 @@ class BeaconClient:
         while True:
             time.sleep(BEAT_S)
             self.say(Beat(used()))
+            if self._silent_s:
+                for task, seconds in self._others.look(time.monotonic(), read_tables()).items():
+                    if seconds >= self._silent_s:
+                        self.say(Unanswered(task, seconds))
 
     def _follow(self, start_deadline_s: float) -> None:
         seen = False

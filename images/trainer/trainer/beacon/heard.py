@@ -45,4 +45,13 @@ class HeardAgain:
     seconds: float
 
 
-Heard = Joined | Left | Report | Silent | HeardAgain
+@dataclass(frozen=True)
+class Unanswered:
+    """Follower `by` has had no answer from `task` for so many seconds; said again and again."""
+
+    task: str
+    by: str
+    seconds: float
+
+
+Heard = Joined | Left | Report | Silent | HeardAgain | Unanswered

@@ -2,7 +2,7 @@
 
     follower to leader    hello TASK RUN | done TASK | failed TASK MESSAGE
                           | report REASON TASK MESSAGE
-                          | beat USAGE
+                          | beat USAGE | unanswered TASK SECONDS
     leader to follower    stopping | stacks | beat | end EXIT_CODE
 
 USAGE is what usage.py counts, in its order. A MESSAGE of several lines has LINE_SEPARATOR between
@@ -81,7 +81,15 @@ class Beat:
     used: Usage | None = None
 
 
-Message = Beat | Hello | Done | Failed | Report | Stopping | Stacks | End
+@dataclass(frozen=True)
+class Unanswered:
+    """The follower has had no answer from this task for so many seconds."""
+
+    task: str
+    seconds: float
+
+
+Message = Beat | Unanswered | Hello | Done | Failed | Report | Stopping | Stacks | End
 
 
 def encode(message: Message) -> bytes:
@@ -93,6 +101,8 @@ def encode(message: Message) -> bytes:
             words = ["beat", *used.words()]
         case Stacks():
             words = ["stacks"]
+        case Unanswered(task, seconds):
+            words = ["unanswered", task, f"{seconds:.1f}"]
         case Hello(task, run):
             words = ["hello", task, run]
         case Done(task):
@@ -119,6 +129,8 @@ def decode(line: bytes) -> Message | None:
             return Stacks()
         case "hello" if text:
             return Hello(first, text)
+        case "unanswered" if text.replace(".", "", 1).isdecimal():
+            return Unanswered(first, float(text))
         case "done" if first:
             return Done(first)
         case "failed" if first:

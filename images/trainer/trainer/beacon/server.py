@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from trainer.beacon import heard as hears
 from trainer.beacon.heard import DONE, FAILED, LOST, Heard, HeardAgain, Joined, Left, Silent
 from trainer.beacon.messages import (
     LONGEST_LINE,
@@ -22,6 +23,7 @@ from trainer.beacon.messages import (
     Report,
     Stacks,
     Stopping,
+    Unanswered,
     decode,
     encode,
 )
@@ -187,6 +189,8 @@ class BeaconServer:
                 self._heard(message)
             case Beat(Usage() as used) if follower.name:
                 self._used[follower.name] = used
+            case Unanswered(task, seconds) if follower.name:
+                self._heard(hears.Unanswered(task, follower.name, seconds))
 
     def _greet(self, follower: _Follower, task: str, run: str) -> None:
         """It is new, or has come back: in another run, or on another connection of the same."""

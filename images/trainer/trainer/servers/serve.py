@@ -10,7 +10,7 @@ import time
 from queue import SimpleQueue
 
 from trainer import outcome, stacks
-from trainer.beacon import client
+from trainer.beacon import client, unanswered
 from trainer.beacon.client import BeaconClient, JobEnded, LeaderStopping, StacksWanted
 from trainer.beacon.messages import Report
 from trainer.errors import ServerError, TrainerError
@@ -36,8 +36,9 @@ def serve(task: Task) -> int:
     leader = None
     if task.beacon:
         leader = BeaconClient(
-            task.beacon, task.name, task.start_deadline_s, events.put, silent_s=task.silent_s
-        )
+            task.beacon, task.name, task.start_deadline_s, events.put,
+            silent_s=task.silent_s, others=unanswered.others(task),
+        )  # fmt: skip
     # Ops that run here save to the paths of the program, which starts in the same directory.
     with contextlib.suppress(OSError):
         os.chdir(task.output)

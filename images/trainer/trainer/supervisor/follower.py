@@ -8,6 +8,7 @@ from dataclasses import replace
 from queue import SimpleQueue
 
 from trainer import outcome, stacks
+from trainer.beacon import unanswered
 from trainer.beacon.client import BeaconClient, JobEnded, StacksWanted
 from trainer.beacon.messages import Done, Failed
 from trainer.events import Progress
@@ -34,7 +35,12 @@ def follow(
     progress.write("start", attempt=1)
     leader = (
         BeaconClient(
-            task.beacon, task.name, task.start_deadline_s, events.put, silent_s=task.silent_s
+            task.beacon,
+            task.name,
+            task.start_deadline_s,
+            events.put,
+            silent_s=task.silent_s,
+            others=unanswered.others(task),
         )
         if task.beacon
         else None

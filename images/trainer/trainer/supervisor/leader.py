@@ -8,7 +8,7 @@ import time
 from queue import SimpleQueue
 
 from trainer import outcome
-from trainer.beacon.heard import HeardAgain, Joined, Left, Silent
+from trainer.beacon.heard import Heard, HeardAgain, Joined, Left, Silent, Unanswered
 from trainer.beacon.server import BeaconServer
 from trainer.events import Progress, last_event
 from trainer.injected import mailbox
@@ -68,7 +68,8 @@ class Leader:
             if isinstance(ended, Outcome):
                 return ended
             if isinstance(ended, Stalled):
-                reason = f"no progress for {ended.seconds:.0f} s"
+                standing = f"no progress for {ended.seconds:.0f} s"
+                reason = "; ".join([standing, *self._silent.cuts()])
                 if self._has_stalled or attempt > self._task.retries:
                     return stall.ended(reason, again=self._has_stalled)
                 self._has_stalled = True
@@ -125,7 +126,7 @@ class Leader:
                         stall.keep_stacks(self._task, event, self._beacon_server)
                         self._child.stop()
                         return event
-                    case Joined() | Left() | Silent() | HeardAgain():
+                    case Joined() | Left() | Silent() | HeardAgain() | Unanswered():
                         if over := self._hear(event):
                             self._child.stop()
                             return over
@@ -138,7 +139,7 @@ class Leader:
             cancelled.set()
             stragglers.end()
 
-    def _hear(self, event: Joined | Left | Silent | HeardAgain) -> Outcome | None:
+    def _hear(self, event: Heard) -> Outcome | None:
         """Note what is heard of another task; an Outcome if it ends the job.
 
         Before all servers answer, a silent one is a matter of the start deadline.
@@ -146,6 +147,9 @@ class Leader:
         if isinstance(event, Joined | Left):
             self._silent.gone(event.task)
             return self._peers.heard(event)
+        if isinstance(event, Unanswered):
+            self._silent.between(event, self._beacon_server.quiet() if self._beacon_server else {})
+            return None
         return self._silent.heard(event) if self._ready is not None else None
 
     def _used(self) -> dict[str, Usage]:
@@ -192,7 +196,7 @@ class Leader:
         until = time.monotonic() + PEERS_SAY_S
         while self._peers.any and (event := next_event(self._events, until)) is not None:
             match event:
-                case Joined() | Left() | Silent() | HeardAgain():
+                case Joined() | Left() | Silent() | HeardAgain() | Unanswered():
                     if over := self._hear(event):
                         return over
                 case Outcome():

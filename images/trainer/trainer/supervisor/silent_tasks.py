@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 
 from trainer import outcome
-from trainer.beacon.heard import HeardAgain, Silent
+from trainer.beacon.heard import HeardAgain, Silent, Unanswered
 from trainer.events import Progress
 from trainer.outcome import Outcome
 from trainer.servers.watch import PATIENCE
@@ -28,6 +28,7 @@ class SilentTasks:
         self._leader = leader
         self._said: set[str] = set()
         self._lately: dict[str, tuple[float, float]] = {}
+        self._unanswered: dict[tuple[str, str], tuple[float, float]] = {}
 
     def heard(self, event: Silent | HeardAgain) -> Outcome | None:
         """Write it down; an Outcome if a task that is needed has been silent for too long."""
@@ -50,6 +51,34 @@ class SilentTasks:
             return None
         return outcome.because(outcome.SILENT, message, (event.task,))
 
+    def between(self, event: Unanswered, quiet: Mapping[str, float]) -> None:
+        """Write down that two tasks hear the leader, but not each other.
+
+        Args:
+            event: what one of them says.
+            quiet: who says nothing to the leader now: not answered by anybody, that is.
+        """
+        if {event.task, event.by} & {*quiet, *self._said}:
+            return
+        now, pair = time.monotonic(), (event.task, event.by)
+        at, _ = self._unanswered.get(pair, (-LATELY_S, 0.0))
+        self._unanswered[pair] = (now, event.seconds)
+        if now - at < LATELY_S:
+            return
+        self._progress.write(
+            "unanswered", of=event.task, by=event.by, seconds=round(event.seconds, 1)
+        )
+        print(f"{self._leader}: {no_answer(event)}", file=sys.stderr, flush=True)
+
+    def cuts(self) -> list[str]:
+        """Between whom the network was cut within LATELY_S: a sentence each."""
+        since = time.monotonic() - LATELY_S
+        return [
+            no_answer(Unanswered(task, by, seconds))
+            for (task, by), (at, seconds) in self._unanswered.items()
+            if at > since
+        ]
+
     def gone(self, task: str) -> None:
         """It is no longer silent, but away, or there again in a new run."""
         self._said.discard(task)
@@ -63,7 +92,15 @@ class SilentTasks:
             f"{task} was silent for {seconds:.0f} s"
             for task, seconds in silences.items()
             if not task.startswith(EVALUATOR)
-        ]
+        ] + self.cuts()
+
+
+def no_answer(event: Unanswered) -> str:
+    """A sentence about two tasks that do not reach each other."""
+    return (
+        f"{event.by} has had no answer from {event.task} for {event.seconds:.0f} s"
+        " (the network between them is cut; both answer the leader)"
+    )
 
 
 def words(event: Silent, last_heard: float) -> str:
