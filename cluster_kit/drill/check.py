@@ -17,7 +17,8 @@ from cluster_kit.util.nearest import proposal
 
 EVENTS = (
     "start", "ready", "devices", "training", "step", "phase", "epoch", "evaluation", "metrics",
-    "failure", "retry", "silent", "heard", "unanswered", "straggling", "straggled",
+    "failure", "retry", "silent", "heard", "unanswered", "waiting",
+    "waited", "straggling", "straggled",
 )  # fmt: skip
 """Those of images/trainer/contract.toml but the last one, `end`."""
 

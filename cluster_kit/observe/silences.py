@@ -46,6 +46,18 @@ def cut_words(entry: Entry) -> str:
     )
 
 
+def waits(seen: RunState) -> list[str]:
+    """A sentence for each time that training stood because a task was lost, oldest first."""
+    lines: dict[str, list[str]] = {}
+    for one in seen.entries:
+        task = str(one.fields.get("of"))
+        if one.event == "waiting" and task in seen.tasks:
+            lines.setdefault(task, []).append(f"training waited for {task} until the end")
+        elif one.event == "waited" and lines.get(task):
+            lines[task][-1] = f"training waited {one.fields.get('seconds')} s for {task}"
+    return [line for said in lines.values() for line in said]
+
+
 def entry(task: str, moment: float, seconds: float) -> Entry:
     """What the host itself says of a task that has been silent for so many seconds."""
     fields = {"of": task, "last_heard": moment - seconds, "server": False}

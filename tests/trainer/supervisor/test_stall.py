@@ -8,8 +8,9 @@ import shutil
 import threading
 import time
 
-from trainer.events import Reports
+from trainer.events import Progress, Reports
 from trainer.supervisor.stall import Stalled, watch, written
+from trainer.supervisor.waits import Waits
 from trainer.task import read_task
 from trainer.usage import Usage
 
@@ -26,6 +27,10 @@ for step in range({steps}):
 if len(tries.read_text()) <= {hangs}:
     wait_for_ever()
 """
+
+
+def waits(folder) -> Waits:
+    return Waits(Progress(folder / "waits.jsonl"), "chief-0")
 
 
 def start(run_task, tmp_path, hangs: int, **variables: object):
@@ -96,7 +101,8 @@ def test_a_watch_outlives_the_progress_directory(tmp_path):
     remove = threading.Timer(0.5, shutil.rmtree, [task.progress_file.parent])
     remove.start()
     said: list[Stalled] = []
-    watch(task, 7, lambda: {"chief-0": Usage(0, 0)}, said.append, threading.Event())
+    used = {"chief-0": Usage(0, 0)}
+    watch(task, 7, lambda: used, waits(tmp_path), said.append, threading.Event())
     remove.join()
     assert [stalled.attempt for stalled in said] == [7]
 
@@ -114,10 +120,11 @@ def test_a_watch_ends_with_its_attempt_and_says_it_once(tmp_path):
     task = read_task({"CLUSTER_KIT_OUTPUT": str(tmp_path), "CLUSTER_KIT_STALL_S": "0.5"})
     task.progress_file.parent.mkdir()
     said: list[Stalled] = []
-    watch(task, 7, lambda: {"chief-0": Usage(0, 0)}, said.append, threading.Event())
+    used = {"chief-0": Usage(0, 0)}
+    watch(task, 7, lambda: used, waits(tmp_path), said.append, threading.Event())
     assert [stalled.attempt for stalled in said] == [7]
     over = threading.Event()
     over.set()
-    watch(task, 8, dict, said.append, over)
+    watch(task, 8, dict, waits(tmp_path), said.append, over)
     assert len(said) == 1
     assert json.dumps(said[0].seconds)

@@ -61,6 +61,20 @@ def test_a_cut_between_two_tasks_is_noted_with_both_names() -> None:
     ]
 
 
+def test_what_training_waited_for_is_noted() -> None:
+    story = (
+        Story.of(WITHOUT_CHIEF)
+        .says(20, "worker-0", "waiting", of="worker-1", seconds=5.0)
+        .says(28, "worker-0", "waited", of="worker-1", seconds=13.1)
+        .says(30, "worker-0", "waiting", of="worker-1", seconds=5.0)
+        .says(31, "worker-0", "waiting", of="nobody-7", seconds=5.0)
+        .ends(50, "worker-0", 0, "finished")
+    )
+    assert told(WITHOUT_CHIEF, story)["notes"] == [
+        "training waited 13.1 s for worker-1", "training waited for worker-1 until the end",
+    ]  # fmt: skip
+
+
 def test_a_straggler_is_noted() -> None:
     begun = {"of": "worker-1", "seconds": 20.0, "share": 0.2, "message": "worker-1 is a straggler"}
     story = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Callable
 from queue import SimpleQueue
 
 from trainer import outcome
@@ -24,6 +25,7 @@ from trainer.supervisor.peers import Peers
 from trainer.supervisor.servers_asked import ServersAsked, promises_broken
 from trainer.supervisor.silent_tasks import SilentTasks
 from trainer.supervisor.stall import Stalled
+from trainer.supervisor.waits import Waits
 from trainer.task import Task
 from trainer.usage import Usage, used
 
@@ -51,6 +53,7 @@ class Leader:
         self._events = events
         self._peers = Peers(task.peers if task.beacon else frozenset(), task.retries)
         self._silent = SilentTasks(task.silent_s, progress, task.name)
+        self._waits = Waits(progress, task.name)
         self._has_stalled = False
         # A leader that was killed has left no `end`.
         self._came_back = last_event(task.progress_file).get("event", "end") != "end"
@@ -103,6 +106,7 @@ class Leader:
         self._progress.write("start", attempt=attempt)
         self._ready = None
         self._peers.begin_attempt()
+        self._waits.begin_attempt()
         self._peers_due_at = time.monotonic() + self._task.start_deadline_s
         cancelled = threading.Event()
         servers_asked.ask(self._task, attempt, self._events.put, cancelled)
@@ -144,6 +148,7 @@ class Leader:
 
         Before all servers answer, a silent one is a matter of the start deadline.
         """
+        self._waits.heard(event, time.monotonic())
         if isinstance(event, Joined | Left):
             self._silent.gone(event.task)
             return self._peers.heard(event)
@@ -159,20 +164,10 @@ class Leader:
 
     def _servers_ready(self, ready: ServersReady, attempt: int, over: threading.Event) -> None:
         self._ready = ready
-        if self._task.stall_s != 0:
-            threading.Thread(
-                target=stall.watch,
-                args=(self._task, attempt, self._used, self._events.put, over),
-                name="stall watch",
-                daemon=True,
-            ).start()
+        then = (self._events.put, over)
+        beside(stall.watch, self._task, attempt, self._used, self._waits, *then)
         if self._task.servers and self._task.silent_s:
-            threading.Thread(
-                target=server_watch.watch,
-                args=(self._task.servers, self._task.silent_s, self._events.put, over),
-                name="server watch",
-                daemon=True,
-            ).start()
+            beside(server_watch.watch, self._task.servers, self._task.silent_s, *then)
         self._progress.write("ready")
         if self._job_ends_at == float("inf") and self._task.job_deadline_s:
             self._job_ends_at = time.monotonic() + self._task.job_deadline_s
@@ -216,3 +211,8 @@ class Leader:
             self._came_back = False
             lost = [f"{self._task.name} had been lost itself"]
         return "; ".join(lost)
+
+
+def beside(target: Callable[..., None], *arguments: object) -> None:
+    """Run it in a thread of its own, which ends with the process at the latest."""
+    threading.Thread(target=target, args=arguments, name=target.__module__, daemon=True).start()

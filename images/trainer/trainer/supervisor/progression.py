@@ -23,7 +23,9 @@ BUSY_BYTES_PER_S = 4_000
 """For each task, on the average: their signs of life are 700 to 1,200."""
 TRAINING = "training"
 _CAME = ("start", "ready")
-_NO_PROGRESS = ("failure", "devices", "silent", "heard", "unanswered", "retry", "end")
+_NO_PROGRESS = (
+    "failure", "devices", "silent", "heard", "unanswered", "waiting", "waited", "retry", "end",
+)  # fmt: skip
 _JOB = "job"
 
 

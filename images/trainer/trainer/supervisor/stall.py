@@ -16,6 +16,7 @@ from trainer.events import Reports
 from trainer.outcome import Outcome
 from trainer.servers.probe import Prober
 from trainer.supervisor.progression import Progression
+from trainer.supervisor.waits import Waits
 from trainer.task import Task
 from trainer.usage import Usage
 
@@ -39,10 +40,14 @@ def watch(
     task: Task,
     attempt: int,
     usage: Callable[[], Mapping[str, Usage]],
+    waits: Waits,
     then: Callable[[Stalled], None],
     over: threading.Event,
 ) -> None:
-    """Call `then` once if the attempt makes no progress; returns after that, or with `over`."""
+    """Call `then` once if the attempt makes no progress; returns after that, or with `over`.
+
+    `waits` is told what is reported.
+    """
     progression = Progression(task.stall_s, time.monotonic())
     reports = Reports(task.progress_file.parent)
     looks, files = 0, written(task.output)
@@ -52,12 +57,14 @@ def watch(
         progression.look(now)
         for name, event in reports.new():
             progression.reported(name, event)
+            waits.reported(name, event, now)
+        waits.look(now)
         if looks % FILES_EVERY == 0:
             progression.used(now, usage())
             before, files = files, written(task.output)
             if files != before:
                 progression.wrote()
-        if seconds := progression.standing_s():
+        if (seconds := progression.standing_s()) and task.stall_s != 0:
             then(Stalled(attempt, seconds))
             return
 
