@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,7 @@ def golden(path: Path) -> Path:
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
 def test_a_manifest_still_means_the_same_bytes(path: Path) -> None:
     read = load(path)
+    read = replace(read, path=Path("/home/you/project/compose") / path.name)
     compared(golden(path), render(plan(read, inputs(read.manifest), HOST, OWN)))
 
 
