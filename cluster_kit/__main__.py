@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from typing import NoReturn
 
 from cluster_kit.errors import Interrupted, KitError
-from cluster_kit.util import signals
+from cluster_kit.util import signals, stdio
 
 
-def main() -> None:
-    """Run the command line; exits with the code of the error, if one was raised.
+def main() -> NoReturn:
+    """Run the command line, and end the process with its exit code, whatever its threads do."""
+    stdio.leave(_exit_code(_run))
+
+
+def _exit_code(run: Callable[[], None]) -> int:
+    """The exit code with which Python would end after a call; what it would print is printed."""
+    try:
+        run()
+    except SystemExit as ended:
+        if ended.code is None or isinstance(ended.code, int):
+            return ended.code or 0
+        print(ended.code, file=sys.stderr)
+        return 1
+    except BaseException:  # noqa: BLE001 - a bug keeps its traceback, as Python shows it
+        sys.excepthook(*sys.exc_info())
+        return 1
+    return 0
+
+
+def _run() -> None:
+    """Run the command line; raises SystemExit with the code of the error, if one was raised.
 
     Ctrl-C ends it without a traceback even while its libraries are being imported.
     """

@@ -1,18 +1,28 @@
-"""For all suites: two profiles of Hypothesis, quick and thorough; whose turn it is."""
+"""For all suites: two profiles of Hypothesis, quick and thorough; whose turn it is.
+
+The kit's command, called in the process of a test, ends with SystemExit instead of the process.
+"""
 
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
 
+from cluster_kit.util import stdio
 from tests.alone import turn
 
 settings.register_profile("kit", deadline=None, derandomize=True, max_examples=30)
 settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile("kit")
+
+
+@pytest.fixture(autouse=True)
+def the_process_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stdio, "leave", sys.exit)
 
 
 @pytest.hookimpl(trylast=True)

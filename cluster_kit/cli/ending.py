@@ -30,7 +30,7 @@ def _print_outcome(outcome: Outcome, keep: bool) -> None:
     if outcome.success:
         out.print(Text.assemble(("success", "bold green"), f" in {seconds:.1f} s"))
     else:
-        blame = f", blame {outcome.blame}" if outcome.blame else ""
+        blame = f", blame {outcome.blame}{_code(outcome)}" if outcome.blame else ""
         word = "stopped" if outcome.reason == Reason.STOPPED else "failed"
         out.print(Text.assemble((word, "bold red"), f" after {seconds:.1f} s{blame}"))
         for line in outcome.message.splitlines():
@@ -46,6 +46,13 @@ def _print_outcome(outcome: Outcome, keep: bool) -> None:
     if keep:
         name = outcome.cluster
         say(f"  still there: `cluster-kit status {name}`, `cluster-kit down {name}`", to=out)
+
+
+def _code(outcome: Outcome) -> str:
+    """` (exit code 1)` of the task to blame, "" if it has none, or the message names it."""
+    codes = [task.exit_code for task in outcome.tasks if task.name == outcome.blame]
+    named = any(f"exit code {code}" in outcome.message for code in codes)
+    return "" if named or not any(codes) else f" (exit code {codes[0]})"
 
 
 def print_metrics(outcome: Outcome) -> None:

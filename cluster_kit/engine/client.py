@@ -138,8 +138,8 @@ class DockerEngine(Adjustments):
         return gpu_probe.refusal(self._client, driver, device_id)
 
     @as_engine_errors()
-    def logs(self, container_id: str) -> str:
-        raw = self._client.containers.get(container_id).logs(timestamps=True)
+    def logs(self, container_id: str, *, stderr: bool = False) -> str:
+        raw = self._client.containers.get(container_id).logs(timestamps=True, stdout=not stderr)
         return bytes(raw).decode("utf-8", errors="replace")
 
     def follow(self, container_id: str, since: float | None = None) -> Iterator[str]:

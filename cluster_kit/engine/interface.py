@@ -62,8 +62,11 @@ class Engine(Protocol):
         """Why the engine cannot hand out this GPU, "" if it can."""
         ...
 
-    def logs(self, container_id: str) -> str:
-        """A container's log: stdout and stderr in order, each line with its time."""
+    def logs(self, container_id: str, *, stderr: bool = False) -> str:
+        """A container's log: stdout and stderr in order, each line with its time.
+
+        With `stderr` only that.
+        """
         ...
 
     def follow(self, container_id: str, since: float | None = None) -> Iterator[str]:

@@ -4,46 +4,92 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from cluster_kit.engine.containers import Container
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError
+from cluster_kit.observe.shown import Line, Shown
 
 RESTART_S = 3.0
 """An engine restarts a crashed container within a second."""
-
-Line = Callable[[str, str], None]
+Take = Callable[[int, str], None]
+"""Takes a line of a log: its number from 1 on, the line."""
 
 
 def follow_logs(
-    engine: Engine, containers: Iterable[Container], line: Line, since: float | None = None
+    engine: Engine, containers: Iterable[Container], line: Line
 ) -> list[threading.Thread]:
-    """Start one thread per container, which calls `line(task, text)` until the container ends.
-
-    Args:
-        since: Unix time; older lines are left out.
-    """
-    threads = [
-        threading.Thread(target=_follow, args=(engine, container, line, since), daemon=True)
-        for container in containers
-    ]
-    for thread in threads:
-        thread.start()
-    return threads
+    """Start one thread per container, which calls `line(task, text)` until the container ends."""
+    return [_start(engine, c, None, _each_once(c.name, line)) for c in containers]
 
 
-def _follow(engine: Engine, container: Container, line: Line, since: float | None) -> None:
-    """Pass lines on until the container has ended for good; the engine's stream ends at restarts.
+class Followed:
+    """What a run shows of its tasks' logs: each line once, and a count of those left out."""
 
-    If the engine is lost, it ends without an error: the watch of the run reports that.
+    def __init__(self) -> None:
+        self._shown: dict[str, Shown] = {}
+
+    def follow(
+        self, engine: Engine, containers: Iterable[Container], line: Line, since: float | None
+    ) -> None:
+        """Show the lines of these containers, each in a thread of its own, also a second time.
+
+        Args:
+            since: Unix time; older lines are left out. Only the first time counts.
+        """
+        for container in containers:
+            shown = self._shown.setdefault(container.name, Shown(container.name, line, since))
+            _start(engine, container, shown.since, shown.take)
+
+    def settle(self) -> None:
+        """Show what has been held back long enough."""
+        for shown in self._shown.values():
+            shown.settle()
+
+    def finish(self, logs: Mapping[str, str], said: str = "") -> None:
+        """Show or count the rest of the tasks' logs; nothing is shown after that.
+
+        Args:
+            logs: each task's whole log, with its times.
+            said: what the outcome tells of an error, which is not to be shown twice.
+        """
+        for name, shown in self._shown.items():
+            shown.finish(logs.get(name, ""), said)
+
+
+def _start(
+    engine: Engine, container: Container, since: float | None, take: Take
+) -> threading.Thread:
+    arguments = (engine, container, since, take)
+    thread = threading.Thread(target=_follow, args=arguments, daemon=True)
+    thread.start()
+    return thread
+
+
+def _follow(engine: Engine, container: Container, since: float | None, take: Take) -> None:
+    """Pass lines on until the container has ended for good.
+
+    The engine's stream ends at a restart, and the next one begins with the first line again. If the
+    engine is lost, it ends without an error: the watch of the run reports that.
     """
     with contextlib.suppress(EngineError):
         while True:
-            for text in engine.follow(container.id, since):
-                if text.strip():
-                    line(container.name, text.rstrip("\r"))
-            since = time.time()
+            for number, text in enumerate(engine.follow(container.id, since), 1):
+                take(number, text.rstrip("\r"))
             if not engine.comes_back(container.id, RESTART_S):
                 return
+
+
+def _each_once(task: str, line: Line) -> Take:
+    """Passes each line on that is not blank, and has not come before."""
+    read = 0
+
+    def take(number: int, text: str) -> None:
+        nonlocal read
+        if number > read:
+            read = number
+            if text.strip():
+                line(task, text)
+
+    return take

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from itertools import dropwhile, takewhile
 
 from cluster_kit.cluster import Mount
@@ -14,6 +15,8 @@ _IGNORED = "Exception ignored in"
 """Python prints this for errors while it shuts down, after the error that matters."""
 _RECENT = 40
 """Lines after which a traceback is old: the program went on, and ended for another reason."""
+_LATE_S = 5.0
+"""What was said on stderr so many seconds before the end may be why it ended."""
 _NODE_TRACE = re.compile(r"Detected at node .* defined at \(most recent call last\):")
 _REPEATED = re.compile(r"Original stack trace for |Additional GRPC error information")
 _FRAME = re.compile(r' *File "(/program/)?')
@@ -35,35 +38,78 @@ _CURES = (
 )
 
 
-def last_words(log: str, limit: int = 12) -> str:
+def last_words(log: str, limit: int = 12, *, error: str = "", stderr: str = "") -> str:
     """The end of a task's log: its last traceback, or else its last lines, `limit` at most.
 
-    TensorFlow's own messages are left out. The last line of a traceback, the error itself, is
-    always kept.
+    TensorFlow's own messages are left out. The error itself, after the frames, is always whole.
+
+    Args:
+        error: what the program has left of its error, if it did: only the frames are returned then,
+            however much was printed after them.
+        stderr: the part of the log that was printed there: what a program says as it ends may be
+            far above the end of a log in which much else arrives at the same moment.
     """
-    lines = [_STAMP.sub("", line).rstrip() for line in log.splitlines()]
-    relevant = [line for line in lines if line.strip() and not noise.ANY.match(line)]
-    relevant = list(_without_repeats(relevant))
-    starts = [
-        i
-        for i, line in enumerate(relevant)
-        if line.startswith("Traceback (most recent")
-        and not (i > 0 and relevant[i - 1].startswith(_IGNORED))
-    ]
+    relevant = list(_without_repeats(_relevant(log)))
+    starts = [i for i, line in enumerate(relevant) if _begins(relevant, i, line)]
+    if error and (frames := _frames_of(relevant, starts, error, limit)):
+        return "\n".join(frames)
     traceback = relevant[starts[-1] :] if starts else []
     end = _end_of_traceback(traceback)
     if traceback[end:] and len(traceback) - end <= _RECENT:
-        error = list(takewhile(lambda line: not line.startswith(_IGNORED), traceback[end:]))
-        room = max(2, limit - min(len(error), 6))
-        return "\n".join([*_last_frames(traceback[:end], room), *error[:6]])
-    return "\n".join(relevant[-limit:])
+        said = list(takewhile(lambda line: not line.startswith(_IGNORED), traceback[end:]))
+        room = max(2, limit - min(len(said), 6))
+        return "\n".join([*_last_frames(traceback[:end], room), *said])
+    return "\n".join(_last_lines(relevant, _relevant(_late(stderr, log)), limit))
+
+
+def _relevant(log: str) -> list[str]:
+    lines = [_STAMP.sub("", line).rstrip() for line in log.splitlines()]
+    return [line for line in lines if line.strip() and not noise.ANY.match(line)]
+
+
+def _begins(lines: Sequence[str], index: int, line: str) -> bool:
+    """Whether a traceback begins here, other than one of Python's own shutdown."""
+    ignored = index > 0 and lines[index - 1].startswith(_IGNORED)
+    return line.startswith("Traceback (most recent") and not ignored
+
+
+def _frames_of(
+    lines: Sequence[str], starts: Sequence[int], error: str, limit: int
+) -> Sequence[str]:
+    """The last frames of the last traceback that ended with this error; [] if there is none."""
+    kind = error.partition("\n")[0].partition(":")[0].strip()
+    for start in reversed(starts):
+        traceback = lines[start:]
+        end = _end_of_traceback(traceback)
+        if traceback[end:] and traceback[end].partition(":")[0].strip() == kind:
+            return _last_frames(traceback[:end], limit)
+    return []
+
+
+def _last_lines(lines: Sequence[str], late: Sequence[str], limit: int) -> list[str]:
+    """The last lines; of those on stderr some, although others may have come after them."""
+    end = list(lines[-limit:])
+    missing = [line for line in late if line not in end][-(limit // 2) :]
+    return [*missing, *end[-(limit - len(missing)) :]]
+
+
+def _late(stderr: str, log: str) -> str:
+    """The lines of stderr in the last seconds of a log."""
+    end = max((_time(line) for line in log.splitlines()[-1:]), default=0.0)
+    return "\n".join(line for line in stderr.splitlines() if _time(line) >= end - _LATE_S)
+
+
+def _time(line: str) -> float:
+    """The Unix time that the engine has put before a line, 0 if it has not."""
+    stamp = _STAMP.match(line)
+    return datetime.fromisoformat(stamp[0].strip()).timestamp() if stamp else 0.0
 
 
 def _last_frames(frames: Sequence[str], room: int) -> list[str]:
     """The last `room` lines; the program's own last frame comes first if it is not among them."""
     own = [i for i, line in enumerate(frames) if (match := _FRAME.match(line)) and match[1]]
     if not own or own[-1] >= len(frames) - room or room < 5:
-        return list(frames[-room:])
+        return list(dropwhile(lambda line: line.startswith("    "), frames[-room:]))
     last = dropwhile(lambda line: not _FRAME.match(line), frames[-(room - 3) :])
     return [*frames[own[-1] : own[-1] + 2], "  …", *last]
 

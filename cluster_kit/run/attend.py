@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.observe.listener import Listener
-from cluster_kit.observe.logs import follow_logs
 from cluster_kit.observe.state import RunState
 from cluster_kit.run.absence import Absence
 from cluster_kit.run.conclude import conclude, fail
@@ -76,6 +75,7 @@ def _attend(run: Launch, start: Start, listener: Listener, *, leaves: bool = Fal
 
 def _show(run: Launch, cluster: Cluster, seen: RunState) -> None:
     run.view.update(seen)
+    run.followed.settle()
     run.observer.observe(run.engine, cluster, seen)
 
 
@@ -91,7 +91,7 @@ def _follow(run: Launch, since: float | None) -> None:
     """Pass log lines of the leader and the sidecars to the view as they come."""
     tasks = {run.cluster.leader.name, *(task.name for task in run.cluster.sidecars)}
     containers = [c for c in run.containers() if c.name in tasks]
-    follow_logs(run.engine, containers, run.view.log, since)
+    run.followed.follow(run.engine, containers, run.view.log, since)
 
 
 def _say_interrupted(run: Launch) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import TracebackType
 
@@ -71,7 +71,7 @@ def conclude(launch: Launch, cluster: Cluster, seen: RunState, ending: Ending) -
     if not stays:  # before saving: what tasks log while they stop is evidence, too
         with failures, launch.timings.step("down"), _answering(launch.engine):
             launch.engine.stop(launch.name, launch.id)
-    outcome = _saved(launch, cluster, seen, containers, verdict, failures)
+    outcome = _saved(launch, cluster, seen, containers, verdict, failures, kept=stays)
     if not stays:
         launch.view.phase("removing the containers")
         with failures, launch.timings.step("down"), _answering(launch.engine):
@@ -96,7 +96,7 @@ def fail(launch: Launch, cluster: Cluster, seen: RunState, error: BaseException)
     containers: list[Container] = []
     with failures, _answering(launch.engine):
         containers = launch.containers()
-    _saved(launch, cluster, seen, containers, _without_verdict(error), failures)
+    _saved(launch, cluster, seen, containers, _without_verdict(error), failures, kept=False)
     with failures, _answering(launch.engine):
         launch.engine.remove(launch.name, launch.id)
 
@@ -108,6 +108,8 @@ def _saved(
     containers: list[Container],
     verdict: Verdict,
     failures: Failures,
+    *,
+    kept: bool,
 ) -> Outcome:
     """Save events, logs and the outcome, and return the outcome.
 
@@ -115,10 +117,12 @@ def _saved(
     """
     directory = launch.directory
     logs = read_logs(launch.engine, containers)
-    verdict = replace(verdict, message=on_host(verdict.message, cluster.mounts))
-    said = last_words(logs.get(verdict.blame or seen.leader, ""))
+    said = _last_words(launch.engine, containers, logs, verdict, verdict.blame or seen.leader)
     words = without_message(said, verdict.message) if verdict.blame else ""
+    told = f"{words}\n{verdict.message}"
+    verdict = replace(verdict, message=on_host(verdict.message, cluster.mounts))
     verdict = explained(verdict, said, directory)
+    launch.followed.finish(logs, told if verdict.blame else "")
     known_cure = verdict.cure or cure(f"{verdict.message}\n{words}")
     room.release(directory)
     with failures:
@@ -130,6 +134,7 @@ def _saved(
         containers,
         directory,
         last_words=words,
+        kept=kept,
         cure=known_cure,
         run_id=launch.id,
     )
@@ -146,6 +151,22 @@ def _saved(
     with failures:
         save_logs(directory, logs)
     return outcome
+
+
+def _last_words(
+    engine: Engine,
+    containers: list[Container],
+    logs: Mapping[str, str],
+    verdict: Verdict,
+    task: str,
+) -> str:
+    """The end of a task's log, as far as the verdict does not tell it; "" after a success."""
+    if verdict.success or task not in logs:
+        return ""
+    stderr = ""
+    with contextlib.suppress(EngineError):
+        stderr = "".join(engine.logs(c.id, stderr=True) for c in containers if c.name == task)
+    return last_words(logs[task], error=verdict.message, stderr=stderr)
 
 
 def _without_verdict(error: BaseException) -> Verdict:

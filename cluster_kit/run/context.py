@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cluster_kit.backends.interface import Backend
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Container
 from cluster_kit.engine.interface import Engine
+from cluster_kit.observe.logs import Followed
 from cluster_kit.run.observer import NOBODY, Observer
 from cluster_kit.run.timings import Stopwatch
 from cluster_kit.show.view import View
@@ -38,6 +39,8 @@ class Launch:
     keep: bool
     """Whether the containers stay after the end."""
     observer: Observer = NOBODY
+    followed: Followed = field(default_factory=Followed)
+    """What is shown of the tasks' logs."""
 
     @property
     def name(self) -> str:

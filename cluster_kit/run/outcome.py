@@ -46,7 +46,7 @@ class Outcome:
 
     `blame` is the task that is to blame, None if none is; `last_words` is the end of its log,
     without the message; `cure` is "" if none is known; `run` is the path of the run's directory,
-    `id` the label of its containers.
+    `id` the label of its containers, which are still there if they were `kept`.
     """
 
     cluster: str
@@ -63,6 +63,7 @@ class Outcome:
     cure: str
     run: str
     id: str = ""
+    kept: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """The values of outcome.json."""
@@ -83,6 +84,7 @@ def outcome_of(
     last_words: str = "",
     cure: str = "",
     run_id: str = "",
+    kept: bool = False,
 ) -> Outcome:
     """The outcome of a run, with `timings_s` still empty.
 
@@ -105,6 +107,7 @@ def outcome_of(
         cure=cure,
         run=str(run.path),
         id=run_id,
+        kept=kept,
     )
 
 

@@ -31,7 +31,7 @@ def make_room(engine: Engine, name: str) -> None:
     """Remove containers and networks that an earlier run of this name has left.
 
     Raises:
-        HostError: a cluster of this name is up, or has ended and was not judged.
+        HostError: a cluster of this name is up, has ended and was not judged, or was kept.
         EngineError: the engine cannot remove it, or does not answer.
     """
     containers = engine.containers(name)
@@ -49,6 +49,12 @@ def make_room(engine: Engine, name: str) -> None:
         raise HostError(
             f"the cluster {name} has ended, and was neither judged nor saved",
             f"`cluster-kit attach {name}` does that; {other}",
+        )
+    if containers and (kept := _kept(containers)):
+        raise HostError(
+            f"the cluster {name} was kept after its end, to be looked at: {kept.path}",
+            f"`cluster-kit down {name}` (make: `make down NAME={name}`) removes it, "
+            f"`--name OTHER` (make: NAME=OTHER) runs one beside it",
         )
     if containers:
         engine.remove(name)
@@ -69,6 +75,17 @@ def _unjudged(containers: Sequence[Container]) -> bool:
     except UsageError:
         return False
     return record is not None and read_outcome(run, record.id) is None
+
+
+def _kept(containers: Sequence[Container]) -> RunDirectory | None:
+    """The run whose containers were left on purpose; None if they were not."""
+    run = run_of(containers)
+    try:
+        record = read_record(run)
+    except UsageError:
+        return None
+    outcome = read_outcome(run, record.id) if record else None
+    return run if outcome is not None and outcome.kept else None
 
 
 def run_of(containers: Sequence[Container]) -> RunDirectory:

@@ -116,7 +116,10 @@ def _judge_leader(seen: RunState) -> Verdict:
     blame = named
     if not blame:
         blame, code = _first_failure(seen, code)
-    if not named and (blame != leader or not message):
+    own = seen.final_failures(blame) if not named and blame != leader else []
+    if own and own[-1].fields.get("message"):
+        message = f"{blame}: {own[-1].fields['message']}"
+    elif not named and (blame != leader or not message):
         message = f"{blame} ended with exit code {code}{_meaning(seen, blame, code)}"
     elif out_of_memory(seen, blame):
         message += OUT_OF_MEMORY

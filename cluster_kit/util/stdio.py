@@ -1,4 +1,4 @@
-"""Standard streams that survive a closed pipe: output without a reader is dropped."""
+"""Standard streams that survive a closed pipe, and the end of a command."""
 
 from __future__ import annotations
 
@@ -6,13 +6,25 @@ import contextlib
 import io
 import os
 import sys
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 
 def outlive_readers() -> None:
     """Replace stdout and stderr, so that a reader who closes the pipe does not end the command."""
     sys.stdout = lasting(sys.stdout)
     sys.stderr = lasting(sys.stderr)
+
+
+def leave(code: int) -> NoReturn:
+    """End the process with this exit code: flush, and be gone.
+
+    Threads that still read from the engine may write at any moment. An interpreter that shuts down
+    meanwhile can abort (`_enter_buffered_busy`), with a code of its own.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 def lasting(stream: TextIO) -> TextIO:

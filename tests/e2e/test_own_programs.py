@@ -91,7 +91,8 @@ def test_a_chief_that_raises_is_blamed_while_its_workers_wait(
     assert "blame chief-0" in said
     outcome = kit.outcome()
     assert (outcome["exit_code"], outcome["blame"]) == (5, "chief-0")
-    assert "ValueError: shapes (32, 10) and (32, 9) do not match" in outcome["last_words"]
+    assert outcome["message"].endswith("ValueError: shapes (32, 10) and (32, 9) do not match")
+    assert "raises.py" in outcome["last_words"]
     assert codes(kit)["chief-0"] == 1
     assert mine(client, kit.name) == ([], [])
 
@@ -104,6 +105,23 @@ def test_a_program_that_exits_with_3_failed_with_3(kit: Kit) -> None:
     assert (outcome["blame"], codes(kit)["chief-0"]) == ("chief-0", 3)
     assert "exit code 3" in outcome["message"]
     assert "the data set is empty, nothing to do" in outcome["last_words"]
+
+
+def test_a_program_that_prints_without_end_is_counted_and_ends_with_its_verdict(
+    kit: Kit,
+) -> None:
+    path = kit.program("for step in range(100_000):\n    print(f'step {step} of many')\n")
+    code, said = up(kit, path, "--set", "evaluator=0")
+    assert code == 0, said[-3000:]
+    assert "Fatal Python error" not in said
+    shown = re.findall(r"chief-0 \| (.*)", said)
+    left_out = [re.match(r"… ([\d,]+) lines? left out here, all in logs/chief-0.log", line)
+                for line in shown]  # fmt: skip
+    counted = sum(int(match[1].replace(",", "")) for match in left_out if match)
+    assert counted > 50_000
+    assert counted + sum("of many" in line for line in shown) == 100_000
+    assert log(kit, "chief-0").count("of many") == 100_000
+    assert said.index("step 99999 of many") < said.index("removing the containers")
 
 
 def test_a_program_that_never_ends_meets_the_jobs_deadline(

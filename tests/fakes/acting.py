@@ -11,8 +11,8 @@ from typing import Any
 class Step:
     """Something that a task does so many seconds after its start.
 
-    `event` goes into its progress file with `fields`, `line` into its log; a `code` ends its
-    process; `oom` is the kernel's, which the engine tells of.
+    `event` goes into its progress file with `fields`, `line` into its log, by `stderr` or by
+    stdout; a `code` ends its process; `oom` is the kernel's, which the engine tells of.
     """
 
     at: float
@@ -21,14 +21,15 @@ class Step:
     line: str = ""
     code: int | None = None
     oom: bool = False
+    stderr: bool = False
 
 
 def says(at: float, event: str, **fields: Any) -> Step:
     return Step(at, event, fields)
 
 
-def prints(at: float, line: str) -> Step:
-    return Step(at, line=line)
+def prints(at: float, line: str, *, stderr: bool = False) -> Step:
+    return Step(at, line=line, stderr=stderr)
 
 
 def dies(at: float, code: int = 137) -> Step:

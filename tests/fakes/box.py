@@ -33,6 +33,8 @@ class Box:
     by_hand: bool = False
     attached: bool = True
     log: list[tuple[float, str]] = field(default_factory=list)
+    stderr: list[tuple[float, str]] = field(default_factory=list)
+    """The part of the log that was printed there."""
 
     @property
     def mark(self) -> Mapping[str, str]:

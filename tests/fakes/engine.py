@@ -96,9 +96,10 @@ class FakeEngine(Machine):
     def gpu_refusal(self, _driver: str, _device: str) -> str:
         return ""
 
-    def logs(self, container_id: str) -> str:
+    def logs(self, container_id: str, *, stderr: bool = False) -> str:
         self._asked("logs")
-        lines = self._box(container_id).log
+        box = self._box(container_id)
+        lines = box.stderr if stderr else box.log
         return "".join(f"{_stamp(at)} {line}\n" for at, line in lines)
 
     def follow(self, container_id: str, since: float | None = None) -> Iterator[str]:
@@ -107,10 +108,11 @@ class FakeEngine(Machine):
             box = self.boxes.get(container_id)
             if box is None:
                 return
-            lines = [line for at, line in box.log if since is None or at >= since]
+            ended = box.state in ("exited", "restarting")
+            lines = [line for at, line in list(box.log) if since is None or at >= since]
             yield from lines[position:]
             position = len(lines)
-            if box.state in ("exited", "restarting"):
+            if ended:
                 return
             self._wait()
 

@@ -177,6 +177,8 @@ class Machine:
     def _do(self, box: Box, step: Step) -> None:
         if step.line:
             box.log.append((self.clock.time(), step.line))
+            if step.stderr:
+                box.stderr.append(box.log[-1])
         if step.event:
             self._write(box, step)
         if step.oom:

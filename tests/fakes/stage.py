@@ -14,7 +14,7 @@ from cluster_kit.drill import director
 from cluster_kit.engine import client
 from cluster_kit.host import gather
 from cluster_kit.image import base, extra
-from cluster_kit.observe import listener, logs, timeline
+from cluster_kit.observe import listener, shown, timeline
 from cluster_kit.run import (
     absence,
     attach,
@@ -130,7 +130,7 @@ def set_up(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
         listener,
         timings,
         watch,
-        logs,
+        shown,
         absence,
         attach,
         attend,

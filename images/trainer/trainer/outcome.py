@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainer.errors import (
@@ -61,11 +61,18 @@ class Outcome:
     tasks: tuple[str, ...] = ()
     after_job: bool = False
     """Whether a program failed over the end of a job that went well: no failure of its own."""
+    printed: bool = False
+    """Whether the program has printed the message itself."""
 
     @property
     def headline(self) -> str:
-        """The message's first line; if there are more, the program has printed them itself."""
+        """The message's first line."""
         return self.message.partition("\n")[0]
+
+    def because_of(self, why: str) -> Outcome:
+        """The same with `why` after the first line."""
+        first, newline, rest = self.message.partition("\n")
+        return replace(self, message=f"{first} ({why}){newline}{rest}", printed=False)
 
     def record(self, progress: Progress) -> None:
         progress.write(
@@ -114,6 +121,6 @@ def program_ended(returncode: int, last_words: str = "") -> Outcome:
     if returncode < 0:
         name = signal.Signals(-returncode).name
         return Outcome(128 - returncode, FAILED, f"the program was killed by {name}")
-    return Outcome(
-        returncode, FAILED, last_words or f"the program ended with exit code {returncode}"
-    )
+    if last_words:
+        return Outcome(returncode, FAILED, last_words, printed=True)
+    return Outcome(returncode, FAILED, f"the program ended with exit code {returncode}")

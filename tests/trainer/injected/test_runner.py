@@ -123,6 +123,39 @@ def test_its_end(both, tmp_path, last):
     assert (tmp_path / "left-open").read_text() == "written"
 
 
+LEAVES = [
+    ("raise ValueError('one\\n  two')", "ValueError: one\n  two"),
+    ("class Own(Exception): pass\nraise Own()", "Own"),
+    ("import sys; sys.exit('no data in /data')", "no data in /data"),
+    ("e = KeyError('x')\ne.add_note('look at y')\nraise e", "KeyError: 'x'\nlook at y"),
+    ("raise UnicodeError('\\udcff')", "UnicodeError: \\udcff"),
+    ("import sys; sys.exit(3)", None),
+    ("print('well')", None),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), LEAVES)
+def test_what_a_program_ends_with_is_left_whole_for_its_supervisor(
+    tmp_path, monkeypatch, text, words
+):
+    monkeypatch.setenv("CLUSTER_KIT_MAILBOX", str(tmp_path))
+    (tmp_path / "program.py").write_text(text)
+    code, _, said = run(RUNNER, "program.py", cwd=tmp_path)
+    left = tmp_path / "last-words"
+    assert (left.read_text().strip() if left.exists() else None) == words
+    if "exit('" in text:
+        assert (code, said) == (1, "error: no data in /data\n")
+
+
+def test_the_part_of_an_error_that_tells_is_not_replaced_by_the_whole(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLUSTER_KIT_MAILBOX", str(tmp_path))
+    (tmp_path / "last-words").write_text("give it a file")
+    for words, kept in (("wrapped: give it a file: so", True), ("something else", False)):
+        (tmp_path / "program.py").write_text(f"raise ValueError({words!r})")
+        run(RUNNER, "program.py", cwd=tmp_path)
+        assert ((tmp_path / "last-words").read_text() == "give it a file") is kept
+
+
 TAKES_LONG_TO_GO = """
 import time
 class Strategy:

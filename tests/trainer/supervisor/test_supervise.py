@@ -53,7 +53,7 @@ def test_an_ordinary_failure_is_final(run_task, events, program):
     assert "exit code 3" in found[-1]["message"]
 
 
-def test_a_message_of_several_lines_is_kept_and_printed_once(run_task, events, program):
+def test_what_a_program_has_said_itself_is_kept_whole_and_said_once(run_task, events, program):
     says = "a.toml: 1 problem\n  x = 1: no such key"
     path = program(
         f"says = {says!r}; print('error:', says)\n"
@@ -63,7 +63,7 @@ def test_a_message_of_several_lines_is_kept_and_printed_once(run_task, events, p
     task = run_task("chief-0", ALONE, "run", path)
     assert task.wait(60) == 2
     assert events("chief-0")[-1]["message"] == says
-    said = ["error: a.toml: 1 problem", "  x = 1: no such key", "chief-0: a.toml: 1 problem"]
+    said = ["error: a.toml: 1 problem", "  x = 1: no such key"]
     assert task.stdout.read().splitlines() == said
 
 

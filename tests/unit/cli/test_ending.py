@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import typer
 
-from cluster_kit.cli.ending import print_metrics
-from cluster_kit.run.outcome import Outcome
+from cluster_kit.cli.ending import end_with, print_metrics
+from cluster_kit.run.outcome import Outcome, TaskOutcome
 
 
 def printed(capsys: pytest.CaptureFixture[str], **metrics: Any) -> list[str]:
@@ -24,3 +25,28 @@ def test_a_staleness_where_there_can_be_none_is_not_printed(
         "  staleness max: 2",
         "  staleness mean: 0.4691",
     ]
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "first"),
+    [
+        (1, "ValueError: no", "failed after 2.0 s, blame chief-0 (exit code 1)"),
+        (3, "chief-0 ended with exit code 3", "failed after 2.0 s, blame chief-0"),
+        (None, "chief-0 was lost", "failed after 2.0 s, blame chief-0"),
+        (0, "chief-0 was late", "failed after 2.0 s, blame chief-0"),
+    ],
+)
+def test_the_exit_code_of_the_task_to_blame_is_told_once(
+    code: int | None, message: str, first: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tasks = [
+        TaskOutcome(name, "chief", 0, "10.0.0.2", [], None, exit_code, 0, False, None, None)
+        for name, exit_code in (("worker-0", 7), ("chief-0", code))
+    ]
+    outcome = Outcome(
+        "demo", False, 5, "failed", "chief-0", message, "", [], tasks, {"total": 2.0}, {}, "", "/r"
+    )
+    with pytest.raises(typer.Exit) as ended:
+        end_with(outcome, keep=False, as_json=False)
+    assert ended.value.exit_code == 5
+    assert capsys.readouterr().out.splitlines()[:2] == [first, f"  {message}"]

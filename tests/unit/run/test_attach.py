@@ -249,7 +249,8 @@ def test_an_ended_cluster_is_not_removed_before_it_was_judged(stage: Stage) -> N
     assert "cluster-kit attach demo" in refused.value.cure
     assert stage.attach(keep=True).success
     assert len(stage.engine.boxes) == 5
-    assert stage.up().success, "a kept one has been judged"
+    with pytest.raises(HostError, match="was kept after its end"):
+        stage.up()
 
 
 def test_a_second_attach_is_told_who_watches(stage: Stage) -> None:

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from cluster_kit.errors import HostError, UsageError
+from cluster_kit.run.take_down import take_down
 from tests.fakes.acting import LEADS, SCORES, Life, dies, ends, prints, says
 from tests.fakes.stage import NAME, Stage
 
@@ -51,13 +52,57 @@ def test_the_leaders_and_the_evaluators_lines_are_heard_also_after_a_restart(sta
     assert "ps-0" not in {task for task, _ in stage.view.lines}
 
 
+def test_a_program_that_prints_without_end_is_shown_in_part_and_counted(stage: Stage) -> None:
+    flood = [prints(1.0, f"line {number}") for number in range(5000)]
+    outcome = stage.up({"chief-0": [Life((*LEADS.steps[:-1], *flood, LEADS.steps[-1]))]})
+    assert outcome.success
+    lines = [text for task, text in stage.view.lines if task == "chief-0" and "line" in text]
+    counted = [int(text.split()[1].replace(",", "")) for text in lines if "left out here" in text]
+    assert counted and sum(counted) + len(lines) - len(counted) == 5000
+    assert lines[-1] == "line 4999"
+    assert (stage.directory.logs / "chief-0.log").read_text().count(" line ") == 5000
+    shown = len(stage.view.lines)
+    stage.engine.finish()
+    assert len(stage.view.lines) == shown, "nothing comes after the outcome"
+
+
+def test_a_failing_program_is_told_of_once(stage: Stage) -> None:
+    """By the program, its supervisor or the outcome."""
+    words = "ValueError: shapes differ"
+    outcome = stage.up({"chief-0": [Life((
+        says(0.1, "start", attempt=1), prints(0.9, "step 1"),
+        prints(1.0, "Traceback (most recent call last):"),
+        prints(1.0, '  File "/program/train.py", line 3, in <module>'),
+        prints(1.0, words), ends(2.0, 1, "failed", words),
+    ))]})  # fmt: skip
+    assert (outcome.message, outcome.blame) == (words, "chief-0")
+    assert outcome.last_words.splitlines()[-1] == '  File "/program/train.py", line 3, in <module>'
+    assert [text for task, text in stage.view.lines if task == "chief-0"] == ["step 1"]
+    assert words in (stage.directory.logs / "chief-0.log").read_text()
+
+
+def test_what_ended_another_task_than_the_leader_is_told_in_its_own_words(stage: Stage) -> None:
+    outcome = stage.up({
+        "ps-0": [Life((says(0.2, "ready"), ends(1.0, 2, "failed", "port 2222 is taken")))],
+        "chief-0": [Life((says(0.1, "start", attempt=1), ends(1.5, 1, "failed", "Unavailable")))],
+    }, retries=0)  # fmt: skip
+    assert (outcome.blame, outcome.message) == ("ps-0", "ps-0: port 2222 is taken")
+
+
 def test_a_kept_cluster_is_there_after_its_end(stage: Stage) -> None:
     assert stage.up(keep=True).success
     assert len(stage.engine.boxes) == 5
     assert stage.saved()["success"]
     assert stage.view.phases[-1].startswith("running")
-    stage.up()
-    assert stage.is_clean(), "the next run takes its place"
+    assert stage.saved()["kept"]
+    with pytest.raises(HostError, match="demo was kept after its end, to be looked at: /") as told:
+        stage.up()
+    assert "`cluster-kit down demo`" in told.value.cure and "NAME=OTHER" in told.value.cure
+    assert len(stage.engine.boxes) == 5
+    take_down(stage.engine, NAME)
+    outcome = stage.up()
+    assert outcome.success and not outcome.kept
+    assert stage.is_clean()
 
 
 def test_a_resumed_run_adds_to_its_evidence_and_shows_nothing_of_the_run_before(

@@ -11,12 +11,15 @@ from typing import TextIO
 import pytest
 from rich.console import Console
 
+from cluster_kit import __main__
 from cluster_kit.cli import run
 from cluster_kit.show.live import LiveView
 from cluster_kit.show.plain import PlainView
 from cluster_kit.util import stdio
 from cluster_kit.util.stdio import lasting
 from tests.unit.command_line import Cli
+
+LEAVE = stdio.leave
 
 
 @pytest.fixture
@@ -67,3 +70,47 @@ def test_up_outlives_its_readers(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> N
     assert done == ["lasting", "launched"]
     cli("render", "demo")
     assert len(done) == 2
+
+
+def test_a_command_ends_at_once_with_its_code_and_all_that_it_has_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An interpreter that shuts down while a thread prints may abort with 134."""
+    said: list[object] = []
+
+    class Stream(io.StringIO):
+        def flush(self) -> None:
+            said.append("flushed")
+
+    class Full(io.StringIO):
+        def flush(self) -> None:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sys, "stdout", Full())
+    monkeypatch.setattr(sys, "stderr", Stream())
+    monkeypatch.setattr(os, "_exit", said.append)
+    LEAVE(5)
+    assert said == ["flushed", 5]
+
+
+@pytest.mark.parametrize(
+    ("raised", "code"),
+    [
+        (SystemExit(), 0),
+        (SystemExit(5), 5),
+        (SystemExit("words"), 1),
+        (KeyError("a bug"), 1),
+        (None, 0),
+    ],
+)
+def test_the_exit_code_is_the_one_that_was_asked_for(
+    raised: BaseException | None, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run() -> None:
+        if raised is not None:
+            raise raised
+
+    assert __main__._exit_code(run) == code
+    said = capsys.readouterr().err
+    assert ("words" in said) == (str(raised) == "words")
+    assert ("Traceback" in said) == isinstance(raised, KeyError)

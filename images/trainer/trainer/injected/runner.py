@@ -24,11 +24,14 @@ import signal
 import threading
 from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
+from traceback import format_exception_only
 from types import ModuleType
 from typing import NoReturn
 
 SAVING = "saving"
 """In the mailbox (mailbox.py): on SIGTERM the supervisor is to wait longer."""
+LAST_WORDS = "last-words"
+"""In the mailbox: what the program ended with."""
 EXIT_STDOUT_LOST = 120
 """Python's own exit code if stdout cannot take what was printed."""
 
@@ -100,7 +103,11 @@ def exit_code(asked: object) -> int:
     if isinstance(asked, int):
         return asked & 0xFF if abs(asked) < 2**63 else 0xFF
     flush()
-    print(asked, file=sys.stderr)
+    words = str(asked)
+    # In a cluster it is marked as an error, as those of built-in programs: it is the last word.
+    mark = "error: " if "CLUSTER_KIT_MAILBOX" in os.environ else ""
+    print("" if words.lower().startswith("error") else mark, words, sep="", file=sys.stderr)
+    leave_words(words)
     return 1
 
 
@@ -112,6 +119,25 @@ def show(problem: BaseException) -> None:
     sys.last_type, sys.last_value, sys.last_traceback = type(problem), problem, traceback
     flush()
     sys.excepthook(type(problem), problem.with_traceback(traceback), traceback)
+    leave_words("".join(format_exception_only(problem)))
+
+
+def leave_words(text: str) -> None:
+    """Put what the program ended with into the mailbox, whole: its log may be long, and mixed.
+
+    What was put there before stays if it is a part of this: the part that tells.
+    """
+    mailbox = os.environ.get("CLUSTER_KIT_MAILBOX")
+    if not mailbox:
+        return
+    words = os.path.join(mailbox, LAST_WORDS)  # noqa: PTH118
+    with contextlib.suppress(OSError, UnicodeError):
+        if os.path.exists(words):  # noqa: PTH110
+            with open(words, encoding="utf-8") as before:  # noqa: PTH123
+                if before.read().strip() in text:
+                    return
+        with open(words, "w", encoding="utf-8", errors="backslashreplace") as new:  # noqa: PTH123
+            new.write(text)
 
 
 def leave(code: int, killed_by: signal.Signals | None = None) -> NoReturn:

@@ -18,6 +18,7 @@ from trainer.injected import mailbox, stacks
 from trainer.outcome import Outcome, tidy
 from trainer.stacks import place
 from trainer.task import Task
+from trainer.words.telling import telling
 
 STOP_S = 0.6
 SAVE_S = 8.0
@@ -114,7 +115,7 @@ class Child:
         missing = self._read(mailbox.GPU_MISSING)
         if missing and returncode:
             return outcome.because(outcome.GPU_MISSING, missing, (self._task.name,))
-        return outcome.program_ended(returncode, self._read(mailbox.LAST_WORDS))
+        return outcome.program_ended(returncode, telling(self._read(mailbox.LAST_WORDS)))
 
     def _environment(self, program: Program) -> dict[str, str]:
         environment = dict(os.environ)
@@ -151,7 +152,7 @@ class Child:
 
     def _read(self, name: str) -> str:
         file = self.mailbox / name
-        return tidy(file.read_text()) if file.exists() else ""
+        return tidy(file.read_text(errors="replace")) if file.exists() else ""
 
     def stop(self) -> None:
         """SIGTERM, then SIGKILL after STOP_S, or SAVE_S if it saves; then it is gone."""

@@ -87,12 +87,8 @@ class Leader:
             if not crash:
                 return over or self._peers.failed(failure) or failure
             if attempt > self._task.retries:
-                return Outcome(
-                    failure.exit_code,
-                    outcome.FAILED,
-                    f"{failure.message} ({crash}; {attempt - 1} of {self._task.retries} retries"
-                    " used)",
-                )
+                used_up = f"{attempt - 1} of {self._task.retries} retries used"
+                return failure.because_of(f"{crash}; {used_up}")
             attempt = self._again(attempt, crash)
 
     def _again(self, attempt: int, reason: str) -> int:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 from trainer import outcome
 from trainer.beacon.heard import DONE, FAILED, LOST, Joined, Left
 from trainer.errors import EXIT_FAILED
 from trainer.outcome import Outcome
+
+SAME = 4_000
+"""Characters by which messages are compared: a peer's may be cut on its way."""
+_ECHO = re.compile(
+    r"\b(Unavailable|Aborted|Cancelled|DeadlineExceeded)Error\b|[Cc]onnection re(set|fused)"
+    r"|connection (\S+ )*was lost|coordination service|failed to connect|Socket closed"
+)
+"""What programs say that fail because another task has: no cause of its own."""
 
 
 class Peers:
@@ -73,9 +82,12 @@ class Peers:
 
     def failed(self, leaders: Outcome) -> Outcome | None:
         """The first peer whose program failed in this attempt, by itself; None if the leader's
-        says the same, as all do about an argument that is wrong."""
+        says the same, as all do about an argument that is wrong, or the peer has only lost it."""
+        ours = leaders.message
         for event in self._left:
-            if event.how == FAILED and event.message != leaders.message:
+            same = event.message[:SAME] == ours[:SAME]
+            echo = _ECHO.search(event.message) and not _ECHO.search(ours)
+            if event.how == FAILED and not same and not echo:
                 return Outcome(leaders.exit_code, outcome.FAILED, words(event), (event.task,))
         return None
 

@@ -59,7 +59,7 @@ def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
     over.set()
     ended = room.instead(task, ended)
     ended.record(progress)
-    if ended.exit_code or ended.reason == outcome.CUT_OFF:
+    if not ended.printed and (ended.exit_code or ended.reason == outcome.CUT_OFF):
         print(f"{task.name}: {ended.headline}", file=sys.stderr, flush=True)
     if beacon_server:
         beacon_server.announce(ended.exit_code)

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from traceback import format_exception_only
 from typing import NoReturn
 
 from trainer import events
@@ -27,6 +28,9 @@ def main(run: Run, arguments: list[str]) -> NoReturn:
             mailbox.leave_last_words("", mailbox.FINAL)
         print(f"error: {problem}", file=sys.stderr)
         leave(problem.exit_code)  # here, while the problem keeps TensorFlow's frames alive
+    except Exception as problem:
+        mailbox.leave_last_words("".join(format_exception_only(problem)))
+        raise
     leave(0)
 
 

@@ -1,0 +1,147 @@
+"""Which lines of one task's log are shown, and which are only counted."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+Line = Callable[[str, str], None]
+"""Shows a line of a task's log: the task's name, the line."""
+WINDOW_S = 1.0
+MOST = 200
+"""Lines of a task in each window; a program that prints more would be shown long after its end."""
+LAST = 10
+"""So many of the lines that are left out are shown all the same, the last ones."""
+
+
+HOLD_S = 5.0
+"""An error is held back for so long: if the task ends of it, the outcome tells it, once."""
+MOST_HELD = 400
+_ERROR = re.compile(r"Traceback \(most recent call last\):|error: |usage: |\S+: error: ")
+"""The first line of an error."""
+_SPEAKER = re.compile(r"^((error|[a-z]+-\d+): )+")
+
+
+class Shown:
+    """One task's lines, of which at most MOST are shown in each window.
+
+    Of the others the last ones are shown when the window is over, the rest is counted.
+    """
+
+    def __init__(self, task: str, line: Line, since: float | None = None) -> None:
+        self.since = since
+        self._task = task
+        self._line = line
+        self._lock = threading.Lock()
+        self._read = 0
+        self._room = MOST
+        self._until = time.monotonic() + WINDOW_S
+        self._late: deque[str] = deque(maxlen=LAST)
+        self._left_out = 0
+        self._held: list[str] = []
+        self._held_until = 0.0
+        self._closed = False
+
+    def take(self, number: int, text: str) -> None:
+        """A line has come; one that came before, or is blank, is ignored."""
+        with self._lock:
+            if number > self._read and not self._closed:
+                self._read = number
+                self._next_window()
+                self._hold(text)
+
+    def settle(self) -> None:
+        """Show what is left of a window that is over."""
+        with self._lock:
+            self._next_window()
+
+    def finish(self, log: str, said: str = "") -> None:
+        """Show or count what remains; nothing is shown after that.
+
+        Args:
+            log: the task's whole log with its times, "" if it could not be read.
+            said: what the outcome tells of the error that the task ended with.
+        """
+        with self._lock:
+            if not self._closed:
+                self._next_window()
+                self._closed = True
+                for text in _lines(log, self.since)[self._read :]:
+                    self._hold(text)
+                for text in _unsaid(self._held, said):
+                    self._put(text)
+                self._tell_late()
+
+    def _hold(self, text: str) -> None:
+        """Show the line, or hold it back if it is of an error."""
+        if not self._held and not _ERROR.match(text):
+            self._put(text)
+            return
+        if not self._held:
+            self._held_until = time.monotonic() + HOLD_S
+        self._held.append(text)
+        if len(self._held) > MOST_HELD:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        for text in self._held:
+            self._put(text)
+        self._held.clear()
+
+    def _put(self, text: str) -> None:
+        if not text.strip():
+            return
+        if self._room:
+            self._room -= 1
+            self._line(self._task, text)
+            return
+        self._left_out += len(self._late) == LAST
+        self._late.append(text)
+
+    def _next_window(self) -> None:
+        now = time.monotonic()
+        if now >= self._until and not self._closed:
+            self._tell_late()
+            self._until, self._room = now + WINDOW_S, MOST
+        if self._held and now >= self._held_until and not self._closed:
+            self._let_go()
+
+    def _tell_late(self) -> None:
+        if self._left_out:
+            lines = "line" if self._left_out == 1 else "lines"
+            file = f"logs/{self._task}.log"
+            self._line(self._task, f"… {self._left_out:,} {lines} left out here, all in {file}")
+        for text in self._late:
+            self._line(self._task, text)
+        self._late.clear()
+        self._left_out = 0
+
+
+def _unsaid(held: Sequence[str], said: str) -> Sequence[str]:
+    """What is to be shown of an error that was held back: what comes after the part that is told.
+
+    All of it if the outcome tells of something else.
+    """
+    told = {_SPEAKER.sub("", line).strip() for line in said.splitlines()} - {""}
+    lines = [_SPEAKER.sub("", line).strip() for line in held]
+    last = max((i for i, line in enumerate(lines) if line in told), default=-1)
+    return held[last + 1 :]
+
+
+def _lines(log: str, since: float | None) -> list[str]:
+    """The lines of a log without their times, from Unix time `since` on."""
+    stamped = [line.partition(" ") for line in log.split("\n") if line]
+    if since is not None:
+        stamped = [line for line in stamped if _time(line[0]) >= since]
+    return [text.rstrip("\r") for _, _, text in stamped]
+
+
+def _time(stamp: str) -> float:
+    try:
+        return datetime.fromisoformat(stamp).timestamp()
+    except ValueError:
+        return 0.0

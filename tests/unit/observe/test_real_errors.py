@@ -1,0 +1,47 @@
+"""Where in a program it failed, found in the logs of real TensorFlow and Keras programs."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster_kit.observe.tracebacks import last_words
+from tests.make import ROOT
+
+ERRORS = ROOT / "tests" / "trainer" / "errors"
+RAISED = sorted({path.stem for path in ERRORS.glob("*.words")} - {"says_and_exits"})
+FLOOD = "".join(f"step {step}: loss 0.5\n" for step in range(2000))
+
+
+@pytest.mark.parametrize("after", ["", FLOOD])
+@pytest.mark.parametrize("name", RAISED)
+def test_the_programs_own_line_is_among_the_last_words(name: str, after: str) -> None:
+    log = (ERRORS / f"{name}.log").read_text() + after
+    words = (ERRORS / f"{name}.words").read_text()
+    said = last_words(log, error=words)
+    assert f'File "/program/{name}.py", line ' in said
+    assert "step 1999" not in said
+    assert len(said.splitlines()) <= 12
+
+
+@pytest.mark.parametrize("name", RAISED)
+def test_without_the_programs_own_words_its_error_is_whole(name: str) -> None:
+    """As of a program that is not run by the kit's runner."""
+    log = (ERRORS / f"{name}.log").read_text()
+    last = (ERRORS / f"{name}.words").read_text().rstrip().splitlines()[-1]
+    if "Original stack trace" not in log:
+        assert last.strip() in last_words(log)
+
+
+def stamped(text: str, second: int) -> str:
+    return "".join(f"2026-03-01T10:00:{second:02}.5Z {line}\n" for line in text.splitlines())
+
+
+def test_what_was_said_on_stderr_at_the_end_is_not_lost_behind_stdout() -> None:
+    early, late = stamped("warning: old", 1), stamped("usage: train\ntrain: error: no --data", 20)
+    log = early + late + stamped(FLOOD, 20) + stamped("the program ended", 21)
+    said = last_words(log, stderr=early + late).splitlines()
+    assert said[:2] == ["usage: train", "train: error: no --data"]
+    assert said[2].startswith("step ") and said[-1] == "the program ended"
+    assert len(said) == 12
+    nothing_new = last_words(late + stamped("bye", 21), stderr=late).splitlines()
+    assert nothing_new == ["usage: train", "train: error: no --data", "bye"]

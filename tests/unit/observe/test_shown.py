@@ -1,0 +1,170 @@
+"""Which lines of a task's log are shown while it runs: a flood is counted, nothing comes twice."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster_kit.observe import shown
+from cluster_kit.observe.shown import LAST, MOST, WINDOW_S, Shown
+from tests.fakes.clock import Clock
+
+
+class Screen:
+    """What is shown of `chief-0`."""
+
+    def __init__(self, since: float | None = None) -> None:
+        self.lines: list[str] = []
+        self.shown = Shown("chief-0", lambda _task, text: self.lines.append(text), since)
+
+    def takes(self, *texts: str, first: int = 1) -> None:
+        for number, text in enumerate(texts, first):
+            self.shown.take(number, text)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(shown, "time", made)
+    return made
+
+
+def said(count: int, first: int = 1) -> list[str]:
+    return [f"line {number}" for number in range(first, first + count)]
+
+
+def log(texts: list[str]) -> str:
+    """As the engine hands it out: a line each second from 10:00:00 on."""
+    stamps = (f"2026-03-01T10:{i // 60:02}:{i % 60:02}.123456789Z" for i in range(len(texts)))
+    return "".join(f"{stamp} {text}\n" for stamp, text in zip(stamps, texts, strict=True))
+
+
+def test_lines_are_shown_as_they_come(clock: Clock) -> None:
+    screen = Screen()
+    screen.takes("a", "  ", "", "b")
+    assert screen.lines == ["a", "b"]
+
+
+def test_of_a_flood_the_last_lines_are_shown_and_the_others_counted(clock: Clock) -> None:
+    screen = Screen()
+    screen.takes(*said(100_000))
+    assert screen.lines == said(MOST)
+    screen.shown.finish("")
+    left_out = 100_000 - MOST - LAST
+    assert screen.lines[MOST] == f"… {left_out:,} lines left out here, all in logs/chief-0.log"
+    assert screen.lines[MOST + 1 :] == said(LAST, 100_000 - LAST + 1)
+
+
+def test_a_program_that_is_quiet_again_is_shown_without_another_line_of_it(clock: Clock) -> None:
+    screen = Screen()
+    screen.takes(*said(MOST + LAST + 1))
+    screen.shown.settle()
+    assert len(screen.lines) == MOST
+    clock.pass_by(WINDOW_S)
+    screen.shown.settle()
+    assert screen.lines[MOST] == "… 1 line left out here, all in logs/chief-0.log"
+    assert screen.lines[MOST + 1 :] == said(LAST, MOST + 2)
+    screen.takes("on we go", first=MOST + LAST + 2)
+    assert screen.lines[-1] == "on we go"
+
+
+def test_a_few_lines_too_many_are_all_shown(clock: Clock) -> None:
+    screen = Screen()
+    screen.takes(*said(MOST + LAST))
+    screen.shown.finish("")
+    assert screen.lines == said(MOST + LAST)
+
+
+def test_lines_that_come_again_after_a_restart_are_shown_once(clock: Clock) -> None:
+    screen = Screen()
+    screen.takes("first life")
+    screen.takes("first life", "second life")
+    assert screen.lines == ["first life", "second life"]
+
+
+def test_the_end_shows_what_has_not_arrived_and_nothing_later(clock: Clock) -> None:
+    screen = Screen()
+    screen.takes("a", "", "b")
+    screen.shown.finish(log(["a", "", "b", "c", "d"]))
+    screen.takes("c", "d", first=4)
+    screen.shown.settle()
+    screen.shown.finish(log(["a", "", "b", "c", "d"]))
+    assert screen.lines == ["a", "b", "c", "d"]
+
+
+def test_the_end_counts_what_has_not_arrived_of_a_flood(clock: Clock) -> None:
+    screen = Screen()
+    screen.takes(*said(5))
+    screen.shown.finish(log(said(3000)))
+    told = [line for line in screen.lines if "left out" in line]
+    assert told == [f"… {3000 - MOST - LAST:,} lines left out here, all in logs/chief-0.log"]
+    assert len(screen.lines) - 1 + 3000 - MOST - LAST == 3000
+    assert screen.lines[-1] == "line 3000"
+
+
+def test_lines_from_before_one_looked_are_neither_shown_nor_counted(clock: Clock) -> None:
+    screen = Screen(since=1772359203.0)  # 10:00:03
+    screen.shown.finish(log(said(6)))
+    assert screen.lines == ["line 4", "line 5", "line 6"]
+
+
+TRACEBACK = [
+    "Traceback (most recent call last):",
+    '  File "/program/train.py", line 3, in <module>',
+    '  File "/opt/deep.py", line 9, in f',
+    "ValueError: shapes differ",
+    "  (3,) and (4,)",
+]
+TOLD = '  File "/program/train.py", line 3, in <module>\nValueError: shapes differ\n  (3,) and (4,)'
+
+
+@pytest.mark.parametrize("arrived", [0, 2, 5])
+def test_an_error_that_the_outcome_tells_is_not_shown_before(clock: Clock, arrived: int) -> None:
+    screen = Screen()
+    screen.takes("step 1", *TRACEBACK[:arrived])
+    screen.shown.settle()
+    screen.shown.finish(log(["step 1", *TRACEBACK, "goodbye"]), TOLD)
+    assert screen.lines == ["step 1", "goodbye"]
+
+
+def test_an_error_of_which_the_outcome_tells_nothing_is_shown(clock: Clock) -> None:
+    screen = Screen()
+    screen.takes("step 1", *TRACEBACK)
+    assert screen.lines == ["step 1"]
+    screen.shown.finish(log(["step 1", *TRACEBACK]), "ps-0 ended with exit code 137")
+    assert screen.lines == ["step 1", *TRACEBACK]
+
+
+def test_an_error_that_the_program_outlives_is_shown_soon(clock: Clock) -> None:
+    screen = Screen()
+    screen.takes(*TRACEBACK, "and on we go")
+    clock.pass_by(shown.HOLD_S - 0.1)
+    screen.shown.settle()
+    assert screen.lines == []
+    clock.pass_by(0.2)
+    screen.shown.settle()
+    assert screen.lines == [*TRACEBACK, "and on we go"]
+    screen.takes("step 2", first=7)
+    assert screen.lines[-1] == "step 2"
+
+
+def test_a_flood_after_an_error_lets_it_go(clock: Clock) -> None:
+    screen = Screen()
+    screen.takes(*TRACEBACK, *said(shown.MOST_HELD))
+    assert screen.lines[: len(TRACEBACK)] == TRACEBACK
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("error: /data/x: no file", "/data/x: no file"),
+        (
+            "train.py: error: unrecognized arguments: --x",
+            "train.py: error: unrecognized arguments: --x",
+        ),
+    ],
+)
+def test_a_message_without_a_traceback_is_told_once_too(clock: Clock, line: str, told: str) -> None:
+    screen = Screen()
+    screen.takes("reading", line)
+    screen.shown.finish("", told)
+    assert screen.lines == ["reading"]
