@@ -141,7 +141,7 @@ class Child:
         if task.gpus or task.gpu_memory_mb or task.simulate_gpus:
             hooks.append("devices")
         if not program.builtin:
-            hooks.append("refuse")
+            hooks += ["refuse", "sessions"]
         if not program.builtin and not task.is_leader:
             hooks.append("join")
         if task.is_leader and any(name.startswith("worker-") for name in task.servers):
