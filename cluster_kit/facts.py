@@ -12,16 +12,12 @@ Driver = Literal["nvidia", "cdi"]
 
 @dataclass(frozen=True)
 class Slice:
-    """One MIG slice of a GPU, which the engine hands out like a GPU. `memory` in bytes.
-
-    `users` are the processes that compute on it, as messages name them.
-    """
+    """One MIG slice of a GPU, which the engine hands out like a GPU. `memory` in bytes."""
 
     index: int
     uuid: str
     name: str
     memory: int
-    users: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -29,7 +25,7 @@ class Gpu:
     """One GPU of the host. `memory` in bytes.
 
     In MIG mode (`mig`) only its slices can be used; a GPU without slices then cannot. `pci` is its
-    bus id, `00000000:3B:00.0`, "" if not known. `users` are as those of a slice.
+    bus id, `00000000:3B:00.0`, "" if not known.
     """
 
     index: int
@@ -39,7 +35,6 @@ class Gpu:
     mig: bool = False
     slices: tuple[Slice, ...] = ()
     pci: str = ""
-    users: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -77,8 +72,7 @@ class HostFacts:
     """The host as a plan sees it. `cpus` in cores, `memory` in bytes, `user` as `uid:gid`.
 
     `gpu_driver` is how the engine hands out GPUs; `gpu_refusal` is why it cannot, "" if it can.
-    `gpus_taken` are (device id, cluster) of the GPUs that running cluster-kit clusters hold,
-    `gpus_reserved` are (device id, container) of those that any other running container has.
+    `gpus_taken` are (device id, cluster) of the GPUs that running cluster-kit clusters hold.
     `no_gpu` is why no GPU can be used, "" if there is one. `engine` is the version of the Docker
     engine and `engine_root` the directory of its images, both "" if no engine answers.
     """
@@ -90,7 +84,6 @@ class HostFacts:
     gpu_driver: Driver = "nvidia"
     gpu_refusal: str = ""
     gpus_taken: tuple[tuple[str, str], ...] = ()
-    gpus_reserved: tuple[tuple[str, str], ...] = ()
     networks: tuple[Network, ...] = ()
     no_gpu: str = ""
     engine: str = ""

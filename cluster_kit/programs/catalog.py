@@ -26,8 +26,9 @@ class BuiltIn:
     """Whether replicas share their variables on a ps: more than one replica then needs a ps."""
     sample: str = ""
     """The only built-in data set that it can read; "" for a program that reads none."""
-    folders: tuple[str, ...] = ()
-    """The folders that a data directory of the user's own must have."""
+    folders: tuple[tuple[str, ...], ...] = ()
+    """The parts of a user's own images, Train's first: the names that the folder of each may have.
+    Images that lie in class folders are divided by the program."""
     pipeline: str = ""
     """The configuration file that it reads there, unless an argument names another."""
 
@@ -55,7 +56,11 @@ _PROGRAMS = (
         "classifier",
         "Trains an image classifier, a small network or MobileNetV2, in every style.",
         sample="digits",
-        folders=("Train", "Validate", "Test"),
+        folders=(
+            ("Train", "train", "training"),
+            ("Validate", "validate", "validation", "valid", "val"),
+            ("Test", "test", "testing"),
+        ),
     ),
     BuiltIn(
         "linear-regression",

@@ -9,6 +9,7 @@ from cluster_kit.cluster import Mount
 from cluster_kit.manifest.command_line import option_text
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.problem import Problem, Setting
+from cluster_kit.programs import class_folders
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS, BuiltIn
 from cluster_kit.programs.pipeline import check_pipeline
 from cluster_kit.util.nearest import hint_or
@@ -47,10 +48,13 @@ def _check_sample(program: BuiltIn | None, name: str) -> Iterator[Problem]:
 
 def _check_folders(program: BuiltIn, name: str, path: Path) -> Iterator[Problem]:
     """Yields a data directory without the folders that the program needs."""
-    absent = [f"{part}/" for part in program.folders if not is_directory(path / part)]
-    if absent:
-        needed = ", ".join(f"{part}/" for part in program.folders)
-        rule = f"the {program.name} needs folders {needed}; there is no {', '.join(absent)}"
+    fault = class_folders.fault(program.folders, path) if program.folders else ""
+    if fault:
+        parts = ", ".join(f"{part[0]}/" for part in program.folders)
+        rule = (
+            f"the {program.name} needs a folder of images for each class, or {parts} with such "
+            f"folders; {fault}"
+        )
         yield Problem("data", f'"{name}"', rule, _cure(), ("program",))
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from docs.blocks import (
     arguments,
     built_in,
+    classifier,
     command_line,
     contract,
     detection,
@@ -24,6 +25,7 @@ from docs.blocks import (
 BLOCKS: Mapping[str, Callable[[], str]] = {
     "argument-names": arguments.names,
     "built-in-programs": built_in.programs,
+    "classifier-options": classifier.option_modes,
     "contract-beacon": contract.beacon,
     "contract-commands": contract.commands,
     "contract-events": contract.events,

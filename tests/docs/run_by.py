@@ -16,12 +16,17 @@ LEFT = f"{E2E}/test_attach.py::test_a_cluster_that_was_left_is_waited_for"
 LOOP = f"{OWN}::test_a_coordinators_loop_runs_on_the_chief_alone"
 STARTER = f"{OWN}::test_a_new_cluster_trains_at_once_and_goes_on"
 CONVERT = f"{DOCS}::test_the_converters_run_as_the_page_has_them"
+FLOWERS = f"{DOCS}::test_class_folders_train_and_the_result_is_loaded_as_the_page_says"
 FLAGS = (
     "--job_name={{ role }} --task_index={{ index }} "
     "--ps_hosts={{ ps_hosts }} --worker_hosts={{ worker_hosts }}"
 )
 
 RUN_BY = {
+    'make cluster DATA=path/to/flowers ARGS="--image-size 64 --epochs 10"': FLOWERS,
+    "IMAGE=$(docker images --format '{{.Repository}}:{{.Tag}}' cluster-kit/trainer | grep cpu- |"
+    " head -1)": FLOWERS,
+    'docker run --rm -v "$PWD:/work" -w /work --entrypoint python3 "$IMAGE" classify.py': FLOWERS,
     "make cluster N_WORKERS=2 N_PS=2": (
         f"{E2E}/test_quickstart.py::test_quickstart_trains_and_leaves_only_its_evidence"
     ),

@@ -97,6 +97,9 @@ def things(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (files / "requirements.txt").write_text("tqdm\n")
     for part in ("Train", "Validate", "Test"):
         (root / "images" / part).mkdir(parents=True)
+    for name in ("rose", "tulip"):
+        (files / "flowers" / name).mkdir(parents=True)
+        (files / "flowers" / name / "1.jpg").touch()
     (root / "mine").mkdir()
     for name in ("pipeline.toml", "pipeline.config"):
         (root / "mine" / name).write_text("")

@@ -92,3 +92,34 @@ def test_mobilenet_trains_on_folders_of_images(kit: Kit, tmp_path: Path) -> None
     assert done.returncode == 0, done.stdout + done.stderr
     assert kit.outcome()["metrics"]["updates"] == 2
     assert json.loads((output(kit) / "result.json").read_text())["classes"] == ["dark", "light"]
+
+
+def test_class_folders_train_and_the_result_is_loaded_as_the_page_says(
+    kit: Kit, tmp_path: Path
+) -> None:
+    chance = random.Random(1)
+    for number in range(40):
+        name, shades = (("rose", (0, 80)), ("tulip", (170, 250)))[number % 2]
+        picture(tmp_path / "flowers" / name / f"{number}.jpg", chance.randint(*shades))
+    done = kit.run(
+        *("up", "quickstart", "--name", kit.name, "--data", str(tmp_path / "flowers")),
+        *("--workers", "1", "--ps", "1"),
+        "--args=--image-size 16 --epochs 2 --steps-per-epoch 10",
+    )
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    assert "no Validate/ and Test/ in the data" in said and "28 for Train, 6 for Validate" in said
+    assert "the images are 64 x 48 (median of 28); take --image-size 48" in said
+    here = output(kit).parent.resolve()
+    page = all_pages()["docs/built-in.md"]
+    (example,) = (block.text for block in page.blocks if block.info == "python")
+    (here / "classify.py").write_text(example)
+    picture(here / "photo.jpg", 220)
+    lines = [c.line for c in in_blocks(page) if "IMAGE" in c.line]
+    assert len(lines) == 2
+    loaded = subprocess.run(
+        ["bash", "-euc", "\n".join(lines)],
+        cwd=here, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert loaded.returncode == 0, loaded.stderr
+    assert loaded.stdout.splitlines()[-1].startswith("tulip ")

@@ -20,7 +20,7 @@ MISTAKES = {
     "missing data": ('data = "images"', "data", '"images"', "nor a directory at", "--data DIR"),
     "no data": ('data = ""', "data", '""', "nor a directory at", "--data DIR"),
     "data without class folders": (
-        'data = "."', "data", '"."', "there is no Train/, Validate/, Test/", "--data DIR"
+        'data = "."', "data", '"."', "there are 0 folders with .png or .jpg files", "--data DIR"
     ),
     "user nobody has": ('data = "~no-such-user/x"', "data", '"~no-such-user/x"', "nor a", "mend"),
     "the kit's own variable": (

@@ -37,9 +37,38 @@ def test_an_absolute_path_and_one_from_home_are_taken_as_such(
         )
 
 
-def test_class_folders_that_are_missing_are_all_named(folder: Path) -> None:
-    (problem,) = resolve(manifest(data="../half"), folder).problems
-    assert "there is no Validate/, Test/" in problem.rule
+def images(folder: Path, *names: str) -> str:
+    """A directory with these folders, an image in each; as a manifest names it."""
+    for name in names:
+        (folder.parent / "mine" / name).mkdir(parents=True)
+        (folder.parent / "mine" / name / "1.JPG").touch()
+    return "../mine"
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("rose", "tulip", ".git"), ("Train/rose",), ("train/rose", "val/rose"),
+     ("Train/a", "Validate/a", "Test/a")],
+)  # fmt: skip
+def test_class_folders_do_and_parts_that_are_missing_are_taken_from_train(
+    folder: Path, names: tuple[str, ...]
+) -> None:
+    assert not resolve(manifest(data=images(folder, *names)), folder).problems
+
+
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        (("rose",), "there is 1 folder with .png or .jpg files (rose/), and no Train/"),
+        ((".git",), "there are 0 folders with .png or .jpg files, and no Train/"),
+        (("rose/deeper",), "there are 0 folders"),
+        (("Trian/rose", "val/rose"), "there is val/, but no Train/"),
+    ],
+)
+def test_what_a_directory_lacks_is_named(folder: Path, names: tuple[str, ...], says: str) -> None:
+    (problem,) = resolve(manifest(data=images(folder, *names)), folder).problems
+    assert "needs a folder of images for each class, or Train/, Validate/, Test/" in problem.rule
+    assert says in problem.rule
 
 
 def test_a_users_program_may_lay_out_its_data_as_it_likes(folder: Path) -> None:

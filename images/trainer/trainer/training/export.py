@@ -14,7 +14,7 @@ def saved_model(
     weights: Sequence[tf.Variable],
     serve: Callable[[tf.Tensor], Mapping[str, tf.Tensor]],
     signature: tf.TensorSpec,
-    files: Mapping[str, str] | None = None,
+    also: Callable[[Path], None] = lambda directory: None,
 ) -> None:
     """Write a SavedModel beside `target`, then put it in its place.
 
@@ -22,7 +22,7 @@ def saved_model(
         weights: every variable that `serve` reads.
         serve: becomes the signature `serving_default`, and `serve` for tf.saved_model.load.
         signature: of the one argument of `serve`.
-        files: texts to put into the directory, by file name.
+        also: puts further files into the directory that it is given.
     """
     new, old = target.with_name(f".{target.name}.new"), target.with_name(f".{target.name}.old")
     for left_over in (new, old):
@@ -31,8 +31,7 @@ def saved_model(
     archive.weights = weights
     archive.serve = tf.function(serve, input_signature=[signature])
     tf.saved_model.save(archive, str(new), signatures=archive.serve)
-    for name, text in (files or {}).items():
-        (new / name).write_text(text)
+    also(new)
     if target.exists():
         target.rename(old)
     new.rename(target)

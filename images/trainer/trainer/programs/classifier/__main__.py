@@ -6,7 +6,7 @@ import os
 import sys
 
 from trainer.events import Progress
-from trainer.programs.classifier import options
+from trainer.programs.classifier import option_rules, options
 from trainer.task import EVALUATOR, Task
 from trainer.training import program
 
@@ -16,6 +16,8 @@ def run(task: Task, arguments: list[str], progress: Progress | None) -> None:
     chosen = options.parse(arguments, program.data_directory(), task.output)
     if task.role == EVALUATOR:
         os.nice(10)
+    else:
+        option_rules.check(chosen, task)
     program.prepare_tensorflow()
     if task.role == EVALUATOR:
         from trainer.programs.classifier.evaluate import evaluate

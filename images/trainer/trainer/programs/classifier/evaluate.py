@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
 import tensorflow as tf
 
+from trainer import atomic
 from trainer.events import Progress
 from trainer.programs.classifier.data import files, input_pipeline
-from trainer.programs.classifier.model import architecture, checkpoints, weights
+from trainer.programs.classifier.model import architecture, checkpoints, retention, weights
 from trainer.programs.classifier.model.checkpoints import Checkpoint
 from trainer.programs.classifier.model.export import export
 from trainer.programs.classifier.options import Options
@@ -31,11 +33,11 @@ class Scores:
 def evaluate(options: Options, progress: Progress | None) -> None:
     """Score checkpoints in order until the job has ended and the last one is scored."""
     classes = files.class_names(options.data)
-    split = files.split(options.data, files.VALIDATE, classes)
+    split = files.split(options.data, files.VALIDATE, classes, options.seed)
     files.check_images(split.paths)
     network = architecture.build(options, len(classes))
     images = input_pipeline.scoring_set(split, len(classes), options)
-    memory = options.output / "evaluator.json"
+    memory = options.output / retention.MEMORY
     scores = Scores(**json.loads(memory.read_text())) if memory.exists() else Scores()
     logs = tf.summary.create_file_writer(str(options.output / "tensorboard" / "validation"))
 
@@ -44,8 +46,11 @@ def evaluate(options: Options, progress: Progress | None) -> None:
                 if scores.written.get(c.name) != c.written]  # fmt: skip
 
     def score_and_remember(checkpoint: Checkpoint) -> None:
-        score(network, images, checkpoint, scores, options, progress, logs)
-        memory.write_text(json.dumps(asdict(scores)))
+        if not Path(f"{checkpoint.path}.index").exists():
+            return  # removed since it was found, by a leader that did not see this evaluator
+        score(network, images, checkpoint, scores, options, classes, progress, logs)
+        atomic.replace(memory, json.dumps(asdict(scores)))
+        retention.prune(options.output, options.graph.keep)
 
     sidecar.score_each(waiting, score_and_remember)
     if progress and scores.best:
@@ -63,6 +68,7 @@ def score(
     checkpoint: Checkpoint,
     scores: Scores,
     options: Options,
+    classes: tuple[str, ...],
     progress: Progress | None,
     logs: tf.summary.SummaryWriter,
 ) -> None:
@@ -85,7 +91,7 @@ def score(
         )  # fmt: skip
     if better:
         scores.best, scores.best_accuracy, scores.best_loss = checkpoint.name, accuracy, loss
-        export(network, options.output / "best")
+        export(network, options.output / "best", options, classes)
     print(
         f"{checkpoint.name}: loss {loss:.4f}  accuracy {accuracy:.4f}"
         f"{'  best' if better else ''}  {time.monotonic() - began:.1f} s",

@@ -12,6 +12,10 @@ from trainer.programs.classifier import mode
 from trainer.training.graph_mode import options as graph_options
 from trainer.training.graph_mode.options import GraphOptions, positive
 
+IN_EVERY_MODE = frozenset({"num_clones", "clone_on_cpu", "loss_threshold", "keep"})
+"""Options of graph mode that every way of training knows."""
+KEEP = 5
+
 
 @dataclass(frozen=True)
 class Options:
@@ -50,7 +54,15 @@ class Options:
     peer_timeout: float
     """Seconds that an all-reduce waits for the slowest task in one step."""
     graph: GraphOptions
-    """What graph mode takes besides; its steps are for graph mode to work out."""
+    """What graph mode takes besides, and others in part; its steps are for graph mode to work
+    out."""
+    given: frozenset[str] = frozenset()
+    """Names of the options that the command line had; the others have their defaults."""
+
+    @property
+    def clones(self) -> int | None:
+        """Copies of the model in each task, if the command line says how many."""
+        return self.graph.num_clones if "num_clones" in self.given else None
 
     def learning_rate(self, epoch: int) -> float:
         """The rate in `epoch` (from 0)."""
@@ -87,16 +99,29 @@ def parse(arguments: Sequence[str], data: Path, output: Path) -> Options:
     add("--communication", choices=("ring", "nccl"), default="ring", help="all-reduce: how")
     add("--peer-timeout", type=seconds, default=120.0, metavar="SECONDS",
         help="all-reduce: end when a task lets the others wait this long in one step")  # fmt: skip
+    in_graph = {field.name for field in fields(GraphOptions)} - {"update"}
+    others = in_graph - IN_EVERY_MODE | {"update"}
+    graph_options.add_arguments(parser, without=others, keep=KEEP)
     group = parser.add_argument_group("graph mode")
-    graph_options.add_arguments(group, without=("steps", "update"))
+    graph_options.add_arguments(group, without=(*IN_EVERY_MODE, "steps", "update"))
     parsed = parser.parse_args(arguments)
     graph = graph_options.from_arguments(parsed)
-    in_graph = {field.name for field in fields(GraphOptions)} - {"update"}
     given = {name: value for name, value in vars(parsed).items() if name not in in_graph}
     rates = tuple(sorted(given.pop("learning_rates")))
     if rates[0][0] != 0:
         parser.error(f"--learning-rates starts at epoch {rates[0][0]}: the first must be 0")
-    return Options(data=data, output=output, learning_rates=rates, graph=graph, **given)
+    return Options(
+        data=data, output=output, learning_rates=rates, graph=graph,
+        given=names_given(parser, arguments), **given,
+    )  # fmt: skip
+
+
+def names_given(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> frozenset[str]:
+    """Names of the options in `arguments`; the parser's defaults are gone afterwards."""
+    absent = object()
+    parser.set_defaults(**dict.fromkeys(vars(parser.parse_args([])), absent))
+    found = vars(parser.parse_args(arguments))
+    return frozenset(name for name, value in found.items() if value is not absent)
 
 
 def seconds(text: str) -> float:

@@ -46,6 +46,8 @@ class GraphJob:
     1, for evaluators: these stay. 0: none."""
     startup_delay_steps: int = 0
     """Global step at which all replicas but the leader begin, the job's last at most."""
+    on_milestone: Callable[[], None] | None = None
+    """Only on the chief, after each of those."""
     on_graph: Callable[[Any], None] | None = None
     """Only on the chief, with what `build` made: further summaries (tf.compat.v1.summary)."""
 

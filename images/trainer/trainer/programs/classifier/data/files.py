@@ -1,7 +1,13 @@
-"""The images on disk: `Train/ Validate/ Test/`, a folder per class, PNG or JPEG in each."""
+"""The images on disk: a folder per class, PNG or JPEG in each; divided into parts, or not yet.
+
+`Train/<class>/`, `Validate/<class>/`, `Test/<class>/`, also by other usual names of the parts. What
+is to be validated and tested on is taken from the rest if it has no folder: a fixed share of each
+class, by a hash of the file's name, so that all tasks and later runs agree.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,8 +15,19 @@ from pathlib import Path
 from trainer.errors import ContractError
 
 TRAIN, VALIDATE, TEST = "Train", "Validate", "Test"
+NAMES = {
+    TRAIN: ("Train", "train", "training"),
+    VALIDATE: ("Validate", "validate", "validation", "valid", "val"),
+    TEST: ("Test", "test", "testing"),
+}
+"""The folder of a part, whatever its case."""
+SHARE = 0.15
+"""Of each class, for a part that has no folder."""
 MAGIC = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff")
-LAYOUT = "the layout is Train/<class>/, Validate/<class>/, Test/<class>/ with PNG or JPEG files"
+LAYOUT = (
+    "the layout is a folder per class with PNG or JPEG files in it, <class>/, or Train/<class>/,"
+    " Validate/<class>/ and Test/<class>/"
+)
 
 
 @dataclass(frozen=True)
@@ -23,45 +40,111 @@ class Split:
 
 
 def class_names(data: Path) -> tuple[str, ...]:
-    """The classes: the sorted folder names of Train. ContractError if there are not two."""
+    """The classes: the sorted names of the class folders. ContractError if there are not two."""
     if not data.is_dir():
         raise ContractError(f"data directory {data} does not exist; {LAYOUT}; mount it there")
-    names = tuple(sorted(folders(data / TRAIN)))
+    home = part_folder(data, TRAIN) or data
+    if home == data and (others := [p.name for p in folders(data) if is_part(p.name)]):
+        raise ContractError(f"{data} has {others[0]}/, but no {TRAIN}/; {LAYOUT}")
+    names = tuple(path.name for path in folders(home))
     if len(names) < 2:
         listed = ", ".join(names) or "none"
         raise ContractError(
-            f"{data / TRAIN} has {len(names)} class folders ({listed}), and a classifier needs 2"
-            f" or more; {LAYOUT}"
+            f"{home} has {len(names)} class folders ({listed}), and a classifier needs 2 or more;"
+            f" {LAYOUT}"
         )
     return names
 
 
-def folders(directory: Path) -> list[str]:
-    """Names of the folders in `directory`, hidden ones left out."""
-    if not directory.is_dir():
-        raise ContractError(f"{directory} does not exist; {LAYOUT}")
-    return [path.name for path in directory.iterdir() if path.is_dir() and path.name[0] != "."]
+def folders(directory: Path) -> list[Path]:
+    """The folders in `directory`, sorted, hidden ones left out."""
+    return sorted(path for path in directory.iterdir() if path.is_dir() and path.name[0] != ".")
 
 
-def split(data: Path, name: str, classes: tuple[str, ...]) -> Split:
-    """The files of one split. ContractError if its classes are not Train's, or one is empty."""
-    differ = sorted(set(folders(data / name)) ^ set(classes))
+def part_folder(data: Path, part: str) -> Path | None:
+    """The folder of TRAIN, VALIDATE or TEST, None if there is none."""
+    names = {name.lower() for name in NAMES[part]}
+    return next((path for path in folders(data) if path.name.lower() in names), None)
+
+
+def is_part(name: str) -> bool:
+    """Whether a folder of this name is that of a part."""
+    return any(name.lower() in map(str.lower, names) for names in NAMES.values())
+
+
+def split(data: Path, part: str, classes: tuple[str, ...], seed: int = 1) -> Split:
+    """The files of one part. ContractError if its classes are not Train's, or one is empty."""
+    home = part_folder(data, part)
+    taken = taken_from_train(data)
+    if home is None or (part == TRAIN and taken):
+        home = part_folder(data, TRAIN) or data
+    differ = sorted({path.name for path in folders(home)} ^ set(classes))
     if differ:
         raise ContractError(
-            f"class folders of {data / name} and {data / TRAIN} differ in {', '.join(differ)};"
-            " give both the same class folders"
+            f"class folders of {home} and {part_folder(data, TRAIN)} differ in"
+            f" {', '.join(differ)}; give both the same class folders"
         )
     paths, labels = [], []
-    for label, folder in enumerate(classes):
-        images = sorted(str(p) for p in (data / name / folder).iterdir() if p.name[0] != ".")
-        if not images:
-            raise ContractError(
-                f"{data / name / folder} holds no image, and every class needs at least one;"
-                " add images or remove the class from every split"
-            )
+    for label, name in enumerate(classes):
+        images = images_in(home / name)
+        if part == TRAIN or part in taken:
+            images = divided(home / name, images, taken, seed)[part]
         paths += images
         labels += [label] * len(images)
-    return Split(name, tuple(paths), tuple(labels))
+    return Split(part, tuple(paths), tuple(labels))
+
+
+def taken_from_train(data: Path) -> tuple[str, ...]:
+    """The parts that have no folder: their images are taken from those of Train."""
+    return tuple(part for part in (VALIDATE, TEST) if part_folder(data, part) is None)
+
+
+def images_in(folder: Path) -> list[str]:
+    """All files of a class, sorted; ContractError if there is none."""
+    images = sorted(str(path) for path in folder.iterdir() if path.name[0] != ".")
+    if not images:
+        raise ContractError(
+            f"{folder} holds no image, and every class needs at least one; add images or remove the"
+            " class from every part"
+        )
+    return images
+
+
+def divided(
+    folder: Path, images: list[str], taken: tuple[str, ...], seed: int
+) -> dict[str, list[str]]:
+    """Train's files of a class, and the share of each part that is `taken` from them; sorted."""
+    if len(images) <= len(taken):
+        raise ContractError(
+            f"{folder} holds {len(images)} image{'s' * (len(images) != 1)}: too few to train on and"
+            f" to take {' and '.join(taken)} from; add images, or give those a folder of their own"
+        )
+
+    def by_hash(path: str) -> bytes:
+        return hashlib.sha256(f"{seed}/{Path(path).name}".encode()).digest()
+
+    left, parts = sorted(images, key=by_hash), {}
+    count = max(1, round(len(images) * SHARE))
+    for part in taken:
+        parts[part], left = sorted(left[:count]), left[count:]
+    return {**parts, TRAIN: sorted(left)}
+
+
+def told(data: Path, counts: dict[str, int], seed: int) -> str:
+    """A line about what was divided here, "" if the folders say it all.
+
+    Args:
+        counts: images by part.
+    """
+    taken = taken_from_train(data)
+    if not taken:
+        return ""
+    absent = " and ".join(f"{part}/" for part in taken)
+    shares = ", ".join(f"{counts[part]} for {part}" for part in (TRAIN, *taken))
+    return (
+        f"no {absent} in the data: {SHARE:.0%} of each class are kept from training for each,"
+        f" chosen by --seed {seed}: {shares}"
+    )
 
 
 def check_images(paths: Iterable[str]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import tensorflow as tf
 
 from trainer.programs.classifier.options import Options
@@ -25,22 +27,32 @@ def build(options: Options, classes: int, kind: type[keras.Model] = keras.Model)
     return model
 
 
-def network(options: Options, classes: int, kind: type[keras.Model] = keras.Model) -> keras.Model:
-    """The same, not compiled: graph mode brings an optimizer of its own."""
+def network(
+    options: Options,
+    classes: int,
+    kind: type[keras.Model] = keras.Model,
+    keras: ModuleType = keras,
+) -> keras.Model:
+    """The same, not compiled: graph mode brings an optimizer of its own.
+
+    Args:
+        keras: whose layers it is made of: tf_keras, or Keras 3.
+    """
     tf.random.set_seed(options.seed)
     image = keras.Input((options.image_size, options.image_size, 3), name="image")
     scaled = keras.layers.Rescaling(1 / 255, name="scaled")(image)
-    features = mobilenet_v2(scaled) if options.model == "mobilenet_v2" else cnn(scaled)
+    body = mobilenet_v2 if options.model == "mobilenet_v2" else cnn
+    features = body(scaled, keras)
     dropped = keras.layers.Dropout(options.dropout)(features)
     output = keras.layers.Dense(classes, activation="softmax", name="probabilities")(dropped)
     model = kind(image, output, name=options.model)
     tf.random.set_seed(None)
     if options.bn_momentum is not None:
-        set_momentum(model, options.bn_momentum)
+        set_momentum(model, options.bn_momentum, keras)
     return model
 
 
-def mobilenet_v2(scaled: tf.Tensor) -> tf.Tensor:
+def mobilenet_v2(scaled: tf.Tensor, keras: ModuleType = keras) -> tf.Tensor:
     """MobileNetV2 without weights, pooled, and 512 features: [n, 512]."""
     body = keras.applications.MobileNetV2(
         input_tensor=scaled, include_top=False, weights=None, pooling="avg"
@@ -48,7 +60,7 @@ def mobilenet_v2(scaled: tf.Tensor) -> tf.Tensor:
     return keras.layers.Dense(512, activation="relu", name="features")(body.output)
 
 
-def cnn(scaled: tf.Tensor) -> tf.Tensor:
+def cnn(scaled: tf.Tensor, keras: ModuleType = keras) -> tf.Tensor:
     """Convolutions and pooling down to 4 pixels a side or fewer, and 256 features: [n, 256].
 
     The `features` kernel is 1 MiB (at sides that are powers of two): several parameter servers
@@ -66,7 +78,7 @@ def cnn(scaled: tf.Tensor) -> tf.Tensor:
     )
 
 
-def set_momentum(model: keras.Model, momentum: float) -> None:
+def set_momentum(model: keras.Model, momentum: float, keras: ModuleType = keras) -> None:
     """Let BatchNorm's averages follow faster: short runs evaluate as nonsense with .999."""
     for layer in model.layers:
         if isinstance(layer, keras.layers.BatchNormalization):

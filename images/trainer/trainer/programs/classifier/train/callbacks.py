@@ -12,10 +12,12 @@ import tensorflow as tf
 
 from trainer.events import Progress
 from trainer.programs.classifier import mode
+from trainer.programs.classifier.model.retention import prune
 from trainer.programs.classifier.options import Options
 from trainer.programs.classifier.schedule import Schedule
 from trainer.training.checkpoints.directory import checkpoint_directory
 from trainer.training.errors import Diverged
+from trainer.training.stop_reasons import STEPS, THRESHOLD
 
 keras = tf.keras
 
@@ -39,8 +41,20 @@ def callbacks(
         keras.callbacks.ModelCheckpoint(
             str(checkpoint_directory(options.output) / "ckpt-{epoch}"), save_weights_only=True
         ),
+        *([KeepNewest(options)] if leads else []),
         keras.callbacks.BackupAndRestore(str(options.output / "backup")),
     ]
+
+
+class KeepNewest(keras.callbacks.Callback):
+    """After each epoch, only so many checkpoints as --keep says are left."""
+
+    def __init__(self, options: Options) -> None:
+        super().__init__()
+        self._options = options
+
+    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+        prune(self._options.output, self._options.graph.keep)
 
 
 class EpochReport(keras.callbacks.Callback):
@@ -68,10 +82,11 @@ class EpochReport(keras.callbacks.Callback):
         self._updates = 0
         self._measured = (0, 0.0)
         self._stale: list[tuple[int, float, float]] = []
+        self._reached = STEPS
 
-    def figures(self) -> dict[str, float]:
-        """How the training went: speed, updates, and staleness if it was measured."""
-        figures: dict[str, float] = {"updates": self._updates}
+    def figures(self) -> dict[str, object]:
+        """How the training went: speed, updates, why it ended, staleness if it was measured."""
+        figures: dict[str, object] = {"updates": self._updates, "reached": self._reached}
         steps, seconds = self._measured
         if steps and seconds:
             figures["steps_per_second"] = round(steps / seconds, 2)
@@ -119,6 +134,10 @@ class EpochReport(keras.callbacks.Callback):
                 f"the loss is {loss} in epoch {epoch + 1} (step {step}); the last good checkpoint"
                 f" is kept; try a lower rate than {rate:g} (--learning-rates)"
             )
+        threshold = self._options.graph.loss_threshold
+        if threshold is not None and loss <= threshold:
+            self.model.stop_training = True  # all trainers see the same loss
+            self._reached = THRESHOLD
         if not self._speaks:
             return
         print(

@@ -35,7 +35,7 @@ def finish(
     )
     accuracy, loss = round(tested["accuracy"], 6), round(tested["loss"], 6)
     scored = time.monotonic()
-    export(plain, options.output / "model")
+    export(plain, options.output / "model", options, classes)
     metrics = {"test_accuracy": accuracy, "test_loss": loss, **figures}
     result.write(options.output, metrics, classes, progress)
     speed = f"{figures['steps_per_second']:g} steps/s; " if "steps_per_second" in figures else ""

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import tensorflow as tf
 
-from trainer.errors import ContractError
 from trainer.events import Progress
 from trainer.programs.classifier import mode
-from trainer.programs.classifier.data import files, input_pipeline
+from trainer.programs.classifier.data import images, input_pipeline
 from trainer.programs.classifier.model import architecture
+from trainer.programs.classifier.model.retention import prune
 from trainer.programs.classifier.options import Options
 from trainer.programs.classifier.schedule import Schedule, schedule_of
 from trainer.programs.classifier.train.finish import finish
@@ -29,11 +29,8 @@ EPSILON = 1e-7
 
 def train_graph(task: Task, options: Options, progress: Progress | None) -> None:
     """Train this replica's part; the leader alone scores the model on Test, and saves it."""
-    classes = files.class_names(options.data)
-    train_split, test_split = (
-        files.split(options.data, name, classes) for name in (files.TRAIN, files.TEST)
-    )
-    files.check_images(train_split.paths + test_split.paths)
+    classes, train_split, test_split = images.to_train_on(options)
+    images.tell(options, train_split, test_split)
     per_clone = of_one_clone(options)
     schedule = schedule_of(mode.GRAPH, task, options, len(train_split.paths))
     epochs = f"{options.epochs} epoch{'s' if options.epochs != 1 else ''}"
@@ -57,8 +54,14 @@ def train_graph(task: Task, options: Options, progress: Progress | None) -> None
             ),
             examples_per_batch=per_clone.batch_size,
             milestone_steps=schedule.steps_per_epoch,
+            on_milestone=lambda: prune(options.output, options.graph.keep),
         ),
-        replace(options.graph, steps=schedule.steps, update=options.update),
+        replace(
+            options.graph,
+            steps=schedule.steps,
+            update=options.update,
+            keep=options.graph.keep if "keep" in options.given else 1,
+        ),
         progress,
     )
     if not outcome.is_chief:
@@ -66,18 +69,13 @@ def train_graph(task: Task, options: Options, progress: Progress | None) -> None
     elif outcome.reached == NOTHING and result.tell_again(options.output, progress):
         print(f"nothing to do: {outcome.step} of {schedule.steps} steps are trained", flush=True)
     else:
-        finish(options, classes, test_split, outcome.metrics(), progress)
+        figures = outcome.metrics() | {"reached": outcome.reached}
+        finish(options, classes, test_split, figures, progress)
 
 
 def of_one_clone(options: Options) -> Options:
     """The same, with the batch of one clone: clones share a worker's batch evenly."""
-    clones = options.graph.num_clones
-    if options.batch_size % clones:
-        raise ContractError(
-            f"--batch-size {options.batch_size} does not divide by --num-clones {clones}: each"
-            f" clone takes an even part; take {options.batch_size // clones * clones or clones}"
-        )
-    return replace(options, batch_size=options.batch_size // clones)
+    return replace(options, batch_size=options.batch_size // options.graph.num_clones)
 
 
 def learning_rate(options: Options, schedule: Schedule, step: tf.Tensor) -> tf.Tensor:

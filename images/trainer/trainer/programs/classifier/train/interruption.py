@@ -18,6 +18,7 @@ from trainer.injected import mailbox
 from trainer.programs.classifier import mode
 from trainer.programs.classifier.options import Options
 from trainer.programs.classifier.schedule import Schedule
+from trainer.programs.classifier.train.clones import Cloned
 from trainer.task import Task
 from trainer.training.checkpoints.files import remove
 from trainer.training.checkpoints.snapshot import DAMAGED, Snapshot, all_finite, name_of, named
@@ -32,7 +33,7 @@ FOLLOW_S = 0.4
 EPOCH, BEGAN = "epoch", "epoch_began_at"
 
 
-class Resumable(keras.Model):
+class Resumable(Cloned):
     """A model whose `fit` can begin in the middle of an epoch."""
 
     resume_at: tuple[int, int] | None = None

@@ -56,10 +56,7 @@ class AsynchronousModel(Resumable):
         pulled = self.staleness.pushes.read_value()
         with tf.control_dependencies([pulled]):
             images = tf.identity(images)
-        with tf.GradientTape() as tape:
-            predicted = self(images, training=True)
-            loss = self.compute_loss(images, labels, predicted)
-        gradients = tape.gradient(loss, self.trainable_variables)
+        _, predicted, gradients = self.gradients(images, labels)
         self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
         with tf.control_dependencies(gradients):
             self.staleness.update_state(tf.identity(pulled))

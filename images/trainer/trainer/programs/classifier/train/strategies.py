@@ -7,6 +7,7 @@ import tensorflow as tf
 from trainer.errors import ContractError
 from trainer.programs.classifier import mode
 from trainer.programs.classifier.options import Options
+from trainer.programs.classifier.train import clones
 from trainer.programs.classifier.train.other_trainers import all_here_within
 from trainer.task import Task
 
@@ -19,7 +20,22 @@ def make(how: str, task: Task, options: Options) -> tf.distribute.Strategy | Non
         return parameter_server(task)
     if how == mode.ALL_REDUCE:
         return all_reduce(task, options)
-    return mirrored()
+    return mirrored(task, options)
+
+
+def clone_devices(how: str, task: Task, options: Options) -> tuple[str, ...]:
+    """Where the clones of a task are that trains in one step; () for a plain model."""
+    if how == mode.MIRRORED:
+        return ()
+    job, index = ("worker", 0) if how == mode.PARAMETER_SERVER else (task.job, task.index)
+    place = f"/job:{job}/replica:0/task:{index}/"
+    gpus, cpus = (
+        len([device for device in tf.config.list_logical_devices(kind) if place in device.name])
+        for kind in ("GPU", "CPU")
+    )
+    if how == mode.ALL_REDUCE and gpus:
+        return ()  # its strategy has a replica on each of them
+    return clones.devices_in_a_task(options, f"{job}-{index}", gpus, cpus)
 
 
 def parameter_server(task: Task) -> tf.distribute.Strategy:
@@ -37,8 +53,12 @@ def all_reduce(task: Task, options: Options) -> tf.distribute.Strategy:
 
     Blocks until every trainer is there. A worker uses all its GPUs; of simulated devices only one.
     """
-    gpus = tf.config.list_physical_devices("GPU")
-    if task.simulate_gpus > 1 and not gpus:
+    clones.hide_gpus(options)
+    gpus = tf.config.get_visible_devices("GPU")
+    if options.clones and gpus:
+        clones.enough(options, task.name, len(gpus))
+        tf.config.set_visible_devices(gpus[: options.clones], "GPU")
+    if task.simulate_gpus > 1 and not gpus and not options.clones:
         print(
             f"all-reduce between tasks uses real GPUs or one CPU device a task: of"
             f" {task.simulate_gpus} simulated devices it takes the first",
@@ -68,9 +88,19 @@ def all_reduce(task: Task, options: Options) -> tf.distribute.Strategy:
     return strategy
 
 
-def mirrored() -> tf.distribute.Strategy | None:
-    """All devices of this task: its GPUs, or its (simulated) CPU devices."""
+def mirrored(task: Task, options: Options) -> tf.distribute.Strategy | None:
+    """All devices of this task, or as many as there are clones: its GPUs, or CPU devices, of which
+    as many are made as it takes."""
+    clones.hide_gpus(options)
+    gpus = tf.config.get_visible_devices("GPU")
+    count = options.clones
+    if count and gpus:
+        clones.enough(options, task.name, len(gpus))
+    elif count and count > max(task.simulate_gpus, 1):
+        cpu = tf.config.list_physical_devices("CPU")[0]
+        several = [tf.config.LogicalDeviceConfiguration() for _ in range(count)]
+        tf.config.set_logical_device_configuration(cpu, several)
     kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
-    devices = [device.name for device in tf.config.list_logical_devices(kind)]
+    devices = [device.name for device in tf.config.list_logical_devices(kind)][:count]
     print(f"training on {', '.join(name.partition(':')[2] for name in devices)}", flush=True)
     return tf.distribute.MirroredStrategy(devices) if len(devices) > 1 else None

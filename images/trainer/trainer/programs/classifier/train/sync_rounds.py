@@ -12,6 +12,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from trainer.programs.classifier.options import Options
+from trainer.programs.classifier.train.interruption import Resumable
 
 keras = tf.keras
 
@@ -26,7 +27,7 @@ class SyncRounds:
     """
 
     def __init__(
-        self, network: keras.Model, dataset: Callable[[], tf.data.Dataset], workers: int
+        self, network: Resumable, dataset: Callable[[], tf.data.Dataset], workers: int
     ) -> None:
         strategy = network.distribute_strategy
         self._network = network
@@ -57,11 +58,8 @@ class SyncRounds:
         """On a worker: pull, compute, and push into slot number `slot`."""
         images, labels = next(batches)
         network = self._network
-        with tf.GradientTape() as tape:
-            predicted = network(images, training=True)
-            loss = network.compute_loss(images, labels, predicted)
+        loss, predicted, gradients = network.gradients(images, labels)
         right = tf.reduce_mean(keras.metrics.categorical_accuracy(labels, predicted))
-        gradients = tape.gradient(loss, network.trainable_variables)
         for held, gradient in zip(self._slots, gradients, strict=True):
             held.scatter_update(tf.IndexedSlices(gradient[tf.newaxis], slot[tf.newaxis]))
         shown = tf.stack([loss, right])[tf.newaxis]
@@ -91,7 +89,7 @@ def slots(variable: tf.Variable, count: int) -> tf.Variable:
 
 def fit_in_rounds(
     rounds: SyncRounds,
-    network: keras.Model,
+    network: Resumable,
     options: Options,
     steps: int,
     first_epoch: int,
@@ -100,10 +98,13 @@ def fit_in_rounds(
 ) -> None:
     """What `fit` does, with rounds for steps: epochs that are left, and what accompanies them."""
     accompanying = keras.callbacks.CallbackList(callbacks, model=network)
+    network.stop_training = False
     accompanying.on_train_begin()
     first_epoch, first_step = network._maybe_load_initial_counters_from_ckpt(steps, first_epoch)
     for epoch in range(int(first_epoch), options.epochs):
         accompanying.on_epoch_begin(epoch)
         accompanying.on_epoch_end(epoch, rounds.run(steps - first_step, then))
         first_step = 0
+        if network.stop_training:
+            break
     accompanying.on_train_end()

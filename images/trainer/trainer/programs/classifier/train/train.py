@@ -11,11 +11,11 @@ from trainer.errors import TrainerError
 from trainer.events import Progress
 from trainer.injected import mailbox
 from trainer.programs.classifier import mode
-from trainer.programs.classifier.data import files
+from trainer.programs.classifier.data import images
 from trainer.programs.classifier.model import architecture, checkpoints
 from trainer.programs.classifier.options import Options
 from trainer.programs.classifier.schedule import Schedule, schedule_of
-from trainer.programs.classifier.train import strategies
+from trainer.programs.classifier.train import clones, strategies
 from trainer.programs.classifier.train.finish import finish
 from trainer.programs.classifier.train.fit import fit
 from trainer.programs.classifier.train.graph_mode import train_graph
@@ -40,12 +40,7 @@ def train_eagerly(how: str, task: Task, options: Options, progress: Progress | N
 
     The leader alone scores and saves, and writes down what it did.
     """
-    classes = files.class_names(options.data)
-    train_split, _, test_split = (
-        files.split(options.data, name, classes)
-        for name in (files.TRAIN, files.VALIDATE, files.TEST)
-    )
-    files.check_images(train_split.paths + test_split.paths)
+    classes, train_split, test_split = images.to_train_on(options)
     first_epoch = epoch_to_resume(options)
     schedule = schedule_of(how, task, options, len(train_split.paths), first_epoch)
     if first_epoch >= options.epochs and (
@@ -53,6 +48,7 @@ def train_eagerly(how: str, task: Task, options: Options, progress: Progress | N
     ):
         print(f"nothing to do: {first_epoch} of {options.epochs} epochs are trained", flush=True)
         return
+    images.tell(options, train_split, test_split)
     epochs = f"{options.epochs} epoch{'s' if options.epochs != 1 else ''}"
     print(
         f"{len(train_split.paths)} training images, {len(classes)} classes; {epochs}"
@@ -81,9 +77,12 @@ def prepared(schedule: Schedule, task: Task, options: Options, classes: int) -> 
             )
             if asynchronous:
                 network.staleness = Staleness()
+            network.clone_devices = strategies.clone_devices(schedule.strategy, task, options)
             network.optimizer.build(network.trainable_variables)
             if schedule.first_epoch:
                 network.load_weights(checkpoints.find(options.output)[-1].path)
+    if network.clone_devices:
+        print(clones.said(network.clone_devices), flush=True)
     if schedule.strategy == mode.PARAMETER_SERVER:
         print(architecture.placement(network), flush=True)
     return network

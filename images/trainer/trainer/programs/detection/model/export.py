@@ -28,5 +28,8 @@ def export(detector: Detector, pipeline: Pipeline, labels: LabelMap, target: Pat
         return predict.detect(predictions, detector.loss, pipeline.model.post_processing)._asdict()
 
     signature = tf.TensorSpec((None, None, None, 3), tf.uint8, "images")
-    files = {"label_map.pbtxt": labels.to_text()}
-    saved_model(target, detector.network.weights, serve, signature, files)
+
+    def also(directory: Path) -> None:
+        (directory / "label_map.pbtxt").write_text(labels.to_text())
+
+    saved_model(target, detector.network.weights, serve, signature, also)

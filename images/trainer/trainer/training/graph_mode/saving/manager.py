@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -20,9 +21,14 @@ class CheckpointManager:
     """The thread that makes updates calls `between_updates`; any other thread may ask."""
 
     def __init__(
-        self, checkpoints: Checkpoints, save_secs: float, milestone_steps: int = 0
+        self,
+        checkpoints: Checkpoints,
+        save_secs: float,
+        milestone_steps: int = 0,
+        on_milestone: Callable[[], None] | None = None,
     ) -> None:
         self.last: Saved | None = None
+        self._on_milestone = on_milestone
         self._milestone_steps = milestone_steps
         self._milestone = 0
         self._checkpoints = checkpoints
@@ -73,6 +79,8 @@ class CheckpointManager:
     def _name_milestone(self, saved: Saved) -> None:
         self._milestone = self._milestone_of(saved.step)
         also_as(saved.path, f"ckpt-{self._milestone}")
+        if self._on_milestone:
+            self._on_milestone()
 
     def ask(self) -> None:
         """By hand, from another thread: between two updates, or at once if none comes soon."""

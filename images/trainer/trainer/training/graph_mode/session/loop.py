@@ -58,7 +58,7 @@ class Training:
         self._manager = None
         if replica.is_chief:
             self._manager = CheckpointManager(
-                graph.checkpoints, options.save_secs, job.milestone_steps
+                graph.checkpoints, options.save_secs, job.milestone_steps, job.on_milestone
             )
         logs = output / "tensorboard" / "train"
         self._report = Report(options, progress, logs if replica.is_chief else None)

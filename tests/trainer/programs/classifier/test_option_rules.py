@@ -1,0 +1,111 @@
+"""Every option in every way of training: it does what it says, or is refused before anything
+starts. Without TensorFlow."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from trainer.errors import EXIT_USAGE, ContractError
+from trainer.programs.classifier import option_rules, options
+from trainer.programs.classifier.options import Options
+from trainer.task import Task, read_task
+from trainer.training.graph_mode.options import GraphOptions
+
+PS = {"chief": ["a:1"], "worker": ["b:1", "c:1"], "ps": ["d:1"]}
+COORDINATED = ("chief", PS, "worker-0,worker-1,ps-0")
+BETWEEN_GRAPH = ("chief", PS, "ps-0")
+WAYS = {
+    "parameter-server async": (COORDINATED, ()),
+    "parameter-server sync": (COORDINATED, ("--update", "sync")),
+    "graph async": (BETWEEN_GRAPH, ()),
+    "graph sync": (BETWEEN_GRAPH, ("--update", "sync")),
+    "all-reduce": (("worker", {"worker": ["b:1", "c:1"]}, ""), ()),
+    "mirrored": (("worker", {"worker": ["b:1"]}, ""), ()),
+}
+"""Mode to (role, cluster, servers) of a task and the arguments that it takes."""
+GRAPH = {"graph async", "graph sync"}
+KNOWN_IN = {
+    ("--backup-workers", "1"): {"graph sync"},
+    ("--save-secs", "2"): GRAPH,
+    ("--summary-steps", "2"): GRAPH,
+    ("--log-steps", "2"): GRAPH,
+    ("--pause-ms", "2"): GRAPH,
+    ("--steps-per-call", "2"): {"parameter-server async", "all-reduce", "mirrored"},
+    ("--communication", "nccl"): {"all-reduce"},
+    ("--peer-timeout", "9"): {"all-reduce"},
+    ("--update", "async"): set(WAYS) - {"all-reduce"},
+    ("--update", "sync"): set(WAYS),
+    ("--num-clones", "2"): set(WAYS),
+    ("--clone-on-cpu",): set(WAYS),
+    ("--keep", "2"): set(WAYS),
+    ("--loss-threshold", "0.5"): set(WAYS),
+}
+OF_THE_MODEL = {
+    "strategy", "model", "image_size", "batch_size", "epochs", "steps_per_epoch", "learning_rates",
+    "dropout", "bn_momentum", "rotation", "shift", "zoom", "shear", "flip", "seed",
+}  # fmt: skip
+"""Options that say what is trained, and nothing of the way."""
+
+
+def task_of(way: str) -> Task:
+    (role, cluster, servers), _ = WAYS[way]
+    config = {"cluster": cluster, "task": {"type": role, "index": 0}}
+    return read_task({"TF_CONFIG": json.dumps(config), "CLUSTER_KIT_SERVERS": servers})
+
+
+def parse(way: str, *arguments: str) -> Options:
+    return options.parse([*WAYS[way][1], *arguments], Path("/data"), Path("/output"))
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("given", KNOWN_IN, ids=" ".join)
+def test_an_option_works_or_is_refused(given: tuple[str, ...], way: str) -> None:
+    chosen = parse(way, *given)
+    modes = {option_rules.mode_of(way.partition(" ")[0], update) for update in ("async", "sync")}
+    assert way in modes
+    if way in KNOWN_IN[given]:
+        option_rules.check(chosen, task_of(way))
+        return
+    with pytest.raises(ContractError) as caught:
+        option_rules.check(chosen, task_of(way))
+    said = str(caught.value)
+    assert caught.value.exit_code == EXIT_USAGE
+    assert said.startswith(f"{given[0]}")
+    assert f"does nothing with --strategy {way.partition(' ')[0]}" in said
+    assert "; leave it out, or " in said
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_was_not_given_is_not_refused(way: str) -> None:
+    option_rules.check(parse(way), task_of(way))
+
+
+def test_every_option_is_of_the_model_or_tried_above() -> None:
+    tried = {given[0].removeprefix("--").replace("-", "_") for given in KNOWN_IN}
+    names = {field.name for field in fields(Options)} | {f.name for f in fields(GraphOptions)}
+    decided = {"data", "output", "graph", "given", "steps"}
+    assert names - decided == tried | OF_THE_MODEL
+    assert {rule.option for rule in option_rules.RULES} <= tried
+    assert set(option_rules.MODES) == set(WAYS)
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    chosen = parse("mirrored", "--save-secs", "1", "--keep", "2", "--peer-timeout", "3",
+                   "--num-clones", "3")  # fmt: skip
+    with pytest.raises(ContractError) as caught:
+        option_rules.check(chosen, task_of("mirrored"))
+    said = str(caught.value)
+    assert "--save-secs does nothing" in said and "--peer-timeout does nothing" in said
+    assert "--batch-size 32 does not divide by --num-clones 3" in said and "take 30" in said
+    assert "--keep does" not in said
+
+
+def test_what_the_command_line_gave_is_known_also_if_it_is_the_default() -> None:
+    assert options.parse([], Path("/d"), Path("/o")).given == frozenset()
+    given = options.parse(["--num-clones", "1", "--no-flip"], Path("/d"), Path("/o"))
+    assert given.given == {"num_clones", "flip"}
+    assert (given.clones, parse("mirrored").clones) == (1, None)
