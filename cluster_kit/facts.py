@@ -12,12 +12,16 @@ Driver = Literal["nvidia", "cdi"]
 
 @dataclass(frozen=True)
 class Slice:
-    """One MIG slice of a GPU, which the engine hands out like a GPU. `memory` in bytes."""
+    """One MIG slice of a GPU, which the engine hands out like a GPU. `memory` in bytes.
+
+    `users` are the processes that compute on it, as messages name them.
+    """
 
     index: int
     uuid: str
     name: str
     memory: int
+    users: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,7 @@ class Gpu:
     """One GPU of the host. `memory` in bytes.
 
     In MIG mode (`mig`) only its slices can be used; a GPU without slices then cannot. `pci` is its
-    bus id, `00000000:3B:00.0`, "" if not known.
+    bus id, `00000000:3B:00.0`, "" if not known. `users` are as those of a slice.
     """
 
     index: int
@@ -35,6 +39,7 @@ class Gpu:
     mig: bool = False
     slices: tuple[Slice, ...] = ()
     pci: str = ""
+    users: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,8 @@ class HostFacts:
     """The host as a plan sees it. `cpus` in cores, `memory` in bytes, `user` as `uid:gid`.
 
     `gpu_driver` is how the engine hands out GPUs; `gpu_refusal` is why it cannot, "" if it can.
-    `gpus_taken` are (device id, cluster) of the GPUs that running cluster-kit clusters hold.
+    `gpus_taken` are (device id, cluster) of the GPUs that running cluster-kit clusters hold,
+    `gpus_reserved` are (device id, container) of those that any other running container has.
     `no_gpu` is why no GPU can be used, "" if there is one. `engine` is the version of the Docker
     engine and `engine_root` the directory of its images, both "" if no engine answers.
     """
@@ -84,6 +90,7 @@ class HostFacts:
     gpu_driver: Driver = "nvidia"
     gpu_refusal: str = ""
     gpus_taken: tuple[tuple[str, str], ...] = ()
+    gpus_reserved: tuple[tuple[str, str], ...] = ()
     networks: tuple[Network, ...] = ()
     no_gpu: str = ""
     engine: str = ""

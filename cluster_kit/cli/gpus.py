@@ -12,13 +12,13 @@ from cluster_kit.engine import client
 from cluster_kit.errors import HostError
 from cluster_kit.facts import HostFacts
 from cluster_kit.host.gather import gather
-from cluster_kit.plan.gpus.devices import Device, devices, find
+from cluster_kit.plan.gpus.devices import Device, devices, find, in_use
 from cluster_kit.run.gpu_checks import HANDS_OUT
 
 
 @app.command()
 def gpus(json_: options.Json = False) -> None:
-    """Show this host's GPUs: index, UUID, memory, MIG slices, and which cluster has them."""
+    """Show this host's GPUs: index, UUID, memory, MIG slices, and who has them."""
     facts = gather(client.connect())
     present = devices(facts.gpus)
     if json_:
@@ -27,6 +27,8 @@ def gpus(json_: options.Json = False) -> None:
         say(f"no GPU: {facts.no_gpu}")
     else:
         out.print(_table(facts, present))
+        for device, what in in_use(facts).items():
+            say(f"{device.short} is used by {what}", to=out)
         if not facts.gpu_refusal:
             say(f"the engine hands them out by {HANDS_OUT[facts.gpu_driver]}")
     if facts.gpu_refusal:
@@ -39,6 +41,7 @@ def _holders(facts: HostFacts, device: Device, present: tuple[Device, ...]) -> l
 
 
 def _facts(facts: HostFacts, present: tuple[Device, ...]) -> dict[str, object]:
+    used = in_use(facts)
     return {
         "driver": facts.gpu_driver if present else None,
         "refusal": facts.gpu_refusal or None,
@@ -49,6 +52,7 @@ def _facts(facts: HostFacts, present: tuple[Device, ...]) -> dict[str, object]:
                 "name": device.name,
                 "memory": device.memory,
                 "clusters": _holders(facts, device, present),
+                "used_by": used.get(device),
             }
             for device in present
         ],

@@ -21,6 +21,7 @@ from cluster_kit.engine.containers import (
     Event,
     container_of,
     event_of,
+    reserved_by_others,
     reserved_gpus,
 )
 from cluster_kit.engine.failures import as_engine_errors, first_line
@@ -127,6 +128,10 @@ class DockerEngine(Adjustments):
             if container.status not in ("exited", "dead")
             for device in reserved_gpus(container.attrs)
         )
+
+    @as_engine_errors()
+    def gpus_reserved(self) -> tuple[tuple[str, str], ...]:
+        return reserved_by_others(c.attrs for c in self._list({"status": "running"}))
 
     @as_engine_errors()
     def gpu_refusal(self, driver: str, device_id: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -88,6 +88,39 @@ def reserved_gpus(attributes: Mapping[str, Any]) -> tuple[str, ...]:
     """Ids of the GPUs that the engine reserved for a container."""
     requests = attributes["HostConfig"].get("DeviceRequests") or []
     return tuple(device for request in requests for device in request.get("DeviceIDs") or [])
+
+
+ALL_GPUS = "all"
+"""Stands for every GPU in `gpus_of`."""
+
+
+def gpus_of(attributes: Mapping[str, Any]) -> tuple[str, ...]:
+    """Ids of the GPUs that any container has, however it was started; ALL_GPUS for all of them.
+
+    By `--gpus` or a device request, or by NVIDIA's runtime and its variable.
+    """
+    found = list(reserved_gpus(attributes))
+    for request in attributes["HostConfig"].get("DeviceRequests") or []:
+        kinds = {kind for kinds in request.get("Capabilities") or [] for kind in kinds}
+        count = request.get("Count", 0)
+        if kinds & {"gpu", "nvidia"} or request.get("Driver") == "nvidia":
+            found += [ALL_GPUS] if count == -1 else map(str, range(count))
+    if attributes["HostConfig"].get("Runtime") == "nvidia" and not found:
+        variables = attributes["Config"].get("Env") or []
+        named = dict(text.partition("=")[::2] for text in variables)
+        ids = named.get("NVIDIA_VISIBLE_DEVICES", "")
+        found += [id_ for id_ in ids.split(",") if id_ not in ("", "void", "none")]
+    return tuple(found)
+
+
+def reserved_by_others(containers: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
+    """(device id, name) of the GPUs of those containers that are not the kit's."""
+    return tuple(
+        (device, attributes["Name"].lstrip("/"))
+        for attributes in containers
+        if labels.CLUSTER not in (attributes["Config"].get("Labels") or {})
+        for device in gpus_of(attributes)
+    )
 
 
 def event_of(message: Mapping[str, Any]) -> Event | None:

@@ -54,6 +54,10 @@ class Engine(Protocol):
         """(device id, cluster) of every GPU that a container of the kit holds or is about to."""
         ...
 
+    def gpus_reserved(self) -> tuple[tuple[str, str], ...]:
+        """(device id or "all", container's name) of the GPUs of running containers of others."""
+        ...
+
     def gpu_refusal(self, driver: str, device_id: str) -> str:
         """Why the engine cannot hand out this GPU, "" if it can."""
         ...

@@ -43,6 +43,7 @@ def gather(engine: Engine | None) -> HostFacts:
         gpu_driver=driver,
         gpu_refusal=refusal,
         gpus_taken=engine.gpus_taken() if inventory else (),
+        gpus_reserved=engine.gpus_reserved() if inventory else (),
         networks=gather_networks(engine),
         no_gpu=no_gpu,
         engine=str(info.get("ServerVersion", "")),

@@ -52,7 +52,28 @@ def _gpu(index: int) -> Gpu:
         mig=_in_mig_mode(handle),
         slices=tuple(_slices(handle)),
         pci=_pci(handle),
+        users=_users(handle),
     )
+
+
+def _users(handle: Any) -> tuple[str, ...]:
+    """The processes that compute on a GPU or slice; those that only draw on it are left out."""
+    try:
+        processes = pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
+    except pynvml.NVMLError:
+        return ()
+    return tuple(map(_process, sorted(processes, key=lambda process: int(process.pid))))
+
+
+def _process(process: Any) -> str:
+    """`process 123 (python3), 10.2 GiB`; a name or a size that is not known is left out."""
+    name, size = "", ""
+    with contextlib.suppress(pynvml.NVMLError, UnicodeDecodeError):
+        program = _text(pynvml.nvmlSystemGetProcessName(process.pid)).split(maxsplit=1)
+        name = f" ({program[0].rpartition('/')[2]})" if program else ""
+    if process.usedGpuMemory:
+        size = f", {process.usedGpuMemory / 2**30:.1f} GiB"
+    return f"process {process.pid}{name}{size}"
 
 
 def _pci(handle: Any) -> str:
@@ -84,6 +105,7 @@ def _slices(handle: Any) -> Iterator[Slice]:
             uuid=_text(pynvml.nvmlDeviceGetUUID(part)),
             name=_text(pynvml.nvmlDeviceGetName(part)).split("MIG")[-1].strip() or f"slice {index}",
             memory=int(pynvml.nvmlDeviceGetMemoryInfo(part).total),
+            users=_users(part),
         )
 
 

@@ -12,7 +12,7 @@ from cluster_kit.facts import HostFacts
 from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan import addresses
-from cluster_kit.plan.gpus.devices import devices
+from cluster_kit.plan.gpus.devices import devices, find, in_use
 from cluster_kit.programs.resolve import Inputs
 
 PATHS = ("program", "data", "requirements")
@@ -56,14 +56,11 @@ def _gpus(manifest: Manifest, facts: HostFacts) -> str:
         return "any"
     if facts.gpu_refusal or not facts.gpus:
         return "none"
-    holders = dict(facts.gpus_taken)
-    return _hash(
-        facts.gpu_driver,
-        [
-            (device.uuid, holders.get(device.short, holders.get(device.uuid, "")) != "")
-            for device in devices(facts.gpus)
-        ],
-    )
+    all_devices = devices(facts.gpus)
+    if isinstance(manifest.gpus, str):  # those that are free
+        held = {find(id_, all_devices) for id_, name in facts.gpus_taken if name != manifest.name}
+        all_devices = tuple(d for d in all_devices if d not in {*held, *in_use(facts)})
+    return _hash(facts.gpu_driver, [(device.short, device.uuid) for device in all_devices])
 
 
 def _hash(*values: object) -> str:

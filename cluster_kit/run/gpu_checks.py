@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cluster_kit.facts import GpuSetup, HostFacts
-from cluster_kit.plan.gpus.devices import devices
+from cluster_kit.plan.gpus.devices import devices, in_use
 from cluster_kit.run.check import Check
 
 HANDS_OUT = {"nvidia": "NVIDIA's runtime", "cdi": "CDI"}
@@ -26,13 +26,23 @@ def gpu_checks(facts: HostFacts) -> list[Check]:
         return [Check("gpu driver", "warn", f"{there}, but no driver: {setup.driver}", cure)]
     names = ", ".join(f"{device.short}: {device.name}" for device in devices(facts.gpus))
     if not facts.gpu_refusal:
-        return [Check("gpus", "ok", f"{names}, handed out by {HANDS_OUT[facts.gpu_driver]}")]
+        well = Check("gpus", "ok", f"{names}, handed out by {HANDS_OUT[facts.gpu_driver]}")
+        return [well, *_in_use(facts)]
     missing = _missing(setup)
     cure = "restart the engine; its log (`journalctl -u docker`) says more"
     if missing:
         cure = "repair what is missing above, then restart the engine"
     refused = f"{names}, but the engine refuses them: {facts.gpu_refusal}"
     return [*missing, Check("gpus", "warn", refused, cure)]
+
+
+def _in_use(facts: HostFacts) -> list[Check]:
+    """The GPUs that others use, if any."""
+    used = [f"{device.short} is used by {what}" for device, what in in_use(facts).items()]
+    if not used:
+        return []
+    cure = 'end it, or let it be: `gpus = "auto"` takes others, a list takes those that it names'
+    return [Check("gpus in use", "warn", "\n".join(used), cure)]
 
 
 def _missing(setup: GpuSetup) -> list[Check]:

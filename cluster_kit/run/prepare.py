@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster_kit.advice import Hint, advise
-from cluster_kit.advice.gpus import refused_gpus
+from cluster_kit.advice.gpus import gpus_in_use, refused_gpus
 from cluster_kit.advice.portable import portable_hints
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine import client
@@ -75,7 +75,11 @@ def prepare(
     facts = gather(engine)
     cluster = plan(loaded, inputs, facts, images)
     program = resolve.program_file(loaded.manifest, path.parent)
-    hints = (*advise(program, loaded.manifest), *refused_gpus(loaded.manifest, facts))
+    hints = (
+        *advise(program, loaded.manifest),
+        *refused_gpus(loaded.manifest, facts),
+        *gpus_in_use(loaded.manifest, cluster, facts),
+    )
     return Prepared(request, loaded, inputs, images, facts, cluster, hints)
 
 

@@ -35,6 +35,7 @@ class FakeEngine(Machine):
         self.heeds_limits = True
         self.helpers: list[Helper] = []
         self.helper_says = "ready"
+        self.reserved: tuple[tuple[str, str], ...] = ()
         self.facts: dict[str, Any] = {
             "NCPU": 64, "MemTotal": 2**38, "ServerVersion": "26.1.5", "DockerRootDir": "/nowhere",
         }  # fmt: skip
@@ -78,6 +79,10 @@ class FakeEngine(Machine):
             yield told
             heard.task_done()
         heard.task_done()
+
+    def gpus_reserved(self) -> tuple[tuple[str, str], ...]:
+        self._asked("gpus_reserved")
+        return self.reserved
 
     def gpus_taken(self) -> tuple[tuple[str, str], ...]:
         return tuple(

@@ -16,7 +16,7 @@ from cluster_kit.plan.gpus.choose import (
     choose_pool,
     share_out,
 )
-from cluster_kit.plan.gpus.devices import MIB, Device, devices, find
+from cluster_kit.plan.gpus.devices import MIB, Device, devices, find, in_use
 from cluster_kit.plan.gpus.request import AUTO, NONE, GpuRequest, shown
 from cluster_kit.problem import Problem
 
@@ -66,7 +66,7 @@ def _inventory(name: str, facts: HostFacts) -> Inventory:
     taken = [(id_, cluster) for id_, cluster in facts.gpus_taken if cluster != name]
     holders = {find(id_, all_devices): cluster for id_, cluster in taken}
     held = {device: holders[device] for device in all_devices if device in holders}
-    return Inventory(all_devices, held)
+    return Inventory(all_devices, held, in_use(facts))
 
 
 def _grants(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cluster_kit.plan.gpus.devices import Device, find
 from cluster_kit.plan.gpus.request import AUTO, NONE, READS, SHARED, GpuRequest, shown
@@ -22,10 +22,20 @@ class Choice:
 
 @dataclass(frozen=True)
 class Inventory:
-    """All devices of the host, and for those that another cluster holds its name."""
+    """All devices of the host, and for those that another cluster holds its name.
+
+    `used` are devices that others use, and what it is: free GPUs are chosen among the rest.
+    """
 
     devices: tuple[Device, ...]
     held: Mapping[Device, str]
+    used: Mapping[Device, str] = field(default_factory=dict)
+
+    @property
+    def not_free(self) -> list[str]:
+        """Why devices are not free: `0 is other's`, `1 is used by process 7`."""
+        held = [f"{device.short} is {cluster}'s" for device, cluster in self.held.items()]
+        return held + [f"{device.short} is used by {what}" for device, what in self.used.items()]
 
 
 def choose_named(
@@ -57,17 +67,18 @@ def choose_pool(
         cure: Cure = ("`cluster-kit doctor` says what is missing; or write ", AUTO, " or ", NONE)
         return [], [Problem("gpus", shown(pool), "this host has no GPU that can be used", cure)]
     if isinstance(pool, str):
-        free = [d for d in devices if d not in inventory.held and d not in named]
+        taken = {*inventory.held, *inventory.used, *named}
+        free = [d for d in devices if d not in taken]
         others = [d for d in devices if d not in free] if request.share else []
         choices = [Choice(device) for device in free + others]
-        return choices, _too_few(request, len(choices), shown(pool), inventory.held)
+        return choices, _too_few(request, len(choices), shown(pool), inventory.not_free)
     if not pool:
         cure = ("list one GPU per worker, or write ", NONE, " or ", AUTO)
         return [], [Problem("gpus", "[]", "an empty list", cure)]
     choices, problems = _by_name("gpus", pool, inventory, share=request.share)
     if len(choices) == len(pool):
         problems += _listed_twice("gpus", pool, choices)
-        problems += _too_few(request, len(pool), shown(pool), {})
+        problems += _too_few(request, len(pool), shown(pool), [])
     return choices, problems or _indivisible(request, len(choices))
 
 
@@ -119,21 +130,19 @@ def _listed_twice(place: str, names: Sequence[str], choices: Sequence[Choice]) -
     ]
 
 
-def _too_few(
-    request: GpuRequest, have: int, value: str, held: Mapping[Device, str]
-) -> list[Problem]:
+def _too_few(request: GpuRequest, have: int, value: str, not_free: Sequence[str]) -> list[Problem]:
     """The problem if `have` devices are too few for the workers."""
     workers, each = len(request.pooled), request.each or 1
     needed = each if request.share else workers * each
     if have >= needed:
         return []
     rule = f"{workers} workers with {each} GPU(s) each need {needed}, there are {have}"
-    if held:
-        rule += " free; " + ", ".join(f"{device.short} is {c}'s" for device, c in held.items())
+    if not_free:
+        rule += " free; " + ", ".join(not_free)
     cure: list[str | Setting] = ["write "]
     if have // each:
         cure += [Setting(WORKER.name, have // each), ", or "]
-    if (have or held) and not request.share:
+    if (have or not_free) and not request.share:
         cure += [SHARED, " to put several on one, or "]
     return [Problem("gpus", value, rule, (*cure, NONE, " to train on the CPU"), READS)]
 

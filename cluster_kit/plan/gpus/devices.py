@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from cluster_kit.facts import Driver, Gpu
+from cluster_kit.facts import Driver, Gpu, HostFacts
 
 CDI_KIND = "nvidia.com/gpu"
 MIB = 2**20
@@ -24,6 +24,8 @@ class Device:
     memory: int
     pci: str = ""
     """The bus id of the GPU, also of a slice's."""
+    users: tuple[str, ...] = ()
+    """The processes that compute on it."""
 
     @property
     def sliced(self) -> bool:
@@ -55,12 +57,29 @@ def devices(inventory: Iterable[Gpu]) -> tuple[Device, ...]:
     usable = []
     for gpu in inventory:
         if not gpu.mig:
-            usable.append(Device(str(gpu.index), gpu.uuid, gpu.name, gpu.memory, gpu.pci))
+            whole = Device(str(gpu.index), gpu.uuid, gpu.name, gpu.memory, gpu.pci, gpu.users)
+            usable.append(whole)
         for part in gpu.slices:
             name = f"{gpu.name} {part.name}"
             short = f"{gpu.index}:{part.index}"
-            usable.append(Device(short, part.uuid, name, part.memory, gpu.pci))
+            usable.append(Device(short, part.uuid, name, part.memory, gpu.pci, part.users))
     return tuple(usable)
+
+
+def in_use(facts: HostFacts) -> dict[Device, str]:
+    """What uses each device that somebody else than a cluster of the kit uses, for messages.
+
+    A container that reserved all GPUs is no user by that alone: monitoring does so, and computes
+    on none.
+    """
+    all_devices = devices(facts.gpus)
+    held = {find(id_, all_devices) for id_, _cluster in facts.gpus_taken}
+    found = {}
+    for device in all_devices:
+        by = [f"container {name}" for id_, name in facts.gpus_reserved if device.known_as(id_)]
+        if device not in held and (by or device.users):
+            found[device] = "; ".join([*by, *device.users])
+    return found
 
 
 def find(name: str, devices: Sequence[Device]) -> Device | None:

@@ -104,6 +104,24 @@ def nvmlDeviceGetMemoryInfo(handle: _Handle) -> SimpleNamespace:
     return SimpleNamespace(total=int(handle.facts["memory"]), free=0, used=0)
 
 
+def nvmlDeviceGetComputeRunningProcesses(handle: _Handle) -> list[SimpleNamespace]:
+    """`"processes": {"123": ["/usr/bin/python3 train.py", BYTES]}`; null bytes are not known."""
+    _check()
+    if handle.facts.get("processes") == "unknown":
+        raise NVMLError_NotSupported
+    found = handle.facts.get("processes", {})
+    return [SimpleNamespace(pid=int(pid), usedGpuMemory=size) for pid, (_, size) in found.items()]
+
+
+def nvmlSystemGetProcessName(pid: int) -> str:
+    _check()
+    for gpu in _gpus():
+        for facts in (gpu, *(gpu.get("slices") or {}).values()):
+            if name := facts.get("processes", {}).get(str(pid), [""])[0]:
+                return str(name)
+    raise NVMLError_NotFound
+
+
 def nvmlDeviceGetMigMode(handle: _Handle) -> list[int]:
     """Current and pending mode; a GPU that cannot be sliced has none."""
     _check()

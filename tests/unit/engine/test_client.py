@@ -13,6 +13,7 @@ import requests
 import urllib3
 from docker.errors import APIError, DockerException, NotFound
 
+from cluster_kit import labels
 from cluster_kit.engine.client import DockerEngine
 from cluster_kit.engine.helper import Helper
 from cluster_kit.engine.interface import Engine
@@ -50,6 +51,7 @@ CALLS: dict[str, Callable[[DockerEngine], object]] = {
     "containers": lambda e: e.containers("demo"),
     "events": lambda e: list(e.events("demo", 0.0)),
     "gpus_taken": lambda e: e.gpus_taken(),
+    "gpus_reserved": lambda e: e.gpus_reserved(),
     "gpu_refusal": lambda e: e.gpu_refusal("nvidia", "0"),
     "logs": lambda e: e.logs("id"),
     "follow": lambda e: list(e.follow("id")),
@@ -297,3 +299,21 @@ def test_stopping_leaves_what_has_ended_alone() -> None:
     things = [Thing(status) for status in ("running", "restarting", "paused", "exited", "created")]
     holding(things, []).stop("demo")
     assert [thing.done for thing in things] == [["stop"], ["stop"], ["stop"], [], []]
+
+
+def test_gpus_that_others_reserve_are_those_of_containers_without_the_kits_label() -> None:
+    def container(name: str, tags: dict[str, str]) -> SimpleNamespace:
+        requests = [{"DeviceIDs": ["0"], "Capabilities": [["gpu"]]}]
+        config = {"Labels": tags, "Env": []}
+        attributes = {"Name": f"/{name}", "Config": config}
+        return SimpleNamespace(attrs={**attributes, "HostConfig": {"DeviceRequests": requests}})
+
+    asked: list[object] = []
+
+    def listed(**options: object) -> list[SimpleNamespace]:
+        asked.append(options["filters"])
+        return [container("mine", {labels.CLUSTER: "demo"}), container("jupyter", {})]
+
+    sdk = SimpleNamespace(containers=SimpleNamespace(list=listed))
+    assert connected(sdk).gpus_reserved() == (("0", "jupyter"),)
+    assert asked == [{"status": "running"}]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cluster_kit import labels
-from cluster_kit.engine.containers import container_of, event_of
+from cluster_kit.engine.containers import container_of, event_of, gpus_of
 
 
 def inspected(**state: Any) -> dict[str, Any]:
@@ -87,3 +87,25 @@ def test_an_event_has_its_task_its_time_and_its_exit_code() -> None:
 
 def test_a_command_that_somebody_runs_in_a_container_is_no_event_of_the_task() -> None:
     assert event_of(told("exec_start: sh")) is None
+
+
+@pytest.mark.parametrize(
+    ("host_config", "env", "ids"),
+    [
+        ({}, ["NVIDIA_VISIBLE_DEVICES=all"], ()),
+        ({"DeviceRequests": [{"DeviceIDs": ["0", "GPU-a"], "Capabilities": [["gpu"]]}]}, [],
+         ("0", "GPU-a")),
+        ({"DeviceRequests": [{"Driver": "cdi", "DeviceIDs": ["nvidia.com/gpu=1"]}]}, [],
+         ("nvidia.com/gpu=1",)),
+        ({"DeviceRequests": [{"Count": -1, "Capabilities": [["gpu"]]}]}, [], ("all",)),
+        ({"DeviceRequests": [{"Count": 2, "Capabilities": [["gpu", "compute"]]}]}, [], ("0", "1")),
+        ({"DeviceRequests": [{"Count": -1, "Capabilities": [["tpu"]]}]}, [], ()),
+        ({"Runtime": "nvidia"}, ["A=b", "NVIDIA_VISIBLE_DEVICES=0,2"], ("0", "2")),
+        ({"Runtime": "nvidia"}, ["NVIDIA_VISIBLE_DEVICES=void"], ()),
+        ({"Runtime": "nvidia", "DeviceRequests": None}, None, ()),
+    ],
+)  # fmt: skip
+def test_gpus_of_any_container_however_it_was_started(
+    host_config: dict[str, Any], env: list[str] | None, ids: tuple[str, ...]
+) -> None:
+    assert gpus_of({"HostConfig": host_config, "Config": {"Env": env}}) == ids

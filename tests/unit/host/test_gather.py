@@ -25,6 +25,9 @@ class FakeEngine:
     def gpus_taken(self) -> tuple[tuple[str, str], ...]:
         return (("0", "other"),)
 
+    def gpus_reserved(self) -> tuple[tuple[str, str], ...]:
+        return (("1", "somebody"),)
+
 
 ENGINE = cast(Engine, FakeEngine())
 ROUTES = [
@@ -60,6 +63,7 @@ def test_the_engine_is_asked_whether_it_hands_out_gpus(monkeypatch: pytest.Monke
     facts = gather.gather(ENGINE)
     assert (facts.gpus, facts.gpu_refusal) == (inventory, "nvidia refuses 0")
     assert facts.gpus_taken == (("0", "other"),)
+    assert facts.gpus_reserved == (("1", "somebody"),)
 
 
 class CdiEngine(FakeEngine):

@@ -105,3 +105,21 @@ def test_the_library_is_left_as_it_was_found(there: Any, fake: ModuleType) -> No
     nvidia.gpu_inventory()
     nvidia.driver_problem()
     assert fake._users == 0
+
+
+def test_processes_that_compute_are_named_as_far_as_they_are_known(there: Any) -> None:
+    busy = {"7": ["/usr/bin/python3 train.py", 3 * GIB], "5": ["", None]}
+    on_slice = {"1": {**SLICES["1"], "processes": {"9": ["a.out", GIB // 2]}}}
+    there({**T4, "processes": busy}, A100, {**A100, "slices": on_slice})
+    named, quiet, sliced = nvidia.gpu_inventory()
+    assert named.users == ("process 5", "process 7 (python3), 3.0 GiB")
+    assert (quiet.users, sliced.users) == ((), ())
+    assert sliced.slices[0].users == ("process 9 (a.out), 0.5 GiB",)
+    assert [device.users for device in devices((named, sliced))] == [
+        named.users, sliced.slices[0].users,
+    ]  # fmt: skip
+
+
+def test_a_driver_that_does_not_tell_of_processes_is_no_problem(there: Any) -> None:
+    there({**T4, "processes": "unknown"})
+    assert nvidia.gpu_inventory()[0].users == ()

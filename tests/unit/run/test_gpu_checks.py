@@ -79,3 +79,14 @@ def test_the_setup_is_seen(bus: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     whole = gpu_setup({"Runtimes": {"nvidia": {}}, "CDISpecDirs": [str(tmp_path / "cdi")]})
     assert (whole.toolkit, whole.runtime, whole.cdi_spec) == (True, True, True)
     assert not gpu_setup({}).cdi
+
+
+def test_gpus_that_others_use_have_a_line_of_their_own() -> None:
+    there = gpus(2)
+    found = lines(gpus=there, gpus_reserved=(("1", "jupyter"),))
+    assert found["gpus"] == ("ok", "")
+    assert found["gpus in use"][0] == "warn"
+    assert "end it" in found["gpus in use"][1]
+    (check,) = [c for c in gpu_checks(host(gpus=there, gpus_reserved=(("1", "jupyter"),)))
+                if c.name == "gpus in use"]  # fmt: skip
+    assert check.found == "1 is used by container jupyter"
