@@ -14,6 +14,7 @@ from rich.console import Console
 from cluster_kit import __version__
 from cluster_kit.errors import KitError, UsageError
 from cluster_kit.util.nearest import proposal
+from cluster_kit.util.terminal import harmless
 
 PIPED_WIDTH = int(os.environ.get("COLUMNS") or 200)
 """The width of a table that is not printed on a terminal, so that nothing is cut off."""
@@ -37,7 +38,7 @@ def print_json(facts: Any) -> None:
 
 def say(text: str, to: Console = err) -> None:
     """Print a line for the user, literally: names and paths may look like markup."""
-    to.print(text, markup=False, soft_wrap=True)
+    to.print(harmless(text), markup=False, soft_wrap=True)
 
 
 def chosen(known: list[str], tasks: list[str]) -> list[str]:
@@ -61,9 +62,9 @@ def print_error(error: KitError, as_json: bool = False) -> None:
         print_json({"success": False, "error": facts})
         return
     err.print("error:", style="bold red", end=" ")
-    err.print(error.message, markup=False, soft_wrap=True)
+    say(error.message)
     if error.cure:
-        err.print(f"  → {error.cure}", markup=False, soft_wrap=True)
+        say(f"  → {error.cure}")
 
 
 def _print_version(wanted: bool) -> None:

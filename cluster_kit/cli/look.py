@@ -25,6 +25,7 @@ from cluster_kit.run.doctor import check_host
 from cluster_kit.run.past_run import PastRun, merged, newest_run, saved_logs
 from cluster_kit.run.prepare import Request, cluster_name, prepare
 from cluster_kit.show.task_table import remarks, status_table
+from cluster_kit.util.terminal import harmless
 from cluster_kit.workspace import here
 
 _MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "bold red")}
@@ -50,7 +51,7 @@ def status(
         elif not json_:
             out.print(status_table(tasks, title=cluster))
             for remark in remarks(tasks):
-                out.print(Text(remark, "yellow"), soft_wrap=True)
+                out.print(Text(harmless(remark), "yellow"), soft_wrap=True)
     if not clusters:
         say("no cluster is up")
 
@@ -120,7 +121,7 @@ def _saved_logs(cluster: str, tasks: list[str]) -> dict[str, str]:
 
 
 def _print_line(task: str, text: str) -> None:
-    out.print(Text.assemble((f"{task:>12} ", "cyan"), text), soft_wrap=True)
+    out.print(Text.assemble((f"{task:>12} ", "cyan"), harmless(text)), soft_wrap=True)
 
 
 @app.command()

@@ -76,9 +76,15 @@ def _gpus(text: str) -> str | list[str]:
 def _from_here(text: str, known: Iterable[str] = ()) -> str:
     """The absolute path: on the command line it is relative to the current directory.
 
-    A known name and "" stay as they are.
+    A `~` that the shell has left, since it was quoted, is the home directory. A known name and ""
+    stay as they are.
     """
-    return text if text in known or not text else str(Path(text).absolute())
+    if text in known or not text:
+        return text
+    try:
+        return str(Path(text).expanduser().absolute())
+    except RuntimeError:  # a user that does not exist: no such file
+        return str(Path(text).absolute())
 
 
 def _set(overridden: dict[str, Any], text: str) -> None:

@@ -12,8 +12,11 @@ from cluster_kit.cli.app import app, err, print_json, say
 from cluster_kit.cli.ending import end_with, print_started
 from cluster_kit.engine import client
 from cluster_kit.errors import UsageError
+from cluster_kit.programs.catalog import PROGRAMS
+from cluster_kit.run.arguments import program_help, wants_help
 from cluster_kit.run.launch import launch, launch_detached
-from cluster_kit.run.prepare import Request, cluster_name
+from cluster_kit.run.prepare import Request, cluster_name, engine_or_none, prepare
+from cluster_kit.run.start import ensure_image
 from cluster_kit.run.take_down import take_down
 from cluster_kit.show.view import make_view
 from cluster_kit.util import stdio
@@ -37,6 +40,9 @@ def up(
     """Run a cluster to its end: plan, build, start, watch, judge, save, remove."""
     if detach and keep:
         raise UsageError("--keep with --detach", "leave it to `cluster-kit attach NAME --keep`")
+    if wants_help(request.overrides.get("extra_args", ())):
+        _print_help(request)
+        return
     stdio.outlive_readers()
     view = make_view(err)
     with contextlib.closing(view):
@@ -48,6 +54,15 @@ def up(
         print_started(run, as_json=json_)
     else:
         end_with(outcome, keep=keep, as_json=json_)
+
+
+def _print_help(request: Request) -> None:
+    """Print the help of the program that would be run; no cluster is started."""
+    cluster = prepare(request, here(), engine_or_none()).cluster
+    with contextlib.closing(make_view(err)) as view:
+        if cluster.leader.command[1] not in PROGRAMS:
+            ensure_image(cluster, view)
+        typer.echo(program_help(cluster), nl=False)
 
 
 @app.command()

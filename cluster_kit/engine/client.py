@@ -24,10 +24,10 @@ from cluster_kit.engine.containers import (
     reserved_by_others,
     reserved_gpus,
 )
-from cluster_kit.engine.failures import as_engine_errors, first_line
+from cluster_kit.engine.failures import as_engine_errors, no_engine
 from cluster_kit.engine.interface import Engine
 from cluster_kit.engine.removal import remove_all, stop_all
-from cluster_kit.errors import EngineError, HostError
+from cluster_kit.errors import EngineError
 from cluster_kit.roles import ROLES
 
 TIMEOUT_S = 60
@@ -59,10 +59,7 @@ class DockerEngine(Adjustments):
             self._client = docker.from_env(timeout=TIMEOUT_S, max_pool_size=CONNECTIONS)
             self._client.ping()
         except (DockerException, OSError) as error:
-            raise HostError(
-                f"no Docker engine answers: {first_line(error)}",
-                "run `make engine` (it installs or starts one if it can)",
-            ) from None
+            raise no_engine(error) from None
 
     def answers(self) -> bool:
         try:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 
 import urllib3
 from docker.errors import APIError, DockerException
 
-from cluster_kit.errors import EngineError
+from cluster_kit.errors import EngineError, HostError
 
 _LOST = (DockerException, urllib3.exceptions.HTTPError, OSError)
 """What the SDK and its libraries raise if the connection breaks; `requests` raises OSErrors."""
@@ -45,6 +46,22 @@ def as_engine_errors() -> Iterator[None]:
             "start it (`make engine`); `cluster-kit status` then shows what is still up, and "
             "`cluster-kit down NAME` removes it",
         ) from None
+
+
+def no_engine(error: Exception) -> HostError:
+    """What to say if no connection to an engine can be made."""
+    words = str(error)
+    if "PermissionError" in words or "Permission denied" in words:
+        socket = os.environ.get("DOCKER_HOST") or "/var/run/docker.sock"
+        return HostError(
+            f"this user may not use the Docker engine: permission denied on {socket}",
+            "join the group that may: `sudo usermod -aG docker $USER`, then log in again (or "
+            "`newgrp docker`); `make engine` would not help",
+        )
+    return HostError(
+        f"no Docker engine answers: {first_line(error)}",
+        "run `make engine` (it installs or starts one if it can)",
+    )
 
 
 def first_line(error: Exception) -> str:

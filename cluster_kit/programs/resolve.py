@@ -14,7 +14,7 @@ from cluster_kit.programs import requirements, syntax
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.programs.data import find_data
 from cluster_kit.util.nearest import hint_or
-from cluster_kit.util.paths import is_file, seen_from
+from cluster_kit.util.paths import is_directory, is_file, seen_from
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,26 @@ def _program(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], 
         problems = _syntax_problems(path) if _python_is_known(manifest) else []
         return f"/program/{path.name}", (Mount(str(path.parent), "/program"),), problems
     rule = f"neither a built-in program ({', '.join(PROGRAMS)}) nor a file at {path}"
+    if name and is_directory(path):
+        rule += ", which is a directory"
+        return name, (), [Problem("program", f'"{name}"', rule, _file_in(name, path))]
     mend = "mend the path; in a manifest it is relative to the manifest's folder"
     cure = hint_or(name, PROGRAMS, mend)
     return name, (), [Problem("program", f'"{name}"', rule, cure)]
+
+
+def _file_in(name: str, folder: Path) -> str:
+    """The cure for a directory instead of a program: the Python files in it."""
+    try:
+        files = sorted(path.name for path in folder.glob("*.py"))
+    except OSError:
+        files = []
+    if not files:
+        return "name a Python file; there is none in it"
+    first = next((file for file in ("train.py", "main.py", "__main__.py") if file in files), "")
+    proposed = Path(name, first or files[0])
+    others = f"; there are: {', '.join(files[:8])}" if len(files) > 1 else ""
+    return f"name the file that begins the training, such as {proposed}{others}"
 
 
 def _python_is_known(manifest: Manifest) -> bool:

@@ -20,6 +20,7 @@ from cluster_kit.run.outcome import Outcome, outcome_of
 from cluster_kit.run.output_trouble import explained
 from cluster_kit.run.verdict import Reason, Verdict, judge
 from cluster_kit.run.watch import Ending
+from cluster_kit.util.terminal import harmless
 
 
 class Failures:
@@ -166,7 +167,7 @@ def _last_words(
     stderr = ""
     with contextlib.suppress(EngineError):
         stderr = "".join(engine.logs(c.id, stderr=True) for c in containers if c.name == task)
-    return last_words(logs[task], error=verdict.message, stderr=stderr)
+    return last_words(logs[task], error=verdict.message, stderr=harmless(stderr))
 
 
 def _without_verdict(error: BaseException) -> Verdict:

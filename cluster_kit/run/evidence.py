@@ -12,6 +12,7 @@ from pathlib import Path
 from cluster_kit.engine.containers import Container, Event
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError
+from cluster_kit.util.terminal import harmless
 from cluster_kit.workspace import RunDirectory
 
 _PARALLEL = 8
@@ -41,11 +42,11 @@ def save_events(run: RunDirectory, events: Sequence[Event]) -> None:
 
 
 def read_logs(engine: Engine, containers: Sequence[Container]) -> dict[str, str]:
-    """The logs that the engine still has, by task name."""
+    """The logs that the engine still has, by task name; what steers a terminal is left out."""
 
     def read(container: Container) -> str | None:
         try:
-            return engine.logs(container.id)
+            return harmless(engine.logs(container.id))
         except EngineError:
             return None
 

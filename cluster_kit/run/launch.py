@@ -13,6 +13,7 @@ from cluster_kit.cluster import Cluster
 from cluster_kit.engine import client
 from cluster_kit.observe.progress import sizes
 from cluster_kit.run import room, start
+from cluster_kit.run.arguments import check_arguments
 from cluster_kit.run.attend import Start, attend, begin
 from cluster_kit.run.claim import claim
 from cluster_kit.run.context import Launch
@@ -78,7 +79,7 @@ def _ready(
         prepared = prepare(request, workspace, engine)
     for hint in prepared.hints:
         view.warn(str(hint))
-    cluster = prepared.cluster
+    check_arguments(cluster := prepared.cluster)
     observer.planned(cluster)
     with timings.step("render"):
         text = starter.render(cluster)

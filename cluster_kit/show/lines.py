@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from cluster_kit.observe.noise import NATIVE
-
-_ESCAPE = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|[ -/]*[0-~])")
-"""Escape sequences: colours, cursor movements and titles."""
+from cluster_kit.util.terminal import harmless
 
 
 def visible(line: str) -> str:
@@ -15,7 +11,7 @@ def visible(line: str) -> str:
 
     "" if nothing would be visible, and for TensorFlow's own start-up lines; the saved log has all.
     """
-    text = _ESCAPE.sub("", line)
+    text = harmless(line)
     if NATIVE.match(text):
         return ""
     if "\r" in text or "\b" in text:

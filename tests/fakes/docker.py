@@ -47,6 +47,8 @@ class FakeDocker:
             return Completed(words, int(self.lacks_image), "", "")
         if words[1:2] == ("compose",) and "up" in words:
             return self._up(words, Path(words[words.index("-f") + 1]), env or {})
+        if words[2:5] == ("-m", "trainer", "arguments"):
+            return Completed(words, 0, "", "")
         raise AssertionError(f"nobody has thought of {words}")
 
     def _up(self, words: tuple[str, ...], file: Path, env: Mapping[str, str]) -> Completed:

@@ -17,6 +17,7 @@ from cluster_kit.image import base, extra
 from cluster_kit.observe import listener, shown, timeline
 from cluster_kit.run import (
     absence,
+    arguments,
     attach,
     attend,
     claim,
@@ -123,7 +124,7 @@ def set_up(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     made = Stage(root)
     monkeypatch.setattr(client, "connect", lambda: made.engine)
     monkeypatch.setattr(claim, "LOCKS", root)
-    for module in (compose, doctor, base):
+    for module in (compose, doctor, base, arguments):
         monkeypatch.setattr(module, "run", lambda *a, **k: made.docker.run(*a, **k))
     for module in (
         launching,

@@ -96,3 +96,19 @@ def test_a_variable_that_is_mistyped_is_refused_with_those_that_exist(variable: 
     refusal, _, known = done.stderr.partition("; there are: ")
     assert f"no such variable: {variable}X" in refusal
     assert set(OPTIONS) <= set(known.rstrip(". \n").replace(".  Stop", "").split())
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("N_WORKER=3", "no such variable: N_WORKER; did you mean N_WORKERS?; there are: CLUSTER "),
+        ("data=x", "no such variable: data; did you mean DATA?; there are: "),
+        ("XYZZYQ=3", "no such variable: XYZZYQ; there are: "),
+    ],
+)
+def test_a_variable_that_there_is_not_is_answered_with_the_nearest(given: str, told: str) -> None:
+    done = subprocess.run(
+        ["make", "--dry-run", "status", given], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert told in done.stderr

@@ -1,4 +1,4 @@
-"""python3 -m trainer serve | run PROGRAM [ARG…] | stacks"""
+"""python3 -m trainer serve | run PROGRAM [ARG…] | stacks | arguments PROGRAM [ARG…]"""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from trainer.errors import EXIT_USAGE, TrainerError
 from trainer.task import read_task
 
-USAGE = "usage: python3 -m trainer serve | run PROGRAM [ARG…] | stacks"
+USAGE = "usage: python3 -m trainer serve | run PROGRAM [ARG…] | stacks | arguments PROGRAM [ARG…]"
 
 
 def main(arguments: list[str]) -> int:
@@ -18,6 +18,10 @@ def main(arguments: list[str]) -> int:
             from trainer.stacks import show
 
             return show(read_task())
+        if arguments[:1] == ["arguments"] and arguments[1:]:
+            from trainer.programs.arguments import check
+
+            return check(arguments[1], arguments[2:])
         if speed := os.environ.get("CLUSTER_KIT_BANDWIDTH_BPS"):
             from trainer.network.bandwidth import start_anew_shaped
 

@@ -50,6 +50,17 @@ def test_paths_are_seen_from_the_current_directory(
     assert asked == str(tmp_path / "more.txt")
 
 
+def test_a_home_directory_that_the_shell_has_left_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`make cluster DATA="~/images"`."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert values({"data": "~/images"}) == {"data": str(tmp_path / "images")}
+    assert values({"requirements": "~/r.txt"}) == {"requirements": str(tmp_path / "r.txt")}
+    nobody = values({"data": "~no-such-user/images"})
+    assert nobody == {"data": str(Path("~no-such-user/images").absolute())}
+
+
 def test_arguments_are_split_like_a_shell_does() -> None:
     assert values({"args": "--epochs 3 --name 'a b'"})["extra_args"] == [
         "--epochs",

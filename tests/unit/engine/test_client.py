@@ -112,6 +112,21 @@ def test_where_no_engine_answers_the_cure_is_make_engine(
         DockerEngine()
 
 
+@pytest.mark.parametrize("host", ["", "unix:///run/other.sock"])
+def test_a_user_who_may_not_use_the_engine_is_told_how_to(
+    host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = "('Connection aborted.', PermissionError(13, 'Permission denied'))"
+    error = DockerException(f"Error while fetching server API version: {words}")
+    monkeypatch.setenv("DOCKER_HOST", host)
+    monkeypatch.setattr(docker, "from_env", lambda **_: Broken(error))
+    monkeypatch.setattr(DockerEngine, "__init__", CONNECTS)
+    with pytest.raises(HostError, match="this user may not use the Docker engine") as told:
+        DockerEngine()
+    assert told.value.message.endswith(host or "/var/run/docker.sock")
+    assert "usermod -aG docker $USER" in told.value.cure and "log in again" in told.value.cure
+
+
 def test_an_engine_answers_or_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     engine, limits = connected(SimpleNamespace()), []
 

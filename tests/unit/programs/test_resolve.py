@@ -128,3 +128,17 @@ def test_links_in_a_circle_are_not_followed_for_ever(folder: Path) -> None:
     (folder / "b").symlink_to(folder / "a")
     found = resolve(manifest(program="a", data="b"), folder)
     assert [problem.place for problem in found.problems] == ["program", "data"]
+
+
+def test_a_directory_as_a_program_is_answered_with_the_file_in_it(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (problem,) = resolve(manifest(program="mine"), tmp_path).problems
+    assert "which is a directory" in problem.rule and "there is none in it" in str(problem.cure)
+    for name in ("data.py", "train.py"):
+        (mine / name).write_text("")
+    (problem,) = resolve(manifest(program="mine"), tmp_path).problems
+    assert "such as mine/train.py; there are: data.py, train.py" in str(problem.cure)
+    (mine / "train.py").unlink()
+    (problem,) = resolve(manifest(program="mine"), tmp_path).problems
+    assert str(problem.cure).endswith("such as mine/data.py")

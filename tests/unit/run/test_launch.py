@@ -89,6 +89,14 @@ def test_what_ended_another_task_than_the_leader_is_told_in_its_own_words(stage:
     assert (outcome.blame, outcome.message) == ("ps-0", "ps-0: port 2222 is taken")
 
 
+def test_what_would_steer_a_terminal_is_not_saved(stage: Stage) -> None:
+    wipe = prints(0.8, "\x1b[2J\x1b[31mred\x1b[0m \x9b2Jwords")
+    stage.up({"chief-0": [Life((*LEADS.steps[:-1], wipe, LEADS.steps[-1]))]})
+    log = (stage.directory.logs / "chief-0.log").read_text()
+    assert "red words" in log
+    assert not set(log) & {"\x1b", "\x9b"}
+
+
 def test_a_kept_cluster_is_there_after_its_end(stage: Stage) -> None:
     assert stage.up(keep=True).success
     assert len(stage.engine.boxes) == 5

@@ -124,6 +124,11 @@ def names_given(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> fr
     return frozenset(name for name, value in found.items() if value is not absent)
 
 
+def check(arguments: Sequence[str]) -> None:
+    """As `parse`, for who only wants to know whether they are right."""
+    parse(arguments, Path("/data"), Path("/output"))
+
+
 def seconds(text: str) -> float:
     """A number above 0."""
     value = float(text)

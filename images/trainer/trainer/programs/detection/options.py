@@ -99,6 +99,11 @@ def names_given(arguments: Sequence[str]) -> frozenset[str]:
     return frozenset(name for name, value in found.items() if value is not nothing)
 
 
+def check(arguments: Sequence[str]) -> None:
+    """Whether `parse` takes them, the configuration aside; ends the process with 2 if not."""
+    parser().parse_args(classic.modern(arguments))
+
+
 def parser() -> argparse.ArgumentParser:
     """The program's arguments."""
     arguments = argparse.ArgumentParser(

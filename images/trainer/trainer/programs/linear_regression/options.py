@@ -26,6 +26,11 @@ class Options:
     seed: int
 
 
+def check(arguments: Sequence[str]) -> None:
+    """As `parse`, for who only wants to know whether they are right."""
+    parse(arguments)
+
+
 def parse(arguments: Sequence[str]) -> Options:
     """Options from the command line; argparse ends the process with 2 if they are wrong."""
     parser = argparse.ArgumentParser(

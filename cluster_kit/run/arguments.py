@@ -1,0 +1,93 @@
+"""The arguments of a program: whether a built-in one takes them, and what one says for --help."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from cluster_kit.cluster import Cluster
+from cluster_kit.errors import EngineError, UsageError
+from cluster_kit.image.build import SOURCE
+from cluster_kit.programs.catalog import PROGRAMS
+from cluster_kit.util.nearest import hint
+from cluster_kit.util.process import Completed, run
+
+HELP = ("--help", "-h")
+HELP_TIMEOUT_S = 120.0
+_USAGE = 2
+_ALL = "`ARGS=--help` (cluster-kit: --args=--help) lists all of them"
+_ERROR = re.compile(r"^\S+: error: (.*)", re.MULTILINE | re.DOTALL)
+_OF_ONE = re.compile(r"argument (\S+?): (.*)", re.DOTALL)
+_VALUE = re.compile(r"invalid (?:[\w ]+ )?(?:value|choice): '(.*?)'(.*)", re.DOTALL)
+
+
+def check_arguments(cluster: Cluster) -> None:
+    """Raises UsageError if the built-in program of the cluster does not take its arguments."""
+    _, program, *arguments = cluster.leader.command
+    if program in PROGRAMS and cluster.variant is not None and arguments:
+        asked = _ask(program, arguments)
+        if asked.code == _USAGE:
+            message, cure = told(program, asked.errors)
+            raise UsageError(message, cure)
+
+
+def told(program: str, said: str) -> tuple[str, str]:
+    """(message, cure): what argparse says of wrong arguments, the one wrong word first."""
+    found = _ERROR.search(said)
+    rule = found[1].strip() if found else said.strip()
+    if rule.startswith("unrecognized arguments: "):
+        word = rule.partition(": ")[2].split()[0].partition("=")[0]
+        options = sorted(set(re.findall(r"--[a-z][a-z-]*", said.partition("error: ")[0])))
+        return f"`{word}`: the {program} has no such argument", hint(word, options) + _ALL
+    one = _OF_ONE.fullmatch(rule)
+    if one is None:
+        return f"arguments of the {program}: {rule}", _ALL
+    name = one[1].partition("/")[0]
+    if value := _VALUE.fullmatch(one[2]):
+        return f"`{value[1]}`: no valid value of the {program}'s `{name}`{value[2]}", _ALL
+    return f"`{name}` of the {program}: {one[2]}", _ALL
+
+
+def wants_help(arguments: Sequence[str]) -> bool:
+    """Whether a person asks for the program's help, and not for a cluster."""
+    return any(word in HELP for word in arguments)
+
+
+def program_help(cluster: Cluster) -> str:
+    """What the cluster's program prints for `--help`; one of the user's own is run in its image.
+
+    Raises:
+        UsageError: it ended with an error.
+        EngineError: it did not end in time.
+    """
+    program = cluster.leader.command[1]
+    try:
+        done = _ask(program, HELP[:1]) if program in PROGRAMS else _run(cluster, program)
+    except subprocess.TimeoutExpired:
+        words = f"{program} --help did not end within {HELP_TIMEOUT_S:.0f} s"
+        raise EngineError(words, "it may take no --help: see its source") from None
+    if not done.ok:
+        words = f"{program} --help ended with exit code {done.code}:\n{done.tail()}"
+        raise UsageError(words, "it may take no --help: see its source")
+    return done.output or done.errors
+
+
+def _ask(program: str, arguments: Sequence[str]) -> Completed:
+    """What the program's own parser says; the image holds the same code."""
+    command = (sys.executable, "-B", "-m", "trainer", "arguments", program, *arguments)
+    return run(command, env={"PYTHONPATH": str(SOURCE)}, timeout_s=HELP_TIMEOUT_S)
+
+
+def _run(cluster: Cluster, program: str) -> Completed:
+    """The program with --help in a container of its own, without network or output."""
+    mounts = [f"--volume={mount.source}:{mount.target}:ro" for mount in cluster.mounts]
+    command = (
+        *("docker", "run", "--rm", "--pull=never", "--init", "--network=none", "--read-only"),
+        *("--cap-drop=ALL", f"--user={os.getuid()}:{os.getgid()}", "--tmpfs=/tmp:mode=1777"),
+        *("--env=HOME=/tmp", *mounts, "--workdir=/tmp", "--entrypoint=python3"),
+        *(cluster.image, program, HELP[0]),
+    )
+    return run(command, timeout_s=HELP_TIMEOUT_S)

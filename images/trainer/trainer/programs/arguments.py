@@ -1,0 +1,24 @@
+"""Whether a built-in program takes these arguments, before anything is started."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+
+from trainer.errors import ContractError
+
+PROGRAMS = Path(__file__).parent
+
+
+def check(program: str, arguments: Sequence[str]) -> int:
+    """0 if the program takes them. Its parser ends the process with 2 if they are wrong, and with 0
+    after `--help`; raises ContractError for an unknown program.
+
+    Without TensorFlow: the host calls this with its own Python.
+    """
+    package = program.replace("-", "_")
+    if not (PROGRAMS / package / "options.py").exists():
+        raise ContractError(f"no built-in program {program!r}")
+    import_module(f"trainer.programs.{package}.options").check(arguments)
+    return 0

@@ -1,0 +1,52 @@
+"""`python3 -m trainer arguments PROGRAM [ARG…]`: what the host asks before it starts anything."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from conftest import IMAGE
+
+
+def ask(*words: str) -> tuple[int, str, str]:
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(IMAGE)}
+    done = subprocess.run(
+        [sys.executable, "-B", "-m", "trainer", "arguments", *words],
+        capture_output=True, text=True, timeout=60, env=environment,
+    )  # fmt: skip
+    return done.returncode, done.stdout, done.stderr.rpartition("error: ")[2].strip()
+
+
+RIGHT = [
+    ("classifier", "--epochs", "3", "--update", "sync"),
+    ("linear-regression", "--steps", "10"),
+    ("detection", "--steps", "10", "--set", "train_config.batch_size=2"),
+    ("detection", "--pipeline_config_path=a.config", "--train_dir=/output"),
+]
+
+
+@pytest.mark.parametrize("words", RIGHT)
+def test_right_arguments_end_with_0(words):
+    assert ask(*words)[:2] == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("classifier", "--epohcs", "3"), "unrecognized arguments: --epohcs 3"),
+        (("classifier", "--epochs", "many"), "argument --epochs: invalid positive value: 'many'"),
+        (("linear-regression", "--steps", "0"), "argument --steps: 0: must be 1 or more"),
+        (("detection", "--round-steps"), "argument --round-steps: expected one argument"),
+        (("no-such-program",), "no built-in program 'no-such-program'"),
+    ],
+)
+def test_wrong_ones_end_with_2_and_say_why(words, why):
+    assert ask(*words) == (2, "", why)
+
+
+@pytest.mark.parametrize("program", ["classifier", "linear-regression", "detection"])
+def test_help_is_printed(program):
+    code, printed, _ = ask(program, "--help")
+    assert code == 0 and printed.startswith("usage: ")
