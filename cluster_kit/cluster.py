@@ -36,7 +36,8 @@ class Task:
     `role` is a name of the table in `roles`. `gpus` are device ids for the engine, () if the task
     sees no GPU; `gpus_promised` are the same devices as the task must see them; `gpu_memory_mib` is
     TensorFlow's limit in MiB on each. `cpus` (cores), `memory` (bytes) and `bandwidth` (bits per
-    second, each way) are limits. None means no limit.
+    second, each way) are limits. None means no limit. `secrets` are names of variables whose values
+    come from the environment of whoever starts it.
     """
 
     role: str
@@ -50,6 +51,7 @@ class Task:
     memory: int | None = None
     bandwidth: int | None = None
     environment: tuple[tuple[str, str], ...] = ()
+    secrets: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cluster_kit.advice import evaluator, flags, generators, keras3, strategies
+from cluster_kit.advice import evaluator, flags, generators, keras3, secrets, strategies
 from cluster_kit.advice.hint import Hint
 from cluster_kit.advice.sources import read
 from cluster_kit.manifest.schema import Manifest
@@ -18,7 +18,7 @@ __all__ = ["Hint", "advise"]
 
 def advise(program: Path | None, manifest: Manifest) -> tuple[Hint, ...]:
     """Hints on the program (None for a built-in one) and on its arguments."""
-    hints = list(flags.check(manifest))
+    hints = [*flags.check(manifest), *secrets.check(manifest)]
     if program is not None:
         sources, unread = read(program)
         hints += unread

@@ -84,6 +84,8 @@ class ContainerSpec:
     cap_add: tuple[str, ...]
     own_environment: Mapping[str, str]
     """Variables that are added to `shared.environment` or replace some of it."""
+    secrets: tuple[str, ...]
+    """Variables whose values are those of the environment in which the backend is called."""
     labels: Mapping[str, str]
     restarts: int
     cpus: float | None
@@ -133,6 +135,7 @@ def _container(cluster: Cluster, task: Task, shared: SharedSpec, config: str) ->
         user=ROOT if shaped or adopts else cluster.user,
         cap_add=SHAPER_CAPABILITIES if shaped else OWNER_CAPABILITIES if adopts else (),
         own_environment=own_variables(cluster, task, config, leads=leads),
+        secrets=task.secrets,
         labels=_labels(shared, task, leads=leads),
         restarts=cluster.restarts(task),
         cpus=task.cpus,
@@ -157,4 +160,5 @@ def _labels(shared: SharedSpec, task: Task, *, leads: bool) -> dict[str, str]:
         labels.GPUS: ",".join(task.gpus),
         labels.LEADER: str(leads).lower(),
         labels.PLAN: shared.labels[labels.PLAN],
+        labels.SECRETS: ",".join(task.secrets),
     }

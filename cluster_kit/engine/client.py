@@ -23,15 +23,16 @@ from cluster_kit.engine.containers import (
     event_of,
     reserved_by_others,
     reserved_gpus,
+    secrets_of,
 )
 from cluster_kit.engine.failures import as_engine_errors, no_engine
 from cluster_kit.engine.interface import Engine
 from cluster_kit.engine.removal import remove_all, stop_all
 from cluster_kit.errors import EngineError
 from cluster_kit.roles import ROLES
+from cluster_kit.util.masking import masked
 
-TIMEOUT_S = 60
-ANSWER_S = 3
+TIMEOUT_S, ANSWER_S = 60, 3
 CONNECTIONS = 32
 POLL_S = 0.2
 CONFLICT = 409
@@ -136,19 +137,21 @@ class DockerEngine(Adjustments):
 
     @as_engine_errors()
     def logs(self, container_id: str, *, stderr: bool = False) -> str:
-        raw = self._client.containers.get(container_id).logs(timestamps=True, stdout=not stderr)
-        return bytes(raw).decode("utf-8", errors="replace")
+        container = self._client.containers.get(container_id)
+        raw = bytes(container.logs(timestamps=True, stdout=not stderr))
+        return masked(raw.decode("utf-8", errors="replace"), secrets_of(container.attrs))
 
     def follow(self, container_id: str, since: float | None = None) -> Iterator[str]:
         rest = b""
         with as_engine_errors():
             container = self._client.containers.get(container_id)
+            secrets = secrets_of(container.attrs)
             for chunk in container.logs(stream=True, follow=True, since=since):
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
-                    yield line.decode("utf-8", errors="replace")
+                    yield masked(line.decode("utf-8", errors="replace"), secrets)
         if rest:
-            yield rest.decode("utf-8", errors="replace")
+            yield masked(rest.decode("utf-8", errors="replace"), secrets)
 
     @as_engine_errors()
     def comes_back(self, container_id: str, within_s: float) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from cluster_kit import labels
 from cluster_kit.cluster import OUTPUT
+from cluster_kit.util.masking import looks_secret
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class Container:
     finished: float
     output: str
     attached: bool = True
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """The values of its variables that are secrets."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,15 @@ def container_of(attributes: Mapping[str, Any]) -> Container:
         finished=_seconds(state["FinishedAt"]),
         output=next(iter(outputs), ""),
         attached=bool(addresses),
+        secrets=secrets_of(attributes),
     )
+
+
+def secrets_of(attributes: Mapping[str, Any]) -> tuple[str, ...]:
+    """The values of variables that look like secrets, or that the container has from its caller."""
+    named = (attributes["Config"].get("Labels") or {}).get(labels.SECRETS, "").split(",")
+    pairs = (text.partition("=")[::2] for text in attributes["Config"].get("Env") or ())
+    return tuple(value for name, value in pairs if value and (looks_secret(name) or name in named))
 
 
 def _seconds(time: str) -> float:

@@ -65,7 +65,7 @@ class Engine(Protocol):
     def logs(self, container_id: str, *, stderr: bool = False) -> str:
         """A container's log: stdout and stderr in order, each line with its time.
 
-        With `stderr` only that.
+        With `stderr` only that. The values of its secrets are masked, also in `follow`.
         """
         ...
 

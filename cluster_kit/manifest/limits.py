@@ -24,6 +24,11 @@ class Limits(Strict):
     environment: dict[str, Text] = Field(
         default_factory=dict, description="Environment variables, in addition to the kit's own"
     )
+    secrets: list[Text] | None = Field(
+        None,
+        description="Names of variables that are taken from your own environment at the start: "
+        'their values are in no file, e.g. `["WANDB_API_KEY"]`',
+    )
     gpus: list[GpuId] | None = Field(
         None,
         description="GPUs by index, UUID, MIG slice or CDI name: of the chief or the evaluator, or "

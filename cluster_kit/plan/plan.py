@@ -153,6 +153,7 @@ def _tasks(
                 memory=limits.memory,
                 bandwidth=limits.bandwidth,
                 environment=tuple(sorted(limits.environment.items())),
+                secrets=tuple(sorted(set(limits.secrets or ()))),
             )
             tasks.append(task)
     return tuple(tasks)

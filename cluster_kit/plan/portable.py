@@ -10,10 +10,12 @@ from pathlib import Path
 from cluster_kit.cluster import OWNER, Cluster, Mount
 from cluster_kit.errors import UsageError
 from cluster_kit.facts import Gpu, HostFacts
+from cluster_kit.manifest.limits import Limits
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan.gpus.devices import CDI_KIND
 from cluster_kit.problem import Problem, Setting
 from cluster_kit.roles import ROLES, WORKER
+from cluster_kit.util.masking import looks_secret
 from cluster_kit.util.toml_text import to_toml
 
 PLENTY = 2**60
@@ -32,7 +34,12 @@ def neutral(manifest: Manifest) -> HostFacts:
 
 
 def check_portable(manifest: Manifest) -> Iterator[Problem]:
-    """Yields GPUs that are identified in a way that means something on one host only."""
+    """Yields GPUs that are named as only one host knows them, and secrets in clear."""
+    for table, limits in limits_by_table(manifest):
+        for key in filter(looks_secret, limits.environment):
+            rule = "it looks like a secret, and a file that is committed would have it in clear"
+            instead = f'write `secrets = ["{key}"]` there instead, and export the variable'
+            yield Problem(f"{table}.environment.{key}", "", rule, instead)
     for place, names in _named(manifest):
         for name in names:
             if not _index(name).isdecimal():
@@ -45,14 +52,18 @@ def check_portable(manifest: Manifest) -> Iterator[Problem]:
         yield Problem("gpu_memory", "", rule, cure, ("gpus", "share_gpus"))
 
 
+def limits_by_table(manifest: Manifest) -> Iterator[tuple[str, Limits]]:
+    """Yields each table of a role or a task, with its key."""
+    yield from ((f"role.{role}", manifest.limits(role)) for role in ROLES)
+    yield from ((f"task.{name}", limits) for name, limits in manifest.task.items())
+
+
 def _named(manifest: Manifest) -> Iterator[tuple[str, list[str]]]:
     """Yields the manifest's lists of GPUs, by place."""
     if not isinstance(manifest.gpus, str):
         yield "gpus", manifest.gpus
-    for role in ROLES:
-        yield f"role.{role}.gpus", manifest.limits(role).gpus or []
-    for name, limits in manifest.task.items():
-        yield f"task.{name}.gpus", limits.gpus or []
+    for table, limits in limits_by_table(manifest):
+        yield f"{table}.gpus", limits.gpus or []
 
 
 def _indexes(manifest: Manifest) -> Iterator[int]:

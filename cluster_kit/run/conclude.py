@@ -18,9 +18,12 @@ from cluster_kit.run.context import Launch
 from cluster_kit.run.evidence import read_logs, save_events, save_logs
 from cluster_kit.run.outcome import Outcome, outcome_of
 from cluster_kit.run.output_trouble import explained
+from cluster_kit.run.secrets import mask_files, mask_verdict, values_of
 from cluster_kit.run.verdict import Reason, Verdict, judge
 from cluster_kit.run.watch import Ending
+from cluster_kit.util.masking import masked
 from cluster_kit.util.terminal import harmless
+from cluster_kit.workspace import RunDirectory
 
 
 class Failures:
@@ -118,6 +121,8 @@ def _saved(
     """
     directory = launch.directory
     logs = read_logs(launch.engine, containers)
+    secrets = values_of(cluster, containers)
+    verdict = mask_verdict(verdict, secrets)
     said = _last_words(launch.engine, containers, logs, verdict, verdict.blame or seen.leader)
     words = without_message(said, verdict.message) if verdict.blame else ""
     told = f"{words}\n{verdict.message}"
@@ -144,14 +149,26 @@ def _saved(
     ]
     outcome = replace(
         outcome,
-        notes=[*outcome.notes, *unread],
+        notes=[*(masked(note, secrets) for note in outcome.notes), *unread],
         timings_s=launch.timings.read(seen, launch.since),
     )
+    _write(directory, outcome, logs, secrets, failures)
+    return outcome
+
+
+def _write(
+    directory: RunDirectory,
+    outcome: Outcome,
+    logs: Mapping[str, str],
+    secrets: set[str],
+    failures: Failures,
+) -> None:
     with failures:
         outcome.write(directory)
     with failures:
         save_logs(directory, logs)
-    return outcome
+    with failures:
+        mask_files(directory.progress, secrets)
 
 
 def _last_words(

@@ -19,6 +19,7 @@ from cluster_kit.run import gpu_turn, room
 from cluster_kit.run.context import Launch
 from cluster_kit.run.prepare import Prepared, prepare_again
 from cluster_kit.run.record import Record, read_outcome, read_record, write_record
+from cluster_kit.run.secrets import without_secrets
 from cluster_kit.show.view import View
 from cluster_kit.util.elapsed import moment
 from cluster_kit.workspace import RunDirectory, write_atomically
@@ -152,7 +153,9 @@ def _write(launch: Launch, prepared: Prepared, text: str) -> Path:
     """Write the cluster's file, and with the run a copy and the record; returns the file's path."""
     with room.writing(launch.workspace.root):
         file = launch.backend.write(launch.workspace, prepared.cluster, text)
-        write_atomically(launch.directory.path / file.name, text)
+        shown = without_secrets(prepared.cluster)
+        copy = text if shown == prepared.cluster else launch.backend.render(shown)
+        write_atomically(launch.directory.path / file.name, copy)
         room.reserve(launch.directory)
         _record(launch, prepared.cluster)
     return file
@@ -173,5 +176,6 @@ def _refuse_others(launch: Launch) -> None:
 def _record(launch: Launch, cluster: Cluster) -> None:
     timings = launch.timings
     began = moment(time.monotonic() - timings.began)
-    record = Record(launch.id, cluster, began, launch.since, dict(timings.timings), launch.sizes)
+    shown = without_secrets(cluster)
+    record = Record(launch.id, shown, began, launch.since, dict(timings.timings), launch.sizes)
     write_record(launch.directory, record)

@@ -8,6 +8,9 @@ from collections.abc import Iterable
 MASK = "***"
 SHORTEST = 4
 """Characters of a value that is masked in texts: a shorter one is part of too many words."""
+LEAST_DIGITS = 8
+"""The same for numbers."""
+_PLAIN = frozenset(("true", "false", "none", "null", "auto", "basic", "default", "disabled"))
 _SECRET = re.compile(
     r"(^|_)(PASS|PASSWD|PASSWORD|PASSPHRASE|PWD|SECRETS?|TOKEN|CREDENTIALS?|AUTH|APIKEY|KEY|PAT)"
     r"(_|[0-9]*$)|PASSWORD|SECRET|APIKEY",
@@ -22,8 +25,14 @@ def looks_secret(name: str) -> bool:
     return bool(_SECRET.search(name)) and not _PATH.search(name)
 
 
+def _tells_nothing(value: str) -> bool:
+    """Whether a value is part of too many texts to be masked there."""
+    plain = value.lower() in _PLAIN or (value.isdecimal() and len(value) < LEAST_DIGITS)
+    return plain or len(value) < SHORTEST
+
+
 def masked(text: str, values: Iterable[str]) -> str:
     """The text with MASK in place of each of these values, longer ones first."""
-    for value in sorted({value for value in values if len(value) >= SHORTEST}, key=len)[::-1]:
+    for value in sorted({v for v in values if not _tells_nothing(v)}, key=len, reverse=True):
         text = text.replace(value, MASK)
     return text

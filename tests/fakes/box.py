@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cluster_kit import labels
-from cluster_kit.engine.containers import Container
+from cluster_kit.engine.containers import Container, secrets_of
 
 
 @dataclass
@@ -65,4 +65,12 @@ class Box:
             finished=self.finished,
             output=self.output,
             attached=self.attached,
+            secrets=secrets_of(self._inspected),
         )
+
+    @property
+    def _inspected(self) -> Mapping[str, Any]:
+        """Its labels and variables as the engine shows them."""
+        given = self.service.get("environment", {})
+        variables = [f"{name}={value}" for name, value in given.items() if value is not None]
+        return {"Config": {"Labels": dict(self.mark), "Env": variables}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -84,6 +85,11 @@ class FakeDocker:
 
 
 def _labelled(service: Mapping[str, Any], run: str) -> Mapping[str, Any]:
-    """With the value that Compose takes out of its environment."""
+    """With the values that Compose takes out of its environment."""
     assert service["labels"][labels.RUN] == "${CLUSTER_KIT_RUN:-}"
-    return {**service, "labels": {**service["labels"], labels.RUN: run}}
+    given = {
+        name: os.environ.get(name) if value is None else value
+        for name, value in service["environment"].items()
+    }
+    tags = {**service["labels"], labels.RUN: run}
+    return {**service, "labels": tags, "environment": given}

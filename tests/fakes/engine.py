@@ -11,6 +11,7 @@ from cluster_kit import labels
 from cluster_kit.engine.containers import Container, Event
 from cluster_kit.engine.helper import Helper
 from cluster_kit.errors import EngineError
+from cluster_kit.util.masking import masked
 from tests.fakes.acting import Life
 from tests.fakes.box import Box
 from tests.fakes.clock import Clock
@@ -100,7 +101,8 @@ class FakeEngine(Machine):
         self._asked("logs")
         box = self._box(container_id)
         lines = box.stderr if stderr else box.log
-        return "".join(f"{_stamp(at)} {line}\n" for at, line in lines)
+        text = "".join(f"{_stamp(at)} {line}\n" for at, line in lines)
+        return masked(text, box.shown().secrets)
 
     def follow(self, container_id: str, since: float | None = None) -> Iterator[str]:
         position = 0

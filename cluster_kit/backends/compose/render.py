@@ -52,6 +52,7 @@ class Service:
     cpu_shares: str
     ip: str
     environment: tuple[Pair, ...]
+    secrets: tuple[str, ...]
     shm: str
     limits: tuple[Pair, ...]
     driver: str
@@ -130,6 +131,7 @@ def _service(cluster: Cluster, spec: ContainerSpec) -> Service:
         cpu_shares="" if spec.cpu_shares is None else str(spec.cpu_shares),
         ip=str(spec.ip),
         environment=pairs(spec.own_environment),
+        secrets=tuple(pair.name for pair in pairs(dict.fromkeys(spec.secrets, ""))),
         shm="" if spec.shm is None else f"{spec.shm // 2**30}gb",
         limits=_limits(spec),
         driver=devices.driver if devices else "",

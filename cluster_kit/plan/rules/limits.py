@@ -11,6 +11,7 @@ from cluster_kit.manifest.names import TASK
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.problem import Problem, Setting
 from cluster_kit.roles import ROLES
+from cluster_kit.util.toml_text import to_toml
 
 RESERVED = re.compile(r"TF_CONFIG|(CUDA|NVIDIA)_VISIBLE_DEVICES|CLUSTER_KIT_\w+")
 """Environment variables that the kit itself sets for a task."""
@@ -52,12 +53,22 @@ def _check_table(place: str, limits: Limits, facts: HostFacts) -> Iterator[Probl
         most = Setting(f"{place}.memory", f"{facts.memory // 2**20}m")
         yield Problem(most.key, _gib(limits.memory), rule, ("at most ", most))
     for key in limits.environment:
-        if RESERVED.fullmatch(key):
-            rule = "this variable is the kit's own: it decides what the task is"
-            yield Problem(f"{place}.environment.{key}", "", rule, "take it out")
-        elif not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key):
-            rule = "not a valid name of an environment variable"
-            yield Problem(f"{place}.environment.{key}", "", rule, "letters, digits and _ only")
+        yield from _check_name(f"{place}.environment.{key}", "", key)
+    for key in limits.secrets or ():
+        yield from _check_name(f"{place}.secrets", to_toml(key), key)
+        if key in limits.environment:
+            rule = "it has a value in `environment`, too"
+            yield Problem(f"{place}.secrets", to_toml(key), rule, "take one of them out")
+
+
+def _check_name(place: str, value: str, key: str) -> Iterator[Problem]:
+    """Yields what is wrong with the name of an environment variable."""
+    if RESERVED.fullmatch(key):
+        rule = "this variable is the kit's own: it decides what the task is"
+        yield Problem(place, value, rule, "take it out")
+    elif not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key):
+        rule = "not a valid name of an environment variable"
+        yield Problem(place, value, rule, "letters, digits and _ only")
 
 
 def _gib(size: int) -> str:

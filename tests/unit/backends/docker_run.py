@@ -28,6 +28,7 @@ def docker_run(spec: ContainerSpec, network: str, output: str) -> list[str]:
     words += [f"--volume={output}:{shared.output}"]
     words += [f"--volume={mount.source}:{mount.target}:ro" for mount in shared.mounts]
     words += [f"--env={name}={value}" for name, value in spec.environment.items()]
+    words += [f"--env={name}" for name in spec.secrets]
     words += [f"--label={name}={value}" for name, value in spec.labels.items()]
     words += [f"--cpus={spec.cpus:g}"] if spec.cpus is not None else []
     words += [f"--cpu-shares={spec.cpu_shares}"] if spec.cpu_shares is not None else []

@@ -151,6 +151,7 @@ def chunks(*parts: bytes) -> Iterator[bytes]:
 
 def test_followed_lines_are_whole_however_the_stream_cuts_them() -> None:
     log = SimpleNamespace(logs=lambda **_: chunks(b"fir", b"st\nsec", "ö\nl".encode(), b"ast"))
+    log.attrs = {"Config": {"Env": [], "Labels": {}}}
     sdk = SimpleNamespace(containers=SimpleNamespace(get=lambda _id: log))
     assert list(connected(sdk).follow("id")) == ["first", "secö", "last"]
 
@@ -332,3 +333,18 @@ def test_gpus_that_others_reserve_are_those_of_containers_without_the_kits_label
     sdk = SimpleNamespace(containers=SimpleNamespace(list=listed))
     assert connected(sdk).gpus_reserved() == (("0", "jupyter"),)
     assert asked == [{"status": "running"}]
+
+
+def test_secrets_of_a_container_are_masked_in_its_log() -> None:
+    variables = ["API_TOKEN=in-clear", "MINE=the-callers", "OPEN=plain-text"]
+    config = {"Env": variables, "Labels": {labels.SECRETS: "OTHER,MINE"}}
+    said = b"1 in-clear\n2 the-callers\n3 plain-text, in-clear"
+
+    def log(*, stream: bool = False, **_: object) -> Any:
+        return chunks(said[:14], said[14:]) if stream else said
+
+    container = SimpleNamespace(logs=log, attrs={"Config": config})
+    sdk = SimpleNamespace(containers=SimpleNamespace(get=lambda _id: container))
+    shown = ["1 ***", "2 ***", "3 plain-text, ***"]
+    assert connected(sdk).logs("id").splitlines() == shown
+    assert list(connected(sdk).follow("id")) == shown

@@ -15,6 +15,7 @@ GIVEN: dict[str, Any] = {
     "memory": "1g",
     "bandwidth": "1mbit",
     "environment": {"A": "1"},
+    "secrets": ["B"],
     "gpus": ["0"],
 }
 OTHERS: dict[str, Any] = {
@@ -22,6 +23,7 @@ OTHERS: dict[str, Any] = {
     "memory": "2g",
     "bandwidth": "1gbit",
     "environment": {"A": "0"},
+    "secrets": ["C"],
     "gpus": ["1"],
 }
 

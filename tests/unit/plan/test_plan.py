@@ -14,6 +14,7 @@ GIVEN: dict[str, Any] = {
     "memory": "1g",
     "bandwidth": "1mbit",
     "environment": {"A": "1"},
+    "secrets": ["B"],
     "gpus": ["1"],
 }
 """One value of every key of `[role.…]`: a key that is added to the schema needs one here."""

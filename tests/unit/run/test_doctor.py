@@ -105,6 +105,10 @@ BROKEN: dict[str, tuple[str, str, str, dict[str, Any]]] = {
         {"config": {"proxies": {"default": {"allProxy": "localhost:3128"}}}},
     ),
     "a configuration that is no table": ("proxy", "warn", "mend it", {"config": ["a"]}),
+    "secrets that are not set": (
+        "secrets", "fail", "export HUSH_HUSH=",
+        {"of": cluster(role={"chief": {"secrets": ["HUSH_HUSH"]}})},
+    ),
     "exceptions of gRPC's own": (
         "proxy", "fail", "take no_grpc_proxy out",
         {"of": cluster(role={"worker": {"environment": PROXY}})},

@@ -1,0 +1,63 @@
+"""Secrets of a run: whether they are there, their values, and what is saved without them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from cluster_kit.cluster import Cluster, Task
+from cluster_kit.engine.containers import Container
+from cluster_kit.run.check import Check
+from cluster_kit.run.verdict import Verdict
+from cluster_kit.util.masking import MASK, looks_secret, masked
+from cluster_kit.workspace import write_atomically
+
+
+def check_secrets(cluster: Cluster | None, environment: Mapping[str, str]) -> list[Check]:
+    """Whether all variables that tasks take from the caller are set; [] if there are none."""
+    asked = sorted({name for task in cluster.tasks for name in task.secrets}) if cluster else []
+    absent = [name for name in asked if not environment.get(name)]
+    if not asked:
+        return []
+    if absent:
+        cure = f"`export {absent[0]}=…`, or take it out of `secrets`"
+        return [Check("secrets", "fail", f"not set: {', '.join(absent)}", cure)]
+    return [Check("secrets", "ok", f"set: {', '.join(asked)}")]
+
+
+def values_of(cluster: Cluster, containers: Iterable[Container]) -> set[str]:
+    """The values of a run's secrets: of its containers, and as far as this process knows them."""
+    found = {value for container in containers for value in container.secrets}
+    for task in cluster.tasks:
+        found |= {value for name, value in task.environment if looks_secret(name)}
+        found |= {os.environ.get(name, "") for name in task.secrets}
+    return found - {"", MASK}
+
+
+def without_secrets(cluster: Cluster) -> Cluster:
+    """The cluster with MASK for every value of a variable that looks like a secret."""
+    return replace(cluster, tasks=tuple(map(_task_without, cluster.tasks)))
+
+
+def _task_without(task: Task) -> Task:
+    shown = ((name, MASK if looks_secret(name) else value) for name, value in task.environment)
+    return replace(task, environment=tuple(shown))
+
+
+def mask_verdict(verdict: Verdict, values: Iterable[str]) -> Verdict:
+    """The verdict with MASK for these values in its message and cure."""
+    values = set(values)
+    return replace(
+        verdict, message=masked(verdict.message, values), cure=masked(verdict.cure, values)
+    )
+
+
+def mask_files(folder: Path, values: Iterable[str]) -> None:
+    """Replace these values in the files of a folder that have them; raises OSError."""
+    values = set(values)
+    for file in sorted(folder.glob("*.jsonl")) if values else []:
+        text = file.read_text(encoding="utf-8", errors="surrogateescape")
+        if (shown := masked(text, values)) != text:
+            write_atomically(file, shown)
