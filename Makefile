@@ -170,6 +170,10 @@ bench: $(DEV) engine image ## Measure against the plain way: table, JSON and PNG
 compare: $(DEV) engine image ## Train one model by every way in turn: table, JSON and PNG in build/compare/   [ARGS]
 	@$(KIT) compare $(ARGS)
 
+.PHONY: speedup
+speedup: engine image ## What further workers bring on machines of 2 vCPU, 8 GB, 100 Mbit/s: a table   [ARGS]
+	@$(KIT) speedup $(ARGS)
+
 .PHONY: clean
 clean: ## Remove generated compose files and build results; runs/ is kept
 	@rm -rf build .pytest_cache .mypy_cache .ruff_cache

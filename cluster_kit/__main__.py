@@ -50,6 +50,7 @@ def _run() -> None:
             new,
             render,
             run,
+            speedup,
             stacks,
         )
     except KeyboardInterrupt:

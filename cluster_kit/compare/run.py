@@ -14,6 +14,7 @@ from cluster_kit.observe.progress import ProgressReader
 from cluster_kit.run.launch import launch
 from cluster_kit.run.prepare import Request
 from cluster_kit.show.view import View
+from cluster_kit.util import signals
 from cluster_kit.workspace import RunDirectory, Workspace, write_atomically
 
 BASE = Path(__file__).with_name("base.toml")
@@ -34,6 +35,7 @@ def run_all(
 
 def _run_one(run: Run, workspace: Workspace, view: View, accuracy: float) -> Result:
     request = Request(str(BASE), run.overrides)
+    signals.interrupt_once()  # the end of the run before has ignored them
     try:
         outcome = launch(request, workspace, view, keep=False, resume=False)
     except KitError as error:

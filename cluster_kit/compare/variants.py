@@ -19,7 +19,8 @@ TRAINING_PART = 0.8
 """Fraction of the host's CPUs for the training tasks; the rest is for the evaluator."""
 STRAGGLER_CPUS = 0.2
 MACHINE_CPUS, MACHINE_GB = 2.0, 8.0
-MACHINE_BANDWIDTH = "100mbit"
+MACHINE_MBIT = 100
+MACHINE_BANDWIDTH = f"{MACHINE_MBIT}mbit"
 LEAST_GB = 1.5
 """The least memory of a task in GB: TensorFlow's client with a small model needs it."""
 

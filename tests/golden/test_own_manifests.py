@@ -20,6 +20,7 @@ RUNS = {
     "detection-coordinator": (
         "detection", "chief-0 evaluator-0", "worker-0 worker-1 ps-0 ps-1", "digit-scenes"
     ),
+    "detection-machines": ("detection", "chief-0 worker-0", "ps-0", "digit-scenes"),
     "detection-sync": (
         "detection", "chief-0 worker-0 worker-1 evaluator-0", "ps-0", "digit-scenes"
     ),

@@ -1,0 +1,147 @@
+"""What further workers bring: the same training on emulated machines, with more of them each time.
+
+A host that has too few CPUs for all machines at once gets smaller ones: CPUs and bandwidth by the
+same factor, so that computing and sending keep their proportion. Speeds are then lower by that
+factor, and speed-ups are what they would be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from cluster_kit.compare.variants import MACHINE_CPUS, MACHINE_GB, MACHINE_MBIT
+from cluster_kit.errors import Interrupted, KitError
+from cluster_kit.roles import CHIEF, PS, WORKER
+from cluster_kit.run.launch import launch
+from cluster_kit.run.outcome import Outcome
+from cluster_kit.run.prepare import Request
+from cluster_kit.show.view import View
+from cluster_kit.util import signals
+from cluster_kit.workspace import Workspace
+
+MANIFEST = "detection-machines"
+USED_PART = 0.9
+"""Fraction of the host's CPUs for all machines together; the rest is for the engine and the kit."""
+LEAST_GB = 1.5
+"""The least memory of a machine in GB: TensorFlow's client needs it."""
+
+
+@dataclass(frozen=True)
+class Machines:
+    """What each task of a run has; `scale` is 1 for whole machines."""
+
+    scale: float
+    memory_gb: float
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """The limits of one task, as a manifest has them."""
+        return {
+            "cpus": round(MACHINE_CPUS * self.scale, 3),
+            "memory": f"{self.memory_gb:.2f}g",
+            "bandwidth": f"{MACHINE_MBIT * self.scale:.2f}mbit",
+        }
+
+
+@dataclass(frozen=True)
+class Speed:
+    """The result of one run; None for figures of a failed one."""
+
+    workers: int
+    images_per_s: float | None = None
+    updates_per_s: float | None = None
+    staleness_mean: float | None = None
+    failed: str = ""
+
+
+def machines(workers: int, cpus: float, memory_gb: float) -> Machines:
+    """The machines that fit on a host, for so many workers, a master and a ps at most.
+
+    Args:
+        cpus: of the host, in cores.
+        memory_gb: of the host.
+    """
+    count = workers + 2
+    scale = min(1.0, USED_PART * cpus / (MACHINE_CPUS * count))
+    return Machines(round(scale, 4), min(MACHINE_GB, max(LEAST_GB, USED_PART * memory_gb / count)))
+
+
+def overrides(workers: int, each: Machines, steps: int, update: str) -> dict[str, Any]:
+    """What a run changes in the manifest: tasks, their limits, and the length."""
+    return {
+        "name": f"speedup-{workers}",
+        WORKER.name: workers,
+        "role": {role.name: each.limits for role in (CHIEF, WORKER, PS)},
+        "extra_args": [
+            *("--update", update, "--steps", str(steps * (1 if update == "sync" else workers + 1))),
+            *("--no-final-score", "--save-secs", "0", "--summary-steps", "0"),
+        ],
+    }
+
+
+def measure_all(
+    counts: Sequence[int],
+    each: Machines,
+    steps: int,
+    update: str,
+    workspace: Workspace,
+    new_view: Callable[[], View],
+) -> Iterator[Speed]:
+    """Yields the speed with each number of workers, in turn; a failed run yields a Speed, too.
+
+    Args:
+        steps: of each replica.
+    Raises:
+        Interrupted: by Ctrl-C; the running cluster was removed.
+    """
+    for workers in counts:
+        view = new_view()
+        request = Request(MANIFEST, overrides(workers, each, steps, update))
+        signals.interrupt_once()  # the end of the run before has ignored them
+        try:
+            outcome = launch(request, workspace, view, keep=False, resume=False)
+        except KitError as error:
+            yield Speed(workers, failed=error.message)
+            continue
+        finally:
+            view.close()
+        if outcome.exit_code == Interrupted.exit_code:
+            raise Interrupted("the measurement was interrupted", "what was measured is shown")
+        yield speed_of(workers, outcome)
+
+
+def speed_of(workers: int, outcome: Outcome) -> Speed:
+    """The figures of a run that has ended."""
+    if not outcome.success:
+        return Speed(workers, failed=outcome.message)
+    metrics = outcome.metrics
+    return Speed(
+        workers,
+        metrics.get("images_per_second"),
+        metrics.get("steps_per_second"),
+        metrics.get("staleness_mean"),
+    )
+
+
+def speedups(speeds: Sequence[Speed]) -> list[float | None]:
+    """Of each, its images per second over those of the first; None if either is not known."""
+    first = speeds[0].images_per_s if speeds else None
+    return [
+        round(speed.images_per_s / first, 2) if first and speed.images_per_s else None
+        for speed in speeds
+    ]
+
+
+def facts(speeds: Sequence[Speed], each: Machines, update: str) -> dict[str, Any]:
+    """The content of speedup.json."""
+    return {
+        "manifest": MANIFEST,
+        "update": update,
+        "machine": {"scale": each.scale, **each.limits},
+        "results": [
+            {**asdict(speed), "speedup": ratio}
+            for speed, ratio in zip(speeds, speedups(speeds), strict=True)
+        ],
+    }

@@ -1,0 +1,59 @@
+"""Ctrl-C ends a measurement in every one of its runs, not only in the first."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cluster_kit.compare import run, speedup
+from cluster_kit.compare.variants import EVEN, VARIANTS, Length, plan_runs
+from cluster_kit.errors import Interrupted
+from cluster_kit.util import signals
+
+
+@pytest.fixture
+def handlers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """What SIGTERM would do at the start of each run; a run ends as those of the kit do."""
+    seen: list[Any] = []
+
+    def launch(*_: object, **__: object) -> SimpleNamespace:
+        seen.append(signal.getsignal(signal.SIGTERM))
+        signals.ignore()
+        code = Interrupted.exit_code if len(seen) == 3 else 5
+        return SimpleNamespace(exit_code=code, success=False, blame="", message="x", run="/none")
+
+    for module in (run, speedup):
+        monkeypatch.setattr(module, "launch", launch)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    signals.interrupt_once()
+    yield seen
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+NOWHERE: Any = SimpleNamespace()
+
+
+def view() -> Any:
+    return SimpleNamespace(close=lambda: None)
+
+
+def test_a_comparison_can_be_interrupted_in_any_run(handlers: list[Any]) -> None:
+    runs = plan_runs(VARIANTS, (EVEN,), Length(2, 2), 2.0)
+    with pytest.raises(Interrupted):
+        list(run.run_all(runs, NOWHERE, view, 0.5))
+    assert len(handlers) == 3
+    assert set(handlers) == {signals._interrupt}
+
+
+def test_a_speed_up_can_be_interrupted_in_any_run(handlers: list[Any]) -> None:
+    each = speedup.machines(4, 2, 24)
+    found = speedup.measure_all((1, 2, 3, 4), each, 5, "async", NOWHERE, view)
+    with pytest.raises(Interrupted):
+        list(found)
+    assert len(handlers) == 3
+    assert set(handlers) == {signals._interrupt}
