@@ -81,13 +81,17 @@ new: $(KIT) ## Begin a cluster of your own: compose/NAME.toml, programs/NAME/tra
 render: $(KIT) ## Write compose/CLUSTER/compose.yaml, for plain `docker compose up`   [PORTABLE CHECK]
 	@$(KIT) render $(call quoted,$(CLUSTER)) $(OVERRIDES) $(if $(PORTABLE),--portable) $(if $(CHECK),--check)
 
+# Without a name the command takes the only cluster that is up.
+NAMED = $(or $(NAME),$(if $(filter-out file,$(origin CLUSTER)),$(CLUSTER)))
+ONE_NAMED = $(if $(NAMED),$(call quoted,$(NAMED)))
+
 .PHONY: status logs down doctor gpus
 status: $(KIT) ## Show the tasks of all clusters that are up
 	@$(KIT) status
 logs: $(KIT) ## Print what CLUSTER's tasks said
-	@$(KIT) logs $(call quoted,$(or $(NAME),$(CLUSTER)))
+	@$(KIT) logs $(ONE_NAMED)
 down: $(KIT) ## Remove CLUSTER's containers and network
-	@$(KIT) down $(call quoted,$(or $(NAME),$(CLUSTER)))
+	@$(KIT) down $(ONE_NAMED)
 gpus: $(KIT) ## Show this host's GPUs, and which cluster has them
 	@$(KIT) gpus
 doctor: $(KIT) ## Check this host, with the cure for what is wrong

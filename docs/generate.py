@@ -8,7 +8,8 @@ A generated part stands in a Markdown file between two markers, and only there:
     <!-- begin: NAME -->
     <!-- end: NAME -->
 
-NAME is a key of docs.blocks.BLOCKS; its value returns the Markdown to put in between.
+NAME is a key of docs.blocks.BLOCKS; its value returns the Markdown to put in between. Whole files
+are the JSON Schemas in docs/schemas/ (docs/json_schemas.py).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from docs import json_schemas
 from docs.blocks import BLOCKS
 
 ROOT = Path(__file__).parent.parent
@@ -62,6 +64,13 @@ def main(arguments: list[str]) -> int:
             stale.append(page)
             if "--check" not in arguments:
                 page.write_text(after, encoding="utf-8")
+    for name, text in json_schemas.texts().items():
+        file = ROOT / name
+        if not file.exists() or file.read_text(encoding="utf-8") != text:
+            stale.append(file)
+            if "--check" not in arguments:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text, encoding="utf-8")
     verb = "is stale: run `make docs`" if "--check" in arguments else "written"
     for page in stale:
         print(f"{page.relative_to(ROOT)} {verb}", file=sys.stderr)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from rich.console import Console
 
 from cluster_kit import __version__
 from cluster_kit.errors import KitError, UsageError
+from cluster_kit.run.prepare import USUAL, unnamed
 from cluster_kit.util.nearest import proposal
 from cluster_kit.util.terminal import harmless
 
@@ -39,6 +41,20 @@ def print_json(facts: Any) -> None:
 def say(text: str, to: Console = err) -> None:
     """Print a line for the user, literally: names and paths may look like markup."""
     to.print(harmless(text), markup=False, soft_wrap=True)
+
+
+def named(name: str | None, up: Sequence[str]) -> str:
+    """The name that was given, or the cluster that is meant without one, which is then told.
+
+    Raises:
+        UsageError: several clusters are up.
+    """
+    if name is not None:
+        return name
+    meant = unnamed(up)
+    if meant in up and meant != USUAL:
+        say(f"{meant}: the only cluster that is up")
+    return meant
 
 
 def chosen(known: list[str], tasks: list[str]) -> list[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 
 from cluster_kit.cli import options
-from cluster_kit.cli.app import app, err
+from cluster_kit.cli.app import app, err, named
 from cluster_kit.cli.ending import end_with
+from cluster_kit.engine import client
 from cluster_kit.errors import Interrupted
 from cluster_kit.run import attach as going_on
 from cluster_kit.show.quiet import QuietView
@@ -17,12 +18,13 @@ from cluster_kit.workspace import here
 
 @app.command()
 def attach(
-    name: options.ClusterName = "quickstart",
+    name: options.ClusterName = None,
     keep: options.Keep = False,
     json_: options.Json = False,
 ) -> None:
     """Go on with a cluster that nobody watches: watch, judge, save, remove, as `up` does."""
     stdio.outlive_readers()
+    name = named(name, client.connect().clusters())
     view = make_view(err)
     with contextlib.closing(view):
         outcome = going_on.attach(name, here(), view, keep=keep)
@@ -31,12 +33,13 @@ def attach(
 
 @app.command()
 def wait(
-    name: options.ClusterName = "quickstart",
+    name: options.ClusterName = None,
     keep: options.Keep = False,
     json_: options.Json = False,
 ) -> None:
     """Wait for the end of a cluster without a view; Ctrl-C leaves the cluster up."""
     stdio.outlive_readers()
+    name = named(name, client.connect().clusters())
     try:
         outcome = going_on.wait(name, here(), QuietView(err), keep=keep)
     except KeyboardInterrupt:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -10,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cluster_kit.cli import options
-from cluster_kit.cli.app import app, chosen, out, print_json, say, short
+from cluster_kit.cli.app import app, chosen, named, out, print_json, say, short
 from cluster_kit.engine import client
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import HostError
@@ -28,6 +29,8 @@ from cluster_kit.show.task_table import remarks, status_table
 from cluster_kit.util.terminal import harmless
 from cluster_kit.workspace import here
 
+ENDED = "newest_runs"
+"""The key for clusters that are not up; no cluster can have this name."""
 _MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "bold red")}
 
 
@@ -42,9 +45,9 @@ def status(
     names = [cluster_name(name, here(), up)] if name else up
     clusters = {cluster: _tasks(engine, cluster) for cluster in names}
     if json_:
-        print_json(
-            {cluster: [_facts(task) for task in tasks] for cluster, tasks in clusters.items()}
-        )
+        facts = {cluster: [_facts(task) for task in tasks] for cluster, tasks in clusters.items()}
+        ended = {cluster: _run_facts(cluster) for cluster, tasks in clusters.items() if not tasks}
+        print_json({**facts, **({ENDED: ended} if ended else {})})
     for cluster, tasks in clusters.items():
         if not tasks:
             _print_newest_run(cluster)
@@ -74,6 +77,15 @@ def _print_newest_run(cluster: str) -> PastRun | None:
     return newest
 
 
+def _run_facts(cluster: str) -> dict[str, Any] | None:
+    """The newest run of a cluster that is not up, as the text tells of it; None without one."""
+    newest = newest_run(here().runs(cluster))
+    if newest is None:
+        return None
+    ended = newest.ended.isoformat(timespec="seconds") if newest.ended else None
+    return {"run": str(newest.run.path), "ended": ended, "verdict": newest.verdict or None}
+
+
 def _facts(task: TaskView) -> dict[str, Any]:
     seen = None if task.gpus_seen is None else list(task.gpus_seen)
     return {**asdict(task), "gpus": list(task.gpus), "gpus_seen": seen}
@@ -81,20 +93,22 @@ def _facts(task: TaskView) -> dict[str, Any]:
 
 @app.command()
 def logs(
-    name: options.ClusterName = "quickstart",
+    name: options.ClusterName = None,
     tasks: Annotated[list[str] | None, typer.Argument(help="Only these: chief-0 …")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until they end.")] = False,
     json_: options.Json = False,
 ) -> None:
     """Print what tasks said, merged by time, each line with its task's name."""
     engine = client.connect()
-    cluster = cluster_name(name, here(), engine.clusters())
+    up = engine.clusters()
+    cluster = cluster_name(named(name, up), here(), up)
     containers = engine.containers(cluster)
     if containers:
         wanted = chosen([container.name for container in containers], tasks or [])
         containers = [container for container in containers if container.name in wanted]
         if follow:
-            for thread in follow_logs(engine, containers, _print_line):
+            tell = _print_json_line if json_ else _print_line
+            for thread in follow_logs(engine, containers, tell, times=json_):
                 thread.join()
             engine.info()  # raises if the streams ended because the engine did
             return
@@ -102,6 +116,10 @@ def logs(
     else:
         texts = _saved_logs(cluster, tasks or [])
     lines = merged(texts)
+    if json_ and follow:
+        for line in lines:
+            _print_json_line(line.task, f"{line.time} {line.text}")
+        return
     if json_:
         print_json([line.__dict__ for line in lines])
         return
@@ -122,6 +140,12 @@ def _saved_logs(cluster: str, tasks: list[str]) -> dict[str, str]:
 
 def _print_line(task: str, text: str) -> None:
     out.print(Text.assemble((f"{task:>12} ", "cyan"), harmless(text)), soft_wrap=True)
+
+
+def _print_json_line(task: str, stamped: str) -> None:
+    """Print a line of a log, its time in front, as a JSON object in a line of its own."""
+    time, _, text = stamped.partition(" ")
+    typer.echo(json.dumps({"time": time, "task": task, "text": text}))
 
 
 @app.command()

@@ -14,8 +14,16 @@ from cluster_kit.manifest.overrides import OVERRIDES, SET_OPTION, Override
 from cluster_kit.run.prepare import Request
 
 Reference = Annotated[str, typer.Argument(help="A manifest's path, or its name in compose/.")]
-ClusterName = Annotated[str, typer.Argument(help="A cluster's name, or its manifest's path.")]
-Keep = Annotated[bool, typer.Option("--keep", help="Leave the containers there.")]
+ClusterName = Annotated[
+    str | None,
+    typer.Argument(
+        help="A cluster's name, or its manifest's path; without one the only cluster that is up, "
+        "else quickstart."
+    ),
+]
+Keep = Annotated[
+    bool, typer.Option("--keep", help="Leave the ended containers there, to be looked at.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print facts as JSON on stdout.")]
 Sets = Annotated[
     list[str] | None,

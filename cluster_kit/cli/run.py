@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cluster_kit.cli import options
-from cluster_kit.cli.app import app, err, print_json, say
+from cluster_kit.cli.app import app, err, named, print_json, say
 from cluster_kit.cli.ending import end_with, print_started
 from cluster_kit.engine import client
 from cluster_kit.errors import UsageError
@@ -66,10 +66,11 @@ def _print_help(request: Request) -> None:
 
 
 @app.command()
-def down(name: options.ClusterName = "quickstart", json_: options.Json = False) -> None:
+def down(name: options.ClusterName = None, json_: options.Json = False) -> None:
     """Remove a cluster's containers and network, found by their labels."""
     engine = client.connect()
-    cluster = cluster_name(name, here(), engine.clusters())
+    up = engine.clusters()
+    cluster = cluster_name(named(name, up), here(), up)
     if cluster not in engine.clusters():
         others = ", ".join(engine.clusters()) or "none"
         if json_:

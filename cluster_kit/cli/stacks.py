@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cluster_kit.cli import options
-from cluster_kit.cli.app import app, chosen, out, print_json
+from cluster_kit.cli.app import app, chosen, named, out, print_json
 from cluster_kit.engine import client
 from cluster_kit.engine.containers import Container
 from cluster_kit.engine.interface import Engine
@@ -25,13 +25,14 @@ AT_ONCE = 8
 
 @app.command()
 def stacks(
-    name: options.ClusterName = "quickstart",
+    name: options.ClusterName = None,
     tasks: Annotated[list[str] | None, typer.Argument(help="Only these: chief-0 …")] = None,
     json_: options.Json = False,
 ) -> None:
     """Print where each thread of each running task stands: its Python stack. Nothing is ended."""
     engine = client.connect()
-    cluster = cluster_name(name, here(), engine.clusters())
+    up = engine.clusters()
+    cluster = cluster_name(named(name, up), here(), up)
     containers = engine.containers(cluster)
     if not containers:
         raise HostError(

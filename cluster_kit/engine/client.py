@@ -141,12 +141,14 @@ class DockerEngine(Adjustments):
         raw = bytes(container.logs(timestamps=True, stdout=not stderr))
         return masked(raw.decode("utf-8", errors="replace"), secrets_of(container.attrs))
 
-    def follow(self, container_id: str, since: float | None = None) -> Iterator[str]:
+    def follow(
+        self, container_id: str, since: float | None = None, *, times: bool = False
+    ) -> Iterator[str]:
         rest = b""
         with as_engine_errors():
             container = self._client.containers.get(container_id)
             secrets = secrets_of(container.attrs)
-            for chunk in container.logs(stream=True, follow=True, since=since):
+            for chunk in container.logs(stream=True, follow=True, since=since, timestamps=times):
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
                     yield masked(line.decode("utf-8", errors="replace"), secrets)

@@ -69,8 +69,13 @@ class Engine(Protocol):
         """
         ...
 
-    def follow(self, container_id: str, since: float | None = None) -> Iterator[str]:
-        """Yields the lines of a container's log since Unix time `since`, until it ends."""
+    def follow(
+        self, container_id: str, since: float | None = None, *, times: bool = False
+    ) -> Iterator[str]:
+        """Yields the lines of a container's log since Unix time `since`, until it ends.
+
+        With `times` each has its time in front, as in `logs`.
+        """
         ...
 
     def comes_back(self, container_id: str, within_s: float) -> bool:

@@ -185,4 +185,5 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
 def json_schema() -> dict[str, Any]:
     """The manifest's JSON Schema (draft 2020-12), for editors."""
     schema = Manifest.model_json_schema()
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    named = {"$id": "urn:cluster-kit:manifest:1"}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **named, **schema}

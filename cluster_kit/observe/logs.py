@@ -18,10 +18,14 @@ Take = Callable[[int, str], None]
 
 
 def follow_logs(
-    engine: Engine, containers: Iterable[Container], line: Line
+    engine: Engine, containers: Iterable[Container], line: Line, *, times: bool = False
 ) -> list[threading.Thread]:
-    """Start one thread per container, which calls `line(task, text)` until the container ends."""
-    return [_start(engine, c, None, _each_once(c.name, line)) for c in containers]
+    """Start one thread per container, which calls `line(task, text)` until the container ends.
+
+    Args:
+        times: put the engine's time and a blank before each line.
+    """
+    return [_start(engine, c, None, _each_once(c.name, line), times=times) for c in containers]
 
 
 class Followed:
@@ -59,15 +63,17 @@ class Followed:
 
 
 def _start(
-    engine: Engine, container: Container, since: float | None, take: Take
+    engine: Engine, container: Container, since: float | None, take: Take, *, times: bool = False
 ) -> threading.Thread:
-    arguments = (engine, container, since, take)
+    arguments = (engine, container, since, take, times)
     thread = threading.Thread(target=_follow, args=arguments, daemon=True)
     thread.start()
     return thread
 
 
-def _follow(engine: Engine, container: Container, since: float | None, take: Take) -> None:
+def _follow(
+    engine: Engine, container: Container, since: float | None, take: Take, times: bool
+) -> None:
     """Pass lines on until the container has ended for good.
 
     The engine's stream ends at a restart, and the next one begins with the first line again. If the
@@ -75,7 +81,7 @@ def _follow(engine: Engine, container: Container, since: float | None, take: Tak
     """
     with contextlib.suppress(EngineError):
         while True:
-            for number, text in enumerate(engine.follow(container.id, since), 1):
+            for number, text in enumerate(engine.follow(container.id, since, times=times), 1):
                 take(number, text.rstrip("\r"))
             if not engine.comes_back(container.id, RESTART_S):
                 return

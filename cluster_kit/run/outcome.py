@@ -17,6 +17,9 @@ from cluster_kit.run.notes import notes_of
 from cluster_kit.run.verdict import Verdict, out_of_memory
 from cluster_kit.workspace import RunDirectory, write_atomically
 
+FORMAT = 1
+"""Of outcome.json; raised when a key changes its meaning, or goes."""
+
 
 @dataclass(frozen=True)
 class TaskOutcome:
@@ -46,7 +49,8 @@ class Outcome:
 
     `blame` is the task that is to blame, None if none is; `last_words` is the end of its log,
     without the message; `cure` is "" if none is known; `run` is the path of the run's directory,
-    `id` the label of its containers, which are still there if they were `kept`.
+    `id` the label of its containers, which are still there if they were `kept`. `format` is the
+    version of outcome.json.
     """
 
     cluster: str
@@ -64,6 +68,7 @@ class Outcome:
     run: str
     id: str = ""
     kept: bool = False
+    format: int = FORMAT
 
     def as_json(self) -> dict[str, Any]:
         """The values of outcome.json."""

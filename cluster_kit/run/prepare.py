@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,9 @@ from cluster_kit.programs.resolve import Inputs
 from cluster_kit.util.nearest import proposal
 from cluster_kit.util.paths import seen_from
 from cluster_kit.workspace import Workspace
+
+USUAL = "quickstart"
+"""The manifest and the cluster of a command that names none."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +147,19 @@ def cluster_name(reference: str, workspace: Workspace, up: Iterable[str]) -> str
         f"no cluster `{reference}`: neither up, nor a manifest in compose/, nor a run in runs/",
         proposal(Path(reference).stem, sorted({*up, *known, *names(workspace.manifests)})),
     )
+
+
+def unnamed(up: Sequence[str]) -> str:
+    """The cluster that is meant if none is named: the only one that is up, else quickstart.
+
+    Raises:
+        UsageError: several are up, and quickstart is not among them.
+    """
+    if not up or USUAL in up:
+        return USUAL
+    if len(up) > 1:
+        raise UsageError(f"{len(up)} clusters are up", f"name one: {', '.join(up)}")
+    return up[0]
 
 
 def engine_or_none() -> Engine | None:

@@ -82,3 +82,18 @@ def test_the_picture_of_readme_is_there_and_drawn() -> None:
 def test_the_manifest_in_readme_is_the_file() -> None:
     text = (ROOT / "compose" / "smoke.toml").read_text(encoding="utf-8")
     assert f"```toml\n{text}```\n" in README.read_text(encoding="utf-8")
+
+
+def test_a_manifest_that_a_page_shows_is_the_file_byte_by_byte() -> None:
+    shown = [
+        (page.name, name[1], block.text)
+        for page in PAGES
+        for block in page.blocks
+        if block.info.startswith("toml")
+        and (name := re.search(r'^name = "([\w-]+)"$', block.text, re.MULTILINE))
+        and (ROOT / "compose" / f"{name[1]}.toml").exists()
+    ]
+    assert shown
+    for page, name, text in shown:
+        file = ROOT / "compose" / f"{name}.toml"
+        assert text.encode() == file.read_bytes(), f"{page} shows another {name}.toml"

@@ -104,14 +104,17 @@ class FakeEngine(Machine):
         text = "".join(f"{_stamp(at)} {line}\n" for at, line in lines)
         return masked(text, box.shown().secrets)
 
-    def follow(self, container_id: str, since: float | None = None) -> Iterator[str]:
+    def follow(
+        self, container_id: str, since: float | None = None, *, times: bool = False
+    ) -> Iterator[str]:
         position = 0
         while not self._over:
             box = self.boxes.get(container_id)
             if box is None:
                 return
             ended = box.state in ("exited", "restarting")
-            lines = [line for at, line in list(box.log) if since is None or at >= since]
+            said = [(at, line) for at, line in list(box.log) if since is None or at >= since]
+            lines = [f"{_stamp(at)} {line}" if times else line for at, line in said]
             yield from lines[position:]
             position = len(lines)
             if ended:

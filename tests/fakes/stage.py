@@ -39,6 +39,7 @@ from tests.fakes.clock import Clock
 from tests.fakes.docker import FakeDocker
 from tests.fakes.engine import FakeEngine
 from tests.fakes.view import RecordingView
+from tests.schemas import check
 
 NAME = "demo"
 MANIFEST = f'format = 1\nname = "{NAME}"\nworker = 2\nps = 1\nevaluator = 1\nretries = 2\n'
@@ -92,8 +93,9 @@ class Stage:
         return (self.workspace.runs(NAME) / "latest").exists()
 
     def saved(self) -> dict[str, Any]:
-        """outcome.json of the newest run."""
+        """outcome.json of the newest run, which is as its schema says."""
         found: dict[str, Any] = json.loads(self.directory.outcome.read_text())
+        check("outcome", found)
         return found
 
     def events(self) -> list[dict[str, Any]]:

@@ -112,3 +112,13 @@ def test_a_variable_that_there_is_not_is_answered_with_the_nearest(given: str, t
     )
     assert done.returncode == 2
     assert told in done.stderr
+
+
+@pytest.mark.parametrize("target", ["logs", "down"])
+def test_a_cluster_that_is_not_named_is_found_by_the_command(
+    target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert command(target)[1:] == [target]
+    assert command(target, "NAME=second")[1:] == [target, "second"]
+    monkeypatch.setenv("CLUSTER", "of-the-shell")
+    assert command(target)[1:] == [target, "of-the-shell"]

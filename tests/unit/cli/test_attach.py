@@ -95,3 +95,14 @@ def test_an_unknown_name_is_a_usage_error_as_with_logs(cli: Cli, stage: Stage, v
     assert nothing.code == 2
     assert "no container of the cluster demo is there" in nothing.err
     assert stage.is_clean()
+
+
+@pytest.mark.parametrize("verb", ["attach", "wait"])
+def test_without_a_name_the_only_cluster_that_is_up_is_gone_on_with(
+    cli: Cli, stage: Stage, verb: str
+) -> None:
+    cli("up", NAME, "--detach")
+    said = cli(verb)
+    assert said.code == 0
+    assert f"{NAME}: the only cluster that is up" in said.err
+    assert "success in " in said.out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -34,6 +35,19 @@ class FakeEngine:
 
     def logs(self, container_id: str) -> str:
         return f"2025-03-01T10:00:01.5Z {container_id} says\n"
+
+    def follow(
+        self, container_id: str, since: float | None = None, *, times: bool = False
+    ) -> Iterator[str]:
+        assert since is None
+        for second, word in enumerate(("one", "\x1b[2Jtwo")):
+            yield f"2025-03-01T10:00:0{second}.5Z {word}" if times else word
+
+    def comes_back(self, container_id: str, within_s: float) -> bool:
+        return False
+
+    def info(self) -> dict[str, Any]:
+        return {}
 
 
 @pytest.fixture(autouse=True)
@@ -121,7 +135,15 @@ def test_status_of_an_ended_cluster_tells_of_its_newest_run(
     assert (said.code, said.out, len(said.err.splitlines())) == (0, "", 2)
     assert "no task of demo is running" in said.err
     assert f"its newest run, runs/demo/20250301-100000-2, {verdict}" in said.err
-    assert json.loads(cli("status", "demo", "--json").out) == {"demo": []}
+    told = json.loads(cli("status", "demo", "--json").out)
+    assert told.keys() == {"demo", "newest_runs"} and told["demo"] == []
+    found = told["newest_runs"]["demo"]
+    assert found["run"] == str(root / "runs/demo/20250301-100000-2")
+    if outcome:
+        assert found["ended"] == "2025-03-01T10:20:30"
+        assert verdict.strip().endswith(f": {found['verdict']}")
+    else:
+        assert (found["ended"], found["verdict"]) == (None, None)
 
 
 @pytest.mark.parametrize("outcome", ["", "{", "[]", "null"])
@@ -197,3 +219,58 @@ def test_status_names_a_straggler_and_has_its_figures(
 def test_a_manifest_means_the_cluster_that_it_names(cli: Cli, root: Path) -> None:
     (root / "compose" / "file.toml").write_text(MANIFEST)
     assert "no task of demo is running" in cli("status", "file").err
+
+
+def test_a_cluster_that_never_ran_has_no_newest_run(cli: Cli) -> None:
+    told = json.loads(cli("status", "demo", "--json").out)
+    assert told == {"demo": [], "newest_runs": {"demo": None}}
+
+
+def test_followed_logs_are_json_a_line_each_where_json_was_asked_for(
+    cli: Cli, root: Path, engine: FakeEngine
+) -> None:
+    engine.up["demo"] = [container("chief-0", id="a"), container("ps-0", id="b")]
+    said = cli("logs", "demo", "ps-0", "--follow", "--json")
+    assert said.code == 0
+    assert [json.loads(line) for line in said.out.splitlines()] == [
+        {"time": "2025-03-01T10:00:00.5Z", "task": "ps-0", "text": "one"},
+        {"time": "2025-03-01T10:00:01.5Z", "task": "ps-0", "text": "\x1b[2Jtwo"},
+    ]
+    shown = cli("logs", "demo", "--follow").out
+    assert sorted(line.split()[0] for line in shown.splitlines()) == ["chief-0"] * 2 + ["ps-0"] * 2
+    assert "\x1b" not in shown
+    del engine.up["demo"]
+    ran(root, success=True)
+    ended = cli("logs", "demo", "ps-0", "--follow", "--json").out
+    assert json.loads(ended) == {
+        "time": "2025-03-01T10:00:03.0Z",
+        "task": "ps-0",
+        "text": "10%\r20%",
+    }
+
+
+@pytest.mark.parametrize("verb", ["logs", "down", "stacks"])
+def test_without_a_name_the_only_cluster_that_is_up_is_meant(
+    verb: str, cli: Cli, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meant: list[str] = []
+    monkeypatch.setattr(engine, "containers", lambda name: meant.append(name) or [])
+    engine.up = {"other": []}
+    assert "other: the only cluster that is up" in cli(verb).err
+    assert set(meant) == {"other"}
+    engine.up = {"other": [], "second": []}
+    said = cli(verb)
+    assert (said.code, set(meant)) == (2, {"other"})
+    assert "2 clusters are up" in said.err and "name one: other, second" in said.err
+    engine.up = {"other": [], "quickstart": []}
+    cli(verb)
+    assert set(meant) == {"other", "quickstart"}
+    engine.up = {}
+    assert "quickstart" in cli(verb).err
+
+
+def test_a_name_that_is_given_is_meant_whatever_is_up(cli: Cli, engine: FakeEngine) -> None:
+    engine.up = {"other": [], "demo": [container("chief-0", id="a")]}
+    said = cli("logs", "demo")
+    assert said.out.split() == ["chief-0", "a", "says"]
+    assert "only cluster" not in said.err

@@ -7,6 +7,7 @@ import pytest
 from cluster_kit.errors import EngineError, HostError, KitError, ManifestError
 from cluster_kit.run.verdict import CODES, Reason
 from tests.fakes.stage import Stage
+from tests.schemas import check_run
 from tests.unit.run.reason_stories import STORIES
 
 
@@ -26,6 +27,7 @@ def test_the_story_of(stage: Stage, name: str) -> None:
     assert {name: tasks[name].restarts for name in story.restarts} == story.restarts
     assert outcome.notes == list(story.notes)
     assert stage.saved() == outcome.as_json()
+    assert check_run(stage.directory.path) >= 10
     assert {path.stem for path in stage.directory.logs.iterdir()} == tasks.keys()
     assert {event["action"] for event in stage.events()} >= {"create", "start"}
     assert stage.is_clean()

@@ -1,0 +1,82 @@
+"""The JSON Schemas of what a run leaves behind, made from the code: docs/schemas/."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from cluster_kit.engine.containers import Event
+from cluster_kit.run.outcome import FORMAT, Outcome
+from cluster_kit.run.verdict import Reason
+from docs.blocks import contract
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+EVENTS_FORMAT = 1
+"""Of events.jsonl and of progress files; raised when a key changes its meaning, or goes."""
+
+
+def outcome() -> dict[str, Any]:
+    """Of outcome.json."""
+    schema = TypeAdapter(Outcome).json_schema(mode="serialization")
+    task = schema["$defs"]["TaskOutcome"]
+    for table in (schema, task):
+        table["additionalProperties"] = False
+        table["required"] = list(table["properties"])
+    schema["properties"]["format"] = {"const": FORMAT}
+    schema["properties"]["reason"] = {"enum": [str(reason) for reason in Reason]}
+    count = {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "null"}]}
+    task["properties"] |= {"rx_bytes": count, "tx_bytes": count}
+    return _named("outcome", FORMAT, "outcome.json of a run", schema)
+
+
+def event() -> dict[str, Any]:
+    """Of a line of events.jsonl."""
+    schema = TypeAdapter(Event).json_schema(mode="serialization")
+    schema["additionalProperties"] = False
+    return _named("event", EVENTS_FORMAT, "A line of a run's events.jsonl", schema)
+
+
+def progress() -> dict[str, Any]:
+    """Of a line of output/progress/<task>.jsonl; programs may write events of their own there."""
+    known = contract.read()["events"]
+    kinds = [_progress_event(name, entry) for name, entry in known.items()]
+    of_a_program = {"properties": {"event": {"type": "string", "not": {"enum": [*known]}}}}
+    schema = {
+        "type": "object",
+        "properties": {"time": {"type": "number"}, "event": {"type": "string"}},
+        "required": ["time", "event"],
+        "oneOf": [*kinds, of_a_program],
+    }
+    title = "A line of a task's progress file"
+    return _named("progress", EVENTS_FORMAT, title, schema)
+
+
+def _progress_event(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+    keys = {key: {"description": meaning} for key, meaning in entry["keys"].items()}
+    properties = {"time": True, "event": {"const": name}, **keys}
+    return {
+        "description": entry["written_by"],
+        "properties": properties,
+        "additionalProperties": bool(entry.get("open")),
+    }
+
+
+def _named(what: str, version: int, title: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    about = {"$schema": DRAFT, "$id": f"urn:cluster-kit:{what}:{version}", "title": title}
+    return {**about, **{key: value for key, value in schema.items() if key != "title"}}
+
+
+MAKERS: Mapping[str, Callable[[], dict[str, Any]]] = {
+    f"docs/schemas/outcome-{FORMAT}.json": outcome,
+    f"docs/schemas/event-{EVENTS_FORMAT}.json": event,
+    f"docs/schemas/progress-{EVENTS_FORMAT}.json": progress,
+}
+"""By the path of the file, seen from the root."""
+
+
+def texts() -> dict[str, str]:
+    """The content of each file, by its path."""
+    return {path: f"{json.dumps(make(), indent=2)}\n" for path, make in MAKERS.items()}
