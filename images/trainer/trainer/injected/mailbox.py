@@ -9,6 +9,7 @@ wait for. Also loaded by its path (on_path/): imports nothing of this package.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from pathlib import Path
@@ -21,6 +22,8 @@ GPU_MISSING = "gpu-missing"
 SAVING = "saving"
 FINAL = "final"
 FINISHED = "finished"
+IMPORTED = ".imported"
+"""Not in the mailbox: the ending of a file beside the progress file, for the leader."""
 
 
 def _directory() -> Path | None:
@@ -39,6 +42,13 @@ def job_has_ended() -> bool:
     """Whether the leader has ended; True outside a cluster."""
     directory = _directory()
     return directory is None or (directory / JOB_ENDED).exists()
+
+
+def has_imported() -> None:
+    """Let the leader know that this task's program has imported TensorFlow."""
+    progress = Path(os.environ.get("CLUSTER_KIT_PROGRESS", ""))
+    with contextlib.suppress(OSError):
+        progress.with_name(progress.stem + IMPORTED).touch()
 
 
 def leave_last_words(text: str, name: str = LAST_WORDS) -> None:

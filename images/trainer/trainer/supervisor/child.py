@@ -143,10 +143,11 @@ class Child:
         if not program.builtin:
             hooks += ["refuse", "sessions"]
         if not program.builtin and not task.is_leader:
-            hooks.append("join")
+            hooks += ["join", "imported"]
         if task.is_leader and any(name.startswith("worker-") for name in task.servers):
             hooks.append("closures")
-        if task.is_leader and task.servers and not program.builtin:
+        others = task.servers or (task.peers and "ps" in task.cluster)
+        if task.is_leader and others and not program.builtin:
             hooks.append("servers")
         return hooks
 

@@ -16,7 +16,7 @@ from trainer.injected import mailbox
 from trainer.outcome import Outcome
 from trainer.queue import next_event
 from trainer.servers.serve import job_ended
-from trainer.supervisor import latecomer
+from trainer.supervisor import latecomer, peers
 from trainer.supervisor.child import Child, Program, ProgramEnded
 from trainer.task import EVALUATOR, Task
 
@@ -33,6 +33,7 @@ def follow(
 ) -> Outcome:
     """Run the program until it ends, or the job has ended and its grace is over."""
     progress.write("start", attempt=1)
+    peers.forget(task)
     leader = (
         BeaconClient(
             task.beacon,
@@ -56,6 +57,7 @@ def follow(
         event = next_event(events, grace_ends_at) or grace_over(task, grace_ends_at, leaders_code)
         match event:
             case ProgramEnded(returncode=code):
+                peers.done(task)
                 ended = child.outcome(code)
                 if task.role == EVALUATOR or not leader or ended.reason == outcome.GPU_MISSING:
                     return ended

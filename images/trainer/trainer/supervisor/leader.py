@@ -12,7 +12,6 @@ from trainer import outcome
 from trainer.beacon.heard import Heard, HeardAgain, Joined, Left, Silent, Unanswered
 from trainer.beacon.server import BeaconServer
 from trainer.events import Progress, last_event
-from trainer.injected import mailbox
 from trainer.outcome import Outcome
 from trainer.queue import next_event
 from trainer.servers import probe
@@ -21,7 +20,7 @@ from trainer.servers.probe import ServersMissing, ServersReady
 from trainer.stragglers.watch import StragglerWatch
 from trainer.supervisor import servers_asked, stall
 from trainer.supervisor.child import Child, Program, ProgramEnded
-from trainer.supervisor.peers import Peers
+from trainer.supervisor.peers import Peers, let_begin
 from trainer.supervisor.servers_asked import ServersAsked, promises_broken
 from trainer.supervisor.silent_tasks import SilentTasks
 from trainer.supervisor.stall import Stalled
@@ -167,7 +166,7 @@ class Leader:
         self._progress.write("ready")
         if self._job_ends_at == float("inf") and self._task.job_deadline_s:
             self._job_ends_at = time.monotonic() + self._task.job_deadline_s
-        self._child.tell(mailbox.SERVERS_READY)
+        let_begin(self._task, self._program, self._child, self._peers, over)
 
     def _next_event(self) -> object:
         """The next event, or the Outcome of the deadline that comes first."""

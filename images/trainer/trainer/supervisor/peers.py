@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import threading
+import time
 from collections import Counter
+from pathlib import Path
 
 from trainer import outcome
 from trainer.beacon.heard import DONE, FAILED, LOST, Joined, Left
 from trainer.errors import EXIT_FAILED
+from trainer.injected import mailbox
 from trainer.outcome import Outcome
+from trainer.supervisor.child import Child, Program
+from trainer.task import Task
+
+PATIENCE_S = 20.0
+"""For the imports, from when all tasks are there: a program need not import TensorFlow at all."""
+LOOK_S = 0.05
 
 SAME = 4_000
 """Characters by which messages are compared: a peer's may be cut on its way."""
@@ -101,3 +112,45 @@ def by_number(name: str) -> tuple[str, int]:
     """A sort key for task names: `worker-10` comes after `worker-2`."""
     role, _, index = name.rpartition("-")
     return role, int(index)
+
+
+def mark_of(task: Task, name: str) -> Path:
+    """What the program of the task `name` leaves when it has imported TensorFlow, or ended."""
+    return task.progress_file.with_name(f"{name}{mailbox.IMPORTED}")
+
+
+def forget(task: Task) -> None:
+    """Before this task says that it is there: its mark is of an earlier run."""
+    with contextlib.suppress(OSError):
+        mark_of(task, task.name).unlink(missing_ok=True)
+
+
+def done(task: Task) -> None:
+    """This task's program has ended: nobody need wait for its import."""
+    with contextlib.suppress(OSError):
+        mark_of(task, task.name).touch()
+
+
+def let_begin(
+    task: Task, program: Program, child: Child, peers: Peers, over: threading.Event
+) -> None:
+    """Tell the leader's program to begin: at once, or when the others have imported TensorFlow.
+
+    Replicas that share variables on a ps wait for nobody: the first one trains alone, and one whose
+    container came late could find a short job at its end. A built-in program finds the others by
+    itself. Until all tasks are there, their deadline counts.
+    """
+    if program.builtin or not task.peers or "ps" not in task.cluster:
+        child.tell(mailbox.SERVERS_READY)
+        return
+
+    def wait() -> None:
+        until = time.monotonic() + PATIENCE_S
+        while not over.wait(LOOK_S):
+            if peers.missing:
+                until = time.monotonic() + PATIENCE_S
+            elif time.monotonic() > until or all(mark_of(task, n).exists() for n in task.peers):
+                child.tell(mailbox.SERVERS_READY)
+                return
+
+    threading.Thread(target=wait, name="imports", daemon=True).start()

@@ -6,8 +6,9 @@ CLUSTER_KIT_AFTER_IMPORT names what to do after the import: `devices` (promised 
 limit, simulated devices), `connections` (dead ones end), `closures` (those that each worker has
 finished are counted), `refuse` (what would hang is refused; also after `import keras`), `join` (a
 server's `join` ends with the job), `sessions` (those of the oldest style look for the chief every
-second), `servers` (wait until every server answers: a strategy must not ask them earlier). Nothing
-of the trainer is imported under its own name: `trainer` is a usual name for users' packages, too.
+second), `imported` (the leader is told), `servers` (wait until every server answers: a strategy
+must not ask them earlier). Nothing of the trainer is imported under its own name: `trainer` is a
+usual name for users' packages, too.
 """
 
 from __future__ import annotations
@@ -71,6 +72,8 @@ def after_tensorflow(tensorflow: ModuleType) -> None:
         refuse().prepare(mailbox.leave_last_words)
     if "join" in wanted:
         load_file("server_join.py").prepare(mailbox)
+    if "imported" in wanted:
+        mailbox.has_imported()
     if "sessions" in wanted:
         load_file("sessions.py").prepare()
     if "servers" in wanted:
