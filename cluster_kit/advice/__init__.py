@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cluster_kit.advice import evaluator, flags, generators, keras3, secrets, strategies
+from cluster_kit.advice import (
+    evaluator,
+    flags,
+    generators,
+    keras3,
+    secrets,
+    sharding,
+    strategies,
+)
 from cluster_kit.advice.hint import Hint
 from cluster_kit.advice.sources import read
 from cluster_kit.manifest.schema import Manifest
@@ -23,6 +31,6 @@ def advise(program: Path | None, manifest: Manifest) -> tuple[Hint, ...]:
         sources, unread = read(program)
         hints += unread
         hints += strategies.check(sources, manifest)
-        for rule in (keras3, generators, evaluator):
+        for rule in (keras3, generators, evaluator, sharding):
             hints += rule.check(sources)
     return tuple(hints)

@@ -1,0 +1,52 @@
+"""Sharding by `input_pipeline_id` under ParameterServerStrategy is seen; elsewhere it is right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.advice import advise
+from tests.make import ROOT, manifest
+from tests.unit.advised import COORDINATED, hints
+
+SHARDED = """
+def examples(context):
+    data = tf.data.Dataset.range(10)
+    return data.shard(context.num_input_pipelines, context.input_pipeline_id).repeat()
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        COORDINATED + SHARDED,
+        COORDINATED + SHARDED.replace("context.input", "index=context.input"),
+        COORDINATED.replace("distribute.", "distribute.experimental.") + SHARDED,
+        {"train.py": "import data\n" + COORDINATED, "data.py": "import tensorflow as tf" + SHARDED},
+    ],
+)
+def test_it_is_named_with_its_cure(text: str | dict[str, str], tmp_path: Path) -> None:
+    (hint,) = hints(text, tmp_path)
+    file = "train.py" if isinstance(text, str) else "data.py"
+    assert hint.place.startswith(f"{file}:")
+    assert "each gets all of the data" in hint.rule
+    assert "from cluster_kit_input import shard" in hint.cure
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        COORDINATED + SHARDED.replace("context.input_pipeline_id", "worker_index()"),
+        COORDINATED + "if many:\n    s = tf.distribute.MultiWorkerMirroredStrategy()\n" + SHARDED,
+        COORDINATED + "def examples(context):\n    print(context.input_pipeline_id)\n",
+    ],
+)
+def test_what_may_be_right_is_left_alone(text: str, tmp_path: Path) -> None:
+    assert not [h for h in hints(text, tmp_path) if "input_pipeline_id" in h.what]
+
+
+def test_a_tutorials_program_is_told() -> None:
+    path = ROOT / "tests" / "e2e" / "programs" / "keras_fit.py"
+    (hint,) = advise(path, manifest(program=str(path), style="all-tasks"))
+    assert (hint.place, "input_pipeline_id" in hint.what) == ("keras_fit.py:26", True)
