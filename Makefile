@@ -178,6 +178,10 @@ compare: $(DEV) engine image ## Train one model by every way in turn: table, JSO
 speedup: engine image ## What further workers bring on machines of 2 vCPU, 8 GB, 100 Mbit/s: a table   [ARGS]
 	@$(KIT) speedup $(ARGS)
 
+.PHONY: wheel
+wheel: $(KIT) ## Build dist/cluster_kit-*.whl, to be installed in projects of your own
+	@.venv/bin/pip --quiet --disable-pip-version-check wheel --no-deps --wheel-dir dist . && ls dist/cluster_kit-*.whl
+
 .PHONY: clean
 clean: ## Remove generated compose files and build results; runs/ is kept
 	@rm -rf build .pytest_cache .mypy_cache .ruff_cache

@@ -9,8 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from cluster_kit.errors import UsageError
-
-KIT_ROOT = Path(__file__).resolve().parents[1]
+from cluster_kit.util.own_files import CLONE
 
 
 @dataclass(frozen=True)
@@ -50,9 +49,9 @@ class Workspace:
 
 
 def here() -> Workspace:
-    """The current directory if it has a `compose/`, else the kit's own clone."""
+    """The current directory; without a `compose/` in it, the clone that the kit is used from."""
     current = Path.cwd()
-    return Workspace(current if (current / "compose").is_dir() else KIT_ROOT)
+    return Workspace(current if (current / "compose").is_dir() else CLONE or current)
 
 
 def write_atomically(path: Path, text: str) -> None:

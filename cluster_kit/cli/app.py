@@ -12,9 +12,9 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from cluster_kit import __version__
 from cluster_kit.errors import KitError, UsageError
 from cluster_kit.run.prepare import USUAL, unnamed
+from cluster_kit.run.versions import versions
 from cluster_kit.util.nearest import proposal
 from cluster_kit.util.terminal import harmless
 
@@ -85,14 +85,18 @@ def print_error(error: KitError, as_json: bool = False) -> None:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"cluster-kit {__version__}")
+        typer.echo("\n".join(versions()))
         raise typer.Exit
 
 
 @app.callback()
 def root(
     version: bool = typer.Option(
-        False, "--version", callback=_print_version, is_eager=True, help="Print the version."
+        False,
+        "--version",
+        callback=_print_version,
+        is_eager=True,
+        help="Print the versions of kit, engine, Compose and image.",
     ),
 ) -> None:
     """Local clusters for distributed TensorFlow: one container per task."""

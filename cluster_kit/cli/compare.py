@@ -17,6 +17,7 @@ from cluster_kit.errors import Interrupted, TrainingFailed, UsageError
 from cluster_kit.show.view import make_view
 from cluster_kit.util import stdio
 from cluster_kit.util.nearest import proposal
+from cluster_kit.util.own_files import extra
 from cluster_kit.workspace import here
 
 Only = Annotated[
@@ -96,7 +97,7 @@ def _chosen(known: tuple[Choice, ...], keys: list[str] | None, option: str) -> t
 def _no_picture(results: list[Result]) -> str:
     if not any(done.measured for done in results):
         return "no picture: nothing was measured"
-    return "no picture: matplotlib is not installed; `make compare` installs it"
+    return f"no picture: matplotlib is not installed; {extra('compare', 'compare')}"
 
 
 def _summary(done: Result) -> str:

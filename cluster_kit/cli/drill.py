@@ -22,6 +22,7 @@ from cluster_kit.errors import DrillFailed, UsageError
 from cluster_kit.run.prepare import Request
 from cluster_kit.show.view import make_view
 from cluster_kit.util import stdio
+from cluster_kit.util.own_files import extra
 from cluster_kit.workspace import here
 
 ScenarioFile = Annotated[
@@ -104,4 +105,5 @@ def _print(done: Drill, drawn: bool) -> None:
     if drawn:
         say(f"  the picture of it: {short(Path(outcome.run) / PICTURE)}", to=out)
     elif done.lanes is not None:
-        say("  no picture: matplotlib is not installed; `make drill` installs it", to=out)
+        how = extra("compare", "drill")
+        say(f"  no picture: matplotlib is not installed; {how}", to=out)

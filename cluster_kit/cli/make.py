@@ -23,6 +23,7 @@ from cluster_kit.image.build import (
     image_tag,
 )
 from cluster_kit.run.prepare import Request, engine_or_none, prepare
+from cluster_kit.util.own_files import command
 from cluster_kit.workspace import here
 
 image = typer.Typer(help="The shared training image.", no_args_is_help=True)
@@ -60,7 +61,7 @@ def check(variant: Variant = "cpu", json_: options.Json = False) -> None:
     """Try the image: import TensorFlow and tf_keras, run one step and a server round trip."""
     tag = image_tag(variant)
     if not image_present(tag):
-        raise EngineError(f"{tag} is not built", "run `make image` (cluster-kit image build)")
+        raise EngineError(f"{tag} is not built", f"run `{command('image')}`")
     lines = check_image(tag)
     if json_:
         print_json([line.__dict__ for line in lines])

@@ -12,6 +12,7 @@ from cluster_kit.cli.app import app, out, print_json, say
 from cluster_kit.errors import UsageError
 from cluster_kit.programs import starter
 from cluster_kit.util.nearest import proposal
+from cluster_kit.util.own_files import CLONE
 from cluster_kit.workspace import here
 
 
@@ -44,4 +45,5 @@ def new(
     width = max(len(manifest), len(program))
     say(f"{manifest:<{width}}  the cluster: tasks, limits, deadlines", to=out)
     say(f"{program:<{width}}  the program: yours to change", to=out)
-    say(f"run it with `make cluster CLUSTER={name}` (cluster-kit up {name})", to=out)
+    make = f"`make cluster CLUSTER={name}` or " if CLONE else ""
+    say(f"run it with {make}`cluster-kit up {name}`", to=out)

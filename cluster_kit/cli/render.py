@@ -18,6 +18,7 @@ from cluster_kit.errors import UsageError
 from cluster_kit.image.build import image_present
 from cluster_kit.run.portable_build import build_of
 from cluster_kit.run.prepare import Prepared, Request, engine_or_none, prepare
+from cluster_kit.util.own_files import command
 from cluster_kit.workspace import Workspace, here
 
 
@@ -113,7 +114,7 @@ def _tell(made: Rendered, request: Request, *, as_json: bool) -> None:
         return
     say(f"{short(made.file)}: {len(cluster.tasks)} tasks on {cluster.subnet}")
     if not made.portable and cluster.variant and not image_present(cluster.image):
-        build = "make image"
+        build = command("image")
         if cluster.requirements:
             build = f"cluster-kit image build {request.manifest}"
         say(f"  its image is not built yet: `{build}`, then `docker compose up` there")

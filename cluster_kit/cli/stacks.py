@@ -15,6 +15,7 @@ from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import HostError
 from cluster_kit.observe.task_view import State
 from cluster_kit.run.prepare import cluster_name
+from cluster_kit.util.own_files import command
 from cluster_kit.workspace import here
 
 COMMAND = ("python3", "-m", "trainer", "stacks")
@@ -36,7 +37,8 @@ def stacks(
     containers = engine.containers(cluster)
     if not containers:
         raise HostError(
-            f"no task of {cluster} is running", "start it (`make cluster`), and ask while it runs"
+            f"no task of {cluster} is running",
+            f"start it (`{command('cluster')}`), and ask while it runs",
         )
     wanted = chosen([container.name for container in containers], tasks or [])
     asked = [container for container in containers if container.name in wanted]

@@ -14,11 +14,14 @@ from cluster_kit.drill.scenario import At, Bounds, Expect, Fault, Scenario
 from cluster_kit.errors import ManifestError, UsageError
 from cluster_kit.problem import Problem
 from cluster_kit.util.nearest import proposal
+from cluster_kit.util.own_files import MANIFESTS
 from cluster_kit.util.paths import is_file
 from cluster_kit.util.toml_text import to_toml
 
 FOLDER = "drills"
 """Below the manifests."""
+KIT = MANIFESTS / FOLDER
+"""Those that come with the kit."""
 LONGEST = 60
 
 
@@ -37,10 +40,10 @@ class Written:
 
 def find(reference: str, folder: Path) -> Path:
     """The scenario file with this path, or with this name in `folder`; raises UsageError."""
-    for candidate in (Path(reference), folder / f"{reference}.toml"):
+    for candidate in (Path(reference), folder / f"{reference}.toml", KIT / f"{reference}.toml"):
         if is_file(candidate):
             return candidate.resolve()
-    names = sorted(path.stem for path in folder.glob("*.toml"))
+    names = sorted({path.stem for place in (folder, KIT) for path in place.glob("*.toml")})
     raise UsageError(
         f"no scenario `{reference}`: neither a file nor a name in {folder}/",
         proposal(Path(reference).stem, names),

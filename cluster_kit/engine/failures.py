@@ -10,11 +10,18 @@ import urllib3
 from docker.errors import APIError, DockerException
 
 from cluster_kit.errors import EngineError, HostError
+from cluster_kit.util.own_files import command
 
 _LOST = (DockerException, urllib3.exceptions.HTTPError, OSError)
 """What the SDK and its libraries raise if the connection breaks; `requests` raises OSErrors."""
 
 
+START_IT = f"start it (`{command('engine')}`)"
+"""The cure if no engine answers."""
+START_AGAIN = (
+    f"{START_IT}; `cluster-kit status` then shows what is still up, and "
+    "`cluster-kit down NAME` removes it"
+)
 _NO_SPACE = ("no space left on device", "disk quota exceeded")
 
 
@@ -43,8 +50,7 @@ def as_engine_errors() -> Iterator[None]:
     except _LOST as error:
         raise EngineError(
             f"the Docker engine does not answer: {first_line(error)}",
-            "start it (`make engine`); `cluster-kit status` then shows what is still up, and "
-            "`cluster-kit down NAME` removes it",
+            START_AGAIN,
         ) from None
 
 
@@ -56,11 +62,11 @@ def no_engine(error: Exception) -> HostError:
         return HostError(
             f"this user may not use the Docker engine: permission denied on {socket}",
             "join the group that may: `sudo usermod -aG docker $USER`, then log in again (or "
-            "`newgrp docker`); `make engine` would not help",
+            f"`newgrp docker`); `{command('engine')}` would not help",
         )
     return HostError(
         f"no Docker engine answers: {first_line(error)}",
-        "run `make engine` (it installs or starts one if it can)",
+        f"run `{command('engine')}` (it installs or starts one if it can)",
     )
 
 

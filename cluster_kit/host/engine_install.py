@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cluster_kit.errors import EngineError, HostError
+from cluster_kit.util.own_files import command
 from cluster_kit.util.process import run, start_daemon
 
 PACKAGES = ("docker.io", "docker-cli", "docker-compose", "docker-buildx")
@@ -84,7 +85,7 @@ def _refuse_if_not_allowed() -> None:
         raise HostError(
             "no Docker engine answers for this user",
             "if one runs, add yourself to its group (sudo usermod -aG docker $USER, then log in "
-            "again); otherwise run `sudo make engine`, or " + _BY_HAND,
+            f"again); otherwise run `sudo {command('engine')}`, or " + _BY_HAND,
         )
     if _os_release().get("ID") not in ("debian", "ubuntu"):
         raise HostError(
@@ -180,7 +181,8 @@ def _start() -> None:
     log = DAEMON_LOG.read_text(errors="replace").splitlines()[-8:] if DAEMON_LOG.exists() else []
     raise EngineError(
         "the Docker engine was started but does not answer:\n" + "\n".join(log),
-        f"read {DAEMON_LOG} (or `journalctl -u docker`), mend what it says, and run `make engine`",
+        f"read {DAEMON_LOG} (or `journalctl -u docker`), mend what it says, and run "
+        f"`{command('engine')}`",
     )
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from cluster_kit.engine.failures import disk_cure
 from cluster_kit.errors import EngineError, HostError
+from cluster_kit.util.own_files import command
 from cluster_kit.util.process import Completed, run
 
 REGISTRY_BASE = "python:3.11-slim"
@@ -31,7 +32,7 @@ Say = Callable[[str], None]
 _CURE = (
     "make a base image with Python 3.11 to 3.13 available to this engine (`docker pull "
     f"{REGISTRY_BASE}` or `docker load`) and name it in CLUSTER_KIT_BASE, "
-    "or run `sudo make image` on a Debian or Ubuntu machine"
+    f"or run `sudo {command('image')}` on a Debian or Ubuntu machine"
 )
 
 

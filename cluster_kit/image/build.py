@@ -19,12 +19,14 @@ from cluster_kit.engine.failures import disk_cure
 from cluster_kit.errors import EngineError
 from cluster_kit.image.base import choose_base, present
 from cluster_kit.image.pip_config import build_secrets
+from cluster_kit.util import own_files
 from cluster_kit.util.process import run
 
 Variant = Literal["cpu", "gpu"]
 Say = Callable[[str], None]
 
-SOURCE = Path(__file__).resolve().parents[2] / "images" / "trainer"
+SOURCE = own_files.IMAGE
+BUILD_IT = f"run `{own_files.command('image')}`"
 CHECK_TIMEOUT_S = 300.0
 
 
@@ -77,7 +79,7 @@ def image_size(tag: str) -> int:
     """
     done = run(["docker", "image", "inspect", "--format", "{{.Size}}", tag])
     if not done.ok:
-        raise EngineError(f"no image {tag}: {done.tail()}", "run `make image`")
+        raise EngineError(f"no image {tag}: {done.tail()}", BUILD_IT)
     return int(done.output)
 
 
@@ -108,8 +110,8 @@ def ensure_image(variant: Variant, say: Say, *, show: bool = False) -> bool:
 
 
 _CURE = (
-    "run `make image` to watch the build; a package that cannot be fetched means that pip's "
-    "configuration (`pip config list`, https_proxy) does not reach an index from this host"
+    f"{BUILD_IT} to watch the build; a package that cannot be fetched means that "
+    "pip's configuration (`pip config list`, https_proxy) does not reach an index from this host"
 )
 
 
@@ -173,5 +175,7 @@ def check_image(tag: str, *, gpus: bool = False) -> list[CheckLine]:
         ) from error
     lines = [CheckLine(**json.loads(line)) for line in done.output.splitlines() if line[:1] == "{"]
     if not lines:
-        raise EngineError(f"{tag} did not start:\n{done.tail()}", "run `make image`")
+        raise EngineError(
+            f"{tag} did not start:\n{done.tail()}", f"run `{own_files.command('image')}`"
+        )
     return lines

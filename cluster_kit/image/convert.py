@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster_kit.errors import EngineError, UsageError
-from cluster_kit.image.build import Say, ensure_image, image_tag
+from cluster_kit.image.build import BUILD_IT, Say, ensure_image, image_tag
 from cluster_kit.util.process import run
 
 CONVERTER = "trainer.programs.detection.convert"
@@ -64,7 +64,7 @@ def convert(wanted: Conversion, say: Say) -> str:
     if done.code == REFUSED:
         message, _, cure = said.rpartition("\n    → ")
         raise UsageError(message or said, cure if message else "")
-    raise EngineError(f"the converter ended with {done.code}:\n{done.tail()}", "run `make image`")
+    raise EngineError(f"the converter ended with {done.code}:\n{done.tail()}", BUILD_IT)
 
 
 def convert_command(tag: str, wanted: Conversion, uid: int, gid: int) -> tuple[str, ...]:

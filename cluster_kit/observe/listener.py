@@ -8,10 +8,11 @@ import time
 from collections.abc import Sequence
 
 from cluster_kit.engine.containers import Event
+from cluster_kit.engine.failures import START_IT
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError
 
-_LOST = EngineError("the Docker engine closed the stream of its events", "start it (`make engine`)")
+_LOST = EngineError("the Docker engine closed the stream of its events", START_IT)
 _HANGS = EngineError("the Docker engine does not answer any more", "restart it")
 
 

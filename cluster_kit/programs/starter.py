@@ -9,7 +9,7 @@ from pathlib import Path
 from cluster_kit.errors import UsageError
 from cluster_kit.manifest.names import NAME, near_name
 from cluster_kit.roles import Style
-from cluster_kit.util import templating
+from cluster_kit.util import own_files, templating
 from cluster_kit.workspace import Workspace, write_atomically
 
 PROGRAM_BY_STYLE: dict[Style, str] = {"coordinator": "coordinator.py", "all-tasks": "all_tasks.py"}
@@ -46,7 +46,7 @@ def create(name: str, style: Style, workspace: Workspace) -> Starter:
                 "choose another name, or move it away first",
             )
     starter.program.parent.mkdir(parents=True)
-    shutil.copyfile(templating.TEMPLATES / "new" / PROGRAM_BY_STYLE[style], starter.program)
+    shutil.copyfile(own_files.TEMPLATES / "new" / PROGRAM_BY_STYLE[style], starter.program)
     write_atomically(starter.manifest, manifest(name, style, workspace))
     return starter
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from types import TracebackType
 
+from cluster_kit.engine.failures import START_IT
 from cluster_kit.errors import EngineError
 from cluster_kit.run.ended_by_engine import EndedByEngine
 
@@ -82,6 +83,6 @@ def _given_up(error: EngineError, limit_s: float) -> EngineError:
     return EngineError(
         "the Docker engine stopped in the middle of the run, and did not come back within "
         f"{limit_s:g} s: {error.message}",
-        "start it (`make engine`); `cluster-kit attach NAME` then goes on with what is still up, "
+        f"{START_IT}; `cluster-kit attach NAME` then goes on with what is still up, "
         "and `cluster-kit down NAME` removes it",
     )

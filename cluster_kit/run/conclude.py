@@ -9,6 +9,7 @@ from types import TracebackType
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Container
+from cluster_kit.engine.failures import START_AGAIN
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError, HostError, KitError, ManifestError
 from cluster_kit.observe.state import RunState
@@ -53,8 +54,7 @@ def _answering(engine: Engine) -> Iterator[None]:
     if not engine.answers():
         raise EngineError(
             "the Docker engine does not answer",
-            "start it (`make engine`); `cluster-kit status` then shows what is still up, and "
-            "`cluster-kit down NAME` removes it",
+            START_AGAIN,
         )
     yield
 

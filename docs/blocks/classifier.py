@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from cluster_kit.workspace import KIT_ROOT
+from cluster_kit.util.own_files import FILES
 from docs.blocks.table import table
 
-sys.path.append(str(KIT_ROOT / "images" / "trainer"))
+sys.path.append(str(FILES / "images" / "trainer"))
 from trainer.programs.classifier import options
 from trainer.programs.classifier.option_rules import MODES, RULES
 

@@ -14,7 +14,7 @@ from typer.core import TyperArgument, TyperGroup, TyperOption
 from cluster_kit import cli
 from cluster_kit.cli.app import app
 from cluster_kit.manifest.overrides import OVERRIDES, SET_OPTION, SET_VARIABLE
-from cluster_kit.workspace import KIT_ROOT
+from cluster_kit.util.own_files import FILES
 from docs.blocks.table import table
 
 TARGET = re.compile(r"^([a-z][a-z-]*):.*\n((?:[\t#].*\n)+)", re.MULTILINE)
@@ -65,7 +65,7 @@ def commands(group: Any, above: str = "") -> Iterator[tuple[str, Any]]:
 def made_by() -> dict[str, str]:
     """The Makefile's target by the verb that its recipe calls, in the Makefile's order."""
     found: dict[str, str] = {}
-    for target, recipe in TARGET.findall((KIT_ROOT / "Makefile").read_text(encoding="utf-8")):
+    for target, recipe in TARGET.findall((FILES / "Makefile").read_text(encoding="utf-8")):
         for verb in VERB.findall(recipe)[:1]:
             if verb not in found or target == verb:
                 found[verb] = target

@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from cluster_kit.workspace import KIT_ROOT
+from cluster_kit.util.own_files import FILES
 from docs.blocks.table import table
 
-sys.path.append(str(KIT_ROOT / "images" / "trainer"))
+sys.path.append(str(FILES / "images" / "trainer"))
 from trainer.programs.detection.config.errors import models_in
 from trainer.programs.detection.config.pipeline import Pipeline
 

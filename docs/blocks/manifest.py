@@ -9,8 +9,8 @@ from pydantic.fields import FieldInfo
 
 from cluster_kit.manifest.limits import Limits, TaskLimits
 from cluster_kit.manifest.schema import DeadlineTable, Manifest
+from cluster_kit.util.own_files import FILES
 from cluster_kit.util.toml_text import to_toml
-from cluster_kit.workspace import KIT_ROOT
 from docs.blocks.table import table
 
 TABLES = {"deadline": "deadline.", "role": "role.<role>.", "task": "task.<task>."}
@@ -58,5 +58,5 @@ def duration(seconds: float) -> str:
 
 def smoke() -> str:
     """The smallest manifest, whole."""
-    text = (KIT_ROOT / "compose" / "smoke.toml").read_text(encoding="utf-8")
+    text = (FILES / "compose" / "smoke.toml").read_text(encoding="utf-8")
     return f"```toml\n{text}```"

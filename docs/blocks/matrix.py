@@ -11,10 +11,11 @@ from cluster_kit.drill.matrix.cells import BREAKS, PLACES
 from cluster_kit.drill.matrix.judge import ENDED, WENT_ON
 from cluster_kit.drill.matrix.run import cells_of
 from cluster_kit.drill.matrix.systems import SYSTEMS
-from cluster_kit.workspace import KIT_ROOT, Workspace
+from cluster_kit.util.own_files import FILES
+from cluster_kit.workspace import Workspace
 from docs.blocks.table import table
 
-FILE = KIT_ROOT / "docs" / "matrix.json"
+FILE = FILES / "docs" / "matrix.json"
 Facts = Mapping[str, Any]
 NONE = "-"
 
@@ -30,7 +31,7 @@ def page(results: Sequence[Facts]) -> str:
     for system in systems:
         parts += [f"### {system}", of_system([f for f in results if f["system"] == system])]
     missed = [facts for facts in results if facts["misses"]]
-    whole = len(cells_of(SYSTEMS, Workspace(KIT_ROOT)))
+    whole = len(cells_of(SYSTEMS, Workspace(FILES)))
     good = len(results) - len(missed)
     count = f"{len(results)} of {whole} cells were run; {good} are as they should be."
     parts += ["### Misses", count, *(["\n".join(map(miss, missed))] if missed else [])]

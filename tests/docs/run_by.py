@@ -14,6 +14,10 @@ PORTABLE = (
 KEPT = f"{SIDE_BY_SIDE}::test_a_kept_cluster_can_be_looked_at_and_removed"
 LEFT = f"{E2E}/test_attach.py::test_a_cluster_that_was_left_is_waited_for"
 LOOP = f"{OWN}::test_a_coordinators_loop_runs_on_the_chief_alone"
+WHEEL = (
+    f"{E2E}/test_wheel.py::"
+    "test_an_installed_kit_trains_in_an_empty_directory_of_a_user_who_cannot_write_to_it"
+)
 STARTER = f"{OWN}::test_a_new_cluster_trains_at_once_and_goes_on"
 CONVERT = f"{DOCS}::test_the_converters_run_as_the_page_has_them"
 FLOWERS = f"{DOCS}::test_class_folders_train_and_the_result_is_loaded_as_the_page_says"
@@ -82,6 +86,9 @@ RUN_BY = {
     "make drill CLUSTER=quickstart FAULTS=2 SEED=7": (
         "tests/unit/drill/test_command.py::test_a_seed_repeats_a_random_drill"
     ),
+    "make wheel": WHEEL,
+    "cluster-kit --version": WHEEL,
+    "cluster-kit up smoke": WHEEL,
     "make test": "tests/docs/test_commands.py::test_a_command_is_run_by_a_test",
     "cluster-kit up mine.toml": ("tests/docs/test_generate.py::test_no_page_is_stale"),
     "cluster-kit up quickstart --detach": LEFT,

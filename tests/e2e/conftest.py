@@ -3,6 +3,8 @@ twice at once, and is removed by its label whatever happens."""
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,6 +30,15 @@ def engine_client() -> Iterator[docker.DockerClient]:
 @pytest.fixture
 def client(engine_client: docker.DockerClient) -> docker.DockerClient:
     return engine_client
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[Path]:
+    """A folder that another user may enter; pytest's own are this user's alone."""
+    folder = Path(tempfile.mkdtemp(prefix="cluster-kit-elsewhere-", dir="/tmp"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
 
 
 @pytest.fixture

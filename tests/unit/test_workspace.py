@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.errors import UsageError
-from cluster_kit.workspace import KIT_ROOT, here, last_run, new_run, write_atomically
+from cluster_kit.util.own_files import CLONE
+from cluster_kit.workspace import here, last_run, new_run, write_atomically
 
 NOW = datetime(2025, 3, 1, 10, 0, 0)
 
@@ -56,7 +57,7 @@ def test_the_workspace_is_here_where_there_are_manifests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert here().root == KIT_ROOT
+    assert here().root == CLONE
     (tmp_path / "compose").mkdir()
     assert here().root == tmp_path
     assert here().generated("demo") == tmp_path / "compose" / "demo" / "compose.yaml"

@@ -12,8 +12,9 @@ from typing import Any
 
 from cluster_kit.drill.matrix.cells import Cell
 from cluster_kit.drill.matrix.judge import Judged
+from cluster_kit.util.own_files import FILES
 from cluster_kit.util.process import run
-from cluster_kit.workspace import KIT_ROOT, write_atomically
+from cluster_kit.workspace import write_atomically
 
 ALL = "matrix.json"
 """All cells together."""
@@ -60,11 +61,11 @@ def _text(facts: Any) -> str:
 
 def commit() -> str:
     """The commit of the kit's clone, with a + if files differ from it; "" if it is no clone."""
-    found = run(("git", "rev-parse", "--short", "HEAD"), cwd=str(KIT_ROOT))
+    found = run(("git", "rev-parse", "--short", "HEAD"), cwd=str(FILES))
     if not found.ok:
         return ""
     tracked = ("git", "status", "--porcelain", "--untracked-files=no")
-    return found.output.strip() + ("+" if run(tracked, cwd=str(KIT_ROOT)).output else "")
+    return found.output.strip() + ("+" if run(tracked, cwd=str(FILES)).output else "")
 
 
 def machine(engine: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from cluster_kit.cli import app as application
 from cluster_kit.cli import run
 from cluster_kit.manifest.schema import json_schema
 from cluster_kit.run.outcome import Outcome
@@ -102,7 +103,7 @@ def test_an_unknown_manifest_is_a_usage_error_with_the_names_there_are(cli: Cli)
     said = cli("render", "dmo")
     assert said.code == 2
     assert "no manifest `dmo`" in said.err
-    assert "did you mean `demo`? there are: demo" in said.err
+    assert "did you mean `demo`? there are: all-reduce, clones, demo, " in said.err
 
 
 def test_every_problem_of_a_manifest_is_printed_with_its_cure(cli: Cli, root: Path) -> None:
@@ -134,7 +135,7 @@ def test_new_says_what_it_wrote_and_how_to_run_it(cli: Cli, root: Path) -> None:
     assert said.out.splitlines() == [
         "compose/mine.toml       the cluster: tasks, limits, deadlines",
         "programs/mine/train.py  the program: yours to change",
-        "run it with `make cluster CLUSTER=mine` (cluster-kit up mine)",
+        "run it with `make cluster CLUSTER=mine` or `cluster-kit up mine`",
     ]
     assert cli("render", "mine").code == 0
     again = cli("new", "mine")
@@ -181,9 +182,10 @@ def test_a_wrong_command_line_exits_with_2(cli: Cli, arguments: tuple[str, ...])
     assert cli(*arguments).code == 2
 
 
-def test_the_version_is_printed(cli: Cli) -> None:
+def test_the_versions_are_printed(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(application, "versions", lambda: ["cluster-kit 1.2.3", "Docker Engine 26"])
     said = cli("--version")
-    assert (said.code, said.out.split()[0]) == (0, "cluster-kit")
+    assert (said.code, said.out) == (0, "cluster-kit 1.2.3\nDocker Engine 26\n")
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,30 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.errors import UsageError
+from cluster_kit.manifest import find as manifests
 from cluster_kit.manifest.find import find
+
+KITS = ("quickstart", "smoke")
+
+
+@pytest.fixture(autouse=True)
+def kits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder with the kit's own manifests."""
+    place = tmp_path / "kit"
+    place.mkdir()
+    for name in KITS:
+        (place / f"{name}.toml").write_text(f'format = 1\nname = "{name}"\n', encoding="utf-8")
+    monkeypatch.setattr(manifests, "MANIFESTS", place)
+    return place
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for name in ("quickstart", "smoke"):
-        (tmp_path / f"{name}.toml").write_text(f'format = 1\nname = "{name}"\n', encoding="utf-8")
-    return tmp_path
+    place = tmp_path / "compose"
+    place.mkdir()
+    for name in ("mine", "smoke"):
+        (place / f"{name}.toml").write_text(f'format = 1\nname = "{name}"\n', encoding="utf-8")
+    return place
 
 
 def test_a_manifest_is_found_by_name_and_by_path(folder: Path) -> None:
@@ -27,7 +43,7 @@ def test_a_missing_manifest_proposes_a_near_name_and_lists_all(folder: Path) -> 
         with pytest.raises(UsageError) as caught:
             find(reference, folder)
         assert reference in caught.value.message
-        assert caught.value.cure == "did you mean `quickstart`? there are: quickstart, smoke"
+        assert caught.value.cure == "did you mean `quickstart`? there are: mine, quickstart, smoke"
 
 
 @pytest.mark.parametrize("reference", ["", ".", "x" * 5000, "no/such/folder", "a\0b", "~"])
@@ -36,7 +52,7 @@ def test_a_reference_that_can_be_no_file_is_refused_like_any_other(
 ) -> None:
     with pytest.raises(UsageError) as caught:
         find(reference, folder)
-    assert "there are: quickstart, smoke" in caught.value.cure
+    assert "there are: mine, quickstart, smoke" in caught.value.cure
 
 
 def test_a_directory_is_called_one(folder: Path) -> None:
@@ -44,10 +60,10 @@ def test_a_directory_is_called_one(folder: Path) -> None:
         find(str(folder), folder)
     assert "this is a directory, and a manifest is a TOML file" in caught.value.message
     assert f"name a file in it, or a name in {folder}/" in caught.value.cure
-    assert "there are: quickstart, smoke" in caught.value.cure
+    assert "there are: mine, quickstart, smoke" in caught.value.cure
 
 
-def test_a_folder_without_manifests_says_so(tmp_path: Path) -> None:
-    with pytest.raises(UsageError) as caught:
-        find("quickstart", tmp_path)
-    assert caught.value.cure == "there are: none"
+def test_the_kits_own_are_found_anywhere_and_yours_come_first(folder: Path, kits: Path) -> None:
+    assert find("quickstart", folder) == kits / "quickstart.toml"
+    assert find("quickstart", folder / "none") == kits / "quickstart.toml"
+    assert find("smoke", folder) == folder / "smoke.toml"

@@ -1,0 +1,33 @@
+"""What `--version` names: the kit, and what it works with on this host."""
+
+from __future__ import annotations
+
+import contextlib
+
+from cluster_kit import __version__
+from cluster_kit.backends.choose import backend
+from cluster_kit.engine import client
+from cluster_kit.errors import KitError
+from cluster_kit.image.build import image_present, image_tag
+from cluster_kit.util.own_files import FILES
+
+
+def versions() -> list[str]:
+    """One line each: kit, engine, the backend's program, image. Says so if one is not there."""
+    tool = backend().tool()
+    found = tool.version and ".".join(map(str, tool.version))
+    tag = image_tag("cpu")
+    return [
+        f"cluster-kit {__version__}, {FILES}",
+        _engine(),
+        f"{tool.title} {found}" if found else tool.absent,
+        f"{tag}, {'built' if image_present(tag) else 'not built'}",
+    ]
+
+
+def _engine() -> str:
+    try:
+        with contextlib.closing(client.connect()) as engine:
+            return f"Docker Engine {engine.info()['ServerVersion']}"
+    except KitError as error:
+        return error.message

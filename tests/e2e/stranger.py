@@ -1,0 +1,59 @@
+"""Another user of this machine, who may use the engine, and has neither this home nor the kit."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+ID = 4321
+SOCKET = Path("/var/run/docker.sock")
+
+
+def _why_not() -> str:
+    if os.geteuid() != 0:
+        return "becoming another user takes root"
+    if not SOCKET.exists() or not stat.S_IMODE(SOCKET.stat().st_mode) & stat.S_IWGRP:
+        return "no group may use the engine's socket"
+    return ""
+
+
+possible = pytest.mark.skipif(bool(_why_not()), reason=_why_not())
+
+
+def give(folder: Path) -> None:
+    """Make the folder and all in it theirs."""
+    for path in (folder, *folder.rglob("*")):
+        shutil.chown(path, ID, ID)
+
+
+def run(
+    folder: Path, *command: str | Path, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """A command of theirs in this folder, which is their home, too."""
+    own = {"PATH": os.environ["PATH"], "HOME": str(folder), "COMPOSE_ANSI": "never"}
+    return subprocess.run(
+        command,
+        cwd=folder,
+        user=ID,
+        group=ID,
+        extra_groups=[SOCKET.stat().st_gid],
+        env={**own, **(environment or {})},
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+
+
+def may_run(folder: Path, *command: str) -> bool:
+    """Whether this command of theirs is there, may be run, and ends well."""
+    try:
+        return run(folder, *command).returncode == 0
+    except PermissionError:
+        return False

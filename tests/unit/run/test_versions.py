@@ -1,0 +1,50 @@
+"""What `--version` names, also if there is nothing to name."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster_kit import __version__
+from cluster_kit.backends.interface import Tool
+from cluster_kit.errors import HostError
+from cluster_kit.image.build import image_tag
+from cluster_kit.run import versions as told
+from cluster_kit.util.own_files import FILES
+from tests.fakes.clock import Clock
+from tests.fakes.engine import FakeEngine
+
+KIT = f"cluster-kit {__version__}, {FILES}"
+
+
+def with_tool(monkeypatch: pytest.MonkeyPatch, version: tuple[int, ...] | None) -> None:
+    tool = Tool("compose", "Docker Compose", version, (2, 20), "no `docker compose`", "install it")
+
+    class Backend:
+        def tool(self) -> Tool:
+            return tool
+
+    monkeypatch.setattr(told, "backend", Backend)
+
+
+def test_all_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_tool(monkeypatch, (2, 26, 1))
+    engine = FakeEngine(Clock())
+    monkeypatch.setattr(told.client, "connect", lambda: engine)
+    monkeypatch.setattr(told, "image_present", lambda tag: True)
+    version = engine.info()["ServerVersion"]
+    assert told.versions() == [
+        KIT, f"Docker Engine {version}", "Docker Compose 2.26.1", f"{image_tag('cpu')}, built",
+    ]  # fmt: skip
+
+
+def test_what_is_not_there_is_said_and_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused() -> FakeEngine:
+        raise HostError("no Docker engine answers: no such file", "start it")
+
+    with_tool(monkeypatch, None)
+    monkeypatch.setattr(told.client, "connect", refused)
+    monkeypatch.setattr(told, "image_present", lambda tag: False)
+    assert told.versions() == [
+        KIT, "no Docker engine answers: no such file", "no `docker compose`",
+        f"{image_tag('cpu')}, not built",
+    ]  # fmt: skip

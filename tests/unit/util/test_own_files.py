@@ -1,0 +1,36 @@
+"""What a clone has beside the package is in the wheel; commands are called as they exist."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.util import own_files
+from tests.make import ROOT
+
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+WHEEL = PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
+
+
+def test_the_wheel_has_all_that_the_kit_reads() -> None:
+    inside = WHEEL["force-include"]
+    manifests = {f"compose/{path.name}" for path in (ROOT / "compose").glob("*.toml")}
+    assert manifests | {"compose/drills", "templates", "images/trainer"} <= inside.keys()
+    assert all(to == f"cluster_kit/files/{source}" for source, to in inside.items())
+    assert all((ROOT / source).exists() for source in inside)
+
+
+def test_a_package_in_a_clone_is_told_from_an_installed_one(tmp_path: Path) -> None:
+    assert own_files.clone_of(ROOT / "cluster_kit") == ROOT
+    assert own_files.clone_of(tmp_path / "site-packages" / "cluster_kit") is None
+
+
+def test_commands_are_called_as_they_exist_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert own_files.command("engine") == "make engine"
+    assert own_files.extra("compare", "drill") == "`make drill` installs it"
+    monkeypatch.setattr(own_files, "CLONE", None)
+    assert own_files.command("engine") == "cluster-kit engine"
+    assert own_files.command("image") == "cluster-kit image build"
+    assert own_files.extra("compare", "drill") == "`pip install 'cluster-kit[compare]'` does"
