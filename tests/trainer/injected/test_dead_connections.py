@@ -13,7 +13,9 @@ from trainer.injected.dead_connections import limit, look, port_in
 
 
 def limit_of(one: socket.socket) -> int:
-    return one.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
+    """Its milliseconds without an answer; 0 if an idle connection is never asked for one."""
+    asks = one.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    return asks and one.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
 
 
 @pytest.fixture

@@ -81,6 +81,7 @@ def test_a_cut_between_two_tasks_is_told_once_and_is_why_a_program_failed(silent
     said = "worker-1 has had no answer from ps-0 for {} s (the network between them is cut; both answer the leader)"  # noqa: E501
     assert capsys.readouterr().err == f"chief-0: {said.format(10)}\n"
     assert silent.cuts() == silent.lately({}) == [said.format(12)]
+    assert silent.cut_tasks() == ("worker-1", "ps-0")
 
 
 @pytest.mark.parametrize("quiet", ["ps-0", "worker-1"])

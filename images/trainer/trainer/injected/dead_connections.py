@@ -1,9 +1,12 @@
 """Ends TensorFlow's connections to a task that was cut off when that counts as lost.
 
 TCP asks a silent peer again in ever longer intervals: a connection to a task that has long been
-started again can be dead for half a minute without either side's knowing. The kernel ends one that
-gets no answer for TCP_USER_TIMEOUT; gRPC sets that only for channels with keepalive, which
-TensorFlow does not ask for. Also loaded by its path (on_path/): imports nothing of this package.
+started again can be dead for half a minute without either side's knowing, and for ever if whoever
+waits for an answer has nothing to send: a closure of a coordinator's, on a worker that was cut off
+and started again. The kernel ends a connection that gets no answer for TCP_USER_TIMEOUT, and asks
+an idle one for a sign of life if it has SO_KEEPALIVE; gRPC sets the first only for channels with
+keepalive, which TensorFlow does not ask for. A peer that is frozen or starved answers: its kernel
+does. Also loaded by its path (on_path/): imports nothing of this package.
 """
 
 from __future__ import annotations
@@ -15,6 +18,8 @@ import threading
 import time
 
 LOOK_S = 1.0
+IDLE_S = 2
+"""An idle connection is asked this often."""
 FOLDER = "/proc/self/fd"
 
 
@@ -73,3 +78,6 @@ def limit_one(number: int, port: int, milliseconds: int) -> None:
             return
         if port in (one.getsockname()[1], one.getpeername()[1]):
             one.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
+            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, IDLE_S)
+            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, IDLE_S)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

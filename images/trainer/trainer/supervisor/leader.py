@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from queue import SimpleQueue
 
 from trainer import outcome
@@ -73,7 +74,7 @@ class Leader:
                 standing = f"no progress for {ended.seconds:.0f} s"
                 reason = "; ".join([standing, *self._silent.cuts()])
                 if self._has_stalled or attempt > self._task.retries:
-                    return stall.ended(reason, again=self._has_stalled)
+                    return stall.ended(reason, self._silent.cut_tasks(), again=self._has_stalled)
                 self._has_stalled = True
                 attempt = self._again(attempt, reason)
                 continue
@@ -87,7 +88,9 @@ class Leader:
                 return over or self._peers.failed(failure) or failure
             if attempt > self._task.retries:
                 used_up = f"{attempt - 1} of {self._task.retries} retries used"
-                return failure.because_of(f"{crash}; {used_up}")
+                return replace(
+                    failure.because_of(f"{crash}; {used_up}"), tasks=self._silent.cut_tasks()
+                )
             attempt = self._again(attempt, crash)
 
     def _again(self, attempt: int, reason: str) -> int:

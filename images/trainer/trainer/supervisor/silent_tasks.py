@@ -72,9 +72,17 @@ class SilentTasks:
 
     def cuts(self) -> list[str]:
         """Between whom the network was cut within LATELY_S: a sentence each."""
+        return [no_answer(event) for event in self._lately_unanswered()]
+
+    def cut_tasks(self) -> tuple[str, ...]:
+        """The tasks at both ends of these cuts."""
+        ends = (name for event in self._lately_unanswered() for name in (event.by, event.task))
+        return tuple(dict.fromkeys(ends))
+
+    def _lately_unanswered(self) -> list[Unanswered]:
         since = time.monotonic() - LATELY_S
         return [
-            no_answer(Unanswered(task, by, seconds))
+            Unanswered(task, by, seconds)
             for (task, by), (at, seconds) in self._unanswered.items()
             if at > since
         ]

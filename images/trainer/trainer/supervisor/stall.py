@@ -87,11 +87,13 @@ def written(folder: Path) -> frozenset[tuple[str, int, int]]:
     return frozenset(found)
 
 
-def ended(reason: str, *, again: bool) -> Outcome:
+def ended(reason: str, tasks: tuple[str, ...], *, again: bool) -> Outcome:
     """The outcome of a job that makes no progress."""
     message = f"{reason}{' after it was started again' if again else ''}"
     return outcome.because(
-        outcome.STALL, f"{message}; where each task stands is in {stacks.KEPT}/ of the output"
+        outcome.STALL,
+        f"{message}; where each task stands is in {stacks.KEPT}/ of the output",
+        tasks,
     )
 
 
