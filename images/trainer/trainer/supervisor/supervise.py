@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import sys
 import threading
@@ -19,6 +20,7 @@ from trainer.beacon.server import BeaconServer
 from trainer.beacon.silence import BEAT_S
 from trainer.errors import TrainerError
 from trainer.events import Progress
+from trainer.injected import dead_connections
 from trainer.outcome import Outcome
 from trainer.supervisor.child import find_program
 from trainer.supervisor.follower import follow
@@ -43,6 +45,8 @@ def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
             )
         program = find_program(name, arguments)
         if task.is_leader:
+            # Else its questions to a server that was cut off go on into a connection that is dead.
+            dead_connections.limit(task.silent_s, os.environ.get("TF_CONFIG", ""))
             watched = (task, events.put, over)
             threading.Thread(target=room.watch, args=watched, name="room", daemon=True).start()
             ended = Leader(task, program, progress, events, beacon_server).run()
