@@ -6,8 +6,10 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
+from cluster_kit.backends.container_spec import container_specs
 from cluster_kit.cluster import Cluster
 from cluster_kit.errors import EngineError, UsageError
 from cluster_kit.image.build import SOURCE
@@ -28,7 +30,7 @@ def check_arguments(cluster: Cluster) -> None:
     """Raises UsageError if the built-in program of the cluster does not take its arguments."""
     _, program, *arguments = cluster.leader.command
     if program in PROGRAMS and cluster.variant is not None and arguments:
-        asked = _ask(program, arguments)
+        asked = _ask(program, arguments, _place(cluster))
         if asked.code == _USAGE:
             message, cure = told(program, asked.errors)
             raise UsageError(message, cure)
@@ -37,7 +39,7 @@ def check_arguments(cluster: Cluster) -> None:
 def told(program: str, said: str) -> tuple[str, str]:
     """(message, cure): what argparse says of wrong arguments, the one wrong word first."""
     found = _ERROR.search(said)
-    rule = found[1].strip() if found else said.strip()
+    rule = found[1].strip() if found else said.strip().removeprefix("error: ")
     if rule.startswith("unrecognized arguments: "):
         word = rule.partition(": ")[2].split()[0].partition("=")[0]
         options = sorted(set(re.findall(r"--[a-z][a-z-]*", said.partition("error: ")[0])))
@@ -75,10 +77,19 @@ def program_help(cluster: Cluster) -> str:
     return done.output or done.errors
 
 
-def _ask(program: str, arguments: Sequence[str]) -> Completed:
+def _place(cluster: Cluster) -> dict[str, str]:
+    """What an argument's meaning depends on: the leader's variables about who else there is."""
+    leader = container_specs(cluster)[cluster.tasks.index(cluster.leader)]
+    return {name: leader.environment[name] for name in ("TF_CONFIG", "CLUSTER_KIT_SERVERS")}
+
+
+def _ask(
+    program: str, arguments: Sequence[str], place: Mapping[str, str] = MappingProxyType({})
+) -> Completed:
     """What the program's own parser says; the image holds the same code."""
     command = (sys.executable, "-B", "-m", "trainer", "arguments", program, *arguments)
-    return run(command, env={"PYTHONPATH": str(SOURCE)}, timeout_s=HELP_TIMEOUT_S)
+    env = {"TF_CONFIG": "", **place, "PYTHONPATH": str(SOURCE)}
+    return run(command, env=env, timeout_s=HELP_TIMEOUT_S)
 
 
 def _run(cluster: Cluster, program: str) -> Completed:

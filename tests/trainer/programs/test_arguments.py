@@ -10,8 +10,8 @@ import pytest
 from conftest import IMAGE
 
 
-def ask(*words: str) -> tuple[int, str, str]:
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(IMAGE)}
+def ask(*words: str, **variables: str) -> tuple[int, str, str]:
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(IMAGE), **variables}
     done = subprocess.run(
         [sys.executable, "-B", "-m", "trainer", "arguments", *words],
         capture_output=True, text=True, timeout=60, env=environment,
@@ -50,3 +50,12 @@ def test_wrong_ones_end_with_2_and_say_why(words, why):
 def test_help_is_printed(program):
     code, printed, _ = ask(program, "--help")
     assert code == 0 and printed.startswith("usage: ")
+
+
+def test_an_option_that_does_nothing_in_this_cluster_is_refused_and_elsewhere_is_not():
+    config = '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}}'
+    words = ("classifier", "--save-secs", "3")
+    code, _, why = ask(*words, TF_CONFIG=config, CLUSTER_KIT_SERVERS="")
+    assert code == 2 and why.startswith("--save-secs does nothing with --strategy all-reduce: ")
+    assert ask(*words)[0] == ask(*words, TF_CONFIG="")[0] == 0
+    assert ask("linear-regression", "--save-secs", "3", TF_CONFIG=config)[0] == 0

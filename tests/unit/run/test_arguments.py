@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cluster_kit.cli import run as verbs
 from cluster_kit.errors import UsageError
+from cluster_kit.manifest.load import load
+from cluster_kit.plan.plan import plan
+from cluster_kit.programs.resolve import resolve
 from cluster_kit.run import arguments
 from cluster_kit.util.process import Completed
 from tests.fakes.stage import Stage
+from tests.make import OWN, ROOT, host
 from tests.unit.command_line import Cli
 
 USAGE = "usage: classifier [-h] [--epochs EPOCHS] [--update {async,sync}]\nclassifier: error: "
@@ -117,3 +123,42 @@ def test_a_program_without_help_says_how_it_ended(
     assert said.code == 2
     assert "classifier --help ended with exit code 1:" in said.err
     assert "KeyError: 'TF_CONFIG'" in said.err
+
+
+def test_the_parser_is_told_which_cluster_the_arguments_are_for(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environments = []
+
+    def run(command: Sequence[str], env: dict[str, str], **_: Any) -> Completed:
+        environments.append(env)
+        return Completed(tuple(command), 2, "", "error: --save-secs does nothing with …; leave it")
+
+    monkeypatch.setattr(arguments, "run", run)
+    with pytest.raises(UsageError, match="--save-secs does nothing"):
+        stage.up(extra_args=["--save-secs", "3"])
+    (environment,) = environments
+    assert json.loads(environment["TF_CONFIG"])["task"] == {"type": "chief", "index": 0}
+    assert "worker-0" in environment["CLUSTER_KIT_SERVERS"]
+    assert not stage.ran and stage.docker.ups == []
+
+
+OWN_MANIFESTS = [
+    path
+    for path in sorted((ROOT / "compose").glob("*.toml"))
+    if 'program = "classifier"' in path.read_text()
+]
+
+
+@pytest.mark.parametrize("path", OWN_MANIFESTS, ids=lambda path: path.stem)
+def test_the_kits_own_manifests_have_no_option_that_does_nothing(path: Path) -> None:
+    from docs.blocks import classifier  # puts the image's code on sys.path
+
+    assert classifier.MODES
+    from trainer.programs.classifier import option_rules, options
+    from trainer.task import read_task
+
+    read = load(path, {"data": "digits"})
+    cluster = plan(read, resolve(read.manifest, path.parent), host(), OWN)
+    given = options.parse(cluster.leader.command[2:], Path("/data"), Path("/output"))
+    option_rules.check(given, read_task(arguments._place(cluster)))

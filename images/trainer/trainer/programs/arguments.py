@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -15,10 +16,13 @@ def check(program: str, arguments: Sequence[str]) -> int:
     """0 if the program takes them. Its parser ends the process with 2 if they are wrong, and with 0
     after `--help`; raises ContractError for an unknown program.
 
-    Without TensorFlow: the host calls this with its own Python.
+    Without TensorFlow: the host calls this with its own Python. With the leader's TF_CONFIG also
+    ContractError for what its program does not take in this cluster.
     """
     package = program.replace("-", "_")
     if not (PROGRAMS / package / "options.py").exists():
         raise ContractError(f"no built-in program {program!r}")
     import_module(f"trainer.programs.{package}.options").check(arguments)
+    if os.environ.get("TF_CONFIG") and (PROGRAMS / package / "option_rules.py").exists():
+        import_module(f"trainer.programs.{package}.option_rules").check_here(arguments)
     return 0

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from trainer.errors import ContractError
 from trainer.programs.classifier import mode
-from trainer.programs.classifier.options import Options
-from trainer.task import Task
+from trainer.programs.classifier.options import Options, parse
+from trainer.task import Task, read_task
 
 PS_ASYNC, PS_SYNC = (f"{mode.PARAMETER_SERVER} {update}" for update in mode.UPDATES)
 GRAPH_ASYNC, GRAPH_SYNC = (f"{mode.GRAPH} {update}" for update in mode.UPDATES)
@@ -79,6 +80,11 @@ def check(options: Options, task: Task) -> None:
         )
     if wrong:
         raise ContractError("; ".join(wrong))
+
+
+def check_here(arguments: Sequence[str]) -> None:
+    """The same for the task that the environment describes."""
+    check(parse(arguments, Path("/data"), Path("/output")), read_task())
 
 
 def refused(how: str, given: Collection[str], values: Mapping[str, object]) -> list[str]:
