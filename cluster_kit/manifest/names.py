@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 from cluster_kit.roles import ROLES
 
@@ -22,5 +23,6 @@ IMAGE = re.compile(
 
 def near_name(name: str) -> str:
     """A valid cluster name, as similar as possible to one that is not."""
-    near = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40].strip("-")
+    plain = unicodedata.normalize("NFKD", name.lower()).encode("ascii", "ignore").decode()
+    near = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40].strip("-")
     return near or "my-cluster"

@@ -65,7 +65,7 @@ def _program(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], 
         rule += ", which is a directory"
         return name, (), [Problem("program", f'"{name}"', rule, _file_in(name, path))]
     mend = "mend the path; in a manifest it is relative to the manifest's folder"
-    cure = hint_or(name, PROGRAMS, mend)
+    cure = hint_or(path.name, PROGRAMS, mend)
     return name, (), [Problem("program", f'"{name}"', rule, cure)]
 
 

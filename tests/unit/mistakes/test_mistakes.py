@@ -10,7 +10,8 @@ from cluster_kit.errors import ManifestError
 from cluster_kit.manifest.load import load
 from cluster_kit.plan.plan import plan
 from tests.make import GIB, OWN, gpus, host, inputs, network, problems_of
-from tests.unit.mistakes import MISTAKES
+from tests.unit.command_line import Cli
+from tests.unit.mistakes import MISTAKES, command_line
 
 HEAD = 'format = 1\nname = "demo"\n'
 NETWORKS = (
@@ -32,6 +33,22 @@ def test_a_mistake_is_reported_alone_with_place_value_rule_and_cure(
     assert (problem.place, problem.value) == (place, value)
     assert rule in problem.rule
     assert cure in problem.cure_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "place", "rule", "cure"),
+    [pytest.param(*mistake, id=name) for name, mistake in command_line.MISTAKES.items()],
+)
+def test_a_mistake_on_the_command_line_exits_with_2_place_rule_and_cure(
+    words: tuple[str, ...], place: str, rule: str, cure: str, cli: Cli, root: Path
+) -> None:
+    (root / "notes.txt").write_text("root:x:0:0\n", encoding="utf-8")
+    said = cli(*words)
+    text = " ".join(said.err.replace("│", " ").split())
+    assert (said.code, said.out) == (2, "")
+    assert "Traceback" not in text
+    assert place in text and rule in text and cure in text, said.err
+    assert not (root / "compose" / "demo").exists()
 
 
 def test_shape_and_meaning_are_reported_at_once_in_the_manifests_order(tmp_path: Path) -> None:
