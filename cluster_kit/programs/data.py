@@ -29,7 +29,11 @@ def find_data(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...],
     path = seen_from(folder, name)
     if not name or not is_directory(path):
         rule = f"neither a data set of the image ({', '.join(DATA_SETS)}) nor a directory at {path}"
-        return name, (), [Problem("data", f'"{name}"', rule, hint_or(path.name, DATA_SETS, _cure()))]
+        return (
+            name,
+            (),
+            [Problem("data", f'"{name}"', rule, hint_or(path.name, DATA_SETS, _cure()))],
+        )
     problems: list[Problem] = []
     if program is not None:
         problems += _check_folders(program, name, path)

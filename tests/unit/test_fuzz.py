@@ -1,0 +1,140 @@
+"""Whatever stands in a file or an option is a result, or an error with its cure: no traceback."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster_kit.cli import override_values
+from cluster_kit.drill import check
+from cluster_kit.drill import load as scenarios
+from cluster_kit.errors import ManifestError, UsageError
+from cluster_kit.manifest.load import load
+from cluster_kit.manifest.schema import Manifest
+from cluster_kit.plan.plan import plan
+from tests.make import OWN, ROOT, cluster, gpus, host, inputs
+
+sys.path.insert(0, str(ROOT / "images" / "trainer"))
+from trainer.errors import ContractError
+from trainer.programs.detection.config import pipeline_file
+from trainer.programs.detection.config.errors import PipelineError
+from trainer.programs.detection.data import label_map
+
+MANIFESTS = sorted((ROOT / "compose").glob("*.toml"))
+SCENARIOS = sorted((ROOT / "compose" / "drills").glob("*.toml"))
+LABELS = 'item { id: 1 name: "cat" }\nitem {\n  id: 2\n  name: "dog"  # a comment\n}\n'
+PIPELINE = (
+    "model { ssd { num_classes: 2 image_resizer { fixed_shape_resizer { height: 32 } } } }"
+    "\ntrain_config { batch_size: 8 num_steps: 10 }\n"
+    'train_input_reader { label_map_path: "a" tf_record_input_reader { input_path: "b-*" } }\n'
+)
+PIECES = ["", "=", "[", "]", "{", "}", '"', "'", "\n", "\\", "\0", "-1", "1e999", "nan", "9" * 5000,
+          "[" * 3000, "{{ role }}", "\ud7ff", "true", "#", "deadline.job", "../..", "~", "\ufeff",
+          ":", "<", ">", ";", "item", "train_config", "worker", "[[fault]]"]  # fmt: skip
+Changes = list[tuple[int, int, str]]
+edits = st.lists(
+    st.tuples(st.integers(0, 4000), st.integers(0, 40), st.sampled_from(PIECES)), max_size=4
+)
+
+
+def edited(text: str, changes: Changes) -> str:
+    """The text with a few places overwritten: nearly valid, which is where mistakes are."""
+    for at, length, piece in changes:
+        begin = at % (len(text) + 1)
+        text = text[:begin] + piece + text[begin + length :]
+    return text
+
+
+def well_told(error: ManifestError) -> None:
+    assert error.problems
+    for problem in error.problems:
+        assert problem.place and problem.rule and problem.cure_text()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("fuzz")
+
+
+@given(text=st.sampled_from(MANIFESTS).map(Path.read_text), changes=edits)
+def test_a_manifest_of_any_text(text: str, changes: Changes, folder: Path) -> None:
+    file = folder / "mine.toml"
+    file.write_text(edited(text, changes), encoding="utf-8")
+    try:
+        read = load(file)
+        plan(read, inputs(read.manifest), host(gpus=gpus(2)), OWN)
+    except ManifestError as error:
+        well_told(error)
+
+
+@given(noise=st.binary(max_size=300))
+def test_a_manifest_of_any_bytes(noise: bytes, folder: Path) -> None:
+    file = folder / "bytes.toml"
+    file.write_bytes(noise)
+    with contextlib.suppress(ManifestError):
+        load(file)
+
+
+words = st.text(max_size=30) | st.sampled_from(PIECES)
+names = st.sampled_from([*Manifest.model_fields, "role.worker.cpus", "task.worker-0.ip", "a.b", ""])
+
+
+@given(st.lists(st.tuples(names, words).map("=".join) | words, max_size=4))
+def test_any_words_after_set(texts: list[str]) -> None:
+    try:
+        given_values: dict[str, Any] = override_values.values({}, texts)
+        read = load(ROOT / "compose" / "quickstart.toml", given_values)
+        plan(read, inputs(read.manifest), host(gpus=gpus(2)), OWN)
+    except UsageError as error:
+        assert error.message and error.cure
+        if isinstance(error, ManifestError):
+            well_told(error)
+    except ManifestError as error:
+        well_told(error)
+
+
+@given(text=st.sampled_from(SCENARIOS).map(Path.read_text), changes=edits)
+def test_a_scenario_of_any_text(text: str, changes: Changes, folder: Path) -> None:
+    file = folder / "scenario.toml"
+    file.write_text(edited(text, changes), encoding="utf-8")
+    try:
+        check.refuse(scenarios.load(file), cluster())
+    except ManifestError as error:
+        well_told(error)
+
+
+@given(changes=edits)
+def test_a_label_map_of_any_text(changes: Changes, folder: Path) -> None:
+    file = folder / "labels.pbtxt"
+    file.write_text(edited(LABELS, changes), encoding="utf-8")
+    try:
+        assert label_map.read(file)
+    except ContractError as error:
+        assert "labels.pbtxt" in str(error)
+
+
+@given(changes=edits, overrides=st.lists(st.tuples(words, words).map("=".join) | words, max_size=2))
+def test_a_classic_pipeline_of_any_text(
+    changes: Changes, overrides: list[str], folder: Path
+) -> None:
+    file = folder / "mine.config"
+    file.write_text(edited(PIPELINE, changes), encoding="utf-8")
+    with contextlib.suppress(PipelineError):
+        pipeline_file.load(file, {}, overrides)
+
+
+OWN_PIPELINE = next((ROOT / "images").rglob("pipeline.toml"))
+
+
+@given(changes=edits, overrides=st.lists(words, max_size=2))
+def test_a_pipeline_of_any_text(changes: Changes, overrides: list[str], folder: Path) -> None:
+    file = folder / "pipeline.toml"
+    file.write_text(edited(OWN_PIPELINE.read_text(), changes), encoding="utf-8")
+    with contextlib.suppress(PipelineError):
+        pipeline_file.load(file, {"data": folder}, overrides)
