@@ -86,6 +86,7 @@ def test_two_tasks_reduce_to_the_same_losses_and_one_result(run_task, events, pi
 ROUNDS = """
 import sys
 import tensorflow as tf
+from trainer.programs.classifier.train.interruption import Resumable
 from trainer.programs.classifier.train.sync_rounds import SyncRounds
 
 keras = tf.keras
@@ -99,7 +100,7 @@ y = tf.one_hot(tf.argmax(x[:, :3], 1), 3)
 def build():
     keras.utils.set_random_seed(1)
     image = keras.Input((6,))
-    model = keras.Model(image, keras.layers.Dense(3, activation="softmax")(image))
+    model = Resumable(image, keras.layers.Dense(3, activation="softmax")(image))
     model.compile(keras.optimizers.Adam(0.05), "categorical_crossentropy")
     return model
 
