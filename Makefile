@@ -149,7 +149,7 @@ fuzz: $(DEV) ## What holds for any manifest and host, with a thousand new exampl
 	  -m hypothesis tests/unit
 
 .PHONY: check
-check: $(DEV) ## Lint, formatting, types, who imports whom, stale files
+check: $(DEV) ## Lint, formatting, types, who imports whom, stale files, known vulnerabilities
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy
@@ -157,6 +157,11 @@ check: $(DEV) ## Lint, formatting, types, who imports whom, stale files
 	@$(KIT) schema | cmp -s - compose/schema.json \
 	  || { echo "compose/schema.json is stale: run \`make schema\`"; exit 1; }
 	@.venv/bin/python -m docs.generate --check
+	@.venv/bin/python -m tests.audit
+
+.PHONY: lock
+lock: $(DEV) ## Write the hashes of what the image installs, after a change of images/trainer/recipe/requirements-*.txt
+	@.venv/bin/python -m tests.lock
 
 .PHONY: docs
 docs: $(DEV) ## Write the parts of the documentation that are made from code and data

@@ -11,8 +11,9 @@ from rich.text import Text
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, out, print_json, say
 from cluster_kit.engine import client
-from cluster_kit.errors import EngineError
+from cluster_kit.errors import EngineError, HostError
 from cluster_kit.host.engine_install import ensure_engine
+from cluster_kit.host.gather import gather
 from cluster_kit.image import extra as extra_image
 from cluster_kit.image.build import (
     CheckLine,
@@ -22,8 +23,8 @@ from cluster_kit.image.build import (
     image_size,
     image_tag,
 )
+from cluster_kit.image.contents import packages_of
 from cluster_kit.run.prepare import Request, engine_or_none, prepare
-from cluster_kit.util.own_files import command
 from cluster_kit.workspace import here
 
 image = typer.Typer(help="The shared training image.", no_args_is_help=True)
@@ -57,18 +58,66 @@ def build(
 
 
 @image.command("check")
-def check(variant: Variant = "cpu", json_: options.Json = False) -> None:
+def check(
+    variant: Variant = "cpu",
+    gpu: Annotated[
+        bool, typer.Option("--gpu", help="The GPU variant, and a step on a GPU of this host.")
+    ] = False,
+    json_: options.Json = False,
+) -> None:
     """Try the image: import TensorFlow and tf_keras, run one step and a server round trip."""
-    tag = image_tag(variant)
-    if not image_present(tag):
-        raise EngineError(f"{tag} is not built", f"run `{command('image')}`")
-    lines = check_image(tag)
+    driver = _gpu_driver() if gpu else ""
+    lines = check_image(_built("gpu" if gpu else variant), gpus=driver)
     if json_:
         print_json([line.__dict__ for line in lines])
     else:
         _print_lines(lines)
     if not all(line.ok for line in lines):
         raise typer.Exit(EngineError.exit_code)
+
+
+@image.command("sbom")
+def sbom(
+    variant: Variant = "cpu",
+    licences: Annotated[
+        bool, typer.Option("--licences", help="A table of packages and their licences instead.")
+    ] = False,
+) -> None:
+    """Print what is inside the image: a software bill of materials (CycloneDX, JSON)."""
+    tag = _built(variant)
+    packages = packages_of(tag)
+    if not licences:
+        from cluster_kit.image.sbom import sbom as written  # a tenth of a second for this verb only
+
+        typer.echo(written(tag, packages))
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 2))
+    for heading in ("kind", "package", "version", "licence"):
+        table.add_column(heading)
+    for package in packages:
+        licence = Text(package.licence or "not stated")
+        table.add_row(package.kind, package.name, package.version, licence)
+    out.print(table)
+
+
+def _built(variant: Literal["cpu", "gpu"]) -> str:
+    """The tag of the image; raises EngineError if it is not built."""
+    tag = image_tag(variant)
+    if not image_present(tag):
+        cure = f"run `cluster-kit image build --variant {variant}`"
+        raise EngineError(f"{tag} is not built", cure)
+    return tag
+
+
+def _gpu_driver() -> str:
+    """How the engine hands out this host's GPUs; raises HostError if it hands out none."""
+    facts = gather(client.connect())
+    if facts.no_gpu or facts.gpu_refusal:
+        why = facts.no_gpu or f"the engine refuses GPUs: {facts.gpu_refusal}"
+        raise HostError(
+            f"no GPU to check the image on: {why}", "`cluster-kit doctor` says what is missing"
+        )
+    return facts.gpu_driver
 
 
 def _print_lines(lines: list[CheckLine]) -> None:

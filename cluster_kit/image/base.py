@@ -21,7 +21,12 @@ from cluster_kit.errors import EngineError, HostError
 from cluster_kit.util.own_files import command
 from cluster_kit.util.process import Completed, run
 
-REGISTRY_BASE = "python:3.11-slim"
+REGISTRY_BASE = (
+    "python:3.11-slim@sha256:9c900dea9e8fb7e16277c179b555cc72d29a352dbc33cff48ad5a0412fd5bfc7"
+)
+"""By its digest: the same bytes whoever pulls it, and from whichever mirror."""
+LOADED_BASE = REGISTRY_BASE.partition("@")[0]
+"""A `docker load` brings no digest."""
 PULL_TIMEOUT_S = 90.0  # an engine without a registry fails in well under a second
 PACKAGES = ("python3", "python3-venv", "ca-certificates", "libstdc++6")
 LEFT_OUT = ("doc", "man", "info", "locale")
@@ -53,6 +58,9 @@ def choose_base(say: Say) -> str:
     say(f"pulling {REGISTRY_BASE}")
     if _pull(REGISTRY_BASE):
         return REGISTRY_BASE
+    if present(LOADED_BASE):
+        say(f"no registry answers: taking the {LOADED_BASE} that this engine has")
+        return LOADED_BASE
     if local is None:
         raise HostError(
             f"no registry gave {REGISTRY_BASE}, and this host is neither Debian nor Ubuntu", _CURE
@@ -126,6 +134,7 @@ def _mmdebstrap(
         "--skip=output/dev",
         f"--include={','.join(PACKAGES)}",
         *(f"--dpkgopt=path-exclude=/usr/share/{part}/*" for part in LEFT_OUT),
+        "--dpkgopt=path-include=/usr/share/doc/*/copyright",  # the licences
         *(f"--aptopt={option}" for option in options),
         '--customize-hook=rm -rf "$1"/etc/apt/sources.list* "$1"/etc/apt/apt.conf.d/99*',
         '--customize-hook=rm -f "$1"/etc/resolv.conf "$1"/etc/hostname',  # this host's own

@@ -57,8 +57,7 @@ def inputs_hash(variant: Variant, source: Path = SOURCE) -> str:
 
 def _inputs(variant: Variant, source: Path) -> Iterator[Path]:
     """Yields every file that the build reads, always in the same order."""
-    requirements = (f"requirements-{part}.txt" for part in ("common", "digits", variant))
-    files = ("Dockerfile", "Dockerfile.extra", *requirements)
+    files = ("Dockerfile", "Dockerfile.extra", "locked-digits.txt", f"locked-{variant}.txt")
     yield from (source / name for name in (".dockerignore", "contract.toml"))
     yield from (source / "recipe" / name for name in files)
     yield from sorted((source / "recipe").glob("*.py"))
@@ -148,22 +147,25 @@ def _engines_own_builder() -> str:
     return run(["docker", "context", "show"]).output.strip() or "default"
 
 
-def check_image(tag: str, *, gpus: bool = False) -> list[CheckLine]:
+def check_image(tag: str, *, gpus: str = "") -> list[CheckLine]:
     """Check the image as a task runs: the caller's uid, read-only, no capabilities, no network.
 
     It imports TensorFlow and tf_keras, trains one step, starts a server and computes on it.
 
     Args:
-        gpus: give the container all GPUs of this host.
+        gpus: the driver by which the engine hands out all GPUs of this host; then a step is also
+            trained on one. "" for none.
     Raises:
         EngineError: the container did not start, or did not end within five minutes.
     """
     name = f"cluster-kit-check-{os.getpid()}"
+    devices = {"": (), "nvidia": ("--gpus=all",), "cdi": ("--device=nvidia.com/gpu=all",)}[gpus]
     command = (
         *("docker", "run", "--rm", "--pull=never", "--init", f"--name={name}", "--network=none"),
         *("--read-only", "--cap-drop=ALL", f"--user={os.getuid()}:{os.getgid()}"),
-        *("--tmpfs=/tmp:mode=1777", *(["--gpus=all"] if gpus else [])),
+        *("--tmpfs=/tmp:mode=1777", *devices),
         *("--entrypoint=python3", tag, "/opt/trainer/check_image.py"),
+        *(["--gpu"] if gpus else []),
     )
     try:
         done = run(command, timeout_s=CHECK_TIMEOUT_S)

@@ -9,6 +9,7 @@ from cluster_kit.backends.interface import Build
 from cluster_kit.cluster import Cluster
 from cluster_kit.image.base import REGISTRY_BASE
 from cluster_kit.image.build import SOURCE
+from cluster_kit.util.own_files import CLONE
 
 
 def build_of(cluster: Cluster, root: Path, folder: Path) -> Build | None:
@@ -19,7 +20,8 @@ def build_of(cluster: Cluster, root: Path, folder: Path) -> Build | None:
         folder: the directory of the file.
     """
     variant = cluster.variant
-    if variant is None or cluster.requirements or not SOURCE.is_relative_to(root.resolve()):
+    copied = CLONE is not None and SOURCE.is_relative_to(root.resolve())
+    if variant is None or cluster.requirements or not copied:
         return None
     inputs = cluster.image.rpartition("-")[2]
     return Build(

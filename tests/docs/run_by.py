@@ -7,6 +7,10 @@ DETECTION = f"{E2E}/test_detection.py::test_every_mode_learns_is_scored_and_ends
 DOCS = f"{E2E}/test_docs.py"
 SIDE_BY_SIDE = f"{E2E}/test_side_by_side.py"
 PLAIN = f"{E2E}/test_plain_compose.py"
+CONTENTS = (
+    f"{E2E}/test_image_contents.py::test_every_package_of_the_image_has_a_version_and_a_licence"
+)
+CHECKED = f"{E2E}/test_image_contents.py::test_the_check_on_a_gpu_fails_in_a_container_without_one"
 PORTABLE = (
     f"{E2E}/test_portable.py::"
     "test_a_clone_that_is_copied_runs_for_another_user_and_the_results_are_theirs"
@@ -97,6 +101,11 @@ RUN_BY = {
     "cluster-kit gpus": (
         "tests/gpu/test_probe.py::test_gpus_and_doctor_say_by_what_they_are_handed_out"
     ),
+    "cluster-kit image sbom": CONTENTS,
+    "cluster-kit image sbom --licences": (
+        "tests/unit/image/test_contents.py::test_the_verb_prints_either"
+    ),
+    "cluster-kit image check": CHECKED,
     "cd portable/smoke": PORTABLE,
     "cd compose/smoke": f"{PLAIN}::test_docker_compose_up_ends_by_itself_with_every_task_at_0",
     "docker compose up": f"{PLAIN}::test_docker_compose_up_ends_by_itself_with_every_task_at_0",

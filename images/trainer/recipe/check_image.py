@@ -24,13 +24,15 @@ time.sleep(3600)
 """
 
 
-def main() -> int:
+def main(arguments: list[str]) -> int:
+    on_gpu = (("training step on a GPU", train_on_gpu),) if "--gpu" in arguments else ()
     checks = (
         ("tensorflow", import_tensorflow),
         ("tf_keras", import_tf_keras),
         ("training step", train_one_step),
         ("server round trip", compute_on_server),
         ("digits", read_digits),
+        *on_gpu,
     )
     results = [tried(name, check) for name, check in checks]
     return 0 if all(results) else 1
@@ -70,6 +72,22 @@ def train_one_step() -> str:
     return f"loss {history.history['loss'][0]:.3f}"
 
 
+def train_on_gpu() -> str:
+    import tensorflow as tf
+
+    found = tf.config.list_physical_devices("GPU")
+    if not found:
+        raise RuntimeError("TensorFlow sees no GPU in this container")
+    with tf.device("/GPU:0"):
+        weights = tf.Variable(tf.ones((256, 256)))
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(tf.ones((64, 256)) @ weights))
+        step = tape.gradient(loss, weights)
+    if "GPU:0" not in step.device:
+        raise RuntimeError(f"the step was made on {step.device}")
+    return str(tf.config.experimental.get_device_details(found[0]).get("device_name", "GPU 0"))
+
+
 def compute_on_server() -> str:
     import tensorflow as tf
 
@@ -102,4 +120,4 @@ def read_digits() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -49,7 +49,6 @@ ROOT_PARTS = (
     "usr/lib/*-linux-gnu/libapt-*",
     "usr/lib/*-linux-gnu/libperl.*",
     "usr/lib/*-linux-gnu/perl*",
-    "usr/share/doc",
     "usr/share/info",
     "usr/share/locale",
     "usr/share/man",
@@ -82,6 +81,17 @@ def slim_root() -> None:
     remove(stdlib, STDLIB_PARTS)
     compile_all(stdlib)
     remove(Path("/"), ROOT_PARTS)
+    keep_licences(Path("/usr/share/doc"))
+
+
+def keep_licences(documents: Path) -> None:
+    """Remove all documents but the packages' copyright files, and links to their folders."""
+    for path in sorted(documents.rglob("*"), reverse=True):
+        if path.is_dir() and not path.is_symlink():
+            if not any(path.iterdir()):
+                path.rmdir()
+        elif path.name != "copyright" and not (path.is_symlink() and path.parent == documents):
+            path.unlink()
 
 
 def remove(top: Path, patterns: tuple[str, ...]) -> None:

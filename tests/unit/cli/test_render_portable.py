@@ -14,6 +14,7 @@ import yaml
 from cluster_kit import workspace
 from cluster_kit.cli import render as verb
 from cluster_kit.facts import HostFacts
+from cluster_kit.image.base import REGISTRY_BASE
 from cluster_kit.run import portable_build, prepare
 from tests.make import gpus, host, network
 from tests.unit.command_line import MANIFEST, Cli
@@ -200,8 +201,12 @@ def test_the_image_is_built_by_compose_where_its_source_is_there(
     assert build["dockerfile"] == "recipe/Dockerfile"
     inputs = services["chief-0"]["image"].rpartition("-")[2]
     assert build["args"] == {
-        "BASE": "${CLUSTER_KIT_BASE:-python:3.11-slim}", "INPUTS": inputs, "VARIANT": "cpu"
+        "BASE": f"${{CLUSTER_KIT_BASE:-{REGISTRY_BASE}}}", "INPUTS": inputs, "VARIANT": "cpu"
     }  # fmt: skip
+    monkeypatch.setattr(portable_build, "CLONE", None)
+    installed = cli("render", "demo", "--portable", "--dry-run").out
+    assert "build:" not in installed, "a wheel in .venv is not copied with the folder"
+    monkeypatch.setattr(portable_build, "CLONE", root)
     (root / "more.txt").write_text("left-pad==1.0\n")
     extra = cli("render", "demo", "--portable", "--dry-run", "--requirements", "more.txt").out
     assert "build:" not in extra

@@ -46,8 +46,8 @@ def test_the_tag_is_stable_and_names_the_variant(source: Path) -> None:
 @pytest.mark.parametrize(
     "changed",
     ["recipe/Dockerfile", "recipe/Dockerfile.extra", ".dockerignore", "contract.toml",
-     "recipe/slim.py", "recipe/extra.py", "recipe/requirements-common.txt",
-     "recipe/requirements-cpu.txt", "recipe/requirements-digits.txt",
+     "recipe/slim.py", "recipe/extra.py", "recipe/locked-cpu.txt",
+     "recipe/list_packages.py", "recipe/locked-digits.txt",
      "trainer/__main__.py", "trainer/programs/new.txt"],
 )  # fmt: skip
 def test_a_changed_input_is_a_new_tag(source: Path, changed: str) -> None:
@@ -58,7 +58,7 @@ def test_a_changed_input_is_a_new_tag(source: Path, changed: str) -> None:
 
 def test_what_the_build_does_not_read_leaves_the_tag_alone(source: Path) -> None:
     (source / "README.md").write_text("other words")
-    (source / "recipe" / "requirements-gpu.txt").write_text("other pins")
+    (source / "recipe" / "locked-gpu.txt").write_text("other pins")
     (source / "trainer" / "__pycache__").mkdir()
     (source / "trainer" / "__pycache__" / "x.pyc").write_bytes(b"")
     assert build.image_tag("cpu", source) == build.image_tag("cpu")

@@ -1,0 +1,117 @@
+"""What the build installs has a hash, its base a digest; vulnerabilities are looked for."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster_kit.image import base, build
+from tests import audit, lock
+
+RECIPE = build.SOURCE / "recipe"
+PIN = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)", re.MULTILINE)
+
+
+def pins(path: Path) -> dict[str, str]:
+    """Versions by name, those of included files, too."""
+    text = path.read_text()
+    found = {name.lower(): version for name, version in PIN.findall(text)}
+    for other in re.findall(r"^-r (\S+)", text, re.MULTILINE):
+        found |= pins(path.parent / other)
+    return found
+
+
+@pytest.mark.parametrize("part", lock.LOCKED)
+def test_every_requirement_is_locked_by_hashes(part: str) -> None:
+    locked = RECIPE / f"locked-{part}.txt"
+    assert pins(locked) == pins(RECIPE / f"requirements-{part}.txt"), "run `make lock`"
+    text = re.sub(r" \\\n +", " ", locked.read_text())
+    for line in text.splitlines():
+        assert line.startswith("#") or re.fullmatch(r"\S+==\S+( --hash=sha256:[0-9a-f]{64})+", line)
+
+
+def test_pip_is_told_to_refuse_what_has_no_such_hash() -> None:
+    text = (RECIPE / "Dockerfile").read_text()
+    installs = re.findall(r"install (?:.|\\\n)*?-r (\S+)", text)
+    assert installs == ["/build/locked-${VARIANT}.txt", "/build/locked-digits.txt"]
+    assert text.count("--require-hashes") == len(installs)
+
+
+def test_the_base_is_pulled_by_its_digest() -> None:
+    assert re.fullmatch(r"python:3\.11-slim@sha256:[0-9a-f]{64}", base.REGISTRY_BASE)
+    for file in RECIPE.glob("Dockerfile*"):
+        assert f"ARG BASE={base.REGISTRY_BASE}\n" in file.read_text(), file.name
+
+
+def said(code: int, packages: Any = None, errors: str = "") -> Any:
+    out = json.dumps({"dependencies": packages}) if packages is not None else ""
+    return lambda *_, **__: subprocess.CompletedProcess([], code, out, errors)
+
+
+def package(*ids: str) -> dict[str, Any]:
+    found = [{"id": id_, "aliases": [], "fix_versions": ["2.1"]} for id_ in ids]
+    return {"name": "keras", "version": "2.0", "vulns": found}
+
+
+def test_vulnerabilities_fail_and_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert audit.main(said(1, [package("PYSEC-1"), {"name": "x", "skip_reason": "?"}])) == 1
+    assert "keras 2.0: PYSEC-1, mended in 2.1" in capsys.readouterr().err
+
+
+def test_one_that_is_accepted_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit, "ACCEPTED", {"PYSEC-1": "it needs a server that we do not start"})
+    assert audit.main(said(1, [package("PYSEC-1")])) == 0
+
+
+def test_none_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+    assert audit.main(said(0, [package()])) == 0
+    assert capsys.readouterr().err == ""
+
+
+def late(*_: object, **__: object) -> Any:
+    raise subprocess.TimeoutExpired("pip-audit", 60)
+
+
+@pytest.mark.parametrize(
+    ("run", "why"),
+    [
+        (said(1, errors="ConnectionError: no route to https://pypi.example/x"),
+         "no service answers (ConnectionError: no route to)"),
+        (said(0, [{"name": "keras", "skip_reason": "not found"}]), "knows none of the packages"),
+        (late, "within 60 s"),
+        (said(1), "pip-audit said nothing"),
+    ],
+    ids=["no network", "an index without vulnerabilities", "a network that hangs", "silence"],
+)  # fmt: skip
+def test_without_a_service_it_is_said_and_nothing_fails(
+    run: Any, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert audit.main(run) == 0
+    told = capsys.readouterr().err
+    assert told.count("not audited") == len(audit.FILES)
+    assert why in told and "pypi.example" not in told
+
+
+@pytest.mark.parametrize(
+    ("there", "pulls", "chosen"),
+    [
+        ((base.REGISTRY_BASE,), False, base.REGISTRY_BASE),
+        ((), True, base.REGISTRY_BASE),
+        ((base.LOADED_BASE,), True, base.REGISTRY_BASE),
+        ((base.LOADED_BASE,), False, "python:3.11-slim"),
+    ],
+    ids=["pulled before", "pulled now", "pulled, though another one is there", "loaded"],
+)
+def test_the_base_is_the_pinned_one_wherever_it_can_be_had(
+    there: tuple[str, ...], pulls: bool, chosen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CLUSTER_KIT_BASE", raising=False)
+    monkeypatch.setattr(base, "_host_system", lambda: None)
+    monkeypatch.setattr(base, "present", there.__contains__)
+    monkeypatch.setattr(base, "_pull", lambda tag: pulls and tag == base.REGISTRY_BASE)
+    assert base.choose_base(lambda _: None) == chosen
