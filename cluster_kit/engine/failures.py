@@ -54,10 +54,14 @@ def as_engine_errors() -> Iterator[None]:
         ) from None
 
 
+def may_not(words: str) -> bool:
+    """Whether these words of the SDK, or of `docker`, say that this user may not use the engine."""
+    return "permission denied" in words.lower()
+
+
 def no_engine(error: Exception) -> HostError:
     """What to say if no connection to an engine can be made."""
-    words = str(error)
-    if "PermissionError" in words or "Permission denied" in words:
+    if may_not(str(error)):
         socket = os.environ.get("DOCKER_HOST") or "/var/run/docker.sock"
         return HostError(
             f"this user may not use the Docker engine: permission denied on {socket}",

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from cluster_kit.engine.failures import may_not, no_engine
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.util.own_files import command
 from cluster_kit.util.process import run, start_daemon
@@ -54,6 +55,8 @@ def ensure_engine(say: Say, ask: Callable[[str], bool]) -> bool:
     """
     if engine_answers() and compose_works():
         return False
+    if shutil.which("docker") and may_not(said := run(["docker", "info"], timeout_s=30).tail()):
+        raise no_engine(OSError(said))
     _refuse_if_not_allowed()
     if sys.stdin.isatty() and not ask("No Docker engine answers. Install and start one now?"):
         raise HostError("no Docker engine answers, and installing one was declined", _BY_HAND)

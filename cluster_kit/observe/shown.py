@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from itertools import dropwhile
 
 Line = Callable[[str, str], None]
 """Shows a line of a task's log: the task's name, the line."""
@@ -21,8 +22,16 @@ LAST = 10
 HOLD_S = 5.0
 """An error is held back for so long: if the task ends of it, the outcome tells it, once."""
 MOST_HELD = 400
-_ERROR = re.compile(r"Traceback \(most recent call last\):|error: |usage: |\S+: error: ")
+_ERROR = re.compile(
+    r"Traceback \(most recent call last\):|error: |usage: |\S+: error: "
+    r"|\S+: the program (ended with|was killed)"
+)
 """The first line of an error."""
+_OF_TRACEBACK = re.compile(
+    r"\s|$|Traceback |During handling |The above exception |Original stack trace for "
+)
+_WRAPPED = re.compile(r"\{\{function_node [^}]*\}\} ")
+MOST_INNER = 20
 _SPEAKER = re.compile(r"^((error|[a-z]+-\d+): )+")
 
 
@@ -121,15 +130,25 @@ class Shown:
         self._left_out = 0
 
 
-def _unsaid(held: Sequence[str], said: str) -> Sequence[str]:
-    """What is to be shown of an error that was held back: what comes after the part that is told.
+def _unsaid(held: Sequence[str], said: str) -> list[str]:
+    """What is to be shown of lines that were held back: all that is neither told nor of the error.
 
-    All of it if the outcome tells of something else.
+    All of them if the outcome tells of something else.
     """
-    told = {_SPEAKER.sub("", line).strip() for line in said.splitlines()} - {""}
-    lines = [_SPEAKER.sub("", line).strip() for line in held]
-    last = max((i for i, line in enumerate(lines) if line in told), default=-1)
-    return held[last + 1 :]
+    told = {_said(line) for line in said.splitlines()} - {""}
+    last = max((i for i, line in enumerate(held) if _said(line) in told), default=-1)
+    rest = [(i, line) for i, line in enumerate(held) if _said(line) not in told]
+    inner = [line for i, line in rest if i < last and not _OF_TRACEBACK.match(line)]
+    # A few lines that are told otherwise are of the error; many were printed at the same moment.
+    kept = inner if len(inner) > MOST_INNER else []
+    later = [line for i, line in rest if i > last]
+    if last >= 0:
+        later = list(dropwhile(_OF_TRACEBACK.match, later))
+    return [*kept, *later]
+
+
+def _said(line: str) -> str:
+    return _WRAPPED.sub("", _SPEAKER.sub("", line)).strip()
 
 
 def _lines(log: str, since: float | None) -> list[str]:

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from cluster_kit.errors import HostError
+from cluster_kit.host import engine_install
 from cluster_kit.host.engine_install import forget_dead_daemon
+from cluster_kit.util.process import Completed
 
 
 @pytest.mark.parametrize("left", ["mine", "999999999", "", "x"])
@@ -20,3 +23,14 @@ def test_a_pid_file_that_names_no_dockerd_is_forgotten(tmp_path: Path, left: str
 
 def test_there_need_be_no_pid_file(tmp_path: Path) -> None:
     forget_dead_daemon(tmp_path / "docker.pid")
+
+
+def test_a_user_who_may_not_use_the_engine_is_not_offered_another_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    words = "permission denied while trying to connect to the Docker daemon socket"
+    monkeypatch.setattr(engine_install.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(engine_install, "run", lambda c, **_: Completed(tuple(c), 1, "", words))
+    with pytest.raises(HostError, match="this user may not use the Docker engine") as told:
+        engine_install.ensure_engine(lambda _: None, lambda _: pytest.fail("it was offered"))
+    assert "usermod -aG docker $USER" in told.value.cure

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from cluster_kit.observe.shown import Shown
 from cluster_kit.observe.tracebacks import last_words
+from cluster_kit.show.lines import visible
 from tests.make import ROOT
 
 ERRORS = ROOT / "tests" / "trainer" / "errors"
@@ -30,6 +32,16 @@ def test_without_the_programs_own_words_its_error_is_whole(name: str) -> None:
     last = (ERRORS / f"{name}.words").read_text().rstrip().splitlines()[-1]
     if "Original stack trace" not in log:
         assert last.strip() in last_words(log)
+
+
+@pytest.mark.parametrize("name", RAISED)
+def test_an_error_that_the_outcome_tells_is_not_shown_in_pieces(name: str) -> None:
+    log = (ERRORS / f"{name}.log").read_text()
+    words = (ERRORS / f"{name}.words").read_text()
+    lines: list[str] = []
+    shown = Shown("chief-0", lambda _task, text: lines.append(text))
+    shown.finish(stamped(log, 1), f"{last_words(log, error=words)}\n{words}")
+    assert [line for line in lines if visible(line)] == []
 
 
 def stamped(text: str, second: int) -> str:

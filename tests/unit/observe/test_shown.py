@@ -157,6 +157,7 @@ def test_a_flood_after_an_error_lets_it_go(clock: Clock) -> None:
     ("line", "told"),
     [
         ("error: /data/x: no file", "/data/x: no file"),
+        ("chief-0: the program ended with exit code 3", "the program ended with exit code 3"),
         (
             "train.py: error: unrecognized arguments: --x",
             "train.py: error: unrecognized arguments: --x",
@@ -168,3 +169,30 @@ def test_a_message_without_a_traceback_is_told_once_too(clock: Clock, line: str,
     screen.takes("reading", line)
     screen.shown.finish("", told)
     assert screen.lines == ["reading"]
+
+
+def test_what_a_supervisor_says_of_a_run_that_goes_on_is_shown_at_once(clock: Clock) -> None:
+    screen = Screen()
+    screen.takes("chief-0: worker-1 is a straggler: 2.1 steps/s", "chief-0: training waits")
+    assert len(screen.lines) == 2
+
+
+def test_what_is_printed_around_an_error_is_shown_or_counted(clock: Clock) -> None:
+    """Lines of stdout may arrive after those of stderr that were printed later."""
+    screen = Screen()
+    lines = ["error: no class folders", *said(350)]
+    screen.shown.finish(log(lines), "no class folders\n" + "\n".join(said(10, 341)))
+    left_out = [line for line in screen.lines if "left out" in line]
+    assert left_out == [f"… {340 - MOST - LAST} lines left out here, all in logs/chief-0.log"]
+    assert len(screen.lines) - 1 + 340 - MOST - LAST == 340
+    within = Screen()
+    mixed = [*TRACEBACK[:2], *said(50), *TRACEBACK[2:]]
+    within.shown.finish(log(mixed), TOLD)
+    assert within.lines == said(50)
+
+
+def test_the_lines_of_a_graphs_error_are_not_shown_piece_by_piece(clock: Clock) -> None:
+    inside = ["Detected at node 'a' defined at (most recent call last):", "Node: 'a'"]
+    screen = Screen()
+    screen.shown.finish(log([*TRACEBACK[:3], *inside, *TRACEBACK[3:]]), TOLD)
+    assert screen.lines == []
