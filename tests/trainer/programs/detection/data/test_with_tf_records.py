@@ -6,6 +6,7 @@ import dataclasses
 import io
 import json
 import os
+import random
 from pathlib import Path
 
 import pytest
@@ -296,3 +297,30 @@ def test_converted_annotations_are_right_records(
     file.write_text(json.dumps(content))
     assert command.main(arguments) == 2  # another set's numbers are in that directory already
     assert "label_map.pbtxt is there and has other classes" in capsys.readouterr().err
+
+
+def mutated(octets: bytes, draw: random.Random) -> bytes:
+    """A few places overwritten, cut out or doubled: nearly valid, which is where mistakes are."""
+    for _ in range(draw.randint(1, 4)):
+        at, length = draw.randrange(len(octets) + 1), draw.randrange(9)
+        piece = draw.choice([b"", b"\0", b"\xff" * 8, draw.randbytes(5), octets[:20]])
+        octets = octets[:at] + piece + octets[at + length :]
+    return octets
+
+
+def test_any_record_is_an_image_or_a_problem_in_words():
+    draw, valid = random.Random(11), examples.to_example(image(CAT, DOG))
+    found = [check.looked_at(mutated(valid, draw), LABELS) for _ in range(400)]
+    assert any(wrong for _, wrong in found)
+    assert all(isinstance(what, str) and what for _, wrong in found for what in wrong)
+
+
+def test_any_file_is_read_or_named_with_its_record(pipeline, tmp_path):
+    file, draw = tmp_path / "train-00001-of-00002.tfrecord", random.Random(12)
+    valid = file.read_bytes()
+    for _ in range(100):
+        file.write_bytes(mutated(valid, draw))
+        try:
+            check.check(pipeline)
+        except ContractError as problem:
+            assert str(file) in str(problem) and "→" in str(problem)
