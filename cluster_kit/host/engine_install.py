@@ -70,7 +70,7 @@ def ensure_engine(say: Say, ask: Callable[[str], bool]) -> bool:
 
 
 _BY_HAND = (
-    "install Docker Engine 24+ with the Compose v2 and Buildx plugins "
+    "install Docker Engine 23.0 or newer with the Compose v2 and Buildx plugins "
     "(https://docs.docker.com/engine/install/), start it, and run this again"
 )
 
