@@ -17,12 +17,12 @@ from tests.make import problems, problems_of
         ("a.b", '"a-b"'),
         ("-a-", '"a"'),
         ("", '"my-cluster"'),
-        ("Ü", '"my-cluster"'),
+        ("Ü", '"u"'),
         ("demo\\n", '"demo"'),
         ("a" * 41, f'"{"a" * 40}"'),
         ("a" * 39 + "--b", f'"{"a" * 39}"'),
         ("../up", '"up"'),
-        ("²", '"my-cluster"'),
+        ("²", '"2"'),
     ],
 )
 def test_a_name_that_is_no_dns_label_gets_one_proposed(
