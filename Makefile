@@ -138,6 +138,10 @@ test: $(DEV) engine image ## Run every test that this machine can; says what it 
 test-failed: $(DEV) engine image ## Run the tests that failed the last time once more, one after the other
 	@.venv/bin/pytest --last-failed --last-failed-no-failures=none --durations=10
 
+.PHONY: test-slow
+test-slow: $(DEV) engine image ## Run the tests that take minutes each: models at their real sizes
+	@.venv/bin/pytest -m slow tests/e2e --durations=10
+
 .PHONY: test-unit
 test-unit: $(DEV) ## Only the tests that need neither Docker nor TensorFlow   [UNIT_JOBS]
 	@.venv/bin/pytest --numprocesses=$(UNIT_JOBS) --dist=worksteal \

@@ -53,6 +53,10 @@ RUN_BY = {
     'make cluster CLUSTER=mobilenet DATA="$HOME/images"': (
         f"{DOCS}::test_mobilenet_trains_on_folders_of_images"
     ),
+    'make cluster CLUSTER=linear-regression DATA=measurements ARGS="--csv points.csv '
+    '--tolerance 0.1"': (
+        f"{E2E}/test_linear_regression.py::test_the_line_of_a_csv_file_is_found_by_two_workers"
+    ),
     "make cluster CLUSTER=my-cluster": STARTER,
     "make cluster CLUSTER=smoke ARGS=--help": f"{DOCS}::test_a_program_lists_its_arguments",
     "make cluster KEEP=1": KEPT,

@@ -103,6 +103,8 @@ def things(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (root / "mine").mkdir()
     for name in ("pipeline.toml", "pipeline.config"):
         (root / "mine" / name).write_text("")
+    (root / "measurements").mkdir()
+    (root / "measurements" / "points.csv").write_text("0,1\n1,3\n")
     monkeypatch.setenv("HOME", str(root))
     return root
 

@@ -16,8 +16,13 @@ from tests.kit import Kit, mark_engine_tests, new_kit, remove, why_no_engine
 WHY_NOT = why_no_engine()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     mark_engine_tests(items, Path(__file__).parent, WHY_NOT)
+    if "slow" in config.getoption("markexpr"):
+        return
+    for item in items:
+        if item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.skip(reason="takes minutes; `make test-slow` runs it"))
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ from typing import Any
 import docker
 import pytest
 
+from tests.e2e import squares
 from tests.e2e.evidence import codes, events, output, restarts, saved_step
 from tests.e2e.running import kill_task, needs_root, read_until, running
 from tests.e2e.scenes import copy_of_the_scenes
@@ -24,7 +25,8 @@ SMALL = (
     " --set train_config.learning_rate.warmup_steps=0 --set eval_config.num_examples=50"
     " --log-steps 10 --save-secs 3"
 )
-MODES = {"detection-async": 120, "detection-sync": 60, "detection-coordinator": 100}
+ON_SQUARES = "--log-steps 10 --save-secs 3 --keep 40"
+MODES = {"detection-async": 120, "detection-sync": 60, "detection-coordinator": 120}
 PNG = b"\x89PNG\r\n\x1a\n"
 Trained = Callable[[str], Kit]
 
@@ -39,6 +41,12 @@ def command(kit: Kit, manifest: str, arguments: str, *more: str) -> list[str]:
     return ["up", manifest, "--name", kit.name, "--workers", "1", given, *more]
 
 
+def on_squares(kit: Kit, data: Kit, manifest: str, arguments: str, *more: str) -> list[str]:
+    """The command that trains on the squares that `data` has made."""
+    given = ("--data", str(data.root / "squares"), f"--args={ON_SQUARES} {arguments}")
+    return ["up", manifest, "--name", kit.name, "--workers", "1", *given, *more]
+
+
 @pytest.fixture(scope="module")
 def trained(
     tmp_path_factory: pytest.TempPathFactory, engine_client: docker.DockerClient
@@ -49,8 +57,8 @@ def trained(
     def train(manifest: str) -> Kit:
         if manifest not in made:
             kit = made[manifest] = new_kit(tmp_path_factory.mktemp("trained"), "e2e")
-            steps = f"--steps {MODES[manifest]} --save-secs 15"  # each save costs an evaluation
-            done = kit.run(*command(kit, manifest, steps))
+            squares.made(kit)
+            done = kit.run(*on_squares(kit, kit, manifest, f"--steps {MODES[manifest]}"))
             assert done.returncode == 0, done.stdout + done.stderr
         return made[manifest]
 
@@ -72,6 +80,8 @@ def test_every_mode_learns_is_scored_and_ends_by_itself(trained: Trained, manife
     losses = [found["loss"] for found in events(kit, "chief-0", "step") if "loss" in found]
     assert statistics.mean(losses[-3:]) < 0.85 * losses[0], losses  # one batch of 8 is noisy
     scored = events(kit, "evaluator-0", "evaluation")
+    found = [(score["step"], score["map_50"]) for score in scored]
+    assert found[-1][1] > found[0][1] + 0.2, f"it finds no more than at the begin: {found}"
     assert scored[-1]["step"] == metrics["updates"] == saved_step(kit)
     assert scored[-1]["map_50"] == pytest.approx(metrics["map_50"], abs=1e-3)
     for picture in ("last.png", "best.png"):
@@ -147,7 +157,8 @@ def test_a_loss_that_is_no_number_ends_it_and_keeps_what_was_good(
     saved = saved_step(kit)
     rate = "--set train_config.learning_rate.learning_rate=1e30"
     done = kit.run(
-        *command(kit, manifest, f"--steps {saved + 100} {rate}", "--set", "evaluator=0"), "--resume"
+        *on_squares(kit, trained(manifest), manifest, f"--steps {saved + 100} {rate}"),
+        *("--set", "evaluator=0", "--resume"),
     )
     assert done.returncode == 5, done.stdout + done.stderr
     assert re.search(r"the loss is not finite after step \d+", done.stdout), done.stdout

@@ -37,6 +37,21 @@ def test_it_ends_with_the_line_and_each_workers_share(kit: Kit) -> None:
     assert kit.outcome()["metrics"]["updates"] >= 900
 
 
+def test_the_line_of_a_csv_file_is_found_by_two_workers(kit: Kit, tmp_path: Path) -> None:
+    data = tmp_path / "measurements"
+    data.mkdir()
+    rows = [f"{n / 20 - 1},{5 * (n / 20 - 1) + 3}" for n in range(41)]
+    (data / "points.csv").write_text("\n".join(["x,y", *rows]))
+    arguments = ["--args=--csv points.csv --tolerance 0.1 --learning-rate 0.05 --steps 400"]
+    done = kit.run(
+        *("up", "linear-regression", "--name", kit.name, "--data", str(data)), *arguments
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    metrics = kit.outcome()["metrics"]
+    assert abs(metrics["w"] - 5) <= 0.1 and abs(metrics["b"] - 3) <= 0.1
+    assert min(metrics["steps_of_worker-0"], metrics["steps_of_worker-1"]) > 0
+
+
 def test_killed_tasks_come_back_and_the_job_finishes(kit: Kit, client: docker.DockerClient) -> None:
     """One after the other, each beyond a checkpoint; whoever holds no variables loses nothing."""
     crashed = tuple(("crash", task, "") for task in ("worker-1", "ps-0", "worker-0"))

@@ -39,6 +39,11 @@ def test_a_variable_reaches_the_command_to_the_letter(variable: str, value: str)
     assert words[1:] == ["up", "quickstart", wanted]
 
 
+@pytest.mark.parametrize("target", ["compare"])
+def test_arguments_of_measurements_reach_them(target: str) -> None:
+    assert command(target, "ARGS=--only clones")[1:] == [target, "--only", "clones"]
+
+
 @pytest.mark.parametrize("target", ["cluster", "render", "logs", "down"])
 def test_a_cluster_with_an_apostrophe_is_one_word(target: str) -> None:
     assert command(target, "CLUSTER=it's.toml")[-1] == "it's.toml"

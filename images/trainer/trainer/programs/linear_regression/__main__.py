@@ -12,7 +12,7 @@ from trainer.training import program
 
 def run(task: Task, arguments: list[str], progress: Progress | None) -> None:
     """Train this task's replica; raises TrainerError."""
-    chosen = options.parse(arguments)
+    chosen = options.parse(arguments, program.data_directory())
     program.prepare_tensorflow()
     from trainer.programs.linear_regression.regression import train
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from trainer.errors import ContractError
+from trainer.programs.linear_regression import points_file
+from trainer.programs.linear_regression.points_file import Points
 from trainer.training.graph_mode import options as graph_options
 from trainer.training.graph_mode.options import GraphOptions
 
@@ -24,19 +28,21 @@ class Options:
     tolerance: float
     """|w - w*| and |b - b*| at the end."""
     seed: int
+    points: Points | None
+    """Those of `--csv`, whose own line then is to be found; None to make them up."""
 
 
 def check(arguments: Sequence[str]) -> None:
-    """As `parse`, for who only wants to know whether they are right."""
-    parse(arguments)
+    """Whether `parse` takes them, the CSV file aside; ends the process with 2 if not."""
+    parser().parse_args(arguments)
 
 
-def parse(arguments: Sequence[str]) -> Options:
-    """Options from the command line; argparse ends the process with 2 if they are wrong."""
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """The program's arguments."""
+    arguments = argparse.ArgumentParser(
         prog="linear_regression", formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
-    add = parser.add_argument
+    add = arguments.add_argument
     add("--w", type=float, default=2.0, help="slope of the line to find")
     add("--b", type=float, default=-1.0, help="where it crosses x = 0")
     add("--noise", type=graph_options.seconds, default=0.1, help="standard deviation of y")
@@ -44,10 +50,33 @@ def parse(arguments: Sequence[str]) -> Options:
     add("--learning-rate", type=float, default=0.005, help="of gradient descent")
     add("--tolerance", type=float, default=0.02, help="largest error of w and of b at the end")
     add("--seed", type=int, default=1, help="of the made-up points; each replica has its own")
-    graph_options.add_arguments(parser, steps=3000, log_steps=200)
-    given = parser.parse_args(arguments)
+    add("--csv", metavar="FILE", help="points from this file, x and y in each line, instead of"
+        " made-up ones; relative: seen from the data directory")  # fmt: skip
+    graph_options.add_arguments(arguments, steps=3000, log_steps=200)
+    return arguments
+
+
+def parse(arguments: Sequence[str], data: Path) -> Options:
+    """Options from the command line; argparse ends the process with 2 if they are wrong.
+
+    Args:
+        data: the directory from which `--csv` is seen.
+    Raises:
+        ContractError: what is wrong with the CSV file, or with the arguments beside it.
+    """
+    known = parser()
+    given = known.parse_args(arguments)
     names = ("w", "b", "noise", "batch_size", "learning_rate", "tolerance", "seed")
-    return Options(
-        graph=graph_options.from_arguments(given),
-        **{name: getattr(given, name) for name in names},
-    )
+    chosen = {name: getattr(given, name) for name in names}
+    points = None
+    if given.csv:
+        made_up = [f"--{name}" for name in ("w", "b", "noise")
+                   if chosen[name] != known.get_default(name)]  # fmt: skip
+        if made_up:
+            raise ContractError(
+                f"{', '.join(made_up)}: of made-up points, and --csv {given.csv} has its own; leave"
+                " out one of them"
+            )
+        points = points_file.read(data / given.csv)
+        chosen |= dict(zip("wb", points.line(), strict=True))
+    return Options(graph=graph_options.from_arguments(given), points=points, **chosen)

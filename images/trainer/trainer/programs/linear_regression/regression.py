@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import tensorflow as tf
 
 from trainer.errors import EXIT_TRAINING_FAILED, TrainerError
@@ -12,6 +13,8 @@ from trainer.training.graph_mode.job import GraphJob, ModelLoss
 from trainer.training.graph_mode.run import run
 
 tf1 = tf.compat.v1
+SHUFFLED = 65536
+"""Points of a file that wait to be drawn."""
 
 
 class Missed(TrainerError):
@@ -21,8 +24,13 @@ class Missed(TrainerError):
     final = True
 
 
-def points(options: Options, replica: int) -> tf.data.Dataset:
-    """Endless (x, y), each [batch], x from -1 to 1; every replica draws points of its own."""
+def points(options: Options, replica: int, replicas: int) -> tf.data.Dataset:
+    """Endless (x, y), each [batch]; of made-up points x is from -1 to 1.
+
+    Every replica draws points of its own, or has its own share of the file.
+    """
+    if options.points:
+        return points_of_file(options, replica, replicas)
 
     def draw(number: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         seed = tf.stack([tf.cast(options.seed * 1000 + replica, tf.int64), number])
@@ -31,6 +39,16 @@ def points(options: Options, replica: int) -> tf.data.Dataset:
         return x, options.w * x + options.b + noise
 
     return tf.data.Dataset.counter().map(draw).prefetch(2)
+
+
+def points_of_file(options: Options, replica: int, replicas: int) -> tf.data.Dataset:
+    """As `points`: every n-th point, shuffled; all of them where there are fewer than replicas."""
+    columns = [np.array(side, np.float32) for side in (options.points.x, options.points.y)]
+    data = tf.data.Dataset.from_tensor_slices(tuple(columns))
+    if len(columns[0]) >= replicas:
+        data = data.shard(replicas, replica)
+    shuffled = data.shuffle(SHUFFLED, options.seed * 1000 + replica)
+    return shuffled.repeat().batch(options.batch_size).prefetch(2)
 
 
 def build() -> dict[str, tf.Variable]:
@@ -42,8 +60,10 @@ def loss(line: dict[str, tf.Variable], batch: tuple[tf.Tensor, tf.Tensor]) -> Mo
     """The mean squared error of one batch (x, y), each [batch]."""
     x, y = batch
     w, b = line["w"].read_value(), line["b"].read_value()
-    total = tf.reduce_mean(tf.square(line["w"] * x + line["b"] - y))
-    return ModelLoss(total, shown={"w": w, "b": b})
+    z = line["w"] * x + line["b"]
+    for name, value in (("w", w), ("b", b), ("z", z)):
+        tf1.summary.histogram(f"histograms/{name}", value)
+    return ModelLoss(tf.reduce_mean(tf.square(z - y)), shown={"w": w, "b": b})
 
 
 def train(task: Task, options: Options, progress: Progress | None) -> None:
@@ -51,7 +71,7 @@ def train(task: Task, options: Options, progress: Progress | None) -> None:
     outcome = run(
         task,
         GraphJob(
-            inputs=lambda replica, replicas: points(options, replica),
+            inputs=lambda replica, replicas: points(options, replica, replicas),
             build=build,
             loss=loss,
             optimizer=lambda step: tf1.train.GradientDescentOptimizer(options.learning_rate),
@@ -71,8 +91,9 @@ def train(task: Task, options: Options, progress: Progress | None) -> None:
     shares = ", ".join(f"{task} {steps}" for task, steps in outcome.steps_of.items())
     print(f"global step {outcome.step}: w {w:.4f}  b {b:.4f}; steps of {shares}", flush=True)
     if not all(error <= options.tolerance for error in errors.values()):
+        theirs = "the line of least squares has" if options.points else "the points were made with"
         raise Missed(
-            f"w = {w:.4f} and b = {b:.4f} at global step {outcome.step}, but the points were made"
-            f" with w = {options.w:g} and b = {options.b:g}: more than {options.tolerance:g} off"
+            f"w = {w:.4f} and b = {b:.4f} at global step {outcome.step}, but {theirs}"
+            f" w = {options.w:g} and b = {options.b:g}: more than {options.tolerance:g} off"
             " (--tolerance); train for more --steps, or at another --learning-rate"
         )

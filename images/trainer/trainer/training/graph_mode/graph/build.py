@@ -159,7 +159,9 @@ def summaries(job: GraphJob, model: Any, step: Step) -> tf.Tensor:
         name: value for name, value in step.shown.items() if name != "loss"
     }
     for name, value in shown.items():
-        tf1.summary.scalar(name, value)
+        # tf1.summary.scalar would call it w_1 where there is a variable w.
+        scalar = tf.raw_ops.ScalarSummary(tags=name, values=value)
+        tf1.add_to_collection(tf1.GraphKeys.SUMMARIES, scalar)
     model_deploy.gradient_summaries(step.gradients)
     if job.on_graph:
         job.on_graph(model)

@@ -1,0 +1,45 @@
+"""A program with `tf.train.Supervisor`, in the oldest style, in real containers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.e2e.evidence import codes, log, output
+from tests.kit import Kit
+
+PROGRAM = Path(__file__).parent / "programs" / "supervisor.py"
+FLAGS = (
+    "--job_name={{ role }} --task_index={{ index }} --ps_hosts={{ ps_hosts }}"
+    " --worker_hosts={{ worker_hosts }} --train_dir={{ output }}/train"
+)
+
+
+def command(kit: Kit, last_step: int, *more: str) -> list[str]:
+    return [
+        *("up", "smoke", "--name", kit.name, "--program", str(PROGRAM), "--style", "all-tasks"),
+        *("--chief", "0", "--workers", "2", "--set", "evaluator=0", "--set", "ps_runs=program"),
+        *("--args", f"{FLAGS} --last_step={last_step}", *more),
+    ]
+
+
+def test_a_supervisor_trains_on_every_worker_ends_and_resumes(kit: Kit) -> None:
+    done = kit.run(*command(kit, 400))
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    last = re.search(r"task:0 step (\d+) loss (\S+) w (\S+) b (\S+)", log(kit, "worker-0"))
+    assert last and 400 <= int(last[1]) <= 402, said
+    assert abs(float(last[3]) - 2) < 0.2 and abs(float(last[4]) + 1) < 0.2
+    assert re.search(r"task:1 step 40[0-2] ", log(kit, "worker-1"))
+    assert codes(kit) == {"worker-0": 0, "worker-1": 0, "ps-0": 0}
+    train = output(kit) / "train"
+    assert len(list(train.glob("model.ckpt-*.index"))) == 1
+    assert list(train.glob("events.out.tfevents.*.worker-0"))
+    assert not list(train.glob("events.out.tfevents.*.worker-1"))
+    again = kit.run(*command(kit, 500, "--resume"))
+    assert again.returncode == 0, again.stdout + again.stderr
+    workers = ("worker-0", "worker-1")
+    begun = [re.findall(r"begins at step (\d+)", log(kit, worker)) for worker in workers]
+    first = min(int(steps[-1]) for steps in begun)
+    assert 400 <= first <= 402, f"one of them begins where the run before has ended: {begun}"
+    assert re.search(r"task:0 step 50[0-2] ", log(kit, "worker-0"))
