@@ -14,7 +14,7 @@ from cluster_kit.programs import requirements, syntax
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.programs.data import find_data
 from cluster_kit.util.nearest import hint_or
-from cluster_kit.util.paths import is_directory, is_file, seen_from
+from cluster_kit.util.paths import is_directory, is_file, is_zip, seen_from
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,13 @@ def _python_is_known(manifest: Manifest) -> bool:
 
 
 def _syntax_problems(program: Path) -> list[Problem]:
-    """The syntax error of a `.py` file, if any; another file may be a zip that Python runs."""
-    fault = syntax.fault(program) if program.suffix == ".py" else None
+    """The syntax error of a program, if any; it may be a zip, which Python runs as well."""
+    if program.suffix == ".ipynb":
+        cure = f"make a program of it: `jupyter nbconvert --to script {program.name}`"
+        return [
+            Problem("program", f'"{program.name}"', "a notebook, which Python cannot run", cure)
+        ]
+    fault = None if is_zip(program) else syntax.fault(program)
     if fault is None:
         return []
     rule = f"not valid Python: {fault.message}"

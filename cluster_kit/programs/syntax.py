@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import io
 import sys
+import tokenize
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +14,7 @@ OLDEST = (3, 11)
 """The Python of the default base image, and the oldest that this package runs on."""
 MOST_BYTES = 1_000_000
 MOST_SHOWN = 80
+NOT_UTF8 = "the text is not in utf-8, nor in an encoding that its first lines name"
 UNREADABLE = (OSError, ValueError, RecursionError, MemoryError)
 """The file cannot be read, or is too much for the parser: the run itself will show why."""
 
@@ -46,6 +49,8 @@ def fault(program: Path) -> Fault | None:
     """
     try:
         text = content(program)
+        if not _can_be_read(text):
+            return _not_utf8(text, program.name)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             compile(text, "<program>", "exec", dont_inherit=True)
@@ -54,6 +59,31 @@ def fault(program: Path) -> Fault | None:
     except UNREADABLE:
         return None
     return None
+
+
+def _can_be_read(text: bytes) -> bool:
+    """Whether the text is in its encoding: the one that it names, else UTF-8."""
+    try:
+        text.decode(tokenize.detect_encoding(io.BytesIO(text).readline)[0])
+    except (UnicodeDecodeError, SyntaxError):
+        return False
+    return True
+
+
+def _not_utf8(text: bytes, name: str) -> Fault:
+    """The first line that Python cannot read, in a text without a line that names its encoding."""
+    lines = text.splitlines()
+    number = next((n for n, line in enumerate(lines, 1) if not _is_utf8(line)), 1)
+    shown = lines[number - 1].decode(errors="replace").strip() if lines else ""
+    return Fault(f"{name}:{number}", shown[:MOST_SHOWN], NOT_UTF8)
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def too_new(text: bytes, name: str, version: tuple[int, int] = OLDEST) -> Fault | None:

@@ -30,3 +30,12 @@ def is_directory(path: Path) -> bool:
         return path.is_dir()
     except (OSError, ValueError):
         return False
+
+
+def is_zip(path: Path) -> bool:
+    """Whether the file begins as a zip archive does; False if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == b"PK\x03\x04"
+    except OSError:
+        return False

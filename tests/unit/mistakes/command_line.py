@@ -136,6 +136,15 @@ MISTAKES: dict[str, CommandLine] = {
         ("render", "notes.txt"), "notes.txt", "not valid TOML", "mend the line",
     ),
     "an unknown option": ((*RENDER, "--frobnicate"), "--frobnicate", "No such option", "--help"),
+    "the option of a manifest's key": (
+        (*RENDER, "--worker", "2"), "--worker", "No such option", "--workers",
+    ),
+    "half an address as a subnet": (
+        (*RENDER, "--set", "subnet=10.1/16"), "--set subnet", "CIDR", "172.28.0.0/24",
+    ),
+    "retries in words": (
+        (*RENDER, "--set", "retries=often"), "--set retries", "a whole number", "retries=3",
+    ),
     "an unknown verb": (("rendr", "demo"), "'rendr'", "No such command", "Did you mean 'render'?"),
     "two manifests": (("render", "demo", "b"), "(b)", "unexpected extra argument", "--help"),
     "no name for a new cluster": (("new",), "'name'", "Missing argument", "--help"),

@@ -11,7 +11,7 @@ from cluster_kit.manifest.load import load
 from cluster_kit.plan.plan import plan
 from tests.make import GIB, OWN, gpus, host, inputs, network, problems_of
 from tests.unit.command_line import Cli
-from tests.unit.mistakes import MISTAKES, command_line
+from tests.unit.mistakes import MISTAKES, command_line, files
 
 HEAD = 'format = 1\nname = "demo"\n'
 NETWORKS = (
@@ -29,6 +29,24 @@ HOST = host(cpus=8, memory=16 * GIB, gpus=gpus(2), networks=NETWORKS)
 def test_a_mistake_is_reported_alone_with_place_value_rule_and_cure(
     text: str, place: str, value: str, rule: str, cure: str, tmp_path: Path
 ) -> None:
+    (problem,) = problems_of(HEAD + text, tmp_path, HOST)
+    assert (problem.place, problem.value) == (place, value)
+    assert rule in problem.rule
+    assert cure in problem.cure_text()
+
+
+@pytest.mark.parametrize(
+    ("made", "text", "place", "value", "rule", "cure"),
+    [pytest.param(*mistake, id=name) for name, mistake in files.MISTAKES.items()],
+)
+def test_a_file_that_cannot_be_used_is_reported_alone(
+    made: files.Files, text: str, place: str, value: str, rule: str, cure: str, tmp_path: Path
+) -> None:
+    for name, content in made.items():
+        file = tmp_path / name
+        (file if name.endswith("/") else file.parent).mkdir(parents=True, exist_ok=True)
+        if not name.endswith("/"):
+            file.write_bytes(content)
     (problem,) = problems_of(HEAD + text, tmp_path, HOST)
     assert (problem.place, problem.value) == (place, value)
     assert rule in problem.rule
@@ -121,3 +139,11 @@ def test_the_error_names_file_and_count_and_every_line(tmp_path: Path) -> None:
         "    → write `port = 2222`",
     ]
     assert caught.value.exit_code == 2
+
+
+def test_there_are_at_least_two_hundred() -> None:
+    """Distinct ones; scenarios, Make variables and the host's have tests of their own beside."""
+    inputs_of = {mistake[0] for _, mistake in MISTAKES}
+    words = {mistake[0] for mistake in command_line.MISTAKES.values()}
+    made = {(tuple(mistake[0].items()), mistake[1]) for mistake in files.MISTAKES.values()}
+    assert len(inputs_of) + len(words) + len(made) >= 200
