@@ -17,6 +17,7 @@ from cluster_kit.manifest.find import find
 from cluster_kit.manifest.load import load
 from cluster_kit.run.prepare import Request
 from cluster_kit.show.view import View
+from cluster_kit.util import signals
 from cluster_kit.workspace import Workspace
 
 NewView = Callable[[], View]
@@ -69,6 +70,7 @@ def _run(cells: Sequence[Cell], workspace: Workspace, new_view: NewView) -> Dril
         return scenario(cells, cluster)
 
     system, view = cells[0].system, new_view()
+    signals.interrupt_once()  # the end of the run before has ignored them
     try:
         request = Request(system.manifest, system.overrides(cells[0].role, len(cells)))
         return drill(request, written, 0, workspace, view)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from cluster_kit.drill.matrix import run as matrix
 from cluster_kit.drill.matrix.cells import BREAKS, Break, Cell, groups, roles_of, scenario, task_of
 from cluster_kit.drill.matrix.judge import Judged, judged
 from cluster_kit.drill.matrix.run import cells_of, run_all
@@ -181,3 +183,15 @@ def test_a_run_that_is_too_short_for_a_single_fault_is_told(stage: Stage) -> Non
     assert one.verdict == "not reached"
     assert one.misses == ("the job ended before; the run succeeded",)
     assert one.facts()["detected_after_s"] is None
+
+
+def test_each_of_its_runs_can_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end of the run before has ignored Ctrl-C."""
+    calls: list[str] = []
+    monkeypatch.setattr(matrix.signals, "interrupt_once", lambda: calls.append("armed"))
+    monkeypatch.setattr(matrix, "drill", lambda *_: calls.append("drill"))
+    view: Any = SimpleNamespace(close=lambda: None)
+    nowhere: Any = SimpleNamespace()
+    for one in (Cell(SYSTEMS[0], "leader", BREAKS[0]), Cell(SYSTEMS[1], "worker", BREAKS[1])):
+        matrix._run([one], nowhere, lambda: view)
+    assert calls == ["armed", "drill"] * 2

@@ -104,6 +104,13 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
     assert "--keep does" not in said
 
 
+def test_a_model_without_batch_norm_has_no_momentum_for_it() -> None:
+    given = ("--bn-momentum", "0.9")
+    option_rules.check(parse("mirrored", "--model", "mobilenet_v2", *given), task_of("mirrored"))
+    with pytest.raises(ContractError, match="--bn-momentum does nothing with --model cnn"):
+        option_rules.check(parse("mirrored", "--model", "cnn", *given), task_of("mirrored"))
+
+
 def test_what_the_command_line_gave_is_known_also_if_it_is_the_default() -> None:
     assert options.parse([], Path("/d"), Path("/o")).given == frozenset()
     given = options.parse(["--num-clones", "1", "--no-flip"], Path("/d"), Path("/o"))

@@ -72,6 +72,11 @@ def check(options: Options, task: Task) -> None:
     """Look at what the command line gave; ContractError names all that would do nothing here."""
     how = mode_of(mode.decide(options.strategy, task.cluster, task.servers), options.update)
     wrong = refused(how, options.given, vars(options))
+    if options.model == "cnn" and "bn_momentum" in options.given:
+        wrong.append(
+            "--bn-momentum does nothing with --model cnn, which has no BatchNorm; leave it out, or"
+            " take --model mobilenet_v2"
+        )
     if options.clones and options.batch_size % options.clones:
         wrong.append(
             f"--batch-size {options.batch_size} does not divide by --num-clones {options.clones}:"
