@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from ipaddress import IPv4Address
 
-from cluster_kit import __version__, labels
+from cluster_kit import labels
 from cluster_kit.backends.variables import own_variables, shared_variables
 from cluster_kit.cluster import OUTPUT, OWNER, Cluster, Mount, Task
 from cluster_kit.facts import Driver
 from cluster_kit.plan.tf_config import tf_configs
 from cluster_kit.roles import ROLES
+from cluster_kit.version import __version__
 
 STOP_GRACE_S = 10
 """Seconds from SIGTERM to SIGKILL; 8 of them are for a program that saves its state."""

@@ -10,8 +10,8 @@ from cyclonedx.model.component import Component, ComponentType
 from cyclonedx.output.json import JsonV1Dot5
 from packageurl import PackageURL
 
-from cluster_kit import __version__
 from cluster_kit.image.contents import Package
+from cluster_kit.version import __version__
 
 
 def sbom(tag: str, packages: Sequence[Package]) -> str:

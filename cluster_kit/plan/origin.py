@@ -6,7 +6,6 @@ import hashlib
 import json
 from ipaddress import IPv4Network
 
-from cluster_kit import __version__
 from cluster_kit.cluster import OWNER, Origin
 from cluster_kit.facts import HostFacts
 from cluster_kit.manifest.loaded import Loaded
@@ -14,6 +13,7 @@ from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan import addresses
 from cluster_kit.plan.gpus.devices import devices, find, in_use
 from cluster_kit.programs.resolve import Inputs
+from cluster_kit.version import __version__
 
 PATHS = ("program", "data", "requirements")
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 
-from cluster_kit import __version__
 from cluster_kit.backends.choose import backend
 from cluster_kit.engine import client
 from cluster_kit.errors import KitError
 from cluster_kit.image.build import image_present, image_tag
 from cluster_kit.util.own_files import FILES
+from cluster_kit.version import __version__
 
 
 def versions() -> list[str]:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from cluster_kit import __version__
+from cluster_kit.version import __version__
 from tests.bench.bench import Bench, docker, load
 
 TENSORFLOW = (

@@ -12,8 +12,8 @@ from pathlib import Path
 import docker
 import pytest
 
-from cluster_kit import __version__
 from cluster_kit.image.build import image_tag
+from cluster_kit.version import __version__
 from tests.e2e import stranger
 from tests.kit import mine, remove
 from tests.make import ROOT

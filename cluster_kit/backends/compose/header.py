@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from cluster_kit import __version__
 from cluster_kit.backends.compose.yaml import comment
 from cluster_kit.backends.interface import Build
 from cluster_kit.cluster import Cluster
+from cluster_kit.version import __version__
 
 HERE_ONLY = "It is for this host and this user; with --portable the command makes one for any."
 SOURCES = re.compile(r"^# made of: manifest (\w+), kit (\w+), (host .*|any host)$", re.MULTILINE)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit import __version__
 from cluster_kit.backends.interface import Tool
 from cluster_kit.errors import HostError
 from cluster_kit.image.build import image_tag
 from cluster_kit.run import versions as told
 from cluster_kit.util.own_files import FILES
+from cluster_kit.version import __version__
 from tests.fakes.clock import Clock
 from tests.fakes.engine import FakeEngine
 

@@ -1,0 +1,42 @@
+"""The kit from Python: the same steps as the command line, which print nothing here.
+
+What fails raises one of the kit's own errors (see `cluster_kit.errors`); a training that fails does
+not: its `Outcome` says so.
+"""
+
+from cluster_kit.api.events import RunEvent
+from cluster_kit.api.job import Job, load
+from cluster_kit.api.running import RunningCluster
+from cluster_kit.cluster import Cluster
+from cluster_kit.engine.containers import Container
+from cluster_kit.errors import (
+    DeadlinePassed,
+    EngineError,
+    HostError,
+    Interrupted,
+    KitError,
+    ManifestError,
+    Stopped,
+    TrainingFailed,
+    UsageError,
+)
+from cluster_kit.run.outcome import Outcome
+
+__all__ = [
+    "Cluster",
+    "Container",
+    "DeadlinePassed",
+    "EngineError",
+    "HostError",
+    "Interrupted",
+    "Job",
+    "KitError",
+    "ManifestError",
+    "Outcome",
+    "RunEvent",
+    "RunningCluster",
+    "Stopped",
+    "TrainingFailed",
+    "UsageError",
+    "load",
+]

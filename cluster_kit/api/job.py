@@ -1,0 +1,133 @@
+"""A manifest from Python: planned, rendered, run to its end, or left running."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster_kit.api.events import EventView, OnEvent, nothing
+from cluster_kit.api.running import RunningCluster
+from cluster_kit.backends.choose import backend
+from cluster_kit.cluster import Cluster
+from cluster_kit.engine import client
+from cluster_kit.errors import ManifestError
+from cluster_kit.manifest import load as manifests
+from cluster_kit.manifest.find import find
+from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
+from cluster_kit.run.launch import launch, launch_detached
+from cluster_kit.run.outcome import Outcome
+from cluster_kit.run.prepare import Request, engine_or_none, prepare
+from cluster_kit.run.take_down import take_down
+from cluster_kit.workspace import Workspace, here
+
+PATHS: Mapping[str, tuple[str, ...]] = {
+    "program": tuple(PROGRAMS),
+    "data": tuple(DATA_SETS),
+    "requirements": (),
+}
+"""Keys whose values are paths, and the names that are none."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A manifest with its overrides. Nothing is started before `run` or `up`.
+
+    `manifest` is its path; runs and generated files go below `root`.
+    """
+
+    manifest: Path
+    overrides: Mapping[str, Any]
+    root: Path
+
+    def plan(self) -> Cluster:
+        """The cluster on this host: `plan().tasks` have name, role, index, ip and GPUs.
+
+        Raises:
+            ManifestError: the manifest asks for what is not possible; it has every problem.
+        """
+        with _in_python(self.manifest):
+            return prepare(self._request, Workspace(self.root), engine_or_none()).cluster
+
+    def render(self) -> str:
+        """The text of its compose file; nothing is written. Raises ManifestError."""
+        return backend().render(self.plan())
+
+    def run(
+        self, on_event: OnEvent | None = None, *, keep: bool = False, resume: bool = False
+    ) -> Outcome:
+        """Run it to its end, and return its outcome, whether it succeeded or not.
+
+        Args:
+            on_event: is called with each RunEvent.
+            keep: leave the containers there after the end.
+            resume: go on in the directory of the last run.
+        Raises:
+            ManifestError: the manifest is invalid.
+            HostError: this host cannot run it.
+            EngineError: Docker or Compose failed.
+        """
+        view = EventView(on_event or nothing)
+        with _in_python(self.manifest):
+            return launch(self._request, Workspace(self.root), view, keep=keep, resume=resume)
+
+    @contextlib.contextmanager
+    def up(
+        self, on_event: OnEvent | None = None, *, resume: bool = False
+    ) -> Iterator[RunningCluster]:
+        """The cluster while it runs; at the end of the block it is stopped and removed.
+
+        Arguments and errors are those of `run`.
+        """
+        view, workspace = EventView(on_event or nothing), Workspace(self.root)
+        with _in_python(self.manifest):
+            started = launch_detached(self._request, workspace, view, resume=resume)
+        try:
+            yield RunningCluster(started, view)
+        finally:
+            with contextlib.closing(client.connect()) as engine:
+                take_down(engine, started.name)
+
+    @property
+    def _request(self) -> Request:
+        return Request(str(self.manifest), self.overrides)
+
+
+def load(manifest: str | Path, *, root: str | Path | None = None, **overrides: Any) -> Job:
+    """The job of a manifest, by its path or name (`"quickstart"`), with keys laid over it.
+
+    Args:
+        manifest: a path, else a name in `compose/`, else one of the kit's own.
+        root: the folder for runs and generated files; the current directory if it is None (or
+            the kit's clone, see docs/your-project.md).
+        overrides: any keys of the manifest, as `worker=3` or `deadline={"job": "5m"}`. `program`,
+            `data` and `requirements` are relative to the current directory. `extra_args` are added
+            to the manifest's `args`.
+    Raises:
+        UsageError: the manifest was not found.
+        ManifestError: it is invalid; it has every problem.
+    """
+    workspace = here() if root is None else Workspace(Path(root).absolute())
+    given = {key: _from_here(key, value) for key, value in overrides.items()}
+    path = find(str(manifest), workspace.manifests)
+    with _in_python(path):
+        manifests.load(path, given).refuse()
+    return Job(path, given, workspace.root)
+
+
+def _from_here(key: str, value: Any) -> Any:
+    known = PATHS.get(key)
+    if known is None or not value or value in known:
+        return value
+    return str(Path(value).expanduser().absolute())
+
+
+@contextlib.contextmanager
+def _in_python(path: Path) -> Iterator[None]:
+    """Name keys as the manifest does, not as options of the command line."""
+    try:
+        yield
+    except ManifestError as error:
+        raise ManifestError(str(path), error.problems) from None

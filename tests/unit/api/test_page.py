@@ -1,0 +1,27 @@
+"""The examples of docs/python.md, run as they stand there."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.fakes.stage import Stage
+from tests.make import ROOT
+
+TEXT = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+
+
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+def test_an_example_runs(
+    number: int, stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(stage.workspace.root)
+    exec(compile(EXAMPLES[number], "docs/python.md", "exec"), {})
+    assert stage.is_clean()
+    assert "chief-0" in capsys.readouterr().out
+
+
+def test_there_are_examples() -> None:
+    assert len(EXAMPLES) == 3
