@@ -46,7 +46,7 @@ def make_room(engine: Engine, name: str) -> None:
         offer = f"`cluster-kit attach {name}` goes on with it; " if _recorded(containers) else ""
         whose = f"; its run is {run_of(containers).path}" if offer else ""
         raise HostError(f"the cluster {name} is already up: {', '.join(up)}{whose}", offer + other)
-    if _unjudged(containers):
+    if unjudged(containers):
         raise HostError(
             f"the cluster {name} has ended, and was neither judged nor saved",
             f"`cluster-kit attach {name}` does that; {other}",
@@ -66,7 +66,7 @@ def _recorded(containers: Sequence[Container]) -> bool:
     return run_of(containers).record.exists()
 
 
-def _unjudged(containers: Sequence[Container]) -> bool:
+def unjudged(containers: Sequence[Container]) -> bool:
     """Whether these containers are of a run that was started, and not judged yet."""
     if not any(container.leader and container.started > 0 for container in containers):
         return False

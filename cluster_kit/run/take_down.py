@@ -1,11 +1,19 @@
-"""Ends a cluster from outside, and leaves its evidence to whoever watches it."""
+"""Ends a cluster from outside; whoever watches it judges it and saves its logs, else we do."""
 
 from __future__ import annotations
 
+import contextlib
 import time
 
+from rich.console import Console
+
 from cluster_kit.engine.interface import Engine
+from cluster_kit.errors import KitError
+from cluster_kit.run.attach import attach
 from cluster_kit.run.claim import is_claimed
+from cluster_kit.run.start import run_of, unjudged
+from cluster_kit.show.quiet import QuietView
+from cluster_kit.workspace import Workspace
 
 SAVES_S = 15.0
 """Whoever watches the cluster has this long to judge it, and to save its logs."""
@@ -18,11 +26,16 @@ def take_down(engine: Engine, name: str) -> int:
     Raises:
         EngineError: the engine cannot, or does not answer.
     """
-    count = len(engine.containers(name))
+    containers = engine.containers(name)
     if is_claimed(engine, name):
         engine.stop(name)
         until = time.monotonic() + SAVES_S
         while time.monotonic() < until and is_claimed(engine, name):
             time.sleep(POLL_S)
+    elif containers and unjudged(containers):
+        engine.stop(name)
+        workspace = Workspace(run_of(containers).path.parents[2])
+        with contextlib.suppress(KitError):  # without a verdict it is removed all the same
+            attach(name, workspace, QuietView(Console(quiet=True)), keep=False)
     engine.remove(name)
-    return count
+    return len(containers)

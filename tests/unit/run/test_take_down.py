@@ -53,10 +53,20 @@ def test_a_run_that_keeps_its_containers_loses_them_all_the_same(
     assert stage.is_clean()
 
 
-def test_a_cluster_that_nobody_watches_is_removed_at_once(stage: Stage) -> None:
-    stage.detach()
+def test_a_cluster_that_nobody_watches_is_judged_saved_and_removed(stage: Stage) -> None:
+    stage.detach({"chief-0": [LONG]})
     assert take_down(stage.engine, NAME) == 5
+    saved = stage.saved()
+    assert (saved["reason"], saved["exit_code"], saved["blame"]) == ("stopped", 7, None)
+    assert (stage.directory.logs / "chief-0.log").exists()
     assert stage.is_clean()
+
+
+def test_a_cluster_that_was_not_started_by_up_is_just_removed(stage: Stage) -> None:
+    stage.detach()
+    stage.directory.record.unlink()
+    assert take_down(stage.engine, NAME) == 5
+    assert stage.is_clean() and not stage.directory.outcome.exists()
 
 
 def test_a_leader_whose_container_was_removed_is_not_to_blame(stage: Stage) -> None:
