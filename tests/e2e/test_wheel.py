@@ -34,10 +34,10 @@ def python_for_all(folder: Path) -> str:
 def installed(elsewhere: Path) -> Path:
     """The command `cluster-kit` of a clean environment, installed from the wheel."""
     pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
-    made = subprocess.run(
-        ["make", "wheel"], cwd=ROOT, check=True, capture_output=True, text=True
-    ).stdout
-    wheel = ROOT / made.split()[-1]
+    make = ("make", "--no-print-directory", "wheel")
+    said = subprocess.run(make, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    (made,) = (line for line in said.splitlines() if line.startswith("dist/"))
+    wheel = ROOT / made
     venv = elsewhere / "venv"
     subprocess.run([python_for_all(elsewhere), "-m", "venv", "--without-pip", venv], check=True)
     python = venv / "bin" / "python"

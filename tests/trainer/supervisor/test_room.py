@@ -114,6 +114,10 @@ def test_an_output_that_is_removed_ends_the_job(run_task, tmp_path):
     variables = {"CLUSTER_KIT_OUTPUT": str(output), "TMPDIR": "/tmp"}
     task = run_task("chief-0", ALONE, "run", str(program), **variables)
     read_until(task, "trains")
+    until = time.monotonic() + 20
+    while '"ready"' not in (output / "progress" / "chief-0.jsonl").read_text():
+        assert time.monotonic() < until, "its last event for now is not written yet"
+        time.sleep(0.05)
     shutil.rmtree(output)
     code, said = ended(task)
     assert code == EXIT_OUTPUT
