@@ -1,4 +1,7 @@
-"""The trainer's own tests, inside the image: there they have TensorFlow."""
+"""Those of the trainer's tests that need what is in the image: TensorFlow, gRPC, pillow.
+
+All others run on the host, with a Python that is no newer.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,9 @@ PYTEST = ("pytest", "pytest-xdist", "execnet", "pluggy", "iniconfig", "packaging
 """Pure Python all of them, so that this environment's files also do for the image's Python."""
 AT_ONCE = 2
 """Tests that run at the same time, beside those of the host: importing TensorFlow takes the CPU."""
+TRAINER = ROOT / "tests" / "trainer"
+NEED_THE_IMAGE = ("importorskip(", "find_spec(", "is in the image", "a part of the image")
+"""What a file says of which the host skips a test."""
 READS_WHAT_TASKS_SAY = (
     "servers/test_with_tf_server.py",
     "injected/test_with_tf_hooks.py",
@@ -25,9 +31,9 @@ READS_WHAT_TASKS_SAY = (
 )
 
 
-@pytest.mark.parametrize(("onednn", "tests"), [("1", ()), ("0", READS_WHAT_TASKS_SAY)])
+@pytest.mark.parametrize(("onednn", "tests"), [("1", None), ("0", READS_WHAT_TASKS_SAY)])
 def test_the_trainers_tests_pass_inside_the_image(
-    tmp_path: Path, onednn: str, tests: tuple[str, ...]
+    tmp_path: Path, onednn: str, tests: tuple[str, ...] | None
 ) -> None:
     """As on a CPU where TensorFlow announces oneDNN before anything else, and as on one where it
     says nothing."""
@@ -45,7 +51,7 @@ def test_the_trainers_tests_pass_inside_the_image(
             *("-c", "/dev/null", "-p", "no:cacheprovider", "-q", "-rs", "--durations=10"),
             *("-n", str(AT_ONCE), "--dist", "worksteal"),
             *("-m", "not mounts"),  # no container may; they run on the host, without TensorFlow
-            *([f"/tests/{name}" for name in tests] or ["/tests"]),
+            *(f"/tests/{name}" for name in tests or need_the_image()),
         ],
         capture_output=True,
         text=True,
@@ -57,6 +63,13 @@ def test_the_trainers_tests_pass_inside_the_image(
     print(done.stdout)
 
 
+def need_the_image() -> list[str]:
+    """The test files that need it, relative to tests/trainer."""
+    files = {file: file.read_text(encoding="utf-8") for file in TRAINER.rglob("test_*.py")}
+    found = [file for file, text in files.items() if any(word in text for word in NEED_THE_IMAGE)]
+    return sorted(file.relative_to(TRAINER).as_posix() for file in found)
+
+
 def copy_package(name: str, target: Path) -> None:
     for file in importlib.metadata.files(name) or []:
         if ".." in file.parts or "__pycache__" in file.parts:
@@ -64,3 +77,8 @@ def copy_package(name: str, target: Path) -> None:
         destination = target / file
         destination.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(Path(str(file.locate())), destination)
+
+
+def test_all_that_use_tensorflow_are_run_there() -> None:
+    named = {file.relative_to(TRAINER).as_posix() for file in TRAINER.rglob("test_with_tf_*.py")}
+    assert named <= set(need_the_image())
