@@ -7,25 +7,30 @@
 See `cluster_kit.api`, and docs/python.md.
 """
 
-from cluster_kit.api import (
-    Cluster,
-    Container,
-    DeadlinePassed,
-    EngineError,
-    HostError,
-    Interrupted,
-    Job,
-    KitError,
-    ManifestError,
-    Outcome,
-    RunEvent,
-    RunningCluster,
-    Stopped,
-    TrainingFailed,
-    UsageError,
-    load,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from cluster_kit.version import __version__
+
+if TYPE_CHECKING:
+    from cluster_kit.api import (
+        Cluster,
+        Container,
+        DeadlinePassed,
+        EngineError,
+        HostError,
+        Interrupted,
+        Job,
+        KitError,
+        ManifestError,
+        Outcome,
+        RunEvent,
+        RunningCluster,
+        Stopped,
+        TrainingFailed,
+        UsageError,
+        load,
+    )
 
 __all__ = [
     "Cluster",
@@ -46,3 +51,10 @@ __all__ = [
     "__version__",
     "load",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The API, when it is used: whoever imports one module of the kit needs no other."""
+    if name in __all__:
+        return getattr(import_module("cluster_kit.api"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -105,3 +105,9 @@ def test_a_callers_signal_handlers_are_its_own(
     before = signal.getsignal(signal.SIGINT)
     load(stage).run()
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_every_name_is_there_and_no_other() -> None:
+    assert {name for name in ck.__all__ if getattr(ck, name) is not None} == set(ck.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'laod'"):
+        ck.laod  # noqa: B018
