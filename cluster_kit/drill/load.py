@@ -12,10 +12,10 @@ from pydantic import BaseModel, ValidationError
 
 from cluster_kit.drill.scenario import At, Bounds, Expect, Fault, Scenario
 from cluster_kit.errors import ManifestError, UsageError
+from cluster_kit.manifest.find import first, names
 from cluster_kit.problem import Problem
 from cluster_kit.util.nearest import proposal
 from cluster_kit.util.own_files import MANIFESTS
-from cluster_kit.util.paths import is_file
 from cluster_kit.util.toml_text import to_toml
 
 FOLDER = "drills"
@@ -40,13 +40,11 @@ class Written:
 
 def find(reference: str, folder: Path) -> Path:
     """The scenario file with this path, or with this name in `folder`; raises UsageError."""
-    for candidate in (Path(reference), folder / f"{reference}.toml", KIT / f"{reference}.toml"):
-        if is_file(candidate):
-            return candidate.resolve()
-    names = sorted({path.stem for place in (folder, KIT) for path in place.glob("*.toml")})
+    if file := first(reference, folder, KIT):
+        return file
     raise UsageError(
         f"no scenario `{reference}`: neither a file nor a name in {folder}/",
-        proposal(Path(reference).stem, names),
+        proposal(Path(reference).stem, names(folder, KIT)),
     )
 
 

@@ -16,26 +16,26 @@ def find(reference: str, folder: Path) -> Path:
     Raises:
         UsageError: it was not found; the cure lists the names that exist.
     """
-    path = Path(reference)
-    for candidate in (path, folder / f"{reference}.toml", MANIFESTS / f"{reference}.toml"):
-        if is_file(candidate):
-            return candidate.resolve()
+    if file := first(reference, folder, MANIFESTS):
+        return file
+    path, known = Path(reference), names(folder, MANIFESTS)
     if reference and is_directory(path):
         raise UsageError(
             f"no manifest `{reference}`: this is a directory, and a manifest is a TOML file",
-            f"name a file in it, or a name in {folder}/; {proposal(path.stem, names(folder))}",
+            f"name a file in it, or a name in {folder}/; {proposal(path.stem, known)}",
         )
     raise UsageError(
         f"no manifest `{reference}`: neither a file nor a name in {folder}/",
-        proposal(path.stem, names(folder)),
+        proposal(path.stem, known),
     )
 
 
-def names(folder: Path) -> list[str]:
-    """The names of the manifests in `folder` and of those that come with the kit, sorted."""
-    return sorted({*own_names(folder), *own_names(MANIFESTS)})
+def first(reference: str, *folders: Path) -> Path | None:
+    """The file with this path, else the first with this name in the folders; None without one."""
+    named = (folder / f"{reference}.toml" for folder in folders)
+    return next((file.resolve() for file in (Path(reference), *named) if is_file(file)), None)
 
 
-def own_names(folder: Path) -> list[str]:
-    """The names of the manifests in `folder`, sorted."""
-    return sorted(path.stem for path in folder.glob("*.toml"))
+def names(*folders: Path) -> list[str]:
+    """The names of the TOML files in these folders, sorted, each once."""
+    return sorted({path.stem for folder in folders for path in folder.glob("*.toml")})

@@ -20,10 +20,9 @@ LONGEST = 200
 
 
 def notes_of(cluster: Cluster, seen: RunState) -> list[str]:
-    """One line for each silence, for each cut between two tasks, for what training waited
-    for, for each time in which a task was
-    a straggler, and for each task that was cut off, failed while the leader ended without it, ran
-    out of memory and came back, or never made a step.
+    """One line for each silence, for each cut between two tasks, for what training waited for, for
+    each time in which a task was a straggler, and for each task that was cut off, failed while the
+    leader ended without it, ran out of memory and came back, or never made a step.
     """
     notes = [_silence(entry, seen) for entry in silences.all_of(seen)]
     notes += map(silences.cut_words, silences.cuts(seen))

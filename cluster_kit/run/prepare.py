@@ -17,7 +17,7 @@ from cluster_kit.errors import HostError, ManifestError, UsageError
 from cluster_kit.facts import HostFacts
 from cluster_kit.host.gather import gather, gather_networks
 from cluster_kit.image.build import image_tag
-from cluster_kit.manifest.find import find, own_names
+from cluster_kit.manifest.find import find, names
 from cluster_kit.manifest.load import load
 from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.plan.plan import OwnImages, plan
@@ -145,7 +145,7 @@ def cluster_name(reference: str, workspace: Workspace, up: Iterable[str]) -> str
             raise
     raise UsageError(
         f"no cluster `{reference}`: neither up, nor a manifest in compose/, nor a run in runs/",
-        proposal(Path(reference).stem, sorted({*up, *known, *own_names(workspace.manifests)})),
+        proposal(Path(reference).stem, sorted({*up, *known, *names(workspace.manifests)})),
     )
 
 
