@@ -5,7 +5,7 @@ not: its `Outcome` says so.
 """
 
 from cluster_kit.api.events import RunEvent
-from cluster_kit.api.job import Job, load
+from cluster_kit.api.job import Job, cluster, load
 from cluster_kit.api.running import RunningCluster
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Container
@@ -38,5 +38,6 @@ __all__ = [
     "Stopped",
     "TrainingFailed",
     "UsageError",
+    "cluster",
     "load",
 ]

@@ -38,6 +38,8 @@ def nothing(event: RunEvent) -> None:
 class EventView:
     """A view (see `show.view`) that hands everything on."""
 
+    draws = False
+
     def __init__(self, on_event: OnEvent) -> None:
         self._on_event = on_event
 

@@ -117,6 +117,23 @@ def load(manifest: str | Path, *, root: str | Path | None = None, **overrides: A
     return Job(path, given, workspace.root)
 
 
+@contextlib.contextmanager
+def cluster(
+    manifest: str | Path,
+    *,
+    root: str | Path | None = None,
+    on_event: OnEvent | None = None,
+    **overrides: Any,
+) -> Iterator[RunningCluster]:
+    """The cluster of a manifest while it runs; at the end of the block it is stopped and removed.
+
+    The same as `load(manifest, …).up(on_event)`: arguments are those of `load`, errors those of
+    `Job.run`.
+    """
+    with load(manifest, root=root, **overrides).up(on_event) as running:
+        yield running
+
+
 def _from_here(key: str, value: Any) -> Any:
     known = PATHS.get(key)
     if known is None or not value or value in known:

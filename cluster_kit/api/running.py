@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from cluster_kit.cluster import Cluster
@@ -12,6 +12,7 @@ from cluster_kit.engine import client
 from cluster_kit.engine.containers import Container
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import UsageError
+from cluster_kit.observe.task_view import State
 from cluster_kit.plan.tf_config import tf_configs
 from cluster_kit.run.attach import wait
 from cluster_kit.run.context import Launch
@@ -24,7 +25,7 @@ EXEC_S = 60
 
 
 class RunningCluster:
-    """See `Job.up`. Tasks are named `chief-0`, `worker-1`; methods raise UsageError for others."""
+    """See `cluster`. Tasks are named `chief-0`, `worker-1`; methods raise UsageError for others."""
 
     def __init__(self, run: Launch, view: View) -> None:
         self._run = run
@@ -45,6 +46,11 @@ class RunningCluster:
         """Where the run's output and, when it has ended, logs and outcome.json are."""
         return self._run.directory
 
+    @property
+    def addresses(self) -> Mapping[str, str]:
+        """`IP:port` of each task's TensorFlow server, by the task's name."""
+        return {task.name: f"{task.ip}:{self.cluster.port}" for task in self.cluster.tasks}
+
     def tasks(self) -> list[Container]:
         """The tasks' containers as they are now: state, exit code, restarts, address."""
         with _engine() as engine:
@@ -56,14 +62,52 @@ class RunningCluster:
             return engine.logs(self._container(engine, task).id)
 
     def exec(self, task: str, *command: str, within_s: int = EXEC_S) -> str:
-        """What a command prints that is run inside a task's container, stdout and stderr."""
+        """What a command prints that is run inside a task's container, stdout and stderr.
+
+        Raises:
+            UsageError: the task has ended, or is frozen; or there is no command.
+        """
+        if not command:
+            raise UsageError(f"no command for {task}", 'name one: exec("worker-0", "ls", "/data")')
         with _engine() as engine:
-            return engine.ask(self._container(engine, task).id, command, within_s)
+            return engine.ask(self._running(engine, task).id, command, within_s)
 
     def kill(self, task: str) -> None:
         """End a task's processes at once. A task that fails so is started again by `wait`."""
         with _engine() as engine:
             engine.kill(self._container(engine, task).id)
+
+    def freeze(self, task: str) -> None:
+        """Stop a task's processes where they are, until `thaw`; its connections stay open.
+
+        The others miss it after `deadline.silent`, as they would miss a machine that hangs.
+
+        Raises:
+            UsageError: the task has ended, or is frozen already.
+        """
+        with _engine() as engine:
+            engine.freeze(self._running(engine, task).id)
+
+    def thaw(self, task: str) -> None:
+        """Let a frozen task go on; raises UsageError if it is not frozen."""
+        with _engine() as engine:
+            container = self._container(engine, task)
+            if container.state != State.PAUSED:
+                raise UsageError(f"{task} is not frozen: it is {_state(container)}")
+            engine.thaw(container.id)
+
+    @contextlib.contextmanager
+    def frozen(self, task: str) -> Iterator[None]:
+        """A block in which a task is frozen; see `freeze`.
+
+        At its end the task goes on, unless it was started again or removed meanwhile.
+        """
+        self.freeze(task)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(UsageError):
+                self.thaw(task)
 
     def tf_config(self, task: str) -> dict[str, Any]:
         """The TF_CONFIG of a task, as TensorFlow reads it."""
@@ -79,6 +123,18 @@ class RunningCluster:
         """
         return wait(self.name, self._run.workspace, self._view, keep=False)
 
+    def _running(self, engine: Engine, task: str) -> Container:
+        """Its container, whose processes run; raises UsageError."""
+        container = self._container(engine, task)
+        if container.state == State.PAUSED:
+            raise UsageError(f"{task} is frozen", f'thaw("{task}") lets it go on')
+        if container.state != "running":
+            raise UsageError(
+                f"{task} does not run: it is {_state(container)}",
+                f'logs("{task}") has what it said last',
+            )
+        return container
+
     def _container(self, engine: Engine, task: str) -> Container:
         for container in engine.containers(self.name, self._run.id):
             if container.name == task:
@@ -87,7 +143,18 @@ class RunningCluster:
 
     def _unknown(self, task: str) -> UsageError:
         known = [one.name for one in self.cluster.tasks]
+        if task in known:
+            return UsageError(
+                f"the container of {task} is gone: {self.name} has been removed",
+                f"logs and outcome.json are in {self.directory.path}",
+            )
         return UsageError(f"{self.name} has no task {task}", proposal(task, known))
+
+
+def _state(container: Container) -> str:
+    if container.exit_code is None:
+        return container.state
+    return f"{container.state}, exit code {container.exit_code}"
 
 
 @contextlib.contextmanager

@@ -29,6 +29,14 @@ class Adjustments:
         self._update(container_id, {"Memory": memory, "MemorySwap": both})
 
     @as_engine_errors()
+    def freeze(self, container_id: str) -> None:
+        self._client.api.pause(container_id)
+
+    @as_engine_errors()
+    def thaw(self, container_id: str) -> None:
+        self._client.api.unpause(container_id)
+
+    @as_engine_errors()
     def start_helper(self, cluster: str, chosen: helper.Helper) -> str:
         return helper.start(self._client, cluster, chosen)
 

@@ -120,6 +120,14 @@ class Engine(Protocol):
         """
         ...
 
+    def freeze(self, container_id: str) -> None:
+        """Let no process of a running container run any more; its state is `paused` then."""
+        ...
+
+    def thaw(self, container_id: str) -> None:
+        """Let a frozen container's processes go on."""
+        ...
+
     def start_helper(self, cluster: str, chosen: Helper) -> str:
         """Start a helper for a drill; the first line that it prints. It goes with its cluster."""
         ...

@@ -44,6 +44,9 @@ def remove_all(containers: Iterable[Any], networks: Iterable[Any]) -> None:
 
 def _stop(container: Any) -> None:
     with contextlib.suppress(NotFound):
+        if container.status == "paused":
+            with contextlib.suppress(APIError):  # it has been thawed by now, or has ended
+                container.unpause()  # frozen processes hear no SIGTERM: they would be killed
         if container.status in ("running", "restarting", "paused"):
             container.stop()
 

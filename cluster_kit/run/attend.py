@@ -36,11 +36,14 @@ def join(run: Launch, *, leaves: bool) -> Outcome:
     return _attend(run, lambda: run.cluster, listener, leaves=leaves)
 
 
-def begin(run: Launch, start: Start) -> None:
-    """Start a run that nobody watches; one that fails to start is concluded."""
+def begin(run: Launch, start: Start) -> Cluster:
+    """Start a run that nobody watches, and return the cluster that was started.
+
+    One that fails to start is concluded.
+    """
     seen = RunState.of(run.cluster)
     try:
-        start()
+        return start()
     except KeyboardInterrupt:
         _say_interrupted(run)
         conclude(run, run.cluster, seen, "interrupted")

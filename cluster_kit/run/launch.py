@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -52,13 +53,14 @@ def launch(
 
 
 def launch_detached(request: Request, workspace: Workspace, view: View, *, resume: bool) -> Launch:
-    """Start a cluster, and return as soon as its containers have started; `attach` goes on.
+    """Start a cluster, and return its run as soon as its containers have started.
+
+    `attach` goes on with it. The run has the cluster that was started, with its addresses.
 
     Arguments and errors are those of `launch`; after an interrupt everything is removed.
     """
     with _ready(request, workspace, view, NOBODY, keep=True, resume=resume) as (run, up):
-        begin(run, up)
-        return run
+        return replace(run, cluster=begin(run, up))
 
 
 @contextlib.contextmanager

@@ -107,7 +107,7 @@ def ensure_image(cluster: Cluster, view: View) -> None:
         return
     view.phase(f"building the shared image {cluster.image}")
     view.close()
-    extra_image.ensure(cluster, view.phase, show=True)
+    extra_image.ensure(cluster, view.phase, show=view.draws)
 
 
 def up(launch: Launch, prepared: Prepared, text: str) -> Cluster:

@@ -23,6 +23,8 @@ REFRESHES_PER_S = 4
 class LiveView:
     """One table that is redrawn in place, log lines scrolling above it."""
 
+    draws = True
+
     def __init__(self, console: Console) -> None:
         self._console = console
         self._began = time.monotonic()

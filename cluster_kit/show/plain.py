@@ -18,6 +18,8 @@ LONGEST = 500
 class PlainView:
     """Prints lines as they come and never redraws them."""
 
+    draws = True
+
     def __init__(self, console: Console) -> None:
         self._console = console
         self._states: dict[str, tuple[State, int | None, int]] = {}

@@ -10,6 +10,8 @@ from cluster_kit.observe.state import RunState
 class QuietView:
     """Shows warnings."""
 
+    draws = False
+
     def __init__(self, console: Console) -> None:
         self._console = console
 

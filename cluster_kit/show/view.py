@@ -14,6 +14,9 @@ from cluster_kit.show.plain import PlainView
 class View(Protocol):
     """Shows a run to the user."""
 
+    draws: bool
+    """Whether it shows it on a terminal, on which a build may draw its progress, too."""
+
     def phase(self, text: str) -> None:
         """Show what the run does now, in a few words."""
         ...

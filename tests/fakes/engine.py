@@ -180,6 +180,14 @@ class FakeEngine(Machine):
         box.memory = memory
         self.memory.append((box.task, memory, swap))
 
+    def freeze(self, container_id: str) -> None:
+        self._asked("freeze")
+        self.pause(self._box(container_id).task, True)
+
+    def thaw(self, container_id: str) -> None:
+        self._asked("thaw")
+        self.pause(self._box(container_id).task, False)
+
     def start_helper(self, cluster: str, chosen: Helper) -> str:
         self._asked("start_helper")
         assert all(box.cluster == cluster for box in self.boxes.values())

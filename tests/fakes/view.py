@@ -13,6 +13,8 @@ class RecordingView:
     """`phases`, `warnings` and `lines` as they came; `differences` are moments at which the live
     table and `status` did not say the same."""
 
+    draws = True
+
     def __init__(self, engine: FakeEngine, cluster: str) -> None:
         self._engine = engine
         self._cluster = cluster

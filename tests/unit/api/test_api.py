@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import signal
 from pathlib import Path
 
@@ -98,6 +99,87 @@ def test_it_goes_also_if_the_block_fails(stage: Stage) -> None:
     assert stage.is_clean()
 
 
+def test_the_short_form_is_the_same_and_has_the_addresses(stage: Stage) -> None:
+    with ck.cluster(NAME, root=stage.workspace.root, worker=3) as cluster:
+        assert cluster.addresses["worker-2"] == f"{cluster.cluster.of('worker')[2].ip}:2222"
+        assert {task.name: f"{task.ip}:2222" for task in cluster.tasks()} == cluster.addresses
+    assert stage.is_clean()
+
+
+def test_addresses_are_those_that_were_started(stage: Stage) -> None:
+    stage.docker.takes_subnet = 1
+    with load(stage).up() as cluster:
+        assert {task.ip for task in cluster.tasks()} == {
+            address.partition(":")[0] for address in cluster.addresses.values()
+        }
+        assert cluster.tf_config("ps-0")["cluster"]["ps"] == [cluster.addresses["ps-0"]]
+
+
+def states(cluster: ck.RunningCluster) -> dict[str, str]:
+    return {task.name: task.state for task in cluster.tasks()}
+
+
+def test_a_task_is_frozen_for_a_block_or_until_it_is_thawed(stage: Stage) -> None:
+    with load(stage).up() as cluster:
+        with cluster.frozen("worker-1"):
+            assert states(cluster)["worker-1"] == "paused"
+            with pytest.raises(ck.UsageError, match="worker-1 is frozen") as refused:
+                cluster.freeze("worker-1")
+            assert refused.value.cure == 'thaw("worker-1") lets it go on'
+            with pytest.raises(ck.UsageError, match="worker-1 is frozen"):
+                cluster.exec("worker-1", "true")
+        assert states(cluster)["worker-1"] == "running"
+        with pytest.raises(ck.UsageError, match="worker-1 is not frozen: it is running"):
+            cluster.thaw("worker-1")
+        cluster.freeze("ps-0")
+        cluster.thaw("ps-0")
+        assert cluster.exec("ps-0", "hostname").startswith("ps-0: hostname")
+        with pytest.raises(ZeroDivisionError), cluster.frozen("ps-0"):
+            raise ZeroDivisionError
+        assert states(cluster)["ps-0"] == "running"
+
+
+def test_a_task_that_was_killed_in_its_block_is_not_thawed(stage: Stage) -> None:
+    with load(stage).up() as cluster, cluster.frozen("worker-1"):
+        cluster.kill("worker-1")
+
+
+def test_a_task_that_has_ended_takes_no_command_and_is_not_frozen(stage: Stage) -> None:
+    with load(stage).up() as cluster:
+        cluster.kill("ps-0")
+        ended = r"ps-0 does not run: it is exited, exit code 137"
+        for refused in (lambda: cluster.exec("ps-0", "true"), lambda: cluster.freeze("ps-0")):
+            with pytest.raises(ck.UsageError, match=ended) as told:
+                refused()
+            assert 'logs("ps-0")' in told.value.cure
+        with pytest.raises(ck.UsageError, match="no command for ps-0"):
+            cluster.exec("ps-0")
+
+
+def test_a_cluster_that_is_gone_says_so_and_an_unknown_task_has_a_proposal(stage: Stage) -> None:
+    with load(stage).up() as cluster:
+        with pytest.raises(ck.UsageError, match="demo has no task worker-7") as told:
+            cluster.freeze("worker-7")
+        assert "worker-" in told.value.cure
+    with pytest.raises(ck.UsageError, match="the container of ps-0 is gone: demo has been removed"):
+        cluster.logs("ps-0")
+
+
+def test_a_name_that_is_up_is_refused_and_the_cluster_goes_on(stage: Stage) -> None:
+    with load(stage).up() as cluster:
+        with pytest.raises(ck.HostError, match="the cluster demo is already up"):
+            load(stage).run()
+        with pytest.raises(ck.HostError, match="already up"), load(stage).up():
+            pytest.fail("it was started twice")
+        assert set(states(cluster).values()) == {"running"}
+
+
+def test_a_cluster_that_is_left_frozen_is_taken_down(stage: Stage) -> None:
+    with load(stage).up() as cluster:
+        cluster.freeze("worker-0")
+    assert stage.is_clean()
+
+
 def test_a_callers_signal_handlers_are_its_own(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,3 +193,10 @@ def test_every_name_is_there_and_no_other() -> None:
     assert {name for name in ck.__all__ if getattr(ck, name) is not None} == set(ck.__all__)
     with pytest.raises(AttributeError, match="no attribute 'laod'"):
         ck.laod  # noqa: B018
+
+
+def test_the_modules_name_does_not_hide_the_function() -> None:
+    from cluster_kit.cluster import Cluster
+
+    assert ck.Cluster is Cluster and callable(ck.cluster)
+    assert importlib.import_module("cluster_kit.cluster").Cluster is Cluster

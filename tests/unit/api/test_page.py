@@ -24,4 +24,4 @@ def test_an_example_runs(
 
 
 def test_there_are_examples() -> None:
-    assert len(EXAMPLES) == 3
+    assert len(EXAMPLES) == 4

@@ -63,6 +63,8 @@ CALLS: dict[str, Callable[[DockerEngine], object]] = {
     "memory_used": lambda e: e.memory_used("id"),
     "limit_memory": lambda e: e.limit_memory("id", 2**30, swap=True),
     "start_helper": lambda e: e.start_helper("demo", Helper("image", ("true",))),
+    "freeze": lambda e: e.freeze("id"),
+    "thaw": lambda e: e.thaw("id"),
     "kill": lambda e: e.kill("id"),
     "attach": lambda e: e.attach("id", "demo", "worker-0", "10.0.0.5"),
     "start_again": lambda e: e.start_again("id"),
@@ -258,6 +260,11 @@ class Thing:
         self.name, self.status, self.done = "demo_cluster", status, []
         self._error = error
 
+    def unpause(self) -> None:
+        self.done.append("unpause")
+        if self._error:
+            raise self._error
+
     def stop(self) -> None:
         self.done.append("stop")
 
@@ -314,7 +321,14 @@ def test_a_network_that_somebody_uses_is_named_with_the_cure() -> None:
 def test_stopping_leaves_what_has_ended_alone() -> None:
     things = [Thing(status) for status in ("running", "restarting", "paused", "exited", "created")]
     holding(things, []).stop("demo")
-    assert [thing.done for thing in things] == [["stop"], ["stop"], ["stop"], [], []]
+    stopped = [["stop"], ["stop"], ["unpause", "stop"], [], []]
+    assert [thing.done for thing in things] == stopped
+
+
+def test_a_frozen_container_is_thawed_to_hear_that_it_ends() -> None:
+    thawed_meanwhile = Thing("paused", APIError("Container demo-ps-0 is not paused"))
+    holding([thawed_meanwhile], []).stop("demo")
+    assert thawed_meanwhile.done == ["unpause", "stop"]
 
 
 def test_gpus_that_others_reserve_are_those_of_containers_without_the_kits_label() -> None:

@@ -127,6 +127,22 @@ def test_a_host_that_is_too_small_starts_nothing(stage: Stage) -> None:
     assert not stage.ran
 
 
+@pytest.mark.parametrize("draws", [True, False])
+def test_a_build_draws_only_where_the_view_does(
+    draws: bool, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[bool] = []
+
+    def build(_variant: str, _say: object, *, show: bool) -> None:
+        shown.append(show)
+        stage.docker.lacks_image = False
+
+    monkeypatch.setattr(extra, "ensure_image", build)
+    monkeypatch.setattr(stage.view, "draws", draws)
+    stage.docker.lacks_image = True
+    assert stage.up().success and shown == [draws]
+
+
 @pytest.mark.parametrize("paused", [False, True])
 def test_a_cluster_that_is_up_is_not_started_again(stage: Stage, paused: bool) -> None:
     stage.up(keep=True)
