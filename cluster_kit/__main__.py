@@ -52,6 +52,7 @@ def _run() -> None:
             run,
             speedup,
             stacks,
+            summary,
         )
     except KeyboardInterrupt:
         sys.exit(Interrupted.exit_code)

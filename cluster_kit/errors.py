@@ -22,9 +22,13 @@ from cluster_kit.problem import IN_FILE, Problem, Words
 
 
 class KitError(Exception):
-    """A deliberate error: `message` says what happened, `cure` what to do next."""
+    """A deliberate error: `message` says what happened, `cure` what to do next.
+
+    `run` is the directory of the run that it ended, "" if none had begun.
+    """
 
     exit_code = 1
+    run = ""
 
     def __init__(self, message: str, cure: str = "") -> None:
         super().__init__(message)

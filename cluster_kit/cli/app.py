@@ -75,7 +75,7 @@ def print_error(error: KitError, as_json: bool = False) -> None:
     """Print an error and its cure: on stderr, or as JSON on stdout."""
     if as_json:
         facts = {"message": error.message, "cure": error.cure, "exit_code": error.exit_code}
-        print_json({"success": False, "error": facts})
+        print_json({"success": False, "error": facts, **({"run": error.run} if error.run else {})})
         return
     err.print("error:", style="bold red", end=" ")
     say(error.message)

@@ -19,20 +19,22 @@ def end_with(outcome: Outcome, *, keep: bool, as_json: bool) -> NoReturn:
     if as_json:
         print_json(outcome.as_json())
     else:
-        _print_outcome(outcome, keep)
+        print_outcome(outcome, keep=keep)
     raise typer.Exit(outcome.exit_code)
 
 
-def _print_outcome(outcome: Outcome, keep: bool) -> None:
-    """Print the verdict, its reason, notes and metrics, and the run's directory."""
-    seconds = outcome.timings_s["total"]
-    run = short(Path(outcome.run))
+def print_outcome(outcome: Outcome, *, keep: bool = False) -> None:
+    """Print the verdict, its reason, notes and metrics, and the run's directory, if there is one.
+
+    A run that never started has neither that nor a time.
+    """
+    seconds = outcome.timings_s.get("total")
     if outcome.success:
-        out.print(Text.assemble(("success", "bold green"), f" in {seconds:.1f} s"))
+        out.print(Text.assemble(("success", "bold green"), _after("in", seconds)))
     else:
         blame = f", blame {outcome.blame}{_code(outcome)}" if outcome.blame else ""
         word = "stopped" if outcome.reason == Reason.STOPPED else "failed"
-        out.print(Text.assemble((word, "bold red"), f" after {seconds:.1f} s{blame}"))
+        out.print(Text.assemble((word, "bold red"), _after("after", seconds), blame))
         for line in outcome.message.splitlines():
             say(f"  {line}", to=out)
         for line in outcome.last_words.splitlines():
@@ -42,10 +44,15 @@ def _print_outcome(outcome: Outcome, keep: bool) -> None:
     for note in outcome.notes:
         say(f"  note: {note}", to=out)
     print_metrics(outcome)
-    say(f"  everything is in {run}", to=out)
+    if outcome.run:
+        say(f"  everything is in {short(Path(outcome.run))}", to=out)
     if keep:
         name = outcome.cluster
         say(f"  still there: `cluster-kit status {name}`, `cluster-kit down {name}`", to=out)
+
+
+def _after(word: str, seconds: float | None) -> str:
+    return "" if seconds is None else f" {word} {seconds:.1f} s"
 
 
 def _code(outcome: Outcome) -> str:

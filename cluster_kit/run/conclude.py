@@ -11,13 +11,13 @@ from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Container
 from cluster_kit.engine.failures import START_AGAIN
 from cluster_kit.engine.interface import Engine
-from cluster_kit.errors import EngineError, HostError, KitError, ManifestError
+from cluster_kit.errors import EngineError, HostError, KitError
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.tracebacks import cure, last_words, on_host, without_message
 from cluster_kit.run import room
 from cluster_kit.run.context import Launch
 from cluster_kit.run.evidence import read_logs, save_events, save_logs
-from cluster_kit.run.outcome import Outcome, outcome_of
+from cluster_kit.run.outcome import REASON_BY_CODE, Outcome, outcome_of
 from cluster_kit.run.output_trouble import explained
 from cluster_kit.run.secrets import mask_files, mask_verdict, values_of
 from cluster_kit.run.verdict import Reason, Verdict, judge
@@ -86,6 +86,7 @@ def conclude(launch: Launch, cluster: Cluster, seen: RunState, ending: Ending) -
     if failures.first is None:
         return outcome
     error = _incomplete(launch, outcome, failures.first)
+    error.run = outcome.run
     if isinstance(failures.first, EngineError) or outcome.success:
         raise error
     return replace(outcome, notes=[*outcome.notes, error.message])
@@ -96,6 +97,8 @@ def fail(launch: Launch, cluster: Cluster, seen: RunState, error: BaseException)
 
     Failures of the engine or the disk are ignored here, since `error` is raised anyway.
     """
+    if isinstance(error, KitError):
+        error.run = str(launch.directory.path)
     failures = Failures()
     containers: list[Container] = []
     with failures, _answering(launch.engine):
@@ -193,16 +196,8 @@ def _without_verdict(error: BaseException) -> Verdict:
         # With the type: the text alone may say nothing (`SystemExit: 1`).
         words = f"a bug in the kit: {type(error).__name__}: {error}".rstrip(": ")
         return Verdict(False, KitError.exit_code, Reason.INTERNAL, "", words)
-    reason = _REASONS.get(error.exit_code, Reason.INTERNAL)
+    reason = REASON_BY_CODE.get(error.exit_code, Reason.INTERNAL)
     return Verdict(False, error.exit_code, reason, "", error.message, error.cure)
-
-
-_REASONS = {
-    ManifestError.exit_code: Reason.MANIFEST,
-    HostError.exit_code: Reason.HOST,
-    EngineError.exit_code: Reason.ENGINE,
-}
-"""The reason of a run that one of the kit's errors, by its exit code, ended before a verdict."""
 
 
 def _incomplete(launch: Launch, outcome: Outcome, error: EngineError | OSError) -> KitError:

@@ -5,20 +5,28 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Container
+from cluster_kit.errors import EngineError, HostError, Interrupted, ManifestError
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import TaskView
 from cluster_kit.run.notes import notes_of
-from cluster_kit.run.verdict import Verdict, out_of_memory
+from cluster_kit.run.verdict import Reason, Verdict, out_of_memory
 from cluster_kit.workspace import RunDirectory, write_atomically
 
 FORMAT = 1
 """Of outcome.json; raised when a key changes its meaning, or goes."""
+REASON_BY_CODE = {
+    ManifestError.exit_code: Reason.MANIFEST,
+    HostError.exit_code: Reason.HOST,
+    EngineError.exit_code: Reason.ENGINE,
+    Interrupted.exit_code: Reason.INTERRUPTED,
+}
+"""The reason of a run that one of the kit's errors, by its exit code, ended before a verdict."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +85,32 @@ class Outcome:
     def write(self, run: RunDirectory) -> None:
         """Write outcome.json into the run's directory; raises OSError."""
         write_atomically(run.outcome, json.dumps(self.as_json(), indent=2) + "\n")
+
+
+def from_json(facts: Mapping[str, Any]) -> Outcome:
+    """The outcome that `as_json` gave; keys that it does not have are left at nothing.
+
+    Raises:
+        TypeError, ValueError: it is none, or of a format that this kit does not know.
+    """
+    if facts.get("format", FORMAT) != FORMAT:
+        raise ValueError(f"format {facts['format']!r} is not {FORMAT}, which this kit reads")
+    known = {field.name for field in fields(Outcome)}
+    given = {name: value for name, value in facts.items() if name in known}
+    tasks = [TaskOutcome(**task) for task in given.pop("tasks", [])]
+    return replace(_NOTHING, tasks=tasks, **given)
+
+
+def without_run(facts: Mapping[str, Any]) -> Outcome:
+    """The outcome of a run that never started, from the error that `up --json` printed."""
+    error = facts["error"]
+    code = int(error["exit_code"])
+    reason = REASON_BY_CODE.get(code, Reason.INTERNAL)
+    message, cure = str(error["message"]), str(error.get("cure", ""))
+    return replace(_NOTHING, exit_code=code, reason=reason, message=message, cure=cure)
+
+
+_NOTHING = Outcome("", False, 1, "", None, "", "", [], [], {}, {}, "", "")
 
 
 def outcome_of(

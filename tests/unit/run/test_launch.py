@@ -157,8 +157,9 @@ def test_a_full_disk_costs_the_evidence_and_leaves_no_container(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("cluster_kit.run.conclude.save_events", full)
-    with pytest.raises(HostError, match=r"the run ended \(finished\), but .*No space left"):
+    with pytest.raises(HostError, match=r"the run ended \(finished\), but .*No space left") as told:
         stage.up()
+    assert told.value.run == str(stage.directory.path)
     assert stage.saved()["success"]
     assert stage.is_clean()
 

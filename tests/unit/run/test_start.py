@@ -82,6 +82,7 @@ def test_a_full_disk_of_the_engine_is_told_with_what_frees_it(stage: Stage) -> N
     with pytest.raises(EngineError, match="no space left on device") as told:
         stage.up()
     assert "`docker system df`" in told.value.cure and "prune" in told.value.cure
+    assert told.value.run == str(stage.directory.path)
 
 
 def test_an_image_that_cannot_be_built_starts_nothing(
@@ -93,8 +94,9 @@ def test_an_image_that_cannot_be_built_starts_nothing(
         raise EngineError("building the image failed", "read what pip says")
 
     monkeypatch.setattr(extra, "ensure_image", fail)
-    with pytest.raises(EngineError, match="building the image failed"):
+    with pytest.raises(EngineError, match="building the image failed") as told:
         stage.up()
+    assert told.value.run == ""
     assert stage.docker.ups == []
     assert not stage.ran
 

@@ -1,0 +1,58 @@
+"""The verb summary, in each of its forms."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.unit.command_line import Cli
+from tests.unit.summary.runs import NEVER_STARTED, failed, outcome, saved
+
+
+def test_a_terminal_gets_the_verdict_and_the_tasks(cli: Cli, root: Path) -> None:
+    saved(root, failed())
+    said = cli("summary", "demo")
+    lines = said.out.splitlines()
+    assert (said.code, lines[0]) == (0, "failed after 8.0 s, blame chief-0 (exit code 1)")
+    assert "  everything is in runs/demo/20250301-100000" in lines
+    assert [line.split() for line in lines[-2:]] == [
+        ["chief-0", "10.0.0.2", "-", "1", "-"],
+        ["ps-0", "10.0.0.2", "-", "137", "2", "out", "of", "memory"],
+    ]
+
+
+def test_a_run_that_never_started_is_told_as_well(cli: Cli, root: Path) -> None:
+    (root / "said.json").write_text(json.dumps(NEVER_STARTED))
+    said = cli("summary", "said.json")
+    assert said.out.splitlines() == ["failed", "  worker = 0: a job", "  → set `worker = 1`"]
+
+
+def test_markdown_values_and_json(cli: Cli, root: Path) -> None:
+    run = saved(root, outcome())
+    assert cli("summary", "--markdown").out.startswith("## ✅ demo succeeded")
+    assert f"outcome={run}/outcome.json\n" in cli("summary", "--values").out
+    assert json.loads(cli("summary", "--json").out)["metrics"] == outcome().metrics
+
+
+@pytest.mark.parametrize("words", [("--markdown", "--json"), ("nope",), ("compose",)])
+def test_what_cannot_be_told(words: tuple[str, ...], cli: Cli) -> None:
+    said = cli("summary", *words)
+    assert said.code == 2 and (said.err.startswith("error: ") or "error" in said.out)
+
+
+def test_an_error_after_the_start_names_the_run(
+    cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cluster_kit.cli import run
+    from cluster_kit.errors import EngineError
+
+    def launch(*_: object, **__: object) -> None:
+        error = EngineError("gone")
+        error.run = "/runs/demo/1"
+        raise error
+
+    monkeypatch.setattr(run, "launch", launch)
+    said = cli("up", "demo", "--json")
+    assert (said.code, json.loads(said.out)["run"]) == (4, "/runs/demo/1")

@@ -1,0 +1,96 @@
+"""A run is found by its directory, a file of its outcome, or its cluster; all else is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.errors import UsageError
+from cluster_kit.summary.read import read
+from cluster_kit.summary.values import values
+from cluster_kit.workspace import Workspace
+from tests.unit.summary.runs import EVENTS, NEVER_STARTED, failed, outcome, saved
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return Workspace(tmp_path)
+
+
+def test_it_is_found_by_directory_file_cluster_and_as_the_newest(workspace: Workspace) -> None:
+    run = saved(workspace.root, failed())
+    for reference in (str(run), str(run / "outcome.json"), "demo", ""):
+        evidence = read(reference, workspace)
+        assert (evidence.outcome.blame, evidence.outcome.run) == ("chief-0", str(run))
+        assert evidence.outcome.tasks == failed().tasks
+        assert evidence.events == EVENTS
+        assert {entry.task for entry in evidence.entries} == {"chief-0", "evaluator-0"}
+
+
+def test_what_up_printed_leads_to_the_run(workspace: Workspace, tmp_path: Path) -> None:
+    run = saved(workspace.root, outcome())
+    printed = tmp_path / "printed.json"
+    printed.write_text((run / "outcome.json").read_text())
+    assert read(str(printed), workspace).events == EVENTS
+    printed.write_text(json.dumps({**NEVER_STARTED, "run": str(run)}))
+    assert read(str(printed), workspace).outcome.metrics == outcome().metrics
+
+
+def test_a_run_that_was_moved_is_read_where_it_is(workspace: Workspace, tmp_path: Path) -> None:
+    moved = saved(workspace.root, outcome()).rename(tmp_path / "artifact")
+    assert read(str(moved), workspace).events == EVENTS
+
+
+@pytest.mark.parametrize(("code", "reason"), [(2, "manifest"), (3, "host"), (4, "engine"),
+                                              (130, "interrupted"), (1, "internal")])  # fmt: skip
+def test_of_a_run_that_never_started_there_is_the_error(
+    code: int, reason: str, workspace: Workspace, tmp_path: Path
+) -> None:
+    printed = tmp_path / "printed.json"
+    error = {**NEVER_STARTED["error"], "exit_code": code}  # type: ignore[dict-item]
+    printed.write_text(json.dumps({**NEVER_STARTED, "error": error, "run": "/gone"}))
+    found = read(str(printed), workspace).outcome
+    assert (found.reason, found.exit_code, found.run) == (reason, code, "")
+    assert found.message == "worker = 0: a job"
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "[]", "{}", "12", '{"success": 1, "tasks": 3}', '{"success": 1, "tasks": [{}]}',
+     '{"success": false, "error": 3}', '{"success": false, "error": {}}', "\x00",
+     '{"success": true, "format": 2}'],
+)  # fmt: skip
+def test_what_is_no_outcome_is_refused_with_what_is_wanted(
+    content: str, workspace: Workspace, tmp_path: Path
+) -> None:
+    file = tmp_path / "other.json"
+    file.write_text(content)
+    with pytest.raises(UsageError) as caught:
+        read(str(file), workspace)
+    assert str(file) in caught.value.message and "outcome.json" in caught.value.cure
+
+
+@pytest.mark.parametrize("reference", ["nope", "no/where", "demo/latest", "..", "\0"])
+def test_what_is_not_there_is_refused(reference: str, workspace: Workspace) -> None:
+    saved(workspace.root, outcome())
+    with pytest.raises(UsageError):
+        read(reference, workspace)
+
+
+def test_without_a_run_that_ended_there_is_no_newest(workspace: Workspace) -> None:
+    with pytest.raises(UsageError, match=r"no run in .*runs has ended yet"):
+        read("", workspace)
+
+
+def test_values_are_one_line_each() -> None:
+    assert values(failed(run="/a\nreason=finished")) == {
+        "success": "false",
+        "exit_code": "5",
+        "reason": "failed",
+        "blame": "chief-0",
+        "run": "/a reason=finished",
+        "outcome": "/a reason=finished/outcome.json",
+    }
+    assert values(outcome(run=""))["outcome"] == ""
