@@ -191,10 +191,14 @@ speedup: engine image ## What further workers bring on machines of 2 vCPU, 8 GB,
 wheel: $(KIT) ## Build dist/cluster_kit-*.whl, to be installed in projects of your own
 	@.venv/bin/pip --quiet --disable-pip-version-check wheel --no-deps --wheel-dir dist . && ls dist/cluster_kit-*.whl
 
+# Measurements of minutes to hours, below build/.
+MEASURED := bench compare drill speedup
 .PHONY: clean
-clean: ## Remove generated compose files and build results; runs/ is kept
-	@rm -rf build .pytest_cache .mypy_cache .ruff_cache
-	@find compose -mindepth 1 -maxdepth 1 -type d ! -name drills -exec rm -rf {} +
+clean: ## Remove generated compose files and caches; results, measurements and what you wrote are kept
+	@rm -rf .pytest_cache .mypy_cache .ruff_cache
+	@rm -f compose/*/compose.yaml
+	@find build -mindepth 1 -maxdepth 1 $(MEASURED:%=! -name %) -exec rm -rf {} + 2>/dev/null || true
+	@find build compose -mindepth 1 -type d -empty -delete 2>/dev/null || true
 
 .PHONY: help
 help:
