@@ -30,6 +30,15 @@ class PromisedGpu:
 
 
 @dataclass(frozen=True)
+class Mount:
+    """A file or directory of the host inside containers."""
+
+    source: str
+    target: str
+    read_only: bool = True
+
+
+@dataclass(frozen=True)
 class Task:
     """One process in one container.
 
@@ -52,6 +61,8 @@ class Task:
     bandwidth: int | None = None
     environment: tuple[tuple[str, str], ...] = ()
     secrets: tuple[str, ...] = ()
+    mounts: tuple[Mount, ...] = ()
+    """Those that not every task has."""
 
     @property
     def name(self) -> str:
@@ -84,14 +95,6 @@ class Deadlines:
     engine: float
     silent: float
     stall: float | None
-
-
-@dataclass(frozen=True)
-class Mount:
-    """A read-only directory of the host inside every container."""
-
-    source: str
-    target: str
 
 
 @dataclass(frozen=True)
@@ -152,6 +155,12 @@ class Cluster:
     def leader(self) -> Task:
         """The task whose end decides the run: the chief, else worker 0."""
         return next(task for task in self.tasks if ROLES[task.role].leads)
+
+    @property
+    def all_mounts(self) -> tuple[Mount, ...]:
+        """What is mounted in any task."""
+        own = (mount for task in self.tasks for mount in task.mounts)
+        return tuple(dict.fromkeys((*self.mounts, *own)))
 
     @property
     def sidecars(self) -> tuple[Task, ...]:

@@ -75,7 +75,8 @@ def inputs(manifest: Manifest) -> Inputs:
         data = "/data"
         mounts.append(Mount("/home/you/images", "/data"))
     requirements = "some-package==1.0\n" if manifest.requirements else ""
-    return Inputs(program, data, tuple(mounts), requirements=requirements)
+    own = tuple(Mount(f"/home/you/{m.source}", m.target, m.read_only) for m in manifest.mount)
+    return Inputs(program, data, tuple(mounts), requirements=requirements, own_mounts=own)
 
 
 def manifest(**keys: Any) -> Manifest:

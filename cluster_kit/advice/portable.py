@@ -5,6 +5,7 @@ from __future__ import annotations
 from cluster_kit.advice.hint import Hint
 from cluster_kit.cluster import Cluster
 from cluster_kit.manifest.schema import Manifest
+from cluster_kit.programs.data import IN_CONTAINER
 
 
 def portable_hints(manifest: Manifest, cluster: Cluster) -> list[Hint]:
@@ -21,12 +22,12 @@ def portable_hints(manifest: Manifest, cluster: Cluster) -> list[Hint]:
         )
     hints += [
         Hint(
-            "data",
+            "data" if mount.target == IN_CONTAINER else "mount",
             f"{mount.source} is an absolute path",
             "every host that runs the file must have it",
             "move the data into the folder of the project",
         )
-        for mount in cluster.mounts
+        for mount in cluster.all_mounts
         if mount.source.startswith("/")
     ]
     return hints

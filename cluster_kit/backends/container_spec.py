@@ -38,8 +38,8 @@ OWNER_CAPABILITIES = tuple(name for name in SHAPER_CAPABILITIES if name != "NET_
 class SharedSpec:
     """What all containers of a cluster have in common.
 
-    `labels` are on the cluster's network, too. `mounts` are read-only; `output` is the path in the
-    container of the run's output directory (`Backend.up` knows the one on the host).
+    `labels` are on the cluster's network, too. `output` is the path in the container of the run's
+    output directory (`Backend.up` knows the one on the host).
     `image_is_local` means that no registry has the image. `tmpfs` maps directories in memory to
     their modes.
     """
@@ -90,6 +90,8 @@ class ContainerSpec:
     labels: Mapping[str, str]
     restarts: int
     cpus: float | None
+    mounts: tuple[Mount, ...]
+    """In addition to `shared.mounts`."""
     cpu_shares: int | None
     memory: int | None
     shm: int | None
@@ -140,6 +142,7 @@ def _container(cluster: Cluster, task: Task, shared: SharedSpec, config: str) ->
         labels=_labels(shared, task, leads=leads),
         restarts=cluster.restarts(task),
         cpus=task.cpus,
+        mounts=task.mounts,
         cpu_shares=ROLES[task.role].cpu_shares,
         memory=task.memory,
         shm=GPU_SHM_BYTES if task.gpus else None,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, get_args, get_origin
 
 from cluster_kit.manifest.limits import Limits, TaskLimits
+from cluster_kit.manifest.mounts import MountTable
 from cluster_kit.manifest.schema import DeadlineTable, Manifest
 from cluster_kit.problem import Cure, Setting
 from cluster_kit.util.nearest import nearest
@@ -15,7 +16,8 @@ _ONE_TASK = dict.fromkeys(TaskLimits.model_fields, "under [task.worker-0]")
 _EVERY_TASK = dict.fromkeys(Limits.model_fields, "under [role.worker] or [task.worker-0]")
 _DEADLINE = dict.fromkeys(DeadlineTable.model_fields, "under [deadline]")
 _TOP = dict.fromkeys(Manifest.model_fields, "at the top, above the first [table]")
-HOMES = _ONE_TASK | _EVERY_TASK | _DEADLINE | _TOP
+_MOUNT = dict.fromkeys(MountTable.model_fields, "under [[mount]]")
+HOMES = _ONE_TASK | _EVERY_TASK | _DEADLINE | _MOUNT | _TOP
 """Where each key is written, in a message's words."""
 
 
@@ -59,9 +61,9 @@ def words_of(place: Sequence[str]) -> tuple[str, ...]:
 def _table(place: Sequence[str]) -> Any:
     """The model of the table that the last key of `place` is in, None if there is no such table."""
     model: Any = Manifest
-    for depth, part in enumerate(place[:-1]):
-        if depth == 1 and place[0] == "task":
-            model = TaskLimits
+    for part in place[:-1]:
+        if get_origin(model) in (list, dict):  # its tables are numbered, or have names
+            model = get_args(model)[-1]
         elif part in getattr(model, "model_fields", {}):
             model = model.model_fields[part].annotation
         else:

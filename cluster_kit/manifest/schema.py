@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, create_model
 
 from cluster_kit.manifest.field_types import GpuId, Strict, Text
 from cluster_kit.manifest.limits import Limits, TaskLimits, overlay
+from cluster_kit.manifest.mounts import MountTable
 from cluster_kit.manifest.units import Bytes, Seconds, SecondsOrAuto, SecondsOrNever
 from cluster_kit.roles import ROLES
 
@@ -103,6 +104,9 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
     data: Text = Field(
         "digits",
         description="A data set of the image, or the path of a directory, mounted at `/data`",
+    )
+    mount: list[MountTable] = Field(
+        default_factory=list, description="Further files and directories of this host"
     )
     image: Text = Field(
         "trainer",

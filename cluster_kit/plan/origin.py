@@ -44,9 +44,14 @@ def _host(loaded: Loaded, inputs: Inputs, facts: HostFacts, subnet: IPv4Network)
     return {
         "user": facts.user,
         "subnet": str(subnet) if moved else "free",
-        "folder": _hash(str(loaded.path.parent)) if inputs.mounts else "any",
+        "folder": _hash(str(loaded.path.parent)) if _is_of_the_host(inputs) else "any",
         "gpus": _gpus(manifest, facts),
     }
+
+
+def _is_of_the_host(inputs: Inputs) -> bool:
+    """Whether containers are given anything by its path."""
+    return bool(inputs.mounts or inputs.own_mounts)
 
 
 def _gpus(manifest: Manifest, facts: HostFacts) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 
-from cluster_kit.cluster import Cluster, Deadlines, Task
+from cluster_kit.cluster import Cluster, Deadlines, Mount, Task
 from cluster_kit.facts import HostFacts
 from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.manifest.names import OWN_IMAGE
@@ -18,6 +18,7 @@ from cluster_kit.plan.gpus.request import request_of
 from cluster_kit.plan.origin import origin_of
 from cluster_kit.plan.rules.counts import check_counts, check_tasks_exist, too_many
 from cluster_kit.plan.rules.limits import check_limits
+from cluster_kit.plan.rules.mounts import check_mounts
 from cluster_kit.plan.rules.names import check_names
 from cluster_kit.plan.rules.network import check_port, find_subnet
 from cluster_kit.plan.rules.pins import find_pins
@@ -75,6 +76,7 @@ def _broken_rules(manifest: Manifest, facts: HostFacts) -> Iterator[Problem]:
     yield from check_tasks_exist(manifest)
     yield from check_limits(manifest, facts)
     yield from check_arguments(manifest.args)
+    yield from check_mounts(manifest)
 
 
 def _cluster(
@@ -100,7 +102,7 @@ def _cluster(
         style=style_of(manifest),
         chief_job=manifest.chief_job,
         data=inputs.data,
-        mounts=inputs.mounts,
+        mounts=(*inputs.mounts, *_mounts(manifest, inputs, "")),
         server=manifest.server,
         deadlines=Deadlines(
             start=manifest.deadline.start,
@@ -154,9 +156,21 @@ def _tasks(
                 bandwidth=limits.bandwidth,
                 environment=tuple(sorted(limits.environment.items())),
                 secrets=tuple(sorted(set(limits.secrets or ()))),
+                mounts=_mounts(manifest, inputs, role),
             )
             tasks.append(task)
     return tuple(tasks)
+
+
+def _mounts(manifest: Manifest, inputs: Inputs, role: str) -> tuple[Mount, ...]:
+    """The mounts of this role, or those of all roles for ""."""
+    own = zip(manifest.mount, inputs.own_mounts, strict=True)
+    everybody = set(ROLES)
+    return tuple(
+        mount
+        for table, mount in own
+        if (not role if set(table.roles) in (set(), everybody) else role in table.roles)
+    )
 
 
 def _command(manifest: Manifest, inputs: Inputs, role: str) -> tuple[str, ...]:

@@ -11,11 +11,13 @@ from cluster_kit.cluster import OWNER, Cluster, Mount
 from cluster_kit.errors import UsageError
 from cluster_kit.facts import Gpu, HostFacts
 from cluster_kit.manifest.limits import Limits
+from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan.gpus.devices import CDI_KIND
 from cluster_kit.problem import Problem, Setting
 from cluster_kit.roles import ROLES, WORKER
 from cluster_kit.util.masking import looks_secret
+from cluster_kit.util.paths import seen_from
 from cluster_kit.util.toml_text import to_toml
 
 PLENTY = 2**60
@@ -80,12 +82,21 @@ def _index(name: str) -> str:
     return name.removeprefix(f"{CDI_KIND}=")
 
 
-def moved(cluster: Cluster, folder: Path, root: Path, shared: str) -> Cluster:
+def everywhere(loaded: Loaded) -> frozenset[str]:
+    """The sources that the manifest's file names by absolute paths: every host has them there."""
+    manifest = loaded.manifest
+    named = [mount.source for mount in manifest.mount]
+    named += [] if "data" in loaded.command_line.keys else [manifest.data]
+    folder = loaded.path.parent
+    return frozenset(str(seen_from(folder, name)) for name in named if Path(name).is_absolute())
+
+
+def moved(cluster: Cluster, folder: Path, root: Path, shared: frozenset[str]) -> Cluster:
     """Returns the cluster with its mounts relative to `folder`, in which its file is to lie.
 
     Args:
         root: the folder that is copied as a whole, or cloned.
-        shared: a directory that has the same path on every host, "" if there is none.
+        shared: what has the same path on every host.
     Raises:
         UsageError: a directory outside of `root` is mounted.
     """
@@ -93,12 +104,13 @@ def moved(cluster: Cluster, folder: Path, root: Path, shared: str) -> Cluster:
     def mount(of: Mount) -> Mount:
         source = Path(of.source)
         if source.is_relative_to(root):
-            return Mount(os.path.relpath(source, folder), of.target)
-        if of.source == shared:
+            return replace(of, source=os.path.relpath(source, folder))
+        if of.source in shared:
             return of
         raise UsageError(
             f"{source} is outside of {root}: a copy of that folder would not have it",
-            "move it into the folder, or write an absolute path that every host has as `data`",
+            "move it into the folder, or name it by an absolute path that each host has",
         )
 
-    return replace(cluster, mounts=tuple(map(mount, cluster.mounts)))
+    tasks = (replace(task, mounts=tuple(map(mount, task.mounts))) for task in cluster.tasks)
+    return replace(cluster, mounts=tuple(map(mount, cluster.mounts)), tasks=tuple(tasks))

@@ -13,6 +13,7 @@ from cluster_kit.problem import Problem
 from cluster_kit.programs import requirements, syntax
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.programs.data import find_data
+from cluster_kit.programs.mounts import find_mounts
 from cluster_kit.util.nearest import hint_or
 from cluster_kit.util.paths import is_directory, is_file, is_zip, seen_from
 
@@ -30,6 +31,8 @@ class Inputs:
     mounts: tuple[Mount, ...]
     problems: tuple[Problem, ...] = ()
     requirements: str = ""
+    own_mounts: tuple[Mount, ...] = ()
+    """Of the tables `[[mount]]`, in their order."""
 
 
 def resolve(manifest: Manifest, folder: Path) -> Inputs:
@@ -37,12 +40,16 @@ def resolve(manifest: Manifest, folder: Path) -> Inputs:
     program, program_mounts, program_problems = _program(manifest, folder)
     data, data_mounts, data_problems = find_data(manifest, folder)
     extra, faults = requirements.read(manifest.requirements, folder)
+    mounts, absent = find_mounts(
+        ((f"mount.{number}", table) for number, table in enumerate(manifest.mount)), folder
+    )
     return Inputs(
         program,
         data,
         program_mounts + data_mounts,
-        (*program_problems, *faults, *data_problems),
+        (*program_problems, *faults, *data_problems, *absent),
         extra,
+        mounts,
     )
 
 

@@ -94,7 +94,7 @@ def _ask(
 
 def _run(cluster: Cluster, program: str) -> Completed:
     """The program with --help in a container of its own, without network or output."""
-    mounts = [f"--volume={mount.source}:{mount.target}:ro" for mount in cluster.mounts]
+    mounts = [f"--volume={mount.source}:{mount.target}:ro" for mount in cluster.all_mounts]
     command = (
         *("docker", "run", "--rm", "--pull=never", "--init", "--network=none", "--read-only"),
         *("--cap-drop=ALL", f"--user={os.getuid()}:{os.getgid()}", "--tmpfs=/tmp:mode=1777"),

@@ -129,7 +129,7 @@ def _saved(
     said = _last_words(launch.engine, containers, logs, verdict, verdict.blame or seen.leader)
     words = without_message(said, verdict.message) if verdict.blame else ""
     told = f"{words}\n{verdict.message}"
-    verdict = replace(verdict, message=on_host(verdict.message, cluster.mounts))
+    verdict = replace(verdict, message=on_host(verdict.message, cluster.all_mounts))
     verdict = explained(verdict, said, directory)
     launch.followed.finish(logs, told if verdict.blame else "")
     known_cure = verdict.cure or cure(f"{verdict.message}\n{words}")

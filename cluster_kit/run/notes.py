@@ -57,7 +57,7 @@ def _left_out(failures: Sequence[Entry], cluster: Cluster) -> str:
     count, last = len(failures), failures[-1].fields
     times = {1: "once", 2: "twice"}.get(count, f"{count} times")
     first_line = str(last.get("message", "")).partition("\n")[0]
-    message = on_host(first_line, cluster.mounts)
+    message = on_host(first_line, cluster.all_mounts)
     if len(message) > LONGEST:
         message = f"{message[: LONGEST - 1]}…"
     note = f"failed {times} (exit code {last.get('exit_code')}), and the leader ended without it"

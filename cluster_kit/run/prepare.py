@@ -21,11 +21,10 @@ from cluster_kit.manifest.find import find, names
 from cluster_kit.manifest.load import load
 from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.plan.plan import OwnImages, plan
-from cluster_kit.plan.portable import check_portable, moved, neutral
+from cluster_kit.plan.portable import check_portable, everywhere, moved, neutral
 from cluster_kit.programs import resolve
 from cluster_kit.programs.resolve import Inputs
 from cluster_kit.util.nearest import proposal
-from cluster_kit.util.paths import seen_from
 from cluster_kit.workspace import Workspace
 
 USUAL = "quickstart"
@@ -99,9 +98,8 @@ def _portable(
     loaded.refuse([*check_portable(manifest), *inputs.problems])
     facts = neutral(manifest)
     cluster = plan(loaded, inputs, facts, images)
-    everywhere = "data" not in loaded.command_line.keys and Path(manifest.data).is_absolute()
-    shared = str(seen_from(loaded.path.parent, manifest.data)) if everywhere else ""
-    cluster = moved(cluster, workspace.portable(cluster.name).parent.resolve(), root, shared)
+    file = workspace.portable(cluster.name)
+    cluster = moved(cluster, file.parent.resolve(), root, everywhere(loaded))
     program = resolve.program_file(manifest, loaded.path.parent)
     hints = (*advise(program, manifest), *portable_hints(manifest, cluster))
     return Prepared(request, loaded, inputs, images, facts, cluster, hints)

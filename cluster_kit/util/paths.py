@@ -32,6 +32,14 @@ def is_directory(path: Path) -> bool:
         return False
 
 
+def exists(path: Path) -> bool:
+    """Whether there is anything at the path; False if it is invalid or cannot be reached."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
 def is_zip(path: Path) -> bool:
     """Whether the file begins as a zip archive does; False if it cannot be read."""
     try:

@@ -8,14 +8,25 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from cluster_kit.manifest.limits import Limits, TaskLimits
+from cluster_kit.manifest.mounts import MountTable
 from cluster_kit.manifest.schema import DeadlineTable, Manifest
 from cluster_kit.util.own_files import FILES
 from cluster_kit.util.toml_text import to_toml
 from docs.blocks.table import table
 
-TABLES = {"deadline": "deadline.", "role": "role.<role>.", "task": "task.<task>."}
+TABLES = {
+    "deadline": "deadline.",
+    "mount": "mount[].",
+    "role": "role.<role>.",
+    "task": "task.<task>.",
+}
 """Keys that hold tables, and what stands before the keys in these."""
-MODELS: dict[str, Any] = {"deadline": DeadlineTable, "role": Limits, "task": TaskLimits}
+MODELS: dict[str, Any] = {
+    "deadline": DeadlineTable,
+    "mount": MountTable,
+    "role": Limits,
+    "task": TaskLimits,
+}
 
 
 def keys() -> str:

@@ -1,4 +1,4 @@
-"""The exact bytes of the compose files of eight manifests that differ in kind.
+"""The exact bytes of the compose files of nine manifests that differ in kind.
 
 What single keys mean is asserted by key, in test_keys and test_own_manifests.
 """
@@ -64,7 +64,7 @@ def test_a_portable_file_still_has_the_same_bytes() -> None:
         dockerfile="recipe/Dockerfile",
         arguments={"BASE": "python:3.11-slim", "INPUTS": "0123456789ab", "VARIANT": "cpu"},
     )
-    compared(PORTABLE, render(moved(made, folder, root, ""), build))
+    compared(PORTABLE, render(moved(made, folder, root, frozenset()), build))
 
 
 def test_every_golden_file_has_its_manifest() -> None:

@@ -126,7 +126,7 @@ MEANS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             "chief-0.pull_policy": "never",
             "worker-0.volumes.1": {
                 "type": "bind", "source": "/home/you/project", "target": "/program",
-                "read_only": True,
+                "read_only": True, "bind": {"create_host_path": False},
             },
         },
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cluster_kit import labels
@@ -21,6 +22,15 @@ ANY_USER = '"${UID:-0}:${GID:-${UID:-0}}"'
 
 
 @dataclass(frozen=True)
+class Volume:
+    """A bind mount's values as YAML text."""
+
+    source: str
+    target: str
+    read_only: str
+
+
+@dataclass(frozen=True)
 class Shared:
     """The values that all services share, as YAML text."""
 
@@ -35,7 +45,7 @@ class Shared:
     tmpfs: str
     stop_grace: str
     output: str
-    mounts: tuple[Mount, ...]
+    mounts: tuple[Volume, ...]
     environment: tuple[Pair, ...]
 
 
@@ -54,6 +64,7 @@ class Service:
     environment: tuple[Pair, ...]
     secrets: tuple[str, ...]
     shm: str
+    mounts: tuple[Volume, ...]
     limits: tuple[Pair, ...]
     driver: str
     device_ids: str
@@ -95,8 +106,15 @@ def _shared(cluster: Cluster, spec: SharedSpec) -> Shared:
         tmpfs="[" + ", ".join(f'"{path}:mode={mode:o}"' for path, mode in spec.tmpfs.items()) + "]",
         stop_grace=f"{spec.stop_grace_s}s",
         output=spec.output,
-        mounts=tuple(Mount(quote(mount.source), quote(mount.target)) for mount in spec.mounts),
+        mounts=_volumes(spec.mounts),
         environment=pairs(spec.environment),
+    )
+
+
+def _volumes(mounts: Iterable[Mount]) -> tuple[Volume, ...]:
+    return tuple(
+        Volume(quote(mount.source), quote(mount.target), _boolean(mount.read_only))
+        for mount in mounts
     )
 
 
@@ -133,6 +151,7 @@ def _service(cluster: Cluster, spec: ContainerSpec) -> Service:
         environment=pairs(spec.own_environment),
         secrets=tuple(pair.name for pair in pairs(dict.fromkeys(spec.secrets, ""))),
         shm="" if spec.shm is None else f"{spec.shm // 2**30}gb",
+        mounts=_volumes((*spec.shared.mounts, *spec.mounts)) if spec.mounts else (),
         limits=_limits(spec),
         driver=devices.driver if devices else "",
         device_ids=flow(devices.ids) if devices else "",

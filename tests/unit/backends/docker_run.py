@@ -26,7 +26,10 @@ def docker_run(spec: ContainerSpec, network: str, output: str) -> list[str]:
     words += [f"--cap-add={name}" for name in spec.cap_add]
     words += [f"--tmpfs={path}:mode={mode:o}" for path, mode in shared.tmpfs.items()]
     words += [f"--volume={output}:{shared.output}"]
-    words += [f"--volume={mount.source}:{mount.target}:ro" for mount in shared.mounts]
+    words += [
+        f"--volume={mount.source}:{mount.target}{':ro' if mount.read_only else ''}"
+        for mount in (*shared.mounts, *spec.mounts)
+    ]
     words += [f"--env={name}={value}" for name, value in spec.environment.items()]
     words += [f"--env={name}" for name in spec.secrets]
     words += [f"--label={name}={value}" for name, value in spec.labels.items()]

@@ -30,6 +30,10 @@ CLUSTERS = {
         data="../my images",
         args=["--label", "a b", "--price=$5", "--job={{ role }}"],
         retries=0,
+        mount=[
+            {"source": "all", "target": "/all"},
+            {"source": "some", "target": "/some", "read_only": False, "roles": ["worker"]},
+        ],
         role={"worker": {"cpus": 1.5, "memory": "2g", "bandwidth": "100mbit"}},
         task={"ps-1": {"environment": NASTY}},
     ),
@@ -151,7 +155,16 @@ def test_no_field_is_forgotten() -> None:
 
 def test_the_three_differ_in_everything_that_a_task_can_be_given() -> None:
     specs = [spec for made in CLUSTERS.values() for spec in container_specs(made)]
-    for field in ("cap_add", "cpus", "cpu_shares", "memory", "shm", "devices", "restarts"):
+    for field in (
+        "cap_add",
+        "cpus",
+        "cpu_shares",
+        "memory",
+        "shm",
+        "devices",
+        "restarts",
+        "mounts",
+    ):
         assert {bool(getattr(spec, field)) for spec in specs} == {True, False}, field
     assert {bool(spec.shared.mounts) for spec in specs} == {True, False}
     assert {spec.shared.image_is_local for spec in specs} == {True, False}

@@ -6,6 +6,7 @@ import pytest
 
 from cluster_kit.manifest.key_advice import HOMES, meaning, nearest_key, words_of
 from cluster_kit.manifest.limits import TaskLimits
+from cluster_kit.manifest.mounts import MountTable
 from cluster_kit.manifest.schema import DeadlineTable, Manifest
 from cluster_kit.problem import Setting
 
@@ -15,6 +16,7 @@ def test_every_key_has_a_home() -> None:
         *Manifest.model_fields,
         *DeadlineTable.model_fields,
         *TaskLimits.model_fields,
+        *MountTable.model_fields,
     }
 
 
@@ -25,6 +27,9 @@ def test_every_key_has_a_home() -> None:
         (("role", "ps", "cpu"), "did you mean `cpus`?"),
         (("cpus",), "write it under [role.worker] or [task.worker-0]"),
         (("role", "ps", "ip"), "write it under [task.worker-0]"),
+        (("mount", "0", "sourc"), "did you mean `source`?"),
+        (("mount", "0", "cpus"), "write it under [role.worker] or [task.worker-0]"),
+        (("readonly",), "did you mean `read_only`? write it under [[mount]]"),
         (("deadline", "zzz"), "known keys: engine, evaluator_grace, job, silent, stall, start"),
     ],
 )

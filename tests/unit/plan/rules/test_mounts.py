@@ -1,0 +1,130 @@
+"""A manifest's own mounts: what is refused before anything starts, and who gets which."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster_kit.errors import UsageError
+from cluster_kit.manifest.load import load
+from cluster_kit.plan.plan import plan
+from cluster_kit.plan.portable import everywhere, moved, neutral
+from cluster_kit.plan.rules import mounts
+from cluster_kit.plan.rules.mounts import WHOLE
+from cluster_kit.programs.resolve import resolve
+from tests.make import OWN, cluster, problems, problems_of
+
+LEAST = 'format = 1\nname = "demo"\n'
+
+
+def mounted(*tables: dict[str, Any]) -> list[str]:
+    """The places of the problems of these mounts."""
+    return [problem.place for problem in problems(mount=list(tables))]
+
+
+def at(target: str, **more: Any) -> dict[str, Any]:
+    return {"source": "cache", "target": target, **more}
+
+
+@pytest.mark.parametrize("target", [str(path) for path in (*mounts.OWN, *WHOLE)])
+def test_what_the_kit_or_the_system_uses_is_refused(target: str) -> None:
+    assert mounted(at(target)) == ["mount.0.target"]
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["/", "/data/x", "/output/x/y", "/run", "/opt", "cache", "", "../x", "/a/../data", "/a/"],
+)
+def test_targets_that_no_container_can_have(target: str) -> None:
+    assert mounted(at(target)) == ["mount.0.target"]
+
+
+@pytest.mark.parametrize(
+    "target", ["/cache", "/data2", "/etc/krb5.conf", "/tmp/.cache", "/opt/mine", "/a b", "/é$x"]
+)
+def test_targets_of_real_projects(target: str) -> None:
+    assert mounted(at(target)) == []
+
+
+def test_two_at_one_place_or_one_inside_the_other() -> None:
+    assert mounted(at("/a"), at("/a")) == ["mount.1.target"]
+    assert mounted(at("/a/b"), at("/a")) == ["mount.1.target"]
+    assert mounted(at("/a"), at("/ab")) == []
+    apart = at("/a", roles=["ps"]), at("/a", roles=["worker"])
+    assert mounted(*apart) == []
+    assert mounted(at("/a", roles=["ps"]), at("/a", roles=["worker", "ps"])) == ["mount.1.target"]
+
+
+def test_a_role_that_does_not_exist() -> None:
+    (problem,) = problems(mount=[at("/a", roles=["wroker"])])
+    assert (problem.place, problem.value) == ("mount.0.roles", '"wroker"')
+    assert "worker" in problem.cure_text()
+
+
+def test_all_tasks_have_it_or_only_those_of_its_roles() -> None:
+    made = cluster(mount=[at("/all"), at("/some", roles=["worker"], read_only=False)])
+    assert [(m.source, m.target, m.read_only) for m in made.mounts] == [
+        ("/home/you/cache", "/all", True)
+    ]
+    for task in made.tasks:
+        targets = [(mount.target, mount.read_only) for mount in task.mounts]
+        assert targets == ([("/some", False)] if task.role == "worker" else [])
+    assert {mount.target for mount in made.all_mounts} == {"/all", "/some"}
+    every = cluster(mount=[at("/all", roles=["chief", "worker", "ps", "evaluator"])])
+    assert [mount.target for mount in every.mounts] == ["/all"]
+
+
+@pytest.mark.parametrize("source", ["absent", "", "~nobody-of-this-name/x", "a\\u0000b", "file/x"])
+def test_a_source_that_is_not_there(source: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    text = f'{LEAST}[[mount]]\nsource = "{source}"\ntarget = "/a"\n'
+    (problem,) = problems_of(text, tmp_path)
+    assert problem.place == "mount.0.source"
+    assert not (tmp_path / "absent").exists()
+
+
+def test_a_file_and_a_directory_are_found_from_the_manifest(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for source in ("file", ".", str(tmp_path)):
+        text = f'{LEAST}[[mount]]\nsource = "{source}"\ntarget = "/a"\n'
+        assert problems_of(text, tmp_path) == []
+
+
+def test_in_a_portable_file_they_are_relative_or_as_absolute_as_they_were_written(
+    tmp_path: Path,
+) -> None:
+    root, folder = tmp_path, tmp_path / "portable" / "demo"
+    for name in ("mine", "theirs"):
+        (tmp_path / name).mkdir()
+    theirs = '[[mount]]\nsource = "{}"\ntarget = "/b"\nroles = ["ps"]\n'
+    for source, wanted in (("theirs", "../../theirs"), ("/var/tmp", "/var/tmp"), ("..", "")):
+        file = tmp_path / "demo.toml"
+        mine = '[[mount]]\nsource = "mine"\ntarget = "/a"\n'
+        file.write_text(LEAST + mine + theirs.format(source))
+        read = load(file)
+        made = plan(read, resolve(read.manifest, tmp_path), neutral(read.manifest), OWN)
+        if not wanted:
+            with pytest.raises(UsageError, match="is outside of"):
+                moved(made, folder, root, everywhere(read))
+            continue
+        made = moved(made, folder, root, everywhere(read))
+        assert [mount.source for mount in made.mounts] == ["../../mine"]
+        assert [mount.source for mount in made.of("ps")[0].mounts] == [wanted]
+
+
+def test_every_problem_of_the_shape_is_told_at_once(tmp_path: Path) -> None:
+    first = '[[mount]]\nsorce = "x"\ntarget = 3\n'
+    second = '[[mount]]\nsource = "."\ntarget = "/a"\nread_only = "no"\n'
+    text = LEAST + first + second
+    found = {problem.place: problem.cure_text() for problem in problems_of(text, tmp_path)}
+    assert found.keys() == {
+        "mount.0.source",
+        "mount.0.sorce",
+        "mount.0.target",
+        "mount.1.read_only",
+    }
+    assert "did you mean `source`?" in found["mount.0.sorce"]
+    assert problems_of(f'{LEAST}mount = "x"\n', tmp_path)[0].rule == "must be a list"
+    assert problems_of(f"{LEAST}[mount]\n", tmp_path)[0].rule == "must be a list"
