@@ -44,6 +44,7 @@ def _run() -> None:
             data,
             drill,
             gpus,
+            inside,
             look,
             make,
             matrix,

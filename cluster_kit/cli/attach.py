@@ -20,6 +20,7 @@ from cluster_kit.workspace import here
 def attach(
     name: options.ClusterName = None,
     keep: options.Keep = False,
+    exit_code: options.ExitCode = "kit",
     json_: options.Json = False,
 ) -> None:
     """Go on with a cluster that nobody watches: watch, judge, save, remove, as `up` does."""
@@ -28,13 +29,14 @@ def attach(
     view = make_view(err)
     with contextlib.closing(view):
         outcome = going_on.attach(name, here(), view, keep=keep)
-    end_with(outcome, keep=keep, as_json=json_)
+    end_with(outcome, keep=keep, as_json=json_, exit_code=exit_code)
 
 
 @app.command()
 def wait(
     name: options.ClusterName = None,
     keep: options.Keep = False,
+    exit_code: options.ExitCode = "kit",
     json_: options.Json = False,
 ) -> None:
     """Wait for the end of a cluster without a view; Ctrl-C leaves the cluster up."""
@@ -48,4 +50,4 @@ def wait(
             f"`cluster-kit attach {name}` or `cluster-kit wait {name}` goes on, "
             f"`cluster-kit down {name}` ends it",
         ) from None
-    end_with(outcome, keep=keep, as_json=json_)
+    end_with(outcome, keep=keep, as_json=json_, exit_code=exit_code)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 import typer
 from rich.text import Text
@@ -14,13 +14,16 @@ from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.verdict import Reason
 
 
-def end_with(outcome: Outcome, *, keep: bool, as_json: bool) -> NoReturn:
-    """Print the outcome, and exit with its code."""
+def end_with(
+    outcome: Outcome, *, keep: bool, as_json: bool, exit_code: Literal["kit", "program"] = "kit"
+) -> NoReturn:
+    """Print the outcome, and exit with its code, or with its program's."""
     if as_json:
         print_json(outcome.as_json())
     else:
         print_outcome(outcome, keep=keep)
-    raise typer.Exit(outcome.exit_code)
+    own = outcome.program_exit_code if exit_code == "program" else None
+    raise typer.Exit(outcome.exit_code if own is None else own)
 
 
 def print_outcome(outcome: Outcome, *, keep: bool = False) -> None:

@@ -59,6 +59,15 @@ def status(
         say("no cluster is up")
 
 
+@app.command()
+def ps(
+    name: Annotated[str, typer.Argument(help="A cluster; all of them if none is given.")] = "",
+    json_: options.Json = False,
+) -> None:
+    """The same as `status`."""
+    status(name, json_=json_)
+
+
 def _tasks(engine: Engine, cluster: str) -> list[TaskView]:
     """Every task of a cluster, in task order; [] if it is not up."""
     containers = engine.containers(cluster)

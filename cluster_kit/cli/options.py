@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -21,8 +21,24 @@ ClusterName = Annotated[
         "else quickstart."
     ),
 ]
+OfCluster = Annotated[
+    str | None,
+    typer.Option(
+        "--name",
+        help="The cluster's name, or its manifest's path; without it the only one that is up, "
+        "else quickstart.",
+    ),
+]
+TaskName = Annotated[str, typer.Argument(help="A task: chief-0, worker-1 …")]
 Keep = Annotated[
     bool, typer.Option("--keep", help="Leave the ended containers there, to be looked at.")
+]
+ExitCode = Annotated[
+    Literal["kit", "program"],
+    typer.Option(
+        "--exit-code",
+        help="Whose exit code is returned at the end: the kit's, which says why, or the program's.",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print facts as JSON on stdout.")]
 Sets = Annotated[

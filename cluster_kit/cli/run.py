@@ -35,11 +35,15 @@ def up(
     detach: Annotated[
         bool, typer.Option("--detach", help="Return once the containers have started.")
     ] = False,
+    exit_code: options.ExitCode = "kit",
     json_: options.Json = False,
 ) -> None:
     """Run a cluster to its end: plan, build, start, watch, judge, save, remove."""
     if detach and keep:
         raise UsageError("--keep with --detach", "leave it to `cluster-kit attach NAME --keep`")
+    if detach and exit_code != "kit":
+        later = f"leave it to `cluster-kit wait NAME --exit-code {exit_code}`"
+        raise UsageError("--exit-code with --detach", later)
     if wants_help(request.overrides.get("extra_args", ())):
         _print_help(request)
         return
@@ -53,7 +57,7 @@ def up(
     if detach:
         print_started(run, as_json=json_)
     else:
-        end_with(outcome, keep=keep, as_json=json_)
+        end_with(outcome, keep=keep, as_json=json_, exit_code=exit_code)
 
 
 def _print_help(request: Request) -> None:

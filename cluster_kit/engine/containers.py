@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from cluster_kit import labels
-from cluster_kit.cluster import OUTPUT
+from cluster_kit.cluster import OUTPUT, OWNER
 from cluster_kit.util.masking import looks_secret
 
 
@@ -41,6 +41,8 @@ class Container:
     attached: bool = True
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """The values of its variables that are secrets."""
+    user: str = ""
+    """Whom its task becomes, as `uid:gid`, if that is not who it starts as; "" if it is."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,15 @@ def container_of(attributes: Mapping[str, Any]) -> Container:
         output=next(iter(outputs), ""),
         attached=bool(addresses),
         secrets=secrets_of(attributes),
+        user=_becomes(attributes),
     )
+
+
+def _becomes(attributes: Mapping[str, Any]) -> str:
+    """Whom a container that starts as root gives its rights up for, "" if it is not said by id."""
+    pairs = (text.partition("=")[::2] for text in attributes["Config"].get("Env") or ())
+    user = next((value for name, value in pairs if name == "CLUSTER_KIT_USER"), "")
+    return user if user != OWNER else ""
 
 
 def secrets_of(attributes: Mapping[str, Any]) -> tuple[str, ...]:

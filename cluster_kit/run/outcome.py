@@ -15,7 +15,7 @@ from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import TaskView
 from cluster_kit.run.notes import notes_of
-from cluster_kit.run.verdict import Reason, Verdict, out_of_memory
+from cluster_kit.run.verdict import STOP_CODES, Reason, Verdict, out_of_memory
 from cluster_kit.workspace import RunDirectory, write_atomically
 
 FORMAT = 1
@@ -57,8 +57,9 @@ class Outcome:
 
     `blame` is the task that is to blame, None if none is; `last_words` is the end of its log,
     without the message; `cure` is "" if none is known; `run` is the path of the run's directory,
-    `id` the label of its containers, which are still there if they were `kept`. `format` is the
-    version of outcome.json.
+    `id` the label of its containers, which are still there if they were `kept`. `program_exit_code`
+    is that of the program which decided the run, None if none did. `format` is the version of
+    outcome.json.
     """
 
     cluster: str
@@ -76,6 +77,7 @@ class Outcome:
     run: str
     id: str = ""
     kept: bool = False
+    program_exit_code: int | None = None
     format: int = FORMAT
 
     def as_json(self) -> dict[str, Any]:
@@ -131,6 +133,7 @@ def outcome_of(
         containers: the cluster's containers before they were stopped.
     """
     by_name = {container.name: container for container in containers}
+    tasks = [_task(task.name, seen, by_name.get(task.name)) for task in cluster.tasks]
     return Outcome(
         cluster=cluster.name,
         success=verdict.success,
@@ -140,14 +143,34 @@ def outcome_of(
         message=verdict.message,
         last_words=last_words,
         notes=notes_of(cluster, seen),
-        tasks=[_task(task.name, seen, by_name.get(task.name)) for task in cluster.tasks],
+        tasks=tasks,
         timings_s={},
         metrics=metrics(seen),
         cure=cure,
         run=str(run.path),
         id=run_id,
         kept=kept,
+        program_exit_code=_program_exit_code(verdict, seen, tasks),
     )
+
+
+def _program_exit_code(
+    verdict: Verdict, seen: RunState, tasks: Sequence[TaskOutcome]
+) -> int | None:
+    """The exit code of the program that decided the run, None if none did.
+
+    0 after a success; after a failure that of the task to blame, the last time that it failed: 128
+    + the number of the signal that ended it. A program that the kit or somebody else has ended, or
+    that never started, has decided nothing.
+    """
+    if verdict.success:
+        return 0
+    if verdict.reason != Reason.FAILED:
+        return None
+    # Its container may have been started again since, and stopped at the end of the job.
+    ends = [e.exit_code for e in seen.events if (e.task, e.action) == (verdict.blame, "die")]
+    ends += [task.exit_code for task in tasks if task.name == verdict.blame]
+    return next((code for code in reversed(ends) if code not in (None, *STOP_CODES)), None)
 
 
 def _task(name: str, seen: RunState, container: Container | None) -> TaskOutcome:

@@ -102,6 +102,26 @@ def _end(child: subprocess.Popen[str]) -> None:
             return
 
 
+def hand_over(command: Sequence[str]) -> int:
+    """Run a command on this terminal and its stdin to its end; its exit code.
+
+    A program that is not installed ends with code 127; one that a signal ended, as in a shell.
+    """
+    if shutil.which(command[0]) is None:
+        print(f"{command[0]}: command not found", file=sys.stderr)
+        return NOT_FOUND
+    child = subprocess.Popen(list(command))
+    try:
+        code = child.wait()
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            child.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(PATIENCE_S)
+        raise
+    return code if code >= 0 else 128 - code
+
+
 def start_daemon(command: Sequence[str], log_path: str) -> int:
     """Start a program that outlives the kit, in its own session, and return its pid.
 

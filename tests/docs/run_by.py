@@ -18,6 +18,7 @@ PORTABLE = (
 KEPT = f"{SIDE_BY_SIDE}::test_a_kept_cluster_can_be_looked_at_and_removed"
 LEFT = f"{E2E}/test_attach.py::test_a_cluster_that_was_left_is_waited_for"
 LOOP = f"{OWN}::test_a_coordinators_loop_runs_on_the_chief_alone"
+DAILY = f"{E2E}/test_daily.py::test_a_day_with_one_cluster"
 WHEEL = (
     f"{E2E}/test_wheel.py::"
     "test_an_installed_kit_trains_in_an_empty_directory_of_a_user_who_cannot_write_to_it"
@@ -94,6 +95,11 @@ RUN_BY = {
     "make drill CLUSTER=quickstart FAULTS=2 SEED=7": (
         "tests/unit/drill/test_command.py::test_a_seed_repeats_a_random_drill"
     ),
+    "cluster-kit ps": DAILY,
+    "cluster-kit exec chief-0 -- "
+    """python3 -c "import os; print(os.environ['TF_CONFIG'])\"""": DAILY,
+    "cluster-kit shell worker-0": DAILY,
+    "cluster-kit up smoke --exit-code program": DAILY,
     "make wheel": WHEEL,
     "cluster-kit --version": WHEEL,
     "cluster-kit up smoke": WHEEL,

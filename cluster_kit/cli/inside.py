@@ -1,0 +1,58 @@
+"""Verbs that run something inside a task's container: exec, shell."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from cluster_kit.cli import options
+from cluster_kit.cli.app import app, named
+from cluster_kit.engine import client
+from cluster_kit.engine.containers import Container
+from cluster_kit.engine.interface import Engine
+from cluster_kit.errors import UsageError
+from cluster_kit.run import inside
+from cluster_kit.run.prepare import cluster_name
+from cluster_kit.workspace import here
+
+AS_IT_IS = {"ignore_unknown_options": True}
+"""What is no option of ours is the command's: `exec chief-0 ls -l`."""
+
+
+@app.command("exec", context_settings=AS_IT_IS)
+def exec_(
+    task: options.TaskName,
+    command: Annotated[
+        list[str] | None, typer.Argument(help="After `--`: the command and its arguments.")
+    ] = None,
+    name: options.OfCluster = None,
+) -> None:
+    """Run a command inside a running task; the exit code is the command's own."""
+    if not command:
+        raise UsageError("no command is given", f"`cluster-kit exec {task} -- COMMAND`")
+    _run(task, name, command)
+
+
+@app.command()
+def shell(task: options.TaskName, name: options.OfCluster = None) -> None:
+    """Open a shell inside a running task."""
+    _run(task, name, inside.SHELL)
+
+
+def _run(task: str, name: str | None, command: list[str] | tuple[str, ...]) -> None:
+    engine = client.connect()
+    container = task_named(engine, task, name)
+    terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    raise typer.Exit(inside.run_inside(engine, container, command, terminal=terminal))
+
+
+def task_named(engine: Engine, task: str, name: str | None) -> Container:
+    """The container of a task of the cluster that is named, or of the only one that is up."""
+    if task.startswith("-"):
+        raise UsageError(f"unknown option {task}", "`--help` lists those that there are")
+    up = engine.clusters()
+    if name is None and task in up:
+        return inside.task_of(engine, task, task)
+    return inside.task_of(engine, cluster_name(named(name, up), here(), up), task)

@@ -1,0 +1,150 @@
+"""exec, shell and ps: which cluster and task are meant, and what becomes of the command."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from cluster_kit.engine import client
+from cluster_kit.engine.containers import Container
+from cluster_kit.util import process
+from tests.unit.command_line import Cli
+from tests.unit.stories import container
+
+
+@dataclass
+class FakeEngine:
+    """Clusters by name; what is handed over to `docker exec` ends with `code`."""
+
+    up: dict[str, list[Container]] = field(default_factory=dict)
+    ran: list[list[str]] = field(default_factory=list)
+    asked: list[tuple[str, ...]] = field(default_factory=list)
+    code: int = 0
+    interrupted: bool = False
+
+    def clusters(self) -> list[str]:
+        return sorted(self.up)
+
+    def containers(self, cluster: str) -> list[Container]:
+        return self.up.get(cluster, [])
+
+    def hand_over(self, command: Sequence[str]) -> int:
+        self.ran.append(list(command))
+        if self.interrupted:
+            raise KeyboardInterrupt
+        return self.code
+
+    def ask(self, container_id: str, command: Sequence[str], within_s: int) -> str:
+        self.asked.append((container_id, *command))
+        return ""
+
+
+@pytest.fixture(autouse=True)
+def engine(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
+    fake = FakeEngine()
+    monkeypatch.setattr(client, "connect", lambda: fake)
+    monkeypatch.setattr(process, "hand_over", fake.hand_over)
+    return fake
+
+
+def running(name: str, **different: Any) -> Container:
+    return container(
+        name, **{"state": "running", "exit_code": None, "id": f"id-{name}"} | different
+    )
+
+
+def test_a_command_runs_in_the_task_and_its_exit_code_is_passed_on(
+    cli: Cli, engine: FakeEngine
+) -> None:
+    engine.up["demo"], engine.code = [running("chief-0"), running("ps-0")], 41
+    said = cli("exec", "ps-0", "--", "ls", "-l", "--name", "x")
+    assert (said.code, said.out) == (41, "")
+    assert "demo: the only cluster that is up" in said.err
+    (ran,) = engine.ran
+    assert ran[:3] == ["docker", "exec", "--interactive"] and "--tty" not in ran
+    assert ran[ran.index("--workdir") + 1] == "/output"
+    assert ran[-5:] == ["id-ps-0", "ls", "-l", "--name", "x"]
+
+
+def test_options_of_the_command_need_no_dashes_before_them(cli: Cli, engine: FakeEngine) -> None:
+    engine.up["demo"] = [running("chief-0")]
+    assert cli("exec", "chief-0", "ls", "-la", "/output").code == 0
+    assert engine.ran[0][-4:] == ["id-chief-0", "ls", "-la", "/output"]
+
+
+def test_a_terminal_is_given_if_there_is_one(
+    cli: Cli, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.up["demo"] = [running("chief-0")]
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    assert cli("shell", "chief-0").code == 0
+    assert "--tty" in engine.ran[0]
+    assert engine.ran[0][-3:-1] == ["sh", "-c"]
+
+
+def test_a_task_that_gives_up_roots_rights_is_entered_as_its_own_user(
+    cli: Cli, engine: FakeEngine
+) -> None:
+    engine.up["demo"] = [running("chief-0", user="1000:1000")]
+    cli("exec", "chief-0", "id")
+    assert engine.ran[0][engine.ran[0].index("--user") + 1] == "1000:1000"
+
+
+def test_ctrl_c_reaches_the_command_in_the_container(cli: Cli, engine: FakeEngine) -> None:
+    engine.up["demo"], engine.interrupted = [running("chief-0")], True
+    said = cli("exec", "chief-0", "--", "sleep", "100")
+    assert said.code == 130 and "interrupted" in said.err
+    (asked,) = engine.asked
+    mark = engine.ran[0][engine.ran[0].index("--env") + 1]
+    assert asked[0] == "id-chief-0" and asked[-1] == mark and len(mark) > 20
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("exec", "chief-1", "--", "ls"), 2, ("no task chief-1", "did you mean `chief-0`?")),
+        (("shell", "cheif-0"), 2, ("did you mean `chief-0`?", "there are: chief-0, worker-0")),
+        (("exec", "chief-0"), 2, ("no command is given", "exec chief-0 -- COMMAND")),
+        (("exec", "--nmae", "demo", "--", "ls"), 2, ("unknown option --nmae",)),
+        (("exec", "demo", "chief-0", "--", "ls"), 2, ("demo is a cluster", "--name demo")),
+        (("exec", "chief-0", "--name", "dmo", "ls"), 2, ("no cluster `dmo`", "`demo`?")),
+        (("exec", "worker-0", "--", "ls"), 3, ("worker-0 of demo has ended (exit code 137)",)),
+        (("exec", "worker-1", "--", "ls"), 3, ("is paused", "docker unpause demo-worker-1")),
+        (("shell", "worker-2"), 3, ("is restarting",)),
+        (("shell", "worker-3"), 3, ("is created",)),
+    ],
+)
+def test_what_cannot_be_entered_is_told(
+    words: tuple[str, ...], code: int, told: tuple[str, ...], cli: Cli, engine: FakeEngine
+) -> None:
+    engine.up["demo"] = [
+        running("chief-0"),
+        container("worker-0"),
+        running("worker-1", state="paused"),
+        running("worker-2", state="restarting", exit_code=1),
+        running("worker-3", state="created"),
+    ]
+    said = cli(*words)
+    assert (said.code, engine.ran) == (code, [])
+    for words_ in told:
+        assert words_ in said.err
+
+
+def test_without_a_name_several_clusters_are_asked_for_one(cli: Cli, engine: FakeEngine) -> None:
+    engine.up = {"demo": [running("chief-0")], "other": [running("chief-0")]}
+    said = cli("exec", "chief-0", "--", "ls")
+    assert said.code == 2 and "name one: demo, other" in said.err
+    assert cli("exec", "chief-0", "--name", "demo", "--", "ls").code == 0
+    engine.up = {}
+    said = cli("exec", "chief-0", "--name", "demo", "--", "ls")
+    assert said.code == 3 and "no task of demo is running" in said.err
+
+
+def test_ps_is_status(cli: Cli, engine: FakeEngine) -> None:
+    engine.up["demo"] = [running("chief-0", output="")]
+    assert cli("ps", "demo").out == cli("status", "demo").out != ""
