@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cluster_kit.api import bridge, host_chief
 from cluster_kit.api.events import EventView, OnEvent, nothing
 from cluster_kit.api.running import RunningCluster
 from cluster_kit.backends.choose import backend
@@ -79,13 +80,22 @@ class Job:
     ) -> Iterator[RunningCluster]:
         """The cluster while it runs; at the end of the block it is stopped and removed.
 
-        Arguments and errors are those of `run`.
+        With a chief on this host the block begins when all servers answer, and its end is the end
+        of the job. Arguments and errors are those of `run`.
         """
         view, workspace = EventView(on_event or nothing), Workspace(self.root)
+        on_host = host_chief.is_meant(self.overrides)
+        if on_host:
+            with contextlib.closing(client.connect()) as engine:
+                bridge.refuse_without_route(engine.info())
         with _in_python(self.manifest):
             started = launch_detached(self._request, workspace, view, resume=resume)
         try:
-            yield RunningCluster(started, view)
+            with host_chief.present(started, meant=on_host) as chief:
+                running = RunningCluster(started, view, chief)
+                running.begin()
+                yield running
+                running.end()
         finally:
             with contextlib.closing(client.connect()) as engine:
                 take_down(engine, started.name)
@@ -104,13 +114,14 @@ def load(manifest: str | Path, *, root: str | Path | None = None, **overrides: A
             the kit's clone, see docs/your-project.md).
         overrides: any keys of the manifest, as `worker=3` or `deadline={"job": "5m"}`. `program`,
             `data` and `requirements` are relative to the current directory. `extra_args` are added
-            to the manifest's `args`.
+            to the manifest's `args`. `chief="host"`: the caller is the chief, see `up`.
     Raises:
         UsageError: the manifest was not found.
         ManifestError: it is invalid; it has every problem.
     """
     workspace = here() if root is None else Workspace(Path(root).absolute())
-    given = {key: _from_here(key, value) for key, value in overrides.items()}
+    meant = host_chief.overrides_of(overrides)
+    given = {key: _from_here(key, value) for key, value in meant.items()}
     path = find(str(manifest), workspace.manifests)
     with _in_python(path):
         manifests.load(path, given).refuse()

@@ -7,6 +7,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
+from cluster_kit.api import bridge, host_chief
+from cluster_kit.api.host_chief import HostChief
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine import client
 from cluster_kit.engine.containers import Container
@@ -27,9 +29,10 @@ EXEC_S = 60
 class RunningCluster:
     """See `cluster`. Tasks are named `chief-0`, `worker-1`; methods raise UsageError for others."""
 
-    def __init__(self, run: Launch, view: View) -> None:
+    def __init__(self, run: Launch, view: View, chief: HostChief | None = None) -> None:
         self._run = run
         self._view = view
+        self._chief = chief
 
     @property
     def name(self) -> str:
@@ -48,8 +51,9 @@ class RunningCluster:
 
     @property
     def addresses(self) -> Mapping[str, str]:
-        """`IP:port` of each task's TensorFlow server, by the task's name."""
-        return {task.name: f"{task.ip}:{self.cluster.port}" for task in self.cluster.tasks}
+        """`IP:port` of each task's TensorFlow server, by the task's name; the host's own, too."""
+        found = {task.name: f"{task.ip}:{self.cluster.port}" for task in self.cluster.tasks}
+        return {**found, self.cluster.leader.name: self._chief.address} if self._chief else found
 
     def tasks(self) -> list[Container]:
         """The tasks' containers as they are now: state, exit code, restarts, address."""
@@ -109,19 +113,63 @@ class RunningCluster:
             with contextlib.suppress(UsageError):
                 self.thaw(task)
 
-    def tf_config(self, task: str) -> dict[str, Any]:
-        """The TF_CONFIG of a task, as TensorFlow reads it."""
+    def tf_config(self, task: str = "") -> dict[str, Any]:
+        """The TF_CONFIG of a task, as TensorFlow reads it; without one, of the chief on this host.
+
+        Raises:
+            UsageError: there is no such task, or the chief is in its container.
+            HostError: no port is free here for the chief's own server.
+        """
+        if not task:
+            return self._host_chief.tf_config()
         texts = tf_configs(self.cluster)
         if task not in texts:
             raise self._unknown(task)
         return cast(dict[str, Any], json.loads(texts[task]))
 
+    def environment(self) -> dict[str, str]:
+        """The variables of the process that is the chief: TF_CONFIG, and no proxy for the cluster.
+
+        Errors are those of `tf_config`.
+        """
+        return self._host_chief.environment()
+
     def wait(self) -> Outcome:
         """Watch it to its end, judge it, save its logs, remove it; its outcome.
 
-        Until then nobody watches it: what crashes meanwhile is seen here.
+        Until then nobody watches it: what crashes meanwhile is seen here. A chief on this host says
+        by this that it has done its work.
         """
+        if self._chief:
+            self._chief.end(well=True)
         return wait(self.name, self._run.workspace, self._view, keep=False)
+
+    def begin(self) -> None:
+        """Wait until the chief on this host can begin, if there is one; see `Job.up`.
+
+        Raises:
+            HostError: this host does not reach the servers.
+            EngineError, DeadlinePassed, TrainingFailed: it has ended meanwhile.
+        """
+        if self._chief and not self._chief.wait_until_ready():
+            raise host_chief.why_not_ready(self.wait())
+        if self._chief:
+            bridge.refuse_unreachable(self.cluster)
+
+    def end(self) -> None:
+        """Wait for the end of a job whose chief is on this host, if it has not ended yet."""
+        if self._chief and not self._chief.has_ended:
+            self.wait()
+
+    @property
+    def _host_chief(self) -> HostChief:
+        if self._chief is None:
+            leader = self.cluster.leader.name
+            raise UsageError(
+                f"this process is not the chief of {self.name}",
+                f'name a task, as in tf_config("{leader}"), or start it with chief="host"',
+            )
+        return self._chief
 
     def _running(self, engine: Engine, task: str) -> Container:
         """Its container, whose processes run; raises UsageError."""

@@ -1,5 +1,21 @@
-"""The stage on which whole runs play, for every test of this room."""
+"""The stage on which whole runs play, for every test of this room; and one with a way to it."""
 
-from tests.fakes.stage import stage
+from types import SimpleNamespace
 
-__all__ = ["stage"]
+import pytest
+
+from cluster_kit.api import bridge, host_chief
+from tests.fakes.stage import Stage, stage
+
+__all__ = ["host", "stage"]
+
+
+@pytest.fixture
+def host(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    """A stage whose containers can be reached from this process, which may be their chief."""
+    # Nobody listens to the engine's events while such a cluster comes up.
+    clock = SimpleNamespace(monotonic=stage.clock.monotonic, sleep=stage.clock.pass_by)
+    monkeypatch.setattr(host_chief, "time", clock)
+    monkeypatch.setattr(bridge, "connect", lambda _host, _port: "")
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    return stage

@@ -1,0 +1,163 @@
+"""A chief that is a process on this host: a notebook, a debugger. Its container keeps its place."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from cluster_kit.api import bridge
+from cluster_kit.api.inside import host_chief as inside
+from cluster_kit.errors import (
+    DeadlinePassed,
+    EngineError,
+    HostError,
+    KitError,
+    TrainingFailed,
+    UsageError,
+)
+from cluster_kit.observe.progress import ProgressReader
+from cluster_kit.roles import CHIEF, ROLES
+from cluster_kit.run.context import Launch
+from cluster_kit.run.outcome import Outcome
+from cluster_kit.workspace import RunDirectory
+
+HOST = "host"
+"""The value of `chief` in the API."""
+DEADLINES: Mapping[str, Any] = {"job": "8760h", "stall": 0}
+"""A person thinks, and a debugger stands still: the job ends with the coordinator's process."""
+POLL_S = 0.1
+SLACK_S = 30.0
+"""For what comes before the leader asks its servers, and after."""
+
+
+def overrides_of(overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Overrides with `chief="host"`, as overrides of a manifest; others as they are.
+
+    Raises:
+        UsageError: a key makes no sense with it.
+    """
+    if overrides.get(CHIEF.name) != HOST:
+        return dict(overrides)
+    for key in ("program", "args", "extra_args", "style"):
+        if overrides.get(key):
+            raise UsageError(
+                f'{key} = {overrides[key]!r} with chief = "host": the chief\'s program is the one '
+                "that asks for this",
+                f"leave out `{key}`, or `chief`",
+            )
+    own = {CHIEF.name: 1, "program": inside.__file__, "args": [], "style": "coordinator"}
+    no_sidecars = {name: 0 for name, row in ROLES.items() if row.sidecar}
+    given = overrides.get("deadline", {})
+    deadlines = {**DEADLINES, **given} if isinstance(given, Mapping) else given  # which is refused
+    return {**no_sidecars, **overrides, **own, "deadline": deadlines}
+
+
+def is_meant(overrides: Mapping[str, Any]) -> bool:
+    """Whether these are overrides that `overrides_of` has made of `chief="host"`."""
+    return overrides.get("program") == inside.__file__
+
+
+@contextlib.contextmanager
+def present(run: Launch, *, meant: bool) -> Iterator[HostChief | None]:
+    """This process as the chief, for the block, if that is `meant`."""
+    if not meant:
+        yield None
+        return
+    chief = HostChief(run)
+    try:
+        yield chief
+    finally:
+        chief.end(well=False)
+        (run.directory.output / inside.LOCK).unlink(missing_ok=True)  # a resumed run would read it
+
+
+class HostChief:
+    """This process as a cluster's chief. It holds a lock that is gone with it, however it ends."""
+
+    def __init__(self, run: Launch) -> None:
+        self._run = run
+        self._lock = _held(run.directory)
+        self._address = ""
+
+    @property
+    def address(self) -> str:
+        """`IP:port` of the server of this process; always the same, since others are told."""
+        self._address = self._address or bridge.own_address(self._run.cluster)
+        return self._address
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the job was let end."""
+        return self._lock < 0
+
+    def tf_config(self) -> dict[str, Any]:
+        """The TF_CONFIG of this process: addresses, never names, which this host does not know."""
+        cluster = self._run.cluster
+        chief = cluster.job(CHIEF.name)
+        spec = {
+            cluster.job(role): [f"{task.ip}:{cluster.port}" for task in cluster.of(role)]
+            for role, row in ROLES.items()
+            if not row.sidecar
+        }
+        return {
+            "cluster": {**spec, chief: [self.address]},
+            "task": {"type": chief, "index": 0},
+        }
+
+    def environment(self) -> dict[str, str]:
+        """Its variables, beside those that it has."""
+        subnet = str(self._run.cluster.subnet)
+        exempt = {
+            name: ",".join(filter(None, [os.environ.get(name, ""), subnet]))
+            for name in ("no_proxy", "NO_PROXY")
+        }
+        return {"TF_CONFIG": json.dumps(self.tf_config()), **exempt}
+
+    def wait_until_ready(self) -> bool:
+        """Wait until every server answers the leader; False if the leader has ended before."""
+        leader, deadline = self._run.cluster.leader.name, self._run.cluster.deadlines.start
+        entries = ProgressReader(self._run.directory.progress, sizes=self._run.sizes)
+        until = time.monotonic() + deadline + SLACK_S
+        while time.monotonic() < until:
+            events = {entry.event for entry in entries.poll() if entry.task == leader}
+            if "ready" in events:
+                return True
+            if any(c.leader and c.state == "exited" for c in self._run.containers()):
+                return False
+            time.sleep(POLL_S)
+        return False
+
+    def end(self, *, well: bool) -> None:
+        """Let the job end; more than once does nothing."""
+        if self._lock >= 0:
+            if well:
+                os.pwrite(self._lock, inside.DONE.encode(), 0)
+            os.close(self._lock)
+            self._lock = -1
+
+
+def why_not_ready(outcome: Outcome) -> KitError:
+    """The error of a cluster that has ended before its servers answered."""
+    kinds = {DeadlinePassed.exit_code: DeadlinePassed, EngineError.exit_code: EngineError}
+    kind = kinds.get(outcome.exit_code, TrainingFailed)
+    return kind(f"{outcome.cluster} has ended: {outcome.message}", outcome.cure)
+
+
+def _held(directory: RunDirectory) -> int:
+    """The descriptor of the run's lock, which is locked before anybody can find it."""
+    path = directory.output / inside.LOCK
+    making = path.with_suffix(".new")
+    try:
+        lock = os.open(making, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        making.replace(path)
+    except OSError as error:
+        raise HostError(
+            f"the lock {path} cannot be made: {error.strerror}", "make room there, or access"
+        ) from None
+    return lock

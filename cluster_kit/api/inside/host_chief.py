@@ -1,0 +1,52 @@
+"""Runs in the chief's container while the coordinator is a process on the host, and ends with it.
+
+It keeps the job going: the leader's supervisor beside it asks the servers, hears the other tasks
+and says when the job has ended. Standard library only: it is run by itself, in the container.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+import time
+from pathlib import Path
+
+LOCK = "host-chief.lock"
+"""In the run's output: the coordinator's process holds it, and the kernel lets go of it for it."""
+DONE = "done"
+"""What is in it if the coordinator has ended well."""
+POLL_S = 0.2
+
+
+def ended(lock: Path, stale: int = 0) -> str | None:
+    """How the coordinator has ended: DONE, "" without a word; None while it lives.
+
+    Args:
+        stale: the inode of a lock that means nothing.
+    """
+    try:
+        with lock.open() as file:
+            if os.fstat(file.fileno()).st_ino == stale:
+                return None
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return file.read().strip()
+    except (FileNotFoundError, BlockingIOError):
+        return None
+
+
+def main() -> int:
+    """Wait for its end; the exit code."""
+    lock = Path(os.environ.get("CLUSTER_KIT_OUTPUT") or "/output") / LOCK
+    print("the chief is a process on the host", flush=True)
+    stale = lock.stat().st_ino if ended(lock) is not None else 0  # of the run that is resumed
+    while (how := ended(lock, stale)) is None:
+        time.sleep(POLL_S)
+    if how == DONE:
+        return 0
+    print("the coordinator's process on the host has ended without a word", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
