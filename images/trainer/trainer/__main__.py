@@ -31,15 +31,14 @@ def main(arguments: list[str]) -> int:
 
             if owner.wanted():
                 owner.start_anew_as_owner(arguments)
-        match arguments:
-            case ["serve"]:
-                from trainer.servers.serve import serve
+        if arguments == ["serve"]:
+            from trainer.servers.serve import serve
 
-                return serve(read_task())
-            case ["run", program, *rest]:
-                from trainer.supervisor.supervise import supervise
+            return serve(read_task())
+        if arguments[:1] == ["run"] and arguments[1:]:
+            from trainer.supervisor.supervise import supervise
 
-                return supervise(read_task(), program, rest)
+            return supervise(read_task(), arguments[1], arguments[2:])
     except TrainerError as problem:
         print(f"error: {problem}", file=sys.stderr, flush=True)
         return problem.exit_code

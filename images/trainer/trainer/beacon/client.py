@@ -147,7 +147,7 @@ class BeaconClient:
         while True:
             try:
                 received = leader.recv(LONGEST_LINE)
-            except TimeoutError:
+            except socket.timeout:  # TimeoutError since Python 3.10
                 silence.look(time.monotonic())
                 if too_long := silence.longer_than(self._silent_s):
                     return None, too_long[LEADER]
@@ -160,14 +160,14 @@ class BeaconClient:
             silence.heard(LEADER)
             *lines, unread = (unread + received).split(b"\n")
             for line in lines:
-                match decode(line):
-                    case End(code):
-                        leader.close()
-                        return code, 0.0
-                    case Stopping():
-                        self._then(LeaderStopping())
-                    case Stacks():
-                        self._then(StacksWanted())
+                said = decode(line)
+                if isinstance(said, End):
+                    leader.close()
+                    return said.exit_code, 0.0
+                if isinstance(said, Stopping):
+                    self._then(LeaderStopping())
+                elif isinstance(said, Stacks):
+                    self._then(StacksWanted())
 
 
 def send_report(address: Address, report: Report, patience_s: float = LOST_AFTER_S) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Union
 
 from trainer.beacon.messages import Report
 
@@ -54,4 +55,6 @@ class Unanswered:
     seconds: float
 
 
-Heard = Joined | Left | Report | Silent | HeardAgain | Unanswered
+SAID = (Joined, Left, Silent, HeardAgain, Unanswered)
+"""What is heard of another task that has not to end the job by itself."""
+Heard = Union[Joined, Left, Report, Silent, HeardAgain, Unanswered]

@@ -12,6 +12,7 @@ them, since a newline ends the whole.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Union
 
 from trainer.outcome import tidy
 from trainer.usage import Usage
@@ -89,32 +90,12 @@ class Unanswered:
     seconds: float
 
 
-Message = Beat | Unanswered | Hello | Done | Failed | Report | Stopping | Stacks | End
+Message = Union[Beat, Unanswered, Hello, Done, Failed, Report, Stopping, Stacks, End]
 
 
 def encode(message: Message) -> bytes:
     """The message as one line, newline included, LONGEST_LINE bytes at most."""
-    match message:
-        case Beat(None):
-            words = ["beat"]
-        case Beat(used):
-            words = ["beat", *used.words()]
-        case Stacks():
-            words = ["stacks"]
-        case Unanswered(task, seconds):
-            words = ["unanswered", task, f"{seconds:.1f}"]
-        case Hello(task, run):
-            words = ["hello", task, run]
-        case Done(task):
-            words = ["done", task]
-        case Failed(task, text):
-            words = ["failed", task, _in_one_line(text)]
-        case Report(reason, task, text):
-            words = ["report", reason, task, _in_one_line(text)]
-        case Stopping():
-            words = ["stopping"]
-        case End(code):
-            words = ["end", str(code)]
+    words = _words(message)
     return " ".join(words).encode()[: LONGEST_LINE - 1] + b"\n"
 
 
@@ -122,27 +103,43 @@ def decode(line: bytes) -> Message | None:
     """The message of one line; None if it is incomplete or unknown."""
     word, _, rest = line.decode(errors="replace").strip().partition(" ")
     first, _, text = rest.partition(" ")
-    match word:
-        case "beat":
-            return Beat(Usage.of_words(rest.split()))
-        case "stacks":
-            return Stacks()
-        case "hello" if text:
-            return Hello(first, text)
-        case "unanswered" if text.replace(".", "", 1).isdecimal():
-            return Unanswered(first, float(text))
-        case "done" if first:
-            return Done(first)
-        case "failed" if first:
-            return Failed(first, _in_lines(text))
-        case "report" if text:
-            task, _, text = text.partition(" ")
-            return Report(first, task, _in_lines(text))
-        case "stopping":
-            return Stopping()
-        case "end" if first.removeprefix("-").isdecimal():
-            return End(int(first))
+    plain = {"stacks": Stacks(), "stopping": Stopping()}
+    if word in plain:
+        return plain[word]
+    if word == "beat":
+        return Beat(Usage.of_words(rest.split()))
+    if word == "hello" and text:
+        return Hello(first, text)
+    if word == "unanswered" and text.replace(".", "", 1).isdecimal():
+        return Unanswered(first, float(text))
+    if word == "done" and first:
+        return Done(first)
+    if word == "failed" and first:
+        return Failed(first, _in_lines(text))
+    if word == "report" and text:
+        task, _, text = text.partition(" ")
+        return Report(first, task, _in_lines(text))
+    if word == "end" and first.removeprefix("-").isdecimal():
+        return End(int(first))
     return None
+
+
+def _words(message: Message) -> list[str]:
+    if isinstance(message, Beat):
+        return ["beat", *(message.used.words() if message.used else ())]
+    if isinstance(message, Unanswered):
+        return ["unanswered", message.task, f"{message.seconds:.1f}"]
+    if isinstance(message, Hello):
+        return ["hello", message.task, message.run]
+    if isinstance(message, Done):
+        return ["done", message.task]
+    if isinstance(message, Failed):
+        return ["failed", message.task, _in_one_line(message.message)]
+    if isinstance(message, Report):
+        return ["report", message.reason, message.task, _in_one_line(message.message)]
+    if isinstance(message, End):
+        return ["end", str(message.exit_code)]
+    return ["stacks" if isinstance(message, Stacks) else "stopping"]
 
 
 def _in_one_line(text: str) -> str:

@@ -178,19 +178,18 @@ class BeaconServer:
         return bool(received)
 
     def _understand(self, follower: _Follower, message: Message | None) -> None:
-        match message:
-            case Hello(task, run):
-                self._greet(follower, task, run)
-            case Done():
-                self._goodbye(follower, DONE)
-            case Failed(_, text):
-                self._goodbye(follower, FAILED, text)
-            case Report():
-                self._heard(message)
-            case Beat(Usage() as used) if follower.name:
-                self._used[follower.name] = used
-            case Unanswered(task, seconds) if follower.name:
-                self._heard(hears.Unanswered(task, follower.name, seconds))
+        if isinstance(message, Hello):
+            self._greet(follower, message.task, message.run)
+        elif isinstance(message, Done):
+            self._goodbye(follower, DONE)
+        elif isinstance(message, Failed):
+            self._goodbye(follower, FAILED, message.message)
+        elif isinstance(message, Report):
+            self._heard(message)
+        elif isinstance(message, Beat) and message.used and follower.name:
+            self._used[follower.name] = message.used
+        elif isinstance(message, Unanswered) and follower.name:
+            self._heard(hears.Unanswered(message.task, follower.name, message.seconds))
 
     def _greet(self, follower: _Follower, task: str, run: str) -> None:
         """It is new, or has come back: in another run, or on another connection of the same."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 
-if not sys.flags.safe_path:
+if not getattr(sys.flags, "safe_path", False):  # since Python 3.11
     del sys.path[0]  # this file's directory, which the program must not see
 
 import _io
@@ -40,7 +40,7 @@ def main(program: str, arguments: list[str]) -> NoReturn:
     """Run the program, and leave with its exit code."""
     sys.argv = [program, *arguments]
     sys.orig_argv = [sys.executable, *sys.argv]
-    if not sys.flags.safe_path:
+    if not getattr(sys.flags, "safe_path", False):  # since Python 3.11
         sys.path.insert(0, os.path.dirname(os.path.realpath(program)))  # noqa: PTH120
     module = main_module(os.path.abspath(program))  # noqa: PTH100
     if mailbox := os.environ.get("CLUSTER_KIT_MAILBOX"):
@@ -119,7 +119,7 @@ def show(problem: BaseException) -> None:
     sys.last_type, sys.last_value, sys.last_traceback = type(problem), problem, traceback
     flush()
     sys.excepthook(type(problem), problem.with_traceback(traceback), traceback)
-    leave_words("".join(format_exception_only(problem)))
+    leave_words("".join(format_exception_only(type(problem), problem)))
 
 
 def leave_words(text: str) -> None:

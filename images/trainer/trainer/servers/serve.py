@@ -65,23 +65,23 @@ def until_the_end(task: Task, events: SimpleQueue[object], leader: BeaconClient 
     """Wait for the job's end or SIGTERM, and after that for what the leader does about it."""
     leader_stops = False
     while True:
-        match next_event(events):
-            case JobEnded() as ended:
-                return job_ended(task, ended)
-            case LeaderStopping():
-                leader_stops = True
-            case StacksWanted():
-                stacks.keep(task, "the job makes no progress")
-            case Outcome() as stopped:
-                break
+        event = next_event(events)
+        if isinstance(event, JobEnded):
+            return job_ended(task, event)
+        if isinstance(event, LeaderStopping):
+            leader_stops = True
+        elif isinstance(event, StacksWanted):
+            stacks.keep(task, "the job makes no progress")
+        elif isinstance(event, Outcome):
+            break
     until = time.monotonic() + (SAVING_S if leader_stops else STOP_S)
     while leader and leader.connected and time.monotonic() < until:
-        match next_event(events, min(until, time.monotonic() + 0.05)):
-            case JobEnded():
-                break
-            case LeaderStopping():
-                until += SAVING_S - STOP_S
-    return stopped
+        leader_says = next_event(events, min(until, time.monotonic() + 0.05))
+        if isinstance(leader_says, JobEnded):
+            break
+        if isinstance(leader_says, LeaderStopping):
+            until += SAVING_S - STOP_S
+    return event
 
 
 def start(task: Task) -> str:

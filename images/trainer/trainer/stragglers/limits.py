@@ -74,15 +74,12 @@ def reached_alone(
 ) -> list[bool]:
     """For each part of a window, whether the task has reached this limit (CPU or BANDWIDTH) and the
     others have not."""
-    return [_alone(cause, mine, theirs) for mine, *theirs in zip(own, *others, strict=True)]
+    return [_alone(cause, mine, theirs) for mine, *theirs in zip(own, *others)]
 
 
 def are_idle(others: Sequence[Sequence[Strain]]) -> bool:
     """Whether others do nothing in some part of a window: they wait for more than a step."""
-    return any(
-        statistics.median(strain.cpus for strain in part) < WORKS
-        for part in zip(*others, strict=True)
-    )
+    return any(statistics.median(strain.cpus for strain in part) < WORKS for part in zip(*others))
 
 
 def _alone(cause: str, own: Strain, others: Sequence[Strain]) -> bool:

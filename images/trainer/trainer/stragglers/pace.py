@@ -49,8 +49,8 @@ class Pace:
     @property
     def is_slow(self) -> bool:
         """More than FACTOR times slower than the others' median, in each part."""
-        medians = map(statistics.median_low, zip(*self.others.values(), strict=True))
-        return all(own * FACTOR < others for own, others in zip(self.own, medians, strict=True))
+        medians = map(statistics.median_low, zip(*self.others.values()))
+        return all(own * FACTOR < others for own, others in zip(self.own, medians))
 
     @property
     def keeps_up(self) -> bool:
@@ -80,7 +80,7 @@ def pace(task: str, group: Sequence[str], windows: Sequence[Window]) -> Pace | N
     A task that makes no step in a part of every window has something else to do: it saves, waits,
     or has ended. Whether it is silent or hangs is asked elsewhere. `windows`: of WINDOWS_S.
     """
-    for seconds, steps in zip(WINDOWS_S, windows, strict=True):
+    for seconds, steps in zip(WINDOWS_S, windows):
         own = steps.get(task)
         if own and all(own):
             others = {name: steps[name] for name in group if name != task and name in steps}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from trainer.stragglers.limits import (
     BANDWIDTH,
@@ -197,11 +196,11 @@ class Stragglers:
     def _strains(self, borders: Sequence[float]) -> dict[str, list[Strain]]:
         """Between each two of these times; of the tasks that were there all the time."""
         found = {task: series.at(borders) for task, series in self._used.items()}
-        spans = list(pairwise(borders))
+        spans = list(zip(borders, borders[1:]))
         return {
             task: [
                 strain(before, after, end - begin)
-                for (before, after), (begin, end) in zip(pairwise(used), spans, strict=True)
+                for (before, after), (begin, end) in zip(zip(used, used[1:]), spans)
             ]
             for task, used in found.items()
             if used is not None

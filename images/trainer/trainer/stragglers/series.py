@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Generic, TypeVar
 
 Value = TypeVar("Value")
@@ -41,4 +40,4 @@ def parts(now: float, seconds: float) -> list[float]:
 
 def increases(values: Sequence[int]) -> list[int]:
     """From each value to the next."""
-    return [later - before for before, later in pairwise(values)]
+    return [later - before for before, later in zip(values, values[1:])]

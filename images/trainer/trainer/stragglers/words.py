@@ -28,11 +28,10 @@ def ends(over: Straggled) -> str:
 
 def reason(found: Straggling) -> str:
     """Why it is slow, as far as it shows."""
-    match found.cause:
-        case cause if cause == CPU:
-            return f"its CPU limit of {found.limit:g} is reached"
-        case cause if cause == BANDWIDTH:
-            return f"its bandwidth limit of {found.limit / 1e6:g} Mbit/s is reached"
-        case cause if cause == MEMORY:
-            return "it waits for memory"
+    if found.cause == CPU:
+        return f"its CPU limit of {found.limit:g} is reached"
+    if found.cause == BANDWIDTH:
+        return f"its bandwidth limit of {found.limit / 1e6:g} Mbit/s is reached"
+    if found.cause == MEMORY:
+        return "it waits for memory"
     return "none of its limits is reached"

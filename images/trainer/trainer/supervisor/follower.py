@@ -55,29 +55,33 @@ def follow(
     grace_ends_at, leaders_code = float("inf"), None
     while True:
         event = next_event(events, grace_ends_at) or grace_over(task, grace_ends_at, leaders_code)
-        match event:
-            case ProgramEnded(returncode=code):
-                peers.done(task)
-                ended = child.outcome(code)
-                if task.role == EVALUATOR or not leader or ended.reason == outcome.GPU_MISSING:
-                    return ended
-                if leaders_code is not None:
-                    return after_the_job(leaders_code == 0, ended) or ended
-                return tell(leader, task, ended, events)
-            case Outcome():
-                child.stop()
-                return event
-            case StacksWanted():
-                stacks.keep(task, "the job makes no progress")
-            case JobEnded(exit_code=0) if task.role != "ps":
-                child.tell(mailbox.JOB_ENDED)
-                grace_ends_at, leaders_code = time.monotonic() + grace_s(task), 0
-            case JobEnded(exit_code=int(code)) if task.role == "worker":
-                child.tell(mailbox.JOB_ENDED)
-                grace_ends_at, leaders_code = time.monotonic() + FAILED_JOB_GRACE_S, code
-            case JobEnded():
+        if isinstance(event, ProgramEnded):
+            peers.done(task)
+            ended = child.outcome(event.returncode)
+            if task.role == EVALUATOR or not leader or ended.reason == outcome.GPU_MISSING:
+                return ended
+            if leaders_code is not None:
+                return after_the_job(leaders_code == 0, ended) or ended
+            return tell(leader, task, ended, events)
+        if isinstance(event, Outcome):
+            child.stop()
+            return event
+        if isinstance(event, StacksWanted):
+            stacks.keep(task, "the job makes no progress")
+        elif isinstance(event, JobEnded):
+            goes_on_s = after_leader_s(task, event.exit_code)
+            if goes_on_s is None:
                 child.stop()
                 return job_ended(task, event)
+            child.tell(mailbox.JOB_ENDED)
+            grace_ends_at, leaders_code = time.monotonic() + goes_on_s, event.exit_code
+
+
+def after_leader_s(task: Task, code: int | None) -> float | None:
+    """How long the program may go on after the leader's exit code; None if it is stopped now."""
+    if code == 0 and task.role != "ps":
+        return grace_s(task)
+    return FAILED_JOB_GRACE_S if code is not None and task.role == "worker" else None
 
 
 def tell(leader: BeaconClient, task: Task, ended: Outcome, events: SimpleQueue[object]) -> Outcome:
@@ -91,7 +95,7 @@ def tell(leader: BeaconClient, task: Task, ended: Outcome, events: SimpleQueue[o
         leader.say(Failed(task.name, ended.message))
         until = time.monotonic() + END_IS_SAID_S
         while news is None and (news := next_event(events, until)) is not None:
-            news = news if isinstance(news, JobEnded | Outcome) else None
+            news = news if isinstance(news, (JobEnded, Outcome)) else None
     if isinstance(news, Outcome):
         return news
     return after_the_job(isinstance(news, JobEnded) and news.exit_code == 0, ended) or ended
@@ -103,7 +107,7 @@ def reach(leader: BeaconClient, task: Task, events: SimpleQueue[object]) -> obje
     until = time.monotonic() + task.start_deadline_s
     while not leader.connected and time.monotonic() < until:
         event = next_event(events, time.monotonic() + LOOK_S)
-        if isinstance(event, JobEnded | Outcome):
+        if isinstance(event, (JobEnded, Outcome)):
             return event
     return None
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from queue import SimpleQueue
 
 from trainer import outcome
-from trainer.beacon.heard import Heard, HeardAgain, Joined, Left, Silent, Unanswered
+from trainer.beacon.heard import SAID, Heard, Joined, Left, Unanswered
 from trainer.beacon.server import BeaconServer
 from trainer.events import Progress, last_event
 from trainer.outcome import Outcome
@@ -113,33 +113,39 @@ class Leader:
         try:
             while True:
                 event = self._next_event()
-                match event:
-                    case ServersAsked(attempt=of, answer=ServersReady() as ready) if of == attempt:
-                        if broken := promises_broken(self._task, ready, self._progress):
-                            self._child.stop()
-                            return broken
-                        self._servers_ready(ready, attempt, cancelled)
-                    case ServersAsked(attempt=of, answer=ServersMissing() as gap) if of == attempt:
-                        self._child.stop()
-                        return outcome.because(outcome.START_DEADLINE, str(gap), gap.tasks)
-                    case ProgramEnded(attempt=of) if of == attempt:
-                        return event
-                    case Stalled(attempt=of) if of == attempt:
-                        stall.keep_stacks(self._task, event, self._beacon_server)
-                        self._child.stop()
-                        return event
-                    case Joined() | Left() | Silent() | HeardAgain() | Unanswered():
-                        if over := self._hear(event):
-                            self._child.stop()
-                            return over
-                    case Outcome():
-                        if self._beacon_server and event.reason == outcome.STOPPED:
-                            self._beacon_server.stopping()
-                        self._child.stop()
-                        return event
+                if getattr(event, "attempt", attempt) != attempt:
+                    continue  # of an attempt that is over
+                if isinstance(event, ProgramEnded):
+                    return event
+                over: Outcome | Stalled | None = None
+                if isinstance(event, ServersAsked):
+                    over = self._servers_answered(event.answer, attempt, cancelled)
+                elif isinstance(event, Stalled):
+                    stall.keep_stacks(self._task, event, self._beacon_server)
+                    over = event
+                elif isinstance(event, SAID):
+                    over = self._hear(event)
+                elif isinstance(event, Outcome):
+                    if self._beacon_server and event.reason == outcome.STOPPED:
+                        self._beacon_server.stopping()
+                    over = event
+                if over:
+                    self._child.stop()
+                    return over
         finally:
             cancelled.set()
             stragglers.end()
+
+    def _servers_answered(
+        self, answer: ServersReady | ServersMissing, attempt: int, cancelled: threading.Event
+    ) -> Outcome | None:
+        """Let the program begin; an Outcome if a server is missing, or lacks promised GPUs."""
+        if isinstance(answer, ServersMissing):
+            return outcome.because(outcome.START_DEADLINE, str(answer), answer.tasks)
+        broken = promises_broken(self._task, answer, self._progress)
+        if not broken:
+            self._servers_ready(answer, attempt, cancelled)
+        return broken
 
     def _hear(self, event: Heard) -> Outcome | None:
         """Note what is heard of another task; an Outcome if it ends the job.
@@ -147,7 +153,7 @@ class Leader:
         Before all servers answer, a silent one is a matter of the start deadline.
         """
         self._waits.heard(event, time.monotonic())
-        if isinstance(event, Joined | Left):
+        if isinstance(event, (Joined, Left)):
             self._silent.gone(event.task)
             return self._peers.heard(event)
         if isinstance(event, Unanswered):
@@ -188,12 +194,10 @@ class Leader:
         """Hear of peers that left about when the program failed; an Outcome if one ends it."""
         until = time.monotonic() + PEERS_SAY_S
         while self._peers.any and (event := next_event(self._events, until)) is not None:
-            match event:
-                case Joined() | Left() | Silent() | HeardAgain() | Unanswered():
-                    if over := self._hear(event):
-                        return over
-                case Outcome():
-                    return event
+            if isinstance(event, SAID) and (over := self._hear(event)):
+                return over
+            if isinstance(event, Outcome):
+                return event
         return None
 
     def _crash(self, ended: ProgramEnded) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 from trainer.errors import EXIT_TRAINING_FAILED, TrainerError
 
 
@@ -28,7 +26,7 @@ class CheckpointError(TrainerError):
 def in_short(problem: BaseException) -> str:
     """The one telling line of TensorFlow's long messages, 200 characters at most."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
-    for before, line in itertools.pairwise(lines):
+    for before, line in zip(lines, lines[1:]):
         if before.startswith("Node: "):
             return line[:200]
     return lines[0][:200] if lines else type(problem).__name__

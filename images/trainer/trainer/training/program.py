@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from traceback import format_exception_only
-from typing import NoReturn
+from typing import NoReturn, Optional
 
 from trainer import events
 from trainer.errors import TrainerError
@@ -15,7 +15,7 @@ from trainer.events import Progress
 from trainer.injected import gc_pause, mailbox
 from trainer.task import Task, read_task
 
-Run = Callable[[Task, list[str], Progress | None], None]
+Run = Callable[[Task, list[str], Optional[Progress]], None]
 
 
 def main(run: Run, arguments: list[str]) -> NoReturn:
@@ -29,7 +29,7 @@ def main(run: Run, arguments: list[str]) -> NoReturn:
         print(f"error: {problem}", file=sys.stderr)
         leave(problem.exit_code)  # here, while the problem keeps TensorFlow's frames alive
     except Exception as problem:
-        mailbox.leave_last_words("".join(format_exception_only(problem)))
+        mailbox.leave_last_words("".join(format_exception_only(type(problem), problem)))
         raise
     leave(0)
 

@@ -64,7 +64,7 @@ def seen(tf: ModuleType, gpus: Sequence[Any], promises: ModuleType, cuda: Module
     known = cuda.devices() if gpus else []
     if len(known) != len(names):
         return [promises.Gpu(name) for name in names]
-    return [promises.Gpu(name, gpu.pci, gpu.uuid) for name, gpu in zip(names, known, strict=True)]
+    return [promises.Gpu(name, gpu.pci, gpu.uuid) for name, gpu in zip(names, known)]
 
 
 def number(variable: str) -> int:

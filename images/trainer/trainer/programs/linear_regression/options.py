@@ -78,5 +78,5 @@ def parse(arguments: Sequence[str], data: Path) -> Options:
                 " out one of them"
             )
         points = points_file.read(data / given.csv)
-        chosen |= dict(zip("wb", points.line(), strict=True))
+        chosen |= dict(zip("wb", points.line()))
     return Options(graph=graph_options.from_arguments(given), points=points, **chosen)

@@ -26,9 +26,7 @@ class Points:
         count = len(self.x)
         mean_x, mean_y = math.fsum(self.x) / count, math.fsum(self.y) / count
         spread = math.fsum((x - mean_x) ** 2 for x in self.x)
-        together = math.fsum(
-            (x - mean_x) * (y - mean_y) for x, y in zip(self.x, self.y, strict=True)
-        )
+        together = math.fsum((x - mean_x) * (y - mean_y) for x, y in zip(self.x, self.y))
         w = together / spread
         return w, mean_y - w * mean_x
 
@@ -67,7 +65,7 @@ def read(file: Path) -> Points:
         raise ContractError(
             f"--csv {file}: {len(points)} points; a line needs two or more of different x"
         )
-    return Points(*(tuple(side) for side in zip(*points, strict=True)))
+    return Points(*(tuple(side) for side in zip(*points)))
 
 
 def headed(file: Path, heading: list[str]) -> tuple[int, int]:

@@ -23,9 +23,9 @@ def training_set(
     Files are shared out before they are read: no image is decoded by two workers.
     """
     pipelines = min(pipelines, len(split.paths))
-    files = list(zip(split.paths, split.labels, strict=True))
+    files = list(zip(split.paths, split.labels))
     random.Random(options.seed).shuffle(files)
-    paths, labels = zip(*files, strict=True)
+    paths, labels = zip(*files)
     share = math.ceil(len(files) / pipelines)
     images = tf.data.Dataset.from_tensor_slices((list(paths), list(labels)))
     images = images.shard(pipelines, tf.cast(index, tf.int64) % pipelines)

@@ -26,7 +26,7 @@ def remark(paths: Sequence[str], image_size: int) -> str:
     sizes = [size for size in map(size_of, chosen) if size]
     if not sizes or image_size >= ENOUGH:
         return ""
-    width, height = (int(statistics.median(side)) for side in zip(*sizes, strict=True))
+    width, height = (int(statistics.median(side)) for side in zip(*sizes))
     left = image_size**2 / (width * height)
     if left >= LEAST:
         return ""

@@ -44,6 +44,6 @@ def twin(network: tf.keras.Model, options: Options, library: ModuleType) -> obje
     made = architecture.network(options, network.output_shape[-1], library.Model, library)
     theirs = [layer for layer in network.layers if layer.weights]
     ours = [layer for layer in made.layers if layer.weights]
-    for layer, original in zip(ours, theirs, strict=True):
+    for layer, original in zip(ours, theirs):
         layer.set_weights(original.get_weights())
     return made

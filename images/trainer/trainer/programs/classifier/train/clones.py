@@ -29,7 +29,7 @@ class Cloned(keras.Model):
             return super().train_step(data)
         images, labels = data
         _, predicted, gradients = self.gradients(images, labels)
-        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))
         return self.compute_metrics(images, labels, predicted, None)
 
     def gradients(
@@ -37,9 +37,9 @@ class Cloned(keras.Model):
     ) -> tuple[tf.Tensor, tf.Tensor, list[tf.Tensor]]:
         """(mean loss, predictions [n, classes], gradients of the loss by trainable variable)."""
         devices = self.clone_devices or (None,)
-        parts = zip(tf.split(images, len(devices)), tf.split(labels, len(devices)), strict=True)
+        parts = zip(tf.split(images, len(devices)), tf.split(labels, len(devices)))
         losses, predictions, gradients = [], [], []
-        for device, (part, wanted) in zip(devices, parts, strict=True):
+        for device, (part, wanted) in zip(devices, parts):
             with tf.device(device) if device else contextlib.nullcontext():
                 with tf.GradientTape() as tape:
                     predicted = self(part, training=True)
@@ -50,7 +50,7 @@ class Cloned(keras.Model):
         if len(devices) == 1:
             return losses[0], predictions[0], gradients[0]
         count = len(devices)
-        means = [tf.add_n(of_clones) / count for of_clones in zip(*gradients, strict=True)]
+        means = [tf.add_n(of_clones) / count for of_clones in zip(*gradients)]
         return tf.add_n(losses) / count, tf.concat(predictions, 0), means
 
 

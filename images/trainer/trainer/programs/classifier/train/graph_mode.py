@@ -80,7 +80,7 @@ def of_one_clone(options: Options) -> Options:
 
 def learning_rate(options: Options, schedule: Schedule, step: tf.Tensor) -> tf.Tensor:
     """By the epoch that the global step is in, as --learning-rates says."""
-    first_epochs, rates = zip(*options.learning_rates, strict=True)
+    first_epochs, rates = zip(*options.learning_rates)
     if len(rates) == 1:
         return tf.constant(rates[0])
     last_steps = [epoch * schedule.steps_per_epoch - 1 for epoch in first_epochs[1:]]

@@ -57,7 +57,7 @@ class AsynchronousModel(Resumable):
         with tf.control_dependencies([pulled]):
             images = tf.identity(images)
         _, predicted, gradients = self.gradients(images, labels)
-        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))
         with tf.control_dependencies(gradients):
             self.staleness.update_state(tf.identity(pulled))
         return self.compute_metrics(images, labels, predicted, None)

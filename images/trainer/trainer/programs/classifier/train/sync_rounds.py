@@ -60,7 +60,7 @@ class SyncRounds:
         network = self._network
         loss, predicted, gradients = network.gradients(images, labels)
         right = tf.reduce_mean(keras.metrics.categorical_accuracy(labels, predicted))
-        for held, gradient in zip(self._slots, gradients, strict=True):
+        for held, gradient in zip(self._slots, gradients):
             held.scatter_update(tf.IndexedSlices(gradient[tf.newaxis], slot[tf.newaxis]))
         shown = tf.stack([loss, right])[tf.newaxis]
         self._shown.scatter_update(tf.IndexedSlices(shown, slot[tf.newaxis]))
@@ -73,7 +73,7 @@ class SyncRounds:
             with tf.device(held.device):
                 means.append(tf.reduce_mean(held, axis=0))
         self._network.optimizer.apply_gradients(
-            zip(means, variables, strict=True), skip_gradients_aggregation=True
+            zip(means, variables), skip_gradients_aggregation=True
         )
         with tf.device(self._sums.device):
             mean = tf.reduce_mean(self._shown, axis=0)

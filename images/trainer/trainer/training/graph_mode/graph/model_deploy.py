@@ -113,7 +113,7 @@ def gather_clone_loss(
 def sum_gradients(of_clones: Iterable[GradientsAndVariables]) -> GradientsAndVariables:
     """Per variable the sum over the clones; variables that no loss depends on are left out."""
     summed = []
-    for pairs in zip(*of_clones, strict=True):
+    for pairs in zip(*of_clones):
         gradients = [dense(gradient) for gradient, _ in pairs if gradient is not None]
         if gradients:
             total = tf.add_n(gradients) if len(gradients) > 1 else gradients[0]

@@ -81,7 +81,7 @@ def apply_in_rounds(
     )
     means = [
         (accumulator.take_grad(gradients_per_round), v)
-        for accumulator, (_, v) in zip(accumulators, gradients, strict=True)
+        for accumulator, (_, v) in zip(accumulators, gradients)
     ]
     with tf1.device(counters.device):
         applied = apply_and_send(counters, base, optimizer, means, queues)
@@ -116,7 +116,7 @@ def push_and_wait(
     token = tf1.placeholder(tf.int64, (), "token")
     pushed = [
         push(gradient, v, accumulator, token)
-        for accumulator, (gradient, v) in zip(accumulators, gradients, strict=True)
+        for accumulator, (gradient, v) in zip(accumulators, gradients)
     ]
     with tf1.device(counters.device):
         with tf.control_dependencies([*pushed, before, *updates]):
@@ -174,7 +174,7 @@ def start_rounds(rounds: Rounds, global_step: tf.Variable, session: tf1.Session)
     base = int(time.time() - EPOCH) << STEP_BITS
     first = {rounds.new_token: base + int(session.run(global_step))}
     session.run(rounds.drop_older, first)
-    for count, take in zip(session.run(rounds.accumulated), rounds.take, strict=True):
+    for count, take in zip(session.run(rounds.accumulated), rounds.take):
         if count:
             session.run(take, {rounds.take_count: count})
     session.run(rounds.drop_older, first)  # taking has moved it on by one

@@ -73,7 +73,7 @@ class Shutdown:
         until = time.monotonic() + WAIT_FOR_LAST_STEPS_S
         while True:
             step, finished = session.run([self._counters.global_step, self._counters.finished])
-            broken = [name for name, how in zip(self._replica.names, finished, strict=True)
+            broken = [name for name, how in zip(self._replica.names, finished)
                       if how == BROKEN]  # fmt: skip
             if broken:
                 raise Diverged(
@@ -102,7 +102,7 @@ class Shutdown:
             seconds=round(seconds, 3),
             updates_per_second=per_second(first, last) or None,
             images_per_second=round(images / seconds, 2) if seconds else None,
-            steps_of=dict(zip(self._replica.names, all_shares.steps, strict=True)),
+            steps_of=dict(zip(self._replica.names, all_shares.steps)),
             staleness_mean=all_shares.staleness_mean,
             staleness_max=all_shares.staleness_max,
         )

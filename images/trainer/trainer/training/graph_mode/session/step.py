@@ -42,7 +42,7 @@ class Stepper:
         if self._graph.rounds:
             step, end_at = self._next_token(step, end_at)
         names = self._graph.step.shown if shown else ()
-        figures = {name: float(value) for name, value in zip(names, values, strict=True)}
+        figures = {name: float(value) for name, value in zip(names, values)}
         return StepResult(step, int(end_at), float(loss), figures, text[0] if summary else None)
 
     def _run(self, shown: bool, summary: bool) -> object:
