@@ -11,6 +11,8 @@ from cluster_kit.roles import ROLES, Style
 
 OUTPUT = "/output"
 """The directory in every container at which the run's output directory is mounted."""
+TRAINER = "/opt/trainer/trainer"
+"""The trainer's package in every container: in the kit's image, and mounted into any other."""
 OWNER = "owner"
 """As a cluster's user: whoever owns the output directory on the host that runs it."""
 BEACON_PORT_OFFSET = 1
@@ -150,6 +152,11 @@ class Cluster:
     def project(self) -> str:
         """Compose's project name."""
         return project_of(self.name)
+
+    @property
+    def mounts_trainer(self) -> bool:
+        """Whether the image is any image with TensorFlow, into which the trainer is mounted."""
+        return any(mount.target == TRAINER for mount in self.mounts)
 
     @property
     def leader(self) -> Task:

@@ -9,11 +9,12 @@ from typing import Any
 
 import yaml
 
-from cluster_kit.cluster import Cluster, Mount
+from cluster_kit.cluster import TRAINER, Cluster, Mount
 from cluster_kit.errors import ManifestError
 from cluster_kit.facts import Gpu, HostFacts, Network
 from cluster_kit.manifest.load import load
 from cluster_kit.manifest.loaded import Loaded
+from cluster_kit.manifest.names import OWN_IMAGE
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan.plan import OwnImages, plan
 from cluster_kit.problem import Problem
@@ -75,6 +76,8 @@ def inputs(manifest: Manifest) -> Inputs:
         data = "/data"
         mounts.append(Mount("/home/you/images", "/data"))
     requirements = "some-package==1.0\n" if manifest.requirements else ""
+    if manifest.image != OWN_IMAGE:
+        mounts.append(Mount("/kit/trainer", TRAINER))
     own = tuple(Mount(f"/home/you/{m.source}", m.target, m.read_only) for m in manifest.mount)
     return Inputs(program, data, tuple(mounts), requirements=requirements, own_mounts=own)
 

@@ -14,7 +14,7 @@ from ipaddress import IPv4Address
 
 from cluster_kit import labels
 from cluster_kit.backends.variables import own_variables, shared_variables
-from cluster_kit.cluster import OUTPUT, OWNER, Cluster, Mount, Task
+from cluster_kit.cluster import OUTPUT, OWNER, TRAINER, Cluster, Mount, Task
 from cluster_kit.facts import Driver
 from cluster_kit.plan.tf_config import tf_configs
 from cluster_kit.roles import ROLES
@@ -24,6 +24,8 @@ STOP_GRACE_S = 10
 """Seconds from SIGTERM to SIGKILL; 8 of them are for a program that saves its state."""
 GPU_SHM_BYTES = 2**30
 """Shared memory of a task with GPUs, in bytes: NCCL transfers gradients through it."""
+START = ("python3", f"{TRAINER}/own_image/start.py")
+"""The entry point of an image that is not the kit's own; it begins a task in the kit's as well."""
 ROOT = "0:0"
 SHAPER_CAPABILITIES = ("NET_ADMIN", "SETUID", "SETGID", "SETPCAP", "KILL")
 """For a task that limits its bandwidth and then becomes the caller's user, without capabilities.
@@ -40,12 +42,14 @@ class SharedSpec:
 
     `labels` are on the cluster's network, too. `output` is the path in the container of the run's
     output directory (`Backend.up` knows the one on the host).
-    `image_is_local` means that no registry has the image. `tmpfs` maps directories in memory to
+    `image_is_local` means that no registry has the image. `entrypoint` is () for the image's own.
+    `tmpfs` maps directories in memory to
     their modes.
     """
 
     image: str
     image_is_local: bool
+    entrypoint: tuple[str, ...]
     environment: Mapping[str, str]
     labels: Mapping[str, str]
     mounts: tuple[Mount, ...]
@@ -113,6 +117,7 @@ def _shared(cluster: Cluster) -> SharedSpec:
     return SharedSpec(
         image=cluster.image,
         image_is_local=cluster.variant is not None,
+        entrypoint=START if cluster.mounts_trainer else (),
         environment=shared_variables(cluster),
         labels={labels.CLUSTER: cluster.name, labels.PLAN: plan_hash(cluster)},
         mounts=cluster.mounts,

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from cluster_kit.backends.container_spec import START
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, chosen, named, out, print_json
 from cluster_kit.engine import client
@@ -18,7 +19,7 @@ from cluster_kit.run.prepare import cluster_name
 from cluster_kit.util.own_files import command
 from cluster_kit.workspace import here
 
-COMMAND = ("python3", "-m", "trainer", "stacks")
+COMMAND = (*START, "stacks")
 PATIENCE_S = 20
 """A task that computes with a small share of a CPU takes its time."""
 AT_ONCE = 8

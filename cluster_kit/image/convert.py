@@ -7,11 +7,12 @@ among them, and nothing else.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from cluster_kit.errors import EngineError, UsageError
+from cluster_kit.image.bind import bind
 from cluster_kit.image.build import BUILD_IT, Say, ensure_image, image_tag
 from cluster_kit.util.process import run
 
@@ -82,19 +83,12 @@ def convert_command(tag: str, wanted: Conversion, uid: int, gid: int) -> tuple[s
 
 def mounts(wanted: Conversion) -> Iterator[str]:
     """An option for each directory or file that no other one contains; only `to` is writable."""
-    yield _mount(wanted.to)
+    yield bind(wanted.to, wanted.to)
     read = {*wanted.sources, *filter(None, [wanted.label_map])}
     for path in sorted(read):
         if not _inside(path, (read - {path}) | {wanted.to}) and path != wanted.to:
-            yield f"{_mount(path)},readonly"
+            yield f"{bind(path, path)},readonly"
 
 
 def _inside(path: Path, others: Iterable[Path]) -> bool:
     return any(other in path.parents for other in others)
-
-
-def _mount(path: Path) -> str:
-    """As a field of CSV, which is how Docker reads it: a path may have a comma or a colon."""
-    fields: Sequence[str] = (f"source={path}", f"target={path}")
-    quoted = ",".join('"' + field.replace('"', '""') + '"' for field in fields)
-    return f"--mount=type=bind,{quoted}"

@@ -110,8 +110,8 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
     )
     image: Text = Field(
         "trainer",
-        description='`"trainer"` is the kit\'s own and is built; any other is an image you made '
-        "from it",
+        description='`"trainer"` is the kit\'s own and is built; any other needs Python 3.9 or '
+        "newer and TensorFlow, and gets the trainer mounted into it",
     )
     subnet: str = Field(
         "auto",

@@ -32,6 +32,11 @@ class BuiltIn:
     pipeline: str = ""
     """The configuration file that it reads there, unless an argument names another."""
 
+    modules: tuple[str, ...] = ("numpy", "tf_keras")
+    """What it imports besides TensorFlow; the kit's image has all of it."""
+    python: tuple[int, int] = (3, 9)
+    """The oldest Python that runs it."""
+
     @property
     def package(self) -> str:
         """Its package below trainer/programs/."""
@@ -67,6 +72,7 @@ _PROGRAMS = (
         "Fits a line in graph mode: the smallest training with parameter servers.",
         styles=("all-tasks",),
         between_graph=True,
+        modules=("numpy",),
     ),
     BuiltIn(
         "detection",
@@ -74,6 +80,8 @@ _PROGRAMS = (
         between_graph=True,
         sample="digit-scenes",
         pipeline="pipeline.toml",
+        modules=("numpy", "tf_keras", "PIL", "pydantic", "pycocotools"),
+        python=(3, 11),
     ),
 )
 _DATA_SETS = (

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cluster_kit.cluster import Mount
+from cluster_kit.cluster import TRAINER, Mount
 from cluster_kit.manifest.names import OWN_IMAGE
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.problem import Problem
@@ -14,6 +14,7 @@ from cluster_kit.programs import requirements, syntax
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.programs.data import find_data
 from cluster_kit.programs.mounts import find_mounts
+from cluster_kit.util import own_files
 from cluster_kit.util.nearest import hint_or
 from cluster_kit.util.paths import is_directory, is_file, is_zip, seen_from
 
@@ -46,11 +47,23 @@ def resolve(manifest: Manifest, folder: Path) -> Inputs:
     return Inputs(
         program,
         data,
-        program_mounts + data_mounts,
+        program_mounts + data_mounts + _trainer_mounts(manifest),
         (*program_problems, *faults, *data_problems, *absent),
         extra,
         mounts,
     )
+
+
+def _trainer_mounts(manifest: Manifest) -> tuple[Mount, ...]:
+    """What an image that is not the kit's own lacks: the trainer."""
+    if manifest.image == OWN_IMAGE:
+        return ()
+    return (Mount(str(own_files.IMAGE / "trainer"), TRAINER),)
+
+
+def without_trainer(inputs: Inputs) -> Inputs:
+    """The same for a file that is run elsewhere: its image must be made from the kit's."""
+    return replace(inputs, mounts=tuple(m for m in inputs.mounts if m.target != TRAINER))
 
 
 def program_file(manifest: Manifest, folder: Path) -> Path | None:

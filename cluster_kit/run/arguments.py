@@ -29,7 +29,7 @@ _VALUE = re.compile(r"invalid (?:[\w ]+ )?(?:value|choice): '(.*?)'(.*)", re.DOT
 def check_arguments(cluster: Cluster) -> None:
     """Raises UsageError if the built-in program of the cluster does not take its arguments."""
     _, program, *arguments = cluster.leader.command
-    if program in PROGRAMS and cluster.variant is not None and arguments:
+    if program in PROGRAMS and arguments:
         asked = _ask(program, arguments, _place(cluster))
         if asked.code == _USAGE:
             message, cure = told(program, asked.errors)

@@ -23,7 +23,7 @@ from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.plan.plan import OwnImages, plan
 from cluster_kit.plan.portable import check_portable, everywhere, moved, neutral
 from cluster_kit.programs import resolve
-from cluster_kit.programs.resolve import Inputs
+from cluster_kit.programs.resolve import Inputs, without_trainer
 from cluster_kit.util.nearest import proposal
 from cluster_kit.workspace import Workspace
 
@@ -97,6 +97,7 @@ def _portable(
         )
     loaded.refuse([*check_portable(manifest), *inputs.problems])
     facts = neutral(manifest)
+    inputs = without_trainer(inputs)
     cluster = plan(loaded, inputs, facts, images)
     file = workspace.portable(cluster.name)
     cluster = moved(cluster, file.parent.resolve(), root, everywhere(loaded))

@@ -13,6 +13,7 @@ from cluster_kit.engine.containers import Container
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError, HostError, UsageError
 from cluster_kit.image import extra as extra_image
+from cluster_kit.image import own as own_image
 from cluster_kit.image.build import image_present
 from cluster_kit.observe.task_view import State
 from cluster_kit.run import gpu_turn, room
@@ -98,11 +99,13 @@ def run_of(containers: Sequence[Container]) -> RunDirectory:
 
 
 def ensure_image(cluster: Cluster, view: View) -> None:
-    """Build the cluster's image if it is the kit's own and absent.
+    """Build the cluster's image if it is the kit's own and absent; look into any other.
 
     Raises:
-        HostError, ManifestError, EngineError: see `image.extra.ensure`.
+        HostError, ManifestError, EngineError: see `image.extra.ensure`, `image.own`.
     """
+    if cluster.mounts_trainer:
+        own_image.refuse_if_unfit(cluster, view.phase)
     if cluster.variant is None or image_present(cluster.image):
         return
     view.phase(f"building the shared image {cluster.image}")

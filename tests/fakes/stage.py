@@ -13,7 +13,7 @@ from cluster_kit.backends.compose import cli as compose
 from cluster_kit.drill import director
 from cluster_kit.engine import client
 from cluster_kit.host import gather
-from cluster_kit.image import base, extra
+from cluster_kit.image import base, extra, own
 from cluster_kit.observe import listener, shown, timeline
 from cluster_kit.run import (
     absence,
@@ -126,7 +126,7 @@ def set_up(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     made = Stage(root)
     monkeypatch.setattr(client, "connect", lambda: made.engine)
     monkeypatch.setattr(claim, "LOCKS", root)
-    for module in (compose, doctor, base, arguments):
+    for module in (compose, doctor, base, own, arguments):
         monkeypatch.setattr(module, "run", lambda *a, **k: made.docker.run(*a, **k))
     for module in (
         launching,

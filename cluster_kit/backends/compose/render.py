@@ -36,6 +36,7 @@ class Shared:
 
     image: str
     pull_policy: str
+    entrypoint: str
     user: str
     creates_output: bool
     init: str
@@ -97,6 +98,7 @@ def _shared(cluster: Cluster, spec: SharedSpec) -> Shared:
     return Shared(
         image=quote(spec.image),
         pull_policy="never" if spec.image_is_local else "missing",
+        entrypoint=flow(spec.entrypoint) if spec.entrypoint else "",
         user=_user(cluster),
         creates_output=cluster.origin.portable,
         init=_boolean(spec.init),

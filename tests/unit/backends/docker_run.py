@@ -41,4 +41,5 @@ def docker_run(spec: ContainerSpec, network: str, output: str) -> list[str]:
         named = f'"device={",".join(spec.devices.ids)}"'
         able = f'"capabilities={",".join(spec.devices.capabilities)}"'
         words += [f"--gpus=driver={spec.devices.driver},{named},{able}"]
-    return [*words, shared.image, *spec.command]
+    words += [f"--entrypoint={shared.entrypoint[0]}"] if shared.entrypoint else []
+    return [*words, shared.image, *shared.entrypoint[1:], *spec.command]

@@ -69,6 +69,7 @@ def said_by_docker_run(words: list[str]) -> dict[str, Any]:
     gpu = re.fullmatch(r'driver=(\w+),"device=(.+)","capabilities=(.+)"', one.get("--gpus", ""))
     return {
         "image": rest[0],
+        "entrypoint": one.get("--entrypoint"),
         "command": rest[1:],
         "container_name": one["--name"],
         "hostname": one["--hostname"],
@@ -95,6 +96,7 @@ def said_by_docker_run(words: list[str]) -> dict[str, Any]:
 
 def said_by_compose(service: dict[str, Any]) -> dict[str, Any]:
     """The same of one service of a compose file."""
+    entrypoint, *fixed = service.get("entrypoint", [None])
     resources = service.get("deploy", {}).get("resources", {})
     (device,) = resources.get("reservations", {}).get("devices", [None])
     volumes = [
@@ -103,7 +105,9 @@ def said_by_compose(service: dict[str, Any]) -> dict[str, Any]:
     ]
     shares, shm = service.get("cpu_shares"), service.get("shm_size")
     return {
-        **{key: service[key] for key in ("image", "command", "container_name", "hostname")},
+        **{key: service[key] for key in ("image", "container_name", "hostname")},
+        "entrypoint": entrypoint,
+        "command": [*fixed, *service["command"]],
         **{key: service[key] for key in ("user", "pull_policy", "restart", "stop_grace_period")},
         "ip": service["networks"]["cluster"]["ipv4_address"],
         "flags": [service["init"], service["read_only"]],

@@ -1,0 +1,154 @@
+"""An image of the user's own, into which the trainer is mounted: what it lacks for that.
+
+A container of it is asked before anything is started, as a task would run: the caller's user, a
+read-only system, no network.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from cluster_kit.cluster import OUTPUT, TRAINER, Cluster
+from cluster_kit.errors import EngineError, ManifestError
+from cluster_kit.image.base import present
+from cluster_kit.image.bind import bind
+from cluster_kit.problem import Problem
+from cluster_kit.programs.catalog import DATA_SETS_IN_IMAGE, PROGRAMS
+from cluster_kit.util import own_files
+from cluster_kit.util.process import run
+
+Say = Callable[[str], None]
+
+OLDEST_PYTHON = (3, 9)
+_NO_PYTHON = ("executable file not found", "no such file or directory: unknown")
+_PACKAGES = {"PIL": "pillow", "grpc": "grpcio"}
+"""What `pip install` calls a module, if it is not its name."""
+_LOOKED_S = 120.0
+
+
+@dataclass(frozen=True)
+class Found:
+    """What an image has. `tensorflow` is a version, "" if it does not tell, None without one.
+
+    `native`: its libraries are there that servers without Python are started from. `lacks` are
+    modules and directories that a cluster needs. `output` is why /output cannot be written.
+    """
+
+    python: tuple[int, ...]
+    tensorflow: str | None
+    native: bool
+    lacks: tuple[str, ...]
+    output: str
+
+
+def refuse_if_unfit(cluster: Cluster, say: Say) -> None:
+    """Look into a cluster's image, which is pulled if the engine does not have it.
+
+    Raises:
+        ManifestError: there is no such image, or no task of this cluster can run in it.
+        EngineError: the engine refused the container.
+    """
+    if not present(cluster.image):
+        _pull(cluster, say)
+    problems = list(_problems(look(cluster), cluster))
+    if problems:
+        raise ManifestError(cluster.source, problems)
+
+
+def look(cluster: Cluster) -> Found:
+    """What a cluster's image has, asked in a container of it; raises as `refuse_if_unfit` does."""
+    with tempfile.TemporaryDirectory(prefix="cluster-kit-") as folder:
+        done = run(look_command(cluster, folder), timeout_s=_LOOKED_S)
+    line = next((line for line in done.output.splitlines()[::-1] if line[:1] == "{"), "")
+    if done.ok and line:
+        told = json.loads(line)
+        python, lacks = tuple(told.pop("python")), tuple(told.pop("lacks"))
+        return Found(python=python, lacks=lacks, **told)
+    if any(sign in done.errors for sign in _NO_PYTHON):
+        rule = "it has no `python3` in its PATH"
+        cure = 'install Python there, or name its folder: `ENV PATH="/opt/conda/bin:$PATH"`'
+        raise ManifestError(cluster.source, [_of_image(cluster, rule, cure)])
+    raise EngineError(
+        f"a container of {cluster.image} did not say what is in it (exit {done.code}):\n"
+        f"{done.tail()}",
+        f"try it: `docker run --rm --entrypoint=python3 {cluster.image} -c 'import tensorflow'`",
+    )
+
+
+def look_command(cluster: Cluster, output: str) -> tuple[str, ...]:
+    """The command that asks, with the host's directory `output` as the tasks' /output."""
+    return (
+        *("docker", "run", "--rm", "--pull=never", "--init", "--network=none", "--read-only"),
+        *("--cap-drop=ALL", f"--user={cluster.user}", "--tmpfs=/tmp:mode=1777"),
+        f"{bind(own_files.IMAGE / 'trainer', TRAINER)},readonly",
+        bind(output, OUTPUT),
+        *("--entrypoint=python3", cluster.image, f"{TRAINER}/own_image/look.py"),
+        *needs(cluster),
+    )
+
+
+def needs(cluster: Cluster) -> tuple[str, ...]:
+    """The modules and directories that the tasks of a cluster use in its image."""
+    program = PROGRAMS.get(_program(cluster))
+    reads = program is not None and cluster.data.startswith(DATA_SETS_IN_IMAGE) and program.sample
+    return (
+        "grpc",
+        *(program.modules if program else ()),
+        *(["pyroute2"] if any(task.bandwidth is not None for task in cluster.tasks) else []),
+        *([cluster.data] if reads else []),
+    )
+
+
+def _problems(found: Found, cluster: Cluster) -> Iterator[Problem]:
+    program = PROGRAMS.get(_program(cluster))
+    oldest = max(OLDEST_PYTHON, program.python if program else OLDEST_PYTHON)
+    if found.python < oldest:
+        what = program.name if program and oldest > OLDEST_PYTHON else "the trainer"
+        rule = f"it has Python {_dotted(found.python)}; {what} needs {_dotted(oldest)} or newer"
+        yield _of_image(cluster, rule, "build the image on a newer Python")
+    if found.tensorflow is None:
+        rule = f"its `python3` (Python {_dotted(found.python)}) has no TensorFlow"
+        cure = "install it there (`RUN pip install tensorflow-cpu`), or name its Python's folder "
+        yield _of_image(cluster, rule, cure + 'in PATH: `ENV PATH="/opt/conda/bin:$PATH"`')
+    elif found.tensorflow.startswith("1."):
+        rule = f"it has TensorFlow {found.tensorflow}; the trainer needs TensorFlow 2"
+        yield _of_image(cluster, rule, "build the image with TensorFlow 2")
+    modules = [_PACKAGES.get(name, name) for name in found.lacks if not name.startswith("/")]
+    if modules and found.tensorflow is not None:
+        listed = ", ".join(modules)
+        rule = f"it lacks {listed}, which {_program(cluster) or 'the trainer'} needs"
+        cure = f"install what is missing: `RUN pip install {' '.join(modules)}`"
+        yield _of_image(cluster, rule, cure)
+    if any(name.startswith("/") for name in found.lacks):
+        rule = f"only the kit's own image has this data set, {cluster.image} does not"
+        cure = 'name a directory of yours (`data = "path"`, `--data DIR`)'
+        yield Problem("data", f'"{cluster.data.rpartition("/")[2]}"', rule, cure)
+    if found.output:
+        rule = f"its user {cluster.user} cannot write a directory of this host: {found.output}"
+        cure = "see `cluster-kit doctor`: user namespaces and SELinux do that"
+        yield _of_image(cluster, rule, cure)
+
+
+def _pull(cluster: Cluster, say: Say) -> None:
+    say(f"pulling {cluster.image}")
+    done = run(["docker", "pull", "--quiet", cluster.image])
+    if not done.ok:
+        rule = f"this engine does not have it, and no registry gave it:\n      {done.tail(3)}"
+        cure = "mend the name, or bring it there: `docker build -t NAME .`, `docker load`"
+        raise ManifestError(cluster.source, [_of_image(cluster, rule, cure)])
+
+
+def _program(cluster: Cluster) -> str:
+    """The built-in program or the path in the container; "" if no task runs one."""
+    return cluster.leader.command[1] if len(cluster.leader.command) > 1 else ""
+
+
+def _of_image(cluster: Cluster, rule: str, cure: str) -> Problem:
+    return Problem("image", f'"{cluster.image}"', rule, cure)
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))

@@ -1,0 +1,42 @@
+"""Starts the trainer in an image that may not be the kit's own: start.py serve | run PROGRAM …
+
+What the kit's image has as variables is set here if the image does not set it, and the trainer is
+found beside what the image's own PYTHONPATH has.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+
+TRAINER = "/opt/trainer"
+USUAL = {
+    "PYTHONUNBUFFERED": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "LANG": "C.UTF-8",
+    "USER": "trainer",
+    "LOGNAME": "trainer",
+    "MALLOC_MMAP_THRESHOLD_": "33554432",
+    "MALLOC_TRIM_THRESHOLD_": "268435456",
+    "MALLOC_TOP_PAD_": "16777216",
+    "TF_CPP_MIN_LOG_LEVEL": "2",
+}
+"""As in the kit's image, whose Dockerfile says what each is for. Which Keras is `tf.keras` is the
+image's own matter, and HOME is only changed if it cannot be written."""
+
+
+def environment(given: Mapping[str, str], trainer: str = TRAINER) -> dict[str, str]:
+    """The variables of a task, whose container has those that are given."""
+    path = given.get("PYTHONPATH", "").split(os.pathsep)
+    if trainer not in path:
+        path.insert(0, trainer)
+    found = {**USUAL, **given, "PYTHONPATH": os.pathsep.join(filter(None, path))}
+    if not os.access(found.get("HOME", ""), os.W_OK):
+        found["HOME"] = "/tmp"
+    return found
+
+
+if __name__ == "__main__":
+    command = [sys.executable, "-m", "trainer", *sys.argv[1:]]
+    os.execve(sys.executable, command, environment(os.environ))

@@ -1,0 +1,76 @@
+"""Images of people's own: the trainer comes to them by a mount, nothing of the kit is inside."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import docker
+import pytest
+
+from cluster_kit.image.build import image_tag
+from tests.e2e.evidence import codes, latest, log
+from tests.kit import Kit
+
+NAMED = "cluster-kit-test/own"
+DOCKERFILE = f"""
+FROM {image_tag("cpu")}
+USER 0:0
+RUN rm -r /opt/trainer
+ENV PYTHONPATH=/app TF_USE_LEGACY_KERAS= USER= HOME=/root
+WORKDIR /root
+ENTRYPOINT ["/bin/false"]
+"""
+PROGRAM = """
+import os, sys
+import tensorflow as tf
+assert "/app" in os.environ["PYTHONPATH"].split(":"), os.environ["PYTHONPATH"]
+print("home", os.environ["HOME"], "keras", tf.keras.__version__)
+"""
+
+
+@pytest.fixture(scope="module")
+def own(engine_client: docker.DockerClient) -> Iterator[str]:
+    """An image with TensorFlow, and an entry point, variables and a folder of its own."""
+    tag = f"{NAMED}:{id(engine_client):x}"
+    command = ["docker", "build", "--quiet", "--tag", tag, "-"]
+    subprocess.run(command, input=DOCKERFILE, text=True, check=True, stdout=subprocess.DEVNULL)
+    yield tag
+    engine_client.images.remove(tag, force=True)
+
+
+def image(tag: str) -> tuple[str, str]:
+    return "--set", f'image="{tag}"'
+
+
+def test_every_role_runs_in_an_image_that_has_nothing_of_the_kit(kit: Kit, own: str) -> None:
+    done = kit.run("up", "smoke", "--name", kit.name, "--set", "evaluator=0", *image(own))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert set(codes(kit).values()) == {0}
+    assert "TensorFlow server ready" in log(kit, "ps-0")
+
+
+def test_what_the_image_sets_is_left_as_it_is(kit: Kit, own: str, tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(PROGRAM)
+    alone = ("--workers", "1", "--ps", "0", "--chief", "0", "--set", "evaluator=0")
+    command = ("up", "smoke", "--name", kit.name, "--program", str(program), *alone)
+    done = kit.run(*command, *image(own))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "home /tmp keras 3." in log(kit, "worker-0")
+
+
+def test_an_image_without_tensorflow_is_told_before_anything_starts(kit: Kit) -> None:
+    bases = subprocess.run(
+        ["docker", "images", "--format", "{{.Repository}}:{{.Tag}}", "cluster-kit/base"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    if not bases:
+        pytest.skip("this engine has no image without TensorFlow")
+    done = kit.run("up", "smoke", "--name", kit.name, *image(bases[0]))
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "has no TensorFlow" in done.stderr and "only the kit's own image" in done.stderr
+    assert not latest(kit).exists()

@@ -1,0 +1,124 @@
+"""An image of the user's own: what is asked of it, and what is told of what it lacks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cluster_kit.cluster import TRAINER, Mount
+from cluster_kit.errors import EngineError, ManifestError
+from cluster_kit.image import base, own
+from cluster_kit.util.process import Completed
+from tests.fakes.docker import ALL_THERE
+from tests.make import cluster
+
+Refused = Callable[..., str]
+
+
+@pytest.fixture
+def refused(monkeypatch: pytest.MonkeyPatch) -> Refused:
+    """The message about a cluster whose image says so; "" if it is fit."""
+
+    def ask(keys: dict[str, Any] | None = None, **says: Any) -> str:
+        line = json.dumps({**ALL_THERE, **says})
+        monkeypatch.setattr(base, "run", lambda command: Completed((), 0, "", ""))
+        monkeypatch.setattr(own, "run", lambda *_, **__: Completed((), 0, f"noise\n{line}\n", ""))
+        try:
+            own.refuse_if_unfit(cluster(image="mine:1", **(keys or {})), print)
+        except ManifestError as error:
+            return str(error)
+        return ""
+
+    return ask
+
+
+def test_it_is_asked_as_a_task_runs_and_the_trainer_is_mounted() -> None:
+    command = own.look_command(cluster(image="mine:1", program="train.py"), "/tmp/out")
+    asked = {"--network=none", "--read-only", "--cap-drop=ALL", "--user=1000:1000"}
+    assert asked <= set(command)
+    mounts = [word for word in command if word.startswith("--mount")]
+    assert f'"target={TRAINER}",readonly' in mounts[0]
+    assert mounts[1].endswith('"source=/tmp/out","target=/output"')
+    assert command[command.index("mine:1") :] == ("mine:1", f"{TRAINER}/own_image/look.py", "grpc")
+
+
+def test_what_a_cluster_needs_of_it_depends_on_its_program_and_its_bandwidth() -> None:
+    slow = {"worker": {"bandwidth": "100mbit"}}
+    assert own.needs(cluster(image="a", program="train.py", role=slow)) == ("grpc", "pyroute2")
+    assert own.needs(cluster(image="a")) == ("grpc", "numpy", "tf_keras", "/opt/datasets/digits")
+    assert own.needs(cluster(image="a", data="../mine")) == ("grpc", "numpy", "tf_keras")
+    assert "pycocotools" in own.needs(cluster(image="a", program="detection", data="../mine"))
+
+
+def test_an_image_that_has_all_is_fit(refused: Refused) -> None:
+    assert refused() == ""
+    assert refused(native=False, tensorflow="") == ""
+
+
+def test_an_old_python_and_what_needs_a_newer_one_are_told(refused: Refused) -> None:
+    assert "it has Python 3.8.10; the trainer needs 3.9 or newer" in refused(python=[3, 8, 10])
+    assert "detection needs 3.11 or newer" in refused({"program": "detection", "data": "../mine"})
+
+
+def test_no_tensorflow_and_an_old_one_are_told(refused: Refused) -> None:
+    told = refused(tensorflow=None, native=False, lacks=["grpc", "numpy"])
+    assert "its `python3` (Python 3.9.18) has no TensorFlow" in told
+    assert "ENV PATH=" in told and "1 problem" in told
+    assert "it has TensorFlow 1.15.5; the trainer needs TensorFlow 2" in refused(
+        tensorflow="1.15.5"
+    )
+
+
+def test_missing_modules_are_told_as_pip_calls_them(refused: Refused) -> None:
+    told = refused(lacks=["grpc", "tf_keras"])
+    assert "it lacks grpcio, tf_keras, which classifier needs" in told
+    assert "RUN pip install grpcio tf_keras" in told
+
+
+def test_a_data_set_that_only_the_kits_image_has_is_told(refused: Refused) -> None:
+    told = refused(lacks=["/opt/datasets/digits"])
+    assert 'data = "digits": only the kit\'s own image has this data set' in told
+
+
+def test_a_user_that_cannot_write_is_told_with_the_systems_words(refused: Refused) -> None:
+    told = refused(output="Permission denied")
+    assert "its user 1000:1000 cannot write a directory of this host: Permission denied" in told
+
+
+def test_all_that_is_wrong_is_told_at_once(refused: Refused) -> None:
+    assert "3 problems" in refused(python=[3, 7, 1], lacks=["grpc"], output="Permission denied")
+
+
+@pytest.mark.parametrize(
+    ("ended", "told"),
+    [
+        (Completed((), 127, "", 'exec: "python3": executable file not found in $PATH'), "no `pyth"),
+        (Completed((), 1, "", "SyntaxError: invalid syntax"), "did not say what is in it"),
+    ],
+)
+def test_an_image_that_says_nothing_is_told_why(
+    monkeypatch: pytest.MonkeyPatch, ended: Completed, told: str
+) -> None:
+    monkeypatch.setattr(own, "run", lambda *_, **__: ended)
+    with pytest.raises((ManifestError, EngineError), match=told):
+        own.look(cluster(image="mine:1"))
+
+
+def test_an_image_that_is_nowhere_is_told_with_the_registrys_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    denied = Completed((), 1, "", "Error response from daemon: pull access denied for mine")
+    monkeypatch.setattr(base, "run", lambda command: denied)
+    monkeypatch.setattr(own, "run", lambda *_, **__: denied)
+    said: list[str] = []
+    with pytest.raises(ManifestError, match="pull access denied for mine"):
+        own.refuse_if_unfit(cluster(image="mine:1"), said.append)
+    assert said == ["pulling mine:1"]
+
+
+def test_the_kits_own_image_gets_no_mount() -> None:
+    assert not cluster().mounts_trainer
+    assert Mount("/x", TRAINER) not in cluster().mounts
