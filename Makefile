@@ -145,7 +145,7 @@ test-slow: $(DEV) engine image ## Run the tests that take minutes each: models a
 .PHONY: test-unit
 test-unit: $(DEV) ## Only the tests that need neither Docker nor TensorFlow   [UNIT_JOBS]
 	@.venv/bin/pytest --numprocesses=$(UNIT_JOBS) --dist=worksteal \
-	  tests/unit tests/docs tests/golden tests/trainer
+	  tests/unit tests/docs tests/golden tests/trainer tests/ci
 
 .PHONY: fuzz
 fuzz: $(DEV) ## What holds for any manifest and host, with a thousand new examples each: minutes

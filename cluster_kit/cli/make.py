@@ -57,6 +57,17 @@ def build(
         say(f"{tag}: {what}, {image_size(tag) / 1e9:.2f} GB")
 
 
+@image.command("tag")
+@options.requested
+def tag(request: Request, *, json_: options.Json = False) -> None:
+    """Print the name of the image that a manifest runs on: it changes with what is in the image."""
+    name = prepare(request, here(), engine_or_none()).cluster.image
+    if json_:
+        print_json({"image": name, "present": image_present(name)})
+    else:
+        typer.echo(name)
+
+
 @image.command("check")
 def check(
     variant: Variant = "cpu",

@@ -1,0 +1,58 @@
+"""The files for CI are what GitHub and GitLab read, by the schemas that check-jsonschema brings."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.make import ROOT
+
+ACTION = ROOT / "action.yml"
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+def check(schema: str, *files: Path, transform: str = "") -> str:
+    """What check-jsonschema says against the files; "" if they are valid."""
+    words = ["--builtin-schema", f"vendor.{schema}", "--color", "never"]
+    words += ["--data-transform", transform] if transform else []
+    done = subprocess.run(
+        [sys.executable, "-m", "check_jsonschema", *words, *files], capture_output=True, text=True
+    )
+    return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+def test_the_action_and_the_workflows_are_valid() -> None:
+    assert WORKFLOWS
+    assert check("github-actions", ACTION) == ""
+    assert check("github-workflows", *WORKFLOWS) == ""
+
+
+def test_the_schemas_find_a_mistake(tmp_path: Path) -> None:
+    wrong = tmp_path / "action.yml"
+    wrong.write_text(ACTION.read_text().replace("using: composite", "using: composit"))
+    assert "using" in check("github-actions", wrong)
+
+
+def test_every_input_is_used_and_every_step_has_a_name() -> None:
+    """An input that nothing reads would do nothing, in silence."""
+    text, read = ACTION.read_text(), yaml.safe_load(ACTION.read_text())
+    assert [name for name in read["inputs"] if f"inputs.{name} " not in text] == []
+    assert all(step["name"] for step in read["runs"]["steps"])
+
+
+@pytest.mark.parametrize("path", [ACTION, *WORKFLOWS], ids=lambda path: path.name)
+def test_no_value_is_put_into_a_script(path: Path) -> None:
+    """A value in a script could be read as a command: they come by the environment."""
+    steps = yaml.safe_load(path.read_text())
+    jobs = [steps["runs"]] if "runs" in steps else steps["jobs"].values()
+    assert not [s for job in jobs for s in job["steps"] if "${{" in s.get("run", "")]
+
+
+def test_the_page_names_every_input_and_output() -> None:
+    page = (ROOT / "docs" / "your-project.md").read_text(encoding="utf-8")
+    read = yaml.safe_load(ACTION.read_text())
+    assert [n for n in (*read["inputs"], *read["outputs"]) if f"`{n}`" not in page] == []
