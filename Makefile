@@ -22,8 +22,11 @@ option = $(if $($(2)),--$(1)=$(call quoted,$($(2))))
 # what they mean, and a test compares the two.
 PAIRS := chief=N_CHIEF workers=N_WORKERS ps=N_PS style=STYLE name=NAME program=PROGRAM args=ARGS \
   requirements=REQUIREMENTS data=DATA gpus=GPUS
+# Those that are on or not: 1 or nothing.
+SWITCHES := tf1=TF1
 halves = $(subst =, ,$(pair))
 OVERRIDES = $(foreach pair,$(PAIRS),$(call option,$(firstword $(halves)),$(lastword $(halves)))) \
+  $(foreach pair,$(SWITCHES),$(if $(filter-out 0,$($(lastword $(halves)))),--$(firstword $(halves)))) \
   $(foreach pair,$(SET),--set=$(call quoted,$(pair)))
 
 # What is random in a drill.
@@ -34,7 +37,7 @@ CELLS = $(foreach role,$(ROLE),--role=$(call quoted,$(role))) $(call option,faul
   $(if $(AGAIN),--again)
 
 # A variable that is mistyped would otherwise do nothing.
-OF_ONE := CLUSTER $(foreach pair,$(PAIRS),$(lastword $(halves))) SET
+OF_ONE := CLUSTER $(foreach pair,$(PAIRS) $(SWITCHES),$(lastword $(halves))) SET
 KNOWN := $(OF_ONE) KEEP RESUME PORTABLE CHECK \
   SCENARIO SEED FAULTS ROLE FAULT AGAIN \
   VARIANT PYTHON ENGINE JOBS UNIT_JOBS SHELL
@@ -51,7 +54,7 @@ $(if $(UNKNOWN),$(error no such variable: $(UNKNOWN)$(foreach name,$(UNKNOWN),$(
 ##@ Run a cluster
 .PHONY: cluster
 cluster: engine ## Run CLUSTER to its end   [CLUSTER N_WORKERS N_PS NAME PROGRAM ARGS DATA GPUS KEEP RESUME]
-#  and N_CHIEF, STYLE, REQUIREMENTS, SET="key=value …"
+#  and N_CHIEF, STYLE, TF1, REQUIREMENTS, SET="key=value …"
 	@$(KIT) up $(call quoted,$(CLUSTER)) $(OVERRIDES) $(if $(KEEP),--keep) $(if $(RESUME),--resume)
 
 .PHONY: up

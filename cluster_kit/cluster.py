@@ -120,6 +120,8 @@ class Cluster:
     """A whole cluster: every value that its containers and its network are made from.
 
     `variant` is the variant of the kit's own image, None if the manifest names another image.
+    `tf1`: its program is written for TensorFlow 1. `own_servers`: it starts no server and connects
+    to one, so each task that runs it has one of its own.
     `requirements` are the lines of pip requirements that `image` has on top of it, "" if none.
     `chief_job` is TensorFlow's name of the chief's job; the chief's task is `chief-0` either way.
     `user` is `uid:gid`, or OWNER.
@@ -129,6 +131,8 @@ class Cluster:
     source: str
     image: str
     variant: Literal["cpu", "gpu"] | None
+    tf1: bool
+    own_servers: bool
     requirements: str
     user: str
     subnet: IPv4Network

@@ -15,7 +15,9 @@ NO_GPU = "-1"
 def shared_variables(cluster: Cluster) -> dict[str, str]:
     """Returns the variables that all tasks of a cluster have."""
     deadlines = cluster.deadlines
+    switches = {"CLUSTER_KIT_OLD_API": cluster.tf1, "CLUSTER_KIT_OWN_SERVER": cluster.own_servers}
     return {
+        **{name: "on" for name, on in switches.items() if on},
         "CLUSTER_KIT_BEACON": cluster.beacon,
         "CLUSTER_KIT_DATA": cluster.data,
         "CLUSTER_KIT_EVALUATOR_GRACE_S": f"{deadlines.evaluator_grace:.15g}",

@@ -57,7 +57,8 @@ def requested(verb: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(verb)
     def command(manifest: str, sets: list[str] | None, **given: Any) -> None:
-        texts = {override.key: given.pop(override.key) for override in OVERRIDES}
+        options = {override.key: given.pop(override.key) for override in OVERRIDES}
+        texts = {key: option and str(option) for key, option in options.items()}
         verb(Request(manifest, values(texts, sets or ())), **given)
 
     reference = _parameter("manifest", Reference, "quickstart")
@@ -74,4 +75,6 @@ def _parameter(name: str, annotation: Any, default: str | None = None) -> Parame
 def _option(override: Override) -> Any:
     """The annotation from which typer makes the override's option."""
     option = typer.Option(override.option, help=override.help, metavar=override.metavar)
+    if override.kind == "switch":
+        return Annotated[bool | None, option]
     return Annotated[str | None, option]

@@ -26,9 +26,9 @@ def values(texts: Mapping[str, str | None], sets: Iterable[str] = ()) -> dict[st
     """
     overridden: dict[str, Any] = {}
     if texts.get("program") is not None:
-        # The manifest's arguments, requirements and evaluator belong to the manifest's program.
+        # The manifest's arguments and what else is for its own program go with that.
         overridden |= {role.name: 0 for role in ROLES.values() if role.sidecar}
-        overridden |= {"args": [], "requirements": ""}
+        overridden |= {"args": [], "requirements": "", "tf1": False}
     for override in OVERRIDES:
         text = texts.get(override.key)
         if text is not None:
@@ -117,4 +117,5 @@ _VALUES: Mapping[Kind, Callable[[str], object]] = {
     "file": _from_here,
     "words": _split,
     "gpus": _gpus,
+    "switch": lambda _: True,
 }

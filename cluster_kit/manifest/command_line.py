@@ -59,8 +59,10 @@ def option_of(key: str) -> str:
 def option_text(key: str, value: str) -> str:
     """What to type: `` `--workers 2` (make: `N_WORKERS=2`) ``, or `` `--set port=2222` ``."""
     override = override_of(key)
-    if override is None:
+    if override is None or (override.kind == "switch" and value != "true"):
         return f"`{SET_OPTION} {shlex.quote(f'{key}={value}')}`"
+    if override.kind == "switch":
+        return f"`{override.option}` (make: `{override.variable}=1`)"
     word = shlex.quote(value)
     return f"`{override.option} {word}` (make: `{override.variable}={word}`)"
 

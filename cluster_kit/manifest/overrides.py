@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["count", "text", "program", "data", "file", "words", "gpus"]
+Kind = Literal["count", "text", "program", "data", "file", "words", "gpus", "switch"]
 """How an option's text becomes the key's value (see cli/override_values)."""
 
 
@@ -36,6 +36,7 @@ OVERRIDES = (
     Override("program", "--program", "PROGRAM", "program",
              "Run this program instead (without args and evaluator)."),
     Override("args", "--args", "ARGS", "words", "Further arguments; the last of a flag wins."),
+    Override("tf1", "--tf1", "TF1", "switch", "The program is written for TensorFlow 1."),
     Override("requirements", "--requirements", "REQUIREMENTS", "file",
              "A file of pip requirements for the image."),
     Override("data", "--data", "DATA", "data", "Data set of the image, or directory."),

@@ -28,7 +28,7 @@ def render_command(manifest: Path, overrides: Mapping[str, Any], root: Path) -> 
     for override in OVERRIDES:
         key = "extra_args" if override.kind == "words" else override.key
         if key in overrides and not _implied(override.key, overrides):
-            words += [override.option, _text(override, overrides[key], root)]
+            words += _words(override, overrides[key], root)
     known = {override.key for override in OVERRIDES if override.kind != "words"}
     rest = {key: value for key, value in overrides.items() if key not in (*known, "extra_args")}
     for key, value in sorted(_flat(rest)):
@@ -51,13 +51,20 @@ def _reference(manifest: Path, root: Path) -> str:
 def _implied(key: str, overrides: Mapping[str, Any]) -> bool:
     """Whether `--program` alone sets this key to this value."""
     implied: dict[str, Any] = {role.name: 0 for role in ROLES.values() if role.sidecar}
-    implied |= {"args": [], "requirements": ""}
+    implied |= {"args": [], "requirements": "", "tf1": False}
     return (
         "program" in overrides
         and key in implied
         and overrides.get(key) == implied[key]
         and not (key == "args" and "extra_args" in overrides)
     )
+
+
+def _words(override: Override, value: Any, root: Path) -> list[str]:
+    """The option with this value; a switch has no value, and can only be on."""
+    if override.kind != "switch":
+        return [override.option, _text(override, value, root)]
+    return [override.option] if value is True else [SET_OPTION, f"{override.key}={to_toml(value)}"]
 
 
 def _text(override: Override, value: Any, root: Path) -> str:

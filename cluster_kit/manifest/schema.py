@@ -98,6 +98,11 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
         default_factory=list,
         description="Arguments of the program; one with `{{ … }}` is filled for each task",
     )
+    tf1: bool = Field(
+        False,
+        description="Whether the program is written for TensorFlow 1: `import tensorflow` is then "
+        "its API",
+    )
     requirements: Text = Field(
         "", description="Path of a file of pip requirements, installed on top of the image"
     )

@@ -33,6 +33,7 @@ def _hosts(role: Role) -> str:
     return f"host:port of every {role.name}, separated by commas"
 
 
+MASTER = "master"
 TRAINING = tuple(role for role in ROLES.values() if not role.sidecar)
 NAMES = {
     "role": f"the task's job name in TF_CONFIG: {_jobs()}",
@@ -40,6 +41,7 @@ NAMES = {
     "name": "the task's name: worker-1",
     "ip": "its address",
     "port": "TensorFlow's port",
+    MASTER: "`grpc://host:port` of its own server, which the kit then starts with the program",
     **{f"{role.name}_hosts": _hosts(role) for role in TRAINING},
     **{f"num_{role.plural}": f"number of {role.plural}" for role in TRAINING if role.plural},
     "num_replicas": f"number of replicas: {_replicas()} tasks together",
@@ -134,4 +136,5 @@ def _task_values(cluster: Cluster, task: Task) -> dict[str, object]:
         "index": task.index,
         "name": task.name,
         "ip": str(task.ip),
+        MASTER: f"grpc://{cluster.address(task)}",
     }

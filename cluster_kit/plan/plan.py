@@ -12,7 +12,7 @@ from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.manifest.names import OWN_IMAGE
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan import addresses
-from cluster_kit.plan.arguments import check_arguments, fill
+from cluster_kit.plan.arguments import MASTER, check_arguments, fill, names_in
 from cluster_kit.plan.gpus.assign import GpuGrant, assign
 from cluster_kit.plan.gpus.request import request_of
 from cluster_kit.plan.origin import origin_of
@@ -93,6 +93,8 @@ def _cluster(
         source=f"{loaded.path.parent.name}/{loaded.path.name}",
         image=_image(manifest, inputs, images, gpu=gpu),
         variant=("gpu" if gpu else "cpu") if manifest.image == OWN_IMAGE else None,
+        tf1=manifest.tf1,
+        own_servers=MASTER in names_in(manifest.args),
         requirements=inputs.requirements,
         user=facts.user,
         subnet=subnet,

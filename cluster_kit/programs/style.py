@@ -18,9 +18,14 @@ ONE_CHIEF, ONE_PS = Setting(CHIEF.name, 1), Setting(PS.name, 1)
 
 
 def style_of(manifest: Manifest) -> Style:
-    """The style that the manifest gives, or, for "auto", the one that its counts imply."""
+    """The style that the manifest gives, or, for "auto", the one that its counts imply.
+
+    In TensorFlow 1 no chief coordinates servers: each task runs the program.
+    """
     if manifest.style != "auto":
         return manifest.style
+    if manifest.tf1:
+        return "all-tasks"
     coordinated = manifest.count(CHIEF.name) > 0 and manifest.count(PS.name) > 0
     return "coordinator" if coordinated else "all-tasks"
 
@@ -47,11 +52,26 @@ def check_style(manifest: Manifest) -> Iterator[Problem]:
         server = Setting("ps_runs", "server")
         cure = ("write ", server, ", or ", ALL_TASKS, " if each task runs the program")
         yield Problem("ps_runs", '"program"', rule, cure, ("style", CHIEF.name, PS.name))
+    if manifest.tf1:
+        yield from _check_tf1(manifest)
+
+
+def _check_tf1(manifest: Manifest) -> Iterator[Problem]:
+    """Yields what a program for TensorFlow 1 cannot be."""
+    off = Setting("tf1", False)
+    if manifest.program in PROGRAMS:
+        rule = f"{manifest.program} is written for TensorFlow 2"
+        cure = ("write ", off, ", or name a program of yours")
+        yield Problem("tf1", "true", rule, cure, ("program",))
+    elif manifest.style == "coordinator":
+        rule = "in TensorFlow 1 no chief coordinates servers: every task runs the program"
+        yield Problem("style", '"coordinator"', rule, ("write ", ALL_TASKS, ", or ", off), ("tf1",))
 
 
 def _check_counts(manifest: Manifest) -> Iterator[Problem]:
     """Yields the first rule about chief, ps and style that the counts break."""
-    reads = (CHIEF.name, WORKER.name, "style", "program")
+    reads = (CHIEF.name, WORKER.name, "style", "program", "tf1")
+    auto = manifest.style == "auto" and not manifest.tf1
     chief, ps = manifest.count(CHIEF.name), manifest.count(PS.name)
     replicas = max(chief, 0) + manifest.count(WORKER.name)
     program = PROGRAMS.get(manifest.program)
@@ -69,11 +89,11 @@ def _check_counts(manifest: Manifest) -> Iterator[Problem]:
         if ps == 0:
             rule = "at least 1 ps task is needed under a chief that coordinates workers"
             yield Problem(PS.name, "0", rule, ("write ", ONE_PS, ", or ", ALL_TASKS), reads)
-    elif manifest.style == "auto" and ps > 0 and chief == 0:
+    elif auto and ps > 0 and chief == 0:
         rule = "ps tasks need a chief that coordinates them, or workers that run the program"
         ways = ("write ", ONE_CHIEF, ", or ", Setting(PS.name, 0), ", or ", ALL_TASKS)
         yield Problem(PS.name, str(ps), rule, (*ways, " if each worker runs the program"), reads)
-    elif manifest.style == "auto" and ps == 0 and chief == 1:
+    elif auto and ps == 0 and chief == 1:
         rule = "at least 1 ps task is needed under a chief that coordinates workers"
         ways = ("write ", ONE_PS, ", or ", Setting(CHIEF.name, 0), ", or ", ALL_TASKS)
         yield Problem(PS.name, "0", rule, (*ways, " if each worker trains, too"), reads)

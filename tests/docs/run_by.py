@@ -26,6 +26,7 @@ WHEEL = (
 STARTER = f"{OWN}::test_a_new_cluster_trains_at_once_and_goes_on"
 CONVERT = f"{DOCS}::test_the_converters_run_as_the_page_has_them"
 FLOWERS = f"{DOCS}::test_class_folders_train_and_the_result_is_loaded_as_the_page_says"
+TF1 = f"{E2E}/test_supervisor.py::test_a_supervisor_trains_on_every_worker_ends_and_resumes"
 FLAGS = (
     "--job_name={{ role }} --task_index={{ index }} "
     "--ps_hosts={{ ps_hosts }} --worker_hosts={{ worker_hosts }}"
@@ -79,6 +80,7 @@ RUN_BY = {
     'make cluster PROGRAM=path/to/train.py STYLE=all-tasks SET="ps_runs=program"': (
         f"{OWN}::test_a_tutorials_keras_fit_runs_on_every_task_and_ends"
     ),
+    f'make cluster PROGRAM=path/to/old.py TF1=1 N_CHIEF=0 N_PS=1 ARGS="{FLAGS}"': TF1,
     f'make cluster PROGRAM=path/to/old.py STYLE=all-tasks N_CHIEF=0 N_PS=1 ARGS="{FLAGS}"': (
         f"{OWN}::test_flags_from_before_tf_config_tell_each_task_its_place"
     ),

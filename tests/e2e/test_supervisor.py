@@ -1,23 +1,23 @@
-"""A program with `tf.train.Supervisor`, in the oldest style, in real containers."""
+"""A program for TensorFlow 1 with `tf.train.Supervisor`, unchanged, in real containers."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from tests.e2e.evidence import codes, log, output
 from tests.kit import Kit
+from tests.make import ROOT
 
-PROGRAM = Path(__file__).parent / "programs" / "supervisor.py"
+PROGRAM = ROOT / "tests" / "trainer" / "period" / "linear_supervisor.py"
 FLAGS = (
     "--job_name={{ role }} --task_index={{ index }} --ps_hosts={{ ps_hosts }}"
-    " --worker_hosts={{ worker_hosts }} --train_dir={{ output }}/train"
+    " --worker_hosts={{ worker_hosts }} --log_dir={{ output }}/train"
 )
 
 
 def command(kit: Kit, last_step: int, *more: str) -> list[str]:
     return [
-        *("up", "smoke", "--name", kit.name, "--program", str(PROGRAM), "--style", "all-tasks"),
+        *("up", "smoke", "--name", kit.name, "--program", str(PROGRAM), "--tf1"),
         *("--chief", "0", "--workers", "2", "--set", "evaluator=0", "--set", "ps_runs=program"),
         *("--args", f"{FLAGS} --last_step={last_step}", *more),
     ]

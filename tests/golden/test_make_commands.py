@@ -13,7 +13,8 @@ from tests.make import ROOT
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
-OPTIONS = {override.variable: override.option for override in OVERRIDES}
+SWITCHES = {o.variable: o.option for o in OVERRIDES if o.kind == "switch"}
+OPTIONS = {o.variable: o.option for o in OVERRIDES if o.kind != "switch"}
 OPTIONS |= {SET_VARIABLE: SET_OPTION}
 
 
@@ -37,6 +38,13 @@ def test_a_variable_reaches_the_command_to_the_letter(variable: str, value: str)
     words = command("cluster", f"{variable}={value}")
     wanted = f"{OPTIONS[variable]}={value.replace('$$', '$')}"
     assert words[1:] == ["up", "quickstart", wanted]
+
+
+@pytest.mark.parametrize("variable", SWITCHES)
+def test_a_switch_is_on_or_left_out(variable: str) -> None:
+    assert command("cluster", f"{variable}=1")[1:] == ["up", "quickstart", SWITCHES[variable]]
+    for off in ("", "0"):
+        assert command("cluster", f"{variable}={off}")[1:] == ["up", "quickstart"]
 
 
 @pytest.mark.parametrize("target", ["compare"])
@@ -87,12 +95,13 @@ def test_what_the_matrix_does_not_take_is_refused() -> None:
 def test_the_makefiles_overrides_are_those_of_the_table() -> None:
     """Make cannot read Python, so its list is a copy: the same pairs, in the same order."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
-    (pairs,) = [line for line in makefile.splitlines() if line.startswith("PAIRS := ")]
-    table = [f"{override.option.removeprefix('--')}={override.variable}" for override in OVERRIDES]
-    assert pairs.split()[2:] == table
+    for name, switches in (("PAIRS", False), ("SWITCHES", True)):
+        (pairs,) = [line for line in makefile.splitlines() if line.startswith(f"{name} := ")]
+        rows = [o for o in OVERRIDES if (o.kind == "switch") is switches]
+        assert pairs.split()[2:] == [f"{o.option.removeprefix('--')}={o.variable}" for o in rows]
 
 
-@pytest.mark.parametrize("variable", OPTIONS)
+@pytest.mark.parametrize("variable", [*OPTIONS, *SWITCHES])
 def test_a_variable_that_is_mistyped_is_refused_with_those_that_exist(variable: str) -> None:
     done = subprocess.run(
         ["make", "--dry-run", "cluster", f"{variable}X=1"], cwd=ROOT, capture_output=True, text=True

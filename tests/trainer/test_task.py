@@ -44,6 +44,13 @@ def test_without_tf_config_it_is_a_lone_worker():
     assert (task.name, task.is_leader, task.servers) == ("worker-0", True, {})
 
 
+@pytest.mark.parametrize(("given", "on"), [("on", True), ("", False), (None, False)])
+def test_what_a_program_is_written_for(given, on):
+    said = {} if given is None else {"CLUSTER_KIT_OLD_API": given, "CLUSTER_KIT_OWN_SERVER": given}
+    task = read_task(environment(**said))
+    assert (task.tf1, task.own_server) == (on, on)
+
+
 def test_what_is_promised():
     task = read_task(
         environment(

@@ -70,6 +70,7 @@ subnets = st.builds(
 rest = st.fixed_dictionaries(
     {"name": names, "evaluator": st.integers(0, 1)},
     optional={
+        "tf1": st.just(False),
         "chief_job": st.sampled_from(["chief", "master"]),
         "addressing": st.sampled_from(["ip", "name"]),
         "port": st.integers(1024, 65534),

@@ -67,8 +67,10 @@ class Task:
     promises: Mapping[str, tuple[Gpu, ...]]
     """Server name to the device ids that it was promised; only the leader is told."""
     simulate_gpus: int
-    """Logical CPU devices to show instead of one; 0 for no simulation."""
+    """Logical CPU devices to show; 0 for one."""
     gpu_check: bool
+    tf1: bool
+    own_server: bool
 
     @property
     def name(self) -> str:
@@ -109,6 +111,7 @@ def read_task(env: Mapping[str, str] = os.environ) -> Task:
         )
     beacon = env.get("CLUSTER_KIT_BEACON")
     server = env.get("CLUSTER_KIT_SERVER") or "native"
+    stall = env.get("CLUSTER_KIT_STALL_S", "auto")
     if server not in ("native", "python"):
         raise ContractError(f"CLUSTER_KIT_SERVER = {server!r}: must be native or python")
     return Task(
@@ -124,9 +127,7 @@ def read_task(env: Mapping[str, str] = os.environ) -> Task:
         job_deadline_s=number(env, "CLUSTER_KIT_JOB_DEADLINE_S", 0.0) or None,
         evaluator_grace_s=number(env, "CLUSTER_KIT_EVALUATOR_GRACE_S", 60.0),
         silent_s=number(env, "CLUSTER_KIT_SILENT_S", 10.0),
-        stall_s=None
-        if env.get("CLUSTER_KIT_STALL_S", "auto") == "auto"
-        else number(env, "CLUSTER_KIT_STALL_S", 0.0),
+        stall_s=None if stall == "auto" else number(env, "CLUSTER_KIT_STALL_S", 0.0),
         retries=int(number(env, "CLUSTER_KIT_RETRIES", 0)),
         server=server,
         gpu_memory_mb=int(number(env, "CLUSTER_KIT_GPU_MEMORY_MB", 0)) or None,
@@ -134,6 +135,8 @@ def read_task(env: Mapping[str, str] = os.environ) -> Task:
         promises=read_json(env, "CLUSTER_KIT_PROMISES", promise.read_promises),
         simulate_gpus=int(number(env, "CLUSTER_KIT_SIMULATE_GPUS", 0)),
         gpu_check=env.get("CLUSTER_KIT_GPU_CHECK") != "off",
+        tf1=env.get("CLUSTER_KIT_OLD_API") == "on",
+        own_server=env.get("CLUSTER_KIT_OWN_SERVER") == "on",
     )
 
 

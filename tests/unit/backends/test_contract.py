@@ -35,6 +35,7 @@ def test_the_contract_and_the_host_know_the_same_variables() -> None:
     made = [
         *CLUSTERS.values(),
         cluster(simulate_gpus=2),
+        cluster(program="/a/train.py", tf1=True, args=["--master={{ master }}"]),
         cluster(host(gpus=gpus(2)), gpus="auto"),
     ]
     given = {name for one in made for spec in container_specs(one) for name in spec.environment}

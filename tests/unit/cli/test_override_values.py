@@ -29,7 +29,9 @@ def test_another_program_drops_the_arguments_and_the_evaluator_of_the_first() ->
         "args": [],
         "evaluator": 0,
         "requirements": "",
+        "tf1": False,
     }
+    assert values({"program": "train.py", "tf1": "True"})["tf1"] is True
 
 
 def test_an_evaluator_can_be_asked_for_all_the_same() -> None:

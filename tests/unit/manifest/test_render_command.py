@@ -16,8 +16,12 @@ MANIFEST = ROOT / "compose" / "demo.toml"
 
 
 def parsed(words: list[str]) -> dict[str, object]:
-    """What typer makes of options, each of which has a value."""
+    """What typer makes of options; each has a value, unless it is a switch."""
     keys = {override.option: override.key for override in OVERRIDES}
+    for override in OVERRIDES:
+        if override.kind == "switch" and override.option in words:
+            after = words.index(override.option) + 1
+            words = [*words[:after], "True", *words[after:]]
     pairs = list(zip(words[::2], words[1::2], strict=True))
     texts = {keys[name]: text for name, text in pairs if name != SET_OPTION}
     return values(texts, [text for name, text in pairs if name == SET_OPTION])
@@ -31,6 +35,8 @@ def parsed(words: list[str]) -> dict[str, object]:
         ["--program", "classifier", "--args", "--a 'b c' --rank={{ index }} '{{ ps_hosts }}'"],
         ["--args", "--x={{ index if role == 'ps' else 'a b' }}"],
         ["--program", "linear-regression", "--set", "evaluator=1", "--requirements", ""],
+        ["--program", "classifier", "--tf1", "--requirements", "r.txt"],
+        ["--set", "tf1=false"],
         ["--gpus", "0,1", "--set", "deadline.start=30", "--set", "role.ps.cpus=0.5"],
         ["--gpus", "auto", "--set", 'server="python"', "--set", 'args=["a", "b"]'],
         ["--set", "role.worker={cpus = 1, environment = {A = 'it''s'}}"],

@@ -9,6 +9,10 @@ MISTAKES = {
     "scenes for the classifier": (
         'data = "digit-scenes"', "data", '"digit-scenes"', "cannot read", '`data = "digits"`'
     ),
+    "TensorFlow 1 and a built-in program": (
+        "tf1 = true", "tf1", "true", "written for TensorFlow 2", "`tf1 = false`"
+    ),
+    "TensorFlow 1 as text": ('tf1 = "yes"', "tf1", '"yes"', "valid boolean", "tf1"),
     "no image": ('image = ""', "image", '""', "not a valid name of an image", "registry:5000"),
     "image in capitals": (
         'image = "My Image"', "image", '"My Image"', "not a valid name of an image", "trainer"

@@ -48,7 +48,8 @@ def test_every_name_has_a_value() -> None:
     args = [f"{name}={{{{ {name} }}}}" for name in NAMES]
     (found,) = arguments(args=args, chief=0, worker=1, ps=0, subnet="172.28.0.0/24").values()
     assert found == (
-        "role=worker", "index=0", "name=worker-0", "ip=172.28.0.100", "port=2222", "chief_hosts=",
+        "role=worker", "index=0", "name=worker-0", "ip=172.28.0.100", "port=2222",
+        "master=grpc://172.28.0.100:2222", "chief_hosts=",
         "worker_hosts=172.28.0.100:2222", "ps_hosts=", "num_workers=1", "num_ps=0",
         "num_replicas=1", "data=/opt/datasets/digits", "output=/output",
     )  # fmt: skip
@@ -121,3 +122,10 @@ def test_a_template_in_a_file_is_read_like_any_text(tmp_path: Path) -> None:
     text = 'format = 1\nname = "demo"\nargs = ["--index={{ indx }}"]\n'
     (problem,) = problems_of(text, tmp_path)
     assert "did you mean `index`?" in problem.cure_text()
+
+
+def test_only_who_asks_for_a_server_of_its_own_gets_one() -> None:
+    assert not cluster(args=["--master=local"]).own_servers
+    asked = cluster(args=["--master={{ master }}"], addressing="name", port=4000, **FIXED)
+    assert asked.own_servers
+    assert asked.of("worker")[0].arguments == ("--master=grpc://worker-0:4000",)

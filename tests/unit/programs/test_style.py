@@ -22,6 +22,7 @@ COORDINATOR, ALL_TASKS = {"chief"}, {"chief", "worker"}
         ({"ps": 0}, "all-tasks"),
         ({"style": "all-tasks"}, "all-tasks"),
         ({"style": "coordinator", "ps": 0}, "coordinator"),
+        ({"tf1": True}, "all-tasks"),
     ],
 )
 def test_auto_means_a_coordinator_if_there_are_a_chief_and_ps(
@@ -59,3 +60,20 @@ def test_replicas_that_share_variables_need_a_ps(program: str) -> None:
     assert any(problem.place == "ps" for problem in check_style(asked)) is row.between_graph
     alone = manifest(program=program, style="all-tasks", chief=0, worker=1, ps=0)
     assert not list(check_style(alone))
+
+
+@pytest.mark.parametrize(
+    ("keys", "problems"),
+    [
+        ({}, []),
+        ({"chief": 0}, []),
+        ({"chief": 0, "ps": 0}, []),
+        ({"chief": 0, "style": "all-tasks", "ps_runs": "program"}, []),
+        ({"style": "coordinator"}, ["style"]),
+        ({"program": "classifier"}, ["tf1"]),
+    ],
+)
+def test_what_a_program_for_tensorflow_1_can_be(keys: dict[str, Any], problems: list[str]) -> None:
+    """Each task runs it, with ps or without: no chief is needed for that."""
+    asked = manifest(**{"program": "old.py", "tf1": True} | keys)
+    assert [problem.place for problem in check_style(asked)] == problems

@@ -142,6 +142,8 @@ class Child:
             hooks.append("devices")
         if not program.builtin:
             hooks += ["refuse", "sessions"]
+            hooks += ["tf1"] if task.tf1 else []
+            hooks += ["own-server"] if task.own_server else []
         if not program.builtin and not task.is_leader:
             hooks += ["join", "imported"]
         if task.is_leader and any(name.startswith("worker-") for name in task.servers):

@@ -3,12 +3,13 @@
 Python runs this file at its start, since child.py put its directory on PYTHONPATH.
 CLUSTER_KIT_STACKS names the file into which the program writes its stacks when it is asked to.
 CLUSTER_KIT_AFTER_IMPORT names what to do after the import: `devices` (promised GPUs, a memory
-limit, simulated devices), `connections` (dead ones end), `closures` (those that each worker has
-finished are counted), `refuse` (what would hang is refused; also after `import keras`), `join` (a
-server's `join` ends with the job), `sessions` (those of the oldest style look for the chief every
-second), `imported` (the leader is told), `servers` (wait until every server answers: a strategy
-must not ask them earlier). Nothing of the trainer is imported under its own name: `trainer` is a
-usual name for users' packages, too.
+limit, simulated devices), `connections` (dead ones end), `tf1` (the program gets the API of
+TensorFlow 1), `closures` (those that each worker has finished are counted), `refuse` (what would
+hang is refused; also after `import keras`), `join` (a server's `join` ends with the job),
+`own-server` (a server in this process, for a program that only connects to one), `imported` (the
+leader is told), `sessions` (those of the oldest style look for the chief every second), `servers`
+(wait until every server answers: a strategy must not ask them earlier). Nothing of the trainer is
+imported under its own name: `trainer` is a usual name for users' packages, too.
 """
 
 from __future__ import annotations
@@ -66,12 +67,16 @@ def after_tensorflow(tensorflow: ModuleType) -> None:
     if "connections" in wanted:
         silent_s = float(os.environ["CLUSTER_KIT_SILENT_S"])
         load_file("dead_connections.py").limit(silent_s, os.environ.get("TF_CONFIG", ""))
+    if "tf1" in wanted:
+        load_file("tf1/start.py").start(tensorflow, load_file)
     if "closures" in wanted:
         load_file("closures.py").count(mailbox)
     if "refuse" in wanted:
         refuse().prepare(mailbox.leave_last_words)
     if "join" in wanted:
         load_file("server_join.py").prepare(mailbox)
+    if "own-server" in wanted:
+        load_file("tf1/own_server.py").start()
     if "imported" in wanted:
         mailbox.has_imported()
     if "sessions" in wanted:

@@ -1,0 +1,1 @@
+"""For programs written for TensorFlow 1: its API, and a server for those that start none."""

@@ -1,0 +1,132 @@
+"""Parts of tf.contrib.training that have no home today: hyperparameters, and placement by size."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+
+
+class HParams:
+    """Named values as attributes, each of which keeps the type that it began with."""
+
+    def __init__(self, **values: object) -> None:
+        self._names: list[str] = []
+        for name, value in values.items():
+            self.add_hparam(name, value)
+
+    def add_hparam(self, name: str, value: object) -> None:
+        """Raises ValueError if there is one of this name, or anything else."""
+        if hasattr(self, name):
+            raise ValueError(f"Hyperparameter name is reserved: {name}")
+        self._names.append(name)
+        setattr(self, name, list(value) if isinstance(value, list | tuple) else value)
+
+    def set_hparam(self, name: str, value: object) -> None:
+        """Set one that exists; text and whole numbers become what it was. Raises ValueError."""
+        if name not in self._names:
+            raise ValueError(f"Unknown hyperparameter: {name}")
+        before = getattr(self, name)
+        if isinstance(before, list):
+            given = value if isinstance(value, list | tuple) else [value]
+            kind = before[0] if before else ""
+            setattr(self, name, [_like(kind, each, name) for each in given])
+        else:
+            setattr(self, name, _like(before, value, name))
+
+    def del_hparam(self, name: str) -> None:
+        """Remove one, if there is one."""
+        if name in self._names:
+            self._names.remove(name)
+            delattr(self, name)
+
+    def parse(self, values: str) -> HParams:
+        """Set what `rate=0.1,layers=[2,3],name=x` says; returns itself."""
+        for name, bracket, plain in re.findall(
+            r"\s*(\w+)\s*=\s*(?:\[([^\]]*)\]|([^,]*)),?", values
+        ):
+            listed = [part.strip() for part in bracket.split(",") if part.strip()]
+            self.set_hparam(name, listed if isinstance(self.get(name), list) else plain.strip())
+        return self
+
+    def override_from_dict(self, values: dict[str, object]) -> HParams:
+        """Set several; returns itself."""
+        for name, value in values.items():
+            self.set_hparam(name, value)
+        return self
+
+    def parse_json(self, text: str) -> HParams:
+        """Set what a JSON object says; returns itself."""
+        return self.override_from_dict(json.loads(text))
+
+    def values(self) -> dict[str, object]:
+        """All of them, by name."""
+        return {name: getattr(self, name) for name in self._names}
+
+    def get(self, key: str, default: object = None) -> object:
+        """One, or `default`."""
+        return getattr(self, key) if key in self._names else default
+
+    def to_json(self, **keys: object) -> str:
+        """All of them, as a JSON object."""
+        return json.dumps(self.values(), **keys)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._names
+
+    def __str__(self) -> str:
+        return str(sorted(self.values().items()))
+
+    def __repr__(self) -> str:
+        return f"HParams({self})"
+
+
+def _like(before: object, value: object, name: str) -> object:
+    """`value` as the type of `before`; ValueError if it is none."""
+    if before is None or value is None or isinstance(before, str):
+        return value
+    if isinstance(before, bool):
+        known = {"true": True, "1": True, "false": False, "0": False}
+        if str(value).lower() not in known:
+            raise ValueError(f"Could not parse hyperparameter {name}: {value!r} is not a bool")
+        return known[str(value).lower()]
+    try:
+        made = type(before)(value)
+    except (TypeError, ValueError):
+        made = None
+    if made is None or (isinstance(before, int) and isinstance(value, float) and made != value):
+        kind = type(before).__name__
+        raise ValueError(f"Could not parse hyperparameter {name}: {value!r} is no {kind}")
+    return made
+
+
+class GreedyLoadBalancingStrategy:
+    """For replica_device_setter's ps_strategy: the next variable goes to the ps that has least."""
+
+    def __init__(self, num_tasks: int, load_fn: object) -> None:
+        self._loads = [0.0] * num_tasks
+        self._load_fn = load_fn
+
+    def __call__(self, op: object) -> int:
+        task = self._loads.index(min(self._loads))
+        self._loads[task] += self._load_fn(op)
+        return task
+
+
+class RandomStrategy:
+    """For replica_device_setter's ps_strategy: a ps is drawn, the same ones for the same seed."""
+
+    def __init__(self, num_ps_tasks: int, seed: int = 0) -> None:
+        self._num, self._random = num_ps_tasks, random.Random(seed)
+
+    def __call__(self, op: object) -> int:
+        return self._random.randrange(self._num)
+
+
+def byte_size_load_fn(op: object) -> int:
+    """The bytes of an op's only output; ValueError if its shape is not known."""
+    (output,) = op.outputs
+    count = output.get_shape().num_elements()
+    if count is None:
+        raise ValueError(f"{op.name}: the shape of its output is not known")
+    return count * output.dtype.size
