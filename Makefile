@@ -199,7 +199,7 @@ MEASURED := bench compare drill speedup
 .PHONY: clean
 clean: ## Remove generated compose files and caches; results, measurements and what you wrote are kept
 	@rm -rf .pytest_cache .mypy_cache .ruff_cache
-	@rm -f compose/*/compose.yaml
+	@rm -f compose/*/compose.yaml compose/*/secrets.yaml compose/*/.gitignore
 	@find build -mindepth 1 -maxdepth 1 $(MEASURED:%=! -name %) -exec rm -rf {} + 2>/dev/null || true
 	@find build compose -mindepth 1 -type d -empty -delete 2>/dev/null || true
 

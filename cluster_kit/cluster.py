@@ -2,42 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network
 from typing import Literal
 
 from cluster_kit.facts import Driver
+from cluster_kit.parts import Deadlines, Mount, Origin, Port, PromisedGpu, Ulimit
 from cluster_kit.roles import ROLES, Style
 
 OUTPUT = "/output"
 """The directory in every container at which the run's output directory is mounted."""
 TRAINER = "/opt/trainer/trainer"
 """The trainer's package in every container: in the kit's image, and mounted into any other."""
+LOOPBACK = "127.0.0.1"
+"""Where ports are published."""
+SECRETS = "/run/secrets"
+"""The directory in every container that has the secrets, each as a file."""
 OWNER = "owner"
 """As a cluster's user: whoever owns the output directory on the host that runs it."""
 BEACON_PORT_OFFSET = 1
 """The leader's beacon listens on the port after TensorFlow's."""
-
-
-@dataclass(frozen=True)
-class PromisedGpu:
-    """A GPU or MIG slice that a task must see: `name` for messages.
-
-    `pci` is the bus id of the whole GPU ("" if not known), `uuid` that of a slice is its own.
-    """
-
-    name: str
-    pci: str
-    uuid: str
-
-
-@dataclass(frozen=True)
-class Mount:
-    """A file or directory of the host inside containers."""
-
-    source: str
-    target: str
-    read_only: bool = True
 
 
 @dataclass(frozen=True)
@@ -65,11 +49,24 @@ class Task:
     secrets: tuple[str, ...] = ()
     mounts: tuple[Mount, ...] = ()
     """Those that not every task has."""
+    env_file: str = ""
+    """The path of a file with further variables."""
+    secret_files: tuple[tuple[str, str], ...] = ()
+    """(file in SECRETS, variable of the caller whose value it has)."""
+    shm: int | None = None
+    """Bytes of shared memory, None for the usual ones."""
+    ulimits: tuple[Ulimit, ...] = ()
+    ports: tuple[Port, ...] = ()
 
     @property
     def name(self) -> str:
         """`worker-0`: also the container's host name and the Compose service."""
         return f"{self.role}-{self.index}"
+
+    @property
+    def from_caller(self) -> tuple[str, ...]:
+        """Names of all variables whose values come from whoever starts the task, sorted."""
+        return tuple(sorted({*self.secrets, *(variable for _, variable in self.secret_files)}))
 
     @property
     def serves(self) -> bool:
@@ -80,39 +77,6 @@ class Task:
     def arguments(self) -> tuple[str, ...]:
         """The arguments of the program that it runs; () for a server."""
         return self.command[2:]
-
-
-@dataclass(frozen=True)
-class Deadlines:
-    """Time limits in seconds: until every server answers, of the job, of the evaluator after it.
-
-    `engine` is for how long the engine may be away, `silent` for how long a task may say nothing
-    (0: for ever), `stall` for how long a job may make no progress (0: for ever, None: it depends
-    on what the job reports).
-    """
-
-    start: float
-    job: float
-    evaluator_grace: float
-    engine: float
-    silent: float
-    stall: float | None
-
-
-@dataclass(frozen=True)
-class Origin:
-    """From what a cluster was made: the command, and what its file has of each source.
-
-    `manifest` and `kit` are 8 hex digits each: hashes of all that the plan took from there.
-    `host` are the values that another host, user or folder would change. `portable`: there are
-    none, since nothing was taken from the host.
-    """
-
-    command: str = ""
-    manifest: str = ""
-    kit: str = ""
-    host: tuple[tuple[str, str], ...] = ()
-    portable: bool = False
 
 
 @dataclass(frozen=True)
@@ -150,7 +114,11 @@ class Cluster:
     gpu_check: bool
     simulate_gpus: int
     tasks: tuple[Task, ...]
-    origin: Origin = Origin()
+    origin: Origin = field(default_factory=Origin)
+    internal: bool = False
+    """Whether the network leads nowhere else."""
+    mtu: int | None = None
+    """Of the network, in bytes; None for the engine's own."""
 
     @property
     def project(self) -> str:
@@ -166,6 +134,11 @@ class Cluster:
     def leader(self) -> Task:
         """The task whose end decides the run: the chief, else worker 0."""
         return next(task for task in self.tasks if ROLES[task.role].leads)
+
+    @property
+    def ports(self) -> tuple[tuple[str, Port], ...]:
+        """Every published port, with the name of its task."""
+        return tuple((task.name, port) for task in self.tasks for port in task.ports)
 
     @property
     def all_mounts(self) -> tuple[Mount, ...]:

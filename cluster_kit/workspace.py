@@ -54,14 +54,20 @@ def here() -> Workspace:
     return Workspace(current if (current / "compose").is_dir() else CLONE or current)
 
 
-def write_atomically(path: Path, text: str) -> None:
+def write_atomically(path: Path, text: str, mode: int | None = None) -> None:
     """Write a file so that a reader sees the old text or the new one, never half of it.
 
     Missing parent directories are made. Raises OSError.
+
+    Args:
+        mode: the file's permissions, from its first byte on; None for the usual ones.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
+        if mode is not None:
+            temporary.unlink(missing_ok=True)
+            temporary.touch(mode, exist_ok=False)
         temporary.write_text(text, encoding="utf-8")
         temporary.replace(path)
     finally:

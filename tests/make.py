@@ -9,13 +9,14 @@ from typing import Any
 
 import yaml
 
-from cluster_kit.cluster import TRAINER, Cluster, Mount
+from cluster_kit.cluster import SECRETS, TRAINER, Cluster
 from cluster_kit.errors import ManifestError
 from cluster_kit.facts import Gpu, HostFacts, Network
 from cluster_kit.manifest.load import load
 from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.manifest.names import OWN_IMAGE
 from cluster_kit.manifest.schema import Manifest
+from cluster_kit.parts import Mount
 from cluster_kit.plan.plan import OwnImages, plan
 from cluster_kit.problem import Problem
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
@@ -78,8 +79,23 @@ def inputs(manifest: Manifest) -> Inputs:
     requirements = "some-package==1.0\n" if manifest.requirements else ""
     if manifest.image != OWN_IMAGE:
         mounts.append(Mount("/kit/trainer", TRAINER))
+    files = {
+        name: Mount(f"/home/you/{secret.file}", f"{SECRETS}/{name}")
+        for name, secret in manifest.secret.items()
+        if secret.file
+    }
+    named = (limits.env_file for _, limits in manifest.limits_by_table())
+    env = {name: f"/home/you/{name}" for name in named if name}
     own = tuple(Mount(f"/home/you/{m.source}", m.target, m.read_only) for m in manifest.mount)
-    return Inputs(program, data, tuple(mounts), requirements=requirements, own_mounts=own)
+    return Inputs(
+        program,
+        data,
+        tuple(mounts),
+        requirements=requirements,
+        own_mounts=own,
+        secret_files=files,
+        env_files=env,
+    )
 
 
 def manifest(**keys: Any) -> Manifest:

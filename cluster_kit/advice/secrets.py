@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from cluster_kit.advice.hint import Hint
 from cluster_kit.manifest.schema import Manifest
-from cluster_kit.plan.portable import limits_by_table
 from cluster_kit.util.masking import looks_secret
 
 
@@ -14,9 +13,9 @@ def check(manifest: Manifest) -> list[Hint]:
         Hint(
             f"{table}.environment.{key}",
             "it looks like a secret",
-            "its value is in clear in the manifest, and in the Compose file made from it",
+            "its value is in clear in the manifest",
             f'write `secrets = ["{key}"]` there instead, and export the variable',
         )
-        for table, limits in limits_by_table(manifest)
+        for table, limits in manifest.limits_by_table()
         for key in filter(looks_secret, limits.environment)
     ]

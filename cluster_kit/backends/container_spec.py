@@ -10,12 +10,14 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv4Network
 
 from cluster_kit import labels
+from cluster_kit.backends.hidden import hides, without_secrets
 from cluster_kit.backends.variables import own_variables, shared_variables
-from cluster_kit.cluster import OUTPUT, OWNER, TRAINER, Cluster, Mount, Task
+from cluster_kit.cluster import OUTPUT, OWNER, SECRETS, TRAINER, Cluster, Task
 from cluster_kit.facts import Driver
+from cluster_kit.parts import Mount, Port, Ulimit
 from cluster_kit.plan.tf_config import tf_configs
 from cluster_kit.roles import ROLES
 from cluster_kit.version import __version__
@@ -76,8 +78,8 @@ class ContainerSpec:
     """One task's container.
 
     `restarts` is how often the engine may start it again after a failure. `cpus` (cores),
-    `cpu_shares` (weight), `memory` (bytes) and `shm` (bytes, whole GiB) are None for the engine's
-    own default.
+    `cpu_shares` (weight), `memory` (bytes) and `shm` (bytes) are None for the engine's own
+    default. `ports` are published on LOOPBACK.
     """
 
     shared: SharedSpec
@@ -89,6 +91,10 @@ class ContainerSpec:
     cap_add: tuple[str, ...]
     own_environment: Mapping[str, str]
     """Variables that are added to `shared.environment` or replace some of it."""
+    hidden: Mapping[str, str]
+    """Further ones: their values are for no file that others may read."""
+    env_file: str
+    """The host's path of a file with further variables, "" if there is none."""
     secrets: tuple[str, ...]
     """Variables whose values are those of the environment in which the backend is called."""
     labels: Mapping[str, str]
@@ -99,12 +105,32 @@ class ContainerSpec:
     cpu_shares: int | None
     memory: int | None
     shm: int | None
+    ulimits: tuple[Ulimit, ...]
+    ports: tuple[Port, ...]
     devices: Devices | None
 
     @property
     def environment(self) -> dict[str, str]:
         """All variables of the container."""
-        return {**self.shared.environment, **self.own_environment}
+        return {**self.shared.environment, **self.own_environment, **self.hidden}
+
+
+@dataclass(frozen=True)
+class NetworkSpec:
+    """The cluster's network, a bridge. `mtu` is None for the engine's own."""
+
+    subnet: IPv4Network
+    gateway: IPv4Address
+    internal: bool
+    mtu: int | None
+    labels: Mapping[str, str]
+
+
+def network_spec(cluster: Cluster) -> NetworkSpec:
+    """Returns the network that all containers of a cluster are in."""
+    return NetworkSpec(
+        cluster.subnet, cluster.gateway, cluster.internal, cluster.mtu, _shared(cluster).labels
+    )
 
 
 def container_specs(cluster: Cluster) -> tuple[ContainerSpec, ...]:
@@ -122,7 +148,7 @@ def _shared(cluster: Cluster) -> SharedSpec:
         labels={labels.CLUSTER: cluster.name, labels.PLAN: plan_hash(cluster)},
         mounts=cluster.mounts,
         output=OUTPUT,
-        tmpfs={"/tmp": 0o1777},
+        tmpfs=dict.fromkeys(_in_memory(cluster), 0o1777),
         stop_grace_s=STOP_GRACE_S,
         init=True,
         read_only=True,
@@ -131,8 +157,15 @@ def _shared(cluster: Cluster) -> SharedSpec:
     )
 
 
+def _in_memory(cluster: Cluster) -> tuple[str, ...]:
+    writes = any(task.secret_files for task in cluster.tasks)
+    return ("/tmp", SECRETS) if writes else ("/tmp",)
+
+
 def _container(cluster: Cluster, task: Task, shared: SharedSpec, config: str) -> ContainerSpec:
     leads = task is cluster.leader
+    variables = own_variables(cluster, task, config, leads=leads)
+    hidden = {name: value for name, value in variables.items() if hides(name, value)}
     shaped, adopts = task.bandwidth is not None, cluster.user == OWNER
     return ContainerSpec(
         shared=shared,
@@ -142,22 +175,26 @@ def _container(cluster: Cluster, task: Task, shared: SharedSpec, config: str) ->
         command=task.command,
         user=ROOT if shaped or adopts else cluster.user,
         cap_add=SHAPER_CAPABILITIES if shaped else OWNER_CAPABILITIES if adopts else (),
-        own_environment=own_variables(cluster, task, config, leads=leads),
-        secrets=task.secrets,
+        own_environment={k: value for k, value in variables.items() if k not in hidden},
+        hidden=hidden,
+        env_file=task.env_file,
+        secrets=task.from_caller,
         labels=_labels(shared, task, leads=leads),
         restarts=cluster.restarts(task),
         cpus=task.cpus,
         mounts=task.mounts,
         cpu_shares=ROLES[task.role].cpu_shares,
         memory=task.memory,
-        shm=GPU_SHM_BYTES if task.gpus else None,
+        shm=task.shm or (GPU_SHM_BYTES if task.gpus else None),
+        ulimits=task.ulimits,
+        ports=task.ports,
         devices=Devices(cluster.gpu_driver, task.gpus) if task.gpus else None,
     )
 
 
 def plan_hash(cluster: Cluster) -> str:
     """12 hex digits: a hash of the whole cluster and of the kit's version."""
-    text = json.dumps([__version__, asdict(cluster)], default=str, sort_keys=True)
+    text = json.dumps([__version__, asdict(without_secrets(cluster))], default=str, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
@@ -169,5 +206,5 @@ def _labels(shared: SharedSpec, task: Task, *, leads: bool) -> dict[str, str]:
         labels.GPUS: ",".join(task.gpus),
         labels.LEADER: str(leads).lower(),
         labels.PLAN: shared.labels[labels.PLAN],
-        labels.SECRETS: ",".join(task.secrets),
+        labels.SECRETS: ",".join(task.from_caller),
     }

@@ -77,6 +77,9 @@ class Backend(Protocol):
         () if all are the same; a text without sources was written by another version of the kit.
         """
 
+    def hides_the_same(self, file: Path, cluster: Cluster) -> bool:
+        """Whether the values of secrets beside a cluster's file are those of the cluster."""
+
     def write(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
         """Write a cluster's file into the workspace and return its path."""
 

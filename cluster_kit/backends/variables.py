@@ -57,6 +57,13 @@ def own_variables(cluster: Cluster, task: Task, config: str, *, leads: bool) -> 
     if ROLES[task.role].sidecar:
         # It is alone in its own TF_CONFIG, which has no server.
         variables["CLUSTER_KIT_SERVERS"] = ""
+    if task.secret_files:
+        variables["CLUSTER_KIT_SECRETS"] = json.dumps(
+            {
+                name: {"variable": variable, "stays": variable in task.secrets}
+                for name, variable in task.secret_files
+            }
+        )
     if task.bandwidth is not None:
         variables["CLUSTER_KIT_BANDWIDTH_BPS"] = str(task.bandwidth)
     if task.bandwidth is not None or cluster.user == OWNER:

@@ -94,7 +94,8 @@ def _write(made: Rendered, workspace: Workspace) -> None:
 
 def _refuse_stale(made: Rendered) -> None:
     """Raise UsageError, with the reason, if the file is not what would be written."""
-    if made.old == made.text:
+    same = made.portable or backend().hides_the_same(made.file, made.prepared.cluster)
+    if made.old == made.text and same:
         return
     cure = f"run `{_same_without_check()}`"
     if not made.old:
@@ -103,6 +104,7 @@ def _refuse_stale(made: Rendered) -> None:
     why = " and ".join(f"the {source}" for source in sources)
     verb = "have" if len(sources) > 1 else "has"
     why = f"{why} {verb} changed" if sources else "the file itself was edited"
+    why = why if same else "the value of a secret has changed"
     raise UsageError(f"{short(made.file)} is stale: {why}", f"{cure}; `--diff` shows what differs")
 
 

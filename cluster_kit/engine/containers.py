@@ -1,4 +1,4 @@
-"""The engine's records of containers and events, as values. Pure."""
+"""The engine's records of containers and events, as values; of their secrets, files are read."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from cluster_kit import labels
 from cluster_kit.cluster import OUTPUT, OWNER
+from cluster_kit.engine.secret_files import secret_in
 from cluster_kit.util.masking import looks_secret
 
 
@@ -94,10 +95,13 @@ def _becomes(attributes: Mapping[str, Any]) -> str:
 
 
 def secrets_of(attributes: Mapping[str, Any]) -> tuple[str, ...]:
-    """The values of variables that look like secrets, or that the container has from its caller."""
+    """The values of its secrets: files, and variables that look like one or are its caller's."""
     named = (attributes["Config"].get("Labels") or {}).get(labels.SECRETS, "").split(",")
     pairs = (text.partition("=")[::2] for text in attributes["Config"].get("Env") or ())
-    return tuple(value for name, value in pairs if value and (looks_secret(name) or name in named))
+    values = {value for name, value in pairs if value and (looks_secret(name) or name in named)}
+    for mount in attributes.get("Mounts") or ():
+        values |= secret_in(mount.get("Source") or "", mount.get("Destination") or "")
+    return tuple(sorted(values))
 
 
 def _seconds(time: str) -> float:

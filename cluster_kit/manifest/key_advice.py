@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from cluster_kit.manifest.limits import Limits, TaskLimits
 from cluster_kit.manifest.mounts import MountTable
+from cluster_kit.manifest.network import NetworkTable
 from cluster_kit.manifest.schema import DeadlineTable, Manifest
+from cluster_kit.manifest.secrets import SecretTable
 from cluster_kit.problem import Cure, Setting
 from cluster_kit.util.nearest import nearest
 from cluster_kit.util.toml_text import dotted
@@ -17,7 +19,9 @@ _EVERY_TASK = dict.fromkeys(Limits.model_fields, "under [role.worker] or [task.w
 _DEADLINE = dict.fromkeys(DeadlineTable.model_fields, "under [deadline]")
 _TOP = dict.fromkeys(Manifest.model_fields, "at the top, above the first [table]")
 _MOUNT = dict.fromkeys(MountTable.model_fields, "under [[mount]]")
-HOMES = _ONE_TASK | _EVERY_TASK | _DEADLINE | _MOUNT | _TOP
+_NETWORK = dict.fromkeys(NetworkTable.model_fields, "under [network]")
+_SECRET = dict.fromkeys(SecretTable.model_fields, "under [secret.NAME]")
+HOMES = _SECRET | _ONE_TASK | _EVERY_TASK | _DEADLINE | _MOUNT | _NETWORK | _TOP
 """Where each key is written, in a message's words."""
 
 
@@ -62,10 +66,13 @@ def _table(place: Sequence[str]) -> Any:
     """The model of the table that the last key of `place` is in, None if there is no such table."""
     model: Any = Manifest
     for part in place[:-1]:
+        if get_origin(model) is Annotated:
+            model = get_args(model)[0]
         if get_origin(model) in (list, dict):  # its tables are numbered, or have names
             model = get_args(model)[-1]
         elif part in getattr(model, "model_fields", {}):
             model = model.model_fields[part].annotation
         else:
             return None
+    model = get_args(model)[0] if get_origin(model) is Annotated else model
     return model if hasattr(model, "model_fields") else None

@@ -5,10 +5,16 @@ A new key is a field of `Limits`. A test of plan/plan.py then fails until it rea
 
 from __future__ import annotations
 
+import re
+
 from pydantic import Field
 
 from cluster_kit.manifest.field_types import GpuId, Strict, Text
+from cluster_kit.manifest.published import PortPair, SoftHard
 from cluster_kit.manifest.units import BitsPerSecond, Bytes
+
+RESERVED = re.compile(r"TF_CONFIG|(CUDA|NVIDIA)_VISIBLE_DEVICES|CLUSTER_KIT_\w+")
+"""Environment variables that the kit itself sets for a task."""
 
 
 class Limits(Strict):
@@ -24,10 +30,29 @@ class Limits(Strict):
     environment: dict[str, Text] = Field(
         default_factory=dict, description="Environment variables, in addition to the kit's own"
     )
+    env_file: Text | None = Field(
+        None,
+        description="Path of a file of variables (`NAME=value`, as Compose reads it): its values "
+        "are in no other file",
+    )
     secrets: list[Text] | None = Field(
         None,
         description="Names of variables that are taken from your own environment at the start: "
         'their values are in no file, e.g. `["WANDB_API_KEY"]`',
+    )
+    shm_size: Bytes | None = Field(
+        None,
+        description='Size of `/dev/shm`, e.g. `"1g"`; if not given, 64 MiB, and 1 GiB with GPUs',
+    )
+    ulimits: dict[str, SoftHard] = Field(
+        default_factory=dict,
+        description="The kernel's limits of a process, soft and hard, e.g. `nofile = 65536`, "
+        '`core = "0:-1"`; -1: none',
+    )
+    ports: list[PortPair] | None = Field(
+        None,
+        description='Ports that are published on 127.0.0.1 of this host, e.g. `6006`, `"8080:80"`: '
+        "the host's and the container's",
     )
     gpus: list[GpuId] | None = Field(
         None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, create_model
@@ -9,6 +10,8 @@ from pydantic import BeforeValidator, Field, create_model
 from cluster_kit.manifest.field_types import GpuId, Strict, Text
 from cluster_kit.manifest.limits import Limits, TaskLimits, overlay
 from cluster_kit.manifest.mounts import MountTable
+from cluster_kit.manifest.network import NetworkTable
+from cluster_kit.manifest.secrets import Secret
 from cluster_kit.manifest.units import Bytes, Seconds, SecondsOrAuto, SecondsOrNever
 from cluster_kit.roles import ROLES
 
@@ -110,6 +113,11 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
         "digits",
         description="A data set of the image, or the path of a directory, mounted at `/data`",
     )
+    secret: dict[str, Secret] = Field(
+        default_factory=dict,
+        description="Secrets as files, `/run/secrets/NAME`: NAME = the path of a file of this "
+        "host, or a table",
+    )
     mount: list[MountTable] = Field(
         default_factory=list, description="Further files and directories of this host"
     )
@@ -123,6 +131,7 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
         description='Private subnet of the cluster, e.g. `"172.28.0.0/24"`; `"auto"` finds a free '
         "one and keeps to it",
     )
+    network: NetworkTable = Field(NetworkTable(), description="Options of the network")
     port: int = Field(
         2222, description="TensorFlow's port, 1024 to 65534; the next one is the beacon's"
     )
@@ -184,6 +193,11 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
         """The table `[role.<role>]`."""
         limits: Limits = getattr(self.role, role)
         return limits
+
+    def limits_by_table(self) -> Iterator[tuple[str, Limits]]:
+        """Yields each table of a role or a task, with its key."""
+        yield from ((f"role.{role}", self.limits(role)) for role in ROLES)
+        yield from ((f"task.{name}", limits) for name, limits in self.task.items())
 
     def limits_of(self, role: str, index: int) -> Limits:
         """One task's limits: `[role.<role>]`, overridden by `[task.<role>-<index>]`."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import dropwhile, takewhile
 
-from cluster_kit.cluster import Mount
 from cluster_kit.observe import noise
+from cluster_kit.parts import Mount
 
 _STAMP = re.compile(r"^\d{4}-\d\d-\d\dT[\d:.]+Z ", re.MULTILINE)
 _IGNORED = "Exception ignored in"

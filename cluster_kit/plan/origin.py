@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 from ipaddress import IPv4Network
+from typing import Any
 
-from cluster_kit.cluster import OWNER, Origin
+from cluster_kit.cluster import OWNER
 from cluster_kit.facts import HostFacts
 from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.manifest.schema import Manifest
+from cluster_kit.parts import Origin
 from cluster_kit.plan import addresses
 from cluster_kit.plan.gpus.devices import devices, find, in_use
 from cluster_kit.programs.resolve import Inputs
+from cluster_kit.util.masking import MASK, looks_secret
 from cluster_kit.version import __version__
 
 PATHS = ("program", "data", "requirements")
@@ -26,6 +29,7 @@ def origin_of(
     written = loaded.manifest.model_dump(mode="json")
     for key in loaded.command_line.keys & set(PATHS):
         del written[key]  # it is part of the command, as it is named there
+    written = _masked(written)
     portable = facts.user == OWNER
     return Origin(
         command=f"{command} --portable" if portable else command,
@@ -49,9 +53,19 @@ def _host(loaded: Loaded, inputs: Inputs, facts: HostFacts, subnet: IPv4Network)
     }
 
 
+def _masked(written: dict[str, Any]) -> dict[str, Any]:
+    """The tables with MASK for values of variables that look like secrets: a hash is in a file."""
+    masked = {}
+    for key, value in written.items():
+        if isinstance(value, dict):
+            value = _masked(value)
+        masked[key] = MASK if isinstance(value, str) and looks_secret(key) else value
+    return masked
+
+
 def _is_of_the_host(inputs: Inputs) -> bool:
     """Whether containers are given anything by its path."""
-    return bool(inputs.mounts or inputs.own_mounts)
+    return bool(inputs.mounts or inputs.own_mounts or inputs.secret_files or inputs.env_files)
 
 
 def _gpus(manifest: Manifest, facts: HostFacts) -> str:

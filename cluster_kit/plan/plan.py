@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 
-from cluster_kit.cluster import Cluster, Deadlines, Mount, Task
+from cluster_kit.cluster import Cluster, Task
 from cluster_kit.facts import HostFacts
 from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.manifest.names import OWN_IMAGE
 from cluster_kit.manifest.schema import Manifest
+from cluster_kit.parts import Deadlines, Mount, Port, Ulimit
 from cluster_kit.plan import addresses
 from cluster_kit.plan.arguments import MASTER, check_arguments, fill, names_in
 from cluster_kit.plan.gpus.assign import GpuGrant, assign
@@ -22,6 +23,9 @@ from cluster_kit.plan.rules.mounts import check_mounts
 from cluster_kit.plan.rules.names import check_names
 from cluster_kit.plan.rules.network import check_port, find_subnet
 from cluster_kit.plan.rules.pins import find_pins
+from cluster_kit.plan.rules.ports import check_ports
+from cluster_kit.plan.rules.resources import check_resources
+from cluster_kit.plan.rules.secrets import check_secret_files
 from cluster_kit.problem import Problem
 from cluster_kit.programs.requirements import EXTRA, digest
 from cluster_kit.programs.resolve import Inputs
@@ -77,6 +81,9 @@ def _broken_rules(manifest: Manifest, facts: HostFacts) -> Iterator[Problem]:
     yield from check_limits(manifest, facts)
     yield from check_arguments(manifest.args)
     yield from check_mounts(manifest)
+    yield from check_secret_files(manifest)
+    yield from check_resources(manifest, facts)
+    yield from check_ports(manifest)
 
 
 def _cluster(
@@ -119,6 +126,8 @@ def _cluster(
         gpu_check=manifest.gpu_check,
         simulate_gpus=manifest.simulate_gpus,
         tasks=tasks,
+        internal=manifest.network.internal,
+        mtu=manifest.network.mtu,
         origin=origin_of(loaded, inputs, facts, (images.cpu, images.gpu), subnet),
     )
 
@@ -159,19 +168,38 @@ def _tasks(
                 environment=tuple(sorted(limits.environment.items())),
                 secrets=tuple(sorted(set(limits.secrets or ()))),
                 mounts=_mounts(manifest, inputs, role),
+                env_file=inputs.env_files.get(limits.env_file or "", ""),
+                secret_files=_secret_files(manifest, role),
+                shm=limits.shm_size,
+                ulimits=tuple(Ulimit(key, *pair) for key, pair in sorted(limits.ulimits.items())),
+                ports=tuple(Port(*pair) for pair in sorted(set(limits.ports or ()))),
             )
             tasks.append(task)
     return tuple(tasks)
 
 
 def _mounts(manifest: Manifest, inputs: Inputs, role: str) -> tuple[Mount, ...]:
-    """The mounts of this role, or those of all roles for ""."""
-    own = zip(manifest.mount, inputs.own_mounts, strict=True)
-    everybody = set(ROLES)
+    """The mounts of this role, or those of all roles for ""; secrets in files among them."""
+    own = [
+        (mount, set(table.roles))
+        for table, mount in zip(manifest.mount, inputs.own_mounts, strict=True)
+    ]
+    own += [(file, set(manifest.secret[key].roles)) for key, file in inputs.secret_files.items()]
+    every: tuple[set[str], ...] = (set(), set(ROLES))
     return tuple(
         mount
-        for table, mount in own
-        if (not role if set(table.roles) in (set(), everybody) else role in table.roles)
+        for mount, roles in own
+        if (role in roles if role else roles in every) and not (role and roles in every)
+    )
+
+
+def _secret_files(manifest: Manifest, role: str) -> tuple[tuple[str, str], ...]:
+    """(name, variable) of the secrets of a role that come from the caller's environment."""
+    secrets = sorted(manifest.secret.items())
+    return tuple(
+        (name, secret.environment)
+        for name, secret in secrets
+        if secret.environment and (not secret.roles or role in secret.roles)
     )
 
 

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from cluster_kit.cluster import OWNER, Cluster, Mount
+from cluster_kit.cluster import OWNER, Cluster, Task
 from cluster_kit.errors import UsageError
 from cluster_kit.facts import Gpu, HostFacts
-from cluster_kit.manifest.limits import Limits
 from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.manifest.schema import Manifest
+from cluster_kit.parts import Mount
 from cluster_kit.plan.gpus.devices import CDI_KIND
 from cluster_kit.problem import Problem, Setting
-from cluster_kit.roles import ROLES, WORKER
+from cluster_kit.roles import WORKER
 from cluster_kit.util.masking import looks_secret
 from cluster_kit.util.paths import seen_from
 from cluster_kit.util.toml_text import to_toml
@@ -37,7 +37,7 @@ def neutral(manifest: Manifest) -> HostFacts:
 
 def check_portable(manifest: Manifest) -> Iterator[Problem]:
     """Yields GPUs that are named as only one host knows them, and secrets in clear."""
-    for table, limits in limits_by_table(manifest):
+    for table, limits in manifest.limits_by_table():
         for key in filter(looks_secret, limits.environment):
             rule = "it looks like a secret, and a file that is committed would have it in clear"
             instead = f'write `secrets = ["{key}"]` there instead, and export the variable'
@@ -54,17 +54,11 @@ def check_portable(manifest: Manifest) -> Iterator[Problem]:
         yield Problem("gpu_memory", "", rule, cure, ("gpus", "share_gpus"))
 
 
-def limits_by_table(manifest: Manifest) -> Iterator[tuple[str, Limits]]:
-    """Yields each table of a role or a task, with its key."""
-    yield from ((f"role.{role}", manifest.limits(role)) for role in ROLES)
-    yield from ((f"task.{name}", limits) for name, limits in manifest.task.items())
-
-
 def _named(manifest: Manifest) -> Iterator[tuple[str, list[str]]]:
     """Yields the manifest's lists of GPUs, by place."""
     if not isinstance(manifest.gpus, str):
         yield "gpus", manifest.gpus
-    for table, limits in limits_by_table(manifest):
+    for table, limits in manifest.limits_by_table():
         yield f"{table}.gpus", limits.gpus or []
 
 
@@ -86,6 +80,8 @@ def everywhere(loaded: Loaded) -> frozenset[str]:
     """The sources that the manifest's file names by absolute paths: every host has them there."""
     manifest = loaded.manifest
     named = [mount.source for mount in manifest.mount]
+    named += [secret.file for secret in manifest.secret.values()]
+    named += [limits.env_file or "" for _, limits in manifest.limits_by_table()]
     named += [] if "data" in loaded.command_line.keys else [manifest.data]
     folder = loaded.path.parent
     return frozenset(str(seen_from(folder, name)) for name in named if Path(name).is_absolute())
@@ -112,5 +108,9 @@ def moved(cluster: Cluster, folder: Path, root: Path, shared: frozenset[str]) ->
             "move it into the folder, or name it by an absolute path that each host has",
         )
 
-    tasks = (replace(task, mounts=tuple(map(mount, task.mounts))) for task in cluster.tasks)
+    def moved_task(task: Task) -> Task:
+        env_file = task.env_file and mount(Mount(task.env_file, "")).source
+        return replace(task, mounts=tuple(map(mount, task.mounts)), env_file=env_file)
+
+    tasks = map(moved_task, cluster.tasks)
     return replace(cluster, mounts=tuple(map(mount, cluster.mounts)), tasks=tuple(tasks))

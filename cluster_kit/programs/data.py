@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from cluster_kit.cluster import Mount
 from cluster_kit.manifest.command_line import option_text
 from cluster_kit.manifest.schema import Manifest
+from cluster_kit.parts import Mount
 from cluster_kit.problem import Problem, Setting
 from cluster_kit.programs import class_folders
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS, BuiltIn

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from cluster_kit.cluster import Mount
 from cluster_kit.manifest.mounts import MountTable
+from cluster_kit.parts import Mount
 from cluster_kit.problem import Problem
 from cluster_kit.util.paths import exists, seen_from
 from cluster_kit.util.toml_text import to_toml

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from cluster_kit.cluster import TRAINER, Mount
+from cluster_kit.cluster import TRAINER
 from cluster_kit.manifest.names import OWN_IMAGE
 from cluster_kit.manifest.schema import Manifest
+from cluster_kit.parts import Mount
 from cluster_kit.problem import Problem
 from cluster_kit.programs import requirements, syntax
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.programs.data import find_data
 from cluster_kit.programs.mounts import find_mounts
+from cluster_kit.programs.secret_files import find_env_files, find_secrets
 from cluster_kit.util import own_files
 from cluster_kit.util.nearest import hint_or
 from cluster_kit.util.paths import is_directory, is_file, is_zip, seen_from
@@ -34,6 +37,10 @@ class Inputs:
     requirements: str = ""
     own_mounts: tuple[Mount, ...] = ()
     """Of the tables `[[mount]]`, in their order."""
+    secret_files: Mapping[str, Mount] = field(default_factory=dict)
+    """Of the secrets that come from files, by name."""
+    env_files: Mapping[str, str] = field(default_factory=dict)
+    """Absolute paths, by the path as it is written."""
 
 
 def resolve(manifest: Manifest, folder: Path) -> Inputs:
@@ -44,13 +51,17 @@ def resolve(manifest: Manifest, folder: Path) -> Inputs:
     mounts, absent = find_mounts(
         ((f"mount.{number}", table) for number, table in enumerate(manifest.mount)), folder
     )
+    secrets, unread = find_secrets(manifest, folder)
+    env_files, wrong = find_env_files(manifest, folder)
     return Inputs(
         program,
         data,
         program_mounts + data_mounts + _trainer_mounts(manifest),
-        (*program_problems, *faults, *data_problems, *absent),
+        (*program_problems, *faults, *data_problems, *absent, *unread, *wrong),
         extra,
         mounts,
+        secrets,
+        env_files,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from cluster_kit.cluster import Cluster
+from cluster_kit.cluster import LOOPBACK, Cluster
 from cluster_kit.observe.listener import Listener
 from cluster_kit.observe.state import RunState
 from cluster_kit.run.absence import Absence
@@ -61,7 +61,7 @@ def _attend(run: Launch, start: Start, listener: Listener, *, leaves: bool = Fal
     try:
         cluster = start()
         watch = _watch(run, cluster, listener)
-        run.view.phase(f"running {cluster.name} on {cluster.subnet}")
+        run.view.phase(f"running {cluster.name} on {cluster.subnet}{_published(cluster)}")
         _follow(run, joined_at)
         ending = watch.until_ended(lambda seen: _show(run, cluster, seen))
         signals.ignore()
@@ -74,6 +74,13 @@ def _attend(run: Launch, start: Start, listener: Listener, *, leaves: bool = Fal
         fail(run, cluster, watch.seen, error)
         raise
     return conclude(run, cluster, watch.seen, ending)
+
+
+def _published(cluster: Cluster) -> str:
+    """What to say of published ports; "" if there are none."""
+    return "".join(
+        f", {name}:{port.container} at {LOOPBACK}:{port.host}" for name, port in cluster.ports
+    )
 
 
 def _show(run: Launch, cluster: Cluster, seen: RunState) -> None:

@@ -15,6 +15,7 @@ from cluster_kit.image.build import image_present, image_tag
 from cluster_kit.run.check import Check
 from cluster_kit.run.gpu_checks import gpu_checks
 from cluster_kit.run.network_checks import check_proxy, check_subnet
+from cluster_kit.run.port_checks import check_ports
 from cluster_kit.run.secrets import check_secrets
 from cluster_kit.util.process import run
 
@@ -40,6 +41,7 @@ def check_host(facts: HostFacts, cluster: Cluster | None) -> list[Check]:
         check_subnet(facts, cluster),
         check_proxy(cluster),
         *check_secrets(cluster, os.environ),
+        *check_ports(cluster),
     ]
 
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from cluster_kit.cluster import Cluster, Task
+from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Container
+from cluster_kit.engine.secret_files import secret_in
 from cluster_kit.run.check import Check
 from cluster_kit.run.verdict import Verdict
 from cluster_kit.util.masking import MASK, looks_secret, masked
@@ -17,7 +18,7 @@ from cluster_kit.workspace import write_atomically
 
 def check_secrets(cluster: Cluster | None, environment: Mapping[str, str]) -> list[Check]:
     """Whether all variables that tasks take from the caller are set; [] if there are none."""
-    asked = sorted({name for task in cluster.tasks for name in task.secrets}) if cluster else []
+    asked = sorted({name for task in cluster.tasks for name in task.from_caller}) if cluster else []
     absent = [name for name in asked if not environment.get(name)]
     if not asked:
         return []
@@ -32,18 +33,10 @@ def values_of(cluster: Cluster, containers: Iterable[Container]) -> set[str]:
     found = {value for container in containers for value in container.secrets}
     for task in cluster.tasks:
         found |= {value for name, value in task.environment if looks_secret(name)}
-        found |= {os.environ.get(name, "") for name in task.secrets}
+        found |= {os.environ.get(name, "") for name in task.from_caller}
+    for mount in cluster.all_mounts:
+        found |= secret_in(mount.source, mount.target)
     return found - {"", MASK}
-
-
-def without_secrets(cluster: Cluster) -> Cluster:
-    """The cluster with MASK for every value of a variable that looks like a secret."""
-    return replace(cluster, tasks=tuple(map(_task_without, cluster.tasks)))
-
-
-def _task_without(task: Task) -> Task:
-    shown = ((name, MASK if looks_secret(name) else value) for name, value in task.environment)
-    return replace(task, environment=tuple(shown))
 
 
 def mask_verdict(verdict: Verdict, values: Iterable[str]) -> Verdict:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from cluster_kit.backends.hidden import without_secrets
 from cluster_kit.backends.interface import ImageMissing, SubnetTaken
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Container
@@ -20,7 +21,6 @@ from cluster_kit.run import gpu_turn, room
 from cluster_kit.run.context import Launch
 from cluster_kit.run.prepare import Prepared, prepare_again
 from cluster_kit.run.record import Record, read_outcome, read_record, write_record
-from cluster_kit.run.secrets import without_secrets
 from cluster_kit.show.view import View
 from cluster_kit.util.elapsed import moment
 from cluster_kit.workspace import RunDirectory, write_atomically

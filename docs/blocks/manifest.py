@@ -9,21 +9,27 @@ from pydantic.fields import FieldInfo
 
 from cluster_kit.manifest.limits import Limits, TaskLimits
 from cluster_kit.manifest.mounts import MountTable
+from cluster_kit.manifest.network import NetworkTable
 from cluster_kit.manifest.schema import DeadlineTable, Manifest
+from cluster_kit.manifest.secrets import SecretTable
 from cluster_kit.util.own_files import FILES
 from cluster_kit.util.toml_text import to_toml
 from docs.blocks.table import table
 
 TABLES = {
     "deadline": "deadline.",
+    "secret": "secret.<name>.",
     "mount": "mount[].",
+    "network": "network.",
     "role": "role.<role>.",
     "task": "task.<task>.",
 }
 """Keys that hold tables, and what stands before the keys in these."""
 MODELS: dict[str, Any] = {
     "deadline": DeadlineTable,
+    "secret": SecretTable,
     "mount": MountTable,
+    "network": NetworkTable,
     "role": Limits,
     "task": TaskLimits,
 }

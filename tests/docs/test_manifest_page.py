@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any, get_args, get_origin
 
 import pytest
 
 from cluster_kit.manifest.limits import TaskLimits
 from cluster_kit.manifest.schema import Manifest
+from cluster_kit.manifest.secrets import SecretTable
 from tests.make import ROOT
 
 PAGE = (ROOT / "docs" / "manifest.md").read_text(encoding="utf-8")
@@ -28,6 +30,8 @@ def keys(model: Any = Manifest, prefix: str = "") -> Iterator[str]:
     for name, field in model.model_fields.items():
         if name == "task":
             yield from keys(TaskLimits, "task.<task>.")
+        elif name == "secret":
+            yield from keys(SecretTable, "secret.<name>.")
         elif name == "role":
             yield from keys(field.annotation.model_fields["worker"].annotation, "role.<role>.")
         elif get_origin(field.annotation) is list and hasattr(
@@ -55,7 +59,7 @@ def test_a_stated_default_is_the_true_one(key: str) -> None:
         assert key in LEAST
         return
     if stated == "none":
-        assert getattr(Manifest.model_validate(LEAST), key) is None
+        assert attrgetter(key)(Manifest.model_validate(LEAST)) is None
         return
     given = tomllib.loads(f"{key} = {stated.strip('`')}")
     assert Manifest.model_validate({**given, **LEAST}) == Manifest.model_validate(LEAST)

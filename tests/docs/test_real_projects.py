@@ -11,7 +11,7 @@ from tests.make import ROOT, problems_of
 
 PAGE = (ROOT / "docs" / "real-projects.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```toml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-FILES = ("corpus/a", ".cache/huggingface/a")
+FILES = ("corpus/a", ".cache/huggingface/token", "private.env")
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

@@ -73,4 +73,8 @@ class Box:
         """Its labels and variables as the engine shows them."""
         given = self.service.get("environment", {})
         variables = [f"{name}={value}" for name, value in given.items() if value is not None]
-        return {"Config": {"Labels": dict(self.mark), "Env": variables}}
+        mounts = [
+            {"Source": volume["source"], "Destination": volume["target"]}
+            for volume in self.service.get("volumes", [])
+        ]
+        return {"Config": {"Labels": dict(self.mark), "Env": variables}, "Mounts": mounts}

@@ -82,7 +82,7 @@ class FakeDocker:
         there = {box.task for box in self.engine.boxes.values() if box.cluster == cluster}
         output, run = env["CLUSTER_KIT_OUTPUT"], env["CLUSTER_KIT_RUN"]
         boxes = [
-            self.engine.create(name, _labelled(service, run), output)
+            self.engine.create(name, _labelled(_extended(service, file), run), output)
             for name, service in services.items()
             if name not in there  # --no-recreate
         ]
@@ -94,6 +94,15 @@ class FakeDocker:
                 return Completed(words, 1, "", f"Error response from daemon: {error.message}\n")
         self.engine.clock.pass_by(UP_S)
         return Completed(words, 0, "", "")
+
+
+def _extended(service: Mapping[str, Any], file: Path) -> Mapping[str, Any]:
+    """With the variables of the service that it extends, in a file beside its own."""
+    if "extends" not in service:
+        return service
+    beside = parse_compose((file.parent / service["extends"]["file"]).read_text())["services"]
+    below = beside[service["extends"]["service"]]["environment"]
+    return {**service, "environment": {**below, **service["environment"]}}
 
 
 def _labelled(service: Mapping[str, Any], run: str) -> Mapping[str, Any]:

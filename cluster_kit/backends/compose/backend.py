@@ -6,6 +6,7 @@ from pathlib import Path
 
 from cluster_kit.backends.compose import cli
 from cluster_kit.backends.compose.header import changed
+from cluster_kit.backends.compose.hidden import is_current, write_hidden
 from cluster_kit.backends.compose.render import render
 from cluster_kit.backends.interface import Build, Tool
 from cluster_kit.cluster import Cluster
@@ -46,12 +47,16 @@ class Compose:
     def changed(self, old: str, new: str) -> tuple[str, ...]:
         return changed(old, new)
 
+    def hides_the_same(self, file: Path, cluster: Cluster) -> bool:
+        return is_current(file.parent, cluster)
+
     def write(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
         """Write the compose file and make the output directory of a plain `docker compose up`.
 
         Docker would make a missing directory as root.
         """
         file = workspace.generated(cluster.name)
+        write_hidden(file.parent, cluster)
         write_atomically(file, text)
         (file.parent / "output").mkdir(exist_ok=True)
         return file

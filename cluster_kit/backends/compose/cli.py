@@ -63,6 +63,12 @@ def _cure(errors: str) -> str:
         return "build or pull the image that the manifest names (`image`)"
     if "is already in use by container" in errors:
         return "another container has this name: `cluster-kit status`, then `cluster-kit down NAME`"
+    if re.search(r"port is already allocated|bind.*address already in use", errors):
+        return "something else listens on that port: publish another one in `ports`"
+    if "error setting rlimit" in errors:
+        return "this host does not allow so much: lower it in `ulimits`"
+    if "bind source path does not exist" in errors:
+        return "make it, or take it out of the manifest"
     if "Address already in use" in errors:
         return "something else has this address: choose another `subnet`"
     return "mend what the engine says and run it again"

@@ -10,13 +10,18 @@ from cluster_kit.backends.compose.header import header
 from cluster_kit.backends.compose.yaml import Pair, flow, pairs, quote
 from cluster_kit.backends.container_spec import (
     ContainerSpec,
+    NetworkSpec,
     SharedSpec,
     container_specs,
+    network_spec,
 )
 from cluster_kit.backends.interface import Build
-from cluster_kit.cluster import OWNER, Cluster, Mount
+from cluster_kit.cluster import LOOPBACK, OWNER, Cluster
+from cluster_kit.parts import Mount
 from cluster_kit.util import templating
 
+HIDDEN = "secrets.yaml"
+"""The file beside it that has the values of secrets (see `hidden`)."""
 ANY_USER = '"${UID:-0}:${GID:-${UID:-0}}"'
 """Whom UID and GID name; else root, which gives that up for the owner of the output directory."""
 
@@ -64,7 +69,11 @@ class Service:
     ip: str
     environment: tuple[Pair, ...]
     secrets: tuple[str, ...]
+    hidden: str
+    env_file: str
     shm: str
+    ulimits: tuple[Pair, ...]
+    ports: str
     mounts: tuple[Volume, ...]
     limits: tuple[Pair, ...]
     driver: str
@@ -87,9 +96,7 @@ def render(cluster: Cluster, build: Build | None = None) -> str:
         project=cluster.project,
         task=_shared(cluster, shared),
         services=[_service(cluster, container) for container in containers],
-        subnet=str(cluster.subnet),
-        gateway=str(cluster.gateway),
-        network_labels=pairs(shared.labels),
+        network=_network(network_spec(cluster)),
         run_label=labels.RUN,
     )
 
@@ -111,6 +118,16 @@ def _shared(cluster: Cluster, spec: SharedSpec) -> Shared:
         mounts=_volumes(spec.mounts),
         environment=pairs(spec.environment),
     )
+
+
+def _network(spec: NetworkSpec) -> dict[str, object]:
+    return {
+        "subnet": str(spec.subnet),
+        "gateway": str(spec.gateway),
+        "internal": spec.internal,
+        "mtu": "" if spec.mtu is None else quote(str(spec.mtu)),
+        "labels": pairs(spec.labels),
+    }
 
 
 def _volumes(mounts: Iterable[Mount]) -> tuple[Volume, ...]:
@@ -152,7 +169,16 @@ def _service(cluster: Cluster, spec: ContainerSpec) -> Service:
         ip=str(spec.ip),
         environment=pairs(spec.own_environment),
         secrets=tuple(pair.name for pair in pairs(dict.fromkeys(spec.secrets, ""))),
-        shm="" if spec.shm is None else f"{spec.shm // 2**30}gb",
+        hidden=HIDDEN if spec.hidden else "",
+        env_file=flow([spec.env_file]) if spec.env_file else "",
+        shm="" if spec.shm is None else _size(spec.shm),
+        ulimits=tuple(
+            Pair(limit.name, f"{{soft: {limit.soft}, hard: {limit.hard}}}")
+            for limit in spec.ulimits
+        ),
+        ports=flow(f"{LOOPBACK}:{port.host}:{port.container}" for port in spec.ports)
+        if spec.ports
+        else "",
         mounts=_volumes((*spec.shared.mounts, *spec.mounts)) if spec.mounts else (),
         limits=_limits(spec),
         driver=devices.driver if devices else "",
@@ -168,6 +194,11 @@ def _service(cluster: Cluster, spec: ContainerSpec) -> Service:
 def _adopts(cluster: Cluster, spec: ContainerSpec) -> bool:
     """Whether it may as well start as the user that UID and GID name: it needs root for no more."""
     return cluster.user == OWNER and "NET_ADMIN" not in spec.cap_add
+
+
+def _size(count: int) -> str:
+    whole = count % 2**30 == 0
+    return f"{count // 2**30}gb" if whole else f"{count}b"
 
 
 def _limits(spec: ContainerSpec) -> tuple[Pair, ...]:

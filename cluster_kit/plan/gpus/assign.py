@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cluster_kit.cluster import PromisedGpu
 from cluster_kit.facts import HostFacts
+from cluster_kit.parts import PromisedGpu
 from cluster_kit.plan.gpus.check import check_even, check_room
 from cluster_kit.plan.gpus.choose import (
     Choice,

@@ -6,15 +6,12 @@ import re
 from collections.abc import Iterator
 
 from cluster_kit.facts import HostFacts
-from cluster_kit.manifest.limits import Limits
+from cluster_kit.manifest.limits import RESERVED, Limits
 from cluster_kit.manifest.names import TASK
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.problem import Problem, Setting
 from cluster_kit.roles import ROLES
 from cluster_kit.util.toml_text import to_toml
-
-RESERVED = re.compile(r"TF_CONFIG|(CUDA|NVIDIA)_VISIBLE_DEVICES|CLUSTER_KIT_\w+")
-"""Environment variables that the kit itself sets for a task."""
 
 
 def check_limits(manifest: Manifest, facts: HostFacts) -> Iterator[Problem]:
@@ -53,15 +50,15 @@ def _check_table(place: str, limits: Limits, facts: HostFacts) -> Iterator[Probl
         most = Setting(f"{place}.memory", f"{facts.memory // 2**20}m")
         yield Problem(most.key, _gib(limits.memory), rule, ("at most ", most))
     for key in limits.environment:
-        yield from _check_name(f"{place}.environment.{key}", "", key)
+        yield from check_name(f"{place}.environment.{key}", "", key)
     for key in limits.secrets or ():
-        yield from _check_name(f"{place}.secrets", to_toml(key), key)
+        yield from check_name(f"{place}.secrets", to_toml(key), key)
         if key in limits.environment:
             rule = "it has a value in `environment`, too"
             yield Problem(f"{place}.secrets", to_toml(key), rule, "take one of them out")
 
 
-def _check_name(place: str, value: str, key: str) -> Iterator[Problem]:
+def check_name(place: str, value: str, key: str) -> Iterator[Problem]:
     """Yields what is wrong with the name of an environment variable."""
     if RESERVED.fullmatch(key):
         rule = "this variable is the kit's own: it decides what the task is"

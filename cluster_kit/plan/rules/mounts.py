@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
 from cluster_kit.manifest.mounts import MountTable
@@ -37,12 +37,16 @@ def check_mounts(manifest: Manifest) -> Iterator[Problem]:
     """Yields targets that cannot be mounted at, and roles that do not exist."""
     for place, mount in placed(manifest):
         yield from check_target(place, mount)
-        for role in mount.roles:
-            if role not in ROLES:
-                rule, value = "no such role", to_toml(role)
-                cure = proposal(role, list(ROLES)) or f"roles: {', '.join(ROLES)}"
-                yield Problem(f"{place}.roles", value, rule, cure)
+        yield from check_roles(f"{place}.roles", mount.roles)
     yield from check_together(tuple(placed(manifest)))
+
+
+def check_roles(place: str, roles: Iterable[str]) -> Iterator[Problem]:
+    """Yields roles that do not exist."""
+    for role in roles:
+        if role not in ROLES:
+            cure = proposal(role, list(ROLES)) or f"roles: {', '.join(ROLES)}"
+            yield Problem(place, to_toml(role), "no such role", cure)
 
 
 def placed(manifest: Manifest) -> Iterator[tuple[str, MountTable]]:

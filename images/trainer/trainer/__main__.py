@@ -31,6 +31,10 @@ def main(arguments: list[str]) -> int:
 
             if owner.wanted():
                 owner.start_anew_as_owner(arguments)
+        if os.environ.get("CLUSTER_KIT_SECRETS"):
+            from trainer.network import secret_files
+
+            secret_files.write()
         if arguments == ["serve"]:
             from trainer.servers.serve import serve
 

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from cluster_kit.backends.container_spec import ContainerSpec
+from cluster_kit.backends.container_spec import ContainerSpec, NetworkSpec
+from cluster_kit.cluster import LOOPBACK
 
 FLAGS = {"--init", "--read-only"}
+
+
+def docker_network(spec: NetworkSpec, name: str) -> list[str]:
+    """The words that make the network of a cluster."""
+    words = ["docker", "network", "create", "--driver=bridge"]
+    words += [f"--subnet={spec.subnet}", f"--gateway={spec.gateway}"]
+    words += ["--internal"] if spec.internal else []
+    words += [f"--opt=com.docker.network.driver.mtu={spec.mtu}"] if spec.mtu else []
+    words += [f"--label={key}={value}" for key, value in spec.labels.items()]
+    return [*words, name]
 
 
 def docker_run(spec: ContainerSpec, network: str, output: str) -> list[str]:
@@ -30,13 +41,17 @@ def docker_run(spec: ContainerSpec, network: str, output: str) -> list[str]:
         f"--volume={mount.source}:{mount.target}{':ro' if mount.read_only else ''}"
         for mount in (*shared.mounts, *spec.mounts)
     ]
-    words += [f"--env={name}={value}" for name, value in spec.environment.items()]
-    words += [f"--env={name}" for name in spec.secrets]
+    open_ = (name for name in spec.environment if name not in spec.hidden)
+    words += [f"--env={name}={spec.environment[name]}" for name in open_]
+    words += [f"--env={name}" for name in (*spec.secrets, *spec.hidden)]
+    words += [f"--env-file={spec.env_file}"] if spec.env_file else []
     words += [f"--label={name}={value}" for name, value in spec.labels.items()]
     words += [f"--cpus={spec.cpus:g}"] if spec.cpus is not None else []
     words += [f"--cpu-shares={spec.cpu_shares}"] if spec.cpu_shares is not None else []
     words += [f"--memory={spec.memory}b"] if spec.memory is not None else []
     words += [f"--shm-size={spec.shm}"] if spec.shm is not None else []
+    words += [f"--ulimit={u.name}={u.soft}:{u.hard}" for u in spec.ulimits]
+    words += [f"--publish={LOOPBACK}:{port.host}:{port.container}" for port in spec.ports]
     if spec.devices is not None:
         named = f'"device={",".join(spec.devices.ids)}"'
         able = f'"capabilities={",".join(spec.devices.capabilities)}"'

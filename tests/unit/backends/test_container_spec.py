@@ -10,11 +10,18 @@ from typing import Any, cast
 import pytest
 
 from cluster_kit import labels
+from cluster_kit.backends.compose.hidden import render_hidden
 from cluster_kit.backends.compose.render import render
-from cluster_kit.backends.container_spec import ContainerSpec, SharedSpec, container_specs
+from cluster_kit.backends.container_spec import (
+    ContainerSpec,
+    NetworkSpec,
+    SharedSpec,
+    container_specs,
+    network_spec,
+)
 from cluster_kit.cluster import Cluster
 from tests.make import cluster, gpus, host, parse_compose
-from tests.unit.backends.docker_run import FLAGS, docker_run
+from tests.unit.backends.docker_run import FLAGS, docker_network, docker_run
 
 NASTY = {
     "PRICE": "$5 or ${HOME}",
@@ -30,12 +37,23 @@ CLUSTERS = {
         data="../my images",
         args=["--label", "a b", "--price=$5", "--job={{ role }}"],
         retries=0,
+        secret={"kept": {"environment": "KEPT"}, "file": "some.txt"},
         mount=[
             {"source": "all", "target": "/all"},
             {"source": "some", "target": "/some", "read_only": False, "roles": ["worker"]},
         ],
+        network={"internal": False, "mtu": 1400},
         role={"worker": {"cpus": 1.5, "memory": "2g", "bandwidth": "100mbit"}},
-        task={"ps-1": {"environment": NASTY}},
+        task={
+            "ps-1": {"environment": NASTY, "shm_size": 2**27 + 1},
+            "worker-0": {
+                "ulimits": {"nofile": 1024, "core": "0:-1"},
+                "ports": [6006, "8080:80"],
+                "shm_size": "2g",
+                "env_file": "more.env",
+                "environment": {"API_TOKEN": "$5 it's\\", "OPEN": "yes"},
+            },
+        },
     ),
     "gpus": cluster(
         host(gpus=gpus(4), gpu_driver="cdi"),
@@ -84,17 +102,27 @@ def said_by_docker_run(words: list[str]) -> dict[str, Any]:
         "cap_add": found.get("--cap-add", []),
         "tmpfs": found["--tmpfs"],
         "volumes": found["--volume"],
-        "environment": dict(text.split("=", 1) for text in found["--env"]),
+        "environment": dict(text.split("=", 1) for text in found["--env"] if "=" in text),
+        "from outside": sorted(text for text in found["--env"] if "=" not in text),
+        "env_file": found.get("--env-file", []),
         "labels": dict(text.split("=", 1) for text in found["--label"]),
         "cpus": one.get("--cpus"),
         "memory": one.get("--memory"),
         "cpu_shares": one.get("--cpu-shares"),
         "shm_size": one.get("--shm-size"),
+        "ulimits": found.get("--ulimit", []),
+        "ports": found.get("--publish", []),
         "devices": (gpu[1], gpu[2].split(","), gpu[3].split(",")) if gpu else None,
     }
 
 
-def said_by_compose(service: dict[str, Any]) -> dict[str, Any]:
+def bytes_of(text: str) -> int:
+    """Of a size as Compose writes it."""
+    number, unit = re.fullmatch(r"(\d+)(gb|b)", text).groups()  # type: ignore[union-attr]
+    return int(number) * (2**30 if unit == "gb" else 1)
+
+
+def said_by_compose(service: dict[str, Any], hidden: list[str]) -> dict[str, Any]:
     """The same of one service of a compose file."""
     entrypoint, *fixed = service.get("entrypoint", [None])
     resources = service.get("deploy", {}).get("resources", {})
@@ -114,13 +142,22 @@ def said_by_compose(service: dict[str, Any]) -> dict[str, Any]:
         **{key: service[key] for key in ("security_opt", "cap_drop", "tmpfs")},
         "cap_add": service.get("cap_add", []),
         "volumes": volumes,
-        "environment": service["environment"],
+        "environment": {k: v for k, v in service["environment"].items() if v is not None},
+        "from outside": sorted(
+            [k for k, v in service["environment"].items() if v is None] + hidden
+        ),
+        "env_file": service.get("env_file", []),
         # Which run it is, `Backend.up` is told.
         "labels": {k: v for k, v in service["labels"].items() if k != labels.RUN},
         "cpus": resources.get("limits", {}).get("cpus"),
         "memory": resources.get("limits", {}).get("memory"),
         "cpu_shares": None if shares is None else str(shares),
-        "shm_size": None if shm is None else str(int(shm.removesuffix("gb")) * 2**30),
+        "shm_size": None if shm is None else str(bytes_of(shm)),
+        "ulimits": [
+            f"{name}={pair['soft']}:{pair['hard']}"
+            for name, pair in service.get("ulimits", {}).items()
+        ],
+        "ports": service.get("ports", []),
         "devices": device and (device["driver"], device["device_ids"], device["capabilities"]),
     }
 
@@ -128,11 +165,39 @@ def said_by_compose(service: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("made", CLUSTERS.values(), ids=CLUSTERS)
 def test_docker_run_and_compose_say_the_same_of_every_task(made: Cluster) -> None:
     services = parse_compose(render(made))["services"]
+    beside = parse_compose(render_hidden(made) or "services: {}")["services"]
     specs = container_specs(made)
     assert [spec.hostname for spec in specs] == list(services)
     for spec in specs:
         words = docker_run(spec, f"{made.project}_cluster", "${CLUSTER_KIT_OUTPUT:-./output}")
-        assert said_by_docker_run(words) == said_by_compose(services[spec.hostname])
+        hidden = beside.get(spec.hostname, {}).get("environment", {})
+        assert hidden == spec.hidden
+        service = services[spec.hostname]
+        wanted = {"file": "secrets.yaml", "service": spec.hostname}
+        assert service.get("extends") == (wanted if hidden else None)
+        assert said_by_docker_run(words) == said_by_compose(service, list(hidden))
+
+
+def test_docker_and_compose_make_the_same_network() -> None:
+    for made in (*CLUSTERS.values(), cluster(network={"internal": True})):
+        whole = network_spec(made)
+        spec = Reading(whole)
+        words = docker_network(cast(NetworkSpec, spec), "name")
+        assert spec.read == {field.name for field in fields(NetworkSpec)}
+        given = [word.partition("=")[::2] for word in words[3:-1]]
+        (network,) = parse_compose(render(made))["networks"].values()
+        mtu = network.get("driver_opts", {}).get("com.docker.network.driver.mtu")
+        (pool,) = network["ipam"]["config"]
+        assert dict(given[:3]) == {
+            "--driver": network["driver"],
+            "--subnet": pool["subnet"],
+            "--gateway": pool["gateway"],
+        }
+        assert (("--internal", "") in given) == network.get("internal", False) == whole.internal
+        told = [value.rpartition("=")[2] for key, value in given if key == "--opt"]
+        assert told == ([] if mtu is None else [mtu]) == ([str(whole.mtu)] if whole.mtu else [])
+        named = dict(value.split("=", 1) for key, value in given if key == "--label")
+        assert named == {k: v for k, v in network["labels"].items() if k != labels.RUN}
 
 
 class Reading:
@@ -168,6 +233,10 @@ def test_the_three_differ_in_everything_that_a_task_can_be_given() -> None:
         "devices",
         "restarts",
         "mounts",
+        "ulimits",
+        "ports",
+        "hidden",
+        "env_file",
     ):
         assert {bool(getattr(spec, field)) for spec in specs} == {True, False}, field
     assert {bool(spec.shared.mounts) for spec in specs} == {True, False}

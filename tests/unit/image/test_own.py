@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.cluster import TRAINER, Mount
+from cluster_kit.cluster import TRAINER
 from cluster_kit.errors import EngineError, ManifestError
 from cluster_kit.image import base, own
+from cluster_kit.parts import Mount
 from cluster_kit.util.process import Completed
 from tests.fakes.docker import ALL_THERE
 from tests.make import cluster

@@ -7,7 +7,9 @@ import pytest
 from cluster_kit.manifest.key_advice import HOMES, meaning, nearest_key, words_of
 from cluster_kit.manifest.limits import TaskLimits
 from cluster_kit.manifest.mounts import MountTable
+from cluster_kit.manifest.network import NetworkTable
 from cluster_kit.manifest.schema import DeadlineTable, Manifest
+from cluster_kit.manifest.secrets import SecretTable
 from cluster_kit.problem import Setting
 
 
@@ -17,6 +19,8 @@ def test_every_key_has_a_home() -> None:
         *DeadlineTable.model_fields,
         *TaskLimits.model_fields,
         *MountTable.model_fields,
+        *NetworkTable.model_fields,
+        *SecretTable.model_fields,
     }
 
 
@@ -30,6 +34,8 @@ def test_every_key_has_a_home() -> None:
         (("mount", "0", "sourc"), "did you mean `source`?"),
         (("mount", "0", "cpus"), "write it under [role.worker] or [task.worker-0]"),
         (("readonly",), "did you mean `read_only`? write it under [[mount]]"),
+        (("mtu",), "write it under [network]"),
+        (("secret", "mine", "enviroment"), "did you mean `environment`?"),
         (("deadline", "zzz"), "known keys: engine, evaluator_grace, job, silent, stall, start"),
     ],
 )

@@ -16,6 +16,10 @@ GIVEN: dict[str, Any] = {
     "bandwidth": "1mbit",
     "environment": {"A": "1"},
     "secrets": ["B"],
+    "env_file": "some.env",
+    "shm_size": "512m",
+    "ulimits": {"nofile": 1024},
+    "ports": [6006],
     "gpus": ["0"],
 }
 OTHERS: dict[str, Any] = {
@@ -24,6 +28,10 @@ OTHERS: dict[str, Any] = {
     "bandwidth": "1gbit",
     "environment": {"A": "0"},
     "secrets": ["C"],
+    "env_file": "other.env",
+    "shm_size": "1g",
+    "ulimits": {"nofile": "1:2"},
+    "ports": ["80:90"],
     "gpus": ["1"],
 }
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit.cluster import Mount
 from cluster_kit.observe.tracebacks import cure, last_words, on_host, without_message
+from cluster_kit.parts import Mount
 
 NOISE = """\
 2025-03-01 10:00:00.100000: I tensorflow/core/util/port.cc:153] oneDNN custom operations are on. \

@@ -15,6 +15,10 @@ GIVEN: dict[str, Any] = {
     "bandwidth": "1mbit",
     "environment": {"A": "1"},
     "secrets": ["B"],
+    "env_file": "some.env",
+    "shm_size": "512m",
+    "ulimits": {"nofile": 1024},
+    "ports": [6006],
     "gpus": ["1"],
 }
 """One value of every key of `[role.…]`: a key that is added to the schema needs one here."""

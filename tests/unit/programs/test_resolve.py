@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.cluster import Mount
+from cluster_kit.parts import Mount
 from cluster_kit.programs.resolve import resolve
 from tests.make import manifest
 

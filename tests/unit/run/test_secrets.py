@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from cluster_kit.backends.hidden import without_secrets
 from cluster_kit.errors import HostError
-from cluster_kit.run.secrets import check_secrets, mask_files, without_secrets
+from cluster_kit.run.secrets import check_secrets, mask_files
 from tests.fakes.acting import Life, ends, prints, says
 from tests.fakes.stage import NAME, Stage
 from tests.make import cluster
@@ -50,6 +51,37 @@ def test_nothing_that_a_run_keeps_has_it(stage: Stage) -> None:
     variables = copy["services"]["chief-0"]["environment"]
     assert (variables["API_TOKEN"], variables["OPEN"]) == ("***", "plain-text")
     assert "plain-text" in stage.directory.record.read_text()
+
+
+def test_no_compose_file_and_no_hash_of_the_workspace_has_it(stage: Stage) -> None:
+    stage.up({"chief-0": [TELLS]}, role=ROLE)
+    (holder,) = [path for path in stage.workspace.root.rglob("*") if _has(path, "in-clear-it")]
+    assert (holder.name, holder.stat().st_mode & 0o777) == ("secrets.yaml", 0o600)
+
+
+def _has(path: Path, text: str) -> bool:
+    return path.is_file() and text in path.read_text(errors="replace")
+
+
+def test_what_is_in_a_secrets_file_is_masked_like_any_other(stage: Stage, tmp_path: Path) -> None:
+    account = tmp_path / "account.json"
+    account.write_text('{"private_key": "k3y-of-mine", "id": 7, "note": "short"}\n')
+    tells = Life((prints(0.5, "key k3y-of-mine, short"), ends(1.0, 1, "program", "k3y-of-mine")))
+    outcome = stage.up({"chief-0": [tells]}, secret={"account": str(account)})
+    assert outcome.message == "***"
+    assert "k3y-of-mine" not in kept(stage.directory.path)
+    assert "key ***, short" in (stage.directory.logs / "chief-0.log").read_text()
+
+
+def test_a_file_from_the_callers_environment_needs_it(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = {"mine": {"environment": "MINE"}}
+    outcome = stage.up({"chief-0": [TELLS]}, secret=secret)
+    assert CALLERS not in kept(stage.workspace.root) and CALLERS not in str(outcome.as_json())
+    monkeypatch.delenv("MINE")
+    with pytest.raises(HostError, match="secrets: not set: MINE"):
+        stage.up(secret=secret)
 
 
 def test_a_run_that_another_process_goes_on_with_knows_them_from_the_containers(

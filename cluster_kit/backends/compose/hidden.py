@@ -1,0 +1,48 @@
+"""The file beside a compose file that has the values of secrets, for its owner's eyes only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cluster_kit.backends.compose.render import HIDDEN
+from cluster_kit.backends.compose.yaml import pairs
+from cluster_kit.backends.container_spec import container_specs
+from cluster_kit.cluster import Cluster
+from cluster_kit.workspace import write_atomically
+
+_TOP = """\
+# cluster-kit wrote this: values that look like secrets, which compose.yaml takes from here.
+# Only you may read it, and Git leaves it out. Do not edit: change the manifest.
+services:
+"""
+_IGNORE = f"# So that no secret is committed.\n{HIDDEN}\n.gitignore\n"
+
+
+def render_hidden(cluster: Cluster) -> str:
+    """The file's text: an environment for each task that has anything to hide; "" if none has."""
+    lines = []
+    for spec in container_specs(cluster):
+        if spec.hidden:
+            lines += [f"  {spec.hostname}:", "    environment:"]
+            lines += [f"      {pair.name}: {pair.value}" for pair in pairs(spec.hidden)]
+    return _TOP + "".join(f"{line}\n" for line in lines) if lines else ""
+
+
+def write_hidden(folder: Path, cluster: Cluster) -> None:
+    """Write the file, for its owner alone, or remove an old one; raises OSError."""
+    text = render_hidden(cluster)
+    if text:
+        write_atomically(folder / ".gitignore", _IGNORE)
+        write_atomically(folder / HIDDEN, text, mode=0o600)
+    else:
+        (folder / HIDDEN).unlink(missing_ok=True)
+
+
+def is_current(folder: Path, cluster: Cluster) -> bool:
+    """Whether the file is as it would be written."""
+    try:
+        return (folder / HIDDEN).read_text(encoding="utf-8") == render_hidden(cluster)
+    except FileNotFoundError:
+        return not render_hidden(cluster)
+    except (OSError, ValueError):
+        return False

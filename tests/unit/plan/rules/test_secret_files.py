@@ -1,0 +1,93 @@
+"""Secrets as files and files of variables: what is refused before anything starts."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.cluster import SECRETS
+from tests.make import cluster, problems_of
+
+LEAST = 'format = 1\nname = "demo"\n'
+
+
+def places(text: str, folder: Path) -> list[str]:
+    return [problem.place for problem in problems_of(LEAST + text, folder)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "token").write_text("abc")
+    (tmp_path / "my.env").write_text("# comment\nA=1\nexport B='x'\n\nC: yaml\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "table",
+    ['a = "token"', 'a = { environment = "HF_TOKEN" }', 'a = { file = "token", roles = ["ps"] }'],
+)
+def test_where_a_secret_comes_from(table: str, folder: Path) -> None:
+    assert places(f"[secret]\n{table}\n", folder) == []
+
+
+@pytest.mark.parametrize(
+    ("table", "place"),
+    [
+        ('a = "absent"', "secret.a"),
+        ('a = "."', "secret.a"),
+        ('a = ""', "secret.a"),
+        ("a = {}", "secret.a"),
+        ('a = { file = "token", environment = "B" }', "secret.a"),
+        ('a = { environment = "not a name" }', "secret.a.environment"),
+        ('a = { environment = "TF_CONFIG" }', "secret.a.environment"),
+        ('a = { file = "token", roles = ["chef"] }', "secret.a.roles"),
+        ('"../a" = "token"', 'secret."../a"'),
+        ("a = 1", "secret.a"),
+        ('a = { fil = "token" }', "secret.a.fil"),
+    ],
+)
+def test_what_is_no_secret(table: str, place: str, folder: Path) -> None:
+    found = places(f"[secret]\n{table}\n", folder)
+    assert found and all(key.replace('"', "") == place.replace('"', "") for key in found[:1])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["TF_CONFIG=x", "export CUDA_VISIBLE_DEVICES=", " CLUSTER_KIT_X: a", "A=1\nTF_CONFIG="],
+)
+def test_a_file_of_variables_has_none_of_the_kits_own(text: str, folder: Path) -> None:
+    (folder / "my.env").write_text(text)
+    (problem,) = problems_of(f'{LEAST}[role.ps]\nenv_file = "my.env"\n', folder)
+    assert problem.place == "role.ps.env_file"
+    assert "the kit's own" in problem.rule
+
+
+def test_a_file_of_variables_is_there_and_readable(folder: Path) -> None:
+    assert places('[role.ps]\nenv_file = "my.env"\n', folder) == []
+    for name in ("absent", ".", ""):
+        assert places(f'[task.ps-0]\nenv_file = "{name}"\n', folder) == ["task.ps-0.env_file"]
+    (folder / "my.env").write_bytes(b"\xff\xfe")
+    assert places('[role.ps]\nenv_file = "my.env"\n', folder) == ["role.ps.env_file"]
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may read every file")
+def test_a_file_that_may_not_be_read(folder: Path) -> None:
+    (folder / "token").chmod(0)
+    assert places('[secret]\na = "token"\n', folder) == ["secret.a"]
+
+
+def test_who_has_a_secret() -> None:
+    made = cluster(
+        secret={
+            "all": "one",
+            "some": {"file": "two", "roles": ["worker"]},
+            "mine": {"environment": "MINE", "roles": ["chief"]},
+        }
+    )
+    assert [mount.target for mount in made.mounts] == [f"{SECRETS}/all"]
+    for task in made.tasks:
+        targets = [mount.target for mount in task.mounts]
+        assert targets == ([f"{SECRETS}/some"] if task.role == "worker" else [])
+        assert task.from_caller == (("MINE",) if task.role == "chief" else ())
