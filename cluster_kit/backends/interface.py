@@ -83,6 +83,9 @@ class Backend(Protocol):
     def write(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
         """Write a cluster's file into the workspace and return its path."""
 
+    def merges(self, file: Path) -> Path | None:
+        """A person's own file that `up` merges into a cluster's file; None if there is none."""
+
     def up(self, file: Path, output: Path, run: str) -> None:
         """Create and start every container, and return without waiting for them to end.
 
@@ -92,6 +95,7 @@ class Backend(Protocol):
             output: the host's directory that is mounted at /output in every container.
             run: the value of the label `labels.RUN` of containers and network.
         Raises:
+            UsageError: a person's own file (`merges`) is invalid, or changes what the kit needs.
             SubnetTaken: the subnet is in use by now.
             ImageMissing: the image is no longer there.
             EngineError: the start failed otherwise; some containers may have started.

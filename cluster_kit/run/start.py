@@ -131,9 +131,10 @@ def up(launch: Launch, prepared: Prepared, text: str) -> Cluster:
                 now = gpu_turn.planned_now(prepared, launch.engine)
                 if now is not prepared:
                     prepared, text = now, launch.backend.render(now.cluster)
-                launch.backend.up(
-                    _write(launch, prepared, text), launch.directory.output, launch.id
-                )
+                file = _write(launch, prepared, text)
+                if own := launch.backend.merges(file):
+                    launch.view.phase(f"merging {own}")
+                launch.backend.up(file, launch.directory.output, launch.id)
                 _refuse_others(launch)
             with contextlib.suppress(OSError):  # the end of the run reports it
                 _record(launch, prepared.cluster)

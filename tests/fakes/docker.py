@@ -6,8 +6,11 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv4Network
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from cluster_kit import labels
 from cluster_kit.errors import EngineError
@@ -56,20 +59,24 @@ class FakeDocker:
             return Completed(words, 1, "", NO_DAEMON)
         if words[1:3] == ("image", "inspect"):
             return Completed(words, int(self.lacks_image), "", "")
+        files = [Path(word) for before, word in pairwise(words) if before == "-f"]
+        if words[1:2] == ("compose",) and "config" in words:
+            return _config(words, files)
         if words[1:2] == ("compose",) and "up" in words:
-            return self._up(words, Path(words[words.index("-f") + 1]), env or {})
+            return self._up(words, files, env or {})
         if words[1] == "run" and any(word.endswith("look.py") for word in words):
             return Completed(words, 0, json.dumps(self.image_has) + "\n", "")
         if words[2:5] == ("-m", "trainer", "arguments"):
             return Completed(words, 0, "", "")
         raise AssertionError(f"nobody has thought of {words}")
 
-    def _up(self, words: tuple[str, ...], file: Path, env: Mapping[str, str]) -> Completed:
+    def _up(self, words: tuple[str, ...], files: list[Path], env: Mapping[str, str]) -> Completed:
+        file = files[0]
         self.ups.append(file)
         if self.loses_image:
             self.loses_image, self.lacks_image = False, True
             return Completed(words, 1, "", f"{NO_IMAGE}\n")
-        told = parse_compose(file.read_text())
+        told = _merged_files(files)
         subnet = IPv4Network(told["networks"]["cluster"]["ipam"]["config"][0]["subnet"])
         if self.takes_subnet:
             self.takes_subnet -= 1
@@ -94,6 +101,28 @@ class FakeDocker:
                 return Completed(words, 1, "", f"Error response from daemon: {error.message}\n")
         self.engine.clock.pass_by(UP_S)
         return Completed(words, 0, "", "")
+
+
+def _config(words: tuple[str, ...], files: list[Path]) -> Completed:
+    try:
+        return Completed(words, 0, json.dumps(_merged_files(files)), "")
+    except yaml.YAMLError as error:
+        return Completed(words, 15, "", f"yaml: {error}\n")
+
+
+def _merged_files(files: list[Path]) -> dict[str, Any]:
+    """Tables are joined, lists as well, any other value is the last file's."""
+    found: dict[str, Any] = {}
+    for file in files:
+        found = _joined(found, parse_compose(file.read_text()))
+    return found
+
+
+def _joined(below: Any, above: Any) -> Any:
+    if isinstance(below, Mapping) and isinstance(above, Mapping):
+        both = {key: _joined(below[key], above[key]) for key in below.keys() & above.keys()}
+        return {**below, **above, **both}
+    return [*below, *above] if isinstance(below, list) and isinstance(above, list) else above
 
 
 def _extended(service: Mapping[str, Any], file: Path) -> Mapping[str, Any]:

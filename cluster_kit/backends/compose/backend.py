@@ -7,6 +7,7 @@ from pathlib import Path
 from cluster_kit.backends.compose import cli
 from cluster_kit.backends.compose.header import changed
 from cluster_kit.backends.compose.hidden import is_current, write_hidden
+from cluster_kit.backends.compose.override import find_override
 from cluster_kit.backends.compose.render import render
 from cluster_kit.backends.interface import Build, Tool
 from cluster_kit.cluster import Cluster
@@ -60,6 +61,9 @@ class Compose:
         write_atomically(file, text)
         (file.parent / "output").mkdir(exist_ok=True)
         return file
+
+    def merges(self, file: Path) -> Path | None:
+        return find_override(file)
 
     def up(self, file: Path, output: Path, run: str) -> None:
         cli.up(file, output, run)

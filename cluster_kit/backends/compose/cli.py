@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
+from cluster_kit.backends.compose.override import broken, find_override
 from cluster_kit.backends.interface import ImageMissing, SubnetTaken
 from cluster_kit.engine.failures import disk_cure
-from cluster_kit.errors import EngineError
+from cluster_kit.errors import EngineError, UsageError
 from cluster_kit.util.process import run
 
 MINIMUM = (2, 20)
@@ -23,19 +26,24 @@ def version() -> tuple[int, ...] | None:
 def up(file: Path, output: Path, run_id: str) -> None:
     """Create and start every container, and return without waiting for them to end.
 
+    A person's own file beside it is merged, as Compose does by itself in that directory.
+
     Raises:
+        UsageError: that file is invalid, or changes what the kit needs.
         SubnetTaken: the subnet is in use by now.
         ImageMissing: the image is no longer there.
         EngineError: Compose or the engine failed otherwise.
     """
-    done = run(
-        ["docker", "compose", "-f", str(file), "up", "--detach", "--no-recreate"],
-        env={
-            "CLUSTER_KIT_OUTPUT": str(output),
-            "CLUSTER_KIT_RUN": run_id,
-            "COMPOSE_ANSI": "never",
-        },
-    )
+    variables = {
+        "CLUSTER_KIT_OUTPUT": str(output),
+        "CLUSTER_KIT_RUN": run_id,
+        "COMPOSE_ANSI": "never",
+    }
+    files = ["-f", str(file)]
+    if override := find_override(file):
+        files += ["-f", str(override)]
+        _refuse_if_broken(file, override, variables)
+    done = run(["docker", "compose", *files, "up", "--detach", "--no-recreate"], env=variables)
     if done.ok:
         return
     errors = _errors(done.errors)
@@ -44,6 +52,29 @@ def up(file: Path, output: Path, run_id: str) -> None:
     if "No such image" in errors:
         raise ImageMissing(f"docker compose up failed: {errors}", _cure(errors))
     raise EngineError(f"docker compose up failed (exit {done.code}):\n{errors}", _cure(errors))
+
+
+def _refuse_if_broken(file: Path, override: Path, variables: Mapping[str, str]) -> None:
+    """Raise UsageError if Compose cannot merge the files, or if the kit could not run the result.
+
+    Raises EngineError if Compose fails otherwise.
+    """
+    found = []
+    for files in ([file], [file, override]):
+        named = [word for path in files for word in ("-f", str(path))]
+        done = run(["docker", "compose", *named, "config", "--format", "json"], env=variables)
+        if not done.ok:
+            words = _errors(done.errors)
+            if files == [file]:
+                raise EngineError(f"docker compose config failed:\n{words}", _cure(words))
+            raise UsageError(f"{override} cannot be merged:\n{words}", f"mend {override}")
+        found.append(json.loads(done.output))
+    if faults := broken(*found):
+        lines = "\n".join(f"  {fault}" for fault in faults)
+        raise UsageError(
+            f"{override} changes what the kit needs:\n{lines}",
+            "take that out of it; what the manifest has a key for belongs there",
+        )
 
 
 def _errors(stderr: str) -> str:

@@ -1,0 +1,86 @@
+"""A person's own file beside the compose file: merged, never written, and refused if it breaks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.backends.compose.override import NAMES, find_override
+from cluster_kit.errors import UsageError
+from tests.fakes.stage import NAME, Stage
+
+
+def own(stage: Stage, text: str, name: str = "compose.override.yaml") -> Path:
+    file = stage.workspace.manifests / NAME / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text)
+    return file
+
+
+def merged(stage: Stage, text: str) -> str:
+    """What is said of a file that is refused, and that nothing is left of the run."""
+    file = own(stage, text)
+    with pytest.raises(UsageError) as told:
+        stage.up()
+    assert str(file) in told.value.message
+    assert file.read_text() == text
+    assert stage.is_clean()
+    return told.value.message
+
+
+def test_what_it_adds_reaches_the_containers_and_it_stays_as_it_is(stage: Stage) -> None:
+    text = "services: {chief-0: {environment: {MORE: 'yes'}, dns: [10.0.0.2]}}\n"
+    file = own(stage, text)
+    seen = []
+    stage.docker.on_call = lambda name: seen.extend(
+        box.service for box in stage.engine.boxes.values() if name == f"start {box.task}"
+    )
+    assert stage.up().success
+    (chief,) = [service for service in seen if service["hostname"] == "chief-0"]
+    assert (chief["environment"]["MORE"], chief["dns"]) == ("yes", ["10.0.0.2"])
+    assert file.read_text() == text
+    assert f"merging {file}" in stage.view.phases
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("{labels: {cluster-kit.role: ps}}", "chief-0: its labels"),
+        ("{networks: {cluster: {ipv4_address: 10.9.9.9}}}", "chief-0: its address"),
+        ("{environment: {TF_CONFIG: '{}'}}", "chief-0: its variables"),
+        ("{environment: {CLUSTER_KIT_NEW: '1'}}", "chief-0: its variables"),
+        ("{container_name: mine}", "chief-0: its container_name"),
+        ("{hostname: mine}", "chief-0: its hostname"),
+        ("{command: [sleep]}", "chief-0: its command"),
+        ("{entrypoint: [sleep]}", "chief-0: its entrypoint"),
+        ("{network_mode: host}", "chief-0: its network_mode"),
+        ("{volumes: [{source: /x, target: /output}]}", "chief-0: its output directory"),
+    ],
+)
+def test_what_a_task_cannot_do_without(stage: Stage, text: str, told: str) -> None:
+    assert told in merged(stage, f"services: {{chief-0: {text}}}\n")
+
+
+def test_all_that_it_breaks_is_told_at_once(stage: Stage) -> None:
+    text = "services: {chief-0: {hostname: a}, ps-0: {hostname: b}, web: {image: x}}\nname: mine\n"
+    lines = merged(stage, text).splitlines()[1:]
+    assert [line.strip().partition(":")[0] for line in lines] == [
+        "the project's name",
+        "chief-0",
+        "ps-0",
+        "web",
+    ]
+    network = "networks: {cluster: {ipam: {config: [{subnet: 10.9.0.0/16}]}}}\n"
+    assert "the network: its subnet" in merged(stage, network)
+
+
+def test_one_that_is_not_yaml_is_told_in_composes_words(stage: Stage) -> None:
+    assert "yaml:" in merged(stage, "services: [")
+
+
+def test_compose_takes_the_first_of_its_names(tmp_path: Path) -> None:
+    assert find_override(tmp_path / "compose.yaml") is None
+    for name in reversed(NAMES):
+        (tmp_path / name).touch()
+        assert find_override(tmp_path / "compose.yaml") == tmp_path / name
