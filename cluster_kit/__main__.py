@@ -37,8 +37,8 @@ def _run() -> None:
     """
     signals.interrupt_once()
     try:
-        from cluster_kit.cli import app as application
         from cluster_kit.cli import (  # noqa: F401 - their verbs
+            again,
             attach,
             compare,
             data,
@@ -55,6 +55,7 @@ def _run() -> None:
             stacks,
             summary,
         )
+        from cluster_kit.cli import app as application
     except KeyboardInterrupt:
         sys.exit(Interrupted.exit_code)
     try:

@@ -21,6 +21,7 @@ from cluster_kit.observe.logs import follow_logs
 from cluster_kit.observe.progress import entries_of
 from cluster_kit.observe.state import from_containers
 from cluster_kit.observe.task_view import TaskView
+from cluster_kit.run import again
 from cluster_kit.run.check import Check
 from cluster_kit.run.doctor import check_host
 from cluster_kit.run.past_run import PastRun, merged, newest_run, saved_logs
@@ -53,6 +54,8 @@ def status(
             _print_newest_run(cluster)
         elif not json_:
             out.print(status_table(tasks, title=cluster))
+            if again.is_stopped(engine.containers(cluster)):
+                out.print(f"stopped: `cluster-kit start {cluster}` goes on", style="yellow")
             for remark in remarks(tasks):
                 out.print(Text(harmless(remark), "yellow"), soft_wrap=True)
     if not clusters:

@@ -1,4 +1,4 @@
-"""What is changed of a running container: its limits, and whatever a helper beside it does."""
+"""What is changed of a running container: its limits, its end, what a helper beside it does."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from cluster_kit.engine import helper
 from cluster_kit.engine.failures import as_engine_errors
+from cluster_kit.engine.removal import stop_all
 
 
 class Adjustments:
@@ -39,6 +40,10 @@ class Adjustments:
     @as_engine_errors()
     def start_helper(self, cluster: str, chosen: helper.Helper) -> str:
         return helper.start(self._client, cluster, chosen)
+
+    @as_engine_errors()
+    def end(self, container_id: str) -> None:
+        stop_all([self._client.containers.get(container_id)])
 
     def _update(self, container_id: str, limits: Mapping[str, int]) -> None:
         # The SDK's `update` knows only quotas, which the engine refuses beside a limit in cores.

@@ -132,6 +132,13 @@ class Engine(Protocol):
         """Start a helper for a drill; the first line that it prints. It goes with its cluster."""
         ...
 
+    def end(self, container_id: str) -> None:
+        """Stop a running container with its grace period. It is not started again by itself.
+
+        One that has ended by now stays so.
+        """
+        ...
+
     def start_again(self, container_id: str) -> None:
         """Start an ended container once more."""
         ...

@@ -8,7 +8,7 @@ from typing import Any
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Container, Event
-from cluster_kit.observe import devices, stragglers
+from cluster_kit.observe import asked, devices, stragglers
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.stragglers import Straggler
 from cluster_kit.observe.task_view import State, TaskView, figures, is_work, state_after
@@ -87,8 +87,16 @@ class RunState:
             (event.task, event.action) == (death.task, "kill") and event.time >= since
             for event in self.events
         )
-        restarts_left = self.retries.get(death.task, 0) - self.tasks[death.task].restarts
+        restarts_left = self.retries.get(death.task, 0) - self.own_restarts(death.task)
         return restarts_left > 0 and bool(death.exit_code) and not by_hand
+
+    def own_restarts(self, task: str) -> int:
+        """How often a task was started again by itself, since a person last asked: `retries`."""
+        times = [one.time for one in asked.all_of(self.entries) if task in one.tasks]
+        if not times:
+            return self.tasks[task].restarts
+        mine = [e for e in self.events if (e.task, e.action) == (task, "start")]
+        return max(0, sum(event.time > times[-1] for event in mine) - 1)
 
     def _reported_state(self, task: str) -> State:
         """The state of a running task by its own entries since its last start."""
@@ -164,14 +172,23 @@ def from_containers(containers: Iterable[Container], entries: Sequence[Entry]) -
         entries: of all tasks' progress files since the containers were created, oldest first.
     """
     lag, found = stragglers.current(entries), devices.by_task(entries)
+    wishes = [one for one in asked.all_of(entries) if one.what in asked.ENDS]
     views = [
-        _view(c, [entry for entry in entries if entry.task == c.name], lag.get(c.name))
+        _view(
+            c,
+            [entry for entry in entries if entry.task == c.name],
+            lag.get(c.name),
+            sum(c.name in one.tasks and one.time < c.started for one in wishes),
+        )
         for c in containers
     ]
     return [replace(view, **found.get(view.name, {})) for view in views]
 
 
-def _view(container: Container, entries: Sequence[Entry], straggler: Straggler | None) -> TaskView:
+def _view(
+    container: Container, entries: Sequence[Entry], straggler: Straggler | None, wished: int
+) -> TaskView:
+    """A task; `wished` is how often a person had it started again, which the engine forgets."""
     state = State.of_engine(container.state)
     newest_figures: dict[str, Any] = {}
     for entry in entries:
@@ -179,7 +196,7 @@ def _view(container: Container, entries: Sequence[Entry], straggler: Straggler |
             state = state_after(state, entry)
         newest_figures |= figures(entry)
     # The engine counts a restart before it happens, and does not count restarts by `up`.
-    counted = container.restarts - (state is State.RESTARTING)
+    counted = container.restarts - (state is State.RESTARTING) + wished
     starts = sum(e.event == "start" and e.fields.get("attempt") == 1 for e in entries)
     return TaskView(
         name=container.name,

@@ -94,7 +94,7 @@ def _watch(run: Launch, cluster: Cluster, listener: Listener) -> Watch:
         _follow(run, time.time())
 
     absence = Absence(cluster.deadlines.engine, run.view.phase, back)
-    return Watch(run, cluster, listener, absence)
+    return Watch(run, cluster, listener, absence, back)
 
 
 def _follow(run: Launch, since: float | None) -> None:

@@ -17,7 +17,7 @@ from cluster_kit.image import extra as extra_image
 from cluster_kit.image import own as own_image
 from cluster_kit.image.build import image_present
 from cluster_kit.observe.task_view import State
-from cluster_kit.run import gpu_turn, room
+from cluster_kit.run import again, gpu_turn, room
 from cluster_kit.run.context import Launch
 from cluster_kit.run.prepare import Prepared, prepare_again
 from cluster_kit.run.record import Record, read_outcome, read_record, write_record
@@ -47,6 +47,11 @@ def make_room(engine: Engine, name: str) -> None:
         offer = f"`cluster-kit attach {name}` goes on with it; " if _recorded(containers) else ""
         whose = f"; its run is {run_of(containers).path}" if offer else ""
         raise HostError(f"the cluster {name} is already up: {', '.join(up)}{whose}", offer + other)
+    if again.is_stopped(containers):
+        raise HostError(
+            f"the cluster {name} is stopped: its run is {run_of(containers).path}",
+            f"`cluster-kit start {name}` goes on with it; {other}",
+        )
     if unjudged(containers):
         raise HostError(
             f"the cluster {name} has ended, and was neither judged nor saved",

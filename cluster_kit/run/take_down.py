@@ -9,6 +9,7 @@ from rich.console import Console
 
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import KitError
+from cluster_kit.observe import asked
 from cluster_kit.run.attach import attach
 from cluster_kit.run.claim import is_claimed
 from cluster_kit.run.start import run_of, unjudged
@@ -27,6 +28,9 @@ def take_down(engine: Engine, name: str) -> int:
         EngineError: the engine cannot, or does not answer.
     """
     containers = engine.containers(name)
+    if containers:
+        with contextlib.suppress(OSError):  # only one that is stopped has to be told
+            asked.write(containers[0].output, asked.DOWN, [one.name for one in containers])
     if is_claimed(engine, name):
         engine.stop(name)
         until = time.monotonic() + SAVES_S

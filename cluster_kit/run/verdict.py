@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Event
 from cluster_kit.errors import DeadlinePassed, HostError, Interrupted, Stopped, TrainingFailed
-from cluster_kit.observe import silences
+from cluster_kit.observe import on_request, silences
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.run.watch import OUTPUT_CODE, Ending
@@ -90,7 +90,9 @@ def judge(cluster: Cluster, seen: RunState, ending: Ending) -> Verdict:
         return Verdict(False, code, Reason.JOB_DEADLINE, seen.leader, message)
     if seen.tasks[seen.leader].exit_code == 0:
         return _judge_sidecars(seen)
-    return _judge_leader(seen)
+    verdict = _judge_leader(seen)
+    told = on_request.before_blame(seen, verdict.blame)
+    return replace(verdict, message=f"{verdict.message} ({told})") if told else verdict
 
 
 def _judge_leader(seen: RunState) -> Verdict:
@@ -173,6 +175,7 @@ def _first_failure(seen: RunState, code: int | None) -> tuple[str, int | None]:
         and (event.task == leader or event.time <= until)
         and event.exit_code not in STOP_CODES
         and not _was_survived(seen, event)
+        and not on_request.is_of(seen, event.task, event.time)
     ]
     if not failed:
         return leader, code

@@ -10,6 +10,7 @@ from typing import Literal
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Event
 from cluster_kit.errors import EngineError
+from cluster_kit.observe import on_request
 from cluster_kit.observe.listener import Listener
 from cluster_kit.observe.missed import missed
 from cluster_kit.observe.progress import ProgressReader
@@ -21,6 +22,7 @@ from cluster_kit.run.context import Launch
 from cluster_kit.run.ended_by_engine import refuse_if_ended_by_engine
 from cluster_kit.run.evidence import read_events, save_events
 from cluster_kit.run.recover import Recovery
+from cluster_kit.run.requests import Requests
 
 POLL_S = 0.2
 FOLLOW_S = 15.0
@@ -39,7 +41,14 @@ Show = Callable[[RunState], None]
 class Watch:
     """Observes one run. `seen` is the state so far, also after an interruption."""
 
-    def __init__(self, run: Launch, cluster: Cluster, listener: Listener, absence: Absence) -> None:
+    def __init__(
+        self,
+        run: Launch,
+        cluster: Cluster,
+        listener: Listener,
+        absence: Absence,
+        follow: Callable[[], None],
+    ) -> None:
         self.seen = RunState.of(cluster)
         self._run = run
         self._engine = run.engine
@@ -49,6 +58,7 @@ class Watch:
         self._recovery = Recovery(run, cluster, self._timeline)
         self._listener = listener
         self._absence = absence
+        self._requests = Requests(run.view.phase, follow)
         self._joins = listener.is_behind
         if self._joins:
             self._add(read_events(run.directory, run.since))
@@ -66,7 +76,8 @@ class Watch:
         already_s = self._run.timings.since_start_s if self._joins else 0.0
         overdue = time.monotonic() + deadlines.start + deadlines.job + OVERDUE_SLACK_S - already_s
         while not self._is_over():
-            if time.monotonic() > overdue + self._absence.total_s and not self._is_blind():
+            lost_s = self._absence.total_s + on_request.away_s(self.seen, self._timeline.now())
+            if time.monotonic() > overdue + lost_s and not self._is_blind():
                 return "overdue"
             self._poll(show)
         scores = self.seen.sidecars and self.seen.tasks[self.seen.leader].exit_code == 0
@@ -104,7 +115,8 @@ class Watch:
         leader = self.seen.leader
         others = set(self.seen.tasks) - {leader} - self.seen.sidecars
         ended = [name for name in others if self.seen.tasks[name].state is State.ENDED]
-        self._too_late = bool(others) and len(ended) == len(others)
+        stopped = on_request.pending(self.seen) is not None
+        self._too_late = bool(others) and len(ended) == len(others) and not stopped
         self._joins = leader not in self.seen.started
         if self._joins and time.monotonic() > self._began + START_S:
             raise EngineError(
@@ -123,6 +135,7 @@ class Watch:
         finally:
             for entry in self._progress.poll():
                 self.seen = self.seen.with_entry(self._timeline.entry(entry))
+            self._requests.look(self.seen)
 
     def _complete(self) -> None:
         """Add what the engine does not tell, if it has had the time to.
@@ -172,16 +185,20 @@ class Watch:
         """Whether the leader ended for good.
 
         One that crashed without an `end` entry is started again, up to the manifest's `retries`.
+        One that a person has stopped, or restarts, has not.
         """
         leader = self.seen.tasks[self.seen.leader]
         if leader.state is not State.ENDED:
+            return False
+        removed = any((e.task, e.action) == (leader.name, "destroy") for e in self.seen.events)
+        if on_request.pending(self.seen) and not removed:
             return False
         said_why = leader.exit_code in (0, OUTPUT_CODE) or self.seen.end_entry(leader.name)
         if said_why or self._too_late:
             return True
         if self._leader_restarts > leader.restarts:
             return False  # started again; the event has not arrived yet
-        if leader.restarts >= self._cluster.retries:
+        if self.seen.own_restarts(leader.name) >= self._cluster.retries:
             return True
         containers = self._run.containers()
         container = next((c for c in containers if c.leader), None)

@@ -101,6 +101,9 @@ RUN_BY = {
     "cluster-kit exec chief-0 -- "
     """python3 -c "import os; print(os.environ['TF_CONFIG'])\"""": DAILY,
     "cluster-kit shell worker-0": DAILY,
+    "cluster-kit restart worker-0": DAILY,
+    "cluster-kit stop": DAILY,
+    "cluster-kit start": DAILY,
     "cluster-kit up smoke --exit-code program": DAILY,
     "make wheel": WHEEL,
     "cluster-kit --version": WHEEL,

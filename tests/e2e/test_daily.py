@@ -11,7 +11,7 @@ import subprocess
 
 import docker
 
-from tests.e2e.running import running
+from tests.e2e.running import read_until, running
 from tests.e2e.waiting import wait_for
 from tests.kit import Kit, mine
 
@@ -30,10 +30,14 @@ def test_a_day_with_one_cluster(kit: Kit, client: docker.DockerClient) -> None:
     assert up.returncode == 0, up.stderr
     enter(kit)
     interrupt(kit)
-    assert inside(kit, "chief-0", "sh", "-c", "echo 41 > code").returncode == 0
-    ended = kit.run("wait", kit.name, "--exit-code", "program")
-    assert (ended.returncode, kit.outcome()["exit_code"]) == (41, 5), ended.stdout
-    assert kit.outcome()["program_exit_code"] == 41
+    again(kit, client)
+    outcome = kit.outcome()
+    assert (outcome["exit_code"], outcome["program_exit_code"]) == (5, 41)
+    restarts = {task["name"]: task["restarts"] for task in outcome["tasks"]}
+    assert restarts == {"chief-0": 1, "worker-0": 2, "ps-0": 1}
+    worker, all_tasks = outcome["notes"]
+    assert worker.startswith("worker-0 was restarted at ")
+    assert all_tasks.startswith("the cluster was stopped at ")
     assert mine(client, kit.name) == ([], [])
 
 
@@ -55,6 +59,31 @@ def enter(kit: Kit) -> None:
     )  # fmt: skip
     assert (shell.stdout, shell.returncode) == ("ps-0\n", 3), shell.stderr
     assert (kit.root / "runs" / kit.name / "latest" / "output" / "here").exists()
+
+
+def again(kit: Kit, client: docker.DockerClient) -> None:
+    """While somebody watches: nothing is lost, nothing is called a crash."""
+    before = addresses(client, kit)
+    with running(kit, "attach", kit.name, "--exit-code", "program") as watch:
+        read_until(watch, "running")
+        for words in (("restart", "worker-0"), ("stop",), ("start",)):
+            told = kit.run(*words, *(("--name", kit.name) if len(words) > 1 else (kit.name,)))
+            assert told.returncode == 0, told.stderr
+            stopped = {c.status for c in mine(client, kit.name)[0]} == {"exited"}
+            assert stopped == (words == ("stop",))
+        read_until(watch, "the cluster was started again")
+        assert addresses(client, kit) == before
+        assert (kit.root / "runs" / kit.name / "latest" / "output" / "here").exists()
+        assert inside(kit, "chief-0", "sh", "-c", "echo 41 > code").returncode == 0
+        assert watch.wait(timeout=60) == 41
+
+
+def addresses(client: docker.DockerClient, kit: Kit) -> dict[str, str]:
+    return {
+        container.name: network["IPAMConfig"]["IPv4Address"]
+        for container in mine(client, kit.name)[0]
+        for network in container.attrs["NetworkSettings"]["Networks"].values()
+    }
 
 
 def interrupt(kit: Kit) -> None:

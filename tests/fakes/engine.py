@@ -194,6 +194,10 @@ class FakeEngine(Machine):
         self.helpers.append(chosen)
         return self.helper_says
 
+    def end(self, container_id: str) -> None:
+        self._asked("end")
+        self.stop_box(self._box(container_id))
+
     def start_again(self, container_id: str) -> None:
         self._asked("start_again")
         self.start(self._box(container_id))

@@ -14,7 +14,7 @@ from cluster_kit.drill import director
 from cluster_kit.engine import client
 from cluster_kit.host import gather
 from cluster_kit.image import base, extra, own
-from cluster_kit.observe import listener, shown, timeline
+from cluster_kit.observe import asked, listener, shown, timeline
 from cluster_kit.run import (
     absence,
     arguments,
@@ -129,6 +129,7 @@ def set_up(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     for module in (compose, doctor, base, own, arguments):
         monkeypatch.setattr(module, "run", lambda *a, **k: made.docker.run(*a, **k))
     for module in (
+        asked,
         launching,
         listener,
         timings,

@@ -14,6 +14,7 @@ import pytest
 
 from trainer import __main__ as command
 from trainer import errors, outcome, usage
+from trainer.beacon import asked
 from trainer.beacon.messages import (
     Beat,
     Done,
@@ -52,6 +53,12 @@ def test_the_variables_that_the_host_sets_are_those_that_are_read():
         if entry["set_by"] == "image":
             sets = name in child or name in bandwidth or name in modules
             assert sets, f"{name}: who sets it?"
+
+
+def test_what_the_host_tells_of_a_persons_wish_is_read():
+    told = CONTRACT["host"]
+    assert (told["file"], told["event"]) == (asked.FILE, asked.EVENT)
+    assert asked.RESTART in told["what"]
 
 
 def test_the_commands_are_those_of_the_usage():

@@ -10,6 +10,8 @@ from pathlib import Path
 from cluster_kit.backends import variables
 from cluster_kit.backends.container_spec import STOP_GRACE_S, container_specs
 from cluster_kit.cluster import BEACON_PORT_OFFSET, OUTPUT, SECRETS
+from cluster_kit.observe import asked
+from cluster_kit.observe.progress import SUFFIX
 from tests.make import ROOT, cluster, gpus, host
 from tests.unit.backends.test_container_spec import CLUSTERS, NASTY
 
@@ -50,6 +52,13 @@ def test_the_contract_and_the_host_agree_on_numbers_and_paths() -> None:
     own = {"/all", "/some", f"{SECRETS}/file"}
     targets = {OUTPUT, *shared.tmpfs, *(mount.target for mount in shared.mounts)} - own
     assert targets == CONTRACT["paths"].keys()
+
+
+def test_the_contract_and_the_host_agree_on_what_a_person_asks() -> None:
+    told = CONTRACT["host"]
+    assert told["file"] == f"{asked.HOST}{SUFFIX}"
+    assert told["event"] == asked.EVENT
+    assert told["what"] == [asked.RESTART, asked.STOP, asked.DOWN]
 
 
 def test_a_program_that_saves_has_its_time_within_the_grace() -> None:

@@ -67,6 +67,7 @@ CALLS: dict[str, Callable[[DockerEngine], object]] = {
     "thaw": lambda e: e.thaw("id"),
     "kill": lambda e: e.kill("id"),
     "attach": lambda e: e.attach("id", "demo", "worker-0", "10.0.0.5"),
+    "end": lambda e: e.end("id"),
     "start_again": lambda e: e.start_again("id"),
     "identity": lambda e: e.identity(),
     "stop": lambda e: e.stop("demo"),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from queue import SimpleQueue
 
 from trainer import outcome
+from trainer.beacon.asked import Requests
 from trainer.beacon.heard import SAID, Heard, Joined, Left, Unanswered
 from trainer.beacon.server import BeaconServer
 from trainer.events import Progress, last_event
@@ -22,7 +22,7 @@ from trainer.stragglers.watch import StragglerWatch
 from trainer.supervisor import servers_asked, stall
 from trainer.supervisor.child import Child, Program, ProgramEnded
 from trainer.supervisor.peers import Peers, let_begin
-from trainer.supervisor.servers_asked import ServersAsked, promises_broken
+from trainer.supervisor.servers_asked import ServersAsked, beside, promises_broken
 from trainer.supervisor.silent_tasks import SilentTasks
 from trainer.supervisor.stall import Stalled
 from trainer.supervisor.waits import Waits
@@ -51,7 +51,9 @@ class Leader:
         self._program = program
         self._progress = progress
         self._events = events
-        self._peers = Peers(task.peers if task.beacon else frozenset(), task.retries)
+        self._requests = Requests(task.progress_file.parent)
+        expected = task.peers if task.beacon else frozenset()
+        self._peers = Peers(expected, task.retries, self._requests.lately)
         self._silent = SilentTasks(task.silent_s, progress, task.name)
         self._waits = Waits(progress, task.name)
         self._has_stalled = False
@@ -86,11 +88,10 @@ class Leader:
             crash = "" if over or self._child.is_final else self._crash(ended)
             if not crash:
                 return over or self._peers.failed(failure) or failure
-            if attempt > self._task.retries:
-                used_up = f"{attempt - 1} of {self._task.retries} retries used"
-                return replace(
-                    failure.because_of(f"{crash}; {used_up}"), tasks=self._silent.cut_tasks()
-                )
+            crash = self._requests.excused(crash)
+            if attempt > self._task.retries + self._requests.excuses:
+                crash = f"{crash}; {attempt - 1} of {self._task.retries} retries used"
+                return replace(failure.because_of(crash), tasks=self._silent.cut_tasks())
             attempt = self._again(attempt, crash)
 
     def _again(self, attempt: int, reason: str) -> int:
@@ -102,6 +103,7 @@ class Leader:
     def _attempt(self, attempt: int) -> Outcome | ProgramEnded | Stalled:
         """One attempt: an Outcome if it was ended, ProgramEnded if it ended itself."""
         self._progress.write("start", attempt=attempt)
+        self._requests.begin_attempt()
         self._ready = None
         self._peers.begin_attempt()
         self._waits.begin_attempt()
@@ -213,8 +215,3 @@ class Leader:
             self._came_back = False
             lost = [f"{self._task.name} had been lost itself"]
         return "; ".join(lost)
-
-
-def beside(target: Callable[..., None], *arguments: object) -> None:
-    """Run it in a thread of its own, which ends with the process at the latest."""
-    threading.Thread(target=target, args=arguments, name=target.__module__, daemon=True).start()

@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from trainer import outcome
@@ -34,12 +35,19 @@ class Peers:
     """Who came, who was lost, and who failed, of the tasks that are expected.
 
     A lost or failed peer comes back by Docker's restart policy, `retries` times. One that fails
-    more often ends the job: no other task could say why the rest waits.
+    more often ends the job: no other task could say why the rest waits. One whose restart somebody
+    has `asked` for has not failed.
     """
 
-    def __init__(self, expected: frozenset[str], retries: int) -> None:
+    def __init__(
+        self,
+        expected: frozenset[str],
+        retries: int,
+        asked: Callable[[], frozenset[str]] = frozenset,
+    ) -> None:
         self._expected = expected
         self._retries = retries
+        self._asked = asked
         self._here: set[str] = set()
         self._awaited = set(expected)
         self._ends: Counter[str] = Counter()
@@ -79,6 +87,8 @@ class Peers:
             return None
         self._here.discard(event.task)
         self._left.append(event)
+        if event.how == LOST and event.task in self._asked():
+            return None
         self._ends[event.task] += 1
         times = self._ends[event.task]
         if times <= self._retries:

@@ -53,3 +53,8 @@ def promises_broken(task: Task, ready: ServersReady, progress: Progress) -> Outc
     if not broken or not task.gpu_check:
         return None
     return outcome.because(outcome.GPU_MISSING, "; ".join(broken.values()), tuple(broken))
+
+
+def beside(target: Callable[..., None], *arguments: object) -> None:
+    """Run it in a thread of its own, which ends with the process at the latest."""
+    threading.Thread(target=target, args=arguments, name=target.__module__, daemon=True).start()

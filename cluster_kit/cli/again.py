@@ -1,0 +1,56 @@
+"""Verbs that end and start tasks without ending the run: restart, stop, start."""
+
+from __future__ import annotations
+
+from cluster_kit.cli import options
+from cluster_kit.cli.app import app, named, print_json, say
+from cluster_kit.cli.inside import task_named
+from cluster_kit.engine import client
+from cluster_kit.engine.interface import Engine
+from cluster_kit.run import again
+from cluster_kit.run.prepare import cluster_name
+from cluster_kit.workspace import here
+
+
+@app.command()
+def restart(
+    task: options.TaskName, name: options.OfCluster = None, json_: options.Json = False
+) -> None:
+    """End a task and start it again, with its name and address; with the leader, all of them."""
+    engine = client.connect()
+    container = task_named(engine, task, name)
+    done = again.restart(engine, container)
+    if json_:
+        print_json({"cluster": container.cluster, "restarted": done})
+        return
+    others = "" if done == (task,) else ": the job ends with it, so all tasks were started again"
+    say(f"{container.cluster}: {task} was restarted{others}")
+
+
+@app.command()
+def stop(name: options.ClusterName = None, json_: options.Json = False) -> None:
+    """Stop a cluster's tasks until `start`; addresses and all that they have saved stay."""
+    engine, cluster = _named(name)
+    done = again.stop(engine, cluster)
+    if json_:
+        print_json({"cluster": cluster, "stopped": done})
+        return
+    say(f"{cluster} is stopped{'' if done else ' already'}; `cluster-kit start {cluster}` goes on")
+
+
+@app.command()
+def start(name: options.ClusterName = None, json_: options.Json = False) -> None:
+    """Start the tasks of a stopped cluster again, with the same addresses."""
+    engine, cluster = _named(name)
+    done = again.start(engine, cluster)
+    if json_:
+        print_json({"cluster": cluster, "started": done})
+        return
+    how = "goes on" if done else "runs already"
+    say(f"{cluster} {how}; `cluster-kit attach {cluster}` watches it if nobody does")
+
+
+def _named(name: str | None) -> tuple[Engine, str]:
+    engine = client.connect()
+    up = engine.clusters()
+    return engine, cluster_name(named(name, up), here(), up)

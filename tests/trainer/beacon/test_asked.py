@@ -1,0 +1,100 @@
+"""A restart that a person has asked for is none of the leader's `retries`."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from trainer.beacon.asked import Requests, restarted
+from trainer.beacon.heard import FAILED, LOST, Left
+from trainer.supervisor.peers import Peers
+
+
+def ask(folder: Path, what: str, *tasks: str, ago: float = 0.0) -> None:
+    entry = {"time": time.time() - ago, "event": "asked", "what": what, "tasks": list(tasks)}
+    with (folder / "host.jsonl").open("a") as file:
+        file.write(json.dumps(entry) + "\n")
+
+
+def test_who_is_restarted_on_request_is_known(tmp_path: Path):
+    assert restarted(tmp_path, 0.0) == frozenset()
+    (tmp_path / "host.jsonl").write_text('{\n[]\n{"event": "asked", "what": "restart"}\n')
+    ask(tmp_path, "restart", "worker-1")
+    ask(tmp_path, "stop", "worker-2")
+    ask(tmp_path, "restart", "worker-3", ago=100)
+    assert restarted(tmp_path, time.time()) == {"worker-1"}
+    assert restarted(tmp_path, time.time() - 90) == {"worker-1", "worker-3"}
+
+
+def test_a_crash_over_it_is_excused(tmp_path: Path):
+    requests = Requests(tmp_path)
+    assert requests.excused("worker-1 was lost") == "worker-1 was lost"
+    assert requests.excused("") == ""
+    ask(tmp_path, "restart", "worker-1")
+    assert requests.excused("worker-10 was lost") == "worker-10 was lost"
+    assert requests.excuses == 0
+    excused = requests.excused("ps-0 was lost; worker-1 was lost")
+    assert excused == (
+        "ps-0 was lost; worker-1 was lost (somebody has asked for the restart of worker-1)"
+    )
+    assert requests.excuses == 1
+    requests._began += 100
+    assert requests.excused("worker-1 was lost") == "worker-1 was lost"
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_peer_may_be_restarted_more_often_than_it_may_fail(tmp_path: Path, asked: bool):
+    peers = Peers(frozenset({"worker-1"}), 1, Requests(tmp_path).lately)
+    if asked:
+        ask(tmp_path, "restart", "worker-1")
+    ended = [peers.heard(Left("worker-1", LOST, "")) for _ in range(4)]
+    assert [one is None for one in ended] == ([True] * 4 if asked else [True, False, False, False])
+    assert peers.lost() == "worker-1 was lost"
+    failed = [peers.heard(Left("worker-1", FAILED, "no")) for _ in range(2)]
+    assert failed[-1] is not None
+
+
+def test_the_leaders_program_begins_again_without_a_retry(run_task, free_port, tmp_path, events):
+    """It fails each time over the worker that a person restarts; it may not fail once itself."""
+    cluster = {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}
+    common = {"CLUSTER_KIT_BEACON": f"127.0.0.1:{free_port()}", "CLUSTER_KIT_RETRIES": 0}
+    here = f"import pathlib, sys, time\nhere = pathlib.Path({str(tmp_path)!r})\n"
+    (tmp_path / "leader.py").write_text(
+        here + "(here / 'attempts').open('a').write('x')\n"
+        "while not (here / 'lost').exists() and not (here / 'done').exists(): time.sleep(0.02)\n"
+        "sys.exit((here / 'lost').exists())\n"
+    )
+    (tmp_path / "follower.py").write_text(
+        here + "(here / 'here').touch()\nwhile not (here / 'done').exists(): time.sleep(0.02)\n"
+    )
+    led = run_task("worker-0", cluster, "run", str(tmp_path / "leader.py"), **common)
+
+    def follow():
+        return run_task("worker-1", cluster, "run", str(tmp_path / "follower.py"), **common)
+
+    def wait_for(condition):
+        until = time.monotonic() + 30
+        while not condition():
+            assert time.monotonic() < until
+            time.sleep(0.02)
+
+    follower = follow()
+    wait_for((tmp_path / "here").exists)
+    time.sleep(0.6)  # the longest pause between two attempts to reach the beacon
+    folder = next(path.parent for path in tmp_path.rglob("worker-0.jsonl"))
+    ask(folder, "restart", "worker-1")
+    follower.terminate()
+    follower.wait()
+    (tmp_path / "lost").touch()
+    wait_for(lambda: any(e["event"] == "failure" for e in events("worker-0")))
+    (tmp_path / "lost").unlink()
+    second = follow()
+    wait_for(lambda: (tmp_path / "attempts").read_text() == "xx")
+    (tmp_path / "done").touch()
+    assert (led.wait(60), second.wait(60)) == (0, 0)
+    found = events("worker-0")
+    (retry,) = [e for e in found if e["event"] == "retry"]
+    assert retry["reason"] == ("worker-1 was lost (somebody has asked for the restart of worker-1)")

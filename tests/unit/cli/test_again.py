@@ -1,0 +1,81 @@
+"""restart, stop and start on the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.host import gather
+from cluster_kit.run import prepare
+from tests.fakes.acting import LEADS, Life, ends, says
+from tests.fakes.stage import NAME, Stage, set_up
+from tests.unit.command_line import Cli
+
+LONG = Life((says(0.1, "start", attempt=1), says(0.4, "ready"), ends(300.0, 0, "finished")))
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Path, cli: Cli) -> Iterator[Stage]:
+    """A cluster that is up, and that nobody watches."""
+    assert root == tmp_path
+    monkeypatch.setattr(prepare, "gather", gather.gather)
+    for made in set_up(tmp_path, monkeypatch):
+        made.engine.acting = {"chief-0": [LONG, LEADS]}
+        assert cli("up", NAME, "--detach").code == 0
+        made.clock.pass_by(2)
+        yield made
+
+
+def test_a_task_is_restarted(cli: Cli, stage: Stage) -> None:
+    said = cli("restart", "worker-1")
+    assert (said.code, said.out) == (0, "")
+    assert "demo: worker-1 was restarted\n" in said.err
+    said = cli("restart", "chief-0", "--name", NAME)
+    assert "chief-0 was restarted: the job ends with it, so all tasks were" in said.err
+    facts = json.loads(cli("restart", "ps-0", "--json").out)
+    assert facts == {"cluster": NAME, "restarted": ["ps-0"]}
+
+
+@pytest.mark.parametrize(
+    ("task", "told"),
+    [
+        ("worker-2", "did you mean `worker-"),
+        ("wroker-1", "did you mean `worker-1`"),
+        (NAME, "--name"),
+    ],
+)
+def test_a_task_that_there_is_not_is_told(task: str, told: str, cli: Cli, stage: Stage) -> None:
+    said = cli("restart", task)
+    assert said.code == 2 and told in said.err
+    assert cli("restart").code == 2
+
+
+def test_a_cluster_is_stopped_and_goes_on(cli: Cli, stage: Stage) -> None:
+    assert "demo is stopped; `cluster-kit start demo` goes on" in cli("stop").err
+    assert "demo is stopped already" in cli("stop", NAME).err
+    shown = cli("ps", NAME)
+    assert "stopped: `cluster-kit start demo` goes on" in shown.out
+    said = cli("exec", "chief-0", "ls")
+    assert said.code == 3 and "has ended" in said.err
+    said = cli("restart", "worker-1")
+    assert said.code == 3 and "`cluster-kit start demo` goes on" in said.err
+    stage.clock.pass_by(30)
+    assert json.loads(cli("start", "--json").out) == {"cluster": NAME, "started": True}
+    assert "demo runs already" in cli("start", NAME).err
+    assert "stopped:" not in cli("ps", NAME).out
+    said = cli("wait", NAME)
+    assert said.code == 0
+    assert "note: the cluster was stopped at" in said.out
+
+
+@pytest.mark.parametrize("verb", ["stop", "start"])
+def test_what_is_not_there_is_told(verb: str, cli: Cli, stage: Stage) -> None:
+    assert cli(verb, "dmo").code == 2
+    cli("down", NAME)
+    said = cli(verb, NAME)
+    assert said.code == 3
+    assert "no container of the cluster demo is there" in said.err
+    assert "`cluster-kit up demo` runs it" in said.err
