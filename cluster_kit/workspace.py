@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from cluster_kit.errors import UsageError
+from cluster_kit.errors import HostError, UsageError
 from cluster_kit.util.own_files import CLONE
 
 
@@ -72,6 +74,40 @@ def write_atomically(path: Path, text: str, mode: int | None = None) -> None:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_new(files: Mapping[Path, str | bytes]) -> None:
+    """Write files that are not there yet, all of them or none; missing directories are made.
+
+    Raises:
+        UsageError: one of them exists already; nothing is overwritten.
+        HostError: they cannot be written.
+    """
+    for path in files:
+        if os.path.lexists(path):
+            raise UsageError(
+                f"{path} exists already, and nothing is overwritten",
+                "choose another name, or move it away first",
+            )
+    made: list[Path] = []
+    try:
+        for path, content in files.items():
+            for folder in reversed((path, *path.parents)):
+                if folder != path and not folder.exists():
+                    folder.mkdir()
+                    made.append(folder)
+            data = content.encode() if isinstance(content, str) else content
+            with path.open("xb") as file:
+                made.append(path)
+                file.write(data)
+    except OSError as error:
+        for path in reversed(made):
+            with contextlib.suppress(OSError):
+                path.rmdir() if path.is_dir() else path.unlink()
+        raise HostError(
+            f"{error.filename or path} cannot be written: {error.strerror}; nothing was written",
+            "go to a directory of yours that has room, and is not read-only",
+        ) from error
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,10 @@
-"""The verb new, which writes the files of a new cluster."""
+"""The verb new, which writes the files of a new cluster; `init` is another name for it."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,15 +12,25 @@ import typer
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, out, print_json, say
 from cluster_kit.errors import UsageError
+from cluster_kit.manifest.names import near_name
 from cluster_kit.programs import starter
+from cluster_kit.project.addition import Addition
+from cluster_kit.project.ci import SYSTEMS, ci_files
+from cluster_kit.project.make import make_part
+from cluster_kit.project.source import source
+from cluster_kit.roles import Style
 from cluster_kit.util.nearest import proposal
 from cluster_kit.util.own_files import CLONE
-from cluster_kit.workspace import here
+from cluster_kit.workspace import Workspace, here
 
 
+@app.command("init", help="The same as `new`.")
 @app.command()
 def new(
-    name: Annotated[str, typer.Argument(help="The new cluster's name: a DNS label.")],
+    name: Annotated[
+        str,
+        typer.Argument(help="The new cluster's name: a DNS label; made from the directory's name."),
+    ] = "",
     style: Annotated[
         str,
         typer.Option(
@@ -27,23 +39,81 @@ def new(
             metavar="[coordinator|all-tasks]",
         ),
     ] = "coordinator",
+    make: Annotated[
+        bool, typer.Option("--make", help="Also cluster-kit.mk, for your Makefile to include.")
+    ] = False,
+    ci: Annotated[
+        str,
+        typer.Option(
+            "--ci", help="Also the files by which CI runs it.", metavar=f"[{'|'.join(SYSTEMS)}]"
+        ),
+    ] = "",
+    kit: Annotated[
+        str,
+        typer.Option(
+            "--kit",
+            help="What CI installs the kit from: a wheel's path, or a requirement of pip's.",
+        ),
+    ] = "",
     json_: options.Json = False,
 ) -> None:
     """Write a commented manifest and a starter program that trains at once."""
-    known_style = next((known for known in starter.PROGRAM_BY_STYLE if known == style), None)
-    if known_style is None:
-        raise UsageError(
-            f"--style {style!r} (make: STYLE) is not a style of a new cluster",
-            proposal(style, list(starter.PROGRAM_BY_STYLE)),
-        )
-    created = starter.create(name, known_style, here())
-    files = {"manifest": str(created.manifest), "program": str(created.program)}
+    if kit and not ci:
+        raise UsageError("--kit without --ci", f"name the CI: {' or '.join(SYSTEMS)}")
+    known_style, workspace = _known_style(style), _here()
+    name = name or near_name(workspace.root.resolve().name)
+    starter.check_name(name)
+    added = tuple(_additions(name, workspace, make=make, ci=ci, kit=kit))
+    files = {path: content for one in added for path, content in one.files.items()}
+    created = starter.create(name, known_style, workspace, files)
     if json_:
-        print_json(files)
-        return
-    manifest, program = os.path.relpath(created.manifest), os.path.relpath(created.program)
-    width = max(len(manifest), len(program))
-    say(f"{manifest:<{width}}  the cluster: tasks, limits, deadlines", to=out)
-    say(f"{program:<{width}}  the program: yours to change", to=out)
-    make = f"`make cluster CLUSTER={name}` or " if CLONE else ""
-    say(f"run it with {make}`cluster-kit up {name}`", to=out)
+        facts = {"manifest": str(created.manifest), "program": str(created.program)}
+        print_json({**facts, "beside": [str(path) for path in files]})
+    else:
+        _tell(name, created, added)
+
+
+def _known_style(style: str) -> Style:
+    """The style of this name; raises UsageError."""
+    for known in starter.PROGRAM_BY_STYLE:
+        if known == style:
+            return known
+    raise UsageError(
+        f"--style {style!r} (make: STYLE) is not a style of a new cluster",
+        proposal(style, list(starter.PROGRAM_BY_STYLE)),
+    )
+
+
+def _here() -> Workspace:
+    """The current directory, also if it is empty; the clone's root only from inside the clone."""
+    current = Path.cwd()
+    inside = CLONE is not None and current.is_relative_to(CLONE)
+    return here() if inside else Workspace(current)
+
+
+def _additions(
+    name: str, workspace: Workspace, *, make: bool, ci: str, kit: str
+) -> Iterator[Addition]:
+    if make:
+        yield make_part(name, workspace)
+    if ci:
+        if ci not in SYSTEMS:
+            raise UsageError(f"--ci {ci!r} is not a CI that the kit knows", proposal(ci, SYSTEMS))
+        yield ci_files(ci, name, workspace, source(kit))
+
+
+def _tell(name: str, created: starter.Starter, added: Sequence[Addition]) -> None:
+    """Print each file with what it is, how the cluster is run, and what else is to be done."""
+    about = {
+        created.manifest: "the cluster: tasks, limits, deadlines",
+        created.program: "the program: yours to change",
+        **{path: what for one in added for path, what in one.about.items()},
+    }
+    shown = {os.path.relpath(path): what for path, what in about.items()}
+    width = max(map(len, shown))
+    for path, what in shown.items():
+        say(f"{path:<{width}}  {what}", to=out)
+    run = f"`make cluster CLUSTER={name}` or " if CLONE else ""
+    say(f"run it with {run}`cluster-kit up {name}`", to=out)
+    for line in (line for one in added for line in one.next):
+        say(line, to=out)

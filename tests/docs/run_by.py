@@ -23,6 +23,8 @@ WHEEL = (
     f"{E2E}/test_wheel.py::"
     "test_an_installed_kit_trains_in_an_empty_directory_of_a_user_who_cannot_write_to_it"
 )
+PIPX = f"{E2E}/test_packages.py::test_pipx_runs_the_wheel"
+TOOL = f"{E2E}/test_packages.py::test_tools_that_install_commands_take_the_wheel"
 STARTER = f"{OWN}::test_a_new_cluster_trains_at_once_and_goes_on"
 CONVERT = f"{DOCS}::test_the_converters_run_as_the_page_has_them"
 FLOWERS = f"{DOCS}::test_class_folders_train_and_the_result_is_loaded_as_the_page_says"
@@ -106,6 +108,8 @@ RUN_BY = {
     "cluster-kit start": DAILY,
     "cluster-kit up smoke --exit-code program": DAILY,
     "make wheel": WHEEL,
+    "uv tool install dist/cluster_kit-*.whl": TOOL,
+    "pipx run --spec dist/cluster_kit-*.whl cluster-kit --version": PIPX,
     "cluster-kit --version": WHEEL,
     "cluster-kit up smoke": WHEEL,
     "make test": "tests/docs/test_commands.py::test_a_command_is_run_by_a_test",

@@ -10,42 +10,19 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import docker
 import pytest
 import yaml
 
-from tests.ci.steps import Runner, Step
+from tests.ci.steps import Runner
+from tests.e2e.others import Others, named
 from tests.kit import mine, remove
 from tests.make import ROOT
 
 NAME = f"e2e-action-{os.getpid()}"
-
-
-class Others:
-    """Doubles of the actions of others, by their names; `given` is what each was called with."""
-
-    def __init__(self) -> None:
-        self.given: dict[str, Mapping[str, str]] = {}
-        self.answers: dict[str, Mapping[str, str]] = {
-            "actions/checkout": {},
-            "actions/setup-python": {"python-path": shutil.which("python3") or ""},
-            "actions/cache/restore": {"cache-hit": "", "cache-primary-key": "the-key"},
-            "actions/cache/save": {},
-            "actions/upload-artifact": {},
-        }
-
-    def doubles(self) -> dict[str, object]:
-        def double(name: str) -> object:
-            def answer(words: Mapping[str, str]) -> Mapping[str, str]:
-                self.given[name] = words
-                return self.answers[name]
-
-            return answer
-
-        return {name: double(name) for name in self.answers}
 
 
 @pytest.fixture
@@ -76,13 +53,8 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def runner(
     checkout: Path, machine: Path, others: Others, client: docker.DockerClient
 ) -> Iterator[Runner]:
-    yield Runner(checkout, machine, others.doubles(), {"PIP_NO_COMPILE": "1"})  # type: ignore[arg-type]
+    yield Runner(checkout, machine, others.doubles(), {"PIP_NO_COMPILE": "1"})
     remove(client, NAME)
-
-
-def named(runner: Runner, name: str) -> Step:
-    (step,) = (step for step in runner.steps if step.name == name)
-    return step
 
 
 def with_inputs(checkout: Path, **inputs: str) -> None:

@@ -147,7 +147,9 @@ MISTAKES: dict[str, CommandLine] = {
     ),
     "an unknown verb": (("rendr", "demo"), "'rendr'", "No such command", "Did you mean 'render'?"),
     "two manifests": (("render", "demo", "b"), "(b)", "unexpected extra argument", "--help"),
-    "no name for a new cluster": (("new",), "'name'", "Missing argument", "--help"),
+    "a CI that the kit does not know": (
+        ("new", "x", "--ci", "jenkins"), "--ci 'jenkins'", "is not a CI that", "there are: github",
+    ),
     "a new cluster with umlauts": (
         ("new", "Über"), "'Über'", "a DNS label", "`cluster-kit new uber`",
     ),

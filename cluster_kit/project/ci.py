@@ -1,0 +1,108 @@
+"""Files by which CI runs a cluster of a project: for GitHub Actions, and for GitLab CI."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from cluster_kit.errors import UsageError
+from cluster_kit.project.addition import Addition
+from cluster_kit.project.source import Source
+from cluster_kit.util import own_files, templating
+from cluster_kit.workspace import Workspace
+
+ACTION = Path(".github", "actions", "cluster-kit")
+GITLAB = Path(".gitlab")
+
+
+def ci_files(system: str, name: str, workspace: Workspace, kit: Source) -> Addition:
+    """The files by which this CI runs the cluster `name`; they go into the repository's root.
+
+    Raises:
+        UsageError: one of the files is there, and is another.
+    """
+    return SYSTEMS[system](name, workspace.root.resolve(), kit)
+
+
+def repository(folder: Path) -> Path:
+    """The root of the git repository that the folder is in; the folder itself without one."""
+    above = (path for path in (folder, *folder.parents) if (path / ".git").exists())
+    return next(above, folder)
+
+
+def _github(name: str, folder: Path, kit: Source) -> Addition:
+    """A workflow, and the kit's action beside it, so that it needs nothing but this repository."""
+    root = repository(folder)
+    workflow = root / ".github" / "workflows" / f"cluster-{name}.yml"
+    text = _rendered("github", name, folder, root, kit, ACTION)
+    files: dict[Path, str | bytes] = {workflow: text}
+    about = {workflow: "the workflow: runs the cluster on each push"}
+    action = root / ACTION / "action.yml"
+    content = (own_files.FILES / "action.yml").read_bytes()
+    _add(action, content, "what the workflow does, step by step", files, about)
+    _add_wheel(root / ACTION, kit, files, about)
+    return Addition(files, about, ("commit them, and push: the workflow runs",))
+
+
+def _gitlab(name: str, folder: Path, kit: Source) -> Addition:
+    """A job in a file of its own, and a .gitlab-ci.yml that includes it if there is none."""
+    root = repository(folder)
+    job, main = root / GITLAB / f"cluster-{name}.yml", root / ".gitlab-ci.yml"
+    local = job.relative_to(root).as_posix()
+    files: dict[Path, str | bytes] = {job: _rendered("gitlab", name, folder, root, kit, GITLAB)}
+    about = {job: "the job: runs the cluster in each pipeline"}
+    lines = ["commit them, and push: the pipeline has the job"]
+    if main.exists():
+        lines.insert(0, f"write `- local: {local}` below `include:` in .gitlab-ci.yml")
+    else:
+        files[main] = f"include:\n  - local: {local}\n"
+        about[main] = "the pipeline, which includes the job"
+    _add_wheel(root / GITLAB, kit, files, about)
+    return Addition(files, about, tuple(lines))
+
+
+SYSTEMS: dict[str, Callable[[str, Path, Source], Addition]] = {"github": _github, "gitlab": _gitlab}
+
+
+def _rendered(system: str, name: str, folder: Path, root: Path, kit: Source, wheels: Path) -> str:
+    """The template's text; values are JSON, which is YAML."""
+    requirement = (wheels / kit.wheel.name).as_posix() if kit.wheel else kit.requirement
+    below = folder.relative_to(root).as_posix()
+    return templating.kit_template(f"ci/{system}.yml.j2").render(
+        name=name,
+        manifest=json.dumps(name),
+        kit=json.dumps(requirement),
+        folder=json.dumps(below),
+        below=below != ".",
+        runs=json.dumps("runs/" if below == "." else f"{below}/runs/"),
+    )
+
+
+def _add_wheel(
+    folder: Path, kit: Source, files: dict[Path, str | bytes], about: dict[Path, str]
+) -> None:
+    if kit.wheel:
+        _add(folder / kit.wheel.name, kit.wheel.read_bytes(), "the kit itself", files, about)
+
+
+def _add(
+    path: Path,
+    content: bytes,
+    what: str,
+    files: dict[Path, str | bytes],
+    about: dict[Path, str],
+) -> None:
+    """Add a file that clusters share, unless it is there as it would be written.
+
+    Raises:
+        UsageError: it is there, and is another.
+    """
+    if path.is_file() and path.read_bytes() == content:
+        return
+    if path.exists():
+        raise UsageError(
+            f"{path} exists already, and is not what this version of the kit writes",
+            "move it away first: the clusters that use it take the new one",
+        )
+    files[path], about[path] = content, what

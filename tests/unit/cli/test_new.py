@@ -1,0 +1,161 @@
+"""new and init: which files they write, for Make and CI, too; all of them or none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cluster_kit.util import own_files
+from tests.make import ROOT
+from tests.unit.command_line import Cli
+
+WHEEL = "cluster_kit-9-py3-none-any.whl"
+
+
+@pytest.fixture
+def kit(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The path of a wheel outside of the project."""
+    path = tmp_path_factory.mktemp("dist") / WHEEL
+    path.write_bytes(b"PK wheel")
+    return str(path)
+
+
+def files(root: Path) -> set[str]:
+    found = (path for path in root.rglob("*") if not path.is_dir())
+    return {path.relative_to(root).as_posix() for path in found} - {"compose/demo.toml"}
+
+
+def test_new_and_init_are_the_same(cli: Cli, root: Path) -> None:
+    assert cli("new", "first").out.replace("first", "other") == cli("init", "other").out
+    one, two = ((root / "compose" / f"{name}.toml").read_text() for name in ("first", "other"))
+    assert one.replace("first", "other") == two
+
+
+def test_without_a_name_it_is_made_from_the_directorys(
+    cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = root / "My Project"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    assert cli("init").code == 0
+    assert files(project) == {"compose/my-project.toml", "programs/my-project/train.py"}
+
+
+def test_outside_of_the_clone_it_writes_where_one_is(
+    cli: Cli, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also into an empty directory, with the command of a clone."""
+    empty = tmp_path_factory.mktemp("empty")
+    monkeypatch.chdir(empty)
+    assert cli("new", "mine").code == 0
+    assert files(empty) == {"compose/mine.toml", "programs/mine/train.py"}
+
+
+def test_a_part_for_a_makefile_is_told_and_written_once(cli: Cli, root: Path) -> None:
+    (root / "Makefile").write_text("mine:\n")
+    said = cli("new", "one", "--make")
+    assert "write `include cluster-kit.mk` into your Makefile" in said.out
+    assert "CLUSTER ?= one\n" in (root / "cluster-kit.mk").read_text()
+    said = cli("new", "two", "--make")
+    assert "cluster-kit.mk is there already: `make cluster CLUSTER=two` runs it" in said.out
+    assert "CLUSTER ?= one\n" in (root / "cluster-kit.mk").read_text()
+    assert (root / "Makefile").read_text() == "mine:\n"
+
+
+def test_files_for_github_are_in_the_repositorys_root(
+    cli: Cli, root: Path, kit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / ".git").mkdir()
+    below = root / "ml" / "a b"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    assert cli("new", "no", "--ci", "github", "--kit", kit).code == 0
+    action = root / ".github" / "actions" / "cluster-kit"
+    assert (action / "action.yml").read_bytes() == (ROOT / "action.yml").read_bytes()
+    assert (action / WHEEL).read_bytes() == b"PK wheel"
+    read = yaml.safe_load((root / ".github" / "workflows" / "cluster-no.yml").read_text())
+    (step,) = (step for step in read["jobs"]["cluster"]["steps"] if "with" in step)
+    assert step["with"] == {
+        "kit": f".github/actions/cluster-kit/{WHEEL}",
+        "manifest": "no",
+        "working-directory": "ml/a b",
+    }
+    assert cli("new", "1e5", "--ci", "github", "--kit", kit).code == 0  # the action is shared
+    read = yaml.safe_load((root / ".github" / "workflows" / "cluster-1e5.yml").read_text())
+    assert read["jobs"]["cluster"]["steps"][1]["with"]["manifest"] == "1e5"
+
+
+def test_files_for_gitlab_leave_a_pipeline_as_it_is(cli: Cli, root: Path, kit: str) -> None:
+    assert cli("new", "one", "--ci", "gitlab", "--kit", kit).code == 0
+    pipeline = (root / ".gitlab-ci.yml").read_text()
+    assert yaml.safe_load(pipeline) == {"include": [{"local": ".gitlab/cluster-one.yml"}]}
+    said = cli("new", "two", "--ci", "gitlab", "--kit", "cluster-kit==1.2")
+    assert "write `- local: .gitlab/cluster-two.yml` below `include:`" in said.out
+    assert (root / ".gitlab-ci.yml").read_text() == pipeline
+    read = yaml.safe_load((root / ".gitlab" / "cluster-two.yml").read_text())
+    assert read["cluster two"]["variables"]["KIT"] == "cluster-kit==1.2"
+    assert read["cluster two"]["artifacts"]["when"] == "always"
+
+
+def test_json_names_every_file(cli: Cli, root: Path, kit: str) -> None:
+    said = cli("new", "one", "--make", "--ci", "github", "--kit", kit, "--json")
+    facts: dict[str, Any] = json.loads(said.out)
+    named = {facts["manifest"], facts["program"], *facts["beside"]}
+    assert {Path(path).relative_to(root).as_posix() for path in named} == files(root)
+
+
+@pytest.mark.parametrize(
+    ("words", "there", "told"),
+    [
+        (("--ci", "jenkins"), "", "there are: github, gitlab"),
+        (("--ci", "githb"), "", "did you mean `github`?"),
+        (("--kit", "x"), "", "--kit without --ci"),
+        (("--ci", "github", "--kit", "no.whl"), "", "there is no such file"),
+        (("--ci", "github", "--kit", "x"), ".github/workflows/cluster-one.yml", "exists already"),
+        (("--ci", "github", "--kit", "x"), ".github/actions/cluster-kit/action.yml",
+         "is not what this version of the kit writes"),
+        (("--ci", "gitlab", "--kit", "x"), ".gitlab/cluster-one.yml", "exists already"),
+        (("--ci", "gitlab", "--kit", "x"), ".gitlab", "cannot be written"),
+        (("--make",), "cluster-kit.mk", "exists already"),
+        ((), "programs", "cannot be written"),
+        ((), "compose/one.toml", "exists already"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_written_leaves_nothing_half_made(
+    words: tuple[str, ...], there: str, told: str, cli: Cli, root: Path
+) -> None:
+    if there:
+        (root / there).parent.mkdir(parents=True, exist_ok=True)
+        (root / there).write_text("mine")
+    before = sorted(root.rglob("*"))
+    said = cli("new", "one", *words)
+    assert said.code in (2, 3) and told in said.err
+    assert sorted(root.rglob("*")) == before
+    if there:
+        assert (root / there).read_text() == "mine"
+
+
+def test_a_full_disk_takes_everything_back(
+    cli: Cli, root: Path, kit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, opened = sorted(root.rglob("*")), Path.open
+
+    def full(path: Path, mode: str = "r", *rest: Any, **more: Any) -> Any:
+        if mode == "xb" and path.name == "action.yml":
+            raise OSError(28, "No space left on device", str(path))
+        return opened(path, mode, *rest, **more)
+
+    monkeypatch.setattr(Path, "open", full)
+    said = cli("new", "one", "--make", "--ci", "github", "--kit", kit)
+    assert said.code == 3 and "action.yml cannot be written: No space left" in said.err
+    assert sorted(root.rglob("*")) == before
+
+
+def test_the_clone_has_its_makefile(cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_files, "CLONE", root)
+    said = cli("new", "one", "--make")
+    assert said.code == 2 and "`make cluster CLUSTER=one`" in said.err
