@@ -145,6 +145,10 @@ test-failed: $(DEV) engine image ## Run the tests that failed the last time once
 test-slow: $(DEV) engine image ## Run the tests that take minutes each: models at their real sizes
 	@.venv/bin/pytest -m slow tests/e2e --durations=10
 
+.PHONY: test-versions
+test-versions: $(DEV) engine ## Run three systems on the oldest, a middle and the newest TensorFlow: an image for each
+	@.venv/bin/python -m tests.versions
+
 .PHONY: test-unit
 test-unit: $(DEV) ## Only the tests that need neither Docker nor TensorFlow   [UNIT_JOBS]
 	@.venv/bin/pytest --numprocesses=$(UNIT_JOBS) --dist=worksteal \

@@ -86,6 +86,7 @@ class Cluster:
     `variant` is the variant of the kit's own image, None if the manifest names another image.
     `tf1`: its program is written for TensorFlow 1. `own_servers`: it starts no server and connects
     to one, so each task that runs it has one of its own.
+    `tensorflow` is the version that it has instead of the kit's own, "" if the manifest names none.
     `requirements` are the lines of pip requirements that `image` has on top of it, "" if none.
     `chief_job` is TensorFlow's name of the chief's job; the chief's task is `chief-0` either way.
     `user` is `uid:gid`, or OWNER.
@@ -98,6 +99,7 @@ class Cluster:
     tf1: bool
     own_servers: bool
     requirements: str
+    tensorflow: str
     user: str
     subnet: IPv4Network
     gateway: IPv4Address

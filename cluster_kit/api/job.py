@@ -20,7 +20,7 @@ from cluster_kit.manifest.find import find
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
 from cluster_kit.run.launch import launch, launch_detached
 from cluster_kit.run.outcome import Outcome
-from cluster_kit.run.prepare import Request, engine_or_none, prepare
+from cluster_kit.run.prepare import Prepared, Request, engine_or_none, prepare, refuse_unlocked
 from cluster_kit.run.take_down import take_down
 from cluster_kit.workspace import Workspace, here
 
@@ -49,12 +49,22 @@ class Job:
         Raises:
             ManifestError: the manifest asks for what is not possible; it has every problem.
         """
-        with _in_python(self.manifest):
-            return prepare(self._request, Workspace(self.root), engine_or_none()).cluster
+        return self._prepared().cluster
 
     def render(self) -> str:
-        """The text of its compose file; nothing is written. Raises ManifestError."""
-        return backend().render(self.plan())
+        """The text of its compose file; nothing is written.
+
+        Raises:
+            ManifestError: see `plan`.
+            UsageError: the packages of another TensorFlow are not resolved yet.
+        """
+        prepared = self._prepared()
+        refuse_unlocked(prepared)
+        return backend().render(prepared.cluster)
+
+    def _prepared(self) -> Prepared:
+        with _in_python(self.manifest):
+            return prepare(self._request, Workspace(self.root), engine_or_none())
 
     def run(
         self, on_event: OnEvent | None = None, *, keep: bool = False, resume: bool = False

@@ -24,7 +24,7 @@ from cluster_kit.image.build import (
     image_tag,
 )
 from cluster_kit.image.contents import packages_of
-from cluster_kit.run.prepare import Request, engine_or_none, prepare
+from cluster_kit.run.prepare import Request, engine_or_none, prepare_locked
 from cluster_kit.workspace import here
 
 image = typer.Typer(help="The shared training image.", no_args_is_help=True)
@@ -45,8 +45,10 @@ def build(
 ) -> None:
     """Build the shared image if it is absent or its inputs have changed."""
     if manifest:
-        cluster = prepare(Request(manifest, {}), here(), engine_or_none()).cluster
-        tag, built = cluster.image, extra_image.ensure(cluster, say, show=not json_)
+        workspace = here()
+        prepared = prepare_locked(Request(manifest, {}), workspace, engine_or_none(), say)
+        tag, folder = prepared.cluster.image, workspace.manifests
+        built = extra_image.ensure(prepared.cluster, folder, say, show=not json_)
     else:
         tag, built = image_tag(variant), ensure_image(variant, say, show=not json_)
     facts = {"image": tag, "built": built, "bytes": image_size(tag)}
@@ -61,7 +63,7 @@ def build(
 @options.requested
 def tag(request: Request, *, json_: options.Json = False) -> None:
     """Print the name of the image that a manifest runs on: it changes with what is in the image."""
-    name = prepare(request, here(), engine_or_none()).cluster.image
+    name = prepare_locked(request, here(), engine_or_none(), say).cluster.image
     if json_:
         print_json({"image": name, "present": image_present(name)})
     else:

@@ -17,7 +17,7 @@ from cluster_kit.cli.app import app, print_json, say, short
 from cluster_kit.errors import UsageError
 from cluster_kit.image.build import image_present
 from cluster_kit.run.portable_build import build_of
-from cluster_kit.run.prepare import Prepared, Request, engine_or_none, prepare
+from cluster_kit.run.prepare import Prepared, Request, engine_or_none, prepare, refuse_unlocked
 from cluster_kit.util.own_files import command
 from cluster_kit.workspace import Workspace, here
 
@@ -81,6 +81,7 @@ def _rendered(request: Request, workspace: Workspace, *, portable: bool) -> Rend
         prepared = prepare(request, workspace, engine_or_none())
         file = workspace.generated(prepared.cluster.name)
         text = backend().render(prepared.cluster)
+    refuse_unlocked(prepared)
     old = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
     return Rendered(prepared, file, old, text, portable)
 
@@ -117,7 +118,7 @@ def _tell(made: Rendered, request: Request, *, as_json: bool) -> None:
     say(f"{short(made.file)}: {len(cluster.tasks)} tasks on {cluster.subnet}")
     if not made.portable and cluster.variant and not image_present(cluster.image):
         build = command("image")
-        if cluster.requirements:
+        if cluster.requirements or cluster.tensorflow:
             build = f"cluster-kit image build {request.manifest}"
         say(f"  its image is not built yet: `{build}`, then `docker compose up` there")
 

@@ -15,7 +15,7 @@ from cluster_kit.errors import UsageError
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.run.arguments import program_help, wants_help
 from cluster_kit.run.launch import launch, launch_detached
-from cluster_kit.run.prepare import Request, cluster_name, engine_or_none, prepare
+from cluster_kit.run.prepare import Request, cluster_name, engine_or_none, prepare_locked
 from cluster_kit.run.start import ensure_image
 from cluster_kit.run.take_down import take_down
 from cluster_kit.show.view import make_view
@@ -62,10 +62,10 @@ def up(
 
 def _print_help(request: Request) -> None:
     """Print the help of the program that would be run; no cluster is started."""
-    cluster = prepare(request, here(), engine_or_none()).cluster
     with contextlib.closing(make_view(err)) as view:
+        cluster = prepare_locked(request, here(), engine_or_none(), view.phase).cluster
         if cluster.leader.command[1] not in PROGRAMS:
-            ensure_image(cluster, view)
+            ensure_image(cluster, here(), view)
         typer.echo(program_help(cluster), nl=False)
 
 

@@ -9,10 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Literal
 
 from cluster_kit.engine.failures import disk_cure
@@ -40,16 +43,23 @@ class CheckLine:
     seconds: float
 
 
-def image_tag(variant: Variant, source: Path = SOURCE) -> str:
-    """The image's tag: cluster-kit/trainer:<variant>-<12 hex digits of the inputs' hash>."""
-    return f"cluster-kit/trainer:{variant}-{inputs_hash(variant, source)}"
+def image_tag(variant: Variant, source: Path = SOURCE, *, version: str = "", lock: str = "") -> str:
+    """The image's tag: cluster-kit/trainer:<variant>-<12 hex digits of the inputs' hash>.
+
+    Args:
+        version: of another TensorFlow than the kit's own; then it is `<variant>-tf<version>-…`.
+        lock: the text of its lock file.
+    """
+    kind = f"{variant}-tf{version}" if version else variant
+    return f"cluster-kit/trainer:{kind}-{inputs_hash(variant, source, lock)}"
 
 
-def inputs_hash(variant: Variant, source: Path = SOURCE) -> str:
+def inputs_hash(variant: Variant, source: Path = SOURCE, lock: str = "") -> str:
     """12 hex digits: a hash of names and contents of all inputs; moving a file changes it, too."""
     digest = hashlib.sha256()
     for path in _inputs(variant, source):
-        content = path.read_bytes()
+        replaced = lock and path.name == f"locked-{variant}.txt"
+        content = lock.encode() if replaced else path.read_bytes()
         digest.update(f"{path.relative_to(source).as_posix()}\0{len(content)}\0".encode())
         digest.update(content)
     return digest.hexdigest()[:12]
@@ -82,30 +92,42 @@ def image_size(tag: str) -> int:
     return int(done.output)
 
 
-def ensure_image(variant: Variant, say: Say, *, show: bool = False) -> bool:
+def ensure_image(
+    variant: Variant, say: Say, *, show: bool = False, tag: str = "", lock: Path | None = None
+) -> bool:
     """Build the image if it is absent; returns whether it was built.
 
     Args:
         say: prints a line of progress.
+        tag: the tag of an image with another TensorFlow, whose packages the file `lock` has.
         show: let BuildKit draw its progress on this terminal.
     Raises:
         HostError: no base image can be pulled or made on this host.
         EngineError: the build failed; the message has the end of its output.
     """
-    tag = image_tag(variant)
+    tag = tag or image_tag(variant)
     if image_present(tag):
         return False
     base = choose_base(say)
     say(f"building {tag} on {base} (the first time takes minutes)")
-    with build_secrets() as secrets:
+    with build_secrets() as secrets, _context_of(lock) as more:
         arguments = {"BASE": base, "VARIANT": variant, "INPUTS": tag.rpartition("-")[2]}
         file = SOURCE / "recipe" / "Dockerfile"
-        command = build_command(tag, arguments, secrets, SOURCE, file=file, show=show)
+        command = build_command(tag, arguments, (*secrets, *more), SOURCE, file=file, show=show)
         done = run(command, env={"DOCKER_BUILDKIT": "1"}, show=show)
     if not done.ok:
         cure = disk_cure(done.tail()) or _CURE
         raise EngineError(f"building {tag} failed (exit {done.code}):\n{done.tail()}", cure)
     return True
+
+
+@contextmanager
+def _context_of(lock: Path | None) -> Iterator[tuple[str, ...]]:
+    """Yields the arguments that put a lock file in the place of the kit's own (stage `lock`)."""
+    with TemporaryDirectory(prefix="cluster-kit-") as folder:
+        if lock is not None:
+            shutil.copy(lock, Path(folder) / "locked.txt")
+        yield (f"--build-context=lock={folder}",) if lock is not None else ()
 
 
 _CURE = (
@@ -122,22 +144,24 @@ def build_command(
     *,
     file: Path | None = None,
     show: bool = False,
+    to: str = "",
 ) -> tuple[str, ...]:
     """The command that builds an image from the folder `context`.
 
     Args:
         secrets: arguments of `build_secrets`.
         file: the Dockerfile, if it is not in `context`.
+        to: a folder of this host that the files of the image are written to, instead of a tag.
     """
     return (
-        *("docker", "buildx", "build", "--load", f"--builder={_engines_own_builder()}"),
+        *("docker", "buildx", "build", f"--builder={_engines_own_builder()}"),
+        *([f"--output=type=local,dest={to}"] if to else ["--load", f"--tag={tag}"]),
         "--network=host",
         "--provenance=false",  # provenance would name the base and the build arguments
         f"--progress={'auto' if show else 'plain'}",
         *(f"--build-arg={name}={value}" for name, value in arguments.items()),
         *secrets,
         *([f"--file={file}"] if file else []),
-        f"--tag={tag}",
         str(context),
     )
 

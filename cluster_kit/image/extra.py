@@ -18,6 +18,7 @@ from cluster_kit.image.build import (
     ensure_image,
     image_present,
 )
+from cluster_kit.image.locked import lock_file
 from cluster_kit.image.pip_config import build_secrets
 from cluster_kit.problem import Problem
 from cluster_kit.programs.requirements import EXTRA, digest
@@ -37,8 +38,11 @@ _CURE = (
 )
 
 
-def ensure(cluster: Cluster, say: Say, *, show: bool = False) -> bool:
+def ensure(cluster: Cluster, folder: Path, say: Say, *, show: bool = False) -> bool:
     """Build a cluster's image if it is absent; returns whether it was built.
+
+    Args:
+        folder: of the manifests, where the lock file of another TensorFlow lies.
 
     Raises:
         HostError: no base image can be pulled or made on this host.
@@ -47,7 +51,12 @@ def ensure(cluster: Cluster, say: Say, *, show: bool = False) -> bool:
     """
     if cluster.variant is None or image_present(cluster.image):
         return False
-    ensure_image(cluster.variant, say, show=show)
+    if cluster.tensorflow:
+        tag = cluster.image.partition(EXTRA)[0]
+        lock = lock_file(folder, cluster.tensorflow, cluster.variant)
+        ensure_image(cluster.variant, say, show=show, tag=tag, lock=lock)
+    else:
+        ensure_image(cluster.variant, say, show=show)
     if cluster.requirements:
         _build(cluster, say)
     return True

@@ -126,6 +126,11 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
         description='`"trainer"` is the kit\'s own and is built; any other needs Python 3.9 or '
         "newer and TensorFlow, and gets the trainer mounted into it",
     )
+    tensorflow: Text = Field(
+        "",
+        description="TensorFlow's version in the kit's own image: `\"2.15\"` to the newest, "
+        '`"2.16.1"`, or `"nightly"`; if not given, 2.21',
+    )
     subnet: str = Field(
         "auto",
         description='Private subnet of the cluster, e.g. `"172.28.0.0/24"`; `"auto"` finds a free '

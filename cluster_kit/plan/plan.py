@@ -30,6 +30,7 @@ from cluster_kit.problem import Problem
 from cluster_kit.programs.requirements import EXTRA, digest
 from cluster_kit.programs.resolve import Inputs
 from cluster_kit.programs.style import runs_program, style_of
+from cluster_kit.programs.tensorflow import check_pins, check_version
 from cluster_kit.roles import ROLES
 
 
@@ -58,6 +59,7 @@ def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, images: OwnImages) ->
     loaded.refuse(
         [
             *_broken_rules(manifest, facts),
+            *check_pins(manifest, inputs.requirements),
             *inputs.problems,
             *subnet_problems,
             *request_problems,
@@ -75,6 +77,7 @@ def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, images: OwnImages) ->
 def _broken_rules(manifest: Manifest, facts: HostFacts) -> Iterator[Problem]:
     """Yields the problems of all rules that need no more than the manifest and the host."""
     yield from check_names(manifest)
+    yield from check_version(manifest)
     yield from check_counts(manifest)
     yield from check_port(manifest)
     yield from check_tasks_exist(manifest)
@@ -103,6 +106,7 @@ def _cluster(
         tf1=manifest.tf1,
         own_servers=MASTER in names_in(manifest.args),
         requirements=inputs.requirements,
+        tensorflow=manifest.tensorflow,
         user=facts.user,
         subnet=subnet,
         gateway=addresses.gateway(subnet),

@@ -96,7 +96,9 @@ def _disk(root: str, cluster: Cluster | None) -> Check:
 
 def _built(cluster: Cluster) -> bool:
     """Whether the kit has nothing to build for a cluster."""
-    return cluster.variant is None or image_present(image_tag(cluster.variant))
+    if cluster.variant is None or cluster.tensorflow:
+        return cluster.variant is None or image_present(cluster.image)
+    return image_present(image_tag(cluster.variant))
 
 
 def _memory(total: int, cluster: Cluster | None) -> Check:

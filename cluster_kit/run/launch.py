@@ -21,7 +21,7 @@ from cluster_kit.run.context import Launch
 from cluster_kit.run.doctor import refuse_if_unfit
 from cluster_kit.run.observer import NOBODY, Observer
 from cluster_kit.run.outcome import Outcome
-from cluster_kit.run.prepare import Request, prepare
+from cluster_kit.run.prepare import Request, prepare_locked
 from cluster_kit.run.timings import Stopwatch
 from cluster_kit.show.view import View
 from cluster_kit.workspace import RunDirectory, Workspace, last_run, new_id, new_run
@@ -78,7 +78,7 @@ def _ready(
     engine, starter = client.connect(), backend()
     view.phase("planning")
     with timings.step("plan"):
-        prepared = prepare(request, workspace, engine)
+        prepared = prepare_locked(request, workspace, engine, view.phase)
     for hint in prepared.hints:
         view.warn(str(hint))
     check_arguments(cluster := prepared.cluster)
@@ -91,7 +91,7 @@ def _ready(
         with timings.step("preflight"):
             refuse_if_unfit(prepared.facts, cluster)
         with timings.step("build"):
-            start.ensure_image(cluster, view)
+            start.ensure_image(cluster, workspace, view)
         observer.ready(engine, cluster)
         directory = _directory(runs, resume=resume)
         run = Launch(

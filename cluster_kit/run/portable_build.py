@@ -21,7 +21,7 @@ def build_of(cluster: Cluster, root: Path, folder: Path) -> Build | None:
     """
     variant = cluster.variant
     copied = CLONE is not None and SOURCE.is_relative_to(root.resolve())
-    if variant is None or cluster.requirements or not copied:
+    if variant is None or cluster.requirements or cluster.tensorflow or not copied:
         return None
     inputs = cluster.image.rpartition("-")[2]
     return Build(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +17,8 @@ from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import HostError, ManifestError, UsageError
 from cluster_kit.facts import HostFacts
 from cluster_kit.host.gather import gather, gather_networks
-from cluster_kit.image.build import image_tag
+from cluster_kit.image import locked
+from cluster_kit.image.build import Say, Variant, image_tag
 from cluster_kit.manifest.find import find, names
 from cluster_kit.manifest.load import load
 from cluster_kit.manifest.loaded import Loaded
@@ -27,6 +29,9 @@ from cluster_kit.programs.resolve import Inputs, without_trainer
 from cluster_kit.util.nearest import proposal
 from cluster_kit.workspace import Workspace
 
+KINDS: tuple[Variant, Variant] = ("cpu", "gpu")
+PLAIN = re.compile(r"[A-Za-z0-9.]+")
+"""A version that can be a part of a file's name; any other is refused by the plan."""
 USUAL = "quickstart"
 """The manifest and the cluster of a command that names none."""
 
@@ -69,8 +74,8 @@ def prepare(
         EngineError: the engine stopped answering.
     """
     path = find(request.manifest, workspace.manifests)
-    images = OwnImages(cpu=image_tag("cpu"), gpu=image_tag("gpu"))
     loaded = load(path, request.overrides, workspace.root.resolve())
+    images = _images(loaded.manifest.tensorflow, workspace)
     inputs = resolve.resolve(loaded.manifest, path.parent)
     if portable:
         return _portable(request, workspace, loaded, inputs, images)
@@ -83,6 +88,36 @@ def prepare(
         *gpus_in_use(loaded.manifest, cluster, facts),
     )
     return Prepared(request, loaded, inputs, images, facts, cluster, hints)
+
+
+def prepare_locked(
+    request: Request, workspace: Workspace, engine: Engine | None, say: Say
+) -> Prepared:
+    """The same, and the packages of another TensorFlow are resolved if nobody has done so.
+
+    Raises what `prepare` and `image.locked.ensure` raise.
+    """
+    prepared = prepare(request, workspace, engine)
+    if locked.ensure(prepared.cluster, workspace.manifests, say):
+        return prepare(request, workspace, engine)
+    return prepared
+
+
+def refuse_unlocked(prepared: Prepared) -> None:
+    """Raises UsageError if a file that is rendered would name no image."""
+    if locked.is_unlocked(prepared.cluster):
+        raise UsageError(
+            f"the packages of TensorFlow {prepared.cluster.tensorflow} are not resolved yet",
+            f"run `cluster-kit image build {prepared.request.manifest}`: it writes a lock file "
+            "beside the manifests, and builds the image",
+        )
+
+
+def _images(version: str, workspace: Workspace) -> OwnImages:
+    if not version or not PLAIN.fullmatch(version):
+        return OwnImages(cpu=image_tag("cpu"), gpu=image_tag("gpu"))
+    cpu, gpu = (locked.tag(workspace.manifests, version, kind) for kind in KINDS)
+    return OwnImages(cpu=cpu, gpu=gpu)
 
 
 def _portable(

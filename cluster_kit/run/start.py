@@ -23,7 +23,7 @@ from cluster_kit.run.prepare import Prepared, prepare_again
 from cluster_kit.run.record import Record, read_outcome, read_record, write_record
 from cluster_kit.show.view import View
 from cluster_kit.util.elapsed import moment
-from cluster_kit.workspace import RunDirectory, write_atomically
+from cluster_kit.workspace import RunDirectory, Workspace, write_atomically
 
 PLANS = 3
 """The most plans that are tried if each one's subnet is taken before the start."""
@@ -103,7 +103,7 @@ def run_of(containers: Sequence[Container]) -> RunDirectory:
     return RunDirectory(Path(containers[0].output).parent)
 
 
-def ensure_image(cluster: Cluster, view: View) -> None:
+def ensure_image(cluster: Cluster, workspace: Workspace, view: View) -> None:
     """Build the cluster's image if it is the kit's own and absent; look into any other.
 
     Raises:
@@ -115,7 +115,7 @@ def ensure_image(cluster: Cluster, view: View) -> None:
         return
     view.phase(f"building the shared image {cluster.image}")
     view.close()
-    extra_image.ensure(cluster, view.phase, show=view.draws)
+    extra_image.ensure(cluster, workspace.manifests, view.phase, show=view.draws)
 
 
 def up(launch: Launch, prepared: Prepared, text: str) -> Cluster:
@@ -148,7 +148,7 @@ def up(launch: Launch, prepared: Prepared, text: str) -> Cluster:
             if attempt == PLANS or prepared.cluster.variant is None:
                 raise
             launch.engine.remove(launch.name, launch.id)
-            ensure_image(prepared.cluster, launch.view)
+            ensure_image(prepared.cluster, launch.workspace, launch.view)
         except SubnetTaken:
             if attempt == PLANS or prepared.manifest.manifest.subnet != "auto":
                 raise

@@ -19,6 +19,7 @@ from docs.blocks import (
     manifest,
     matrix,
     rooms,
+    versions,
     wrong_manifest,
 )
 
@@ -44,5 +45,6 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "smoke-manifest": manifest.smoke,
     "trainer-rooms": rooms.trainer,
     "verbs": command_line.verbs,
+    "versions": versions.figures,
     "wrong-manifest": wrong_manifest.example,
 }

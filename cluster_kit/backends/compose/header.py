@@ -37,7 +37,7 @@ def _portable(cluster: Cluster, build: Build | None) -> list[str]:
     if cluster.variant is None:
         return lines
     by_kit = f"cluster-kit image build --variant {cluster.variant}"
-    if cluster.requirements:
+    if cluster.requirements or cluster.tensorflow:
         by_kit = f"cluster-kit image build {cluster.source.removesuffix('.toml')}"
     if build is None:
         return [*lines, f"The image has to be there: `{by_kit}` builds it."]

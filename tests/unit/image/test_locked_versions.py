@@ -1,0 +1,170 @@
+"""Another TensorFlow in the image: its lock file, its tag, and what is told if it cannot be had."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from cluster_kit.cluster import Cluster
+from cluster_kit.errors import EngineError, HostError, ManifestError, UsageError
+from cluster_kit.image import build, extra, locked
+from cluster_kit.util.process import Completed
+from tests.fakes.stage import Stage, stage
+from tests.make import cluster
+
+__all__ = ["stage"]
+LOCK = "tensorflow-cpu==2.16.2 \\\n    --hash=sha256:0\n"
+NONE_FOR_IT = (
+    "#7 1.0 resolving for Python 3.12\n#7 2.0 ERROR: Could not find a version that satisfies the "
+    "requirement tensorflow-cpu==2.15.* (from versions: 2.16.1, 2.16.2, 2.17.0, 2.21.0)\n"
+)
+NO_NIGHTLY = (
+    "#7 2.0 ERROR: Could not find a version that satisfies the requirement tf-nightly-cpu "
+    "(from versions: none)\n"
+)
+
+
+def asked(version: str = "2.16") -> Cluster:
+    """A cluster as it is planned before its packages are resolved."""
+    from dataclasses import replace
+
+    made = cluster(tensorflow=version)
+    return replace(made, image=f"cluster-kit/trainer:cpu-tf{version}-{locked.UNLOCKED}")
+
+
+@pytest.fixture
+def pip(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The builds that were asked for; each leaves a lock file, or fails with `pip.append` text."""
+    builds: list[Any] = []
+
+    def run(command: tuple[str, ...], **_: Any) -> Completed:
+        builds.append(command)
+        if len(builds) > 1:
+            return Completed(command, 1, "", str(builds[0]))
+        (to,) = (word.partition("dest=")[2] for word in command if "dest=" in word)
+        Path(to, "locked.txt").write_text(LOCK)
+        return Completed(command, 0, "", "")
+
+    monkeypatch.setattr(locked, "run", run)
+    monkeypatch.setattr(locked, "choose_base", lambda say: "python:3.11-slim")
+    monkeypatch.setattr(build, "_engines_own_builder", lambda: "default")
+    monkeypatch.setattr("cluster_kit.image.pip_config._pip_config_list", lambda: "")
+    return builds
+
+
+def test_a_lock_file_is_written_once_and_its_text_is_in_the_tag(
+    pip: list[Any], tmp_path: Path
+) -> None:
+    assert locked.tag(tmp_path, "2.16", "cpu").endswith("-unlocked")
+    assert locked.ensure(asked(), tmp_path, print)
+    file = locked.lock_file(tmp_path, "2.16", "cpu")
+    assert file.read_text() == LOCK
+    first = locked.tag(tmp_path, "2.16", "cpu")
+    assert first.startswith("cluster-kit/trainer:cpu-tf2.16-")
+    file.write_text(LOCK.replace("2.16.2", "2.16.1"))
+    assert locked.tag(tmp_path, "2.16", "cpu") not in (first, build.image_tag("cpu"))
+    assert not locked.ensure(cluster(tensorflow="2.16"), tmp_path, print)
+    assert not locked.ensure(cluster(), tmp_path, print)
+    assert len(pip) == 1
+
+
+def test_a_python_that_has_no_such_wheel_is_told_with_those_that_there_are(
+    pip: list[Any], tmp_path: Path
+) -> None:
+    pip.append(NONE_FOR_IT)
+    with pytest.raises(ManifestError) as told:
+        locked.ensure(asked("2.15"), tmp_path, print)
+    text = str(told.value)
+    assert "no such TensorFlow for Python 3.12" in text and "it has 2.16, 2.17, 2.21" in text
+    assert 'write `tensorflow = "2.21"`, or name a base' in text
+    assert not list(tmp_path.iterdir()), "nothing half-made is left"
+
+
+def test_an_index_without_nightly_builds_is_told(pip: list[Any], tmp_path: Path) -> None:
+    pip.append(NO_NIGHTLY)
+    with pytest.raises(ManifestError, match="has no nightly TensorFlow"):
+        locked.ensure(asked("nightly"), tmp_path, print)
+
+
+def test_any_other_failure_has_pips_own_words(pip: list[Any], tmp_path: Path) -> None:
+    pip.append("#7 2.0 ERROR: no route to the index")
+    with pytest.raises(EngineError, match="no route to the index"):
+        locked.ensure(asked(), tmp_path, print)
+
+
+def test_a_folder_that_cannot_be_written_is_named(pip: list[Any], tmp_path: Path) -> None:
+    (tmp_path / "compose").write_text("a file")
+    with pytest.raises(HostError, match="cannot be written"):
+        locked.ensure(asked(), tmp_path / "compose", print)
+
+
+def test_the_build_takes_the_lock_file_in_place_of_the_kits_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    built: dict[str, Any] = {}
+    monkeypatch.setattr(extra, "image_present", lambda tag: False)
+    monkeypatch.setattr(extra, "ensure_image", lambda *_, **keys: built.update(keys))
+    made = cluster(tensorflow="2.16", image="trainer")
+    assert extra.ensure(made, tmp_path, print)
+    assert built["tag"] == made.image
+    assert built["lock"] == locked.lock_file(tmp_path, "2.16", "cpu")
+    with build._context_of(Path(__file__)) as (argument,):
+        assert argument.startswith("--build-context=lock=")
+        assert Path(argument.rpartition("=")[2], "locked.txt").exists()
+    with build._context_of(None) as none:
+        assert none == ()
+
+
+def test_up_resolves_plans_anew_and_starts_what_was_locked(pip: list[Any], stage: Stage) -> None:
+    assert stage.up(tensorflow="2.16").success
+    (file,) = stage.docker.ups
+    tag = locked.tag(stage.workspace.manifests, "2.16", "cpu")
+    assert f"image: '{tag}'" in file.read_text() and "unlocked" not in tag
+
+
+def test_a_file_that_would_name_no_image_is_not_rendered(stage: Stage) -> None:
+    from cluster_kit.run.prepare import Request, prepare, refuse_unlocked
+
+    prepared = prepare(Request("demo", {"tensorflow": "2.16"}), stage.workspace, None)
+    with pytest.raises(UsageError, match="are not resolved yet") as told:
+        refuse_unlocked(prepared)
+    assert "cluster-kit image build demo" in told.value.cure
+
+
+@pytest.fixture(scope="module")
+def lock() -> ModuleType:
+    """The script that runs in the build."""
+    spec = importlib.util.spec_from_file_location("lock", build.SOURCE / "recipe" / "lock.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_names_of_packages_by_version_and_variant(lock: ModuleType) -> None:
+    assert lock.names("2.15", "cpu") == ("tensorflow-cpu==2.15.*", "tf-keras==2.15.*")
+    assert lock.names("2.16.1", "gpu") == ("tensorflow[and-cuda]==2.16.1", "tf-keras==2.16.*")
+    assert lock.names("nightly", "cpu") == ("tf-nightly-cpu", "tf-keras-nightly")
+
+
+def test_pips_report_becomes_pins_with_hashes(
+    lock: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def pip(command: tuple[str, ...], **_: Any) -> subprocess.CompletedProcess[str]:
+        (report,) = (word.partition("=")[2] for word in command if word.startswith("--report="))
+        name = "tf_keras" if "--no-deps" in command else "libclang"
+        found = {"metadata": {"name": name, "version": "2"}}
+        found["download_info"] = {"archive_info": {"hashes": {"sha256": "ab"}}}  # type: ignore[dict-item]
+        Path(report).write_text(json.dumps({"install": [found]}))
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(lock.subprocess, "run", pip)
+    assert lock.main("2.16", "cpu", tmp_path / "locked.txt", []) == 0
+    text = (tmp_path / "locked.txt").read_text()
+    assert "tf-keras==2 \\\n    --hash=sha256:ab\n" in text and "libclang" not in text

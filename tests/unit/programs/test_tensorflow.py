@@ -1,0 +1,64 @@
+"""Which TensorFlow a manifest may ask for, and what of its requirements contradicts it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from cluster_kit.image.build import SOURCE
+from cluster_kit.programs.tensorflow import OWN_VERSION, check_pins, check_version
+from tests.make import manifest, problems
+
+
+def test_the_kits_own_version_is_that_of_its_lock_files() -> None:
+    for variant, package in (("cpu", "tensorflow-cpu"), ("gpu", "tensorflow")):
+        text = (SOURCE / "recipe" / f"locked-{variant}.txt").read_text()
+        found = re.search(rf"^{package}==(\S+)", text, re.MULTILINE)
+        assert found and found[1] == OWN_VERSION
+
+
+@pytest.mark.parametrize("version", ["", "2.15", "2.16.1", "2.22.0rc1", "3.0", "nightly"])
+def test_a_version_is_two_or_three_numbers_or_nightly(version: str) -> None:
+    assert not list(check_version(manifest(tensorflow=version)))
+
+
+@pytest.mark.parametrize(
+    ("version", "rule"),
+    [
+        ("2.14", "the oldest that the kit installs is 2.15"),
+        ("1.15.5", "the oldest that the kit installs is 2.15"),
+        ("2", "not a version of TensorFlow"),
+        ("latest", "not a version of TensorFlow"),
+        (">=2.15", "not a version of TensorFlow"),
+        ("../../2.15", "not a version of TensorFlow"),
+    ],
+)
+def test_any_other_is_refused_with_the_rule(version: str, rule: str) -> None:
+    (problem,) = problems(tensorflow=version)
+    assert problem.place == "tensorflow" and rule in problem.text()
+
+
+def test_it_does_not_go_with_an_image_of_ones_own() -> None:
+    (problem,) = problems(tensorflow="2.16", image="mine:1")
+    assert "in the kit's own image only, not in mine:1" in problem.text()
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["tensorflow==2.16.1", "tensorflow-cpu == 2.16.1", "tensorflow[and-cuda]==2.16.1",
+     "TensorFlow==2.16.1 ; python_version > '3.8'"],
+)  # fmt: skip
+def test_a_requirement_that_pins_another_one_is_told_with_the_cure(line: str) -> None:
+    for asked in ("", "2.16", "2.17"):
+        written = manifest(requirements="r.txt", tensorflow=asked)
+        (problem,) = check_pins(written, f"numpy\n{line}\n")
+        assert "asks for another TensorFlow" in problem.rule
+        assert '`tensorflow = "2.16.1"`' in problem.cure_text()
+
+
+def test_the_same_version_and_other_packages_are_fine() -> None:
+    same = manifest(requirements="r.txt", tensorflow="2.16.1")
+    assert not list(check_pins(same, "tensorflow==2.16.1\ntensorflow-datasets==4.9\n"))
+    assert not list(check_pins(manifest(requirements="r.txt"), "tensorflow==2.21.0\n"))
+    assert not list(check_pins(manifest(requirements="r.txt"), "tensorflow>=2.15\n"))
