@@ -17,13 +17,16 @@ from cluster_kit.engine import client
 from cluster_kit.errors import ManifestError
 from cluster_kit.manifest import load as manifests
 from cluster_kit.manifest.find import find
+from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
 from cluster_kit.run.launch import launch, launch_detached
 from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.prepare import Prepared, Request, engine_or_none, prepare, refuse_unlocked
 from cluster_kit.run.take_down import take_down
+from cluster_kit.run.verdict import Reason
 from cluster_kit.workspace import Workspace, here
 
+AUTO = "auto"
 PATHS: Mapping[str, tuple[str, ...]] = {
     "program": tuple(PROGRAMS),
     "data": tuple(DATA_SETS),
@@ -42,6 +45,18 @@ class Job:
     manifest: Path
     overrides: Mapping[str, Any]
     root: Path
+
+    @property
+    def name(self) -> str:
+        """The cluster's name; raises ManifestError if the file is invalid by now."""
+        with _in_python(self.manifest):
+            return str(self._loaded.manifest.name)
+
+    @property
+    def fixed_subnet(self) -> str:
+        """The subnet that the manifest states; "" if a free one is chosen at the start."""
+        subnet = str(self._loaded.manifest.subnet)
+        return "" if subnet == AUTO else subnet
 
     def plan(self) -> Cluster:
         """The cluster on this host: `plan().tasks` have name, role, index, ip and GPUs.
@@ -71,6 +86,8 @@ class Job:
     ) -> Outcome:
         """Run it to its end, and return its outcome, whether it succeeded or not.
 
+        On Ctrl-C it is stopped, saved and removed, and KeyboardInterrupt is raised.
+
         Args:
             on_event: is called with each RunEvent.
             keep: leave the containers there after the end.
@@ -82,7 +99,10 @@ class Job:
         """
         view = EventView(on_event or nothing)
         with _in_python(self.manifest):
-            return launch(self._request, Workspace(self.root), view, keep=keep, resume=resume)
+            outcome = launch(self._request, Workspace(self.root), view, keep=keep, resume=resume)
+        if outcome.reason == Reason.INTERRUPTED:
+            raise KeyboardInterrupt
+        return outcome
 
     @contextlib.contextmanager
     def up(
@@ -109,6 +129,10 @@ class Job:
         finally:
             with contextlib.closing(client.connect()) as engine:
                 take_down(engine, started.name)
+
+    @property
+    def _loaded(self) -> Loaded:
+        return manifests.load(self.manifest, self.overrides)
 
     @property
     def _request(self) -> Request:

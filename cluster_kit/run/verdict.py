@@ -12,7 +12,7 @@ from cluster_kit.errors import DeadlinePassed, HostError, Interrupted, Stopped, 
 from cluster_kit.observe import on_request, silences
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
-from cluster_kit.run.watch import OUTPUT_CODE, Ending
+from cluster_kit.run.watch import OUTPUT_CODE, STOPPED_CODE, Ending
 
 
 class Reason(StrEnum):
@@ -107,11 +107,13 @@ def _judge_leader(seen: RunState) -> Verdict:
     if end is None and any((e.task, e.action) == (leader, "destroy") for e in seen.events):
         removed = f"{leader} was removed while it ran"
         return Verdict(False, CODES[Reason.STOPPED], Reason.STOPPED, "", removed)
+    if end is None and code == STOPPED_CODE:
+        return Verdict(False, CODES[Reason.STOPPED], Reason.STOPPED, "", _stopped(leader))
     reason, message, named = _end_report(end)
     if reason in CODES:
         blame = "" if reason in NOBODYS else named or leader
         if reason == Reason.STOPPED:
-            message = f"{leader} was stopped from outside: by `cluster-kit down`, say"
+            message = _stopped(leader)
         if reason == Reason.START_DEADLINE and out_of_memory(seen, blame):
             message += f"; {blame} ran out of memory: raise its `memory` limit"
         return Verdict(False, CODES[Reason(reason)], reason, blame, message)
@@ -126,6 +128,10 @@ def _judge_leader(seen: RunState) -> Verdict:
     elif out_of_memory(seen, blame):
         message += OUT_OF_MEMORY
     return Verdict(False, TrainingFailed.exit_code, reason, blame, message)
+
+
+def _stopped(leader: str) -> str:
+    return f"{leader} was stopped from outside: by `cluster-kit down`, say"
 
 
 def _judge_sidecars(seen: RunState) -> Verdict:

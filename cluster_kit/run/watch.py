@@ -30,6 +30,8 @@ FOLLOW_S = 15.0
 OVERDUE_SLACK_S = 60.0
 OUTPUT_CODE = 4
 """The exit code of a task that cannot write its output: nor can it say why it ends."""
+STOPPED_CODE = 143
+"""That of a task which was stopped before it listened for that: it says nothing, either."""
 START_S = 30.0
 """After an `up` that was killed, Compose may still start containers: 0.2 s for each."""
 
@@ -193,8 +195,8 @@ class Watch:
         removed = any((e.task, e.action) == (leader.name, "destroy") for e in self.seen.events)
         if on_request.pending(self.seen) and not removed:
             return False
-        said_why = leader.exit_code in (0, OUTPUT_CODE) or self.seen.end_entry(leader.name)
-        if said_why or self._too_late:
+        wordless = leader.exit_code in (0, OUTPUT_CODE, STOPPED_CODE)
+        if wordless or self.seen.end_entry(leader.name) or self._too_late:
             return True
         if self._leader_restarts > leader.restarts:
             return False  # started again; the event has not arrived yet

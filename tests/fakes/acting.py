@@ -58,11 +58,13 @@ def ends(
 @dataclass(frozen=True)
 class Life:
     """One life of a task's container. It ends `after_job_s` after the leader's for good, with that
-    last word, unless `deaf`; told to stop it says so and ends, unless `stubborn`."""
+    last word, unless `deaf`; told to stop it says so and ends, unless `stubborn`; if it is too
+    `young` to say anything, it ends without a word."""
 
     steps: Sequence[Step]
     deaf: bool = False
     stubborn: bool = False
+    young: bool = False
     after_job_s: float = 0.1
     last: Step = ends(0.0, 0, "finished")  # noqa: RUF009 - a frozen value
 

@@ -84,6 +84,8 @@ class Machine:
         self._tell(box, "kill")
         if self.life(box).stubborn:
             self._die(box, 137)
+        elif self.life(box).young:
+            self._die(box, 143)
         else:
             self._do(box, ends(0.0, 143, "stopped", "stopped by SIGTERM"))
 

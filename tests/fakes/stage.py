@@ -149,6 +149,7 @@ def set_up(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     monkeypatch.setattr(prepare, "image_tag", lambda variant: f"cluster-kit/trainer:{variant}-0")
     monkeypatch.setattr(gather, "_routes", lambda _table: [])
     monkeypatch.setattr(gather, "gpu_inventory", lambda: ())
+    monkeypatch.setattr(extra, "LOCKS", root)
     monkeypatch.setattr(extra, "ensure_image", lambda *_, **__: True)
     monkeypatch.setattr(signals, "ignore", lambda: setattr(made, "interruptible", False))
     yield made

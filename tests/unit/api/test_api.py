@@ -48,6 +48,13 @@ def test_a_training_that_fails_is_an_outcome_and_no_exception(stage: Stage) -> N
     assert (outcome.success, outcome.blame, outcome.exit_code) == (False, "chief-0", 5)
 
 
+def test_an_interrupt_stays_one_when_all_is_saved_and_removed(stage: Stage) -> None:
+    stage.clock.at(1.0, lambda: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        load(stage).run()
+    assert stage.saved()["reason"] == "interrupted" and stage.is_clean()
+
+
 def test_errors_are_the_kits_own_and_name_keys(stage: Stage) -> None:
     with pytest.raises(ck.ManifestError, match=r"worker = -1: a cluster needs at least") as caught:
         load(stage, worker=-1).plan()

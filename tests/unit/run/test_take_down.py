@@ -53,6 +53,15 @@ def test_a_run_that_keeps_its_containers_loses_them_all_the_same(
     assert stage.is_clean()
 
 
+def test_a_leader_that_is_stopped_before_it_can_say_so_is_not_started_again(stage: Stage) -> None:
+    stage.detach({"chief-0": [Life(LONG.steps, young=True), LONG]})
+    began = stage.clock.monotonic()
+    assert take_down(stage.engine, NAME) == 5
+    assert stage.clock.monotonic() - began < 30
+    assert (stage.saved()["reason"], stage.saved()["exit_code"]) == ("stopped", 7)
+    assert stage.is_clean()
+
+
 def test_a_cluster_that_nobody_watches_is_judged_saved_and_removed(stage: Stage) -> None:
     stage.detach({"chief-0": [LONG]})
     assert take_down(stage.engine, NAME) == 5

@@ -1,0 +1,127 @@
+"""What the fixture `cluster` gives a test: clusters with names and folders of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from cluster_kit.api import Job, Outcome, RunEvent, RunningCluster, load
+from cluster_kit.api.job import PATHS
+from cluster_kit.engine import client
+from cluster_kit.manifest.find import find
+from cluster_kit.run.take_down import take_down as stop_and_remove
+from cluster_kit.testing import report
+from cluster_kit.testing.turns import Turns
+
+LONGEST_PREFIX = 31
+"""Of a name: with 9 more it is as long as a cluster's may be."""
+
+
+class Clusters:
+    """Clusters of one test; their names begin with the test's.
+
+    A relative path is looked for in the folder of the test's file, then in pytest's root
+    directory; so are `program`, `data` and `requirements`. A manifest can also be a name: one in
+    `compose/` of the root directory, or one of the kit's own.
+    """
+
+    def __init__(
+        self, test: str, folders: Sequence[Path], new_folder: Callable[[], Path], notes: Path
+    ) -> None:
+        """Args:
+        test: the test's name.
+        folders: where relative paths are looked for; the last one is the root directory.
+        new_folder: makes the folder of the runs.
+        notes: where the names of clusters that are up are noted.
+        """
+        self.root: Path | None = None
+        self._test = test
+        self._folders = tuple(folders)
+        self._new_folder = new_folder
+        self._notes = notes
+        self._own_notes: list[Path] = []
+        self._turns = Turns()
+
+    def load(self, manifest: str | Path, **overrides: Any) -> Job:
+        """The job of a manifest, with a name that no other has; see `cluster_kit.load`."""
+        self.root = self.root or self._new_folder()
+        name = f"{_label(self._test)}-{secrets.token_hex(4)}"
+        path = self._path(str(manifest))
+        if not path.is_file():
+            path = find(str(manifest), self._folders[-1] / "compose")
+        given = {key: self._given(key, value) for key, value in overrides.items()}
+        return load(path, root=self.root, **{"name": name, **given})
+
+    def run(
+        self,
+        manifest: str | Path,
+        *,
+        on_event: Callable[[RunEvent], None] | None = None,
+        **overrides: Any,
+    ) -> Outcome:
+        """Run a cluster to its end; its outcome, whether it succeeded or not. See `Job.run`."""
+        job = self.load(manifest, **overrides)
+        with self._noted(job), self._turns.of(job):
+            return job.run(on_event)
+
+    @contextlib.contextmanager
+    def up(
+        self,
+        manifest: str | Path,
+        *,
+        on_event: Callable[[RunEvent], None] | None = None,
+        **overrides: Any,
+    ) -> Iterator[RunningCluster]:
+        """A cluster that is up for the block. See `Job.up`."""
+        job = self.load(manifest, **overrides)
+        with self._noted(job), self._turns.of(job), job.up(on_event) as running:
+            yield running
+
+    def told(self) -> str:
+        """How each run ended and where it is, for the report of a test that failed."""
+        return report.text(self.root) if self.root else ""
+
+    def take_down(self) -> None:
+        """Remove what is up by now, whatever has become of the block that it was for."""
+        for note in list(self._own_notes):
+            take_down(note.stem)
+            self._forget(note)
+
+    @contextlib.contextmanager
+    def _noted(self, job: Job) -> Iterator[None]:
+        note = self._notes / f"{job.name}.cluster-kit"
+        note.touch()
+        self._own_notes.append(note)
+        yield
+        self._forget(note)  # not if it raised: the end of the test looks again
+
+    def _forget(self, note: Path) -> None:
+        self._own_notes.remove(note)
+        note.unlink(missing_ok=True)
+
+    def _given(self, key: str, value: Any) -> Any:
+        names = PATHS.get(key)
+        if names is None or not value or value in names:
+            return value
+        return str(self._path(str(value)))
+
+    def _path(self, path: str) -> Path:
+        """Where this path is, by the rule of the class; below the last folder if it is nowhere."""
+        found = [folder / Path(path).expanduser() for folder in self._folders]
+        return next((one for one in found if one.exists()), found[-1])
+
+
+def take_down(name: str) -> None:
+    """Stop and remove a cluster, if it is there; its evidence is saved."""
+    with contextlib.closing(client.connect()) as engine:
+        stop_and_remove(engine, name)
+
+
+def _label(test: str) -> str:
+    """A test's name as the beginning of a cluster's."""
+    words = re.sub(r"[^a-z0-9]+", "-", test.lower()).strip("-")[:LONGEST_PREFIX].strip("-")
+    return words if words[:1].isalpha() else f"t-{words}"[:LONGEST_PREFIX].strip("-")

@@ -1,0 +1,122 @@
+"""The plugin that pytest loads by its entry point, wherever the kit is installed.
+
+Whoever does not use it pays for this module only: the kit is imported when a test asks for a
+cluster.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from cluster_kit.testing.clusters import Clusters
+
+MARKER = "cluster"
+OPTION, INI = "--cluster-kit-engine", "cluster_kit_engine"
+CHOICES = ("skip", "require")
+STASH = pytest.StashKey["Clusters"]()
+FAILED = pytest.StashKey[bool]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option, and its ini key."""
+    help_ = "tests with clusters where no Docker engine answers: skip them, or require one"
+    parser.getgroup("cluster-kit").addoption(OPTION, choices=CHOICES, default=None, help=help_)
+    parser.addini(INI, f"{help_} ({' or '.join(CHOICES)})", default=CHOICES[0])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The marker; raises UsageError for a wrong value of the ini key."""
+    config.addinivalue_line("markers", f"{MARKER}: starts real containers (fixture `cluster`)")
+    if config.getini(INI) not in CHOICES:
+        raise pytest.UsageError(
+            f"{INI} = {config.getini(INI)!r}: must be {' or '.join(map(repr, CHOICES))}"
+        )
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what uses the fixture of this plugin, not one of the same name."""
+    found = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {}).get("cluster", ())
+    if found and _is_ours(found[-1]):
+        item.add_marker(MARKER)
+
+
+def _is_ours(definition: Any) -> bool:
+    return getattr(definition.func, "__module__", "") == __name__
+
+
+@pytest.fixture
+def cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Clusters]:
+    """Clusters with names of their own: `cluster.run("smoke")`, `with cluster.up("smoke") as up:`.
+
+    Whatever is up at the end of the test is taken down. Runs are kept in pytest's temporary
+    directory; the report of a test that failed names them.
+    """
+    _need_engine(request.config)
+    from cluster_kit.testing.clusters import Clusters
+    from cluster_kit.testing.turns import terminable
+
+    base = tmp_path_factory.getbasetemp()
+    made = Clusters(
+        test=request.node.name,
+        folders=(request.path.parent, request.config.rootpath),
+        new_folder=lambda: tmp_path_factory.mktemp("cluster-kit"),
+        notes=base,
+    )
+    request.node.stash[STASH] = made
+    with terminable():
+        try:
+            yield made
+        finally:
+            made.take_down()
+    keeps = request.config.getini("tmp_path_retention_policy") == "all"
+    if made.root and not keeps and not request.node.stash.get(FAILED, False):
+        shutil.rmtree(made.root, ignore_errors=True)
+
+
+def _need_engine(config: pytest.Config) -> None:
+    """Skip the test, or fail it, where no engine answers."""
+    from cluster_kit.engine import client
+    from cluster_kit.errors import HostError
+
+    try:
+        client.connect().close()
+    except HostError as error:
+        if (config.getoption(OPTION) or config.getini(INI)) == "require":
+            pytest.fail(f"{error.message}\n{error.cure}", pytrace=False)
+        pytest.skip(error.message)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Name the runs of a test that failed."""
+    report = yield
+    made = item.stash.get(STASH, None)
+    if made is not None and report.failed:
+        item.stash[FAILED] = True
+        if told := made.told():
+            report.sections.append(("clusters of this test", told))
+    return report
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Take down what a process of pytest-xdist has left that was killed."""
+    if hasattr(session.config, "workerinput"):
+        return
+    factory = getattr(session.config, "_tmp_path_factory", None)
+    base = getattr(factory, "_basetemp", None)
+    if base is not None and (notes := [*base.glob("*.cluster-kit"), *base.glob("*/*.cluster-kit")]):
+        from cluster_kit.testing.clusters import take_down
+
+        for note in notes:
+            take_down(note.stem)
+            note.unlink(missing_ok=True)

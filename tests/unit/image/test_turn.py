@@ -1,0 +1,63 @@
+"""One process builds an image, others wait for it."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.image import extra
+from cluster_kit.util import locks
+from tests.make import cluster
+
+TAG = "cluster-kit/trainer:cpu-0"
+OWN = replace(cluster(), image=TAG)
+LOCK = "cluster-kit-build-cluster-kit-trainer-cpu-0.lock"
+
+
+@pytest.fixture
+def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The images that are there; building one adds it."""
+    there: list[str] = []
+    monkeypatch.setattr(extra, "LOCKS", tmp_path)
+    monkeypatch.setattr(extra, "image_present", lambda tag: tag in there)
+
+    def build(_variant: str, _say: object, *, show: bool) -> None:
+        assert locks.is_locked(tmp_path / LOCK) and not show
+        there.append(TAG)
+
+    monkeypatch.setattr(extra, "ensure_image", build)
+    return there
+
+
+def test_it_is_built_once_under_a_lock(built: list[str], tmp_path: Path) -> None:
+    assert extra.ensure(OWN, Path(), lambda _line: None)
+    assert not extra.ensure(OWN, Path(), lambda _line: None)
+    assert built == [TAG] and not locks.is_locked(tmp_path / LOCK)
+
+
+def test_who_comes_second_waits_and_builds_nothing(built: list[str], tmp_path: Path) -> None:
+    said: list[str] = []
+    with contextlib.ExitStack() as other:
+        other.enter_context(locks.lock(tmp_path / LOCK, "process 7"))
+
+        def say(line: str) -> None:
+            said.append(line)
+            built.append(TAG)
+            other.close()
+
+        assert not extra.ensure(OWN, Path(), say)
+    assert said == [f"waiting for process 7, which builds {TAG}"]
+    assert built == [TAG]
+
+
+def test_where_no_lock_can_be_made_it_is_built_all_the_same(
+    built: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extra, "LOCKS", tmp_path / "missing")
+    monkeypatch.setattr(extra, "ensure_image", lambda *_, **__: built.append(TAG))
+    said: list[str] = []
+    assert extra.ensure(OWN, Path(), said.append)
+    assert "cannot be locked" in said[0]
