@@ -13,9 +13,11 @@ from cluster_kit.advice import (
     flags,
     generators,
     keras3,
+    python2,
     secrets,
     sharding,
     strategies,
+    tf1,
 )
 from cluster_kit.advice.hint import Hint
 from cluster_kit.advice.sources import read
@@ -31,6 +33,7 @@ def advise(program: Path | None, manifest: Manifest) -> tuple[Hint, ...]:
         sources, unread = read(program)
         hints += unread
         hints += strategies.check(sources, manifest)
-        for rule in (keras3, generators, evaluator, sharding):
+        hints += tf1.check(sources, manifest)
+        for rule in (keras3, generators, evaluator, sharding, python2):
             hints += rule.check(sources)
     return tuple(hints)

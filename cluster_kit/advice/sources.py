@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster_kit.advice.hint import Hint
-from cluster_kit.programs import syntax
+from cluster_kit.programs import python2, syntax
 from cluster_kit.programs.syntax import Fault
 
 MOST_FILES = 50
@@ -51,7 +51,8 @@ def read(program: Path) -> tuple[list[Source], list[Hint]]:
             text = syntax.content(path)
             source = _parse(text, name)
         except SyntaxError as error:
-            hints.append(_syntax_hint(syntax.fault_of(error, text, name)))
+            found = syntax.fault_of(error, text, name)
+            hints.append(_syntax_hint(found, python2.cure(found.message, text)))
             continue
         except syntax.UNREADABLE:
             continue
@@ -64,8 +65,9 @@ def read(program: Path) -> tuple[list[Source], list[Hint]]:
     return list(sources.values()), hints
 
 
-def _syntax_hint(fault: Fault) -> Hint:
-    return Hint(fault.place, fault.line, f"not valid Python: {fault.message}", "mend the line")
+def _syntax_hint(fault: Fault, cure: str) -> Hint:
+    rule = f"not valid Python: {fault.message}"
+    return Hint(fault.place, fault.line, rule, cure or "mend the line")
 
 
 def _version_hint(fault: Fault) -> Hint:

@@ -12,7 +12,7 @@ from cluster_kit.manifest.names import OWN_IMAGE
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.parts import Mount
 from cluster_kit.problem import Problem
-from cluster_kit.programs import requirements, syntax
+from cluster_kit.programs import python2, requirements, syntax
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.programs.data import find_data
 from cluster_kit.programs.mounts import find_mounts
@@ -131,5 +131,6 @@ def _syntax_problems(program: Path) -> list[Problem]:
         return []
     rule = f"not valid Python: {fault.message}"
     line = f"`{fault.line}`" if fault.line else ""
-    cure = "mend the line, or the one before it"
+    cure = python2.cure(fault.message, syntax.content(program))
+    cure = cure or "mend the line, or the one before it"
     return [Problem(fault.place, line, rule, cure, ("program", "image"))]

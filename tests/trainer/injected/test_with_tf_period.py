@@ -35,7 +35,6 @@ def run(run_task, free_port, tmp_path: Path) -> Run:
             "CLUSTER_KIT_BEACON": f"127.0.0.1:{free_port()}",
             "CLUSTER_KIT_SERVERS": "" if joins else "ps-0",
             "CLUSTER_KIT_OLD_API": "on",
-            "TF_USE_LEGACY_KERAS": "1",
             **variables,
         }
         tasks = {}

@@ -14,6 +14,7 @@ from conftest import IMAGE
 if not find_spec("tensorflow"):
     pytest.skip("TensorFlow is in the image, not here", allow_module_level=True)
 
+NAMES = IMAGE / "trainer" / "injected" / "tf1" / "names.json"
 ON_PATH = IMAGE / "trainer" / "injected" / "on_path"
 
 THERE = """
@@ -85,6 +86,15 @@ GONE = {
     "tf.contrib.training.HParams(a=1).parse('a=x')": "'x' is no int",
 }
 ASKS = """
+def there(module, path):
+    for part in path.split("."):
+        module = getattr(module, part, None)
+    return module is not None
+import json, pathlib
+names = json.loads(pathlib.Path("NAMES").read_text())["only_in_1"]
+assert len(names) > 30 and not [name for name in names if there(v2, name)]
+known = ("examples", "initialize_all_variables")
+assert not [name for name in names if not there(tf, name) and name not in known]
 for line in GONE:
     try:
         exec(line)
@@ -109,7 +119,9 @@ def said_by(program: str, folder: Path) -> list[str]:
 
 
 def test_what_programs_of_that_time_use_is_there_and_what_is_gone_is_told(tmp_path: Path) -> None:
-    lines = said_by(THERE + ASKS.replace("GONE", repr(list(GONE))), tmp_path)
+    lines = said_by(
+        THERE + ASKS.replace("GONE", repr(list(GONE))).replace("NAMES", str(NAMES)), tmp_path
+    )
     assert lines.pop(0) == "a child has it, too"
     assert len(lines) == len(GONE)
     for line, (asked, told) in zip(lines, GONE.items(), strict=True):

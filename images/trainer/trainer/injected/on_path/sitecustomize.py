@@ -130,6 +130,8 @@ if __name__ == "sitecustomize":
         load_file("stacks.py").arm(STACKS)
     if what_is_wanted() != [""]:
         sys.meta_path.insert(0, AfterImport("tensorflow", after_tensorflow))
+    if "tf1" in what_is_wanted() and PathFinder.find_spec("tf_keras"):
+        os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")  # Keras 3 has none of TensorFlow 1
     if "refuse" in what_is_wanted():
         sys.meta_path.insert(0, AfterImport("keras", after_keras))
     run_the_next_one()

@@ -47,9 +47,10 @@ class Finder:
             return self._example(below)
         if first != "compat" and (self._folder / first).is_dir():
             return None
-        if self._contrib.reason(below):
+        found = _module_of(self._tensorflow, below)
+        if found is None and self._contrib.reason(below):
             raise ModuleNotFoundError(self._contrib.gone(below))
-        return _module_of(self._tensorflow, below)
+        return found
 
     def _example(self, below: str) -> ModuleType | None:
         """TensorFlow's examples: of them there is MNIST's `input_data`."""

@@ -11,5 +11,6 @@ FILE = Path(__file__).with_name("names.json")
 
 def read() -> dict[str, Any]:
     """`contrib`: by the path below tf.contrib, either where it is today or what to use instead.
-    `gone`: by the path below `tf`, what to use instead."""
+    `gone`: by the path below `tf`, what to use instead. `only_in_1`: what TensorFlow 2's `tf`
+    does not have, for the host."""
     return json.loads(FILE.read_text(encoding="utf-8"))

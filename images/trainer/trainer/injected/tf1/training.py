@@ -20,7 +20,7 @@ class HParams:
         if hasattr(self, name):
             raise ValueError(f"Hyperparameter name is reserved: {name}")
         self._names.append(name)
-        setattr(self, name, list(value) if isinstance(value, list | tuple) else value)
+        setattr(self, name, list(value) if isinstance(value, (list, tuple)) else value)
 
     def set_hparam(self, name: str, value: object) -> None:
         """Set one that exists; text and whole numbers become what it was. Raises ValueError."""
@@ -28,7 +28,7 @@ class HParams:
             raise ValueError(f"Unknown hyperparameter: {name}")
         before = getattr(self, name)
         if isinstance(before, list):
-            given = value if isinstance(value, list | tuple) else [value]
+            given = value if isinstance(value, (list, tuple)) else [value]
             kind = before[0] if before else ""
             setattr(self, name, [_like(kind, each, name) for each in given])
         else:

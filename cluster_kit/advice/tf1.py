@@ -1,0 +1,139 @@
+"""Rules: code for TensorFlow 1 has the key for that, and uses nothing that is gone for good."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from cluster_kit.advice.hint import Hint
+from cluster_kit.advice.sources import Source
+from cluster_kit.manifest.schema import Manifest
+from cluster_kit.util.own_files import IMAGE
+
+TABLE = IMAGE / "trainer" / "injected" / "tf1" / "names.json"
+TOP = "tensorflow."
+MOST_NAMED = 3
+
+
+def check(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
+    """Yields names of TensorFlow 1 if the key is not set, else names that even it does not give."""
+    uses = [use for source in sources for use in _uses(source)]
+    if manifest.tf1:
+        yield from _gone(uses)
+    elif not any(map(_chooses, sources)):
+        yield from _without_key(uses)
+
+
+Use = tuple[Source, ast.AST, str]
+"""Where a name is used, and its path below `tensorflow`."""
+
+
+def _without_key(uses: list[Use]) -> Iterator[Hint]:
+    """One hint for the whole program, at the first name that only TensorFlow 1 has."""
+    known = frozenset(_table()["only_in_1"])
+    old = [use for use in uses if known.intersection(_paths(use[2]))]
+    if not old:
+        return
+    parts = list(dict.fromkeys(f"tf.{_shortest(path, known)}" for _, _, path in old))
+    names = [name for name in parts if not any(other.startswith(f"{name}.") for other in parts)]
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    source, node, _ = old[0]
+    yield Hint(
+        source.place(node),
+        f"{', '.join(f'`{name}`' for name in names[:MOST_NAMED])}{more}: code for TensorFlow 1",
+        "`import tensorflow` is TensorFlow 2, which does not have them",
+        "write `tf1 = true` (make: TF1=1): the program then runs unchanged",
+    )
+
+
+def _gone(uses: list[Use]) -> Iterator[Hint]:
+    """A hint for each name that is gone, where it is used first."""
+    table, told = _table(), set[str]()
+    for source, node, path in uses:
+        for part in _paths(path):
+            reason = _reason(table, part)
+            if reason and part not in told:
+                told.add(part)
+                rule = "TensorFlow 2 has no replacement for it that works by itself"
+                yield Hint(source.place(node), f"`tf.{part}`", rule, reason)
+                break
+
+
+def _reason(table: dict[str, Any], path: str) -> str:
+    """What to use instead of a name below `tensorflow`, "" if it is there or not known."""
+    if not path.startswith("contrib."):
+        return str(table["gone"].get(path, ""))
+    below = path.removeprefix("contrib.")
+    above, _, last = below.rpartition(".")
+    row, home = table["contrib"].get(below), table["contrib"].get(above)
+    if isinstance(row, str):
+        return row
+    return str(home.get("gone", {}).get(last, "")) if isinstance(home, dict) else ""
+
+
+@cache
+def _table() -> dict[str, Any]:
+    """What the image knows of TensorFlow 1's names."""
+    table: dict[str, Any] = json.loads(TABLE.read_text(encoding="utf-8"))
+    return table
+
+
+def _uses(source: Source) -> Iterator[Use]:
+    """Every name below `tensorflow` that certainly means that, in the order of lines."""
+    tried = _inside_of_try(source)
+    found: list[Use] = []
+    for node in source.nodes:
+        if node in tried:
+            continue
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            meanings = source.meanings(node) if isinstance(node, ast.Attribute) else frozenset()
+            names = list(meanings) if len(meanings) == 1 else []
+        found += [(source, node, n.removeprefix(TOP)) for n in names if n.startswith(TOP)]
+    return iter(sorted(found, key=lambda use: getattr(use[1], "lineno", 1)))
+
+
+def _inside_of_try(source: Source) -> set[ast.AST]:
+    """What stands inside of a `try`: there another way is at hand if it fails."""
+    return {
+        inner
+        for node in source.nodes
+        if isinstance(node, ast.Try)
+        for statement in (*node.body, *(s for handler in node.handlers for s in handler.body))
+        for inner in ast.walk(statement)
+    }
+
+
+def _chooses(source: Source) -> bool:
+    """Whether a program knows of both: it names compat.v1, or looks which version it has."""
+    versions = ("__version__", "VERSION", "version")
+    for node in source.nodes:
+        if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(f"{TOP}compat."):
+            return True
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            if any(f"{TOP}compat" in alias.name for alias in node.names):
+                return True
+        elif isinstance(node, ast.Attribute):
+            named = {name.removeprefix(TOP) for name in source.meanings(node)}
+            if any(name.startswith("compat.") or name in versions for name in named):
+                return True
+    return False
+
+
+def _paths(path: str) -> Iterator[str]:
+    """`a.b.c`, `a.b` and `a`, the shortest first."""
+    parts = path.split(".")
+    for count in range(1, len(parts) + 1):
+        yield ".".join(parts[:count])
+
+
+def _shortest(path: str, known: frozenset[str]) -> str:
+    """The part of a path that tells: `contrib.slim` of `contrib.slim.conv2d`."""
+    first = next(part for part in _paths(path) if part in known)
+    return ".".join(path.split(".")[:2]) if first in ("app", "contrib", "layers") else first

@@ -1,0 +1,95 @@
+"""Code for TensorFlow 1 is told before the start, and what even its API does not have any more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.advice import advise
+from tests.make import ROOT, manifest
+from tests.unit.advised import hints
+
+PERIOD = sorted((ROOT / "tests" / "trainer" / "period").glob("*.py"))
+KEYS = {"style": "all-tasks", "chief": 0}
+
+
+@pytest.mark.parametrize("path", PERIOD, ids=lambda path: path.stem)
+def test_a_program_of_that_time_is_told_the_key_once(path: Path) -> None:
+    (hint,) = advise(path, manifest(program=str(path), **KEYS))
+    assert hint.place.startswith(f"{path.name}:")
+    assert "TensorFlow 2, which does not have them" in hint.rule
+    assert "`tf1 = true` (make: TF1=1)" in hint.cure
+    assert not advise(path, manifest(program=str(path), tf1=True, **KEYS))
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "names"),
+    [
+        ("x = 1\nx = tf.placeholder(tf.float32)", 3, "`tf.placeholder`: code"),
+        ("tf.app.run()", 2, "`tf.app.run`"),
+        ("tf.contrib.slim.conv2d(x)", 2, "`tf.contrib.slim`"),
+        ("from tensorflow.contrib import slim", 2, "`tf.contrib.slim`"),
+        ("import tensorflow.contrib.layers as layers", 2, "`tf.contrib.layers`"),
+        ("from tensorflow.examples.tutorials.mnist import input_data", 2, "`tf.examples`"),
+        ("sv = tf.train.Supervisor()", 2, "`tf.train.Supervisor`"),
+        ("flags = tf.flags\nflags.FLAGS", 2, "`tf.flags`"),
+        ("s = tf.Session\nwith tf.train.MonitoredTrainingSession():\n"
+         "  tf.layers.dense(x); tf.log(1)", 2, "`tf.train.MonitoredTrainingSession`, `tf.layers.dense`"
+         " and 1 more"),
+    ],
+)  # fmt: skip
+def test_what_is_obviously_old_is_named(text: str, place: int, names: str, tmp_path: Path) -> None:
+    (hint,) = hints(f"import tensorflow as tf\n{text}\n", tmp_path, **KEYS)
+    assert hint.place == f"train.py:{place}"
+    assert names in hint.what
+
+
+def test_a_module_beside_the_program_is_read_as_well(tmp_path: Path) -> None:
+    files = {"train.py": "import model\n", "model.py": "import tensorflow as tf\ntf.get_variable"}
+    (hint,) = hints(files, tmp_path, **KEYS)
+    assert hint.place == "model.py:2"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import tensorflow.compat.v1 as tf\ntf.disable_v2_behavior()\ntf.placeholder",
+        "from tensorflow.compat import v1 as tf\ntf.placeholder",
+        "from tensorflow.compat.v1 import placeholder, app\napp.run()",
+        "import tensorflow as tf\ntf = tf.compat.v1\ntf.placeholder(tf.float32)",
+        "import tensorflow as tf\ntf.compat.v1.Session()\nif old:\n    tf.Session()",
+        "import tensorflow as tf\nif tf.__version__[0] == '1':\n    tf.Session()",
+        "try:\n    import tensorflow.compat.v1 as tf\nexcept ImportError:\n"
+        "    import tensorflow as tf\ntf.placeholder",
+        "import tensorflow as tf\ntry:\n    tf.Session()\nexcept AttributeError:\n    pass",
+        "try:\n    from tensorflow.contrib import slim\nexcept ImportError:\n"
+        "    import tf_slim as slim",
+        "import tensorflow as tf\ntf.function\ntf.keras.layers.Dense(1)\ntf.train.Checkpoint()",
+        "import other as tf\ntf.placeholder\ntf.contrib.slim",
+        "import tensorflow as tf\nimport numpy as np\nnp.log(1)\nself.placeholder",
+        "def f(tf):\n    return tf.Session()",
+    ],
+)
+def test_what_may_be_right_is_left_alone(text: str, tmp_path: Path) -> None:
+    assert not hints(text, tmp_path, **KEYS)
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "cure"),
+    [
+        ("tf.contrib.seq2seq.BasicDecoder", "`tf.contrib.seq2seq`", "tensorflow_addons/seq2seq"),
+        ("from tensorflow.contrib import learn", "`tf.contrib.learn`", "MonitoredTrainingSession"),
+        ("import tensorflow.contrib.crf.python.ops.crf", "`tf.contrib.crf`", "text/crf.py"),
+        ("tf.contrib.layers.embed_sequence(x)", "`tf.contrib.layers.embed_sequence`", "lookup"),
+        ("tf.estimator.Estimator(f)", "`tf.estimator`", "MonitoredTrainingSession"),
+        ("tf.train.SummaryWriter('x')", "`tf.train.SummaryWriter`", "tf.summary.FileWriter"),
+        ("tf.mul(a, b)\ntf.mul(b, c)", "`tf.mul`", "tf.multiply"),
+    ],
+)
+def test_with_the_key_what_is_gone_for_good_is_told(
+    text: str, what: str, cure: str, tmp_path: Path
+) -> None:
+    (hint,) = hints(f"import tensorflow as tf\n{text}\n", tmp_path, tf1=True, **KEYS)
+    assert (hint.place, hint.what) == ("train.py:2", what)
+    assert cure in hint.cure
