@@ -63,8 +63,12 @@ FLAGS = (
 )  # fmt: skip
 
 
-def test_a_network_of_tf_layers_in_a_monitored_session(run: Run, tmp_path: Path) -> None:
-    said = run("cnn_monitored.py", {"ps": 1, "worker": 2}, *FLAGS, joins=True)
+def test_a_network_of_tf_layers_in_a_synchronous_monitored_session(
+    run: Run, tmp_path: Path
+) -> None:
+    """The chief would wait for 120 s for a thread of the synchronous optimizer."""
+    jobs = {"ps": 1, "worker": 2}
+    said = run("cnn_monitored.py", jobs, *FLAGS, "--sync_replicas=True", joins=True)
     last = re.search(r"task 0: last step (\d+), loss (\S+), accuracy (\S+)", said["worker-0"])
     assert last and int(last[1]) >= 79 and float(last[3]) > 0.8, said["worker-0"]
     assert list((tmp_path / "train").glob("model.ckpt-8?.index"))

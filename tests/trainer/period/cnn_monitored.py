@@ -48,10 +48,17 @@ def main(_):
             global_step = tf.train.get_or_create_global_step()
             tf.summary.scalar('loss', loss)
             with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
-                train_op = tf.train.AdamOptimizer(0.01).minimize(loss, global_step=global_step)
+                opt = tf.train.AdamOptimizer(0.01)
+                if FLAGS.sync_replicas:
+                    num_workers = len(FLAGS.worker_hosts.split(','))
+                    opt = tf.train.SyncReplicasOptimizer(
+                        opt, replicas_to_aggregate=num_workers, total_num_replicas=num_workers)
+                train_op = opt.minimize(loss, global_step=global_step)
 
         hooks = [tf.train.StopAtStepHook(last_step=FLAGS.steps),
                  tf.train.LoggingTensorHook({'loss': loss}, every_n_iter=20)]
+        if FLAGS.sync_replicas:
+            hooks.append(opt.make_session_run_hook(FLAGS.task_index == 0))
         tf.logging.set_verbosity(tf.logging.INFO)
         with tf.train.MonitoredTrainingSession(master=server.target,
                                                is_chief=(FLAGS.task_index == 0),
@@ -72,6 +79,7 @@ if __name__ == "__main__":
     parser.add_argument("--worker_hosts", type=str, default="")
     parser.add_argument("--job_name", type=str, default="", help="One of 'ps', 'worker'")
     parser.add_argument("--task_index", type=int, default=0)
+    parser.add_argument("--sync_replicas", type="bool", default=False)
     parser.add_argument("--train_dir", type=str, default="/tmp/cnn")
     parser.add_argument("--steps", type=int, default=80)
     parser.add_argument("--batch_size", type=int, default=32)

@@ -35,8 +35,8 @@ def test_a_program_of_that_time_is_told_the_key_once(path: Path) -> None:
         ("sv = tf.train.Supervisor()", 2, "`tf.train.Supervisor`"),
         ("flags = tf.flags\nflags.FLAGS", 2, "`tf.flags`"),
         ("s = tf.Session\nwith tf.train.MonitoredTrainingSession():\n"
-         "  tf.layers.dense(x); tf.log(1)", 2, "`tf.train.MonitoredTrainingSession`, `tf.layers.dense`"
-         " and 1 more"),
+         "  tf.layers.dense(x); tf.log(1)", 2,
+         "`tf.train.MonitoredTrainingSession`, `tf.layers.dense` and 1 more"),
     ],
 )  # fmt: skip
 def test_what_is_obviously_old_is_named(text: str, place: int, names: str, tmp_path: Path) -> None:

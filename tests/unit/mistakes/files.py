@@ -17,8 +17,8 @@ PACKAGES = "write packages as `name` or `name==version`"
 CLASSES = "needs a folder of images for each class"
 
 
-def program(text: bytes, line: str, value: str, rule: str) -> Mistake:
-    return {"train.py": text}, TRAIN, f"train.py:{line}", value, rule, MEND
+def program(text: bytes, line: str, value: str, rule: str, cure: str = MEND) -> Mistake:
+    return {"train.py": text}, TRAIN, f"train.py:{line}", value, rule, cure
 
 
 def needs(text: bytes, rule: str, cure: str = PACKAGES) -> Mistake:
@@ -37,7 +37,9 @@ def detection(files: Files, rule: str, cure: str) -> Mistake:
 
 MISTAKES: dict[str, Mistake] = {
     "half a function": program(b"def f(:\n", "1", "`def f(:`", "invalid syntax"),
-    "Python 2": program(b'x = 1\nprint "hi"\n', "2", '`print "hi"`', "Missing parentheses"),
+    "Python 2": program(
+        b'x = 1\nprint "hi"\n', "2", '`print "hi"`', "Missing parentheses", "write print(…)"
+    ),
     "tabs and spaces": program(
         b"if True:\n\tx = 1\n        y = 2\n", "3", "`y = 2`", "inconsistent use of tabs"
     ),
