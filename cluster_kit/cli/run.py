@@ -10,6 +10,7 @@ import typer
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, err, named, print_json, say
 from cluster_kit.cli.ending import end_with, print_started
+from cluster_kit.cli.watch import run_on_changes
 from cluster_kit.engine import client
 from cluster_kit.errors import UsageError
 from cluster_kit.programs.catalog import PROGRAMS
@@ -35,19 +36,20 @@ def up(
     detach: Annotated[
         bool, typer.Option("--detach", help="Return once the containers have started.")
     ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Run again when the program's files change.")
+    ] = False,
     exit_code: options.ExitCode = "kit",
     json_: options.Json = False,
 ) -> None:
     """Run a cluster to its end: plan, build, start, watch, judge, save, remove."""
-    if detach and keep:
-        raise UsageError("--keep with --detach", "leave it to `cluster-kit attach NAME --keep`")
-    if detach and exit_code != "kit":
-        later = f"leave it to `cluster-kit wait NAME --exit-code {exit_code}`"
-        raise UsageError("--exit-code with --detach", later)
+    _refuse_together(keep=keep, detach=detach, watch=watch, exit_code=exit_code)
     if wants_help(request.overrides.get("extra_args", ())):
         _print_help(request)
         return
     stdio.outlive_readers()
+    if watch:
+        run_on_changes(request, here(), resume=resume, as_json=json_)
     view = make_view(err)
     with contextlib.closing(view):
         if detach:
@@ -58,6 +60,18 @@ def up(
         print_started(run, as_json=json_)
     else:
         end_with(outcome, keep=keep, as_json=json_, exit_code=exit_code)
+
+
+def _refuse_together(*, keep: bool, detach: bool, watch: bool, exit_code: str) -> None:
+    """Raise UsageError for options that cannot go together."""
+    if detach and keep:
+        raise UsageError("--keep with --detach", "leave it to `cluster-kit attach NAME --keep`")
+    if detach and exit_code != "kit":
+        later = f"leave it to `cluster-kit wait NAME --exit-code {exit_code}`"
+        raise UsageError("--exit-code with --detach", later)
+    given = {"--keep": keep, "--detach": detach, "--exit-code program": exit_code != "kit"}
+    for option in (name for name, there in given.items() if there and watch):
+        raise UsageError(f"{option} with --watch", f"leave out {option}: the next run comes")
 
 
 def _print_help(request: Request) -> None:

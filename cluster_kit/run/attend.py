@@ -12,6 +12,7 @@ from cluster_kit.run.absence import Absence
 from cluster_kit.run.conclude import conclude, fail
 from cluster_kit.run.context import Launch
 from cluster_kit.run.evidence import read_events
+from cluster_kit.run.observer import Superseded
 from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.watch import Ending, Watch
 from cluster_kit.util import signals
@@ -69,6 +70,9 @@ def _attend(run: Launch, start: Start, listener: Listener, *, leaves: bool = Fal
         if leaves:
             raise
         _say_interrupted(run)
+    except Superseded:
+        run.view.phase("its files have changed: stopping the containers")
+        ending = "superseded"
     except BaseException as error:
         signals.ignore()
         fail(run, cluster, watch.seen, error)

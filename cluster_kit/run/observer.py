@@ -9,6 +9,10 @@ from cluster_kit.engine.interface import Engine
 from cluster_kit.observe.state import RunState
 
 
+class Superseded(Exception):
+    """The run is to be ended: another one is about to take its place."""
+
+
 class Observer(Protocol):
     """Is told of a run's plan, and of each state."""
 
@@ -21,7 +25,7 @@ class Observer(Protocol):
         ...
 
     def observe(self, engine: Engine, cluster: Cluster, seen: RunState) -> None:
-        """The state has been observed anew. Raises nothing."""
+        """The state has been observed anew. May raise Superseded, and nothing else."""
         ...
 
 

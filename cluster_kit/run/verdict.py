@@ -84,6 +84,9 @@ def judge(cluster: Cluster, seen: RunState, ending: Ending) -> Verdict:
     if ending == "interrupted":
         message = "interrupted by a signal"
         return Verdict(False, Interrupted.exit_code, Reason.INTERRUPTED, "", message)
+    if ending == "superseded":
+        message = "stopped to run again: its files have changed (`--watch`)"
+        return Verdict(False, CODES[Reason.STOPPED], Reason.STOPPED, "", message)
     if ending == "overdue":
         message = f"the run went past its deadlines ({cluster.deadlines.job:g} s for the job)"
         code = CODES[Reason.JOB_DEADLINE]

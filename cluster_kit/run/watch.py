@@ -35,8 +35,9 @@ STOPPED_CODE = 143
 START_S = 30.0
 """After an `up` that was killed, Compose may still start containers: 0.2 s for each."""
 
-Ending = Literal["ended", "overdue", "interrupted"]
-"""The leader ended for good; the kit's own limit on the run passed; Ctrl-C or SIGTERM."""
+Ending = Literal["ended", "overdue", "interrupted", "superseded"]
+"""The leader ended for good; the kit's own limit on the run passed; Ctrl-C or SIGTERM; another run
+of changed files takes its place."""
 Show = Callable[[RunState], None]
 
 

@@ -107,6 +107,7 @@ RUN_BY = {
     "cluster-kit stop": DAILY,
     "cluster-kit start": DAILY,
     "cluster-kit up smoke --exit-code program": DAILY,
+    "cluster-kit up smoke --program path/to/train.py --watch": DAILY,
     "make wheel": WHEEL,
     "uv tool install dist/cluster_kit-*.whl": TOOL,
     "pipx run --spec dist/cluster_kit-*.whl cluster-kit --version": PIPX,

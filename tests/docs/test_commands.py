@@ -36,7 +36,7 @@ FOR_ANOTHER_MACHINE = {
     "sudo nvidia-ctk runtime configure --runtime=docker",
     "sudo systemctl restart docker",
 }
-ONLY_OF_UP = {"--keep", "--resume", "--detach", "--json", "--exit-code", "program"}
+ONLY_OF_UP = {"--keep", "--resume", "--detach", "--json", "--exit-code", "program", "--watch"}
 WITHOUT_ENGINE = ("render", "new", "schema")
 
 

@@ -39,6 +39,26 @@ def test_a_day_with_one_cluster(kit: Kit, client: docker.DockerClient) -> None:
     assert worker.startswith("worker-0 was restarted at ")
     assert all_tasks.startswith("the cluster was stopped at ")
     assert mine(client, kit.name) == ([], [])
+    watch(kit, small)
+    assert mine(client, kit.name) == ([], [])
+
+
+def watch(kit: Kit, small: tuple[str, ...]) -> None:
+    """One that ends well, one that is broken, one that is changed while it runs; then Ctrl-C."""
+    kit.program("print('one')\n")
+    with running(kit, "up", "smoke", "--watch", *small) as process:
+        read_until(process, "success in ")
+        read_until(process, "waiting for a change")
+        kit.program("print(\n")
+        read_until(process, "was never closed")
+        kit.program(WAITS)
+        read_until(process, "ready")
+        kit.program("print('two')\n")
+        read_until(process, "its files have changed")
+        read_until(process, "success in ")
+        read_until(process, "waiting for a change")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 130
 
 
 def inside(kit: Kit, task: str, *command: str) -> subprocess.CompletedProcess[str]:

@@ -1,0 +1,61 @@
+"""What `up --watch` looks at, and a run that ends because its files have changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from cluster_kit.cluster import Cluster
+from cluster_kit.engine.interface import Engine
+from cluster_kit.errors import ManifestError
+from cluster_kit.manifest.find import find
+from cluster_kit.manifest.load import load
+from cluster_kit.observe.state import RunState
+from cluster_kit.programs.catalog import PROGRAMS
+from cluster_kit.run.observer import Nobody, Superseded
+from cluster_kit.run.prepare import Request
+from cluster_kit.util.changes import Watched
+from cluster_kit.util.paths import seen_from
+from cluster_kit.workspace import Workspace
+
+
+def files_of(request: Request, workspace: Workspace) -> Watched:
+    """The manifest, the program's whole folder (which containers see) and its requirements.
+
+    What runs write is left out. A file that is wrong or absent is waited for.
+
+    Raises:
+        UsageError: the manifest was not found.
+    """
+    path = find(request.manifest, workspace.manifests).resolve()
+    files, folders = [path], []
+    ignored = [workspace.root / "runs", workspace.root / "portable"]
+    try:
+        manifest = load(path, request.overrides).manifest
+    except ManifestError:
+        return Watched((), tuple(files))
+    ignored.append(workspace.generated(manifest.name).parent)
+    if manifest.program not in PROGRAMS:
+        program = seen_from(path.parent, manifest.program).resolve()
+        folders += [program.parent] if program.parent.is_dir() else []
+    if manifest.requirements:
+        files.append(seen_from(path.parent, manifest.requirements).resolve())
+    return Watched(tuple(folders), tuple(files), tuple(one.resolve() for one in ignored))
+
+
+class UntilChanged(Nobody):
+    """Ends a run as soon as its files change.
+
+    Args:
+        changed: returns what has changed since it was last called.
+    """
+
+    def __init__(self, changed: Callable[[], Sequence[Path]]) -> None:
+        self._changed = changed
+        self.seen: tuple[Path, ...] = ()
+        """What has ended the run."""
+
+    def observe(self, engine: Engine, cluster: Cluster, seen: RunState) -> None:
+        self.seen = tuple(self._changed())
+        if self.seen:
+            raise Superseded

@@ -1,0 +1,192 @@
+"""`up --watch`: run, run again when files change, tell what is wrong and wait for a change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+
+import pytest
+
+from cluster_kit.cli import watch
+from cluster_kit.host import gather
+from cluster_kit.run import prepare
+from cluster_kit.run.prepare import Request
+from cluster_kit.run.rerun import files_of
+from cluster_kit.util.changes import Watched
+from cluster_kit.workspace import Workspace
+from tests.fakes.acting import LEADS, Life, ends, says
+from tests.fakes.stage import MANIFEST, NAME, Stage, set_up
+from tests.unit.command_line import Cli
+
+LONG = Life((says(0.1, "start", attempt=1), says(0.4, "ready"), ends(300.0, 0, "finished")))
+
+
+class FakeChanges:
+    """Files change `during` runs, at these seconds, and `between` them; then comes Ctrl-C."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.during: list[float] = []
+        self.between: list[str] = []
+        self.watched: list[Watched] = []
+        self.error: OSError | None = None
+        self._file = stage.workspace.root / "mine" / "train.py"
+
+    def __call__(self, watched: Watched) -> FakeChanges:
+        self.watched.append(watched)
+        return self
+
+    def __enter__(self) -> FakeChanges:
+        return self
+
+    def __exit__(
+        self, _k: type[BaseException] | None, _e: BaseException | None, _t: TracebackType | None
+    ) -> None:
+        pass
+
+    def taken(self) -> list[Path]:
+        if self.error:
+            raise self.error
+        if self.during and self.stage.clock.monotonic() >= self.during[0]:
+            self.during.pop(0)
+            return [self._file]
+        return []
+
+    def wait(self) -> list[Path]:
+        if not self.between:
+            raise KeyboardInterrupt
+        self._file.write_text(self.between.pop(0))
+        return [self._file] * 5
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Path) -> Iterator[Stage]:
+    assert root == tmp_path
+    monkeypatch.setattr(prepare, "gather", gather.gather)
+    for made in set_up(tmp_path, monkeypatch):
+        (tmp_path / "mine").mkdir()
+        (tmp_path / "mine" / "train.py").write_text("print(1)\n")
+        (tmp_path / "compose" / f"{NAME}.toml").write_text(
+            f'{MANIFEST}program = "../mine/train.py"'
+        )
+        yield made
+
+
+@pytest.fixture
+def changes(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> FakeChanges:
+    fake = FakeChanges(stage)
+    monkeypatch.setattr(watch, "Changes", fake)
+    return fake
+
+
+def runs(stage: Stage) -> list[Path]:
+    return sorted(p for p in stage.workspace.runs(NAME).glob("2*") if not p.is_symlink())
+
+
+def test_it_runs_again_after_each_change_until_ctrl_c(
+    cli: Cli, stage: Stage, changes: FakeChanges
+) -> None:
+    changes.between = ["print(2)\n", "print(3)\n"]
+    said = cli("up", NAME, "--watch")
+    assert said.code == 130
+    assert said.out.count("success in ") == 3
+    assert said.err.count("waiting for a change of its files; Ctrl-C ends it") == 3
+    assert said.err.count("changed: mine/train.py, mine/train.py, mine/train.py and 2 more") == 2
+    assert "nothing was running" in said.err
+    assert len(runs(stage)) == 3
+    assert len(changes.watched) == 1
+    assert stage.is_clean()
+
+
+def test_a_run_ends_when_its_files_change(cli: Cli, stage: Stage, changes: FakeChanges) -> None:
+    stage.engine.acting = {"chief-0": [LONG]}
+    began = stage.clock.monotonic()
+    changes.during = [began + 5.0]
+
+    def finish_soon(name: str) -> None:
+        if len(runs(stage)) > 1:
+            stage.engine.acting = {"chief-0": [LEADS]}
+
+    stage.docker.on_call = finish_soon
+    said = cli("up", NAME, "--watch")
+    assert said.code == 130
+    first, second = (json.loads((run / "outcome.json").read_text()) for run in runs(stage))
+    assert (first["reason"], first["exit_code"], first["blame"]) == ("stopped", 7, None)
+    assert "its files have changed" in first["message"]
+    assert first["timings_s"]["total"] < 10
+    assert second["success"]
+    assert "changed: mine/train.py; running again" in said.err
+    assert said.err.count("waiting for a change") == 1
+    assert stage.is_clean()
+
+
+def test_a_broken_program_is_told_and_waited_on(
+    cli: Cli, stage: Stage, changes: FakeChanges
+) -> None:
+    (stage.workspace.root / "mine" / "train.py").write_text("print(")
+    changes.between = ["print(2)\n"]
+    said = cli("up", NAME, "--watch")
+    assert said.code == 130
+    assert "was never closed" in said.err
+    assert said.out.count("success in ") == 1
+    assert len(runs(stage)) == 1
+
+
+def test_a_failed_run_is_waited_on(cli: Cli, stage: Stage, changes: FakeChanges) -> None:
+    stage.engine.acting = {"chief-0": [Life((ends(1.0, 1, "failed", "NameError: x"),))]}
+    said = cli("up", NAME, "--watch", "--json")
+    assert said.code == 130
+    assert json.loads(said.out[: said.out.rindex("}\n{") + 2])["message"] == "NameError: x"
+    assert "waiting for a change" in said.err
+
+
+def test_ctrl_c_in_a_run_ends_all(cli: Cli, stage: Stage, changes: FakeChanges) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    stage.clock.at(1.5, interrupt)
+    changes.between = ["print(2)\n"]
+    said = cli("up", NAME, "--watch")
+    assert said.code == 130
+    assert stage.saved()["reason"] == "interrupted"
+    assert changes.between
+    assert stage.is_clean()
+
+
+def test_an_engine_that_is_lost_is_not_waited_on(
+    cli: Cli, stage: Stage, changes: FakeChanges
+) -> None:
+    stage.engine.refuses["chief-0"] = "no such device"
+    assert cli("up", NAME, "--watch").code == 4
+    changes.error = OSError("OS file watch limit reached")
+    stage.engine.refuses.clear()
+    said = cli("up", NAME, "--watch")
+    assert said.code == 3
+    assert "cannot tell when files change: OS file watch limit" in said.err
+    assert stage.is_clean()
+
+
+@pytest.mark.parametrize("other", [("--keep",), ("--detach",), ("--exit-code", "program")])
+def test_what_cannot_go_with_it(other: Sequence[str], cli: Cli, stage: Stage) -> None:
+    said = cli("up", NAME, "--watch", *other)
+    assert said.code == 2
+    assert f"{' '.join(other)} with --watch" in said.err
+    assert cli("up", "dmo", "--watch").code == 2
+
+
+def test_the_files_are_those_that_containers_see(stage: Stage) -> None:
+    root = stage.workspace.root.resolve()
+    found = files_of(Request(NAME, {}), Workspace(root))
+    assert found.folders == (root / "mine",)
+    assert found.files == (root / "compose" / "demo.toml",)
+    assert set(found.ignored) >= {root / "runs", root / "compose" / NAME}
+    manifest = root / "compose" / "demo.toml"
+    manifest.write_text(MANIFEST + 'program = "../mine/absent.py"\nrequirements = "../r.txt"\n')
+    found = files_of(Request(NAME, {}), Workspace(root))
+    assert (found.folders, found.files) == ((root / "mine",), (manifest, root / "r.txt"))
+    manifest.write_text(MANIFEST)
+    assert files_of(Request(NAME, {}), Workspace(root)).folders == ()
+    manifest.write_text("format = = 1")
+    assert files_of(Request(NAME, {}), Workspace(root)) == Watched((), (manifest,))
