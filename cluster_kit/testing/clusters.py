@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import secrets
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ class Clusters:
 
     def load(self, manifest: str | Path, **overrides: Any) -> Job:
         """The job of a manifest, with a name that no other has; see `cluster_kit.load`."""
-        self.root = self.root or self._new_folder()
+        self.root = self.root or self._made()
         name = f"{_label(self._test)}-{secrets.token_hex(4)}"
         path = self._path(str(manifest))
         if not path.is_file():
@@ -91,6 +92,14 @@ class Clusters:
             take_down(note.stem)
             self._forget(note)
 
+    def _made(self) -> Path:
+        """The folder of the runs, with the versions that the project has written down."""
+        root, manifests = self._new_folder(), self._folders[-1] / "compose"
+        (root / "compose").mkdir()
+        for file in manifests.glob("tensorflow-*.lock"):
+            shutil.copy(file, root / "compose")
+        return root
+
     @contextlib.contextmanager
     def _noted(self, job: Job) -> Iterator[None]:
         note = self._notes / f"{job.name}.cluster-kit"
@@ -100,7 +109,8 @@ class Clusters:
         self._forget(note)  # not if it raised: the end of the test looks again
 
     def _forget(self, note: Path) -> None:
-        self._own_notes.remove(note)
+        if note in self._own_notes:  # a block may be left after the end of its test
+            self._own_notes.remove(note)
         note.unlink(missing_ok=True)
 
     def _given(self, key: str, value: Any) -> Any:

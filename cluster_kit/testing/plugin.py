@@ -6,6 +6,7 @@ cluster.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
@@ -115,8 +116,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     factory = getattr(session.config, "_tmp_path_factory", None)
     base = getattr(factory, "_basetemp", None)
     if base is not None and (notes := [*base.glob("*.cluster-kit"), *base.glob("*/*.cluster-kit")]):
+        from cluster_kit.errors import KitError
         from cluster_kit.testing.clusters import take_down
 
         for note in notes:
-            take_down(note.stem)
+            with contextlib.suppress(KitError):  # the engine is gone as well
+                take_down(note.stem)
             note.unlink(missing_ok=True)

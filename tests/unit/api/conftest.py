@@ -5,9 +5,10 @@ from types import SimpleNamespace
 import pytest
 
 from cluster_kit.api import bridge, host_chief
+from tests.fakes.handlers import usual_handlers
 from tests.fakes.stage import Stage, stage
 
-__all__ = ["host", "stage"]
+__all__ = ["host", "stage", "usual_handlers"]
 
 
 @pytest.fixture

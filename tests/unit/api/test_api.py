@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import cluster_kit as ck
-from cluster_kit.util import signals
 from tests.fakes.acting import Life, ends
 from tests.fakes.stage import NAME, Stage
 
@@ -48,6 +47,7 @@ def test_a_training_that_fails_is_an_outcome_and_no_exception(stage: Stage) -> N
     assert (outcome.success, outcome.blame, outcome.exit_code) == (False, "chief-0", 5)
 
 
+@pytest.mark.usefixtures("usual_handlers")
 def test_an_interrupt_stays_one_when_all_is_saved_and_removed(stage: Stage) -> None:
     stage.clock.at(1.0, lambda: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
@@ -187,13 +187,10 @@ def test_a_cluster_that_is_left_frozen_is_taken_down(stage: Stage) -> None:
     assert stage.is_clean()
 
 
-def test_a_callers_signal_handlers_are_its_own(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(signals, "_is_command", False)
-    before = signal.getsignal(signal.SIGINT)
+@pytest.mark.usefixtures("usual_handlers")
+def test_a_callers_signal_handlers_are_its_own(stage: Stage) -> None:
     load(stage).run()
-    assert signal.getsignal(signal.SIGINT) is before
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_every_name_is_there_and_no_other() -> None:

@@ -15,10 +15,11 @@ from cluster_kit.engine import client
 from cluster_kit.errors import HostError
 from cluster_kit.testing import clusters
 from tests.fakes.acting import Life, ends, prints, says
+from tests.fakes.handlers import usual_handlers
 from tests.fakes.stage import MANIFEST, Stage, stage
 from tests.make import ROOT
 
-__all__ = ["stage"]
+__all__ = ["stage", "usual_handlers"]
 pytest_plugins = ["pytester"]
 PLUGIN = ("-p", "no:cluster-kit", "-p", "cluster_kit.testing.plugin")
 QUIET = ("-p", "no:hypothesispytest", "-p", "no:xdist", "-p", "no:cacheprovider")
@@ -48,6 +49,9 @@ class Project:
 
     def ini(self, text: str) -> None:
         (self.root / "pytest.ini").write_text(f"[pytest]\n{text}\n")
+
+
+pytestmark = pytest.mark.usefixtures("usual_handlers")
 
 
 @pytest.fixture
@@ -185,7 +189,10 @@ kept = []
 def test_up(cluster):
     kept.append(cluster.up("demo"))
     kept[0].__enter__()
-""").assert_outcomes(passed=1)
+
+def test_late(cluster):
+    kept.pop().__exit__(None, None, None)
+""").assert_outcomes(passed=2)
     assert not stage.engine.boxes
 
 
@@ -306,6 +313,18 @@ def test_paths_are_beside_the_test_or_in_the_root_directory(
     project.test(text, at="tests/test_it.py").assert_outcomes(passed=1)
 
 
+def test_versions_that_the_project_has_written_down_are_taken(
+    project: Project, stage: Stage
+) -> None:
+    (project.root / "compose" / "tensorflow-2.16-cpu-amd64.lock").write_text("tensorflow==2.16.2\n")
+    project.test("""
+def test_locked(cluster):
+    job = cluster.load("demo")
+    (lock,) = (job.root / "compose").glob("*.lock")
+    assert lock.read_text() == "tensorflow==2.16.2\\n"
+""").assert_outcomes(passed=1)
+
+
 def test_a_name_is_a_manifest_of_the_project_or_of_the_kit(project: Project, stage: Stage) -> None:
     project.test("""
 def test_names(cluster):
@@ -327,7 +346,9 @@ def test_every_test_has_a_name_that_a_cluster_may_have(
     test: str, begins: str, stage: Stage, tmp_path: Path
 ) -> None:
     root = stage.workspace.root
-    made = clusters.Clusters(test, (root,), lambda: tmp_path / "new", tmp_path)
+    new = tmp_path / "new"
+    new.mkdir()
+    made = clusters.Clusters(test, (root,), lambda: new, tmp_path)
     jobs = [made.load("demo") for _ in range(2)]
     assert all(job.name.startswith(begins) and len(job.name) <= 40 for job in jobs)
     assert jobs[0].name != jobs[1].name
@@ -341,7 +362,7 @@ def test_it_costs_nothing_where_nobody_uses_it() -> None:
     tree = ast.parse((ROOT / "cluster_kit" / "testing" / "plugin.py").read_text())
     tops = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
     names = {getattr(node, "module", None) or node.names[0].name for node in tops}
-    assert names == {"__future__", "shutil", "collections.abc", "typing", "pytest"}
+    assert names == {"__future__", "contextlib", "shutil", "collections.abc", "typing", "pytest"}
 
 
 def test_pytest_finds_it_by_its_entry_point() -> None:

@@ -1,0 +1,21 @@
+"""Signal handlers as a program of somebody else's has them, whatever other tests have left."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from cluster_kit.util import signals
+
+
+@pytest.fixture
+def usual_handlers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Python's own for Ctrl-C, none for SIGTERM; the process is not the kit's command."""
+    monkeypatch.setattr(signals, "_is_command", False)
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
