@@ -30,6 +30,21 @@ def throttled_s(mount: Path = MOUNT) -> float:
     return _counts(mount / "cpu" / "cpu.stat").get("throttled_time", 0) / 1e9
 
 
+def memory(mount: Path = MOUNT) -> int | None:
+    """Bytes in use, without the files that the kernel could drop: what `docker stats` shows.
+
+    None if the host does not tell.
+    """
+    for used, counts, files in (
+        (mount / "memory.current", mount / "memory.stat", "inactive_file"),
+        (mount / "memory" / "memory.usage_in_bytes", mount / "memory" / "memory.stat",
+         "total_inactive_file"),
+    ):  # fmt: skip
+        if (text := _read(used)).isdecimal():
+            return max(int(text) - _counts(counts).get(files, 0), 0)
+    return None
+
+
 def memory_s(mount: Path = MOUNT) -> float | None:
     """Seconds in which some thread waited for memory; None if the kernel does not count them."""
     for line in _read(mount / "memory.pressure").splitlines():

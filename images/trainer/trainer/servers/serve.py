@@ -18,6 +18,7 @@ from trainer.events import Progress
 from trainer.injected import dead_connections
 from trainer.outcome import Outcome
 from trainer.queue import next_event
+from trainer.sampling.recorder import Recorder
 from trainer.servers import native, python, slices, wire
 from trainer.servers.ports import check_port
 from trainer.task import Task
@@ -32,6 +33,7 @@ def serve(task: Task) -> int:
     events: SimpleQueue[object] = SimpleQueue()
     signal.signal(signal.SIGTERM, lambda *_: events.put(outcome.stopped()))
     progress = Progress(task.progress_file)
+    recorder = Recorder(task)
     stacks.arm(task)
     leader = None
     if task.beacon:
@@ -56,6 +58,7 @@ def serve(task: Task) -> int:
     progress.write("ready")
     print(f"{task.name}: TensorFlow server ready, {target}", flush=True)
     ended = until_the_end(task, events, leader)
+    recorder.stop()
     ended.record(progress)
     print(f"{task.name}: {ended.message}", flush=True)
     return ended.exit_code

@@ -22,6 +22,7 @@ from trainer.errors import TrainerError
 from trainer.events import Progress
 from trainer.injected import dead_connections
 from trainer.outcome import Outcome
+from trainer.sampling.recorder import Recorder
 from trainer.supervisor.child import find_program
 from trainer.supervisor.follower import follow
 from trainer.supervisor.leader import Leader
@@ -34,6 +35,7 @@ def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: events.put(outcome.stopped()))
     signal.signal(signal.SIGINT, lambda *_: events.put(outcome.stopped()))
     progress = Progress(task.progress_file)
+    recorder = Recorder(task)
     beacon_server, over = None, threading.Event()
     try:
         if task.is_leader and task.beacon:
@@ -62,6 +64,7 @@ def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
         ended = room.of(task, problem)
     over.set()
     ended = room.instead(task, ended)
+    recorder.stop()
     ended.record(progress)
     if not ended.printed and (ended.exit_code or ended.reason == outcome.CUT_OFF):
         print(f"{task.name}: {ended.headline}", file=sys.stderr, flush=True)

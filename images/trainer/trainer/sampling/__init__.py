@@ -1,0 +1,1 @@
+"""What a task uses, sampled once a second and written down for the host."""

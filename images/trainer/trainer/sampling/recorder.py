@@ -1,0 +1,70 @@
+"""Writes down each second what this task uses, in `progress/<task>.usage`: a JSON object a line."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from trainer.events import Progress
+from trainer.sampling.connections import Sent, connections
+from trainer.sampling.gpus import Driver
+from trainer.sampling.memory import memory
+from trainer.task import Address, Task, addresses_by_task
+from trainer.usage import used
+
+EVERY_S = 1.0
+LATER_S, SELDOM_S = 3600.0, 5.0
+"""After an hour less often: a file that is written for days stays small."""
+PEERS_EVERY = 5
+"""Each so many samples, what was sent to whom."""
+
+
+class Recorder:
+    """Samples from its start to `stop`; the first and the last sample are written at once."""
+
+    def __init__(self, task: Task) -> None:
+        self._progress = Progress(task.usage_file)
+        self._sent = Sent(tasks_by_ip(task))
+        self._gpus = Driver([gpu.uuid for gpu in task.gpus if gpu.uuid])
+        self._samples = 0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="usage", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Write the last sample."""
+        self._over.set()
+        self._thread.join(EVERY_S)
+
+    def _run(self) -> None:
+        began = time.monotonic()
+        over = False
+        while not over:
+            self._sample(last=False)
+            late = time.monotonic() - began > LATER_S
+            over = self._over.wait(SELDOM_S if late else EVERY_S)
+        self._sample(last=True)
+
+    def _sample(self, last: bool) -> None:
+        now = used()
+        keys: dict[str, object] = {
+            "cpu_s": round(now.cpu_s, 3),
+            "memory": memory(),
+            "rx_bytes": now.received,
+            "tx_bytes": now.sent,
+        }
+        if last or self._samples % PEERS_EVERY == 0:
+            keys["sent_to"] = self._sent.look(connections())
+        if gpus := self._gpus.look():
+            keys["gpus"] = [{"busy": gpu.busy, "memory": gpu.memory} for gpu in gpus]
+        self._samples += 1
+        self._progress.write("usage", **keys)
+
+
+def tasks_by_ip(task: Task) -> dict[str, str]:
+    """Names of the cluster's other tasks by IP address; {} if several share one."""
+    addresses = addresses_by_task(task.cluster)
+    found = {Address.parse(text, "TF_CONFIG").host: name for name, text in addresses.items()}
+    if len(found) < len(addresses):
+        return {}
+    return {ip: name for ip, name in found.items() if name != task.name}

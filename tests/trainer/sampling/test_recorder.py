@@ -1,0 +1,53 @@
+"""A task's use, a line each second."""
+
+from __future__ import annotations
+
+import json
+import time
+
+from trainer.sampling import recorder
+from trainer.sampling.recorder import Recorder, tasks_by_ip
+from trainer.task import read_task
+
+
+def read(task):
+    return [json.loads(line) for line in task.usage_file.read_text().splitlines()]
+
+
+def test_the_first_and_the_last_sample_are_written_at_once(alone):
+    began = time.time()
+    recording = Recorder(alone)
+    recording.stop()
+    lines = read(alone)
+    assert len(lines) == 2
+    for line in lines:
+        assert set(line) == {"time", "event", "cpu_s", "memory", "rx_bytes", "tx_bytes", "sent_to"}
+        assert line["event"] == "usage" and line["time"] >= began - 0.001
+        assert line["cpu_s"] > 0 and line["memory"] > 1 << 20
+    assert lines[0]["cpu_s"] <= lines[1]["cpu_s"]
+
+
+def test_between_them_is_one_in_each_interval_and_seldom_the_table(alone, monkeypatch):
+    monkeypatch.setattr(recorder, "EVERY_S", 0.01)
+    recording = Recorder(alone)
+    until = time.monotonic() + 10
+    while len(read(alone)) < 12 and time.monotonic() < until:
+        time.sleep(0.01)
+    recording.stop()
+    lines = read(alone)
+    assert len(lines) >= 13
+    with_table = [at for at, line in enumerate(lines) if "sent_to" in line]
+    assert with_table[:3] == [0, 5, 10] and with_table[-1] == len(lines) - 1
+
+
+def test_a_task_knows_the_others_by_their_addresses(tmp_path):
+    cluster = {"chief": ["10.0.0.2:1"], "worker": ["10.0.0.3:1"], "ps": ["10.0.0.4:1"]}
+
+    def task(name):
+        role, _, index = name.partition("-")
+        config = {"cluster": cluster, "task": {"type": role, "index": int(index)}}
+        return read_task({"TF_CONFIG": json.dumps(config)})
+
+    assert tasks_by_ip(task("ps-0")) == {"10.0.0.2": "chief-0", "10.0.0.3": "worker-0"}
+    cluster["ps"].append("10.0.0.4:2")
+    assert tasks_by_ip(task("ps-0")) == {}, "two tasks share an address: which one it was?"
