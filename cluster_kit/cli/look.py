@@ -18,7 +18,7 @@ from cluster_kit.errors import HostError
 from cluster_kit.host.gather import gather
 from cluster_kit.manifest.schema import json_schema
 from cluster_kit.observe.logs import follow_logs
-from cluster_kit.observe.progress import entries_of
+from cluster_kit.observe.progress import USAGE, entries_of
 from cluster_kit.observe.state import from_containers
 from cluster_kit.observe.task_view import TaskView
 from cluster_kit.run import again
@@ -53,7 +53,7 @@ def status(
         if not tasks:
             _print_newest_run(cluster)
         elif not json_:
-            out.print(status_table(tasks, title=cluster))
+            out.print(status_table(tasks, title=cluster, width=out.width))
             if again.is_stopped(engine.containers(cluster)):
                 out.print(f"stopped: `cluster-kit start {cluster}` goes on", style="yellow")
             for remark in remarks(tasks):
@@ -74,7 +74,7 @@ def ps(
 def _tasks(engine: Engine, cluster: str) -> list[TaskView]:
     """Every task of a cluster, in task order; [] if it is not up."""
     containers = engine.containers(cluster)
-    return from_containers(containers, entries_of(containers))
+    return from_containers(containers, entries_of(containers), entries_of(containers, USAGE))
 
 
 def _print_newest_run(cluster: str) -> PastRun | None:

@@ -12,6 +12,8 @@ from typing import Any
 from cluster_kit.engine.containers import Container
 
 SUFFIX = ".jsonl"
+USAGE = ".usage"
+"""Of the files in which tasks write what they use."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +32,17 @@ class ProgressReader:
     Args:
         since: Unix time; entries before it are of an earlier run.
         sizes: the first bytes of each file, by its name, that are of an earlier run.
+        suffix: of the files to read; a task's name is what stands before it.
     """
 
     def __init__(
-        self, folder: Path, since: float = 0.0, sizes: Mapping[str, int] | None = None
+        self,
+        folder: Path,
+        since: float = 0.0,
+        sizes: Mapping[str, int] | None = None,
+        suffix: str = SUFFIX,
     ) -> None:
+        self._suffix = suffix
         self._folder = folder
         self._since = since
         self._offsets = dict(sizes or {})
@@ -51,7 +59,8 @@ class ProgressReader:
                 return sorted(
                     file.name
                     for file in files
-                    if file.name.endswith(SUFFIX) and _size(file) != self._offsets.get(file.name, 0)
+                    if file.name.endswith(self._suffix)
+                    and _size(file) != self._offsets.get(file.name, 0)
                 )
         except OSError:
             return []  # not there yet, or removed by now: the next call looks again
@@ -69,14 +78,14 @@ class ProgressReader:
         complete = text[: text.rfind(b"\n") + 1]
         self._offsets[name] = offset + len(complete)
         for line in complete.splitlines():
-            entry = _parse(name.removesuffix(SUFFIX), line)
+            entry = _parse(name.removesuffix(self._suffix), line)
             if entry is not None and entry.time >= self._since:
                 yield entry
 
 
 def sizes(folder: Path) -> dict[str, int]:
-    """The size in bytes of each progress file, by its name."""
-    files = folder.glob(f"*{SUFFIX}")
+    """The size in bytes of each progress file and usage file, by its name."""
+    files = [*folder.glob(f"*{SUFFIX}"), *folder.glob(f"*{USAGE}")]
     return {path.name: path.stat().st_size for path in files if path.is_file()}
 
 
@@ -88,7 +97,7 @@ def _size(file: os.DirEntry[str]) -> int:
         return 0
 
 
-def entries_of(containers: Sequence[Container]) -> list[Entry]:
+def entries_of(containers: Sequence[Container], suffix: str = SUFFIX) -> list[Entry]:
     """The entries of a cluster's tasks since its containers were created, oldest first.
 
     [] if their output directory cannot be read. Older entries, of the run that `--resume` goes on
@@ -97,7 +106,8 @@ def entries_of(containers: Sequence[Container]) -> list[Entry]:
     if not containers or not containers[0].output:
         return []
     folder = Path(containers[0].output) / "progress"
-    return ProgressReader(folder, min(container.created for container in containers)).poll()
+    since = min(container.created for container in containers)
+    return ProgressReader(folder, since, suffix=suffix).poll()
 
 
 def _parse(task: str, line: bytes) -> Entry | None:

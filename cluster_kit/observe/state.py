@@ -12,7 +12,9 @@ from cluster_kit.observe import asked, devices, stragglers
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.stragglers import Straggler
 from cluster_kit.observe.task_view import State, TaskView, figures, is_work, state_after
+from cluster_kit.observe.usage import Use, after, of_samples, sample_of
 
+_NOT_THERE = (State.CREATED, State.RESTARTING, State.ENDED)
 CLOCK_SLACK_S = 0.05
 """In seconds: engine and task read the same clock at different resolutions."""
 
@@ -33,6 +35,7 @@ class RunState:
     entries: tuple[Entry, ...] = ()
     started: dict[str, float] = field(default_factory=dict)
     stragglers: Mapping[str, Straggler] = field(default_factory=dict)
+    uses: Mapping[str, Use] = field(default_factory=dict)
 
     @classmethod
     def of(cls, cluster: Cluster) -> RunState:
@@ -57,7 +60,7 @@ class RunState:
             task = replace(task, state=state, exit_code=None, restarts=restarts)
         elif event.action == "die":
             state = State.RESTARTING if self._comes_back(event) else State.ENDED
-            task = replace(task, state=state, exit_code=event.exit_code)
+            task = replace(task, state=state, exit_code=event.exit_code, usage=None)
         elif event.action == "pause":
             task = replace(task, state=State.PAUSED)
         elif event.action == "unpause":
@@ -79,6 +82,18 @@ class RunState:
             state = state_after(task.state, entry) if self._is_current(entry) else task.state
             tasks = {**tasks, task.name: replace(task, state=state, **figures(entry))}
         return replace(self, tasks=tasks, entries=entries, stragglers=lag)
+
+    def with_usage(self, entry: Entry) -> RunState:
+        """The state after one more line of a task's usage file."""
+        sample, task = sample_of(entry), self.tasks.get(entry.task)
+        if sample is None or task is None:
+            return self
+        use = after(self.uses.get(task.name), sample)
+        if self._is_current(entry) and task.state not in _NOT_THERE:
+            task = replace(task, usage=use.now)
+        return replace(
+            self, tasks={**self.tasks, task.name: task}, uses={**self.uses, task.name: use}
+        )
 
     def _comes_back(self, death: Event) -> bool:
         """Whether the engine will restart the task; it does not if it was stopped by hand."""
@@ -165,12 +180,16 @@ def _is_success(entry: Entry) -> bool:
     return good and not entry.fields.get("after_job")
 
 
-def from_containers(containers: Iterable[Container], entries: Sequence[Entry]) -> list[TaskView]:
+def from_containers(
+    containers: Iterable[Container], entries: Sequence[Entry], usage: Sequence[Entry] = ()
+) -> list[TaskView]:
     """The tasks of a cluster that was not watched from its start, in the order of `containers`.
 
     Args:
         entries: of all tasks' progress files since the containers were created, oldest first.
+        usage: likewise of their usage files.
     """
+    uses = of_samples(sample for entry in usage if (sample := sample_of(entry)))
     lag, found = stragglers.current(entries), devices.by_task(entries)
     wishes = [one for one in asked.all_of(entries) if one.what in asked.ENDS]
     views = [
@@ -182,7 +201,13 @@ def from_containers(containers: Iterable[Container], entries: Sequence[Entry]) -
         )
         for c in containers
     ]
-    return [replace(view, **found.get(view.name, {})) for view in views]
+    views = [replace(view, **found.get(view.name, {})) for view in views]
+    return [
+        replace(view, usage=uses[view.name].now)
+        if view.name in uses and view.state not in _NOT_THERE
+        else view
+        for view in views
+    ]
 
 
 def _view(

@@ -8,6 +8,7 @@ from typing import Any
 
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.stragglers import Straggler
+from cluster_kit.observe.usage import Usage
 
 
 class State(StrEnum):
@@ -46,7 +47,7 @@ class TaskView:
     `gpus` are what the engine was asked for, `gpus_seen` what TensorFlow found (None if it was not
     asked), `gpu_problem` how they differ, "" if they do not. `exit_code` is that of its last end,
     None while it runs. `checkpoint` is the last one that an evaluator has scored; `straggler` is
-    None unless the task is one now.
+    None unless the task is one now. `usage` is what it uses now, None if it does not run.
     """
 
     name: str
@@ -63,6 +64,7 @@ class TaskView:
     map_50: float | None = None
     checkpoint: str | None = None
     straggler: Straggler | None = None
+    usage: Usage | None = None
     gpus_seen: tuple[str, ...] | None = None
     gpu_problem: str = ""
 

@@ -14,6 +14,7 @@ from cluster_kit.errors import EngineError, HostError, Interrupted, ManifestErro
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import TaskView
+from cluster_kit.observe.usage import Use
 from cluster_kit.run.notes import notes_of
 from cluster_kit.run.verdict import STOP_CODES, Reason, Verdict, out_of_memory
 from cluster_kit.workspace import RunDirectory, write_atomically
@@ -30,12 +31,26 @@ REASON_BY_CODE = {
 
 
 @dataclass(frozen=True)
+class TaskUsage:
+    """What one task used while it ran: busy CPUs, bytes, bytes per second (received and sent), and
+    the share of time in which its GPUs computed (0 to 1); None: unknown."""
+
+    cpus_mean: float | None
+    cpus_peak: float | None
+    memory_mean: int
+    memory_peak: int
+    network_peak_bps: int | None
+    gpu_busy_mean: float | None
+    gpu_memory_peak: int | None
+
+
+@dataclass(frozen=True)
 class TaskOutcome:
     """The outcome of one task.
 
     `gpu` are the ids that the engine reserved, `gpu_seen` those that TensorFlow found (None if it
     was not asked); `rx_bytes` and `tx_bytes` are the bytes that its container received and sent,
-    None if it did not count them.
+    None if it did not count them; `usage` is None if it wrote none.
     """
 
     name: str
@@ -49,6 +64,7 @@ class TaskOutcome:
     oom: bool
     rx_bytes: Any
     tx_bytes: Any
+    usage: TaskUsage | None = None
 
 
 @dataclass(frozen=True)
@@ -188,7 +204,26 @@ def _task(name: str, seen: RunState, container: Container | None) -> TaskOutcome
         oom=out_of_memory(seen, name) or bool(container and container.oom),
         rx_bytes=counted.get("rx_bytes"),
         tx_bytes=counted.get("tx_bytes"),
+        usage=_usage(seen.uses.get(name)),
     )
+
+
+def _usage(use: Use | None) -> TaskUsage | None:
+    if use is None:
+        return None
+    return TaskUsage(
+        cpus_mean=_rounded(use.cpus_mean, 3),
+        cpus_peak=_rounded(use.cpus_peak, 3),
+        memory_mean=round(use.memory_mean),
+        memory_peak=round(use.memory_peak),
+        network_peak_bps=None if use.bps_peak is None else round(use.bps_peak),
+        gpu_busy_mean=_rounded(use.gpu_busy_mean, 3),
+        gpu_memory_peak=None if use.gpu_memory_peak is None else round(use.gpu_memory_peak),
+    )
+
+
+def _rounded(value: float | None, digits: int) -> float | None:
+    return None if value is None else round(value, digits)
 
 
 def _exit_code(

@@ -13,7 +13,7 @@ from cluster_kit.errors import EngineError
 from cluster_kit.observe import on_request
 from cluster_kit.observe.listener import Listener
 from cluster_kit.observe.missed import missed
-from cluster_kit.observe.progress import ProgressReader
+from cluster_kit.observe.progress import USAGE, ProgressReader
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
 from cluster_kit.observe.timeline import Timeline
@@ -58,6 +58,7 @@ class Watch:
         self._cluster = cluster
         self._timeline = Timeline()
         self._progress = ProgressReader(run.directory.progress, sizes=run.sizes)
+        self._usage = ProgressReader(run.directory.progress, sizes=run.sizes, suffix=USAGE)
         self._recovery = Recovery(run, cluster, self._timeline)
         self._listener = listener
         self._absence = absence
@@ -139,6 +140,8 @@ class Watch:
             for entry in self._progress.poll():
                 self.seen = self.seen.with_entry(self._timeline.entry(entry))
             self._requests.look(self.seen)
+            for entry in self._usage.poll():
+                self.seen = self.seen.with_usage(self._timeline.entry(entry))
 
     def _complete(self) -> None:
         """Add what the engine does not tell, if it has had the time to.

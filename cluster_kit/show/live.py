@@ -78,7 +78,11 @@ class LiveView:
         said = said[:most]
         room = max(1, min(MAX_ROWS, self._console.height - AROUND - len(said)))
         hidden = len(rows) - room
-        parts: list[RenderableType] = [self._spinner, status_table(rows[:room]), *said]
+        parts: list[RenderableType] = [
+            self._spinner,
+            status_table(rows[:room], width=self._console.width),
+            *said,
+        ]
         if hidden > 0:
             parts.append(Text(f"… and {hidden} more tasks (cluster-kit status)", style="dim"))
         return Group(*parts)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
 from cluster_kit.observe.task_view import State, TaskView
+from cluster_kit.observe.usage import Usage
 
 _SCORES = {"accuracy": "accuracy", "map_50": "mAP@0.5"}
 """Scores that a task may have, and the headings of their columns."""
@@ -22,12 +24,18 @@ _STYLES = {
 _GOOD_CODES = (None, 0, 143)
 
 
-def status_table(tasks: Iterable[TaskView], title: str = "") -> Table:
-    """One row per task: name, IP, GPUs, state, restarts, step, steps/s, loss and scores.
+WIDE = 106
+"""From so many columns on there is room for what tasks use."""
+
+
+def status_table(tasks: Iterable[TaskView], title: str = "", width: int = 80) -> Table:
+    """One row per task: name, IP, GPUs, state, restarts, step, steps/s, loss and scores; and what
+    it uses, if the terminal is wide enough and any task tells.
 
     An evaluator's step is the last checkpoint that it has scored.
     """
     tasks = list(tasks)
+    uses = width >= WIDE and any(task.usage for task in tasks)
     scores = [s for s in _SCORES if any(getattr(t, s) is not None for t in tasks)] or ["accuracy"]
     table = Table(
         title=title or None, title_justify="left", box=None, pad_edge=False, padding=(0, 1, 0, 0)
@@ -35,6 +43,8 @@ def status_table(tasks: Iterable[TaskView], title: str = "") -> Table:
     for heading in ("task", "ip", "gpu", "state"):
         table.add_column(heading, no_wrap=True)
     for heading in ("restarts", "step", "steps/s", "loss", *(_SCORES[score] for score in scores)):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for heading in ("cpu", "mem", "net") if uses else ():
         table.add_column(heading, justify="right", no_wrap=True)
     for task in tasks:
         table.add_row(
@@ -47,6 +57,7 @@ def status_table(tasks: Iterable[TaskView], title: str = "") -> Table:
             _figure(task.steps_per_s, ".1f"),
             _figure(task.loss, ".4f"),
             *(_figure(getattr(task, score), ".4f") for score in scores),
+            *(_used(task.usage) if uses else ()),
         )
     return table
 
@@ -60,9 +71,21 @@ def remarks(tasks: Iterable[TaskView]) -> list[str]:
 
 
 def _gpus(task: TaskView) -> str:
-    """What the engine was asked for, and a mark if the task has something else."""
+    """What the engine was asked for, a mark if the task has something else, and how busy it is."""
     asked = ",".join(task.gpus) or "-"
-    return f"{asked} (sees {len(task.gpus_seen or ())})" if task.gpu_problem else asked
+    if task.gpu_problem:
+        return f"{asked} (sees {len(task.gpus_seen or ())})"
+    busy = task.usage.gpu_busy if task.usage else None
+    return asked if busy is None else f"{asked} ({busy:.0%})"
+
+
+def _used(usage: Usage | None) -> tuple[str, str, str]:
+    """Busy CPUs, memory, and bytes per second in both directions together."""
+    if usage is None:
+        return "-", "-", "-"
+    known = usage.rx_bps is not None and usage.tx_bps is not None
+    net = f"{decimal(round((usage.rx_bps or 0) + (usage.tx_bps or 0)))}/s" if known else "-"
+    return _figure(usage.cpus, ".2f"), decimal(round(usage.memory)), net
 
 
 def state_text(task: TaskView) -> str:

@@ -18,6 +18,7 @@ from tests.schemas import check, schema
 TASK = {
     "name": "chief-0", "role": "chief", "index": 0, "ip": "10.0.0.2", "gpu": [], "gpu_seen": None,
     "exit_code": 0, "restarts": 0, "oom": False, "rx_bytes": 1, "tx_bytes": None,
+    "usage": None,
 }  # fmt: skip
 OUTCOME: dict[str, Any] = {
     "cluster": "demo", "success": True, "exit_code": 0, "reason": "finished", "blame": None,

@@ -43,6 +43,10 @@ class Story:
     def says(self, time: float, task: str, event: str, **fields: Any) -> Story:
         return Story(self.seen.with_entry(Entry(task, time, event, fields)))
 
+    def uses(self, time: float, task: str, cpu_s: float, memory: int, sent: int) -> Story:
+        fields = {"cpu_s": cpu_s, "memory": memory, "rx_bytes": 0, "tx_bytes": sent}
+        return Story(self.seen.with_usage(Entry(task, time, "usage", fields)))
+
     def ends(
         self,
         time: float,

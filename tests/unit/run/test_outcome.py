@@ -37,6 +37,18 @@ def test_traffic_is_what_the_tasks_counted_at_their_end() -> None:
     ]
 
 
+def test_what_a_task_used_is_its_mean_and_its_peak() -> None:
+    story = Story.of()
+    for second, cpu_s, memory, sent in ((1, 1.0, 10, 0), (2, 1.5, 50, 900), (4, 4.5, 30, 1000)):
+        story = story.uses(second, "ps-0", cpu_s, memory, sent)
+    tasks = {task["name"]: task for task in told(CLUSTER, story)["tasks"]}
+    assert tasks["ps-0"]["usage"] == {
+        "cpus_mean": 1.167, "cpus_peak": 1.5, "memory_mean": 37, "memory_peak": 50,
+        "network_peak_bps": 900, "gpu_busy_mean": None, "gpu_memory_peak": None,
+    }  # fmt: skip
+    assert tasks["worker-0"]["usage"] is None
+
+
 def test_a_worker_that_was_cut_off_is_no_failure_but_noted() -> None:
     words = "the program was still running 10 s after the leader's end, and was stopped"
     story = (
@@ -151,6 +163,7 @@ def test_the_outcome_holds_every_task_with_what_the_engine_says_of_it() -> None:
         "name": "ps-1", "role": "ps", "index": 1, "ip": "172.28.0.9", "gpu": ["1"],
         "gpu_seen": None,
         "exit_code": 137, "restarts": 1, "oom": True, "rx_bytes": None, "tx_bytes": None,
+        "usage": None,
     }  # fmt: skip
     assert tasks["chief-0"]["exit_code"] == 1
     assert tasks["chief-0"]["ip"] == str(CLUSTER.leader.ip)

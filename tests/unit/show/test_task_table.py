@@ -11,6 +11,7 @@ from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.stragglers import Straggler
 from cluster_kit.observe.task_view import State, TaskView
+from cluster_kit.observe.usage import Usage
 from cluster_kit.show.task_table import remarks, status_table
 from tests.make import cluster
 from tests.unit.show.consoles import console, shown
@@ -30,6 +31,26 @@ def test_a_table_row_holds_ip_gpus_state_and_figures() -> None:
     assert line.split() == [
         "worker-0", "172.28.0.100", "0,1", "training", "2", "40", "12.3", "0.5000", "0.9750",
     ]  # fmt: skip
+
+
+def test_what_a_task_uses_is_shown_where_there_is_room() -> None:
+    using = Usage(76_000_000, cpus=0.834, rx_bps=1_000_000, tx_bps=234_000, gpu_busy=0.97)
+    task = TaskView("worker-0", "worker", "172.28.0.100", ("0",), usage=using)
+    idle = TaskView("ps-0", "ps", "172.28.0.20", ())
+    new = TaskView("ps-1", "ps", "172.28.0.21", (), usage=Usage(9_000))
+
+    def lines(width: int) -> list[list[str]]:
+        on = console(width=width)
+        on.print(status_table([task, idle, new], width=width))
+        return [line.split() for line in shown(on).splitlines()]
+
+    heading, *rows = lines(120)
+    assert heading[-3:] == ["cpu", "mem", "net"]
+    assert rows[0][-5:] == ["0.83", "76.0", "MB", "1.2", "MB/s"]
+    assert rows[0][2:4] == ["0", "(97%)"]
+    assert rows[1][-3:] == ["-", "-", "-"]
+    assert rows[2][-4:] == ["-", "9.0", "kB", "-"]
+    assert "cpu" not in lines(80)[0]
 
 
 def evaluator(**fields: object) -> list[str]:

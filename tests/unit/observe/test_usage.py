@@ -1,0 +1,110 @@
+"""What tasks use: rates between lines, means, peaks, and lines that are something else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.engine.containers import Event
+from cluster_kit.observe.progress import USAGE, Entry, ProgressReader, sizes
+from cluster_kit.observe.state import RunState, from_containers
+from cluster_kit.observe.usage import Usage, of_samples, sample_of
+from tests.make import cluster
+from tests.unit.stories import Story, container
+
+LINE = '{"time": 5, "event": "usage", "cpu_s": 1, "memory": 2, "rx_bytes": 3, "tx_bytes": 4}\n'
+
+
+def entry(time: float, cpu_s: float = 0, memory: int = 1, rx: int = 0, **more: object) -> Entry:
+    counts = {"cpu_s": cpu_s, "memory": memory, "rx_bytes": rx, "tx_bytes": 0}
+    return Entry("ps-0", time, "usage", {**counts, **more})
+
+
+def use_of(*entries: Entry):
+    return of_samples(sample for one in entries if (sample := sample_of(one)))["ps-0"]
+
+
+def test_a_rate_takes_two_lines() -> None:
+    use = use_of(entry(1, cpu_s=1, memory=100))
+    assert use.now == Usage(100) and use.cpus_mean is None and use.memory_mean == 100
+    use = use_of(entry(1, cpu_s=1), entry(3, cpu_s=2, rx=500))
+    assert (use.now.cpus, use.now.rx_bps, use.now.tx_bps) == (0.5, 250, 0)
+
+
+def test_a_task_that_was_started_again_counts_from_zero() -> None:
+    use = use_of(entry(1, cpu_s=10), entry(2, cpu_s=12), entry(3, cpu_s=0.5), entry(4, cpu_s=1.5))
+    assert use.cpus_mean == 1.5 and use.cpus_peak == 2 and use.now.cpus == 1
+    assert use_of(entry(1, cpu_s=10), entry(2, cpu_s=0.5)).now.cpus is None
+
+
+def test_the_time_in_which_it_did_not_run_is_not_counted() -> None:
+    use = use_of(entry(1), entry(2, cpu_s=1), entry(200, cpu_s=1), entry(201, cpu_s=2))
+    assert use.cpus_mean == 1 and use.seconds == 2
+
+
+def test_two_lines_at_the_same_moment_are_no_rate() -> None:
+    use = use_of(entry(1), entry(2, cpu_s=1), entry(2.01, cpu_s=1.5, memory=7))
+    assert use.now == Usage(7, cpus=1, rx_bps=0, tx_bps=0) and use.cpus_peak == 1
+    assert use_of(entry(2), entry(1, cpu_s=5)).cpus_peak is None
+
+
+def test_gpus_are_the_mean_share_and_all_their_memory() -> None:
+    two = [{"busy": 0.5, "memory": 10}, {"busy": 1.0, "memory": 20}]
+    slices = [{"busy": None, "memory": 5}]
+    use = use_of(entry(1, gpus=two), entry(2, gpus=two))
+    assert (use.now.gpu_busy, use.gpu_busy_mean, use.gpu_memory_peak) == (0.75, 0.75, 30)
+    use = use_of(entry(1, gpus=slices), entry(2, gpus=slices))
+    assert (use.gpu_busy_mean, use.gpu_memory_peak) == (None, 5)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {}, {"cpu_s": "1"}, {"memory": None}, {"rx_bytes": -1}, {"tx_bytes": float("nan")},
+        {"cpu_s": True}, {"memory": 1e300},
+    ],
+)  # fmt: skip
+def test_a_line_that_is_something_else_is_no_sample(fields: dict[str, object]) -> None:
+    good = {"cpu_s": 1, "memory": 1, "rx_bytes": 1, "tx_bytes": 1}
+    assert sample_of(Entry("ps-0", 1, "usage", good))
+    assert sample_of(Entry("ps-0", 1, "usage", {**good, **fields} if fields else {})) is None
+    assert sample_of(Entry("ps-0", 1, "step", good)) is None
+
+
+def test_odd_parts_of_a_line_are_left_out() -> None:
+    sample = sample_of(entry(1, sent_to={"ps-1": 5, "x": "y"}, gpus=["?", {"busy": "high"}]))
+    assert sample and sample.sent_to == {"ps-1": 5}
+    assert (sample.gpu_busy, sample.gpu_memory) == (None, None)
+    assert sample_of(entry(1, sent_to=[], gpus=7)) is not None
+
+
+def test_a_task_that_has_ended_uses_nothing() -> None:
+    story = Story.of().uses(1, "ps-0", 1, 10, 0).uses(2, "ps-0", 2, 20, 0)
+    assert story.seen.tasks["ps-0"].usage == Usage(20, cpus=1, rx_bps=0, tx_bps=0)
+    ended = story.dies(3, "ps-0", 0)
+    assert ended.seen.tasks["ps-0"].usage is None
+    assert ended.uses(2.5, "ps-0", 3, 20, 0).seen.tasks["ps-0"].usage is None, "read late"
+    assert ended.seen.uses["ps-0"].memory_peak == 20
+
+
+def test_a_file_of_no_task_is_not_of_the_run() -> None:
+    seen = RunState.of(cluster()).with_event(Event(1.0, "start", "ps-0", None))
+    assert seen.with_usage(Entry("stranger-0", 2, "usage", entry(2).fields)) is seen
+
+
+def test_status_shows_what_those_use_that_run() -> None:
+    lines = [entry(1, cpu_s=1), entry(2, cpu_s=2)]
+    running, ended = container("ps-0", state="running"), container("ps-0", state="exited")
+    assert from_containers([running], [], lines)[0].usage == Usage(1, cpus=1, rx_bps=0, tx_bps=0)
+    assert from_containers([ended], [], lines)[0].usage is None
+
+
+def test_they_lie_beside_progress_files_and_are_read_apart(tmp_path: Path) -> None:
+    (tmp_path / "ps-0.usage").write_text(LINE)
+    (tmp_path / "ps-0.jsonl").write_text('{"time": 1, "event": "ready"}\n')
+    assert [one.event for one in ProgressReader(tmp_path).poll()] == ["ready"]
+    (line,) = ProgressReader(tmp_path, suffix=USAGE).poll()
+    assert (line.task, line.event, line.fields["memory"]) == ("ps-0", "usage", 2)
+    assert sizes(tmp_path) == {"ps-0.usage": len(LINE), "ps-0.jsonl": 30}
+    assert ProgressReader(tmp_path, sizes=sizes(tmp_path), suffix=USAGE).poll() == []
