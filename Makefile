@@ -105,6 +105,14 @@ doctor: $(KIT) ## Check this host, with the cure for what is wrong
 engine: $(KIT) ## Install and start a Docker engine where none answers   [ENGINE=never]
 	@$(KIT) engine --quiet
 
+# Tests of pages need one; where none can be installed they are skipped, and say so.
+.PHONY: browser
+browser: ## Install a headless Chromium where there is none, as root on Debian or Ubuntu
+	@command -v chromium chromium-browser google-chrome google-chrome-stable >/dev/null \
+	  || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "installing Chromium" \
+	    && apt-get update -q >/dev/null && apt-get install -y -q --no-install-recommends chromium >/dev/null; } \
+	  || echo "no Chromium here: the tests of pages are skipped"
+
 .PHONY: image
 image: $(KIT) engine ## Build the shared training image where it is absent or stale   [VARIANT=cpu|gpu]
 	@$(KIT) image build --variant $(call quoted,$(VARIANT)) --quiet
@@ -134,7 +142,7 @@ test test-unit fuzz: export PYTHONDONTWRITEBYTECODE :=
 test test-unit fuzz: export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 
 .PHONY: test
-test: $(DEV) engine image ## Run every test that this machine can; says what it skipped and why   [JOBS]
+test: $(DEV) engine image browser ## Run every test that this machine can; says what it skipped and why   [JOBS]
 	@.venv/bin/pytest --numprocesses=$(JOBS) --dist=loadgroup --durations=10
 
 .PHONY: test-failed
@@ -177,6 +185,10 @@ lock: $(DEV) ## Write the hashes of what the image installs, after a change of i
 .PHONY: docs
 docs: $(DEV) ## Write the parts of the documentation that are made from code and data
 	@.venv/bin/python -m docs.generate
+
+.PHONY: pictures
+pictures: $(DEV) browser ## Draw docs/report.png from the newest run of quickstart
+	@.venv/bin/python -m docs.pictures
 
 .PHONY: schema
 schema: $(KIT) ## Write the manifest's JSON Schema, for editors, to compose/schema.json

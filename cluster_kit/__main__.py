@@ -50,6 +50,7 @@ def _run() -> None:
             matrix,
             new,
             render,
+            report,
             run,
             speedup,
             stacks,

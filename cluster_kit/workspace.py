@@ -133,6 +133,15 @@ class RunDirectory:
         return self.path / "outcome.json"
 
     @property
+    def manifest(self) -> Path:
+        """A copy of the manifest as it was, without values of secrets."""
+        return self.path / "manifest.toml"
+
+    @property
+    def report(self) -> Path:
+        return self.path / "report.html"
+
+    @property
     def record(self) -> Path:
         return self.path / "run.json"
 

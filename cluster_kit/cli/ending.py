@@ -12,6 +12,7 @@ from cluster_kit.cli.app import out, print_json, say, short
 from cluster_kit.run.context import Launch
 from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.verdict import Reason
+from cluster_kit.workspace import RunDirectory
 
 
 def end_with(
@@ -49,6 +50,9 @@ def print_outcome(outcome: Outcome, *, keep: bool = False) -> None:
     print_metrics(outcome)
     if outcome.run:
         say(f"  everything is in {short(Path(outcome.run))}", to=out)
+        report = RunDirectory(Path(outcome.run)).report
+        if report.is_file():
+            say(f"  look at it: {short(report)}", to=out)
     if keep:
         name = outcome.cluster
         say(f"  still there: `cluster-kit status {name}`, `cluster-kit down {name}`", to=out)

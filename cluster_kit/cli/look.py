@@ -19,8 +19,8 @@ from cluster_kit.host.gather import gather
 from cluster_kit.manifest.schema import json_schema
 from cluster_kit.observe.logs import follow_logs
 from cluster_kit.observe.progress import USAGE, entries_of
-from cluster_kit.observe.state import from_containers
 from cluster_kit.observe.task_view import TaskView
+from cluster_kit.observe.unwatched import from_containers
 from cluster_kit.run import again
 from cluster_kit.run.check import Check
 from cluster_kit.run.doctor import check_host

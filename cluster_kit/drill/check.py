@@ -20,7 +20,7 @@ EVENTS = (
     "failure", "retry", "silent", "heard", "unanswered", "waiting",
     "waited", "straggling", "straggled",
 )  # fmt: skip
-"""Those of images/trainer/contract.toml but the last one, `end`."""
+"""Those of images/trainer/contract.toml but `end`, the last one, and `usage`, which never ends."""
 
 
 def refuse(written: Written, cluster: Cluster) -> None:

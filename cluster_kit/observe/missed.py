@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cluster_kit.engine.containers import Container, Event
-from cluster_kit.observe.state import RunState, from_containers
+from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State, TaskView
+from cluster_kit.observe.unwatched import from_containers
 
 
 def missed(seen: RunState, containers: Sequence[Container], asked: float) -> list[Event]:

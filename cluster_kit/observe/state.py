@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine.containers import Container, Event
+from cluster_kit.engine.containers import Event
 from cluster_kit.observe import asked, devices, stragglers
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.stragglers import Straggler
 from cluster_kit.observe.task_view import State, TaskView, figures, is_work, state_after
-from cluster_kit.observe.usage import Use, after, of_samples, sample_of
+from cluster_kit.observe.usage import Use, after, sample_of
 
-_NOT_THERE = (State.CREATED, State.RESTARTING, State.ENDED)
+NOT_THERE = (State.CREATED, State.RESTARTING, State.ENDED)
 CLOCK_SLACK_S = 0.05
 """In seconds: engine and task read the same clock at different resolutions."""
 
@@ -89,7 +89,7 @@ class RunState:
         if sample is None or task is None:
             return self
         use = after(self.uses.get(task.name), sample)
-        if self._is_current(entry) and task.state not in _NOT_THERE:
+        if self._is_current(entry) and task.state not in NOT_THERE:
             task = replace(task, usage=use.now)
         return replace(
             self, tasks={**self.tasks, task.name: task}, uses={**self.uses, task.name: use}
@@ -178,59 +178,3 @@ def _is_success(entry: Entry) -> bool:
         return is_work(entry)
     good = entry.fields.get("reason") in ("finished", "cut-off")
     return good and not entry.fields.get("after_job")
-
-
-def from_containers(
-    containers: Iterable[Container], entries: Sequence[Entry], usage: Sequence[Entry] = ()
-) -> list[TaskView]:
-    """The tasks of a cluster that was not watched from its start, in the order of `containers`.
-
-    Args:
-        entries: of all tasks' progress files since the containers were created, oldest first.
-        usage: likewise of their usage files.
-    """
-    uses = of_samples(sample for entry in usage if (sample := sample_of(entry)))
-    lag, found = stragglers.current(entries), devices.by_task(entries)
-    wishes = [one for one in asked.all_of(entries) if one.what in asked.ENDS]
-    views = [
-        _view(
-            c,
-            [entry for entry in entries if entry.task == c.name],
-            lag.get(c.name),
-            sum(c.name in one.tasks and one.time < c.started for one in wishes),
-        )
-        for c in containers
-    ]
-    views = [replace(view, **found.get(view.name, {})) for view in views]
-    return [
-        replace(view, usage=uses[view.name].now)
-        if view.name in uses and view.state not in _NOT_THERE
-        else view
-        for view in views
-    ]
-
-
-def _view(
-    container: Container, entries: Sequence[Entry], straggler: Straggler | None, wished: int
-) -> TaskView:
-    """A task; `wished` is how often a person had it started again, which the engine forgets."""
-    state = State.of_engine(container.state)
-    newest_figures: dict[str, Any] = {}
-    for entry in entries:
-        if entry.time >= container.started - CLOCK_SLACK_S:
-            state = state_after(state, entry)
-        newest_figures |= figures(entry)
-    # The engine counts a restart before it happens, and does not count restarts by `up`.
-    counted = container.restarts - (state is State.RESTARTING) + wished
-    starts = sum(e.event == "start" and e.fields.get("attempt") == 1 for e in entries)
-    return TaskView(
-        name=container.name,
-        role=container.role,
-        ip=container.ip,
-        gpus=container.gpus,
-        state=state,
-        exit_code=container.exit_code,
-        restarts=max(counted, starts - 1),
-        straggler=straggler,
-        **newest_figures,
-    )

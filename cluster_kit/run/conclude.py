@@ -3,60 +3,28 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from types import TracebackType
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Container
-from cluster_kit.engine.failures import START_AGAIN
 from cluster_kit.engine.interface import Engine
-from cluster_kit.errors import EngineError, HostError, KitError
+from cluster_kit.errors import EngineError, HostError, KitError, UsageError
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.tracebacks import cure, last_words, on_host, without_message
 from cluster_kit.run import room
 from cluster_kit.run.context import Launch
+from cluster_kit.run.ending_failures import Failures, answering
 from cluster_kit.run.evidence import read_logs, save_events, save_logs
 from cluster_kit.run.outcome import REASON_BY_CODE, Outcome, outcome_of
 from cluster_kit.run.output_trouble import explained
+from cluster_kit.run.report import write_report
 from cluster_kit.run.secrets import mask_files, mask_verdict, values_of
 from cluster_kit.run.verdict import Reason, Verdict, judge
 from cluster_kit.run.watch import Ending
 from cluster_kit.util.masking import masked
 from cluster_kit.util.terminal import harmless
 from cluster_kit.workspace import RunDirectory
-
-
-class Failures:
-    """Suppresses EngineError and OSError of its `with` blocks, and keeps the first one."""
-
-    def __init__(self) -> None:
-        self.first: EngineError | OSError | None = None
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> bool:
-        if not isinstance(error, EngineError | OSError):
-            return False
-        self.first = self.first or error
-        return True
-
-
-@contextlib.contextmanager
-def _answering(engine: Engine) -> Iterator[None]:
-    """Raise EngineError if the engine does not answer; a call of one that hangs takes minutes."""
-    if not engine.answers():
-        raise EngineError(
-            "the Docker engine does not answer",
-            START_AGAIN,
-        )
-    yield
 
 
 def conclude(launch: Launch, cluster: Cluster, seen: RunState, ending: Ending) -> Outcome:
@@ -69,20 +37,21 @@ def conclude(launch: Launch, cluster: Cluster, seen: RunState, ending: Ending) -
     failures = Failures()
     verdict = judge(cluster, seen, ending)
     containers: list[Container] = []
-    with failures, _answering(launch.engine):
+    with failures, answering(launch.engine):
         containers = launch.containers()
     stays = launch.keep and ending != "interrupted"
     if not stays:  # before saving: what tasks log while they stop is evidence, too
-        with failures, launch.timings.step("down"), _answering(launch.engine):
+        with failures, launch.timings.step("down"), answering(launch.engine):
             launch.engine.stop(launch.name, launch.id)
     outcome = _saved(launch, cluster, seen, containers, verdict, failures, kept=stays)
     if not stays:
         launch.view.phase("removing the containers")
-        with failures, launch.timings.step("down"), _answering(launch.engine):
+        with failures, launch.timings.step("down"), answering(launch.engine):
             launch.engine.remove(launch.name, launch.id)
         outcome = replace(outcome, timings_s=launch.timings.read(seen, launch.since))
         with failures:
             outcome.write(launch.directory)
+    _report(launch, values_of(cluster, containers), failures)
     if failures.first is None:
         return outcome
     error = _incomplete(launch, outcome, failures.first)
@@ -101,11 +70,12 @@ def fail(launch: Launch, cluster: Cluster, seen: RunState, error: BaseException)
         error.run = str(launch.directory.path)
     failures = Failures()
     containers: list[Container] = []
-    with failures, _answering(launch.engine):
+    with failures, answering(launch.engine):
         containers = launch.containers()
     _saved(launch, cluster, seen, containers, _without_verdict(error), failures, kept=False)
-    with failures, _answering(launch.engine):
+    with failures, answering(launch.engine):
         launch.engine.remove(launch.name, launch.id)
+    _report(launch, values_of(cluster, containers), failures)
 
 
 def _saved(
@@ -172,6 +142,12 @@ def _write(
         save_logs(directory, logs)
     with failures:
         mask_files(directory.progress, secrets)
+
+
+def _report(launch: Launch, secrets: set[str], failures: Failures) -> None:
+    """Write the page; there is nothing to show of a run whose containers were never started."""
+    with failures, contextlib.suppress(UsageError):
+        write_report(launch.directory, secrets)
 
 
 def _last_words(

@@ -1,4 +1,4 @@
-"""The newest run of a cluster that is not up: its verdict and its logs."""
+"""Runs that have ended: which one is meant, its verdict and its logs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from cluster_kit.workspace import RunDirectory, newest_run_directory
+from cluster_kit.errors import UsageError
+from cluster_kit.util.nearest import proposal
+from cluster_kit.workspace import RunDirectory, Workspace, newest_run_directory
 
 
 @dataclass(frozen=True)
@@ -76,3 +78,31 @@ def merged(logs: Mapping[str, str]) -> list[Line]:
             time, _, text = line.partition(" ")
             lines.append(Line(time, task, text.rstrip("\r")))
     return sorted(lines, key=lambda line: line.time)
+
+
+def run_named(reference: str, workspace: Workspace) -> RunDirectory:
+    """The run that a command line names.
+
+    Args:
+        reference: a run's directory, or a cluster's name, which means its newest run; "" for the
+            newest run of all.
+    Raises:
+        UsageError: there is none.
+    """
+    given = Path(reference).expanduser()
+    if reference and given.is_dir():
+        return RunDirectory(given.resolve())
+    known = {path.parent.name: path for path in workspace.root.glob("runs/*/latest")}
+    if not reference and known:
+        newest = max(known.values(), key=lambda path: path.stat().st_mtime)
+        return RunDirectory(newest.resolve())
+    if reference in known:
+        return RunDirectory(known[reference].resolve())
+    if not reference:
+        raise UsageError(
+            f"no run in {workspace.root / 'runs'} yet", "run `cluster-kit up quickstart` first"
+        )
+    raise UsageError(
+        f"no run `{reference}`: neither a directory, nor a cluster in runs/",
+        proposal(reference, sorted(known)),
+    )

@@ -21,8 +21,10 @@ from cluster_kit.run import again, gpu_turn, room
 from cluster_kit.run.context import Launch
 from cluster_kit.run.prepare import Prepared, prepare_again
 from cluster_kit.run.record import Record, read_outcome, read_record, write_record
+from cluster_kit.run.secrets import values_of
 from cluster_kit.show.view import View
 from cluster_kit.util.elapsed import moment
+from cluster_kit.util.masking import masked
 from cluster_kit.workspace import RunDirectory, Workspace, write_atomically
 
 PLANS = 3
@@ -165,6 +167,10 @@ def _write(launch: Launch, prepared: Prepared, text: str) -> Path:
         shown = without_secrets(prepared.cluster)
         copy = text if shown == prepared.cluster else launch.backend.render(shown)
         write_atomically(launch.directory.path / file.name, copy)
+        manifest = prepared.manifest.path.read_text(encoding="utf-8", errors="replace")
+        write_atomically(
+            launch.directory.manifest, masked(manifest, values_of(prepared.cluster, ()))
+        )
         room.reserve(launch.directory)
         _record(launch, prepared.cluster)
     return file

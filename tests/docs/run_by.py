@@ -15,6 +15,7 @@ PORTABLE = (
     f"{E2E}/test_portable.py::"
     "test_a_clone_that_is_copied_runs_for_another_user_and_the_results_are_theirs"
 )
+TWICE = f"{SIDE_BY_SIDE}::test_one_manifest_runs_twice_at_once_under_two_names"
 KEPT = f"{SIDE_BY_SIDE}::test_a_kept_cluster_can_be_looked_at_and_removed"
 LEFT = f"{E2E}/test_attach.py::test_a_cluster_that_was_left_is_waited_for"
 LOOP = f"{OWN}::test_a_coordinators_loop_runs_on_the_chief_alone"
@@ -65,6 +66,8 @@ RUN_BY = {
     "make cluster CLUSTER=smoke ARGS=--help": f"{DOCS}::test_a_program_lists_its_arguments",
     "make cluster KEEP=1": KEPT,
     "make status": KEPT,
+    "cluster-kit report": TWICE,
+    "cluster-kit report quickstart smoke -o two.html": TWICE,
     "make down": KEPT,
     "make cluster NAME=second": (
         f"{SIDE_BY_SIDE}::test_one_manifest_runs_twice_at_once_under_two_names"

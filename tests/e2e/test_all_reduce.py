@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.e2e.evidence import codes, output
+from tests.e2e.report_page import reported
 from tests.kit import Kit
 
 SHORT = "--args=--epochs {} --steps-per-epoch 30 --batch-size 16 --learning-rates 0:2e-3"
@@ -13,6 +14,7 @@ def test_two_workers_train_one_model_and_the_leader_alone_leaves_results(kit: Ki
     assert done.returncode == 0, done.stdout + done.stderr
     assert "all-reduce between 2 tasks" in done.stderr
     assert codes(kit) == {"worker-0": 0, "worker-1": 0, "evaluator-0": 0}
+    reported(kit, "loss", "accuracy", "steps_per_s")
     metrics = kit.outcome()["metrics"]
     assert metrics["updates"] == 60
     assert metrics["staleness_max"] == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.e2e.evidence import log, output
+from tests.e2e.report_page import reported
 from tests.kit import Kit
 
 
@@ -10,6 +11,7 @@ def test_clones_train_the_quickstarts_model(kit: Kit) -> None:
     arguments = "--epochs 4 --steps-per-epoch 30 --log-steps 30"
     done = kit.run("up", "clones", "--name", kit.name, f"--args={arguments}")
     assert done.returncode == 0, done.stdout + done.stderr
+    reported(kit, "loss", "steps_per_s")
     metrics = kit.outcome()["metrics"]
     assert metrics["updates"] == metrics["steps_of_worker-0"] == metrics["steps_of_worker-1"] == 120
     assert metrics["staleness_max"] == 0

@@ -15,6 +15,7 @@ import pytest
 
 from tests.e2e import squares
 from tests.e2e.evidence import codes, events, output, restarts, saved_step
+from tests.e2e.report_page import reported
 from tests.e2e.running import kill_task, needs_root, read_until, running
 from tests.e2e.scenes import copy_of_the_scenes
 from tests.e2e.waiting import wait_for
@@ -70,6 +71,7 @@ def trained(
 @pytest.mark.parametrize("manifest", on_one_worker(*MODES))
 def test_every_mode_learns_is_scored_and_ends_by_itself(trained: Trained, manifest: str) -> None:
     kit, steps = trained(manifest), MODES[manifest]
+    reported(kit, "loss", "map_50", "steps_per_s")
     metrics = kit.outcome()["metrics"]
     assert steps <= metrics["updates"] <= steps + 2
     assert metrics["reached"] == "steps"

@@ -10,6 +10,7 @@ import docker
 
 from tests.e2e.drilled import drilled
 from tests.e2e.evidence import codes, log, output, saved_step
+from tests.e2e.report_page import reported
 from tests.e2e.running import read_until, running
 from tests.kit import Kit
 
@@ -23,6 +24,7 @@ def command(kit: Kit, arguments: str = "", *more: str) -> list[str]:
 def test_it_ends_with_the_line_and_each_workers_share(kit: Kit) -> None:
     done = kit.run(*command(kit))
     assert done.returncode == 0, done.stdout + done.stderr
+    reported(kit, "loss", "steps_per_s")
     metrics = kit.outcome()["metrics"]
     assert abs(metrics["w"] - 2) <= 0.02
     assert abs(metrics["b"] + 1) <= 0.02

@@ -9,6 +9,7 @@ from typing import Any
 import docker
 
 from tests.e2e.evidence import codes, latest
+from tests.e2e.report_page import reported
 from tests.e2e.running import running
 from tests.e2e.waiting import wait_for
 from tests.kit import Kit, mine
@@ -29,6 +30,9 @@ def test_quickstart_trains_and_leaves_only_its_evidence(
     assert outcome["metrics"]["test_accuracy"] >= 0.95
     assert codes(kit) == dict.fromkeys(TASKS, 0)
     assert mine(client, kit.name) == ([], [])
+    facts = reported(kit, "loss", "accuracy", "steps_per_s")
+    pairs = {(edge["sender"], edge["receiver"]) for edge in facts["traffic"]}
+    assert {("worker-0", "ps-0"), ("ps-1", "worker-1"), ("chief-0", "worker-0")} <= pairs
     run = latest(kit)
     for kept in ("compose.yaml", "events.jsonl", "logs/chief-0.log", "output/model", "output/best"):
         assert (run / kept).exists(), kept

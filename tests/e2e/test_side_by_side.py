@@ -21,6 +21,10 @@ def test_one_manifest_runs_twice_at_once_under_two_names(
     assert [process.returncode for process in processes] == [0, 0], said
     ips = [{task["ip"] for task in kit.outcome(name)["tasks"]} for name in names]
     assert not ips[0] & ips[1]
+    assert kit.run("report").returncode == 0
+    page = kit.root / "two.html"
+    assert kit.run("report", *names, "-o", str(page)).returncode == 0
+    assert page.read_text().count('"cluster":"') == 2
     assert mine(client, kit.name) == ([], [])
 
 

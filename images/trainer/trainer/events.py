@@ -14,10 +14,15 @@ from trainer.task import EVALUATOR
 
 
 class Progress:
-    """Appends events to one file. Each is a single write, so lines of two processes never mix."""
+    """Appends events to one file. Each is a single write, so lines of two processes never mix.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        again: a file that is removed meanwhile is made again.
+    """
+
+    def __init__(self, path: Path, *, again: bool = True) -> None:
         self._path = path
+        self._again = again
         self._cut = False
         try:
             self._file = _opened(path)
@@ -27,13 +32,10 @@ class Progress:
             ) from problem
 
     def write(self, event: str, **keys: object) -> None:
-        """Append an event. One that cannot be written is lost: `room` says why, and ends the job.
-
-        A file that was removed meanwhile is made again.
-        """
+        """Append an event. If it cannot be written it is lost; `room` says why and ends the job."""
         line = json.dumps({"time": round(time.time(), 3), "event": event, **keys}).encode() + b"\n"
         try:
-            if not os.fstat(self._file).st_nlink:
+            if self._again and not os.fstat(self._file).st_nlink:
                 removed, self._file = self._file, _opened(self._path)
                 os.close(removed)
             line = b"\n" + line if self._cut else line

@@ -95,11 +95,6 @@ class Task:
         return self.output / "progress" / f"{self.name}.jsonl"
 
     @property
-    def usage_file(self) -> Path:
-        """What this task uses, a line each second."""
-        return self.output / "progress" / f"{self.name}.usage"
-
-    @property
     def beat_file(self) -> Path:
         """A leader and an evaluator touch it once a second: their sign of life for the host."""
         return self.output / "progress" / f"{self.name}.beat"

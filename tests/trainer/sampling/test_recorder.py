@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 
 from trainer.sampling import recorder
@@ -11,7 +12,10 @@ from trainer.task import read_task
 
 
 def read(task):
-    return [json.loads(line) for line in task.usage_file.read_text().splitlines()]
+    return [
+        json.loads(line)
+        for line in task.progress_file.with_suffix(".usage").read_text().splitlines()
+    ]
 
 
 def test_the_first_and_the_last_sample_are_written_at_once(alone):
@@ -38,6 +42,15 @@ def test_between_them_is_one_in_each_interval_and_seldom_the_table(alone, monkey
     assert len(lines) >= 13
     with_table = [at for at, line in enumerate(lines) if "sent_to" in line]
     assert with_table[:3] == [0, 5, 10] and with_table[-1] == len(lines) - 1
+
+
+def test_an_output_that_is_removed_stays_removed(alone, monkeypatch):
+    monkeypatch.setattr(recorder, "EVERY_S", 0.01)
+    recording = Recorder(alone)
+    shutil.rmtree(alone.progress_file.parent)
+    time.sleep(0.05)
+    recording.stop()
+    assert not alone.progress_file.parent.exists()
 
 
 def test_a_task_knows_the_others_by_their_addresses(tmp_path):

@@ -8,7 +8,8 @@ import pytest
 
 from cluster_kit.engine.containers import Event
 from cluster_kit.observe.progress import USAGE, Entry, ProgressReader, sizes
-from cluster_kit.observe.state import RunState, from_containers
+from cluster_kit.observe.state import RunState
+from cluster_kit.observe.unwatched import from_containers
 from cluster_kit.observe.usage import Usage, of_samples, sample_of
 from tests.make import cluster
 from tests.unit.stories import Story, container

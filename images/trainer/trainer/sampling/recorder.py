@@ -12,9 +12,12 @@ from trainer.sampling.memory import memory
 from trainer.task import Address, Task, addresses_by_task
 from trainer.usage import used
 
+SUFFIX = ".usage"
 EVERY_S = 1.0
 LATER_S, SELDOM_S = 3600.0, 5.0
 """After an hour less often: a file that is written for days stays small."""
+PATIENCE_S = 1.0
+"""For the last sample: a container that is stopped has no time to lose."""
 PEERS_EVERY = 5
 """Each so many samples, what was sent to whom."""
 
@@ -23,7 +26,7 @@ class Recorder:
     """Samples from its start to `stop`; the first and the last sample are written at once."""
 
     def __init__(self, task: Task) -> None:
-        self._progress = Progress(task.usage_file)
+        self._progress = Progress(task.progress_file.with_suffix(SUFFIX), again=False)
         self._sent = Sent(tasks_by_ip(task))
         self._gpus = Driver([gpu.uuid for gpu in task.gpus if gpu.uuid])
         self._samples = 0
@@ -34,7 +37,7 @@ class Recorder:
     def stop(self) -> None:
         """Write the last sample."""
         self._over.set()
-        self._thread.join(EVERY_S)
+        self._thread.join(PATIENCE_S)
 
     def _run(self) -> None:
         began = time.monotonic()

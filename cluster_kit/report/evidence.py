@@ -1,0 +1,64 @@
+"""What a run has left in its directory, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster_kit.cluster import Cluster
+from cluster_kit.engine.containers import Event
+from cluster_kit.observe.progress import USAGE, Entry, ProgressReader
+from cluster_kit.observe.usage import Sample, sample_of
+
+INDEX = ".index"
+"""TensorFlow writes this file of a checkpoint last."""
+OF_MODEL = "variables.index"
+"""The same of a SavedModel, which nobody goes on from."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One run: its cluster as it was started, its outcome.json, and what was seen.
+
+    `checkpoints` are (Unix seconds, name) of those that are still there; `logs` are the tasks whose
+    log was saved; `name` is the directory's, `kit` the version that reports.
+    """
+
+    name: str
+    cluster: Cluster
+    outcome: Mapping[str, Any]
+    events: Sequence[Event]
+    entries: Sequence[Entry]
+    samples: Sequence[Sample]
+    checkpoints: Sequence[tuple[float, str]] = ()
+    logs: Sequence[str] = ()
+    manifest: str = ""
+    kit: str = ""
+
+
+def entries_of(progress: Path, since: float, sizes: Mapping[str, int]) -> list[Entry]:
+    """The entries of a run's progress files, oldest first; those of an earlier run are left out."""
+    return ProgressReader(progress, since, sizes).poll()
+
+
+def samples_of(progress: Path, since: float, sizes: Mapping[str, int]) -> list[Sample]:
+    """The same of what tasks used."""
+    lines = ProgressReader(progress, since, sizes, suffix=USAGE).poll()
+    return [sample for line in lines if (sample := sample_of(line))]
+
+
+def checkpoints_of(output: Path, since: float) -> list[tuple[float, str]]:
+    """Those that were completed since Unix time `since` and are still there, oldest first."""
+    found = []
+    for file in output.rglob(f"*{INDEX}"):
+        if file.name == OF_MODEL:
+            continue
+        try:
+            moment = file.stat().st_mtime
+        except OSError:
+            continue  # removed by now: programs keep only the newest ones
+        if moment >= since:
+            found.append((moment, file.name.removesuffix(INDEX)))
+    return sorted(found)

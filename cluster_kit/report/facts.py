@@ -1,0 +1,124 @@
+"""report.json: all that a page shows of one run. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from cluster_kit.report.curves import DIGITS, Chart, charts_of
+from cluster_kit.report.evidence import Evidence
+from cluster_kit.report.lanes import Lane, Span, lanes_of
+from cluster_kit.report.marks import Mark
+from cluster_kit.report.traffic import edges_of
+
+FORMAT = 1
+"""Of report.json; raised when a key changes its meaning, or goes."""
+_VERDICT = ("success", "exit_code", "reason", "blame", "message", "last_words", "cure", "notes")
+_TASK = ("gpu_seen", "exit_code", "restarts", "oom", "rx_bytes", "tx_bytes", "usage")
+
+
+def facts_of(run: Evidence) -> dict[str, Any]:
+    """The facts of a run. Times are seconds since `began`, which is in Unix seconds."""
+    began, end = period(run)
+    lanes = lanes_of(run.cluster, run.events, run.entries, end)
+    outcomes = {task.get("name"): task for task in run.outcome.get("tasks", ())}
+    leader = run.cluster.leader.name
+    marks = [Mark("checkpoint", at, name) for at, name in run.checkpoints]
+    lanes[leader] = Lane(
+        lanes[leader].spans, lanes[leader].over, tuple(_sorted([*lanes[leader].marks, *marks]))
+    )
+    return {
+        "format": FORMAT,
+        "cluster": run.cluster.name,
+        "run": run.name,
+        "began": round(began, 3),
+        "seconds": round(end - began, 3),
+        "verdict": {key: run.outcome.get(key) for key in _VERDICT},
+        "tasks": [
+            {
+                "name": task.name,
+                "role": task.role,
+                "ip": str(task.ip),
+                "gpus": list(task.gpus),
+                "leads": task.name == leader,
+                **{key: outcomes.get(task.name, {}).get(key) for key in _TASK},
+                "log": f"logs/{task.name}.log" if task.name in run.logs else None,
+                **_lane(lanes[task.name], began),
+            }
+            for task in run.cluster.tasks
+        ],
+        "charts": [
+            _chart(chart, began)
+            for chart in charts_of([t.name for t in run.cluster.tasks], run.entries, run.samples)
+        ],
+        "traffic": [asdict(edge) | {"bps": round(edge.bps)} for edge in edges_of(run.samples)],
+        "metrics": dict(run.outcome.get("metrics") or {}),
+        "timings_s": dict(run.outcome.get("timings_s") or {}),
+        "subnet": str(run.cluster.subnet),
+        "image": run.cluster.image,
+        "style": run.cluster.style,
+        "data": run.cluster.data,
+        "source": run.cluster.source,
+        "command": repeated(run.cluster.origin.command),
+        "manifest": run.manifest,
+        "kit": run.kit,
+    }
+
+
+def period(run: Evidence) -> tuple[float, float]:
+    """When the first and the last thing was seen, Unix seconds; (0, 0) if nothing was."""
+    times = [*(event.time for event in run.events), *(entry.time for entry in run.entries)]
+    return (min(times), max(times)) if times else (0.0, 0.0)
+
+
+def repeated(command: str) -> str:
+    """The command that runs the cluster of a `render` command again."""
+    return command.replace("cluster-kit render", "cluster-kit up", 1)
+
+
+def _lane(lane: Lane, began: float) -> Mapping[str, Any]:
+    return {
+        "spans": _spans(lane.spans, began),
+        "over": _spans(lane.over, began),
+        "marks": [
+            {"kind": mark.kind, "at": round(mark.at - began, 3), "text": mark.text}
+            for mark in lane.marks
+        ],
+    }
+
+
+def _spans(spans: Sequence[Span], began: float) -> list[dict[str, Any]]:
+    """All that last for a millisecond or more: shorter ones cannot be shown."""
+    told = (_span(span, began) for span in spans)
+    return [span for span in told if span["begin"] < span["end"]]
+
+
+def _span(span: Span, began: float) -> dict[str, Any]:
+    times = {"begin": round(span.begin - began, 3), "end": round(span.end - began, 3)}
+    return {"state": str(span.state), **times, **({"text": span.text} if span.text else {})}
+
+
+def _chart(chart: Chart, began: float) -> dict[str, Any]:
+    return {
+        "id": chart.id,
+        "title": chart.title,
+        "unit": chart.unit,
+        "curves": [
+            {
+                "name": curve.name,
+                "x": [round(at - began, 2) for at, _ in curve.points],
+                "y": [_short(value) for _, value in curve.points],
+            }
+            for curve in chart.curves
+        ],
+    }
+
+
+def _short(value: float) -> float:
+    """The value with a few significant digits."""
+    return float(f"{value:.{DIGITS}g}")
+
+
+def _sorted(marks: list[Mark]) -> list[Mark]:
+    return sorted(marks, key=lambda mark: mark.at)

@@ -1,0 +1,65 @@
+"""What happened to a task at single moments. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cluster_kit.engine.containers import Event
+from cluster_kit.observe.progress import Entry
+from cluster_kit.report.figures import number
+
+ENDS_WELL = (0, 143, None)
+SCORES = ("accuracy", "map_50", "map", "loss")
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Something that happened to a task at one moment, Unix seconds."""
+
+    kind: str
+    at: float
+    text: str
+
+
+def marks_of(events: Sequence[Event], entries: Sequence[Entry]) -> Iterator[Mark]:
+    """What happened to one task, by the events of its container and its own entries."""
+    yield from _of_events(events)
+    for entry in entries:
+        match entry.event:
+            case "retry":
+                yield Mark("retry", entry.time, f"attempt {entry.fields.get('attempt')}")
+            case "epoch":
+                yield Mark("epoch", entry.time, f"epoch {entry.fields.get('epoch')}")
+            case "evaluation":
+                yield Mark("evaluation", entry.time, score(entry))
+            case "straggling":
+                yield Mark("straggler", entry.time, f"{entry.fields.get('of')} is a straggler")
+
+
+def _of_events(events: Sequence[Event]) -> Iterator[Mark]:
+    starts = 0
+    for event in events:
+        match event.action:
+            case "start":
+                starts += 1
+                if starts > 1:
+                    yield Mark("restart", event.time, f"start number {starts}")
+            case "oom":
+                yield Mark("fault", event.time, "out of memory")
+            case "kill":
+                yield Mark("fault", event.time, "killed")
+            case "pause":
+                yield Mark("fault", event.time, "frozen")
+            case "die" if event.exit_code not in ENDS_WELL:
+                yield Mark("fault", event.time, f"ended with exit code {event.exit_code}")
+
+
+def score(entry: Entry) -> str:
+    """What an evaluation found: `ckpt-2, accuracy 0.97, loss 0.1`."""
+    shown = [
+        f"{key.replace('_', ' ')} {value:.4g}"
+        for key in SCORES
+        if (value := number(entry.fields.get(key))) is not None
+    ]
+    return ", ".join([str(entry.fields.get("checkpoint", "")), *shown]).strip(", ")

@@ -1,0 +1,43 @@
+"""The page: one file that holds all it needs, and asks no other for anything."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from cluster_kit.util.own_files import TEMPLATES
+from cluster_kit.util.templating import kit_template
+
+FOLDER = TEMPLATES / "report"
+SCRIPTS = ("dom.js", "zoom.js", "lanes.js", "charts.js", "network.js", "main.js")
+STYLES = ("uPlot.min.css", "report.css")
+
+
+def page(runs: Sequence[Mapping[str, Any]]) -> str:
+    """The HTML of these runs' facts (see `facts_of`), side by side."""
+    names = sorted({f"{run['cluster']} {run['run']}" for run in runs})
+    return kit_template("report/page.html.j2").render(
+        title=_text(", ".join(names)),
+        facts=embedded({"runs": list(runs)}),
+        style="\n".join(_file(name) for name in STYLES),
+        script="\n".join(_file(name) for name in SCRIPTS),
+        library=_file("uPlot.iife.min.js"),
+        licence=_file("uPlot.LICENSE"),
+    )
+
+
+def embedded(facts: Mapping[str, Any]) -> str:
+    """JSON that can stand inside a script element: nothing in it can end that."""
+    text = json.dumps(facts, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+@cache
+def _file(name: str) -> str:
+    return (FOLDER / name).read_text(encoding="utf-8")
+
+
+def _text(words: str) -> str:
+    return words.replace("&", "&amp;").replace("<", "&lt;")

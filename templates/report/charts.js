@@ -1,0 +1,67 @@
+"use strict";
+// Figures over the same time, drawn by uPlot.
+const COLOURS = ["#2f7ed8", "#d9612b", "#2f9e62", "#8a5fd0", "#c2a21e", "#d3458b", "#23a3b5", "#7a8793", "#9b6a3c", "#5d74e0"];
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+function charts(runs) {
+  const byId = new Map();
+  for (const run of runs) for (const chart of run.charts) {
+    if (!byId.has(chart.id)) byId.set(chart.id, { ...chart, curves: [] });
+    for (const curve of chart.curves) byId.get(chart.id).curves.push({ ...curve, name: runs.length > 1 ? `${run.run} ${curve.name}` : curve.name });
+  }
+  return [...byId.values()];
+}
+
+function drawChart(chart, holder) {
+  const data = uPlot.join(chart.curves.map((curve) => [curve.x, curve.y]));
+  const few = data[0].length < 60;
+  const series = chart.curves.map((curve, at) => ({
+    label: curve.name, stroke: COLOURS[at % COLOURS.length], width: 1.6, spanGaps: true,
+    dash: at >= COLOURS.length ? [6, 3] : undefined, points: { show: few || curve.x.length < 30, size: 5 },
+    value: (_, value) => figure(value, chart.unit),
+  }));
+  const axis = (more) => ({ stroke: css("--soft"), grid: { stroke: css("--line"), width: 1 }, ticks: { stroke: css("--line") }, font: "12px system-ui, sans-serif", ...more });
+  return new uPlot({
+    width: Math.max(300, holder.clientWidth), height: 190, cursor: { sync: { key: "time" }, drag: { x: true, y: false } },
+    scales: { x: { time: false, range: (_, low, high) => [low ?? zoom.now[0], high ?? zoom.now[1]] }, y: { range: (_, low, high) => spread(low, high) } },
+    series: [{ label: "time", value: (_, value) => (value === null ? "–" : seconds(value)) }, ...series],
+    axes: [axis({ values: (_, found) => found.map(seconds) }), axis({ size: 84, values: (_, found) => found.map((value) => figure(value, chart.unit)) })],
+    hooks: { setScale: [(plot, key) => { if (key === "x" && plot.status) zoom.set(plot.scales.x.min, plot.scales.x.max); }] },
+  }, data, holder);
+}
+
+function spread(low, high) {
+  if (low === null) return [0, 1];
+  const room = (high - low || Math.abs(high) || 1) * 0.06;
+  return [low >= 0 && low < (high - low) * 2 ? 0 : low - room, high + room];
+}
+
+function chartSection(runs) {
+  const grid = element("div", { class: "charts" });
+  const plots = [];
+  for (const chart of charts(runs)) {
+    const holder = element("div", { class: "plot", role: "img", "aria-label": spoken(chart) });
+    grid.append(element("div", { class: "chart", "data-chart": chart.id }, element("h3", {}, chart.title), holder, lastValues(chart)));
+    plots.push({ chart, holder, plot: null });
+  }
+  const make = () => {
+    for (const one of plots) {
+      one.plot?.destroy();
+      one.plot = drawChart(one.chart, one.holder);
+      one.plot.over.addEventListener("dblclick", () => zoom.reset());
+      one.plot.setScale("x", { min: zoom.now[0], max: zoom.now[1] });
+    }
+  };
+  zoom.followers.push((min, max) => { for (const { plot } of plots) if (plot && (plot.scales.x.min !== min || plot.scales.x.max !== max)) plot.setScale("x", { min, max }); });
+  addEventListener("resize", () => { for (const { plot, holder } of plots) plot?.setSize({ width: Math.max(300, holder.clientWidth), height: 190 }); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", make);
+  return { grid, make };
+}
+
+const last = (curve) => curve.y[curve.y.length - 1];
+const spoken = (chart) => `${chart.title}: ${chart.curves.map((curve) => `${curve.name} ends at ${figure(last(curve), chart.unit)}`).join("; ")}`;
+
+function lastValues(chart) {
+  const rows = chart.curves.map((curve) => [curve.name, right(figure(curve.y[0], chart.unit)), right(figure(Math.min(...curve.y), chart.unit)), right(figure(Math.max(...curve.y), chart.unit)), right(figure(last(curve), chart.unit))]);
+  return element("details", {}, element("summary", { class: "soft" }, "as a table"), table(["", "first", "least", "most", "last"], rows));
+}

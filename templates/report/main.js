@@ -1,0 +1,69 @@
+"use strict";
+// Puts the page together from the facts of one run, or of several side by side.
+function header(run) {
+  const { verdict } = run;
+  const known = verdict.success !== null && verdict.success !== undefined;
+  const word = known ? (verdict.success ? "success" : `failed: ${verdict.reason}`) : "no verdict yet";
+  const blame = verdict.blame ? `${verdict.blame}: ${verdict.message}` : verdict.message;
+  return element("header", {},
+    element("h1", {}, `${run.cluster} `, element("span", { class: `badge ${known ? (verdict.success ? "good" : "bad") : ""}` }, word)),
+    element("p", { class: "soft" }, `run ${run.run}, ${new Date(run.began * 1000).toLocaleString()}, ${seconds(run.seconds)}, ${run.tasks.length} tasks`),
+    blame ? element("pre", { class: "message" }, blame) : null,
+    verdict.last_words ? element("div", {}, element("h3", {}, "Last words"), element("pre", {}, verdict.last_words)) : null,
+    verdict.cure ? element("p", {}, `What to do: ${verdict.cure}`) : null,
+    ...(verdict.notes || []).map((note) => element("p", { class: "soft note" }, note)));
+}
+
+function tasks(run) {
+  const use = (task, key, unit) => right(figure(task.usage?.[key] ?? null, unit));
+  const rows = run.tasks.map((task) => [
+    task.name + (task.leads ? " ★" : ""), task.ip, task.gpus.join(", ") || "–", right(String(task.exit_code ?? "–")), right(String(task.restarts ?? "–")),
+    use(task, "cpus_mean", ""), use(task, "cpus_peak", ""), use(task, "memory_peak", "bytes"), right(figure(task.rx_bytes, "bytes")), right(figure(task.tx_bytes, "bytes")),
+    task.log ? element("a", { href: task.log }, "log") : "–"]);
+  return table(["task", "address", "GPUs", "exit", "restarts", "CPUs, mean", "peak", "memory, peak", "received", "sent", ""], rows);
+}
+
+function compared(runs) {
+  const names = [...new Set(runs.flatMap((run) => Object.keys(run.metrics)))].sort();
+  const of = (run) => (run.verdict.success ? "success" : run.verdict.reason || "no verdict");
+  return table(["", ...runs.map((run) => `${run.cluster} ${run.run}`)], [
+    ["verdict", ...runs.map(of)], ["time", ...runs.map((run) => right(seconds(run.seconds)))],
+    ...names.map((name) => [name.replaceAll("_", " "), ...runs.map((run) => right(figure(run.metrics[name])))])]);
+}
+
+function placement(run) {
+  if (!run.placement?.length) return null;
+  const rows = run.placement.map((one) => [one.name, one.on, right(bytes(one.bytes))]);
+  return element("details", { open: rows.length < 15 }, element("summary", {}, "Variables and where they are"), table(["variable", "on", "size"], rows));
+}
+
+function howItWasRun(run) {
+  const pairs = (found, unit) => table(["", ""], Object.entries(found).map(([name, value]) => [name.replaceAll("_", " "), right(figure(value, unit))]));
+  return element("div", {}, element("h3", {}, "Again"), element("pre", {}, run.command || `cluster-kit up ${run.source}`),
+    Object.keys(run.metrics).length ? element("div", {}, element("h3", {}, "Metrics"), pairs(run.metrics, "")) : null,
+    element("h3", {}, "Where the time went"), pairs(run.timings_s, "s"),
+    element("h3", {}, "Versions"), table(["", ""], [["cluster-kit", run.kit], ["image", run.image], ["style", run.style], ["data", run.data || "–"], ["subnet", run.subnet]]),
+    run.manifest ? element("details", {}, element("summary", {}, `Manifest ${run.source}`), element("pre", {}, run.manifest)) : null);
+}
+
+function section(id, title, ...children) {
+  return element("section", { id, "aria-labelledby": `${id}-title` }, element("h2", { id: `${id}-title` }, title), ...children);
+}
+
+function show(runs, page) {
+  const named = (run) => (runs.length > 1 ? element("h3", {}, `${run.cluster} ${run.run}`) : null);
+  zoom.followers = [];
+  zoom.whole = [0, Math.max(0.001, ...runs.map((run) => run.seconds))];
+  zoom.now = [...zoom.whole];
+  const figures = chartSection(runs);
+  page.replaceChildren(
+    ...runs.map(header), ...(runs.length > 1 ? [section("compared", "Side by side", compared(runs))] : []),
+    section("lanes", "What each task did", laneKey(runs), zoomBar(), ...runs.flatMap((run) => [named(run), lanes(run)])),
+    section("figures", "Figures over time", figures.grid),
+    section("cluster", "The cluster", ...runs.flatMap((run) => [named(run), network(run), trafficTable(run), tasks(run), placement(run)])),
+    section("how", "How it was run", ...runs.flatMap((run) => [named(run), howItWasRun(run)])), tip);
+  figures.make();
+  zoom.followers.forEach((follow) => follow(...zoom.now));
+}
+
+show(JSON.parse(document.getElementById("facts").textContent).runs, document.getElementById("page"));

@@ -1,0 +1,61 @@
+"""What a report must show, whatever ran: a lane for each task, a curve for each figure."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.browser.chromium import Opened, opened
+
+
+def check(browser: Any, report: Path, scheme: str = "light") -> dict[str, Any]:
+    """Open report.html and compare it with report.json beside it; returns the latter's facts."""
+    facts: dict[str, Any] = json.loads(report.with_suffix(".json").read_text())
+    with opened(browser, report, scheme) as one:
+        check_page(one, facts)
+    return facts
+
+
+def check_page(one: Opened, facts: dict[str, Any]) -> None:
+    page = one.page
+    assert one.complaints == []
+    assert one.asked == []
+    lanes = page.locator(".lane")
+    assert [lane.get_attribute("data-task") for lane in lanes.all()] == [
+        task["name"] for task in facts["tasks"]
+    ]
+    for task in facts["tasks"]:
+        lane = page.locator(f'.lane[data-task="{task["name"]}"]')
+        states = [box.get_attribute("data-state") for box in lane.locator("rect.state").all()]
+        assert states == [span["state"] for span in [*task["spans"], *task["over"]]]
+        assert lane.locator(".mark").count() == len(task["marks"])
+        assert task["name"] in (lane.get_attribute("aria-label") or "")
+    shown = page.locator(".chart")
+    assert [one.get_attribute("data-chart") for one in shown.all()] == [
+        chart["id"] for chart in facts["charts"]
+    ]
+    for chart in facts["charts"]:
+        plot = page.locator(f'.chart[data-chart="{chart["id"]}"]')
+        names = [label.inner_text().rstrip(":") for label in plot.locator(".u-label").all()]
+        assert names == ["time", *(curve["name"] for curve in chart["curves"])]
+        assert drawn(plot.locator("canvas").first), f"{chart['id']} is empty"
+    assert page.locator(".node").count() == len(facts["tasks"])
+    assert page.locator(".edge").count() == len(facts["traffic"])
+
+
+def drawn(canvas: Any) -> bool:
+    """Whether a canvas has a pixel that is neither the page's nor the axes' grey."""
+    return bool(
+        canvas.evaluate(
+            """canvas => {
+              const {width, height} = canvas;
+              const {data} = canvas.getContext('2d').getImageData(0, 0, width, height);
+              for (let at = 0; at < data.length; at += 4) {
+                const [r, g, b] = [data[at], data[at + 1], data[at + 2]];
+                if (data[at + 3] > 99 && Math.max(r, g, b) - Math.min(r, g, b) > 60) return true;
+              }
+              return false;
+            }"""
+        )
+    )

@@ -1,0 +1,136 @@
+"""The report in a real browser: everything is drawn, without an error, a network or a mouse."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster_kit.report.facts import facts_of
+from cluster_kit.report.page import page
+from tests.browser.chromium import Opened, opened
+from tests.browser.looked_at import check
+from tests.make import cluster
+from tests.unit.report.runs import changed, started, told, trained, used
+
+EVIL = "</script><img src=x onerror=\"document.title='caught'\">"
+
+
+def written(folder: Path, *runs: Any) -> Path:
+    facts = [facts_of(run) for run in runs]
+    report = folder / "report.html"
+    report.write_text(page(facts))
+    (folder / "report.json").write_text(json.dumps(facts[0]))
+    return report
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_lane_and_curve_is_there(browser: Any, tmp_path: Path, scheme: str) -> None:
+    check(browser, written(tmp_path, trained()), scheme)
+
+
+def test_a_run_that_failed_shows_who_is_to_blame(browser: Any, tmp_path: Path) -> None:
+    outcome = {
+        "success": False, "reason": "failed", "blame": "worker-1", "message": EVIL,
+        "last_words": "Traceback\n  line 4", "cure": "write it anew", "notes": ["ps-0 was slow"],
+    }  # fmt: skip
+    entries = [*trained().entries, told(9, "chief-0", "phase", name=EVIL)]
+    report = written(tmp_path, changed(outcome=outcome, manifest=EVIL, entries=entries))
+    check(browser, report)
+    with opened(browser, report) as one:
+        assert one.page.title() != "caught"
+        header = one.page.locator("header").inner_text()
+        for words in ("failed: failed", EVIL, "line 4", "write it anew", "ps-0 was slow"):
+            assert words in header
+        assert one.page.locator(".node.blamed").count() == 1
+
+
+def test_a_run_of_which_nothing_is_known_has_a_page(browser: Any, tmp_path: Path) -> None:
+    check(
+        browser,
+        written(tmp_path, changed(events=[], entries=[], samples=[], outcome={}, checkpoints=[])),
+    )
+
+
+def test_fifty_tasks_have_their_lanes_and_curves(browser: Any, tmp_path: Path) -> None:
+    many = cluster(worker=46, ps=4)
+    samples = [used(at, task.name, at * 0.1, sent_to={"ps-0": at * 1e6})
+               for at in range(1, 60) for task in many.tasks]  # fmt: skip
+    run = changed(cluster=many, events=started(many), samples=samples)
+    facts = check(browser, written(tmp_path, run))
+    assert len(facts["tasks"]) == 51
+
+
+def boxes(one: Opened) -> list[float]:
+    return [
+        box["width"]
+        for rect in one.page.locator('.lane[data-task="chief-0"] rect.state').all()
+        if (box := rect.bounding_box())
+    ]
+
+
+def test_all_pictures_are_zoomed_together_with_mouse_or_keys(browser: Any, tmp_path: Path) -> None:
+    with opened(browser, written(tmp_path, trained())) as one:
+        whole = boxes(one)
+        one.page.get_by_label("Zoom in").click()
+        nearer = boxes(one)
+        assert max(nearer) > max(whole)
+        ticks = one.page.locator('.chart[data-chart="cpus"] .u-legend').count()
+        assert ticks == 1
+        one.page.get_by_label("Show all of the time").click()
+        assert boxes(one) == pytest.approx(whole)
+        one.page.locator('.lane[data-task="chief-0"]').focus()
+        one.page.keyboard.press("+")
+        assert boxes(one) == pytest.approx(nearer)
+        one.page.keyboard.press("0")
+        assert boxes(one) == pytest.approx(whole)
+        plot = one.page.locator('.chart[data-chart="cpus"] .u-over').bounding_box()
+        y = plot["y"] + plot["height"] / 2
+        one.page.mouse.move(plot["x"] + plot["width"] * 0.4, y)
+        one.page.mouse.down()
+        one.page.mouse.move(plot["x"] + plot["width"] * 0.6, y, steps=4)
+        one.page.mouse.up()
+        assert max(boxes(one)) > max(whole)
+        assert one.complaints == []
+
+
+def test_what_is_pointed_at_is_explained(browser: Any, tmp_path: Path) -> None:
+    with opened(browser, written(tmp_path, trained())) as one:
+        one.page.locator('.lane[data-task="chief-0"] rect[data-state="training"]').hover(
+            position={"x": 60, "y": 8}
+        )
+        assert "chief-0 training\n5 s, from 3 s to 8 s" in one.page.locator("#tip").inner_text()
+        one.page.locator(".node").first.focus()
+        assert "leads" in one.page.locator("#tip").inner_text()
+
+
+def test_several_runs_stand_side_by_side(browser: Any, tmp_path: Path) -> None:
+    other = changed(name="20261122-111500", outcome={**trained().outcome, "success": False})
+    with opened(browser, written(tmp_path, trained(), other)) as one:
+        assert one.complaints == []
+        assert one.page.locator(".lane").count() == 2 * len(trained().cluster.tasks)
+        table = one.page.locator("#compared").inner_text()
+        assert "test accuracy" in table and "20261122-111500" in table
+        labels = one.page.locator('.chart[data-chart="loss"] .u-label').all_inner_texts()
+        assert any("20261122-111500 chief-0" in label for label in labels)
+
+
+def test_on_paper_there_is_nothing_to_click(browser: Any, tmp_path: Path) -> None:
+    with opened(browser, written(tmp_path, trained())) as one:
+        one.page.emulate_media(media="print")
+        assert not one.page.get_by_label("Zoom in").is_visible()
+        assert one.page.locator(".lane").first.is_visible()
+
+
+def test_headings_and_landmarks_are_in_order(browser: Any, tmp_path: Path) -> None:
+    with opened(browser, written(tmp_path, trained())) as one:
+        levels = [int(found.evaluate("one => one.tagName[1]"))
+                  for found in one.page.locator("h1, h2, h3").all()]  # fmt: skip
+        assert levels[0] == 1 and levels.count(1) == 1
+        assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
+        assert one.page.locator("main").count() == 1
+        sections = one.page.locator("section[aria-labelledby]").count()
+        assert sections == one.page.locator("h2").count() > 3

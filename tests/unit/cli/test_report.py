@@ -1,0 +1,77 @@
+"""The verb report: one run, several, and what it cannot show."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.run.record import Record, write_record
+from cluster_kit.util.elapsed import moment
+from cluster_kit.workspace import RunDirectory, new_run
+from tests.make import cluster
+from tests.unit.command_line import Cli
+
+
+def saved(root: Path, name: str = "demo", hour: int = 10) -> RunDirectory:
+    """A run that has left what a real one leaves."""
+    from datetime import datetime
+
+    run = new_run(root / "runs" / name, datetime(2026, 11, 22, hour))
+    write_record(run, Record("id", cluster(), moment(0.0), 100.0, {}, {}))
+    run.outcome.write_text(json.dumps({"id": "id", "success": True, "metrics": {"a": 1}}))
+    line = {"time": 101.0, "event": "step", "step": 1, "loss": 0.5}
+    (run.progress / "chief-0.jsonl").write_text(json.dumps(line) + "\n")
+    return run
+
+
+def test_the_newest_run_is_meant_where_none_is_named(cli: Cli, root: Path) -> None:
+    run = saved(root)
+    said = cli("report")
+    assert (said.code, said.err) == (0, "written: runs/demo/20261122-100000/report.html\n")
+    facts = json.loads((run.path / "report.json").read_text())
+    assert facts["verdict"]["success"] is True and facts["metrics"] == {"a": 1}
+    assert [chart["id"] for chart in facts["charts"]] == ["loss"]
+
+
+def test_a_run_is_named_by_its_cluster_or_its_directory(cli: Cli, root: Path) -> None:
+    old, new = saved(root, hour=9), saved(root, hour=10)
+    assert cli("report", "demo").code == 0 and new.report.is_file() and not old.report.exists()
+    assert cli("report", str(old.path)).code == 0 and old.report.is_file()
+
+
+def test_several_are_one_page_here(cli: Cli, root: Path) -> None:
+    saved(root, "one"), saved(root, "two")
+    assert cli("report", "one", "two").err == "written: report.html\n"
+    assert cli("report", "one", "two", "-o", "both.html").err == "written: both.html\n"
+    assert (root / "both.html").read_text().count('"cluster":"demo"') == 2
+
+
+def test_an_outcome_of_the_run_before_is_not_shown(cli: Cli, root: Path) -> None:
+    run = saved(root)
+    run.outcome.write_text(json.dumps({"id": "another", "success": True}))
+    assert cli("report").code == 0
+    assert json.loads((run.path / "report.json").read_text())["verdict"]["success"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("nope",), "no run `nope`: neither a directory, nor a cluster in runs/"),
+        (("demoo",), "did you mean `demo`?"),
+        (("compose",), "has no run.json"),
+        (("demo", "-o", "compose"), "compose is a directory"),
+        (("demo", "-o", "compose/file/x.html"), "the report cannot be written"),
+    ],
+)
+def test_what_cannot_be_shown(words: tuple[str, ...], says: str, cli: Cli, root: Path) -> None:
+    saved(root)
+    (root / "compose" / "file").write_text("")
+    said = cli("report", *words)
+    assert said.code in (2, 3) and says in said.err.replace("\n", " ")
+
+
+def test_without_a_run_it_says_what_makes_one(cli: Cli) -> None:
+    said = cli("report")
+    assert said.code == 2 and "run `cluster-kit up quickstart` first" in said.err

@@ -1,0 +1,96 @@
+"""Curves, traffic, and report.json as a whole."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cluster_kit.report.curves import MOST_VALUES, charts_of
+from cluster_kit.report.facts import facts_of, repeated
+from cluster_kit.report.page import page
+from cluster_kit.report.traffic import Edge, edges_of
+from tests.unit.report.runs import changed, told, trained, used
+
+
+def test_times_are_seconds_since_the_first_thing_that_was_seen() -> None:
+    late = changed(
+        events=[event.__class__(event.time + 1000, event.action, event.task, event.exit_code)
+                for event in trained().events],
+        entries=[], samples=[], checkpoints=[],
+    )  # fmt: skip
+    facts = facts_of(late)
+    assert (facts["began"], facts["seconds"]) == (1000, 10)
+    assert facts["tasks"][0]["spans"] == [{"state": "starting", "begin": 0, "end": 10}]
+
+
+def test_all_that_a_page_shows_is_there() -> None:
+    facts = facts_of(trained())
+    assert facts["verdict"]["success"] is True and facts["metrics"] == {"test_accuracy": 0.96}
+    tasks = {task["name"]: task for task in facts["tasks"]}
+    assert tasks["chief-0"]["leads"] and not tasks["ps-0"]["leads"]
+    assert tasks["chief-0"]["log"] == "logs/chief-0.log" and tasks["ps-0"]["log"] is None
+    assert tasks["ps-0"]["exit_code"] == 0
+    assert {"kind": "checkpoint", "at": 5.5, "text": "ckpt-1"} in tasks["chief-0"]["marks"]
+    assert [chart["id"] for chart in facts["charts"]] == [
+        "loss", "accuracy", "steps_per_s", "cpus", "memory", "rx_bps", "tx_bps",
+    ]  # fmt: skip
+    assert facts["traffic"] == [
+        {"sender": "worker-0", "receiver": "ps-0", "bytes": 900, "bps": 100}
+    ]
+    json.dumps(facts, allow_nan=False)
+
+
+def test_a_run_of_which_nothing_was_seen_is_shown_all_the_same() -> None:
+    facts = facts_of(changed(events=[], entries=[], samples=[], outcome={}, checkpoints=[]))
+    assert facts["seconds"] == 0 and facts["charts"] == [] and facts["verdict"]["success"] is None
+    assert "<main" in page([facts])
+
+
+def test_curves_are_in_the_order_of_the_tasks_and_of_tasks_only() -> None:
+    entries = [told(1, name, "step", loss=1.0) for name in ("worker-1", "stranger-0", "chief-0")]
+    (chart,) = charts_of(["chief-0", "worker-0", "worker-1"], entries, [])
+    assert [curve.name for curve in chart.curves] == ["chief-0", "worker-1"]
+
+
+@pytest.mark.parametrize("odd", [None, "1", True, float("nan"), float("inf"), 1e40, [1]])
+def test_a_figure_that_is_none_is_left_out(odd: object) -> None:
+    assert charts_of(["chief-0"], [told(1, "chief-0", "step", loss=odd)], []) == []
+
+
+def test_long_curves_are_thinned_to_means_of_equal_times() -> None:
+    names = [f"worker-{index}" for index in range(50)]
+    samples = [used(at, name, cpu_s=at * 0.25) for at in range(400) for name in names]
+    charts = charts_of(names, [], samples)
+    values = sum(len(curve.points) for chart in charts for curve in chart.curves)
+    assert values <= MOST_VALUES * 1.1
+    cpus = next(chart for chart in charts if chart.id == "cpus")
+    assert {round(value, 6) for curve in cpus.curves for _, value in curve.points} == {0.25}
+    times = [at for at, _ in cpus.curves[0].points]
+    assert times == sorted(times) and times[-1] > 390
+
+
+def test_a_page_of_fifty_tasks_and_an_hour_is_small() -> None:
+    names = [f"worker-{index}" for index in range(50)]
+    samples = [used(at, name, cpu_s=at * 0.37) for at in range(0, 3600, 5) for name in names]
+    from tests.make import cluster
+
+    facts = facts_of(changed(cluster=cluster(worker=48, ps=2), samples=samples))
+    assert len(page([facts])) < 500_000
+
+
+def test_a_rate_over_a_restart_is_left_out() -> None:
+    samples = [used(1, "ps-0", 5), used(2, "ps-0", 6), used(3, "ps-0", 0.1), used(4, "ps-0", 0.6)]
+    cpus = next(chart for chart in charts_of(["ps-0"], [], samples) if chart.id == "cpus")
+    assert cpus.curves[0].points == ((2, 1.0), (4, 0.5))
+
+
+def test_traffic_of_a_task_that_was_started_again_is_added() -> None:
+    samples = [used(1, "a", sent_to={"b": 100.0}), used(2, "a"), used(6, "a", sent_to={"b": 600.0}),
+               used(9, "a", sent_to={"b": 50.0}), used(11, "a", sent_to={"b": 50.0})]  # fmt: skip
+    assert edges_of(samples) == [Edge("a", "b", 650, 550 / 8)]
+
+
+def test_the_command_runs_it_again() -> None:
+    assert repeated("cluster-kit render smoke --ps 2") == "cluster-kit up smoke --ps 2"
+    assert repeated("") == ""

@@ -1,0 +1,121 @@
+"""What each task did when: states that follow each other, what lies above them, marks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cluster_kit.engine.containers import Event
+from cluster_kit.observe.progress import Entry
+from cluster_kit.report.lanes import Lane, Span, lanes_of
+from tests.make import cluster
+from tests.unit.report.runs import CLUSTER, started, told, trained
+
+
+def shown(spans: Sequence[Span]) -> list[tuple[str, float, float]]:
+    return [(str(span.state), span.begin, span.end) for span in spans]
+
+
+def lane(task: str, events: Sequence[Event], entries: Sequence[Entry], end: float = 10) -> Lane:
+    return lanes_of(CLUSTER, events, entries, end)[task]
+
+
+def of_run(task: str) -> list[tuple[str, float, float]]:
+    run = trained()
+    return shown(lanes_of(run.cluster, run.events, run.entries, 10)[task].spans)
+
+
+def test_a_leader_starts_is_ready_trains_and_finishes() -> None:
+    assert of_run("chief-0") == [
+        ("starting", 0, 2), ("ready", 2, 3), ("training", 3, 8), ("finishing", 8, 10),
+    ]  # fmt: skip
+
+
+def test_a_server_has_work_while_the_leader_trains() -> None:
+    assert of_run("worker-0") == [
+        ("starting", 0, 1), ("ready", 1, 3), ("training", 3, 8), ("ready", 8, 10),
+    ]  # fmt: skip
+    assert of_run("ps-0")[2] == ("serving", 3, 8)
+
+
+def test_an_evaluator_scores_from_when_a_checkpoint_was_written() -> None:
+    assert of_run("evaluator-0") == [
+        ("starting", 0, 5.5), ("scoring", 5.5, 7), ("waiting", 7, 10),
+    ]  # fmt: skip
+
+
+def test_one_that_scores_for_longer_than_checkpoints_take_scores_all_the_time() -> None:
+    scores = [told(at, "evaluator-0", "evaluation", checkpoint="x", written=at - 3)
+              for at in (5, 7)]  # fmt: skip
+    found = shown(lane("evaluator-0", started(), scores).spans)
+    assert found == [("starting", 0, 2), ("scoring", 2, 5), ("scoring", 5, 7), ("waiting", 7, 10)]
+
+
+def test_a_program_that_reports_nothing_is_ready_until_its_end() -> None:
+    found = lane(
+        "chief-0", [*started(), Event(4, "die", "chief-0", 1)], [told(1, "chief-0", "ready")]
+    )
+    assert shown(found.spans) == [("starting", 0, 1), ("ready", 1, 4)]
+    assert [(mark.kind, mark.text) for mark in found.marks] == [("fault", "ended with exit code 1")]
+
+
+def test_the_time_between_an_end_and_the_next_start_is_empty() -> None:
+    again = [*started(), Event(3, "die", "ps-0", 137), Event(5, "start", "ps-0", None)]
+    found = lane("ps-0", again, [told(1, "ps-0", "ready"), told(6, "ps-0", "ready")])
+    assert shown(found.spans) == [
+        ("starting", 0, 1), ("ready", 1, 3), ("starting", 5, 6), ("ready", 6, 10),
+    ]  # fmt: skip
+    assert [mark.kind for mark in found.marks] == ["fault", "restart"]
+
+
+def test_who_was_frozen_by_hand_goes_on_as_before() -> None:
+    frozen = [*started(), Event(3, "pause", "ps-0", None), Event(5, "unpause", "ps-0", None)]
+    found = lane("ps-0", frozen, [told(1, "ps-0", "ready")])
+    assert shown(found.spans)[1:] == [("ready", 1, 3), ("paused", 3, 5), ("ready", 5, 10)]
+    assert [(mark.at, mark.text) for mark in found.marks] == [(3, "frozen")]
+
+
+def test_a_silence_is_from_the_last_word_to_the_next() -> None:
+    entries = [
+        told(4, "chief-0", "silent", of="ps-0", last_heard=2),
+        told(6, "chief-0", "heard", of="ps-0"),
+        told(9, "chief-0", "silent", of="ps-0", last_heard="then"),
+    ]
+    assert shown(lane("ps-0", started(), entries).over) == [("silent", 2, 6), ("silent", 9, 10)]
+    again = [*started(), Event(5, "start", "ps-0", None)]
+    assert shown(lane("ps-0", again, entries[:1]).over) == [("silent", 2, 5)]
+
+
+def test_training_that_waits_is_told_on_the_leaders_lane() -> None:
+    entries = [
+        told(4, "chief-0", "waiting", of="ps-0", seconds=1),
+        told(6, "chief-0", "waited", of="ps-0"),
+        told(8, "chief-0", "waiting", of="worker-0"),
+    ]  # fmt: skip
+    found = lane("chief-0", started(), entries).over
+    assert shown(found) == [("waiting", 3, 6), ("waiting", 8, 10)]
+    assert found[0].text == "waits for ps-0"
+
+
+def test_retries_and_epochs_and_scores_and_stragglers_are_marked() -> None:
+    entries = [
+        told(1, "chief-0", "retry", attempt=2, reason="ps-0 was lost"),
+        told(2, "chief-0", "epoch", epoch=1),
+        told(3, "chief-0", "straggling", of="worker-1"),
+    ]
+    found = lane("chief-0", started(), entries).marks
+    assert [(mark.kind, mark.text) for mark in found] == [
+        ("retry", "attempt 2"), ("epoch", "epoch 1"), ("straggler", "worker-1 is a straggler"),
+    ]  # fmt: skip
+    score = told(4, "evaluator-0", "evaluation", checkpoint="c", map_50=0.51239, loss="none")
+    assert lane("evaluator-0", started(), [score]).marks[0].text == "c, map 50 0.5124"
+
+
+def test_workers_that_train_themselves_have_their_own_states() -> None:
+    peers = cluster(chief=0, ps=0, worker=2)
+    entries = [told(1, "worker-1", "start"), told(4, "worker-1", "step", step=1)]
+    found = lanes_of(peers, started(peers), entries, 10)["worker-1"]
+    assert shown(found.spans) == [("starting", 0, 4), ("training", 4, 10)]
+
+
+def test_a_task_that_never_ran_has_an_empty_lane() -> None:
+    assert lane("ps-0", [], [told(1, "ps-0", "ready")]) == Lane((), (), ())
