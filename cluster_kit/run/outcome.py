@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from cluster_kit.cluster import Cluster
@@ -66,30 +66,17 @@ class Outcome:
         write_atomically(run.outcome, json.dumps(self.as_json(), indent=2) + "\n")
 
 
-def from_json(facts: Mapping[str, Any]) -> Outcome:
-    """The outcome that `as_json` gave; keys that it does not have are left at nothing.
-
-    Raises:
-        TypeError, ValueError: it is none, or of a format that this kit does not know.
-    """
-    if facts.get("format", FORMAT) != FORMAT:
-        raise ValueError(f"format {facts['format']!r} is not {FORMAT}, which this kit reads")
-    known = {field.name for field in fields(Outcome)}
-    given = {name: value for name, value in facts.items() if name in known}
-    tasks = [TaskOutcome(**task) for task in given.pop("tasks", [])]
-    return replace(_NOTHING, tasks=tasks, **given)
-
-
 def without_run(facts: Mapping[str, Any]) -> Outcome:
     """The outcome of a run that never started, from the error that `up --json` printed."""
     error = facts["error"]
     code = int(error["exit_code"])
     reason = REASON_BY_CODE.get(code, Reason.INTERNAL)
     message, cure = str(error["message"]), str(error.get("cure", ""))
-    return replace(_NOTHING, exit_code=code, reason=reason, message=message, cure=cure)
+    return replace(NOTHING, exit_code=code, reason=reason, message=message, cure=cure)
 
 
-_NOTHING = Outcome("", False, 1, "", None, "", "", [], [], {}, {}, "", "")
+NOTHING = Outcome("", False, 1, "", None, "", "", [], [], {}, {}, "", "")
+"""Of a run of which nothing is known."""
 
 
 def outcome_of(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.errors import UsageError
-from cluster_kit.run.outcome import Outcome
+from cluster_kit.run.outcome import FORMAT, NOTHING, Outcome
 from cluster_kit.run.timings import Stopwatch
 from cluster_kit.util.elapsed import Moment
 from cluster_kit.workspace import RunDirectory, write_atomically
@@ -84,3 +85,14 @@ def read_outcome(run: RunDirectory, of: str = "") -> Outcome | None:
     except (OSError, ValidationError):
         return None
     return outcome if of in ("", outcome.id) else None
+
+
+def outcome_from(facts: Mapping[str, Any]) -> Outcome:
+    """The outcome that `as_json` gave; keys that an older kit did not write are left at nothing.
+
+    Raises:
+        ValueError: it is none, or of a format that this kit does not know.
+    """
+    if facts.get("format", FORMAT) != FORMAT:
+        raise ValueError(f"format {facts['format']!r} is not {FORMAT}, which this kit reads")
+    return _OUTCOME.validate_python({**NOTHING.as_json(), **facts})

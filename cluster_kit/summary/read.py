@@ -13,7 +13,8 @@ from cluster_kit.engine.containers import Event
 from cluster_kit.errors import UsageError
 from cluster_kit.observe.progress import Entry, ProgressReader
 from cluster_kit.run.evidence import read_events
-from cluster_kit.run.outcome import Outcome, from_json, without_run
+from cluster_kit.run.outcome import Outcome, without_run
+from cluster_kit.run.record import Record, outcome_from, read_record
 from cluster_kit.util.nearest import proposal
 from cluster_kit.workspace import RunDirectory, Workspace
 
@@ -46,11 +47,22 @@ def read(reference: str, workspace: Workspace) -> Evidence:
         if not (facts.get("run") and saved.is_file()):
             return Evidence(_checked(without_run, facts, path))
         path, facts = saved, _facts(saved)
-    outcome = _checked(from_json, facts, path)
+    outcome = _checked(outcome_from, facts, path)
     kept = path.parent if (path.parent / "events.jsonl").is_file() else Path(outcome.run)
     run = RunDirectory(kept)
-    entries = ProgressReader(run.progress).poll() if run.progress.is_dir() else []
-    return Evidence(outcome, tuple(read_events(run, -math.inf)), tuple(entries))
+    record = _record(run, outcome)
+    since, sizes = (record.since, record.sizes) if record else (-math.inf, {})
+    entries = ProgressReader(run.progress, since, sizes).poll()
+    return Evidence(outcome, tuple(read_events(run, since)), tuple(entries))
+
+
+def _record(run: RunDirectory, outcome: Outcome) -> Record | None:
+    """What was kept at the start of this run: a resumed one has events of earlier ones, too."""
+    try:
+        record = read_record(run)
+    except UsageError:
+        return None
+    return record if record and record.id == outcome.id else None
 
 
 def _file(reference: str, workspace: Workspace) -> Path:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cluster_kit.api import Outcome
-from cluster_kit.run.outcome import from_json
+from cluster_kit.run.record import outcome_from
 from cluster_kit.workspace import RunDirectory
 
 
@@ -40,6 +40,6 @@ def _headline(outcome: Outcome) -> str:
 
 def _outcome(run: RunDirectory) -> Outcome | None:
     try:
-        return from_json(json.loads(run.outcome.read_text(encoding="utf-8")))
+        return outcome_from(json.loads(run.outcome.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from cluster_kit.errors import UsageError
+from cluster_kit.summary import read as module
 from cluster_kit.summary.read import read
 from cluster_kit.summary.values import values
 from cluster_kit.workspace import Workspace
@@ -38,6 +40,29 @@ def test_what_up_printed_leads_to_the_run(workspace: Workspace, tmp_path: Path) 
     assert read(str(printed), workspace).outcome.metrics == outcome().metrics
 
 
+def test_of_a_resumed_run_its_own_part_is_told(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = saved(workspace.root, outcome(id="b"))
+
+    def recorded(identity: str) -> None:
+        kept = SimpleNamespace(id=identity, since=103.5, sizes={"evaluator-0.jsonl": 10**6})
+        monkeypatch.setattr(module, "read_record", lambda _run: kept)
+
+    recorded("b")
+    evidence = read(str(run), workspace)
+    assert evidence.events == EVENTS[3:]
+    assert [entry.fields["step"] for entry in evidence.entries] == [30, 30]
+    recorded("another run's")
+    assert read(str(run), workspace).events == EVENTS
+
+
+def test_a_record_of_another_version_is_left_out(workspace: Workspace) -> None:
+    run = saved(workspace.root, outcome())
+    (run / "run.json").write_text('{"id": 1}')
+    assert read(str(run), workspace).events == EVENTS
+
+
 def test_a_run_that_was_moved_is_read_where_it_is(workspace: Workspace, tmp_path: Path) -> None:
     moved = saved(workspace.root, outcome()).rename(tmp_path / "artifact")
     assert read(str(moved), workspace).events == EVENTS
@@ -60,7 +85,8 @@ def test_of_a_run_that_never_started_there_is_the_error(
     "content",
     ["", "{", "[]", "{}", "12", '{"success": 1, "tasks": 3}', '{"success": 1, "tasks": [{}]}',
      '{"success": false, "error": 3}', '{"success": false, "error": {}}', "\x00",
-     '{"success": true, "format": 2}'],
+     '{"success": true, "format": 2}', '{"success": true, "timings_s": 5}',
+     '{"success": true, "run": null}', '{"success": "perhaps"}'],
 )  # fmt: skip
 def test_what_is_no_outcome_is_refused_with_what_is_wanted(
     content: str, workspace: Workspace, tmp_path: Path

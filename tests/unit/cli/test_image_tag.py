@@ -1,0 +1,33 @@
+"""`image tag`: the name of the image that a manifest runs on, its requirements included."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.cli import make
+from cluster_kit.image.build import image_tag
+from tests.unit.command_line import Cli
+
+
+@pytest.fixture(autouse=True)
+def without_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(make, "engine_or_none", lambda: None)
+    monkeypatch.setattr(make, "image_present", lambda _tag: False)
+
+
+def test_it_is_the_kits_own_or_the_manifests(cli: Cli, root: Path) -> None:
+    assert cli("image", "tag", "demo").out == f"{image_tag('cpu')}\n"
+    (root / "train.py").write_text("print(1)\n")
+    (root / "requirements.txt").write_text("tqdm\n")
+    given = ("--program", "train.py", "--requirements", "requirements.txt")
+    said = cli("image", "tag", "demo", *given, "--json")
+    facts = json.loads(said.out)
+    assert facts["image"].startswith(f"{image_tag('cpu')}-") and facts["present"] is False
+
+
+def test_an_invalid_manifest_has_none(cli: Cli) -> None:
+    said = cli("image", "tag", "demo", "--workers", "0")
+    assert (said.code, said.out) == (2, "") and "--workers" in said.err
