@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Literal
 
 from cluster_kit.facts import Driver
-from cluster_kit.parts import Deadlines, Mount, Origin, Port, PromisedGpu, Ulimit
+from cluster_kit.parts import Deadlines, Fetch, Mount, Origin, Port, PromisedGpu, Ulimit
 from cluster_kit.roles import ROLES, Style
 
 OUTPUT = "/output"
@@ -121,6 +121,8 @@ class Cluster:
     """Whether the network leads nowhere else."""
     mtu: int | None = None
     """Of the network, in bytes; None for the engine's own."""
+    fetch: Fetch | None = None
+    """What fetches the data if it is not there yet; None if nothing has to."""
 
     @property
     def project(self) -> str:

@@ -8,6 +8,7 @@ KitError                     exit code
 ├── DrillFailed              5   a drill was not as its scenario expects
 ├── DeadlinePassed           6   a deadline of the manifest passed
 ├── Stopped                  7   the run was stopped on purpose, from outside
+├── DataFailed               8   the data step of a manifest failed
 └── Interrupted              130 Ctrl-C or SIGTERM
 
 Each has a message (what happened, with the value and the rule) and a cure (what to type or change
@@ -95,6 +96,12 @@ class Stopped(KitError):
     """The run was stopped on purpose, from outside: `cluster-kit down`, `docker stop`."""
 
     exit_code = 7
+
+
+class DataFailed(KitError):
+    """The program that fetches the data failed, or made none; nothing was started."""
+
+    exit_code = 8
 
 
 class Interrupted(KitError):

@@ -27,6 +27,19 @@ class Mount:
 
 
 @dataclass(frozen=True)
+class Fetch:
+    """A program of the host that fills `directory` with data before the first start.
+
+    `secrets` are names of variables that it has from whoever starts it.
+    """
+
+    script: str
+    args: tuple[str, ...]
+    secrets: tuple[str, ...]
+    directory: str
+
+
+@dataclass(frozen=True)
 class Port:
     """A port of a container that is published on a port of the host, of LOOPBACK only."""
 

@@ -38,6 +38,11 @@ class Workspace:
         """The folder in which `new` writes starter programs, each in a directory of its own."""
         return self.root / "programs"
 
+    @property
+    def fetched(self) -> Path:
+        """The folder with what data steps have fetched, each in a directory of its own."""
+        return self.root / "fetched"
+
     def runs(self, cluster: str) -> Path:
         """The folder of a cluster's runs, which may not exist yet."""
         return self.root / "runs" / cluster

@@ -12,11 +12,12 @@ import yaml
 from cluster_kit.cluster import SECRETS, TRAINER, Cluster
 from cluster_kit.errors import ManifestError
 from cluster_kit.facts import Gpu, HostFacts, Network
+from cluster_kit.manifest.data import DataTable
 from cluster_kit.manifest.load import load
 from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.manifest.names import OWN_IMAGE
 from cluster_kit.manifest.schema import Manifest
-from cluster_kit.parts import Mount
+from cluster_kit.parts import Fetch, Mount
 from cluster_kit.plan.plan import OwnImages, plan
 from cluster_kit.problem import Problem
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
@@ -69,11 +70,16 @@ def host(**different: Any) -> HostFacts:
 def inputs(manifest: Manifest) -> Inputs:
     """Program and data as if every path that is named existed, in the same place everywhere."""
     program, data = manifest.program, f"/opt/datasets/{manifest.data}"
+    step = None
+    if isinstance(manifest.data, DataTable):
+        step = Fetch(
+            f"/home/you/{manifest.data.fetch}", tuple(manifest.data.args), (), "/home/you/images"
+        )
     mounts: list[Mount] = []
     if program not in PROGRAMS:
         program = f"/program/{Path(program).name}"
         mounts.append(Mount("/home/you/project", "/program"))
-    if manifest.data not in DATA_SETS:
+    if str(manifest.data) not in DATA_SETS:
         data = "/data"
         mounts.append(Mount("/home/you/images", "/data"))
     requirements = "some-package==1.0\n" if manifest.requirements else ""
@@ -95,6 +101,7 @@ def inputs(manifest: Manifest) -> Inputs:
         own_mounts=own,
         secret_files=files,
         env_files=env,
+        fetch=step,
     )
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, get_args, get_origin
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+from cluster_kit.manifest.data import DataTable
 from cluster_kit.manifest.limits import Limits, TaskLimits
 from cluster_kit.manifest.mounts import MountTable
 from cluster_kit.manifest.network import NetworkTable
@@ -21,7 +23,8 @@ _TOP = dict.fromkeys(Manifest.model_fields, "at the top, above the first [table]
 _MOUNT = dict.fromkeys(MountTable.model_fields, "under [[mount]]")
 _NETWORK = dict.fromkeys(NetworkTable.model_fields, "under [network]")
 _SECRET = dict.fromkeys(SecretTable.model_fields, "under [secret.NAME]")
-HOMES = _SECRET | _ONE_TASK | _EVERY_TASK | _DEADLINE | _MOUNT | _NETWORK | _TOP
+_DATA = dict.fromkeys(DataTable.model_fields, "under [data]")
+HOMES = _DATA | _SECRET | _ONE_TASK | _EVERY_TASK | _DEADLINE | _MOUNT | _NETWORK | _TOP
 """Where each key is written, in a message's words."""
 
 
@@ -62,17 +65,26 @@ def words_of(place: Sequence[str]) -> tuple[str, ...]:
     return tuple(word for words in literals for word in words if isinstance(word, str))
 
 
+def _inside(annotation: Any) -> Any:
+    """The model that a key's type has: alone, with notes, or as one of several."""
+    if get_origin(annotation) is Annotated:
+        return _inside(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        inner = [_inside(part) for part in get_args(annotation)]
+        return next((part for part in inner if hasattr(part, "model_fields")), annotation)
+    return annotation
+
+
 def _table(place: Sequence[str]) -> Any:
     """The model of the table that the last key of `place` is in, None if there is no such table."""
     model: Any = Manifest
     for part in place[:-1]:
-        if get_origin(model) is Annotated:
-            model = get_args(model)[0]
+        model = _inside(model)
         if get_origin(model) in (list, dict):  # its tables are numbered, or have names
             model = get_args(model)[-1]
         elif part in getattr(model, "model_fields", {}):
             model = model.model_fields[part].annotation
         else:
             return None
-    model = get_args(model)[0] if get_origin(model) is Annotated else model
+    model = _inside(model)
     return model if hasattr(model, "model_fields") else None

@@ -47,6 +47,7 @@ SET_OPTION, SET_VARIABLE = "--set", "SET"
 
 
 def override_of(key: str) -> Override | None:
-    """The override of a key, or of the key that contains it (`args` of `args.3`); None if none."""
-    top = key.partition(".")[0]
-    return next((override for override in OVERRIDES if override.key in (key, top)), None)
+    """The override of a key, or of the list that it is in (`args` of `args.3`); None if none."""
+    top, _, inner = key.partition(".")
+    whole = top if inner.isdecimal() else key
+    return next((override for override in OVERRIDES if override.key == whole), None)

@@ -14,9 +14,12 @@ from cluster_kit.util.toml_text import dotted, to_toml
 def keys_of(loc: Sequence[object]) -> list[str]:
     """The keys of a location in pydantic's error.
 
-    Inside `gpus`, a union, pydantic adds the branches of the type, which are not in the file.
+    Inside `gpus` and `data`, which are unions, pydantic adds the branches of the type, which are
+    not in the file.
     """
     place = [str(part) for part in loc]
+    if place[0] == "data":
+        return [place[0], *place[2:]]
     return place[:1] if place[0] == "gpus" else place
 
 

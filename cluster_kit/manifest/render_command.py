@@ -25,11 +25,12 @@ def render_command(manifest: Path, overrides: Mapping[str, Any], root: Path) -> 
     like a secret is masked: the text becomes part of files.
     """
     words = ["cluster-kit", "render", _reference(manifest, root)]
+    tables = {key for key, value in overrides.items() if isinstance(value, dict)}
     for override in OVERRIDES:
         key = "extra_args" if override.kind == "words" else override.key
-        if key in overrides and not _implied(override.key, overrides):
+        if key in overrides.keys() - tables and not _implied(override.key, overrides):
             words += _words(override, overrides[key], root)
-    known = {override.key for override in OVERRIDES if override.kind != "words"}
+    known = {override.key for override in OVERRIDES if override.kind != "words"} - tables
     rest = {key: value for key, value in overrides.items() if key not in (*known, "extra_args")}
     for key, value in sorted(_flat(rest)):
         if not _implied(key, overrides):

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, create_model
 
+from cluster_kit.manifest.data import Data
 from cluster_kit.manifest.field_types import GpuId, Strict, Text
 from cluster_kit.manifest.limits import Limits, TaskLimits, overlay
 from cluster_kit.manifest.mounts import MountTable
@@ -109,9 +110,10 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
     requirements: Text = Field(
         "", description="Path of a file of pip requirements, installed on top of the image"
     )
-    data: Text = Field(
+    data: Data = Field(
         "digits",
-        description="A data set of the image, or the path of a directory, mounted at `/data`",
+        description="A data set of the image, or the path of a directory, mounted at `/data`; or "
+        "a table, `[data]`",
     )
     secret: dict[str, Secret] = Field(
         default_factory=dict,

@@ -130,6 +130,7 @@ def _cluster(
         gpu_check=manifest.gpu_check,
         simulate_gpus=manifest.simulate_gpus,
         tasks=tasks,
+        fetch=inputs.fetch,
         internal=manifest.network.internal,
         mtu=manifest.network.mtu,
         origin=origin_of(loaded, inputs, facts, (images.cpu, images.gpu), subnet),

@@ -10,6 +10,7 @@ from pathlib import Path
 from cluster_kit.cluster import OWNER, Cluster, Task
 from cluster_kit.errors import UsageError
 from cluster_kit.facts import Gpu, HostFacts
+from cluster_kit.manifest.data import DataTable
 from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.parts import Mount
@@ -37,6 +38,10 @@ def neutral(manifest: Manifest) -> HostFacts:
 
 def check_portable(manifest: Manifest) -> Iterator[Problem]:
     """Yields GPUs that are named as only one host knows them, and secrets in clear."""
+    if isinstance(manifest.data, DataTable):
+        rule = "a copy of the folder would not have what it fetches"
+        instead = 'fetch it into the folder, and name that directory: `data = "PATH"`'
+        yield Problem("data.fetch", to_toml(manifest.data.fetch), rule, instead)
     for table, limits in manifest.limits_by_table():
         for key in filter(looks_secret, limits.environment):
             rule = "it looks like a secret, and a file that is committed would have it in clear"
@@ -82,7 +87,7 @@ def everywhere(loaded: Loaded) -> frozenset[str]:
     named = [mount.source for mount in manifest.mount]
     named += [secret.file for secret in manifest.secret.values()]
     named += [limits.env_file or "" for _, limits in manifest.limits_by_table()]
-    named += [] if "data" in loaded.command_line.keys else [manifest.data]
+    named += [] if "data" in loaded.command_line.keys else [str(manifest.data)]
     folder = loaded.path.parent
     return frozenset(str(seen_from(folder, name)) for name in named if Path(name).is_absolute())
 

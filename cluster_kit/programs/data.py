@@ -23,7 +23,7 @@ def find_data(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...],
 
     A relative path is relative to `folder`.
     """
-    name, program = manifest.data, PROGRAMS.get(manifest.program)
+    name, program = str(manifest.data), PROGRAMS.get(manifest.program)
     if name in DATA_SETS:
         return DATA_SETS[name].path, (), list(_check_sample(program, name))
     path = seen_from(folder, name)

@@ -8,13 +8,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cluster_kit.cluster import TRAINER
+from cluster_kit.manifest.data import DataTable
 from cluster_kit.manifest.names import OWN_IMAGE
 from cluster_kit.manifest.schema import Manifest
-from cluster_kit.parts import Mount
+from cluster_kit.parts import Fetch, Mount
 from cluster_kit.problem import Problem
 from cluster_kit.programs import python2, requirements, syntax
 from cluster_kit.programs.catalog import PROGRAMS
-from cluster_kit.programs.data import find_data
+from cluster_kit.programs.data import IN_CONTAINER, find_data
+from cluster_kit.programs.fetch import find_fetch
 from cluster_kit.programs.mounts import find_mounts
 from cluster_kit.programs.secret_files import find_env_files, find_secrets
 from cluster_kit.util import own_files
@@ -41,12 +43,23 @@ class Inputs:
     """Of the secrets that come from files, by name."""
     env_files: Mapping[str, str] = field(default_factory=dict)
     """Absolute paths, by the path as it is written."""
+    fetch: Fetch | None = None
 
 
-def resolve(manifest: Manifest, folder: Path) -> Inputs:
-    """The manifest's program, data and requirements; relative paths are relative to `folder`."""
+def resolve(manifest: Manifest, folder: Path, fetched: Path | None = None) -> Inputs:
+    """The manifest's program, data and requirements; relative paths are relative to `folder`.
+
+    Args:
+        fetched: the folder with what data steps have fetched.
+    """
     program, program_mounts, program_problems = _program(manifest, folder)
-    data, data_mounts, data_problems = find_data(manifest, folder)
+    step: Fetch | None = None
+    data_mounts: tuple[Mount, ...]
+    if isinstance(manifest.data, DataTable):
+        step, data_problems = find_fetch(manifest.data, folder, fetched or folder / "fetched")
+        data, data_mounts = IN_CONTAINER, (Mount(step.directory, IN_CONTAINER),)
+    else:
+        data, data_mounts, data_problems = find_data(manifest, folder)
     extra, faults = requirements.read(manifest.requirements, folder)
     mounts, absent = find_mounts(
         ((f"mount.{number}", table) for number, table in enumerate(manifest.mount)), folder
@@ -62,6 +75,7 @@ def resolve(manifest: Manifest, folder: Path) -> Inputs:
         mounts,
         secrets,
         env_files,
+        step,
     )
 
 

@@ -7,10 +7,11 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 
 from cluster_kit.backends.container_spec import container_specs
-from cluster_kit.cluster import Cluster
+from cluster_kit.cluster import SECRETS, Cluster
 from cluster_kit.errors import EngineError, UsageError
 from cluster_kit.image.build import SOURCE
 from cluster_kit.programs.catalog import PROGRAMS
@@ -94,7 +95,12 @@ def _ask(
 
 def _run(cluster: Cluster, program: str) -> Completed:
     """The program with --help in a container of its own, without network or output."""
-    mounts = [f"--volume={mount.source}:{mount.target}:ro" for mount in cluster.all_mounts]
+    mounts = [
+        f"--volume={mount.source}:{mount.target}:ro"
+        for mount in cluster.mounts
+        # The engine would make what is not there yet: data that a first start fetches.
+        if Path(mount.source).exists() and not mount.target.startswith(SECRETS)
+    ]
     command = (
         *("docker", "run", "--rm", "--pull=never", "--init", "--network=none", "--read-only"),
         *("--cap-drop=ALL", f"--user={os.getuid()}:{os.getgid()}", "--tmpfs=/tmp:mode=1777"),

@@ -18,10 +18,11 @@ from cluster_kit.run.arguments import check_arguments
 from cluster_kit.run.attend import Start, attend, begin
 from cluster_kit.run.claim import claim
 from cluster_kit.run.context import Launch
+from cluster_kit.run.data_step import ensure_data
 from cluster_kit.run.doctor import refuse_if_unfit
 from cluster_kit.run.observer import NOBODY, Observer
 from cluster_kit.run.outcome import Outcome
-from cluster_kit.run.prepare import Request, prepare_locked
+from cluster_kit.run.prepare import Prepared, Request, prepare_locked
 from cluster_kit.run.timings import Stopwatch
 from cluster_kit.show.view import View
 from cluster_kit.workspace import RunDirectory, Workspace, last_run, new_id, new_run
@@ -109,11 +110,16 @@ def _ready(
             observer=observer,
         )
 
-        def up() -> Cluster:
-            view.phase(_starting(len(cluster.tasks)))
-            return start.up(run, prepared, text)
+        yield run, lambda: _started(run, prepared, text)
 
-        yield run, up
+
+def _started(run: Launch, prepared: Prepared, text: str) -> Cluster:
+    """Fetch the data if need be, start the containers, and return the cluster they are of."""
+    if run.cluster.fetch is not None:
+        with run.timings.step("data"):
+            ensure_data(run.cluster, run.view)
+    run.view.phase(_starting(len(run.cluster.tasks)))
+    return start.up(run, prepared, text)
 
 
 def _directory(runs: Path, *, resume: bool) -> RunDirectory:

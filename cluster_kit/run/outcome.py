@@ -10,7 +10,7 @@ from typing import Any
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Container
-from cluster_kit.errors import EngineError, HostError, Interrupted, ManifestError
+from cluster_kit.errors import DataFailed, EngineError, HostError, Interrupted, ManifestError
 from cluster_kit.observe.state import RunState
 from cluster_kit.run.notes import notes_of
 from cluster_kit.run.task_outcome import TaskOutcome, task_outcome
@@ -23,6 +23,7 @@ REASON_BY_CODE = {
     ManifestError.exit_code: Reason.MANIFEST,
     HostError.exit_code: Reason.HOST,
     EngineError.exit_code: Reason.ENGINE,
+    DataFailed.exit_code: Reason.DATA,
     Interrupted.exit_code: Reason.INTERRUPTED,
 }
 """The reason of a run that one of the kit's errors, by its exit code, ended before a verdict."""

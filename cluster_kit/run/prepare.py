@@ -76,7 +76,7 @@ def prepare(
     path = find(request.manifest, workspace.manifests)
     loaded = load(path, request.overrides, workspace.root.resolve())
     images = _images(loaded.manifest.tensorflow, workspace)
-    inputs = resolve.resolve(loaded.manifest, path.parent)
+    inputs = resolve.resolve(loaded.manifest, path.parent, workspace.fetched.resolve())
     if portable:
         return _portable(request, workspace, loaded, inputs, images)
     facts = gather(engine)

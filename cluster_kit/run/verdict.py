@@ -18,7 +18,7 @@ from cluster_kit.run.watch import OUTPUT_CODE, STOPPED_CODE, Ending
 class Reason(StrEnum):
     """Why a run ended: `reason` of outcome.json.
 
-    FINISHED to STOPPED are reported by supervisors (images/trainer/contract.toml); the last four
+    FINISHED to STOPPED are reported by supervisors (images/trainer/contract.toml); the last five
     are of runs that failed before a verdict.
     """
 
@@ -38,6 +38,7 @@ class Reason(StrEnum):
     MANIFEST = "manifest"
     HOST = "host"
     ENGINE = "engine"
+    DATA = "data"
     INTERNAL = "internal"
 
 

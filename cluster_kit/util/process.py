@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 PATIENCE_S = 15.0
 """Time for a command to end after SIGTERM, and again after SIGKILL."""
 NOT_FOUND = 127
 _LAST_LINES = 100
+DRAWN_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,40 @@ def run(
     return Completed(tuple(command), child.returncode, output or "", errors or "".join(last))
 
 
-def _end(child: subprocess.Popen[str]) -> None:
+def stream(command: Sequence[str], each: Callable[[str], None]) -> Completed:
+    """Run a command to its end, and pass on each line that it writes as soon as it is there.
+
+    A line that is drawn again and again, as progress bars are, is passed on once a second. `errors`
+    are the last lines. Otherwise it is as `run`.
+    """
+    if shutil.which(command[0]) is None:
+        return Completed(tuple(command), NOT_FOUND, "", f"{command[0]}: command not found")
+    child = subprocess.Popen(
+        list(command),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    last: deque[str] = deque(maxlen=_LAST_LINES)
+    drawn = -1.0
+    try:
+        assert child.stdout is not None
+        for line in io.TextIOWrapper(child.stdout, errors="replace", newline=""):
+            text, now = line.rstrip(), time.monotonic()
+            if not text or (line.endswith("\r") and now - drawn < DRAWN_S):
+                continue
+            drawn = now
+            last.append(f"{text}\n")
+            each(text)
+        child.wait()
+    except BaseException:
+        _end(child)
+        raise
+    return Completed(tuple(command), child.returncode, "", "".join(last))
+
+
+def _end(child: subprocess.Popen[Any]) -> None:
     """End the command and wait for it; SIGTERM first lets Compose finish what it has begun."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):

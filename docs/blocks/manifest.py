@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
+from cluster_kit.manifest.data import DataTable
 from cluster_kit.manifest.limits import Limits, TaskLimits
 from cluster_kit.manifest.mounts import MountTable
 from cluster_kit.manifest.network import NetworkTable
@@ -17,6 +18,7 @@ from cluster_kit.util.toml_text import to_toml
 from docs.blocks.table import table
 
 TABLES = {
+    "data": "data.",
     "deadline": "deadline.",
     "secret": "secret.<name>.",
     "mount": "mount[].",
@@ -26,6 +28,7 @@ TABLES = {
 }
 """Keys that hold tables, and what stands before the keys in these."""
 MODELS: dict[str, Any] = {
+    "data": DataTable,
     "deadline": DeadlineTable,
     "secret": SecretTable,
     "mount": MountTable,
@@ -45,6 +48,8 @@ def rows() -> Iterator[tuple[str, str, str]]:
         if name not in TABLES:
             yield row(name, field, default(field))
             continue
+        if name == "data":  # a name or a path, too
+            yield row(name, field, default(field))
         for key, inner in MODELS[name].model_fields.items():
             inherited = name == "task" and key in Limits.model_fields
             place = f"{TABLES[name]}{key}"

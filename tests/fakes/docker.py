@@ -44,6 +44,7 @@ class FakeDocker:
         """What an image of the user's says of itself."""
         self.on_call: Callable[[str], None] = lambda _name: None
         self.ups: list[Path] = []
+        self.fetches: Callable[[Path, Sequence[str]], tuple[int, list[str]]]
 
     def run(
         self, command: Sequence[str], *, env: Mapping[str, str] | None = None, **_: Any
@@ -68,7 +69,17 @@ class FakeDocker:
             return Completed(words, 0, json.dumps(self.image_has) + "\n", "")
         if words[2:5] == ("-m", "trainer", "arguments"):
             return Completed(words, 0, "", "")
+        if words[1:2] == ("rm",):
+            return Completed(words, 0, "", "")
         raise AssertionError(f"nobody has thought of {words}")
+
+    def stream(self, command: Sequence[str], each: Callable[[str], None]) -> Completed:
+        """The data step: a function in its place writes into the directory that /data is."""
+        (mount,) = [word for word in command if word.endswith(",target=/data")]
+        code, lines = self.fetches(Path(mount.split('"')[1].removeprefix("source=")), command)
+        for line in lines:
+            each(line)
+        return Completed(tuple(command), code, "", "\n".join(lines))
 
     def _up(self, words: tuple[str, ...], files: list[Path], env: Mapping[str, str]) -> Completed:
         file = files[0]

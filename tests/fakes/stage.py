@@ -21,6 +21,7 @@ from cluster_kit.run import (
     attach,
     attend,
     claim,
+    data_step,
     doctor,
     prepare,
     record,
@@ -146,6 +147,8 @@ def set_up(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
         start,
     ):
         monkeypatch.setattr(module, "time", made.clock)
+    monkeypatch.setattr(data_step, "run", lambda *a, **k: made.docker.run(*a, **k))
+    monkeypatch.setattr(data_step, "stream", lambda *a: made.docker.stream(*a))
     monkeypatch.setattr(prepare, "image_tag", lambda variant: f"cluster-kit/trainer:{variant}-0")
     monkeypatch.setattr(gather, "_routes", lambda _table: [])
     monkeypatch.setattr(gather, "gpu_inventory", lambda: ())

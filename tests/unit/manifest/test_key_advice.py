@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cluster_kit.manifest.data import DataTable
 from cluster_kit.manifest.key_advice import HOMES, meaning, nearest_key, words_of
 from cluster_kit.manifest.limits import TaskLimits
 from cluster_kit.manifest.mounts import MountTable
@@ -21,6 +22,7 @@ def test_every_key_has_a_home() -> None:
         *MountTable.model_fields,
         *NetworkTable.model_fields,
         *SecretTable.model_fields,
+        *DataTable.model_fields,
     }
 
 
@@ -36,6 +38,7 @@ def test_every_key_has_a_home() -> None:
         (("readonly",), "did you mean `read_only`? write it under [[mount]]"),
         (("mtu",), "write it under [network]"),
         (("secret", "mine", "enviroment"), "did you mean `environment`?"),
+        (("data", "fetsh"), "did you mean `fetch`?"),
         (("deadline", "zzz"), "known keys: engine, evaluator_grace, job, silent, stall, start"),
     ],
 )

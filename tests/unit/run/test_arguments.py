@@ -106,12 +106,17 @@ def test_help_of_a_program_of_ones_own_comes_from_its_image(
     monkeypatch.setattr(arguments, "run", parser.run)
     monkeypatch.setattr(verbs, "engine_or_none", lambda: None)
     monkeypatch.setattr(verbs, "ensure_image", lambda *_: None)
-    said = cli("up", "demo", "--program=mine.py", "--args=--help")
+    (root / "token").write_text("secret")
+    (root / "fetch.py").write_text("print()\n")
+    more = ("--set=data.fetch=../fetch.py", "--set=secret.token=../token")
+    said = cli("up", "demo", "--program=mine.py", "--args=--help", *more)
     assert (said.code, said.out) == (0, "usage: mine.py\n")
     [command] = parser.asked
     assert command[:3] == ("docker", "run", "--rm") and "--network=none" in command
     assert f"--volume={root}:/program:ro" in command
     assert command[-2:] == ("/program/mine.py", "--help")
+    # What a first start fetches is not there yet, and the engine would make a directory of it.
+    assert not [word for word in command if word.endswith((":/data:ro", "token:ro"))]
 
 
 def test_a_program_without_help_says_how_it_ended(

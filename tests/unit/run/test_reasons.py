@@ -74,6 +74,7 @@ def test_an_error_of_the_kits_in_the_middle_of_a_run(
 
 
 ELSEWHERE = {
+    Reason.DATA: "test_data_step",
     Reason.INTERRUPTED: "test_interrupt",
     Reason.INTERNAL: "test_launch: a bug in the kit",
 }

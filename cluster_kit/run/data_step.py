@@ -1,0 +1,125 @@
+"""Fetches a cluster's data before its start: once, under a lock, and whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from cluster_kit import labels
+from cluster_kit.cluster import SECRETS, Cluster
+from cluster_kit.errors import DataFailed, HostError
+from cluster_kit.parts import Fetch
+from cluster_kit.run import room
+from cluster_kit.show.view import View
+from cluster_kit.util.locks import Locked, lock
+from cluster_kit.util.masking import masked
+from cluster_kit.util.process import run, stream
+from cluster_kit.workspace import new_id
+
+TASK = "data"
+"""Whose lines they are in the view."""
+POLL_S = 1.0
+PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+
+
+def ensure_data(cluster: Cluster, view: View) -> None:
+    """Run the data step, unless the directory that it fills is there.
+
+    Raises:
+        DataFailed: the program failed, or wrote nothing; nothing is left of it.
+        HostError: a variable that it needs is not set, or the directory cannot be written.
+    """
+    step = cluster.fetch
+    if step is None or Path(step.directory).is_dir():
+        return
+    directory = Path(step.directory)
+    with room.writing(directory.parent):
+        directory.parent.mkdir(parents=True, exist_ok=True)
+    _refuse_if_unset(step)
+    told = False
+    while not directory.is_dir():
+        try:
+            with room.writing(directory.parent), lock(_beside(directory, "lock"), _about()):
+                if not directory.is_dir():
+                    _fetch(cluster, step, directory, view)
+        except Locked as held:
+            if not told:
+                view.phase(f"waiting for the data, which {held.about or 'another run'} fetches")
+                told = True
+            _wait(directory)
+
+
+def _wait(directory: Path) -> None:
+    try:
+        with lock(_beside(directory, "lock"), _about(), wait_s=POLL_S):
+            return
+    except Locked:
+        return
+
+
+def _fetch(cluster: Cluster, step: Fetch, directory: Path, view: View) -> None:
+    """Run the program in a directory of its own, and give that its name when it is whole."""
+    for left in directory.parent.glob(f".{directory.name}.*.part"):  # by one that was killed
+        shutil.rmtree(left, ignore_errors=True)
+    part = _beside(directory, f"{os.getpid()}.part")
+    part.mkdir()
+    values = [os.environ.get(name, "") for name in step.secrets]
+    container = f"{cluster.name}-{TASK}-{new_id()}"
+    view.phase(f"fetching the data: {' '.join([Path(step.script).name, *step.args])}")
+    try:
+        done = stream(
+            data_command(cluster, step, part, container, os.environ),
+            lambda line: view.log(TASK, masked(line, values)),
+        )
+        if not done.ok:
+            words = masked(done.tail(), values)
+            raise DataFailed(
+                f"{step.script} ended with exit code {done.code}; no data was kept:\n{words}",
+                "mend it, and run this again: it begins anew",
+            )
+        if not any(part.iterdir()):
+            raise DataFailed(
+                f"{step.script} ended well, but wrote nothing",
+                "it has to write into its current directory, which is /data",
+            )
+        part.rename(directory)
+    finally:
+        run(["docker", "rm", "--force", container])
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def data_command(
+    cluster: Cluster, step: Fetch, part: Path, container: str, environment: Mapping[str, str]
+) -> list[str]:
+    """What runs the program in the cluster's image, as the tasks' user, with the host's network."""
+    script = Path(step.script)
+    secrets = [mount for mount in cluster.mounts if mount.target.startswith(f"{SECRETS}/")]
+    variables = [*(name for name in PROXIES if name in environment), *step.secrets]
+    return [
+        *("docker", "run", "--rm", "--init", f"--name={container}"),
+        f"--label={labels.HELPER}={cluster.name}",
+        *(f"--user={cluster.user}", "--network=host", "--workdir=/data"),
+        *("--cap-drop=ALL", "--security-opt=no-new-privileges:true", "--tmpfs=/tmp:mode=1777"),
+        f'--mount=type=bind,"source={part}",target=/data',
+        f'--mount=type=bind,"source={script.parent}",target=/program,readonly',
+        *(f'--mount=type=bind,"source={m.source}",target={m.target},readonly' for m in secrets),
+        *(f"--env={name}" for name in variables),
+        *("--entrypoint=python3", cluster.image, "-u", f"/program/{script.name}", *step.args),
+    ]
+
+
+def _refuse_if_unset(step: Fetch) -> None:
+    absent = [name for name in step.secrets if not os.environ.get(name)]
+    if absent:
+        cure = f"`export {absent[0]}=…`, or take it out of `secrets` in [data]"
+        raise HostError(f"the data step needs {', '.join(absent)}, not set here", cure)
+
+
+def _beside(directory: Path, end: str) -> Path:
+    return directory.with_name(f".{directory.name}.{end}")
+
+
+def _about() -> str:
+    return f"process {os.getpid()}"
