@@ -40,6 +40,7 @@ def _run() -> None:
         from cluster_kit.cli import (  # noqa: F401 - their verbs
             again,
             attach,
+            bug_report,
             compare,
             data,
             drill,
@@ -52,6 +53,7 @@ def _run() -> None:
             render,
             report,
             run,
+            runs,
             speedup,
             stacks,
             summary,

@@ -41,10 +41,10 @@ def newest_run(runs: Path) -> PastRun | None:
         ended = datetime.fromtimestamp(run.outcome.stat().st_mtime)
     except (OSError, ValueError):
         return PastRun(run)
-    return PastRun(run, _verdict(outcome), ended) if isinstance(outcome, dict) else PastRun(run)
+    return PastRun(run, verdict_of(outcome), ended) if isinstance(outcome, dict) else PastRun(run)
 
 
-def _verdict(outcome: dict[str, Any]) -> str:
+def verdict_of(outcome: Mapping[str, Any]) -> str:
     """`success`, or `failed` with the blamed task and the first line of the message; `stopped`."""
     if outcome.get("success"):
         return "success"

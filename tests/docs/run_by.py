@@ -67,6 +67,10 @@ RUN_BY = {
     "make cluster KEEP=1": KEPT,
     "make status": KEPT,
     "cluster-kit report": TWICE,
+    "cluster-kit runs": TWICE,
+    "cluster-kit runs diff quickstart smoke": TWICE,
+    "cluster-kit runs prune --keep 10": TWICE,
+    "cluster-kit bug-report quickstart": TWICE,
     "cluster-kit report quickstart smoke -o two.html": TWICE,
     "make down": KEPT,
     "make cluster NAME=second": (

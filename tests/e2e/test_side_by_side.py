@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tarfile
 
 import docker
 
@@ -25,6 +26,14 @@ def test_one_manifest_runs_twice_at_once_under_two_names(
     page = kit.root / "two.html"
     assert kit.run("report", *names, "-o", str(page)).returncode == 0
     assert page.read_text().count('"cluster":"') == 2
+    listed = json.loads(kit.run("runs", "list", "--json").stdout)
+    assert {run["cluster"] for run in listed} == set(names)
+    assert "seconds" in kit.run("runs", "diff", *names).stdout
+    assert "nothing to remove" in kit.run("runs", "prune", "--keep", "10").stderr
+    archive = kit.root / "bug.tar.gz"
+    assert kit.run("bug-report", names[0], "-o", str(archive)).returncode == 0
+    with tarfile.open(archive) as made:
+        assert any(name.endswith("logs/chief-0.log") for name in made.getnames())
     assert mine(client, kit.name) == ([], [])
 
 

@@ -1,0 +1,42 @@
+"""The verb bug-report: one archive to send to whoever is to help."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cluster_kit.cli.app import app, say, short
+from cluster_kit.errors import HostError, UsageError
+from cluster_kit.run.bug_report import archive
+from cluster_kit.run.past_run import run_named
+from cluster_kit.run.prepare import engine_or_none
+from cluster_kit.workspace import here
+
+
+@app.command("bug-report")
+def bug_report(
+    run: Annotated[
+        str,
+        typer.Argument(help="A run's directory, or a cluster's name for its newest run."),
+    ] = "",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The archive: a .tar.gz.")
+    ] = None,
+) -> None:
+    """Write one archive for a bug report: versions, doctor, manifest, logs, events; no secrets."""
+    found = run_named(run, here())
+    default = Path(f"bug-report-{found.path.parent.name}-{found.path.name}.tar.gz")
+    path = output or default
+    try:
+        names = archive(found, engine_or_none(), path)
+    except FileExistsError:
+        raise UsageError(f"{path} is there already", "name another: --output FILE.tar.gz") from None
+    except OSError as error:
+        raise HostError(
+            f"{path} cannot be written: {error.strerror}",
+            "name a file that you may write: --output FILE.tar.gz",
+        ) from error
+    say(f"written: {short(path.absolute())}, {len(names)} files")
+    say("look through it before you send it: what your program has printed is in its logs")

@@ -1,0 +1,160 @@
+"""The verbs of past runs: what there is, how two differ, and what may go."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.filesize import decimal
+from rich.table import Table
+from rich.text import Text
+
+from cluster_kit.cli import options
+from cluster_kit.cli.app import app, out, print_json, say, short
+from cluster_kit.errors import HostError, UsageError
+from cluster_kit.run.history import Change, Run, difference, read_run, runs_of, size_of, to_prune
+from cluster_kit.run.past_run import run_named
+from cluster_kit.run.prepare import engine_or_none
+from cluster_kit.util.nearest import proposal
+from cluster_kit.util.terminal import harmless
+from cluster_kit.workspace import here
+
+runs = typer.Typer(help="Past runs: list, compare, prune.", invoke_without_command=True)
+app.add_typer(runs, name="runs")
+
+Cluster = Annotated[str, typer.Argument(help="Only this cluster's.")]
+_SHOWN = ("test_accuracy", "validation_accuracy", "map_50", "loss", "updates")
+"""The first of these that a run has is told in the list."""
+
+
+@runs.callback()
+def every_run(context: typer.Context) -> None:
+    """Past runs: list them, compare two, prune old ones. Alone, it lists all of them."""
+    if context.invoked_subcommand is None:
+        list_runs()
+
+
+@runs.command("list")
+def list_runs(cluster: Cluster = "", json_: options.Json = False) -> None:
+    """List past runs, the newest first: when, how they ended, how long they took."""
+    found = _found(cluster)
+    if json_:
+        print_json([_facts(run) for run in found])
+        return
+    if not found:
+        say("no run yet: `cluster-kit up quickstart` makes one")
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for heading in ("run", "time", "", "verdict"):
+        table.add_column(heading, justify="right" if heading == "time" else "left", no_wrap=True)
+    for run in found:
+        seconds = run.timings.get("total")
+        told = f"{seconds:.1f} s" if isinstance(seconds, int | float) else "-"
+        style = "" if not run.outcome else "green" if run.outcome.get("success") else "red"
+        verdict = Text(harmless(run.verdict or "no verdict"), style, overflow="ellipsis")
+        table.add_row(run.name, told, _figure(run), verdict)
+    out.print(table)
+
+
+@runs.command("diff")
+def diff(
+    first: Annotated[str, typer.Argument(help="A run's directory, or CLUSTER/RUN.")],
+    second: Annotated[str, typer.Argument(help="The same, or a cluster for its newest run.")],
+    json_: options.Json = False,
+) -> None:
+    """Show how a run differs from another: manifest, cluster, versions, metrics, timings."""
+    found = difference(_named(first), _named(second))
+    if json_:
+        changes = [{**one.__dict__, "ratio": one.ratio} for one in found.changes]
+        print_json({"changes": changes, "manifest": list(found.manifest)})
+        return
+    if not found.changes and not found.manifest:
+        say("they do not differ")
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for heading in ("", "", "first", "second", "ratio"):
+        table.add_column(heading, overflow="fold")
+    for one in found.changes:
+        table.add_row(*(Text(harmless(word)) for word in _words(one)))
+    out.print(table)
+    for line in found.manifest:
+        style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+        out.print(Text(harmless(line), style), soft_wrap=True)
+
+
+@runs.command("prune")
+def prune(
+    cluster: Cluster = "",
+    keep: Annotated[int, typer.Option("--keep", min=1, help="So many of each cluster.")] = 10,
+    dry: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+) -> None:
+    """Remove old runs with all that they left; each cluster's newest ones stay."""
+    gone = to_prune(_found(cluster), keep, _used())
+    freed = 0
+    for run in gone:
+        freed += size_of(run)
+        say(f"{'would remove' if dry else 'removing'} {short(run.directory.path)}")
+        try:
+            if not dry:
+                shutil.rmtree(run.directory.path)
+        except OSError as error:
+            raise HostError(
+                f"{error.filename} cannot be removed: {error.strerror}",
+                "remove it as the user whom it belongs to",
+            ) from error
+    word = "would be" if dry else "are"
+    say(f"{len(gone)} runs, {decimal(freed)} {word} free" if gone else "nothing to remove")
+
+
+def _found(cluster: str) -> list[Run]:
+    """The runs that are meant; raises UsageError for a cluster that has none."""
+    found = runs_of(here(), cluster)
+    if cluster and not found:
+        known = sorted({run.cluster for run in runs_of(here())})
+        raise UsageError(f"no run of {cluster} in runs/", proposal(cluster, known))
+    return found
+
+
+def _named(reference: str) -> Run:
+    below = here().root / "runs" / reference
+    path = below if "/" in reference and below.is_dir() else reference
+    return read_run(run_named(str(path), here()))
+
+
+def _used() -> set[Path] | None:
+    """Directories of runs whose containers are there; None if no engine answers."""
+    if (engine := engine_or_none()) is None:
+        return None
+    containers = [one for name in engine.clusters() for one in engine.containers(name)]
+    return {Path(one.output).parent.resolve() for one in containers if one.output}
+
+
+def _figure(run: Run) -> str:
+    for name in _SHOWN:
+        if isinstance(value := run.metrics.get(name), int | float):
+            return f"{name.replace('_', ' ')} {value:.4g}"
+    return ""
+
+
+def _words(one: Change) -> tuple[str, ...]:
+    def shown(value: Any) -> str:
+        return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+    ratio = "" if one.ratio is None or one.what == "cluster" else f"{one.ratio:.2f}"
+    name = one.name.replace("_", " ")
+    return one.what, "" if name == one.what else name, shown(one.before), shown(one.after), ratio
+
+
+def _facts(run: Run) -> dict[str, Any]:
+    return {
+        "run": str(run.directory.path),
+        "cluster": run.cluster,
+        "began": run.began.isoformat() if run.began else None,
+        "newest": run.newest,
+        "verdict": run.verdict or None,
+        "success": run.outcome.get("success"),
+        "seconds": run.timings.get("total"),
+        "metrics": dict(run.metrics),
+    }

@@ -1,0 +1,164 @@
+"""The verbs of past runs: list, diff, prune; and the archive for a bug report."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster_kit.cli import bug_report, runs
+from cluster_kit.run.record import Record, write_record
+from cluster_kit.util.elapsed import moment
+from cluster_kit.workspace import RunDirectory, new_run
+from tests.make import cluster
+from tests.unit.command_line import Cli
+from tests.unit.stories import container
+
+
+@pytest.fixture(autouse=True)
+def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "engine_or_none", lambda: None)
+    monkeypatch.setattr(bug_report, "engine_or_none", lambda: None)
+
+
+def saved(
+    root: Path, hour: int, name: str = "demo", worker: int = 2, **outcome: Any
+) -> RunDirectory:
+    run = new_run(root / "runs" / name, datetime(2026, 11, 22, hour))
+    write_record(run, Record("id", cluster(worker=worker), moment(0.0), 100.0, {}, {}))
+    facts = {"id": "id", "success": True, "metrics": {}, "timings_s": {"total": 9.5}, **outcome}
+    run.outcome.write_text(json.dumps(facts))
+    run.manifest.write_text(f"format = 1\nworker = {worker}\n")
+    return run
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_runs_are_listed_newest_first(cli: Cli, root: Path) -> None:
+    saved(root, 9, metrics={"test_accuracy": 0.95123})
+    saved(root, 10, name="other", success=False, blame="ps-0", message="gone\nmore")
+    new_run(root / "runs" / "demo", datetime(2026, 11, 22, 11))
+    lines = [line.split() for line in cli("runs").out.splitlines()]
+    assert lines[1:] == [
+        ["demo/20261122-110000", "-", "no", "verdict"],
+        ["other/20261122-100000", "9.5", "s", "failed,", "blame", "ps-0:", "gone"],
+        ["demo/20261122-090000", "9.5", "s", "test", "accuracy", "0.9512", "success"],
+    ]
+    found = json.loads(cli("runs", "list", "other", "--json").out)
+    assert [(one["success"], one["verdict"], one["newest"]) for one in found] == [
+        (False, "failed, blame ps-0: gone", True)
+    ]
+
+
+def test_two_runs_differ_in_what_was_asked_and_what_came_of_it(cli: Cli, root: Path) -> None:
+    saved(root, 9, metrics={"loss": 0.5}, timings_s={"total": 10.0})
+    saved(root, 10, worker=4, metrics={"loss": 0.25}, timings_s={"total": 20.0})
+    facts = json.loads(cli("runs", "diff", "demo/20261122-090000", "demo", "--json").out)
+    changes = {one["name"]: (one["before"], one["after"], one["ratio"]) for one in facts["changes"]}
+    assert changes == {
+        "number of worker": (2, 4, 2), "loss": (0.5, 0.25, 0.5), "total": (10, 20, 2),
+    }  # fmt: skip
+    assert facts["manifest"][-2:] == ["-worker = 2", "+worker = 4"]
+    said = cli("runs", "diff", "demo/20261122-090000", "demo").out
+    assert "metric" in said and "0.50" in said and "+worker = 4" in said
+    assert cli("runs", "diff", "demo", "demo").err == "they do not differ\n"
+
+
+def test_old_runs_go_and_new_ones_stay(cli: Cli, root: Path) -> None:
+    for hour in (8, 9, 10, 11):
+        saved(root, hour, kept=hour == 9)
+    other = saved(root, 7, name="other")
+    new_run(root / "runs" / "other", datetime(2026, 11, 22, 8))
+    said = cli("runs", "prune", "--keep", "1")
+    assert said.code == 0 and said.err.splitlines()[-1].startswith("3 runs, ")
+    assert names(root / "runs" / "demo") == ["20261122-090000", "20261122-110000", "latest"], (
+        "the containers of the run of 9 o'clock were left"
+    )
+    assert not other.path.exists()
+    assert cli("runs", "prune", "--keep", "1").err == "nothing to remove\n"
+
+
+def test_a_run_that_containers_have_mounted_stays(
+    cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used = saved(root, 8)
+    saved(root, 9)
+
+    class Engine:
+        def clusters(self) -> list[str]:
+            return ["demo"]
+
+        def containers(self, name: str) -> list[Any]:
+            return [container("ps-0", output=str(used.output))]
+
+    monkeypatch.setattr(runs, "engine_or_none", Engine)
+    assert cli("runs", "prune", "--keep", "1").err == "nothing to remove\n"
+
+
+def test_dry_run_removes_nothing(cli: Cli, root: Path) -> None:
+    old = saved(root, 8)
+    saved(root, 9)
+    said = cli("runs", "prune", "--keep", "1", "--dry-run").err
+    assert "would remove runs/demo/20261122-080000" in said and "would be free" in said
+    assert old.path.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("runs", "list", "dem"), "did you mean `demo`?"),
+        (("runs", "diff", "demo", "demo/20200101-000000"), "no run `demo/20200101-000000`"),
+        (("runs", "prune", "--keep", "0"), "Invalid value for '--keep'"),
+        (("bug-report", "nope"), "no run `nope`"),
+        (("bug-report", "demo", "-o", "demo.tar.gz"), "demo.tar.gz is there already"),
+        (("bug-report", "demo", "-o", "no/where.tar.gz"), "cannot be written: No such file"),
+    ],
+)
+def test_what_cannot_be_done(words: tuple[str, ...], says: str, cli: Cli, root: Path) -> None:
+    saved(root, 9)
+    (root / "demo.tar.gz").write_text("mine")
+    said = cli(*words)
+    assert said.code in (2, 3) and says in said.err
+    assert (root / "demo.tar.gz").read_text() == "mine"
+
+
+def test_an_archive_has_the_evidence_and_neither_results_nor_secrets(
+    cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = saved(root, 9)
+    (run.logs / "chief-0.log").write_text("2026 token hunter22\n")
+    (run.output / "model").mkdir()
+    (run.output / "model" / "weights.bin").write_text("x")
+    (run.progress / "chief-0.jsonl").write_text("{}\n")
+    monkeypatch.setattr("cluster_kit.run.bug_report.values_of", lambda *_: {"hunter22"})
+    monkeypatch.setattr("cluster_kit.run.bug_report.versions", lambda: ["cluster-kit 1"])
+    assert cli("bug-report").code == 0
+    with tarfile.open(root / "bug-report-demo-20261122-090000.tar.gz") as made:
+        found = {name.partition("/")[2]: made.extractfile(name).read().decode()  # type: ignore[union-attr]
+                 for name in made.getnames()}  # fmt: skip
+    assert set(found) == {
+        "versions.txt", "outcome.json", "run.json", "manifest.toml", "logs/chief-0.log",
+        "output/progress/chief-0.jsonl",
+    }  # fmt: skip
+    assert found["logs/chief-0.log"] == "2026 token ***\n"
+
+
+def test_of_an_archive_that_fails_nothing_is_left(
+    cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved(root, 9)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("cluster_kit.run.bug_report._write", full)
+    monkeypatch.setattr("cluster_kit.run.bug_report.versions", lambda: [])
+    said = cli("bug-report", "demo", "-o", "x.tar.gz")
+    assert said.code == 3 and "No space left" in said.err
+    assert not (root / "x.tar.gz").exists()
