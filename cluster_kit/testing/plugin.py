@@ -86,12 +86,15 @@ def _need_engine(config: pytest.Config) -> None:
     from cluster_kit.engine import client
     from cluster_kit.errors import HostError
 
+    missing = None
     try:
         client.connect().close()
     except HostError as error:
-        if (config.getoption(OPTION) or config.getini(INI)) == "require":
-            pytest.fail(f"{error.message}\n{error.cure}", pytrace=False)
-        pytest.skip(error.message)
+        missing = error
+    if missing and (config.getoption(OPTION) or config.getini(INI)) == "require":
+        pytest.fail(f"{missing.message}\n{missing.cure}", pytrace=False)
+    if missing:
+        pytest.skip(missing.message)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -233,6 +233,7 @@ def test_an_engine_can_be_required(
     result = project.test(PASSES, *(["--cluster-kit-engine=require"] if by == "option" else []))
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*no Docker engine answers*", "*run `make engine`*"])
+    assert "During handling of" not in result.stdout.str()
 
 
 def test_a_wrong_choice_is_told(project: Project) -> None:
