@@ -12,6 +12,7 @@ from cluster_kit.advice import (
     evaluator,
     flags,
     generators,
+    job_flags,
     keras3,
     python2,
     secrets,
@@ -34,6 +35,7 @@ def advise(program: Path | None, manifest: Manifest) -> tuple[Hint, ...]:
         hints += unread
         hints += strategies.check(sources, manifest)
         hints += tf1.check(sources, manifest)
+        hints += job_flags.check(sources, manifest)
         for rule in (keras3, generators, evaluator, sharding, python2):
             hints += rule.check(sources)
     return tuple(hints)

@@ -16,13 +16,15 @@ from cluster_kit.util.own_files import IMAGE
 TABLE = IMAGE / "trainer" / "injected" / "tf1" / "names.json"
 TOP = "tensorflow."
 MOST_NAMED = 3
+HAS_ESTIMATORS = "2.15"
+"""The last TensorFlow with tf.estimator."""
 
 
 def check(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
     """Yields names of TensorFlow 1 if the key is not set, else names that even it does not give."""
     uses = [use for source in sources for use in _uses(source)]
     if manifest.tf1:
-        yield from _gone(uses)
+        yield from _gone(uses, manifest.tensorflow)
     elif not any(map(_chooses, sources)):
         yield from _without_key(uses)
 
@@ -49,9 +51,11 @@ def _without_key(uses: list[Use]) -> Iterator[Hint]:
     )
 
 
-def _gone(uses: list[Use]) -> Iterator[Hint]:
+def _gone(uses: list[Use], version: str) -> Iterator[Hint]:
     """A hint for each name that is gone, where it is used first."""
     table, told = _table(), set[str]()
+    if f"{version}.".startswith(f"{HAS_ESTIMATORS}."):
+        told.add("estimator")
     for source, node, path in uses:
         for part in _paths(path):
             reason = _reason(table, part)

@@ -14,8 +14,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-PROGRAMS = ("grpcio", "pillow", "pycocotools", "pydantic", "pyroute2", "tensorboard")
-"""What the trainer imports besides, as requirements-common.txt has it."""
+PROGRAMS = ("grpcio", "pillow", "pycocotools", "pydantic", "pyroute2", "tensorboard", "tf-slim")
+"""What the trainer and old programs import besides, as requirements-common.txt has it."""
 LEFT_OUT = {"libclang", "pip", "setuptools", "wheel"}
 """Declared, but imported by nothing at run time."""
 NIGHTLY = "nightly"

@@ -190,7 +190,8 @@ OURS += sorted((ROOT / "images" / "trainer" / "trainer").rglob("*.py"))
 def test_programs_that_run_well_are_told_nothing(path: Path) -> None:
     sources, unread = read(path)
     assert sources and not unread
-    told = advise(path, manifest(program=str(path), style="all-tasks", chief=0))
+    args = ["--job_name={{ role }}", "--task_index={{ index }}"]
+    told = advise(path, manifest(program=str(path), style="all-tasks", chief=0, args=args))
     assert len(told) == SHARDS_AS_TUTORIALS_DO.count(path.name)
 
 

@@ -11,7 +11,8 @@ from tests.make import ROOT, manifest
 from tests.unit.advised import hints
 
 PERIOD = sorted((ROOT / "tests" / "trainer" / "period").glob("*.py"))
-KEYS = {"style": "all-tasks", "chief": 0}
+ARGS = ["--job_name={{ role }}", "--type={{ role }}", "--task={{ index }}"]
+KEYS = {"style": "all-tasks", "chief": 0, "args": ARGS}
 
 
 @pytest.mark.parametrize("path", PERIOD, ids=lambda path: path.stem)
@@ -73,6 +74,16 @@ def test_a_module_beside_the_program_is_read_as_well(tmp_path: Path) -> None:
 )
 def test_what_may_be_right_is_left_alone(text: str, tmp_path: Path) -> None:
     assert not hints(text, tmp_path, **KEYS)
+
+
+@pytest.mark.parametrize(("version", "count"), [("", 1), ("2.16", 1), ("2.15", 0), ("2.15.1", 0)])
+def test_estimators_are_there_in_the_last_version_that_had_them(
+    version: str, count: int, tmp_path: Path
+) -> None:
+    text = "import tensorflow as tf\ntf.estimator.Estimator(f)\n"
+    found = hints(text, tmp_path, tf1=True, tensorflow=version, **KEYS)
+    assert len(found) == count
+    assert all('write `tensorflow = "2.15"`' in hint.cure for hint in found)
 
 
 @pytest.mark.parametrize(
