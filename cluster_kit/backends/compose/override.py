@@ -39,7 +39,7 @@ def broken(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
             continue
         found += [f"{name}: its {what}" for what in _changed(_of_service(service, other))]
     for name in sorted(after["services"].keys() - before["services"].keys()):
-        found.append(f"{name}: a service that the kit would leave behind (write [sidecar.{name}])")
+        found.append(f"{name}: a service of its own, which the kit would leave behind")
     network, other = (made["networks"]["cluster"] for made in (before, after))
     compared = {
         "subnet": (network.get("ipam"), other.get("ipam")),
