@@ -73,6 +73,23 @@ class Network:
 
 
 @dataclass(frozen=True)
+class EngineKind:
+    """What an engine is apart from its version, as it tells of itself.
+
+    `rootless`: it runs as an ordinary user, who is root in its containers. `remote` is its address
+    if it is on another machine, "" if it is on this one. `desktop`: its containers run in a virtual
+    machine, to which this host has no route. `unlimited` names the limits that it cannot hold.
+    `machine` is its processors' architecture, "" if not known.
+    """
+
+    rootless: bool = False
+    remote: str = ""
+    desktop: bool = False
+    unlimited: tuple[str, ...] = ()
+    machine: str = ""
+
+
+@dataclass(frozen=True)
 class HostFacts:
     """The host as a plan sees it. `cpus` in cores, `memory` in bytes, `user` as `uid:gid`.
 
@@ -96,3 +113,4 @@ class HostFacts:
     engine: str = ""
     engine_root: str = ""
     gpu_setup: GpuSetup = GpuSetup()
+    kind: EngineKind = EngineKind()

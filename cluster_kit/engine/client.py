@@ -10,11 +10,11 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import docker
 from docker.errors import APIError, DockerException, NotFound
 
 from cluster_kit import labels
 from cluster_kit.engine import gpu_probe, helper
+from cluster_kit.engine.address import sdk
 from cluster_kit.engine.adjust import Adjustments
 from cluster_kit.engine.containers import (
     Container,
@@ -57,14 +57,14 @@ class DockerEngine(Adjustments):
 
     def __init__(self) -> None:
         try:
-            self._client = docker.from_env(timeout=TIMEOUT_S, max_pool_size=CONNECTIONS)
+            self._client = sdk(timeout=TIMEOUT_S, max_pool_size=CONNECTIONS)
             self._client.ping()
         except (DockerException, OSError) as error:
             raise no_engine(error) from None
 
     def answers(self) -> bool:
         try:
-            with as_engine_errors(), contextlib.closing(docker.from_env(timeout=ANSWER_S)) as asked:
+            with as_engine_errors(), contextlib.closing(sdk(timeout=ANSWER_S)) as asked:
                 return bool(asked.ping())
         except EngineError:
             return False

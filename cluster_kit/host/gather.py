@@ -7,8 +7,10 @@ from dataclasses import replace
 from ipaddress import IPv4Network
 from pathlib import Path
 
+from cluster_kit.engine.address import address
 from cluster_kit.engine.interface import Engine
-from cluster_kit.facts import Driver, Gpu, HostFacts, Network
+from cluster_kit.engine.kind import caller, engine_kind
+from cluster_kit.facts import Driver, EngineKind, Gpu, HostFacts, Network
 from cluster_kit.host.gpu_setup import gpu_setup
 from cluster_kit.host.nvidia import driver_problem, gpu_inventory
 from cluster_kit.plan.gpus.devices import devices
@@ -23,7 +25,6 @@ def gather(engine: Engine | None) -> HostFacts:
     Raises:
         EngineError: the engine stopped answering.
     """
-    user = f"{os.getuid()}:{os.getgid()}"
     inventory = gpu_inventory()
     there = bool(devices(inventory))
     no_driver = "" if there else driver_problem()
@@ -32,13 +33,15 @@ def gather(engine: Engine | None) -> HostFacts:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         networks = tuple(_routes(ROUTES))
         cpus = os.cpu_count() or 1
+        user = caller(EngineKind())
         return HostFacts(cpus, memory, user, inventory, networks=networks, no_gpu=no_gpu)
     info = engine.info()
+    kind = engine_kind(info, address())
     driver, refusal = _gpu_driver(engine, inventory, cdi=bool(info.get("CDISpecDirs")))
     return HostFacts(
         cpus=info["NCPU"],
         memory=info["MemTotal"],
-        user=user,
+        user=caller(kind),
         gpus=inventory,
         gpu_driver=driver,
         gpu_refusal=refusal,
@@ -49,6 +52,7 @@ def gather(engine: Engine | None) -> HostFacts:
         engine=str(info.get("ServerVersion", "")),
         engine_root=str(info.get("DockerRootDir", "")),
         gpu_setup=gpu_setup(info, no_driver),
+        kind=kind,
     )
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
+from cluster_kit.engine.caller import caller_here
 from cluster_kit.engine.failures import disk_cure
 from cluster_kit.errors import EngineError
 from cluster_kit.image.base import choose_base, present
@@ -186,7 +187,7 @@ def check_image(tag: str, *, gpus: str = "") -> list[CheckLine]:
     devices = {"": (), "nvidia": ("--gpus=all",), "cdi": ("--device=nvidia.com/gpu=all",)}[gpus]
     command = (
         *("docker", "run", "--rm", "--pull=never", "--init", f"--name={name}", "--network=none"),
-        *("--read-only", "--cap-drop=ALL", f"--user={os.getuid()}:{os.getgid()}"),
+        *("--read-only", "--cap-drop=ALL", f"--user={caller_here()}"),
         *("--tmpfs=/tmp:mode=1777", *devices),
         *("--entrypoint=python3", tag, "/opt/trainer/check_image.py"),
         *(["--gpu"] if gpus else []),

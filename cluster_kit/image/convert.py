@@ -6,11 +6,11 @@ among them, and nothing else.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from cluster_kit.engine.caller import caller_here
 from cluster_kit.errors import EngineError, UsageError
 from cluster_kit.image.bind import bind
 from cluster_kit.image.build import BUILD_IT, Say, ensure_image, image_tag
@@ -58,7 +58,7 @@ def convert(wanted: Conversion, say: Say) -> str:
             f"--to {wanted.to}: cannot be made: {problem.strerror}", "name a directory of yours"
         ) from problem
     ensure_image("cpu", say)
-    done = run(convert_command(image_tag("cpu"), wanted, os.getuid(), os.getgid()))
+    done = run(convert_command(image_tag("cpu"), wanted, caller_here()))
     if done.ok:
         return done.output.strip() + (f"\n{done.errors.strip()}" if done.errors.strip() else "")
     said = done.errors.strip().removeprefix("error: ")
@@ -68,12 +68,12 @@ def convert(wanted: Conversion, say: Say) -> str:
     raise EngineError(f"the converter ended with {done.code}:\n{done.tail()}", BUILD_IT)
 
 
-def convert_command(tag: str, wanted: Conversion, uid: int, gid: int) -> tuple[str, ...]:
+def convert_command(tag: str, wanted: Conversion, user: str) -> tuple[str, ...]:
     """The command that runs the converter of the image `tag`; `wanted` has absolute paths."""
     label_map = (f"--label-map={wanted.label_map}",) if wanted.label_map else ()
     return (
         *("docker", "run", "--rm", "--pull=never", "--init", "--network=none", "--read-only"),
-        *("--cap-drop=ALL", f"--user={uid}:{gid}", "--tmpfs=/tmp:mode=1777"),
+        *("--cap-drop=ALL", f"--user={user}", "--tmpfs=/tmp:mode=1777"),
         *mounts(wanted),
         *("--entrypoint=python3", tag, "-m", CONVERTER, wanted.form),
         *(f"--to={wanted.to}", *label_map, *wanted.options),

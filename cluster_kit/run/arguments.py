@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -103,7 +102,7 @@ def _run(cluster: Cluster, program: str) -> Completed:
     ]
     command = (
         *("docker", "run", "--rm", "--pull=never", "--init", "--network=none", "--read-only"),
-        *("--cap-drop=ALL", f"--user={os.getuid()}:{os.getgid()}", "--tmpfs=/tmp:mode=1777"),
+        *("--cap-drop=ALL", f"--user={cluster.user}", "--tmpfs=/tmp:mode=1777"),
         *("--env=HOME=/tmp", *mounts, "--workdir=/tmp", "--entrypoint=python3"),
         *(cluster.image, program, HELP[0]),
     )

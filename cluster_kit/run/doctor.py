@@ -14,6 +14,7 @@ from cluster_kit.facts import HostFacts
 from cluster_kit.image.build import image_present, image_tag
 from cluster_kit.run.check import Check
 from cluster_kit.run.gpu_checks import gpu_checks
+from cluster_kit.run.kind_checks import check_kind
 from cluster_kit.run.network_checks import check_proxy, check_subnet
 from cluster_kit.run.port_checks import check_ports
 from cluster_kit.run.secrets import check_secrets
@@ -33,6 +34,7 @@ def check_host(facts: HostFacts, cluster: Cluster | None) -> list[Check]:
     """The checks of this host, and of what `cluster` needs if one is given."""
     return [
         _engine(facts.engine),
+        *check_kind(facts.kind, cluster),
         _tool(backend().tool()),
         _buildx(cluster),
         _disk(facts.engine_root or "/", cluster),

@@ -23,6 +23,7 @@ from cluster_kit.run.doctor import refuse_if_unfit
 from cluster_kit.run.observer import NOBODY, Observer
 from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.prepare import Prepared, Request, prepare_locked
+from cluster_kit.run.shared_folder import refuse_if_not_shared
 from cluster_kit.run.timings import Stopwatch
 from cluster_kit.show.view import View
 from cluster_kit.workspace import RunDirectory, Workspace, last_run, new_id, new_run
@@ -94,7 +95,7 @@ def _ready(
         with timings.step("build"):
             start.ensure_image(cluster, workspace, view)
         observer.ready(engine, cluster)
-        directory = _directory(runs, resume=resume)
+        directory = _directory(runs, prepared, resume=resume)
         run = Launch(
             cluster=cluster,
             workspace=workspace,
@@ -122,7 +123,8 @@ def _started(run: Launch, prepared: Prepared, text: str) -> Cluster:
     return start.up(run, prepared, text)
 
 
-def _directory(runs: Path, *, resume: bool) -> RunDirectory:
+def _directory(runs: Path, prepared: Prepared, *, resume: bool) -> RunDirectory:
+    refuse_if_not_shared(prepared.facts.kind, prepared.cluster.image, runs)
     with room.writing(runs):
         return last_run(runs) if resume else new_run(runs, datetime.now())
 

@@ -25,6 +25,7 @@ def ran(root: object, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
         return Completed(command, 0, json.dumps(line) + "\n", "")
 
     monkeypatch.setattr(build, "run", run)
+    monkeypatch.setattr(build, "caller_here", lambda: "0:0")
     monkeypatch.setattr(make, "image_present", lambda _tag: True)
     monkeypatch.setattr(client, "connect", lambda: None)
     return commands

@@ -134,7 +134,7 @@ def test_an_engine_answers_or_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     engine, limits = connected(SimpleNamespace()), []
 
     def asks(sdk: object) -> bool:
-        monkeypatch.setattr(docker, "from_env", lambda timeout: limits.append(timeout) or sdk)
+        monkeypatch.setattr(docker, "from_env", lambda timeout, **_: limits.append(timeout) or sdk)
         return engine.answers()
 
     assert asks(SimpleNamespace(ping=lambda: True, close=lambda: None))

@@ -19,7 +19,7 @@ COCO = Conversion("coco", (Path("/in/a.json"), Path("/in/images")), Path("/out")
 
 
 def test_the_container_sees_the_named_paths_and_writes_to_one() -> None:
-    command = convert.convert_command("image:1", COCO, 7, 8)
+    command = convert.convert_command("image:1", COCO, "7:8")
     assert [word for word in command if word.startswith("--mount")] == [
         '--mount=type=bind,"source=/out","target=/out"',
         '--mount=type=bind,"source=/in/a.json","target=/in/a.json",readonly',
@@ -47,6 +47,7 @@ def ended(monkeypatch: pytest.MonkeyPatch) -> list[Completed]:
     """What the container's command ends with; no image is built."""
     ends: list[Completed] = []
     monkeypatch.setattr(convert, "ensure_image", lambda variant, say: False)
+    monkeypatch.setattr(convert, "caller_here", lambda: "7:8")
     monkeypatch.setattr(convert, "run", lambda command: ends.pop())
     return ends
 

@@ -1,0 +1,45 @@
+"""What kind of engine answers: rootless, on another machine, in a virtual one. Mostly pure."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from cluster_kit.facts import EngineKind
+
+LIMITS = {"cpus": "CpuCfsQuota", "memory": "MemoryLimit"}
+"""A limit of a task, and where the engine tells whether it can hold it."""
+ROOT = "0:0"
+_LOOPBACK = ("localhost", "127.0.0.1", "::1", "")
+
+
+def engine_kind(info: Mapping[str, Any], address: str) -> EngineKind:
+    """The kind of an engine, from `docker info` and the address that it was reached by."""
+    options = [str(option).split(",") for option in info.get("SecurityOptions") or ()]
+    return EngineKind(
+        rootless=["name=rootless"] in options,
+        remote=_remote(address),
+        desktop="Docker Desktop" in str(info.get("OperatingSystem", "")),
+        unlimited=tuple(limit for limit, key in LIMITS.items() if info.get(key) is False),
+        machine=str(info.get("Architecture", "")),
+    )
+
+
+def caller(kind: EngineKind) -> str:
+    """`uid:gid` that is the caller in a container: what tasks write has to be the caller's.
+
+    A rootless engine maps its own user to root, and every other number to a subordinate one.
+    """
+    return ROOT if kind.rootless else f"{os.getuid()}:{os.getgid()}"
+
+
+def _remote(address: str) -> str:
+    """The address without a user's name, if it is that of another machine, else ""."""
+    found = urlsplit(address)
+    if found.scheme not in ("ssh", "tcp", "http", "https"):
+        return ""
+    if found.scheme != "ssh" and (found.hostname or "") in _LOOPBACK:
+        return ""
+    return f"{found.scheme}://{found.hostname}"

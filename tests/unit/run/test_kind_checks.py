@@ -1,0 +1,38 @@
+"""What `doctor` says of an engine that is not the usual one."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster_kit.facts import EngineKind
+from cluster_kit.run.kind_checks import check_kind
+from tests.make import cluster
+
+
+def test_nothing_is_said_of_the_usual_engine() -> None:
+    assert not list(check_kind(EngineKind(), cluster()))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "words"),
+    [
+        (EngineKind(rootless=True), "rootless", "which is this user on the host"),
+        (EngineKind(desktop=True), "desktop", "no route to the tasks' addresses"),
+        (EngineKind(remote="ssh://far"), "remote", "on another machine (ssh://far)"),
+        (EngineKind(unlimited=("cpus",)), "limits", "cannot limit cpus"),
+    ],
+)
+def test_each_difference_has_its_line(kind: EngineKind, name: str, words: str) -> None:
+    (check,) = check_kind(kind, None)
+    assert check.name == name and words in check.found
+    assert bool(check.cure) is (check.state != "ok")
+
+
+def test_a_limit_that_is_asked_for_and_cannot_be_held_fails() -> None:
+    kind = EngineKind(rootless=True, unlimited=("cpus", "memory"))
+    asks = cluster(role={"worker": {"memory": "1g"}}, task={"ps-0": {"cpus": 0.5}})
+    *_, limits = check_kind(kind, asks)
+    assert limits.state == "fail"
+    assert "ps-0: cpus, worker-0: memory, worker-1: memory" in limits.found
+    *_, free = check_kind(kind, cluster())
+    assert free.state == "warn"
