@@ -9,6 +9,8 @@ from cluster_kit.facts import EngineKind
 from cluster_kit.run.check import Check
 
 SEE = "see docs/elsewhere.md"
+PROCESSORS = ("x86_64", "amd64", "")
+"""For which the kit's own image can be built; "" if the engine does not tell."""
 
 
 def check_kind(kind: EngineKind, cluster: Cluster | None) -> Iterator[Check]:
@@ -22,6 +24,10 @@ def check_kind(kind: EngineKind, cluster: Cluster | None) -> Iterator[Check]:
     if kind.remote:
         found = f"the engine is on another machine ({kind.remote}): it must see the same folders"
         yield Check("remote", "warn", found, f"run the kit there, or share the folder; {SEE}")
+    if kind.machine not in PROCESSORS and (cluster is None or cluster.variant is not None):
+        found = f"{kind.machine}: the packages of the kit's own image are locked for x86_64"
+        cure = f'name an image with TensorFlow for it (`image = "…"`); {SEE}'
+        yield Check("processor", "warn" if cluster is None else "fail", found, cure)
     if kind.unlimited:
         yield _limits(kind, cluster)
 

@@ -20,6 +20,7 @@ def test_nothing_is_said_of_the_usual_engine() -> None:
         (EngineKind(desktop=True), "desktop", "no route to the tasks' addresses"),
         (EngineKind(remote="ssh://far"), "remote", "on another machine (ssh://far)"),
         (EngineKind(unlimited=("cpus",)), "limits", "cannot limit cpus"),
+        (EngineKind(machine="aarch64"), "processor", "aarch64: the packages"),
     ],
 )
 def test_each_difference_has_its_line(kind: EngineKind, name: str, words: str) -> None:
@@ -36,3 +37,9 @@ def test_a_limit_that_is_asked_for_and_cannot_be_held_fails() -> None:
     assert "ps-0: cpus, worker-0: memory, worker-1: memory" in limits.found
     *_, free = check_kind(kind, cluster())
     assert free.state == "warn"
+
+
+def test_on_another_processor_only_an_image_of_ones_own_runs() -> None:
+    (check,) = check_kind(EngineKind(machine="aarch64"), cluster())
+    assert check.state == "fail" and 'image = "' in check.cure
+    assert not list(check_kind(EngineKind(machine="aarch64"), cluster(image="mine:1")))
