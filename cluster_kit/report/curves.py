@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from cluster_kit.observe.figures import number
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.usage import Sample, rates_between
-from cluster_kit.report.figures import number
 
 MOST_VALUES = 16000
 """Of all curves of a report together: about 100 kB."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from cluster_kit.cluster import Cluster, Task
 from cluster_kit.engine.containers import Event
+from cluster_kit.observe.figures import number
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.silences import HEARD, SILENT
 from cluster_kit.observe.task_view import State
-from cluster_kit.report.figures import number
 from cluster_kit.report.marks import Mark, marks_of, score
 from cluster_kit.roles import ROLES
 

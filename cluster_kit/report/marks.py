@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cluster_kit.engine.containers import Event
+from cluster_kit.observe.figures import number
 from cluster_kit.observe.progress import Entry
-from cluster_kit.report.figures import number
 
 ENDS_WELL = (0, 143, None)
 SCORES = ("accuracy", "map_50", "map", "loss")

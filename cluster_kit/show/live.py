@@ -6,11 +6,15 @@ import time
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.progress_bar import ProgressBar
 from rich.spinner import Spinner
+from rich.table import Table
 from rich.text import Text
 
 from cluster_kit.observe.state import RunState
+from cluster_kit.show.groups import rows_of, tasks_in
 from cluster_kit.show.lines import visible
+from cluster_kit.show.progress_line import progress_of, waited_for
 from cluster_kit.show.task_table import remarks, status_table
 
 MAX_ROWS = 24
@@ -18,6 +22,9 @@ AROUND = 4
 """Lines other than task rows: the phase, the headings, the number of hidden tasks, the cursor."""
 MOST_REMARKS = 4
 REFRESHES_PER_S = 4
+BAR = 20
+LEAST_HEIGHT = 10
+"""Lines of a terminal on which there is room for the bar."""
 
 
 class LiveView:
@@ -72,17 +79,31 @@ class LiveView:
         self._spinner.update(text=head)
         if self._seen is None:
             return self._spinner
-        rows = list(self._seen.tasks.values())
+        tasks = list(self._seen.tasks.values())
         most = max(0, min(MOST_REMARKS, self._console.height // 4))
-        said = [Text(text, "yellow", no_wrap=True, overflow="ellipsis") for text in remarks(rows)]
-        said = said[:most]
-        room = max(1, min(MAX_ROWS, self._console.height - AROUND - len(said)))
-        hidden = len(rows) - room
-        parts: list[RenderableType] = [
-            self._spinner,
-            status_table(rows[:room], width=self._console.width),
-            *said,
-        ]
+        waits = [waited_for(self._seen)] if waited_for(self._seen) else []
+        said = [
+            Text(text, "yellow", no_wrap=True, overflow="ellipsis")
+            for text in [*waits, *remarks(tasks)]
+        ][:most]
+        progress = self._progress()
+        room = max(1, min(MAX_ROWS, self._console.height - AROUND - len(said) - len(progress)))
+        rows = rows_of(tasks, room, self._seen.leader)
+        hidden = len(tasks) - tasks_in(rows[:room])
+        shown = status_table(rows[:room], width=self._console.width)
+        parts: list[RenderableType] = [self._spinner, *progress, shown, *said]
         if hidden > 0:
             parts.append(Text(f"… and {hidden} more tasks (cluster-kit status)", style="dim"))
         return Group(*parts)
+
+    def _progress(self) -> list[RenderableType]:
+        """A bar and figures, if the job trains and there is room."""
+        progress = progress_of(self._seen) if self._seen else None
+        if progress is None or self._console.height < LEAST_HEIGHT:
+            return []
+        line = Table.grid(padding=(0, 1))
+        line.add_column(width=BAR)
+        line.add_column(no_wrap=True, overflow="ellipsis")
+        bar = ProgressBar(total=1.0, completed=progress.share or 0.0, width=BAR)
+        line.add_row(bar if progress.share is not None else "", Text(progress.words, "green"))
+        return [line]

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from cluster_kit.observe.task_view import State, TaskView
 from cluster_kit.observe.usage import Usage
+from cluster_kit.show.groups import TO, Group
 
 _SCORES = {"accuracy": "accuracy", "map_50": "mAP@0.5"}
 """Scores that a task may have, and the headings of their columns."""
@@ -28,15 +29,17 @@ WIDE = 106
 """From so many columns on there is room for what tasks use."""
 
 
-def status_table(tasks: Iterable[TaskView], title: str = "", width: int = 80) -> Table:
-    """One row per task: name, IP, GPUs, state, restarts, step, steps/s, loss and scores; and what
-    it uses, if the terminal is wide enough and any task tells.
+def status_table(tasks: Iterable[TaskView | Group], title: str = "", width: int = 80) -> Table:
+    """One row per task or group: name, IP, GPUs, state, restarts, step, steps/s, loss and scores;
+    and what it uses, if the terminal is wide enough and any task tells.
 
     An evaluator's step is the last checkpoint that it has scored.
     """
     tasks = list(tasks)
     uses = width >= WIDE and any(task.usage for task in tasks)
-    scores = [s for s in _SCORES if any(getattr(t, s) is not None for t in tasks)] or ["accuracy"]
+    scores = [s for s in _SCORES if any(getattr(t, s, None) is not None for t in tasks)] or [
+        "accuracy"
+    ]
     table = Table(
         title=title or None, title_justify="left", box=None, pad_edge=False, padding=(0, 1, 0, 0)
     )
@@ -47,6 +50,9 @@ def status_table(tasks: Iterable[TaskView], title: str = "", width: int = 80) ->
     for heading in ("cpu", "mem", "net") if uses else ():
         table.add_column(heading, justify="right", no_wrap=True)
     for task in tasks:
+        if isinstance(task, Group):
+            table.add_row(*_of_group(task, len(scores), uses))
+            continue
         table.add_row(
             task.name,
             task.ip,
@@ -60,6 +66,24 @@ def status_table(tasks: Iterable[TaskView], title: str = "", width: int = 80) ->
             *(_used(task.usage) if uses else ()),
         )
     return table
+
+
+def _of_group(group: Group, scores: int, uses: bool) -> Iterable[str]:
+    """A row of several tasks: `38 training, 2 ready`, and their speeds from the slowest on."""
+    low, high = group.speeds or (None, None)
+    speeds = _figure(low, ".1f") if low == high else f"{low:.1f}{TO}{high:.1f}"
+    return (
+        group.name,
+        "",
+        str(group.gpus or "-"),
+        group.states,
+        str(group.restarts or "-"),
+        _figure(group.step, ".0f"),
+        speeds,
+        "-",
+        *("-" for _ in range(scores)),
+        *(_used(group.usage) if uses else ()),
+    )
 
 
 def remarks(tasks: Iterable[TaskView]) -> list[str]:

@@ -112,6 +112,7 @@ class EpochReport(keras.callbacks.Callback):
                 "training",
                 strategy=self._schedule.strategy,
                 images_per_step=self._schedule.images_per_step,
+                steps=self._schedule.steps_per_epoch * self._schedule.epochs,
             )
         self._ticker = StepTicker(self._step, self._progress)
         self._ticker.start()

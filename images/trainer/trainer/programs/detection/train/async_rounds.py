@@ -84,6 +84,8 @@ class AsyncRounds:
             return NOTHING
         self._manager.try_out()
         self._begun = True
+        if self._progress:
+            self._progress.write("training", images_per_step=self._train.batch_size, steps=end)
         threshold, saved_at = self._train.loss_threshold, time.monotonic()
         while step < end:
             before, losses = step, self._round(min(self._round_steps, end - step))

@@ -94,7 +94,7 @@ class Training:
         reached = NOTHING
         while True:
             step, end_at = map(int, session.run(self._graph.now))
-            self._report.begin(step)
+            self._report.begin(step, end_at)
             if step < end_at:
                 reached = self._steps_or_diverged(session, step, end_at)
             self._mark(session, FINISHED)

@@ -38,8 +38,10 @@ class Report:
         with tf.Graph().as_default():
             self._writer = tf1.summary.FileWriter(str(logs)) if logs else None
 
-    def begin(self, step: int) -> None:
-        """A session starts, or starts again, at this global step."""
+    def begin(self, step: int, end_at: int) -> None:
+        """A session starts, or starts again, at this global step; training ends at `end_at`."""
+        if self._progress and self._writer:
+            self._progress.write("training", steps=end_at)
         self._step = step
         self._summarized = step
         self._said = self._event = (step, time.monotonic())

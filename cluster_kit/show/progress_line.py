@@ -1,0 +1,109 @@
+"""How far the training is, how fast, and when it will be done; or what it waits for. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+
+from cluster_kit.observe.figures import number
+from cluster_kit.observe.state import RunState
+from cluster_kit.observe.task_view import State
+
+RECENT = 10
+"""So many reports of the leader tell how fast it is now."""
+MOST_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Progress:
+    """`step` of `steps` (None if nobody told where it ends), and the rate of the last reports.
+
+    `epoch` is the last one that is done.
+    """
+
+    step: int
+    steps: int | None
+    steps_per_s: float | None
+    images_per_step: float | None
+    epoch: int | None
+
+    @property
+    def share(self) -> float | None:
+        """Done, 0 to 1."""
+        return min(1.0, self.step / self.steps) if self.steps else None
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds to the end at this rate."""
+        known = self.steps and self.steps_per_s
+        return max(0.0, (self.steps or 0) - self.step) / (self.steps_per_s or 1) if known else None
+
+    @property
+    def words(self) -> str:
+        """`step 240 of 360, 66 steps/s, 2,112 images/s, 2 s left`."""
+        parts = [f"step {self.step:,}" + (f" of {self.steps:,}" if self.steps else "")]
+        if self.epoch is not None:
+            parts.append(f"{self.epoch} epoch{'s' if self.epoch != 1 else ''} done")
+        if self.steps_per_s:
+            parts.append(f"{self.steps_per_s:.3g} steps/s")
+            if self.images_per_step:
+                parts.append(f"{self.steps_per_s * self.images_per_step:,.0f} images/s")
+        if self.left_s:
+            parts.append(f"{_duration(self.left_s)} left")
+        return ", ".join(parts)
+
+
+def progress_of(seen: RunState) -> Progress | None:
+    """The leader's progress since its last start; None before its first step, and after its end."""
+    leader = seen.tasks[seen.leader]
+    if leader.state is not State.TRAINING or leader.step is None:
+        return None
+    rates: list[float] = []
+    told: dict[str, float] = {}
+    epoch: int | None = None
+    for entry in reversed(seen.entries):
+        if entry.task != seen.leader:
+            continue
+        if entry.event == "step" and len(rates) < RECENT:
+            rates += [rate for rate in [number(entry.fields.get("steps_per_s"))] if rate]
+        elif entry.event == "epoch" and epoch is None:
+            found = number(entry.fields.get("epoch"))
+            epoch = None if found is None else int(found)
+        elif entry.event == "training":
+            for key in ("steps", "images_per_step"):
+                if (value := number(entry.fields.get(key))) is not None:
+                    told.setdefault(key, value)
+        elif entry.event == "start":
+            break
+    return Progress(
+        step=leader.step,
+        steps=int(told["steps"]) if "steps" in told else None,
+        steps_per_s=statistics.median(rates) if rates else None,
+        images_per_step=told.get("images_per_step"),
+        epoch=epoch,
+    )
+
+
+def waited_for(seen: RunState) -> str:
+    """Which tasks the job still waits for before it trains; "" if for none."""
+    leader = seen.tasks[seen.leader]
+    if leader.state not in (State.CREATED, State.RUNNING):
+        return ""
+    late = [
+        f"{task.name} ({task.state})"
+        for task in seen.tasks.values()
+        if task.state in (State.CREATED, State.RUNNING, State.RESTARTING)
+        and task.name not in (seen.leader, *seen.sidecars)
+    ]
+    if not late:
+        return ""
+    more = f" and {len(late) - MOST_NAMED} more" if len(late) > MOST_NAMED else ""
+    return f"waits for {', '.join(late[:MOST_NAMED])}{more}"
+
+
+def _duration(seconds: float) -> str:
+    whole = round(seconds)
+    hours, minutes = whole // 3600, whole // 60 % 60
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {whole % 60} s" if minutes else f"{whole} s"

@@ -1,0 +1,135 @@
+"""Fifty tasks on a screen: who is as it should be shares a row; and how far the training is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cluster_kit.engine.containers import Event
+from cluster_kit.observe.progress import Entry
+from cluster_kit.observe.state import RunState
+from cluster_kit.observe.task_view import State, TaskView
+from cluster_kit.observe.usage import Usage
+from cluster_kit.show.groups import TIMES, TO, Group, rows_of, tasks_in
+from cluster_kit.show.live import LiveView
+from cluster_kit.show.progress_line import progress_of, waited_for
+from cluster_kit.show.task_table import status_table
+from tests.make import cluster
+from tests.unit.show.consoles import console, shown
+
+
+def workers(count: int) -> list[TaskView]:
+    return [TaskView(f"worker-{index}", "worker", "10.0.0.9", (), State.TRAINING, step=index,
+                     steps_per_s=30.0 + index) for index in range(count)]  # fmt: skip
+
+
+CHIEF = TaskView("chief-0", "chief", "10.0.0.2", (), State.TRAINING)
+
+
+def names(rows: list[TaskView | Group]) -> list[str]:
+    return [row.name for row in rows]
+
+
+def test_tasks_that_fit_have_a_row_each() -> None:
+    tasks = [CHIEF, *workers(3)]
+    assert rows_of(tasks, 4, "chief-0") == tasks
+
+
+def test_more_share_one_but_for_the_leader_and_those_in_trouble() -> None:
+    tasks = [CHIEF, *workers(40), TaskView("ps-0", "ps", "10.0.0.3", (), State.READY)]
+    tasks[3] = replace(tasks[3], state=State.RESTARTING)
+    tasks[5] = replace(tasks[5], state=State.ENDED, exit_code=137)
+    tasks[7] = replace(tasks[7], state=State.ENDED, exit_code=0)
+    rows = rows_of(tasks, 20, "chief-0")
+    assert names(rows) == ["chief-0", "worker-2", "worker-4", f"worker {TIMES}38", "ps-0"]
+    assert tasks_in(rows) == len(tasks)
+    group = rows[3]
+    assert isinstance(group, Group)
+    assert group.states == "37 training, 1 ended"
+    assert group.speeds == (30.0, 69.0) and group.step == 39
+
+
+def test_a_group_tells_what_all_of_it_uses() -> None:
+    using = [replace(task, usage=Usage(5.0, cpus=0.5, rx_bps=1, tx_bps=2), restarts=1, gpus=("0",))
+             for task in workers(4)]  # fmt: skip
+    group = Group("worker", tuple(using))
+    assert group.usage == Usage(20.0, cpus=2.0, rx_bps=4, tx_bps=8)
+    assert (group.restarts, group.gpus) == (4, 4)
+    assert Group("worker", tuple(workers(2))).usage is None
+    on = console(width=140)
+    on.print(status_table([group], width=140))
+    row = shown(on).splitlines()[-1].split()
+    assert row[:4] == ["worker", f"{TIMES}4", "4", "4"] and f"30.0{TO}33.0" in row and "2.00" in row
+
+
+def training(*entries: Entry) -> RunState:
+    seen = RunState.of(cluster()).with_event(Event(0.0, "start", "chief-0", None))
+    for entry in (Entry("chief-0", 0.1, "start", {}), *entries):
+        seen = seen.with_entry(entry)
+    return seen
+
+
+def step(time: float, number: int, rate: float = 50.0) -> Entry:
+    return Entry("chief-0", time, "step", {"step": number, "steps_per_s": rate})
+
+
+def test_progress_is_the_step_the_rate_and_the_time_that_is_left() -> None:
+    of = Entry("chief-0", 1.0, "training", {"steps": 1000, "images_per_step": 64})
+    epoch = Entry("chief-0", 3.0, "epoch", {"epoch": 2, "step": 200})
+    found = progress_of(training(of, step(2, 100, 10), step(3, 150), epoch, step(4, 250)))
+    assert found is not None and found.share == 0.25
+    assert found.words == "step 250 of 1,000, 2 epochs done, 50 steps/s, 3,200 images/s, 15 s left"
+
+
+def test_what_nobody_told_is_not_shown() -> None:
+    found = progress_of(training(step(2, 7, 0.0)))
+    assert found is not None and (found.share, found.left_s) == (None, None)
+    assert found.words == "step 7"
+    odd = Entry("chief-0", 1.0, "training", {"steps": "many"})
+    assert (progress_of(training(odd, step(2, 7))) or found).words == "step 7, 50 steps/s"
+    assert progress_of(training()) is None
+    ended = training(step(2, 7)).with_event(Event(3.0, "die", "chief-0", 0))
+    assert progress_of(ended) is None
+
+
+def test_a_program_that_was_started_again_has_the_rate_of_this_start() -> None:
+    again = Entry("chief-0", 5.0, "start", {"attempt": 2})
+    found = progress_of(training(step(2, 100, 90.0), again, step(6, 50, 10.0)))
+    assert found is not None and found.steps_per_s == 10
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(30, "30 s"), (100, "1 min 40 s"), (7300, "2 h 1 min")]
+)
+def test_time_that_is_left_is_told_as_people_do(seconds: int, said: str) -> None:
+    of = Entry("chief-0", 1.0, "training", {"steps": 1 + seconds})
+    found = progress_of(training(of, step(2, 1, 1.0)))
+    assert found is not None and found.words.endswith(f"{said} left")
+
+
+def test_a_job_that_has_not_begun_says_for_whom_it_waits() -> None:
+    seen = training()
+    assert waited_for(seen) == (
+        "waits for worker-0 (created), worker-1 (created), ps-0 (created) and 1 more"
+    )
+    for name in ("worker-0", "worker-1", "ps-0"):
+        seen = seen.with_event(Event(1.0, "start", name, None))
+        seen = seen.with_entry(Entry(name, 2.0, "ready", {}))
+    assert waited_for(seen) == "waits for ps-1 (created)"
+    assert waited_for(seen.with_entry(Entry("chief-0", 3.0, "ready", {}))) == ""
+
+
+def test_the_live_view_shows_a_bar_and_fits() -> None:
+    of = Entry("chief-0", 1.0, "training", {"steps": 1000})
+    on = console(80, 24, terminal=True)
+    view = LiveView(on)
+    view.update(training(of, step(2, 250)))
+    view.close()
+    said = shown(on)
+    assert "step 250 of 1,000" in said and "━" in said
+    low = console(80, 6, terminal=True)
+    view = LiveView(low)
+    view.update(training(of, step(2, 250)))
+    view.close()
+    assert "step 250 of" not in shown(low)
