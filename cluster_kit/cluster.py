@@ -57,6 +57,8 @@ class Task:
     """Bytes of shared memory, None for the usual ones."""
     ulimits: tuple[Ulimit, ...] = ()
     ports: tuple[Port, ...] = ()
+    debug: int = 0
+    """The port of LOOPBACK on which its program waits for a debugger, 0 if it does not."""
 
     @property
     def name(self) -> str:

@@ -64,6 +64,8 @@ def own_variables(cluster: Cluster, task: Task, config: str, *, leads: bool) -> 
                 for name, variable in task.secret_files
             }
         )
+    if task.debug:
+        variables["CLUSTER_KIT_DEBUG"] = str(task.debug)
     if task.bandwidth is not None:
         variables["CLUSTER_KIT_BANDWIDTH_BPS"] = str(task.bandwidth)
     if task.bandwidth is not None or cluster.user == OWNER:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -39,11 +40,20 @@ def up(
     watch: Annotated[
         bool, typer.Option("--watch", help="Run again when the program's files change.")
     ] = False,
+    debug: Annotated[
+        str,
+        typer.Option(
+            "--debug",
+            metavar="TASK[:PORT]",
+            help="Let a task's program wait for a debugger on 127.0.0.1, port 5678.",
+        ),
+    ] = "",
     exit_code: options.ExitCode = "kit",
     json_: options.Json = False,
 ) -> None:
     """Run a cluster to its end: plan, build, start, watch, judge, save, remove."""
     _refuse_together(keep=keep, detach=detach, watch=watch, exit_code=exit_code)
+    request = replace(request, debug=debug)
     if wants_help(request.overrides.get("extra_args", ())):
         _print_help(request)
         return

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from cluster_kit.cluster import LOOPBACK, Cluster
 from cluster_kit.observe.listener import Listener
 from cluster_kit.observe.state import RunState
+from cluster_kit.run import debugging
 from cluster_kit.run.absence import Absence
 from cluster_kit.run.conclude import conclude, fail
 from cluster_kit.run.context import Launch
@@ -44,7 +45,10 @@ def begin(run: Launch, start: Start) -> Cluster:
     """
     seen = RunState.of(run.cluster)
     try:
-        return start()
+        cluster = start()
+        if waiting := debugging.task_of(cluster):
+            run.view.phase(debugging.words(waiting))
+        return cluster
     except KeyboardInterrupt:
         _say_interrupted(run)
         conclude(run, run.cluster, seen, "interrupted")
@@ -63,6 +67,8 @@ def _attend(run: Launch, start: Start, listener: Listener, *, leaves: bool = Fal
         cluster = start()
         watch = _watch(run, cluster, listener)
         run.view.phase(f"running {cluster.name} on {cluster.subnet}{_published(cluster)}")
+        if waiting := debugging.task_of(cluster):
+            run.view.phase(debugging.words(waiting))
         _follow(run, joined_at)
         ending = watch.until_ended(lambda seen: _show(run, cluster, seen))
         signals.ignore()
@@ -102,8 +108,9 @@ def _watch(run: Launch, cluster: Cluster, listener: Listener) -> Watch:
 
 
 def _follow(run: Launch, since: float | None) -> None:
-    """Pass log lines of the leader and the sidecars to the view as they come."""
+    """Pass log lines of the leader, the sidecars and a debugged task to the view as they come."""
     tasks = {run.cluster.leader.name, *(task.name for task in run.cluster.sidecars)}
+    tasks |= {task.name for task in run.cluster.tasks if task.debug}
     containers = [c for c in run.containers() if c.name in tasks]
     run.followed.follow(run.engine, containers, run.view.log, since)
 

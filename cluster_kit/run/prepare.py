@@ -17,11 +17,12 @@ from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import HostError, ManifestError, UsageError
 from cluster_kit.facts import HostFacts
 from cluster_kit.host.gather import gather, gather_networks
-from cluster_kit.image import locked
+from cluster_kit.image import debugger, locked
 from cluster_kit.image.build import Say, Variant, image_tag
 from cluster_kit.manifest.find import find, names
 from cluster_kit.manifest.load import load
 from cluster_kit.manifest.loaded import Loaded
+from cluster_kit.plan.debug import debugged
 from cluster_kit.plan.plan import OwnImages, plan
 from cluster_kit.plan.portable import check_portable, everywhere, moved, neutral
 from cluster_kit.programs import resolve
@@ -42,6 +43,8 @@ class Request:
 
     manifest: str
     overrides: Mapping[str, Any]
+    debug: str = ""
+    """The task whose program waits for a debugger, with `:PORT` if that is given."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ def prepare(
     if portable:
         return _portable(request, workspace, loaded, inputs, images)
     facts = gather(engine)
-    cluster = plan(loaded, inputs, facts, images)
+    cluster = _asked(plan(loaded, inputs, facts, images), request)
     program = resolve.program_file(loaded.manifest, path.parent)
     hints = (
         *advise(program, loaded.manifest),
@@ -88,6 +91,13 @@ def prepare(
         *gpus_in_use(loaded.manifest, cluster, facts),
     )
     return Prepared(request, loaded, inputs, images, facts, cluster, hints)
+
+
+def _asked(cluster: Cluster, request: Request) -> Cluster:
+    """The cluster with what was asked for besides its manifest."""
+    if not request.debug:
+        return cluster
+    return debugged(cluster, request.debug, str(debugger.place()))
 
 
 def prepare_locked(
@@ -152,6 +162,7 @@ def prepare_again(prepared: Prepared, engine: Engine) -> Prepared:
     if facts.gpus:
         facts = replace(facts, gpus_taken=engine.gpus_taken())
     cluster = plan(prepared.manifest, prepared.inputs, facts, prepared.images)
+    cluster = _asked(cluster, prepared.request)
     return replace(prepared, facts=facts, cluster=cluster)
 
 

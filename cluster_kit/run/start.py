@@ -13,6 +13,7 @@ from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Container
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError, HostError, UsageError
+from cluster_kit.image import debugger
 from cluster_kit.image import extra as extra_image
 from cluster_kit.image import own as own_image
 from cluster_kit.image.build import image_present
@@ -108,9 +109,14 @@ def run_of(containers: Sequence[Container]) -> RunDirectory:
 def ensure_image(cluster: Cluster, workspace: Workspace, view: View) -> None:
     """Build the cluster's image if it is the kit's own and absent; look into any other.
 
+    A debugger that a program waits for is fetched, too.
+
     Raises:
-        HostError, ManifestError, EngineError: see `image.extra.ensure`, `image.own`.
+        HostError, ManifestError, EngineError: see `image.extra.ensure`, `image.own`,
+            `image.debugger`.
     """
+    if any(task.debug for task in cluster.tasks):
+        debugger.ensure(view.phase)
     if cluster.mounts_trainer:
         own_image.refuse_if_unfit(cluster, view.phase)
     if cluster.variant is None or image_present(cluster.image):

@@ -85,7 +85,8 @@ class Watch:
                 return "overdue"
             self._poll(show)
         scores = self.seen.sidecars and self.seen.tasks[self.seen.leader].exit_code == 0
-        grace = deadlines.evaluator_grace if scores else 0.0
+        waits = scores or any(task.debug for task in self._cluster.tasks)
+        grace = deadlines.evaluator_grace if waits else 0.0
         deadline = time.monotonic() + grace + FOLLOW_S - self._absence.total_s
         while self._is_blind() or (
             not all(map(self.seen.is_done, self.seen.tasks))

@@ -115,6 +115,7 @@ RUN_BY = {
     "cluster-kit start": DAILY,
     "cluster-kit up smoke --exit-code program": DAILY,
     "cluster-kit up smoke --program path/to/train.py --watch": DAILY,
+    "cluster-kit up smoke --program path/to/train.py --debug chief-0": DAILY,
     "make wheel": WHEEL,
     "uv tool install dist/cluster_kit-*.whl": TOOL,
     "pipx run --spec dist/cluster_kit-*.whl cluster-kit --version": PIPX,

@@ -36,7 +36,17 @@ FOR_ANOTHER_MACHINE = {
     "sudo nvidia-ctk runtime configure --runtime=docker",
     "sudo systemctl restart docker",
 }
-ONLY_OF_UP = {"--keep", "--resume", "--detach", "--json", "--exit-code", "program", "--watch"}
+ONLY_OF_UP = {
+    "--keep",
+    "--resume",
+    "--detach",
+    "--json",
+    "--exit-code",
+    "program",
+    "--watch",
+    "--debug",
+    "chief-0",
+}
 WITHOUT_ENGINE = ("render", "new", "schema")
 
 

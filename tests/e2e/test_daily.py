@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
+from pathlib import Path
 
 import docker
 
+from tests.e2e.dap import Debugger
 from tests.e2e.running import read_until, running
 from tests.e2e.waiting import wait_for
 from tests.kit import Kit, mine
@@ -41,6 +44,8 @@ def test_a_day_with_one_cluster(kit: Kit, client: docker.DockerClient) -> None:
     assert mine(client, kit.name) == ([], [])
     watch(kit, small)
     assert mine(client, kit.name) == ([], [])
+    debug(kit, client, small)
+    assert mine(client, kit.name) == ([], [])
 
 
 def watch(kit: Kit, small: tuple[str, ...]) -> None:
@@ -59,6 +64,33 @@ def watch(kit: Kit, small: tuple[str, ...]) -> None:
         read_until(process, "waiting for a change")
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=30) == 130
+
+
+def debug(kit: Kit, client: docker.DockerClient, small: tuple[str, ...]) -> None:
+    """A breakpoint is met in the file of the host, a value is seen and changed, the run goes on."""
+    port = free_port()
+    program = Path(kit.program("answer = 41\nprint('before')\nprint('answer', answer)\n"))
+    with running(kit, "up", "smoke", "--debug", f"chief-0:{port}", *small) as process:
+        read_until(process, f"chief-0: waits for a debugger on 127.0.0.1:{port}")
+        published = [c.attrs["HostConfig"]["PortBindings"] for c in mine(client, kit.name)[0]]
+        chief = {"5678/tcp": [{"HostIp": "127.0.0.1", "HostPort": str(port)}]}
+        assert [ports for ports in published if ports] == [chief]
+        with Debugger(port) as debugger:
+            frame = debugger.stop_at(program, 3)
+            seen = debugger.ask("evaluate", expression="answer", frameId=frame)
+            assert seen["result"] == "41"
+            debugger.ask("evaluate", expression="answer = 42", frameId=frame, context="repl")
+            debugger.ask("continue", threadId=debugger.thread)
+            read_until(process, "answer 42")
+            read_until(process, "success in ")
+        assert process.wait(timeout=30) == 0
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
 
 
 def inside(kit: Kit, task: str, *command: str) -> subprocess.CompletedProcess[str]:

@@ -27,6 +27,7 @@ from trainer.beacon.messages import (
     encode,
 )
 from trainer.injected import mailbox, stacks
+from trainer.injected.debugger import debugged
 from trainer.stragglers import pace
 from trainer.usage import Usage
 
@@ -59,6 +60,11 @@ def test_what_the_host_tells_of_a_persons_wish_is_read():
     told = CONTRACT["host"]
     assert (told["file"], told["event"]) == (asked.FILE, asked.EVENT)
     assert asked.RESTART in told["what"]
+
+
+def test_the_debuggers_port_is_the_one_that_the_host_publishes():
+    assert CONTRACT["ports"]["debugger"] == debugged.PORT
+    assert debugged.WHERE in CONTRACT["variables"]["CLUSTER_KIT_DEBUG"]["meaning"]
 
 
 def test_the_commands_are_those_of_the_usage():

@@ -57,10 +57,20 @@ def test_a_peer_may_be_restarted_more_often_than_it_may_fail(tmp_path: Path, ask
     assert failed[-1] is not None
 
 
+def reached(port: int) -> bool:
+    """Whether somebody is connected to this port of the host."""
+    return any(
+        words[1].endswith(f":{port:04X}") and words[3] == "01"
+        for table in ("tcp", "tcp6")
+        for words in map(str.split, Path("/proc/net", table).read_text().splitlines()[1:])
+    )
+
+
 def test_the_leaders_program_begins_again_without_a_retry(run_task, free_port, tmp_path, events):
     """It fails each time over the worker that a person restarts; it may not fail once itself."""
     cluster = {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}
-    common = {"CLUSTER_KIT_BEACON": f"127.0.0.1:{free_port()}", "CLUSTER_KIT_RETRIES": 0}
+    port = free_port()
+    common = {"CLUSTER_KIT_BEACON": f"127.0.0.1:{port}", "CLUSTER_KIT_RETRIES": 0}
     here = f"import pathlib, sys, time\nhere = pathlib.Path({str(tmp_path)!r})\n"
     (tmp_path / "leader.py").write_text(
         here + "(here / 'attempts').open('a').write('x')\n"
@@ -83,7 +93,7 @@ def test_the_leaders_program_begins_again_without_a_retry(run_task, free_port, t
 
     follower = follow()
     wait_for((tmp_path / "here").exists)
-    time.sleep(0.6)  # the longest pause between two attempts to reach the beacon
+    wait_for(lambda: reached(port))
     folder = next(path.parent for path in tmp_path.rglob("worker-0.jsonl"))
     ask(folder, "restart", "worker-1")
     follower.terminate()

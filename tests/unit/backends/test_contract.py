@@ -12,6 +12,7 @@ from cluster_kit.backends.container_spec import STOP_GRACE_S, container_specs
 from cluster_kit.cluster import BEACON_PORT_OFFSET, OUTPUT, SECRETS
 from cluster_kit.observe import asked
 from cluster_kit.observe.progress import SUFFIX
+from cluster_kit.plan.debug import PORT, debugged
 from tests.make import ROOT, cluster, gpus, host
 from tests.unit.backends.test_container_spec import CLUSTERS, NASTY
 
@@ -39,6 +40,7 @@ def test_the_contract_and_the_host_know_the_same_variables() -> None:
         cluster(simulate_gpus=2),
         cluster(program="/a/train.py", tf1=True, args=["--master={{ master }}"]),
         cluster(host(gpus=gpus(2)), gpus="auto"),
+        debugged(cluster(), "chief-0", "/debugger"),
     ]
     given = {name for one in made for spec in container_specs(one) for name in spec.environment}
     assert given - NASTY.keys() - {"API_TOKEN", "OPEN"} == named()
@@ -47,6 +49,7 @@ def test_the_contract_and_the_host_know_the_same_variables() -> None:
 def test_the_contract_and_the_host_agree_on_numbers_and_paths() -> None:
     assert CONTRACT["times"]["stop_grace"]["seconds"] == STOP_GRACE_S
     assert CONTRACT["ports"]["beacon_offset"] == BEACON_PORT_OFFSET
+    assert CONTRACT["ports"]["debugger"] == PORT
     made = CLUSTERS["limits"]
     shared = container_specs(made)[0].shared
     own = {"/all", "/some", f"{SECRETS}/file"}

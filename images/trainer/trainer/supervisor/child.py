@@ -28,6 +28,7 @@ INJECTED = PACKAGE / "injected"
 HOOKS = INJECTED / "on_path"
 FOR_PROGRAMS = INJECTED / "for_programs"
 RUNNER = INJECTED / "runner.py"
+DEBUGGED = INJECTED / "debugger" / "debugged.py"
 PROGRAMS = PACKAGE / "programs"
 AFTER_IMPORT = "CLUSTER_KIT_AFTER_IMPORT"
 """What injected/ does at the end of `import tensorflow`: `devices`, `closures`, by commas."""
@@ -68,6 +69,20 @@ def find_program(name: str, arguments: Sequence[str]) -> Program:
     )
 
 
+def debugged() -> bool:
+    """Whether this task's program waits for a debugger, and may stand as long as a person likes."""
+    return bool(os.environ.get("CLUSTER_KIT_DEBUG"))
+
+
+def under_debugger(program: Program) -> tuple[str, ...]:
+    """The command of a program that waits for a debugger first; any but Python has none."""
+    python, *words = program.command
+    if not program.builtin and words[0] != str(RUNNER):
+        return program.command
+    # Else breakpoints in modules of Python's own are missed, and debugpy warns of it.
+    return (python, "-Xfrozen_modules=off", str(DEBUGGED), *words)
+
+
 class Child:
     """One attempt at the program; `then` is called from a thread when it has ended."""
 
@@ -87,8 +102,9 @@ class Child:
         )
         # What a user's program writes beside itself, as it thinks, is kept.
         folder = None if program.builtin else task.output
+        command = under_debugger(program) if debugged() else program.command
         self._process = subprocess.Popen(
-            (*parent_death, *program.command), env=self._environment(program), cwd=folder
+            (*parent_death, *command), env=self._environment(program), cwd=folder
         )
         threading.Thread(
             target=lambda: then(ProgramEnded(attempt, self._process.wait())), daemon=True

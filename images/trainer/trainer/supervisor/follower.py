@@ -17,7 +17,7 @@ from trainer.outcome import Outcome
 from trainer.queue import next_event
 from trainer.servers.serve import job_ended
 from trainer.supervisor import latecomer, peers
-from trainer.supervisor.child import Child, Program, ProgramEnded
+from trainer.supervisor.child import Child, Program, ProgramEnded, debugged
 from trainer.task import EVALUATOR, Task
 
 WORKER_GRACE_S = 10.0
@@ -122,6 +122,8 @@ def after_the_job(job_succeeded: bool, ended: Outcome) -> Outcome | None:
 
 def grace_s(task: Task) -> float:
     """Seconds that the program may go on after a leader that finished."""
+    if debugged():
+        return float("inf")
     return task.evaluator_grace_s if task.role == EVALUATOR else WORKER_GRACE_S
 
 

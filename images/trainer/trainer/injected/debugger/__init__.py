@@ -1,0 +1,1 @@
+"""A program that waits for a debugger before it begins."""

@@ -1,0 +1,58 @@
+"""Run a program under a debugger that has yet to come: debugged.py (-m MODULE | FILE) [ARG…]
+
+It listens, waits until one is attached, and then runs the program as Python does: FILE in a module
+of its own, MODULE as with `-m`. Run as a file, like runner.py: nothing of this package is imported.
+"""
+
+import os
+import runpy
+import sys
+import time
+
+WHERE = "/debugger"
+"""The host mounts debugpy there: an image need not have it."""
+PORT = 5678
+"""In the container; the host publishes it on its own loopback address only."""
+PATIENCE_S = 10.0
+"""The adapter of an attempt before may still hold the port."""
+
+
+def wait_for_debugger(task: str, hosts_port: str) -> None:
+    """Listen, say so, and return when a debugger is attached; ImportError without debugpy."""
+    os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"
+    sys.path.insert(0, WHERE)
+    import debugpy
+
+    sys.path.remove(WHERE)
+    debugpy.configure(subProcess=False)
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            # The container's own address: what is published does not come by its loopback.
+            debugpy.listen(("0.0.0.0", PORT))
+            break
+        except RuntimeError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.2)
+    print(f"{task}: waits for a debugger on 127.0.0.1:{hosts_port} of the host", flush=True)
+    debugpy.wait_for_client()
+    print(f"{task}: a debugger is attached; the program begins", flush=True)
+
+
+def main(arguments: list[str]) -> None:
+    """Wait, then run what the arguments name."""
+    wait_for_debugger(
+        os.environ.get("CLUSTER_KIT_TASK", ""), os.environ.get("CLUSTER_KIT_DEBUG", "")
+    )
+    if arguments[0] == "-m":
+        del sys.path[0]  # this file's directory; runner.py does so itself
+        sys.argv = arguments[1:]
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = arguments
+        runpy.run_path(arguments[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
