@@ -94,6 +94,7 @@ def test_the_leaders_program_begins_again_without_a_retry(run_task, free_port, t
     follower = follow()
     wait_for((tmp_path / "here").exists)
     wait_for(lambda: reached(port))
+    time.sleep(1.5)  # it says who it is next, and then something every second
     folder = next(path.parent for path in tmp_path.rglob("worker-0.jsonl"))
     ask(folder, "restart", "worker-1")
     follower.terminate()
