@@ -153,7 +153,7 @@ class Cluster:
         return tuple(dict.fromkeys((*self.mounts, *own)))
 
     @property
-    def sidecars(self) -> tuple[Task, ...]:
+    def evaluators(self) -> tuple[Task, ...]:
         """The tasks outside the training cluster: the evaluator."""
         return tuple(task for task in self.tasks if ROLES[task.role].sidecar)
 

@@ -1,13 +1,18 @@
-"""What is changed of a running container: its limits, its end, what a helper beside it does."""
+"""What is changed of a container: its limits, its network, its end, its next start."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from docker.errors import APIError
+
 from cluster_kit.engine import helper
 from cluster_kit.engine.failures import as_engine_errors
+from cluster_kit.engine.found import of_cluster
 from cluster_kit.engine.removal import stop_all
+
+CONFLICT = 409
 
 
 class Adjustments:
@@ -40,6 +45,29 @@ class Adjustments:
     @as_engine_errors()
     def start_helper(self, cluster: str, chosen: helper.Helper) -> str:
         return helper.start(self._client, cluster, chosen)
+
+    @as_engine_errors()
+    def kill(self, container_id: str) -> None:
+        container = self._client.containers.get(container_id)
+        try:
+            container.kill()
+        except APIError as error:
+            if error.status_code != CONFLICT:  # it has ended
+                raise
+
+    @as_engine_errors()
+    def attach(self, container_id: str, cluster: str, task: str, ip: str) -> None:
+        for network in self._client.networks.list(filters=of_cluster(cluster)):
+            network.connect(container_id, ipv4_address=ip, aliases=[task])
+
+    @as_engine_errors()
+    def detach(self, container_id: str, cluster: str) -> None:
+        for network in self._client.networks.list(filters=of_cluster(cluster)):
+            network.disconnect(container_id)
+
+    @as_engine_errors()
+    def start_again(self, container_id: str) -> None:
+        self._client.containers.get(container_id).start()
 
     @as_engine_errors()
     def end(self, container_id: str) -> None:

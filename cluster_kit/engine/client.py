@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from docker.errors import APIError, DockerException, NotFound
+from docker.errors import DockerException, NotFound
 
 from cluster_kit import labels
 from cluster_kit.engine import gpu_probe, helper
@@ -26,6 +26,7 @@ from cluster_kit.engine.containers import (
     secrets_of,
 )
 from cluster_kit.engine.failures import as_engine_errors, no_engine
+from cluster_kit.engine.found import Filters, of_cluster
 from cluster_kit.engine.interface import Engine
 from cluster_kit.engine.removal import remove_all, stop_all
 from cluster_kit.errors import EngineError
@@ -35,8 +36,6 @@ from cluster_kit.util.masking import masked
 TIMEOUT_S, ANSWER_S = 60, 3
 CONNECTIONS = 32
 POLL_S = 0.2
-CONFLICT = 409
-Filters = dict[str, str | list[str]]
 
 
 def connect() -> Engine:
@@ -99,7 +98,7 @@ class DockerEngine(Adjustments):
 
     @as_engine_errors()
     def containers(self, cluster: str, run: str = "") -> list[Container]:
-        containers = [container_of(c.attrs) for c in self._list(_of(cluster, run))]
+        containers = [container_of(c.attrs) for c in self._list(of_cluster(cluster, run))]
         order = {role: position for position, role in enumerate(ROLES)}
         return sorted(containers, key=lambda c: (order.get(c.role, len(order)), c.index))
 
@@ -111,7 +110,7 @@ class DockerEngine(Adjustments):
                 return containers
 
     def events(self, cluster: str, since: float, run: str = "") -> Iterator[Event]:
-        filters = {"type": "container", **_of(cluster, run)}
+        filters = {"type": "container", **of_cluster(cluster, run)}
         with as_engine_errors():
             for message in self._client.events(decode=True, since=since, filters=filters):
                 event = event_of(message)
@@ -178,42 +177,14 @@ class DockerEngine(Adjustments):
         self._client.containers.get(container_id).exec_run(list(command), detach=True)
 
     @as_engine_errors()
-    def kill(self, container_id: str) -> None:
-        container = self._client.containers.get(container_id)
-        try:
-            container.kill()
-        except APIError as error:
-            if error.status_code != CONFLICT:  # it has ended
-                raise
-
-    @as_engine_errors()
-    def attach(self, container_id: str, cluster: str, task: str, ip: str) -> None:
-        for network in self._client.networks.list(filters=_of(cluster)):
-            network.connect(container_id, ipv4_address=ip, aliases=[task])
-
-    @as_engine_errors()
-    def detach(self, container_id: str, cluster: str) -> None:
-        for network in self._client.networks.list(filters=_of(cluster)):
-            network.disconnect(container_id)
-
-    @as_engine_errors()
-    def start_again(self, container_id: str) -> None:
-        self._client.containers.get(container_id).start()
-
-    @as_engine_errors()
     def stop(self, cluster: str, run: str = "") -> None:
-        stop_all(self._list(_of(cluster, run)))
+        stop_all(self._list(of_cluster(cluster, run)))
 
     @as_engine_errors()
     def remove(self, cluster: str, run: str = "") -> int:
-        containers = self._list(_of(cluster, run))
+        containers = self._list(of_cluster(cluster, run))
         helpers = self._list({"label": [f"{labels.HELPER}={cluster}"]})
         beside = helper.beside(helpers, containers) if run else helpers
-        networks = self._client.networks.list(filters=_of(cluster, run))
+        networks = self._client.networks.list(filters=of_cluster(cluster, run))
         remove_all([*beside, *containers], networks)
         return len(containers)
-
-
-def _of(cluster: str, run: str = "") -> Filters:
-    """The engine's filter for containers and networks of a cluster, or only of this run."""
-    return {"label": [f"{labels.CLUSTER}={cluster}", *([f"{labels.RUN}={run}"] if run else [])]}

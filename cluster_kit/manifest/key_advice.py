@@ -7,10 +7,11 @@ from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from cluster_kit.manifest.data import DataTable
+from cluster_kit.manifest.deadlines import DeadlineTable
 from cluster_kit.manifest.limits import Limits, TaskLimits
 from cluster_kit.manifest.mounts import MountTable
 from cluster_kit.manifest.network import NetworkTable
-from cluster_kit.manifest.schema import DeadlineTable, Manifest
+from cluster_kit.manifest.schema import Manifest
 from cluster_kit.manifest.secrets import SecretTable
 from cluster_kit.problem import Cure, Setting
 from cluster_kit.util.nearest import nearest

@@ -8,12 +8,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, create_model
 
 from cluster_kit.manifest.data import Data
+from cluster_kit.manifest.deadlines import DeadlineTable
 from cluster_kit.manifest.field_types import GpuId, Strict, Text
 from cluster_kit.manifest.limits import Limits, TaskLimits, overlay
 from cluster_kit.manifest.mounts import MountTable
 from cluster_kit.manifest.network import NetworkTable
 from cluster_kit.manifest.secrets import Secret
-from cluster_kit.manifest.units import Bytes, Seconds, SecondsOrAuto, SecondsOrNever
+from cluster_kit.manifest.units import Bytes
 from cluster_kit.roles import ROLES
 
 
@@ -25,31 +26,6 @@ def _whole(value: object) -> object:
     if type(value) is not int:
         raise ValueError("a format is a whole number")
     return value
-
-
-class DeadlineTable(Strict):
-    """How long things may take."""
-
-    start: Seconds = Field(120.0, description="Time until every server answers")
-    job: Seconds = Field(3600.0, description="Time for the program, from its start to its end")
-    evaluator_grace: Seconds = Field(
-        120.0, description="Time for the evaluator to score the last checkpoint"
-    )
-    engine: Seconds = Field(
-        60.0, description="Time for a Docker engine that is lost during a run to come back"
-    )
-    silent: SecondsOrNever = Field(
-        10.0,
-        description="Time after which a task that is not heard of is lost: it is frozen or cut "
-        "off, and is started again. `0`: never",
-    )
-    stall: SecondsOrAuto = Field(
-        "auto",
-        validate_default=True,
-        description="Time without progress after which the program is started again, and the job "
-        'ended at the second time. `"auto"`: 20 times the usual distance of reported steps, at '
-        "least 30 s; 5 min if nothing is reported, and neither CPU nor network used. `0`: never",
-    )
 
 
 _limits_of_roles: dict[str, Any] = {

@@ -23,13 +23,13 @@ CLOCK_SLACK_S = 0.05
 class RunState:
     """Everything observed of a run so far. `tasks` by name, in task order; times are Unix seconds.
 
-    `sidecars` are the tasks outside the training cluster. `retries` is how often the engine may
+    `evaluators` are the tasks outside the training cluster. `retries` is how often the engine may
     restart each task, `started` the time of each task's last start.
     """
 
     tasks: dict[str, TaskView]
     leader: str
-    sidecars: frozenset[str] = frozenset()
+    evaluators: frozenset[str] = frozenset()
     retries: Mapping[str, int] = field(default_factory=dict)
     events: tuple[Event, ...] = ()
     entries: tuple[Entry, ...] = ()
@@ -43,7 +43,7 @@ class RunState:
         return cls(
             {t.name: TaskView(t.name, t.role, str(t.ip), t.gpus) for t in cluster.tasks},
             cluster.leader.name,
-            frozenset(task.name for task in cluster.sidecars),
+            frozenset(task.name for task in cluster.evaluators),
             {t.name: cluster.restarts(t) for t in cluster.tasks},
         )
 
@@ -153,7 +153,7 @@ class RunState:
         state = self.tasks[task].state
         if state is State.ENDED:
             return True
-        if task in self.sidecars and self.tasks[self.leader].exit_code == 0:
+        if task in self.evaluators and self.tasks[self.leader].exit_code == 0:
             return False
         ends = [e.time for e in self.events if (e.task, e.action) == (self.leader, "die")]
         return state is State.RESTARTING or self.started.get(task, 0.0) > max(ends, default=0.0)

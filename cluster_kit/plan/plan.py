@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Network
 
 from cluster_kit.cluster import Cluster, Task
 from cluster_kit.facts import HostFacts
 from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.manifest.names import OWN_IMAGE
 from cluster_kit.manifest.schema import Manifest
-from cluster_kit.parts import Deadlines, Mount, Port, Ulimit
+from cluster_kit.parts import Deadlines
 from cluster_kit.plan import addresses
 from cluster_kit.plan.arguments import MASTER, check_arguments, fill, names_in
-from cluster_kit.plan.gpus.assign import GpuGrant, assign
+from cluster_kit.plan.gpus.assign import assign
 from cluster_kit.plan.gpus.request import request_of
 from cluster_kit.plan.origin import origin_of
 from cluster_kit.plan.rules.counts import check_counts, check_tasks_exist, too_many
@@ -26,12 +26,12 @@ from cluster_kit.plan.rules.pins import find_pins
 from cluster_kit.plan.rules.ports import check_ports
 from cluster_kit.plan.rules.resources import check_resources
 from cluster_kit.plan.rules.secrets import check_secret_files
+from cluster_kit.plan.tasks import mounts_of, tasks_of
 from cluster_kit.problem import Problem
 from cluster_kit.programs.requirements import EXTRA, digest
 from cluster_kit.programs.resolve import Inputs
-from cluster_kit.programs.style import runs_program, style_of
+from cluster_kit.programs.style import style_of
 from cluster_kit.programs.tensorflow import check_pins, check_version
-from cluster_kit.roles import ROLES
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, images: OwnImages) ->
         ]
     )
     assert subnet is not None  # otherwise its problems have been raised
-    tasks = _tasks(manifest, inputs, subnet, grants, pins)
+    tasks = tasks_of(manifest, inputs, subnet, grants, pins)
     cluster, unfilled = fill(_cluster(loaded, inputs, facts, images, subnet, tasks))
     loaded.refuse(unfilled)
     return cluster
@@ -115,7 +115,7 @@ def _cluster(
         style=style_of(manifest),
         chief_job=manifest.chief_job,
         data=inputs.data,
-        mounts=(*inputs.mounts, *_mounts(manifest, inputs, "")),
+        mounts=(*inputs.mounts, *mounts_of(manifest, inputs, "")),
         server=manifest.server,
         deadlines=Deadlines(
             start=manifest.deadline.start,
@@ -143,73 +143,3 @@ def _image(manifest: Manifest, inputs: Inputs, images: OwnImages, *, gpu: bool) 
         return manifest.image
     image = images.gpu if gpu else images.cpu
     return f"{image}{EXTRA}{digest(inputs.requirements)}" if inputs.requirements else image
-
-
-def _tasks(
-    manifest: Manifest,
-    inputs: Inputs,
-    subnet: IPv4Network,
-    grants: Mapping[str, GpuGrant],
-    pins: Mapping[str, IPv4Address],
-) -> tuple[Task, ...]:
-    """All tasks, by role and index; `grants` and `pins` are by task name."""
-    tasks = []
-    for role in ROLES:
-        for index in range(manifest.count(role)):
-            name = f"{role}-{index}"
-            limits = manifest.limits_of(role, index)
-            grant = grants.get(name, GpuGrant())
-            task = Task(
-                role=role,
-                index=index,
-                ip=pins.get(name) or addresses.of(subnet, role, index),
-                command=_command(manifest, inputs, role),
-                gpus=grant.ids,
-                gpus_promised=grant.promised,
-                gpu_memory_mib=grant.memory_mib,
-                cpus=limits.cpus,
-                memory=limits.memory,
-                bandwidth=limits.bandwidth,
-                environment=tuple(sorted(limits.environment.items())),
-                secrets=tuple(sorted(set(limits.secrets or ()))),
-                mounts=_mounts(manifest, inputs, role),
-                env_file=inputs.env_files.get(limits.env_file or "", ""),
-                secret_files=_secret_files(manifest, role),
-                shm=limits.shm_size,
-                ulimits=tuple(Ulimit(key, *pair) for key, pair in sorted(limits.ulimits.items())),
-                ports=tuple(Port(*pair) for pair in sorted(set(limits.ports or ()))),
-            )
-            tasks.append(task)
-    return tuple(tasks)
-
-
-def _mounts(manifest: Manifest, inputs: Inputs, role: str) -> tuple[Mount, ...]:
-    """The mounts of this role, or those of all roles for ""; secrets in files among them."""
-    own = [
-        (mount, set(table.roles))
-        for table, mount in zip(manifest.mount, inputs.own_mounts, strict=True)
-    ]
-    own += [(file, set(manifest.secret[key].roles)) for key, file in inputs.secret_files.items()]
-    every: tuple[set[str], ...] = (set(), set(ROLES))
-    return tuple(
-        mount
-        for mount, roles in own
-        if (role in roles if role else roles in every) and not (role and roles in every)
-    )
-
-
-def _secret_files(manifest: Manifest, role: str) -> tuple[tuple[str, str], ...]:
-    """(name, variable) of the secrets of a role that come from the caller's environment."""
-    secrets = sorted(manifest.secret.items())
-    return tuple(
-        (name, secret.environment)
-        for name, secret in secrets
-        if secret.environment and (not secret.roles or role in secret.roles)
-    )
-
-
-def _command(manifest: Manifest, inputs: Inputs, role: str) -> tuple[str, ...]:
-    """The container's command, with templates that are not filled yet."""
-    if not runs_program(manifest, role):
-        return ("serve",)
-    return ("run", inputs.program, *manifest.args)

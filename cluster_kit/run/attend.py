@@ -12,10 +12,11 @@ from cluster_kit.run import debugging
 from cluster_kit.run.absence import Absence
 from cluster_kit.run.conclude import conclude, fail
 from cluster_kit.run.context import Launch
+from cluster_kit.run.endings import Ending
 from cluster_kit.run.evidence import read_events
 from cluster_kit.run.observer import Superseded
 from cluster_kit.run.outcome import Outcome
-from cluster_kit.run.watch import Ending, Watch
+from cluster_kit.run.watch import Watch
 from cluster_kit.util import signals
 
 Start = Callable[[], Cluster]
@@ -108,8 +109,8 @@ def _watch(run: Launch, cluster: Cluster, listener: Listener) -> Watch:
 
 
 def _follow(run: Launch, since: float | None) -> None:
-    """Pass log lines of the leader, the sidecars and a debugged task to the view as they come."""
-    tasks = {run.cluster.leader.name, *(task.name for task in run.cluster.sidecars)}
+    """Pass log lines of the leader, the evaluators and a debugged task to the view as they come."""
+    tasks = {run.cluster.leader.name, *(task.name for task in run.cluster.evaluators)}
     tasks |= {task.name for task in run.cluster.tasks if task.debug}
     containers = [c for c in run.containers() if c.name in tasks]
     run.followed.follow(run.engine, containers, run.view.log, since)

@@ -9,19 +9,20 @@ from dataclasses import replace
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Container
 from cluster_kit.engine.interface import Engine
-from cluster_kit.errors import EngineError, HostError, KitError, UsageError
+from cluster_kit.errors import EngineError, KitError, UsageError
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.tracebacks import cure, last_words, on_host, without_message
 from cluster_kit.run import room
 from cluster_kit.run.context import Launch
 from cluster_kit.run.ending_failures import Failures, answering
+from cluster_kit.run.endings import Ending
 from cluster_kit.run.evidence import read_logs, save_events, save_logs
-from cluster_kit.run.outcome import REASON_BY_CODE, Outcome, outcome_of
+from cluster_kit.run.outcome import Outcome, outcome_of
 from cluster_kit.run.output_trouble import explained
 from cluster_kit.run.report import write_report
 from cluster_kit.run.secrets import mask_files, mask_verdict, values_of
-from cluster_kit.run.verdict import Reason, Verdict, judge
-from cluster_kit.run.watch import Ending
+from cluster_kit.run.unfinished import incomplete, without_verdict
+from cluster_kit.run.verdict import Verdict, judge
 from cluster_kit.util.masking import masked
 from cluster_kit.util.terminal import harmless
 from cluster_kit.workspace import RunDirectory
@@ -54,7 +55,7 @@ def conclude(launch: Launch, cluster: Cluster, seen: RunState, ending: Ending) -
     _report(launch, values_of(cluster, containers), failures)
     if failures.first is None:
         return outcome
-    error = _incomplete(launch, outcome, failures.first)
+    error = incomplete(launch, outcome, failures.first)
     error.run = outcome.run
     if isinstance(failures.first, EngineError) or outcome.success:
         raise error
@@ -72,7 +73,7 @@ def fail(launch: Launch, cluster: Cluster, seen: RunState, error: BaseException)
     containers: list[Container] = []
     with failures, answering(launch.engine):
         containers = launch.containers()
-    _saved(launch, cluster, seen, containers, _without_verdict(error), failures, kept=False)
+    _saved(launch, cluster, seen, containers, without_verdict(error), failures, kept=False)
     with failures, answering(launch.engine):
         launch.engine.remove(launch.name, launch.id)
     _report(launch, values_of(cluster, containers), failures)
@@ -164,26 +165,3 @@ def _last_words(
     with contextlib.suppress(EngineError):
         stderr = "".join(engine.logs(c.id, stderr=True) for c in containers if c.name == task)
     return last_words(logs[task], error=verdict.message, stderr=harmless(stderr))
-
-
-def _without_verdict(error: BaseException) -> Verdict:
-    """The verdict on a run that this error ended before it was judged."""
-    if not isinstance(error, KitError):
-        # With the type: the text alone may say nothing (`SystemExit: 1`).
-        words = f"a bug in the kit: {type(error).__name__}: {error}".rstrip(": ")
-        return Verdict(False, KitError.exit_code, Reason.INTERNAL, "", words)
-    reason = REASON_BY_CODE.get(error.exit_code, Reason.INTERNAL)
-    return Verdict(False, error.exit_code, reason, "", error.message, error.cure)
-
-
-def _incomplete(launch: Launch, outcome: Outcome, error: EngineError | OSError) -> KitError:
-    """The error that the run ended, but was not saved or removed completely."""
-    ended = f"the run ended ({outcome.reason}), but"
-    if isinstance(error, EngineError):
-        return EngineError(f"{ended} not everything was saved and removed: {error.message}",
-                           error.cure)  # fmt: skip
-    return HostError(
-        f"{ended} its evidence in {launch.directory.path} is not complete: "
-        f"{room.why(error, launch.directory.path)}",
-        room.CURE,
-    )

@@ -36,7 +36,7 @@ def refuse_if_ended_by_engine(
     if not any(event in late or event.time > lost_at - STOPS_WITHIN_S for event in ends):
         return
     end = seen.end_entry(leader)
-    others = [c for c in containers if c.name not in (leader, *seen.sidecars)]
+    others = [c for c in containers if c.name not in (leader, *seen.evaluators)]
     stopped = end is not None and end.fields.get("reason") == STOPPED
     fell = end is None and bool(others) and all(c.state == "exited" for c in others)
     if seen.tasks[leader].exit_code == 0 or not (stopped or fell):

@@ -39,7 +39,7 @@ def notes_of(cluster: Cluster, seen: RunState) -> list[str]:
         end, failures = seen.end_entry(task.name), seen.final_failures(task.name)
         if end is not None and end.fields.get("reason") == CUT_OFF:
             notes.append(f"{task.name}: {end.fields.get('message', '')}")
-        elif failures and succeeded and task.name not in seen.sidecars:
+        elif failures and succeeded and task.name not in seen.evaluators:
             notes.append(f"{task.name}: {_left_out(failures, cluster)}")
         elif succeeded and out_of_memory(seen, task.name):
             notes.append(f"{task.name} {CAME_BACK}")

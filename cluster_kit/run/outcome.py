@@ -141,7 +141,7 @@ def _program_exit_code(
 def metrics(seen: RunState) -> dict[str, Any]:
     """The final metrics by name: the reported ones, and the evaluator's accuracy if none was."""
     newest = seen.metrics()
-    for name in seen.sidecars:
+    for name in seen.evaluators:
         evaluation = seen.last(name, "evaluation")
         if evaluation is not None and "accuracy" in evaluation.fields:
             newest.setdefault("validation_accuracy", evaluation.fields["accuracy"])

@@ -26,7 +26,7 @@ class Recovery:
         self._timeline = timeline
         self._signs = {
             task.name: SignOfLife(run.directory.progress / f"{task.name}.beat")
-            for task in (cluster.leader, *cluster.sidecars)
+            for task in (cluster.leader, *cluster.evaluators)
         }
         self._servers = {task.name for task in cluster.tasks if task.serves}
         self._done: list[Entry] = []

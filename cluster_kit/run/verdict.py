@@ -12,7 +12,7 @@ from cluster_kit.errors import DeadlinePassed, HostError, Interrupted, Stopped, 
 from cluster_kit.observe import on_request, silences
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
-from cluster_kit.run.watch import OUTPUT_CODE, STOPPED_CODE, Ending
+from cluster_kit.run.endings import OUTPUT_CODE, STOPPED_CODE, Ending
 
 
 class Reason(StrEnum):
@@ -93,7 +93,7 @@ def judge(cluster: Cluster, seen: RunState, ending: Ending) -> Verdict:
         code = CODES[Reason.JOB_DEADLINE]
         return Verdict(False, code, Reason.JOB_DEADLINE, seen.leader, message)
     if seen.tasks[seen.leader].exit_code == 0:
-        return _judge_sidecars(seen)
+        return _judge_evaluators(seen)
     verdict = _judge_leader(seen)
     told = on_request.before_blame(seen, verdict.blame)
     return replace(verdict, message=f"{verdict.message} ({told})") if told else verdict
@@ -138,9 +138,9 @@ def _stopped(leader: str) -> str:
     return f"{leader} was stopped from outside: by `cluster-kit down`, say"
 
 
-def _judge_sidecars(seen: RunState) -> Verdict:
+def _judge_evaluators(seen: RunState) -> Verdict:
     """The verdict if the training succeeded: success, unless a sidecar failed."""
-    for name in sorted(seen.sidecars):
+    for name in sorted(seen.evaluators):
         code = seen.tasks[name].exit_code
         if code in STOP_CODES:
             continue
@@ -181,7 +181,7 @@ def _first_failure(seen: RunState, code: int | None) -> tuple[str, int | None]:
         for event in seen.events
         if event.action == "die"
         and event.time >= since
-        and event.task not in seen.sidecars
+        and event.task not in seen.evaluators
         and (event.task == leader or event.time <= until)
         and event.exit_code not in STOP_CODES
         and not _was_survived(seen, event)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Event
@@ -20,6 +19,7 @@ from cluster_kit.observe.timeline import Timeline
 from cluster_kit.run.absence import Absence
 from cluster_kit.run.context import Launch
 from cluster_kit.run.ended_by_engine import refuse_if_ended_by_engine
+from cluster_kit.run.endings import OUTPUT_CODE, STOPPED_CODE, Ending
 from cluster_kit.run.evidence import read_events, save_events
 from cluster_kit.run.recover import Recovery
 from cluster_kit.run.requests import Requests
@@ -28,16 +28,9 @@ POLL_S = 0.2
 FOLLOW_S = 15.0
 """Servers end within a second of the leader; on a very busy host this is the limit."""
 OVERDUE_SLACK_S = 60.0
-OUTPUT_CODE = 4
-"""The exit code of a task that cannot write its output: nor can it say why it ends."""
-STOPPED_CODE = 143
-"""That of a task which was stopped before it listened for that: it says nothing, either."""
 START_S = 30.0
 """After an `up` that was killed, Compose may still start containers: 0.2 s for each."""
 
-Ending = Literal["ended", "overdue", "interrupted", "superseded"]
-"""The leader ended for good; the kit's own limit on the run passed; Ctrl-C or SIGTERM; another run
-of changed files takes its place."""
 Show = Callable[[RunState], None]
 
 
@@ -84,7 +77,7 @@ class Watch:
             if time.monotonic() > overdue + lost_s and not self._is_blind():
                 return "overdue"
             self._poll(show)
-        scores = self.seen.sidecars and self.seen.tasks[self.seen.leader].exit_code == 0
+        scores = self.seen.evaluators and self.seen.tasks[self.seen.leader].exit_code == 0
         waits = scores or any(task.debug for task in self._cluster.tasks)
         grace = deadlines.evaluator_grace if waits else 0.0
         deadline = time.monotonic() + grace + FOLLOW_S - self._absence.total_s
@@ -118,7 +111,7 @@ class Watch:
         A leader whose whole job has ended is not started again: it would wait for its servers.
         """
         leader = self.seen.leader
-        others = set(self.seen.tasks) - {leader} - self.seen.sidecars
+        others = set(self.seen.tasks) - {leader} - self.seen.evaluators
         ended = [name for name in others if self.seen.tasks[name].state is State.ENDED]
         stopped = on_request.pending(self.seen) is not None
         self._too_late = bool(others) and len(ended) == len(others) and not stopped

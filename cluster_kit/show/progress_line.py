@@ -93,7 +93,7 @@ def waited_for(seen: RunState) -> str:
         f"{task.name} ({task.state})"
         for task in seen.tasks.values()
         if task.state in (State.CREATED, State.RUNNING, State.RESTARTING)
-        and task.name not in (seen.leader, *seen.sidecars)
+        and task.name not in (seen.leader, *seen.evaluators)
     ]
     if not late:
         return ""

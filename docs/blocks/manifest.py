@@ -8,10 +8,11 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from cluster_kit.manifest.data import DataTable
+from cluster_kit.manifest.deadlines import DeadlineTable
 from cluster_kit.manifest.limits import Limits, TaskLimits
 from cluster_kit.manifest.mounts import MountTable
 from cluster_kit.manifest.network import NetworkTable
-from cluster_kit.manifest.schema import DeadlineTable, Manifest
+from cluster_kit.manifest.schema import Manifest
 from cluster_kit.manifest.secrets import SecretTable
 from cluster_kit.util.own_files import FILES
 from cluster_kit.util.toml_text import to_toml

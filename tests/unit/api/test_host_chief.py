@@ -36,7 +36,7 @@ def test_its_container_keeps_the_place_and_the_evaluator_is_left_out(host: Stage
     assert cluster.mounts[0].source == str(Path(inside.__file__).parent)
     assert (cluster.deadlines.stall, cluster.deadlines.job) == (0, 365 * 86400)
     given = load(host, evaluator=1, deadline={"job": "2h"}).plan()
-    assert (given.deadlines.job, given.deadlines.stall, len(given.sidecars)) == (7200, 0, 1)
+    assert (given.deadlines.job, given.deadlines.stall, len(given.evaluators)) == (7200, 0, 1)
 
 
 def test_it_has_a_tf_config_of_its_own_by_addresses(

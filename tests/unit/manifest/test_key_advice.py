@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from cluster_kit.manifest.data import DataTable
+from cluster_kit.manifest.deadlines import DeadlineTable
 from cluster_kit.manifest.key_advice import HOMES, meaning, nearest_key, words_of
 from cluster_kit.manifest.limits import TaskLimits
 from cluster_kit.manifest.mounts import MountTable
 from cluster_kit.manifest.network import NetworkTable
-from cluster_kit.manifest.schema import DeadlineTable, Manifest
+from cluster_kit.manifest.schema import Manifest
 from cluster_kit.manifest.secrets import SecretTable
 from cluster_kit.problem import Setting
 

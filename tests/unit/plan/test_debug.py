@@ -34,7 +34,7 @@ def test_one_task_has_the_debugger_and_no_deadline_ends_the_job() -> None:
 
 def test_the_port_of_the_host_can_be_chosen() -> None:
     made = debugged(cluster(evaluator=1), "evaluator-0:15678", "/d")
-    (task,) = made.sidecars
+    (task,) = made.evaluators
     assert (task.debug, task.ports) == (15678, (Port(15678, 5678),))
 
 

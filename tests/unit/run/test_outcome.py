@@ -10,9 +10,9 @@ import pytest
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Container
+from cluster_kit.run.endings import Ending
 from cluster_kit.run.outcome import metrics, outcome_of
 from cluster_kit.run.verdict import judge
-from cluster_kit.run.watch import Ending
 from cluster_kit.workspace import RunDirectory
 from tests.unit.stories import CLUSTER, WITHOUT_CHIEF, Story, container
 

@@ -13,7 +13,7 @@ import pytest
 
 from cluster_kit.errors import HostError
 from cluster_kit.run import conclude, evidence, launch, room, start
-from cluster_kit.run.watch import OUTPUT_CODE
+from cluster_kit.run.endings import OUTPUT_CODE
 from tests.fakes.acting import LEADS, Life, dies, ends, prints, says
 from tests.fakes.stage import Stage
 from tests.make import ROOT

@@ -1,0 +1,12 @@
+"""By which labels the engine finds what belongs to a cluster."""
+
+from __future__ import annotations
+
+from cluster_kit import labels
+
+Filters = dict[str, str | list[str]]
+
+
+def of_cluster(cluster: str, run: str = "") -> Filters:
+    """The engine's filter for containers and networks of a cluster, or only of this run."""
+    return {"label": [f"{labels.CLUSTER}={cluster}", *([f"{labels.RUN}={run}"] if run else [])]}
