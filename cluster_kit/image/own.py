@@ -23,7 +23,11 @@ from cluster_kit.util.process import run
 Say = Callable[[str], None]
 
 OLDEST_PYTHON = (3, 9)
-_NO_PYTHON = ("executable file not found", "no such file or directory: unknown")
+_NO_PYTHON = (
+    "executable file not found",
+    "no such file or directory: unknown",
+    "exec python3 failed",  # as Docker's own init says it
+)
 _PACKAGES = {"PIL": "pillow", "grpc": "grpcio"}
 """What `pip install` calls a module, if it is not its name."""
 _LOOKED_S = 120.0

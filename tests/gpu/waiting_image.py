@@ -1,7 +1,9 @@
 """A tiny image whose tasks wait until a file says that the job is done, whatever their role.
 
 It has a shell and three programs, taken out of the trainer image, so that it is made in a second
-and needs nothing that is not there. What the engine gives a container can be seen in it.
+and needs nothing that is not there. What the engine gives a container can be seen in it. Its
+`python3` is a script of the shell's: asked what is in the image, it says what the kit wants to
+hear, and started as a task it waits.
 """
 
 from __future__ import annotations
@@ -14,10 +16,16 @@ from tests.gpu.second_engine import SecondEngine
 NAME = "waiting:1"
 DONE = "done"
 """The file's name, in the run's output directory."""
-ENTRYPOINT = ["/bin/sh", "-c", f"while [ ! -e /output/{DONE} ]; do sleep 0.1; done"]
+HAS = {"python": [3, 11], "tensorflow": "2.21.0", "native": True, "lacks": [], "output": ""}
+PYTHON = f"""#!/bin/sh
+case "$*" in
+  *own_image/look.py*) echo '{json.dumps(HAS)}' ;;
+  *) while [ ! -e /output/{DONE} ]; do sleep 0.1; done ;;
+esac
+"""
 
 PACK = """
-import subprocess, sys, tarfile
+import io, subprocess, sys, tarfile
 programs = ["/bin/sh", "/bin/cat", "/bin/ls", "/bin/sleep"]
 trace = {"LD_TRACE_LOADED_OBJECTS": "1"}  # the loader lists what a program needs
 lists = [subprocess.check_output([p], env=trace, text=True) for p in programs]
@@ -25,16 +33,20 @@ libraries = {word for words in lists for word in words.split() if word.startswit
 with tarfile.open(fileobj=sys.stdout.buffer, mode="w|", dereference=True) as packed:
     for path in [*programs, *sorted(libraries)]:
         packed.add(path)
+    script = tarfile.TarInfo("usr/bin/python3")
+    script.mode, script.size = 0o755, len(sys.argv[1].encode())
+    packed.addfile(script, io.BytesIO(sys.argv[1].encode()))
 """
 
 
 def bring(engine: SecondEngine, trainer_image: str) -> None:
     """Make the image in this engine."""
     unpacked = ["docker", "run", "--rm", "--network=none", "--entrypoint=python3", trainer_image]
-    packed = subprocess.run([*unpacked, "-c", PACK], capture_output=True, timeout=60, check=True)
-    entrypoint = f"ENTRYPOINT {json.dumps(ENTRYPOINT)}"
+    packed = subprocess.run(
+        [*unpacked, "-c", PACK, PYTHON], capture_output=True, timeout=60, check=True
+    )
     imported = subprocess.run(
-        ["docker", "-H", engine.host, "import", "--change", entrypoint, "-", NAME],
+        ["docker", "-H", engine.host, "import", "-", NAME],
         input=packed.stdout,
         capture_output=True,
         timeout=60,

@@ -97,6 +97,7 @@ def test_all_that_is_wrong_is_told_at_once(refused: Refused) -> None:
     ("ended", "told"),
     [
         (Completed((), 127, "", 'exec: "python3": executable file not found in $PATH'), "no `pyth"),
+        (Completed((), 127, "", "[FATAL tini (7)] exec python3 failed: No such file"), "no `pyth"),
         (Completed((), 1, "", "SyntaxError: invalid syntax"), "did not say what is in it"),
     ],
 )
