@@ -88,6 +88,10 @@ render: $(KIT) ## Write compose/CLUSTER/compose.yaml, for plain `docker compose 
 NAMED = $(or $(NAME),$(if $(filter-out file,$(origin CLUSTER)),$(CLUSTER)))
 ONE_NAMED = $(if $(NAMED),$(call quoted,$(NAMED)))
 
+.PHONY: tensorboard
+tensorboard: $(KIT) engine ## Show CLUSTER's newest run in TensorBoard until Ctrl-C, also while it trains
+	@$(KIT) tensorboard $(call quoted,$(NAMED))
+
 .PHONY: status logs down doctor gpus
 status: $(KIT) ## Show the tasks of all clusters that are up
 	@$(KIT) status

@@ -57,6 +57,7 @@ def _run() -> None:
             speedup,
             stacks,
             summary,
+            tensorboard,
         )
         from cluster_kit.cli import app as application
     except KeyboardInterrupt:

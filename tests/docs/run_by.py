@@ -66,6 +66,8 @@ RUN_BY = {
     "make cluster CLUSTER=smoke ARGS=--help": f"{DOCS}::test_a_program_lists_its_arguments",
     "make cluster KEEP=1": KEPT,
     "make status": KEPT,
+    "cluster-kit tensorboard": TWICE,
+    "cluster-kit tensorboard quickstart all-reduce": TWICE,
     "cluster-kit report": TWICE,
     "cluster-kit runs": TWICE,
     "cluster-kit runs diff quickstart smoke": TWICE,

@@ -30,14 +30,14 @@ def running(kit: Kit, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def read_until(process: subprocess.Popen[str], words: str) -> None:
-    """Read what is said, as far as the first line with these words."""
+def read_until(process: subprocess.Popen[str], words: str) -> str:
+    """Read what is said, as far as the first line with these words; that line."""
     assert process.stdout is not None
     lines = []
     for line in process.stdout:
         lines.append(line)
         if words in line:
-            return
+            return line
     raise AssertionError(f"{words!r} was never said: {''.join(lines)}")
 
 

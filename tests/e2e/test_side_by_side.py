@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
 import tarfile
+import urllib.request
 
 import docker
 
+from tests.e2e.running import read_until, running
+from tests.e2e.waiting import wait_for
 from tests.kit import Kit, mine
 
 QUICK = ("--args=--epochs 1 --steps-per-epoch 5",)
@@ -30,11 +34,32 @@ def test_one_manifest_runs_twice_at_once_under_two_names(
     assert {run["cluster"] for run in listed} == set(names)
     assert "seconds" in kit.run("runs", "diff", *names).stdout
     assert "nothing to remove" in kit.run("runs", "prune", "--keep", "10").stderr
+    shown = runs_on_tensorboard(kit, *names)
+    assert {run.split("/")[0].rpartition("-2")[0] for run in shown} == set(names), shown
     archive = kit.root / "bug.tar.gz"
     assert kit.run("bug-report", names[0], "-o", str(archive)).returncode == 0
     with tarfile.open(archive) as made:
         assert any(name.endswith("logs/chief-0.log") for name in made.getnames())
     assert mine(client, kit.name) == ([], [])
+
+
+def runs_on_tensorboard(kit: Kit, *names: str) -> list[str]:
+    """The runs that TensorBoard has found, by its own interface; it is ended by Ctrl-C."""
+    with running(kit, "tensorboard", *names) as process:
+        said = read_until(process, "TensorBoard: ")
+        url = said.rpartition("TensorBoard: ")[2].split()[0]
+        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        found = wait_for("both runs", lambda: both(direct, url, len(names)))
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=30)
+    assert process.returncode == 0 and "TensorBoard ended" in said
+    return found
+
+
+def both(direct: urllib.request.OpenerDirector, url: str, count: int) -> list[str] | None:
+    with direct.open(f"{url}data/runs", timeout=10) as answer:
+        found: list[str] = json.load(answer)
+    return found if len({run.partition("/")[0] for run in found}) == count else None
 
 
 def test_a_kept_cluster_can_be_looked_at_and_removed(kit: Kit, client: docker.DockerClient) -> None:

@@ -1,0 +1,109 @@
+"""TensorBoard from the trainer image, for runs of this host: nothing has to be installed here."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from cluster_kit import labels
+from cluster_kit.errors import EngineError, HostError
+from cluster_kit.image.base import present
+from cluster_kit.image.bind import bind
+from cluster_kit.image.build import ensure_image, image_tag
+from cluster_kit.util.process import run
+
+INSIDE = 6006
+LOGS = "/logs"
+PATIENCE_S = 60.0
+Say = Callable[[str], None]
+
+
+def event_files(output: Path) -> Path:
+    """The directory of a run's output that TensorBoard should look at."""
+    usual = output / "tensorboard"
+    return usual if usual.is_dir() else output
+
+
+@contextlib.contextmanager
+def serving(folders: Mapping[str, Path], port: int, user: str, say: Say) -> Iterator[str]:
+    """TensorBoard on 127.0.0.1 while the `with` block lasts; the URL.
+
+    Args:
+        folders: event files by the name under which they are shown; new ones are seen as they come.
+        port: 0 for one that is free.
+        user: `uid:gid` that may read the folders.
+    Raises:
+        EngineError: it could not be started, or does not answer.
+        HostError: the image cannot be made, or the port is taken.
+    """
+    image = image_tag("cpu")
+    if not present(image):
+        ensure_image("cpu", say)
+    done = run(command(folders, port, user, image), timeout_s=PATIENCE_S)
+    if not done.ok:
+        if "port is already allocated" in done.errors or "address already in use" in done.errors:
+            raise HostError(f"port {port} of 127.0.0.1 is taken", "name another, or none: --port N")
+        raise EngineError(f"TensorBoard cannot be started:\n{done.tail()}", "`cluster-kit doctor`")
+    container = done.output.strip()
+    try:
+        url = f"http://127.0.0.1:{_port(container)}/"
+        _wait(url, container)
+        yield url
+    finally:
+        run(["docker", "rm", "--force", container])
+
+
+def command(folders: Mapping[str, Path], port: int, user: str, image: str) -> list[str]:
+    """The command that starts the container, and prints its id."""
+    mounts = (f"{bind(folder, f'{LOGS}/{name}')},readonly" for name, folder in folders.items())
+    return [
+        *("docker", "run", "--detach", "--init", "--pull=never", "--read-only", "--cap-drop=ALL"),
+        *(
+            "--tmpfs=/tmp:mode=1777",
+            f"--user={user}",
+            f"--label={labels.BOARD}={','.join(folders)}",
+        ),
+        f"--publish=127.0.0.1:{port or ''}:{INSIDE}",
+        *mounts,
+        *("--entrypoint=python3", image, "-m", "tensorboard.main"),
+        *(f"--logdir={LOGS}", "--host=0.0.0.0", f"--port={INSIDE}", "--reload_interval=5"),
+    ]
+
+
+def _port(container: str) -> int:
+    """The port of this host; raises EngineError if it has ended already."""
+    done = run(["docker", "port", container, str(INSIDE)])
+    if not done.ok or ":" not in done.output:
+        raise EngineError(f"TensorBoard ended at once:\n{_said(container)}", "`cluster-kit doctor`")
+    return int(done.output.split()[0].rpartition(":")[2])
+
+
+def _wait(url: str, container: str) -> None:
+    """Return when it answers; raises EngineError if it ended, or does not within PATIENCE_S."""
+    import urllib.error
+    import urllib.request  # it takes 20 ms, which every other command would pay
+
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    until = time.monotonic() + PATIENCE_S
+    while time.monotonic() < until:
+        with contextlib.suppress(urllib.error.URLError, OSError):
+            direct.open(url, timeout=5).close()
+            return
+        if not is_up(container):
+            break
+        time.sleep(0.3)
+    raise EngineError(
+        f"TensorBoard does not answer at {url}:\n{_said(container)}", "`cluster-kit doctor`"
+    )
+
+
+def is_up(container: str) -> bool:
+    """Whether a container runs."""
+    done = run(["docker", "inspect", "--format={{.State.Running}}", container])
+    return done.output.strip() == "true"
+
+
+def _said(container: str) -> str:
+    return run(["docker", "logs", "--tail=10", container]).tail()
