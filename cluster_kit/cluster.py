@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Literal
 
 from cluster_kit.facts import Driver
-from cluster_kit.parts import Deadlines, Fetch, Mount, Origin, Port, PromisedGpu, Ulimit
+from cluster_kit.parts import Deadlines, Dockerfile, Fetch, Mount, Origin, Port, PromisedGpu, Ulimit
 from cluster_kit.roles import ROLES, Style
 
 OUTPUT = "/output"
@@ -125,6 +125,13 @@ class Cluster:
     """Of the network, in bytes; None for the engine's own."""
     fetch: Fetch | None = None
     """What fetches the data if it is not there yet; None if nothing has to."""
+    dockerfile: Dockerfile | None = None
+    """What `image` is built from; None if it is the kit's, or one that is there."""
+
+    @property
+    def image_is_built(self) -> bool:
+        """Whether the kit builds the image, so that no registry has it."""
+        return self.variant is not None or self.dockerfile is not None
 
     @property
     def project(self) -> str:

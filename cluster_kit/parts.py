@@ -40,6 +40,18 @@ class Fetch:
 
 
 @dataclass(frozen=True)
+class Dockerfile:
+    """A Dockerfile of the user's own and the directory that it is built from, as paths.
+
+    `named` is what the manifest calls it.
+    """
+
+    named: str
+    file: str
+    context: str
+
+
+@dataclass(frozen=True)
 class Port:
     """A port of a container that is published on a port of the host, of LOOPBACK only."""
 

@@ -47,6 +47,12 @@ class Workspace:
         """The folder of a cluster's runs, which may not exist yet."""
         return self.root / "runs" / cluster
 
+    def written(self) -> list[Path]:
+        """What the kit itself writes here, as absolute paths: it changes with each run."""
+        root = self.root.resolve()
+        rendered = (path.parent for path in (root / "compose").glob("*/compose.yaml"))
+        return [*(root / name for name in ("runs", "portable", "fetched")), *rendered]
+
     def known(self) -> list[str]:
         """Names of clusters that have run or have been rendered here."""
         ran = (path.parent.name for path in self.root.glob("runs/*/latest"))

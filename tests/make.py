@@ -15,9 +15,8 @@ from cluster_kit.facts import Gpu, HostFacts, Network
 from cluster_kit.manifest.data import DataTable
 from cluster_kit.manifest.load import load
 from cluster_kit.manifest.loaded import Loaded
-from cluster_kit.manifest.names import OWN_IMAGE
 from cluster_kit.manifest.schema import Manifest
-from cluster_kit.parts import Fetch, Mount
+from cluster_kit.parts import Dockerfile, Fetch, Mount
 from cluster_kit.plan.plan import OwnImages, plan
 from cluster_kit.problem import Problem
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
@@ -25,7 +24,9 @@ from cluster_kit.programs.resolve import Inputs, resolve
 
 GIB = 2**30
 OWN = OwnImages(
-    cpu="cluster-kit/trainer:cpu-0123456789ab", gpu="cluster-kit/trainer:gpu-0123456789ab"
+    cpu="cluster-kit/trainer:cpu-0123456789ab",
+    gpu="cluster-kit/trainer:gpu-0123456789ab",
+    built="cluster-kit/built:0123456789ab",
 )
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 ROOT = Path(__file__).resolve().parents[1]
@@ -83,7 +84,7 @@ def inputs(manifest: Manifest) -> Inputs:
         data = "/data"
         mounts.append(Mount("/home/you/images", "/data"))
     requirements = "some-package==1.0\n" if manifest.requirements else ""
-    if manifest.image != OWN_IMAGE:
+    if not manifest.runs_in_kits_image:
         mounts.append(Mount("/kit/trainer", TRAINER))
     files = {
         name: Mount(f"/home/you/{secret.file}", f"{SECRETS}/{name}")
@@ -93,6 +94,7 @@ def inputs(manifest: Manifest) -> Inputs:
     named = (limits.env_file for _, limits in manifest.limits_by_table())
     env = {name: f"/home/you/{name}" for name in named if name}
     own = tuple(Mount(f"/home/you/{m.source}", m.target, m.read_only) for m in manifest.mount)
+    built = Dockerfile(manifest.build, "/home/you/image/Dockerfile", "/home/you/image")
     return Inputs(
         program,
         data,
@@ -102,6 +104,7 @@ def inputs(manifest: Manifest) -> Inputs:
         secret_files=files,
         env_files=env,
         fetch=step,
+        dockerfile=built if manifest.build else None,
     )
 
 

@@ -31,6 +31,7 @@ PATHS: Mapping[str, tuple[str, ...]] = {
     "program": tuple(PROGRAMS),
     "data": tuple(DATA_SETS),
     "requirements": (),
+    "build": (),
 }
 """Keys whose values are paths, and the names that are none."""
 

@@ -142,7 +142,7 @@ def container_specs(cluster: Cluster) -> tuple[ContainerSpec, ...]:
 def _shared(cluster: Cluster) -> SharedSpec:
     return SharedSpec(
         image=cluster.image,
-        image_is_local=cluster.variant is not None,
+        image_is_local=cluster.image_is_built,
         entrypoint=START if cluster.mounts_trainer else (),
         environment=shared_variables(cluster),
         labels={labels.CLUSTER: cluster.name, labels.PLAN: plan_hash(cluster)},

@@ -14,6 +14,7 @@ from cluster_kit.engine import client
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.host.engine_install import ensure_engine
 from cluster_kit.host.gather import gather
+from cluster_kit.image import built as own_build
 from cluster_kit.image import extra as extra_image
 from cluster_kit.image.build import (
     CheckLine,
@@ -48,7 +49,8 @@ def build(
         workspace = here()
         prepared = prepare_locked(Request(manifest, {}), workspace, engine_or_none(), say)
         tag, folder = prepared.cluster.image, workspace.manifests
-        built = extra_image.ensure(prepared.cluster, folder, say, show=not json_)
+        built = own_build.ensure(prepared.cluster, say, _unsaid if json_ else say)
+        built |= extra_image.ensure(prepared.cluster, folder, say, show=not json_)
     else:
         tag, built = image_tag(variant), ensure_image(variant, say, show=not json_)
     facts = {"image": tag, "built": built, "bytes": image_size(tag)}
@@ -111,6 +113,10 @@ def sbom(
         licence = Text(package.licence or "not stated")
         table.add_row(package.kind, package.name, package.version, licence)
     out.print(table)
+
+
+def _unsaid(line: str) -> None:
+    """Drops a line of a build."""
 
 
 def _built(variant: Literal["cpu", "gpu"]) -> str:

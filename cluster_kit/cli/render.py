@@ -116,9 +116,9 @@ def _tell(made: Rendered, request: Request, *, as_json: bool) -> None:
         print_json({"file": str(made.file), "subnet": str(cluster.subnet), "tasks": tasks})
         return
     say(f"{short(made.file)}: {len(cluster.tasks)} tasks on {cluster.subnet}")
-    if not made.portable and cluster.variant and not image_present(cluster.image):
+    if not made.portable and cluster.image_is_built and not image_present(cluster.image):
         build = command("image")
-        if cluster.requirements or cluster.tensorflow:
+        if cluster.requirements or cluster.tensorflow or cluster.dockerfile:
             build = f"cluster-kit image build {request.manifest}"
         say(f"  its image is not built yet: `{build}`, then `docker compose up` there")
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from cluster_kit.cluster import Cluster
@@ -23,14 +20,11 @@ from cluster_kit.image.build import (
 )
 from cluster_kit.image.locked import lock_file
 from cluster_kit.image.pip_config import build_secrets
+from cluster_kit.image.turn import turn
 from cluster_kit.problem import Problem
 from cluster_kit.programs.requirements import EXTRA, digest
-from cluster_kit.util import locks
 from cluster_kit.util.process import run
 
-LOCKS = Path("/tmp")
-"""For all users, workspaces and clones of this host."""
-WAIT_S = 3600.0
 _STEP = re.compile(r"^#\d+ \d+\.\d+ ")
 """BuildKit's prefix of each line that a step prints, with plain progress."""
 _LINE = re.compile(r"-r /mnt/requirements\.txt \(line (\d+)\)")
@@ -59,7 +53,7 @@ def ensure(cluster: Cluster, folder: Path, say: Say, *, show: bool = False) -> b
     if cluster.variant is None or image_present(cluster.image):
         return False
     trainer = cluster.image.partition(EXTRA)[0]
-    with _turn(trainer, say):
+    with turn(trainer, say):
         if image_present(cluster.image):
             return False
         if cluster.tensorflow:
@@ -70,23 +64,6 @@ def ensure(cluster: Cluster, folder: Path, say: Say, *, show: bool = False) -> b
         if cluster.requirements:
             _build(cluster, say)
     return True
-
-
-@contextlib.contextmanager
-def _turn(image: str, say: Say) -> Iterator[None]:
-    """A block in which no other process of this host builds the image, or one on top of it."""
-    file = LOCKS / f"cluster-kit-build-{re.sub('[^a-z0-9.-]', '-', image)}.lock"
-    about = f"process {os.getpid()}"
-    with contextlib.ExitStack() as held:
-        try:
-            try:
-                held.enter_context(locks.lock(file, about))
-            except locks.Locked as other:
-                say(f"waiting for {other.about or 'another process'}, which builds {image}")
-                held.enter_context(locks.lock(file, about, WAIT_S))
-        except (OSError, locks.Locked):
-            say(f"{file} cannot be locked: another process may build the same")
-        yield
 
 
 def _build(cluster: Cluster, say: Say) -> None:

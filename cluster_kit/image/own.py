@@ -19,6 +19,7 @@ from cluster_kit.problem import Problem
 from cluster_kit.programs.catalog import DATA_SETS_IN_IMAGE, PROGRAMS
 from cluster_kit.util import own_files
 from cluster_kit.util.process import run
+from cluster_kit.util.toml_text import to_toml
 
 Say = Callable[[str], None]
 
@@ -151,6 +152,8 @@ def _program(cluster: Cluster) -> str:
 
 
 def _of_image(cluster: Cluster, rule: str, cure: str) -> Problem:
+    if cluster.dockerfile is not None:
+        return Problem("build", to_toml(cluster.dockerfile.named), rule, cure)
     return Problem("image", f'"{cluster.image}"', rule, cure)
 
 

@@ -12,6 +12,7 @@ from cluster_kit.manifest.deadlines import DeadlineTable
 from cluster_kit.manifest.field_types import GpuId, Strict, Text
 from cluster_kit.manifest.limits import Limits, TaskLimits, overlay
 from cluster_kit.manifest.mounts import MountTable
+from cluster_kit.manifest.names import OWN_IMAGE
 from cluster_kit.manifest.network import NetworkTable
 from cluster_kit.manifest.secrets import Secret
 from cluster_kit.manifest.units import Bytes
@@ -100,9 +101,14 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
         default_factory=list, description="Further files and directories of this host"
     )
     image: Text = Field(
-        "trainer",
+        OWN_IMAGE,
         description='`"trainer"` is the kit\'s own and is built; any other needs Python 3.9 or '
         "newer and TensorFlow, and gets the trainer mounted into it",
+    )
+    build: Text = Field(
+        "",
+        description="Instead of `image`: the path of a Dockerfile, or of the directory that it is "
+        "in; its image is built if its files have changed, and needs what `image` needs",
     )
     tensorflow: Text = Field(
         "",
@@ -166,6 +172,11 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
     task: dict[str, TaskLimits] = Field(
         default_factory=dict, description="The same for one task, `[task.worker-1]`"
     )
+
+    @property
+    def runs_in_kits_image(self) -> bool:
+        """Whether it names neither an image nor a Dockerfile of the user's own."""
+        return self.image == OWN_IMAGE and not self.build
 
     def count(self, role: str) -> int:
         """How many tasks of this role the manifest asks for."""

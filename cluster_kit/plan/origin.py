@@ -22,9 +22,18 @@ PATHS = ("program", "data", "requirements")
 
 
 def origin_of(
-    loaded: Loaded, inputs: Inputs, facts: HostFacts, images: tuple[str, str], subnet: IPv4Network
+    loaded: Loaded,
+    inputs: Inputs,
+    facts: HostFacts,
+    images: tuple[str, str, str],
+    subnet: IPv4Network,
 ) -> Origin:
-    """Returns what a plan with these arguments takes from where."""
+    """Returns what a plan with these arguments takes from where.
+
+    Args:
+        images: tags of the kit's own for CPUs and for GPUs, and of the one that `build` makes.
+    """
+    *own, built = images
     command = loaded.command or f"cluster-kit render {loaded.path.stem}"
     written = loaded.manifest.model_dump(mode="json")
     for key in loaded.command_line.keys & set(PATHS):
@@ -33,8 +42,8 @@ def origin_of(
     portable = facts.user == OWNER
     return Origin(
         command=f"{command} --portable" if portable else command,
-        manifest=_hash(command, written, inputs.requirements),
-        kit=_hash(__version__, images),
+        manifest=_hash(command, written, inputs.requirements, built),
+        kit=_hash(__version__, own),
         host=() if portable else tuple(_host(loaded, inputs, facts, subnet).items()),
         portable=portable,
     )

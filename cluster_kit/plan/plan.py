@@ -9,7 +9,6 @@ from ipaddress import IPv4Network
 from cluster_kit.cluster import Cluster, Task
 from cluster_kit.facts import HostFacts
 from cluster_kit.manifest.loaded import Loaded
-from cluster_kit.manifest.names import OWN_IMAGE
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.parts import Deadlines
 from cluster_kit.plan import addresses
@@ -36,10 +35,11 @@ from cluster_kit.programs.tensorflow import check_pins, check_version
 
 @dataclass(frozen=True)
 class OwnImages:
-    """Tags of the kit's own image, by variant."""
+    """Tags of the kit's own image, by variant, and of what a Dockerfile of the user's makes."""
 
     cpu: str
     gpu: str
+    built: str = ""
 
 
 def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, images: OwnImages) -> Cluster:
@@ -102,7 +102,7 @@ def _cluster(
         name=manifest.name,
         source=f"{loaded.path.parent.name}/{loaded.path.name}",
         image=_image(manifest, inputs, images, gpu=gpu),
-        variant=("gpu" if gpu else "cpu") if manifest.image == OWN_IMAGE else None,
+        variant=("gpu" if gpu else "cpu") if manifest.runs_in_kits_image else None,
         tf1=manifest.tf1,
         own_servers=MASTER in names_in(manifest.args),
         requirements=inputs.requirements,
@@ -131,15 +131,18 @@ def _cluster(
         simulate_gpus=manifest.simulate_gpus,
         tasks=tasks,
         fetch=inputs.fetch,
+        dockerfile=inputs.dockerfile,
         internal=manifest.network.internal,
         mtu=manifest.network.mtu,
-        origin=origin_of(loaded, inputs, facts, (images.cpu, images.gpu), subnet),
+        origin=origin_of(loaded, inputs, facts, (images.cpu, images.gpu, images.built), subnet),
     )
 
 
 def _image(manifest: Manifest, inputs: Inputs, images: OwnImages, *, gpu: bool) -> str:
     """The tag of the image that all tasks run."""
-    if manifest.image != OWN_IMAGE:
+    if inputs.dockerfile is not None:
+        return images.built
+    if not manifest.runs_in_kits_image:
         return manifest.image
     image = images.gpu if gpu else images.cpu
     return f"{image}{EXTRA}{digest(inputs.requirements)}" if inputs.requirements else image

@@ -13,7 +13,7 @@ from cluster_kit.facts import Gpu, HostFacts
 from cluster_kit.manifest.data import DataTable
 from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.manifest.schema import Manifest
-from cluster_kit.parts import Mount
+from cluster_kit.parts import Dockerfile, Mount
 from cluster_kit.plan.gpus.devices import CDI_KIND
 from cluster_kit.problem import Problem, Setting
 from cluster_kit.roles import WORKER
@@ -117,5 +117,14 @@ def moved(cluster: Cluster, folder: Path, root: Path, shared: frozenset[str]) ->
         env_file = task.env_file and mount(Mount(task.env_file, "")).source
         return replace(task, mounts=tuple(map(mount, task.mounts)), env_file=env_file)
 
-    tasks = map(moved_task, cluster.tasks)
-    return replace(cluster, mounts=tuple(map(mount, cluster.mounts)), tasks=tuple(tasks))
+    def moved_dockerfile(of: Dockerfile) -> Dockerfile:
+        context = mount(Mount(of.context, "")).source
+        return replace(of, context=context, file=Path(of.file).name)
+
+    built = cluster.dockerfile
+    return replace(
+        cluster,
+        mounts=tuple(map(mount, cluster.mounts)),
+        tasks=tuple(map(moved_task, cluster.tasks)),
+        dockerfile=built and moved_dockerfile(built),
+    )

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from cluster_kit.cluster import TRAINER
 from cluster_kit.manifest.data import DataTable
-from cluster_kit.manifest.names import OWN_IMAGE
 from cluster_kit.manifest.schema import Manifest
-from cluster_kit.parts import Fetch, Mount
+from cluster_kit.parts import Dockerfile, Fetch, Mount
 from cluster_kit.problem import Problem
 from cluster_kit.programs import python2, requirements, syntax
+from cluster_kit.programs.build import find_dockerfile
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.programs.data import IN_CONTAINER, find_data
 from cluster_kit.programs.fetch import find_fetch
@@ -44,6 +44,7 @@ class Inputs:
     env_files: Mapping[str, str] = field(default_factory=dict)
     """Absolute paths, by the path as it is written."""
     fetch: Fetch | None = None
+    dockerfile: Dockerfile | None = None
 
 
 def resolve(manifest: Manifest, folder: Path, fetched: Path | None = None) -> Inputs:
@@ -66,22 +67,24 @@ def resolve(manifest: Manifest, folder: Path, fetched: Path | None = None) -> In
     )
     secrets, unread = find_secrets(manifest, folder)
     env_files, wrong = find_env_files(manifest, folder)
+    dockerfile, not_built = find_dockerfile(manifest.build, folder)
     return Inputs(
         program,
         data,
         program_mounts + data_mounts + _trainer_mounts(manifest),
-        (*program_problems, *faults, *data_problems, *absent, *unread, *wrong),
+        (*program_problems, *faults, *data_problems, *absent, *unread, *wrong, *not_built),
         extra,
         mounts,
         secrets,
         env_files,
         step,
+        dockerfile,
     )
 
 
 def _trainer_mounts(manifest: Manifest) -> tuple[Mount, ...]:
     """What an image that is not the kit's own lacks: the trainer."""
-    if manifest.image == OWN_IMAGE:
+    if manifest.runs_in_kits_image:
         return ()
     return (Mount(str(own_files.IMAGE / "trainer"), TRAINER),)
 
@@ -130,7 +133,7 @@ def _file_in(name: str, folder: Path) -> str:
 
 def _python_is_known(manifest: Manifest) -> bool:
     """Whether the image's Python is certainly not newer than this one."""
-    return manifest.image == OWN_IMAGE and not os.environ.get("CLUSTER_KIT_BASE")
+    return manifest.runs_in_kits_image and not os.environ.get("CLUSTER_KIT_BASE")
 
 
 def _syntax_problems(program: Path) -> list[Problem]:

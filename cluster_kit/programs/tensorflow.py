@@ -33,7 +33,10 @@ def check_version(manifest: Manifest) -> Iterator[Problem]:
         oldest = ".".join(map(str, OLDEST))
         cure = ("write ", Setting("tensorflow", oldest), " or newer, or take an image of your own")
         yield Problem("tensorflow", value, f"the oldest that the kit installs is {oldest}", cure)
-    if manifest.image != OWN_IMAGE:
+    if manifest.build:
+        rule = "the version is installed in the kit's own image only, not in one that `build` makes"
+        yield Problem("tensorflow", value, rule, "take it out, and install it in your Dockerfile")
+    elif manifest.image != OWN_IMAGE:
         rule = f"the version is installed in the kit's own image only, not in {manifest.image}"
         cure = ("take it out, or write ", Setting("image", OWN_IMAGE))
         yield Problem("tensorflow", value, rule, cure)
@@ -44,7 +47,7 @@ def check_pins(manifest: Manifest, requirements: str) -> Iterator[Problem]:
     has = manifest.tensorflow or OWN_VERSION
     for line in requirements.splitlines():
         pin = _PIN.fullmatch(line.partition(";")[0].strip())
-        if pin and manifest.image == OWN_IMAGE and pin[1] != has:
+        if pin and manifest.runs_in_kits_image and pin[1] != has:
             rule = f'"{line}" asks for another TensorFlow than the image has ({has})'
             cure = ("let the image have it: ", Setting("tensorflow", pin[1]))
             yield Problem("requirements", f'"{manifest.requirements}"', rule, cure)

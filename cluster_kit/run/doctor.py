@@ -99,7 +99,7 @@ def _disk(root: str, cluster: Cluster | None) -> Check:
 def _built(cluster: Cluster) -> bool:
     """Whether the kit has nothing to build for a cluster."""
     if cluster.variant is None or cluster.tensorflow:
-        return cluster.variant is None or image_present(cluster.image)
+        return not cluster.image_is_built or image_present(cluster.image)
     return image_present(image_tag(cluster.variant))
 
 

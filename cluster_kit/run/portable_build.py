@@ -13,12 +13,16 @@ from cluster_kit.util.own_files import CLONE
 
 
 def build_of(cluster: Cluster, root: Path, folder: Path) -> Build | None:
-    """The build of the kit's own image; None if it is another one, or only the kit can build it.
+    """The build of the kit's own image, or a Dockerfile's; None if only the kit can build it.
+
+    Nor is there one for an image that the manifest names.
 
     Args:
         root: the folder that is copied as a whole.
         folder: the directory of the file.
     """
+    if cluster.dockerfile is not None:
+        return Build(cluster.dockerfile.context, cluster.dockerfile.file, {})
     variant = cluster.variant
     copied = CLONE is not None and SOURCE.is_relative_to(root.resolve())
     if variant is None or cluster.requirements or cluster.tensorflow or not copied:

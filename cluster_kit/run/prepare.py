@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from cluster_kit.errors import HostError, ManifestError, UsageError
 from cluster_kit.facts import HostFacts
 from cluster_kit.host.gather import gather, gather_networks
 from cluster_kit.image import debugger, locked
-from cluster_kit.image.build import Say, Variant, image_tag
+from cluster_kit.image.build import Say
 from cluster_kit.manifest.find import find, names
 from cluster_kit.manifest.load import load
 from cluster_kit.manifest.loaded import Loaded
@@ -27,12 +26,10 @@ from cluster_kit.plan.plan import OwnImages, plan
 from cluster_kit.plan.portable import check_portable, everywhere, moved, neutral
 from cluster_kit.programs import resolve
 from cluster_kit.programs.resolve import Inputs, without_trainer
+from cluster_kit.run.images import images_of
 from cluster_kit.util.nearest import proposal
 from cluster_kit.workspace import Workspace
 
-KINDS: tuple[Variant, Variant] = ("cpu", "gpu")
-PLAIN = re.compile(r"[A-Za-z0-9.]+")
-"""A version that can be a part of a file's name; any other is refused by the plan."""
 USUAL = "quickstart"
 """The manifest and the cluster of a command that names none."""
 
@@ -78,8 +75,9 @@ def prepare(
     """
     path = find(request.manifest, workspace.manifests)
     loaded = load(path, request.overrides, workspace.root.resolve())
-    images = _images(loaded.manifest.tensorflow, workspace)
     inputs = resolve.resolve(loaded.manifest, path.parent, workspace.fetched.resolve())
+    images, unread = images_of(loaded.manifest, inputs, workspace)
+    inputs = replace(inputs, problems=(*inputs.problems, *unread))
     if portable:
         return _portable(request, workspace, loaded, inputs, images)
     facts = gather(engine)
@@ -121,13 +119,6 @@ def refuse_unlocked(prepared: Prepared) -> None:
             f"run `cluster-kit image build {prepared.request.manifest}`: it writes a lock file "
             "beside the manifests, and builds the image",
         )
-
-
-def _images(version: str, workspace: Workspace) -> OwnImages:
-    if not version or not PLAIN.fullmatch(version):
-        return OwnImages(cpu=image_tag("cpu"), gpu=image_tag("gpu"))
-    cpu, gpu = (locked.tag(workspace.manifests, version, kind) for kind in KINDS)
-    return OwnImages(cpu=cpu, gpu=gpu)
 
 
 def _portable(

@@ -11,6 +11,7 @@ from cluster_kit.errors import ManifestError
 from cluster_kit.manifest.find import find
 from cluster_kit.manifest.load import load
 from cluster_kit.observe.state import RunState
+from cluster_kit.programs.build import find_dockerfile
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.run.observer import Nobody, Superseded
 from cluster_kit.run.prepare import Request
@@ -38,6 +39,9 @@ def files_of(request: Request, workspace: Workspace) -> Watched:
     if manifest.program not in PROGRAMS:
         program = seen_from(path.parent, manifest.program).resolve()
         folders += [program.parent] if program.parent.is_dir() else []
+    dockerfile, _ = find_dockerfile(manifest.build, path.parent)
+    if dockerfile is not None:
+        folders.append(Path(dockerfile.context))
     if manifest.requirements:
         files.append(seen_from(path.parent, manifest.requirements).resolve())
     return Watched(tuple(folders), tuple(files), tuple(one.resolve() for one in ignored))

@@ -13,7 +13,7 @@ from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Container
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError, HostError, UsageError
-from cluster_kit.image import debugger
+from cluster_kit.image import built, debugger
 from cluster_kit.image import extra as extra_image
 from cluster_kit.image import own as own_image
 from cluster_kit.image.build import image_present
@@ -30,6 +30,8 @@ from cluster_kit.workspace import RunDirectory, Workspace, write_atomically
 
 PLANS = 3
 """The most plans that are tried if each one's subnet is taken before the start."""
+BUILD = "build"
+"""Whose lines those of a build are in the view."""
 
 
 def make_room(engine: Engine, name: str) -> None:
@@ -107,16 +109,18 @@ def run_of(containers: Sequence[Container]) -> RunDirectory:
 
 
 def ensure_image(cluster: Cluster, workspace: Workspace, view: View) -> None:
-    """Build the cluster's image if it is the kit's own and absent; look into any other.
+    """Build the cluster's image if it is the kit's own, or a Dockerfile's, and absent; look into
+    any that is not the kit's.
 
     A debugger that a program waits for is fetched, too.
 
     Raises:
         HostError, ManifestError, EngineError: see `image.extra.ensure`, `image.own`,
-            `image.debugger`.
+            `image.built.ensure`, `image.debugger`.
     """
     if any(task.debug for task in cluster.tasks):
         debugger.ensure(view.phase)
+    built.ensure(cluster, view.phase, lambda line: view.log(BUILD, line))
     if cluster.mounts_trainer:
         own_image.refuse_if_unfit(cluster, view.phase)
     if cluster.variant is None or image_present(cluster.image):
@@ -153,7 +157,7 @@ def up(launch: Launch, prepared: Prepared, text: str) -> Cluster:
                 _record(launch, prepared.cluster)
             return prepared.cluster
         except ImageMissing:
-            if attempt == PLANS or prepared.cluster.variant is None:
+            if attempt == PLANS or not prepared.cluster.image_is_built:
                 raise
             launch.engine.remove(launch.name, launch.id)
             ensure_image(prepared.cluster, launch.workspace, launch.view)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,6 +60,31 @@ def test_what_the_image_sets_is_left_as_it_is(kit: Kit, own: str, tmp_path: Path
     done = kit.run(*command, *image(own))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "home /tmp keras 3." in log(kit, "worker-0")
+
+
+def test_a_dockerfile_is_built_when_it_has_changed(kit: Kit, own: str, tmp_path: Path) -> None:
+    program, folder = tmp_path / "train.py", tmp_path / "image"
+    program.write_text('import os; print("variable", os.environ["MINE"])')
+    folder.mkdir()
+    file = folder / "Dockerfile"
+    file.write_text(f"FROM {own}\nENV MINE=first\n")
+    alone = ("--workers", "1", "--ps", "0", "--chief", "0", "--set", "evaluator=0")
+    command = ("up", "smoke", "--name", kit.name, "--program", str(program), *alone)
+    build = ("--set", f'build="{folder}"')
+    done = kit.run(*command, *build)
+    made = re.search(r"building (cluster-kit/built:\w+) from", done.stderr)
+    assert made, done.stdout + done.stderr
+    subprocess.run(["docker", "image", "rm", made[1]], check=True, stdout=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "variable first" in log(kit, "worker-0")
+    file.write_text(f"FROM {own}\nRUN echo as it says && exit 9\n")
+    done = kit.run(*command, *build)
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert "as it says" in done.stderr and "exit code: 9" in done.stderr
+    file.write_text("FROM nosuch.invalid/image:1\n")
+    done = kit.run(*command, *build)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "nosuch.invalid/image:1" in done.stderr and "mend its FROM" in done.stderr
 
 
 def test_an_image_without_tensorflow_is_told_before_anything_starts(kit: Kit) -> None:

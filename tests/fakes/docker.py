@@ -42,6 +42,9 @@ class FakeDocker:
         """It is removed between the plan and the start."""
         self.image_has = {**ALL_THERE}
         """What an image of the user's says of itself."""
+        self.building: tuple[int, list[str]] = (0, ["#4 [1/1] RUN true"])
+        """How the build of a Dockerfile ends, and what it says."""
+        self.builds: list[tuple[str, ...]] = []
         self.on_call: Callable[[str], None] = lambda _name: None
         self.ups: list[Path] = []
         self.fetches: Callable[[Path, Sequence[str]], tuple[int, list[str]]]
@@ -79,6 +82,15 @@ class FakeDocker:
         code, lines = self.fetches(Path(mount.split('"')[1].removeprefix("source=")), command)
         for line in lines:
             each(line)
+        return Completed(tuple(command), code, "", "\n".join(lines))
+
+    def build(self, command: Sequence[str], each: Callable[[str], None]) -> Completed:
+        """The build of a Dockerfile; its image is there afterwards, unless it fails."""
+        self.builds.append(tuple(command))
+        code, lines = self.building
+        for line in lines:
+            each(line)
+        self.lacks_image = code != 0
         return Completed(tuple(command), code, "", "\n".join(lines))
 
     def _up(self, words: tuple[str, ...], files: list[Path], env: Mapping[str, str]) -> Completed:

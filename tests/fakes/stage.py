@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from cluster_kit.backends.compose import cli as compose
 from cluster_kit.drill import director
 from cluster_kit.engine import client
 from cluster_kit.host import gather
-from cluster_kit.image import base, extra, own
+from cluster_kit.image import base, build, built, extra, own, turn
 from cluster_kit.observe import asked, listener, shown, timeline
 from cluster_kit.run import (
     absence,
@@ -23,7 +24,7 @@ from cluster_kit.run import (
     claim,
     data_step,
     doctor,
-    prepare,
+    images,
     record,
     recover,
     start,
@@ -34,6 +35,7 @@ from cluster_kit.run import launch as launching
 from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.prepare import Request
 from cluster_kit.util import elapsed, signals
+from cluster_kit.util.process import Completed
 from cluster_kit.workspace import RunDirectory, Workspace
 from tests.fakes.acting import Life
 from tests.fakes.clock import Clock
@@ -149,10 +151,13 @@ def set_up(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
         monkeypatch.setattr(module, "time", made.clock)
     monkeypatch.setattr(data_step, "run", lambda *a, **k: made.docker.run(*a, **k))
     monkeypatch.setattr(data_step, "stream", lambda *a: made.docker.stream(*a))
-    monkeypatch.setattr(prepare, "image_tag", lambda variant: f"cluster-kit/trainer:{variant}-0")
+    monkeypatch.setattr(images, "image_tag", lambda variant: f"cluster-kit/trainer:{variant}-0")
     monkeypatch.setattr(gather, "_routes", lambda _table: [])
     monkeypatch.setattr(gather, "gpu_inventory", lambda: ())
-    monkeypatch.setattr(extra, "LOCKS", root)
+    monkeypatch.setattr(turn, "LOCKS", root)
+    monkeypatch.setattr(built, "stream", lambda *a: made.docker.build(*a))
+    monkeypatch.setattr(built, "build_secrets", lambda: contextlib.nullcontext(()))
+    monkeypatch.setattr(build, "run", lambda _command: Completed((), 0, "default", ""))
     monkeypatch.setattr(extra, "ensure_image", lambda *_, **__: True)
     monkeypatch.setattr(signals, "ignore", lambda: setattr(made, "interruptible", False))
     yield made

@@ -34,6 +34,11 @@ def _portable(cluster: Cluster, build: Build | None) -> list[str]:
         "It runs on any host: `docker compose up` in this directory of a copy of the whole folder.",
         "Results, in output/, belong to whoever owns that directory, or to the variables UID, GID.",
     ]
+    if cluster.dockerfile is not None:
+        return [
+            *lines,
+            "The first `docker compose up` builds the image, which needs the kit's in it.",
+        ]
     if cluster.variant is None:
         return lines
     by_kit = f"cluster-kit image build --variant {cluster.variant}"

@@ -145,10 +145,9 @@ def _user(cluster: Cluster) -> str:
 def _build(build: Build | None) -> dict[str, object] | None:
     if build is None:
         return None
-    arguments = {
-        **{name: quote(value) for name, value in build.arguments.items()},
-        "BASE": "${CLUSTER_KIT_BASE:-" + build.arguments["BASE"] + "}",
-    }
+    arguments = {name: quote(value) for name, value in build.arguments.items()}
+    if "BASE" in build.arguments:
+        arguments["BASE"] = "${CLUSTER_KIT_BASE:-" + build.arguments["BASE"] + "}"
     return {
         "context": quote(build.context),
         "dockerfile": quote(build.dockerfile),

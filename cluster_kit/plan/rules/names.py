@@ -22,7 +22,20 @@ def check_names(manifest: Manifest) -> Iterator[Problem]:
         rule = "not a valid name of an image"
         cure = ("write ", OWN, ', or one like "registry:5000/team/name:tag"')
         yield Problem("image", f'"{manifest.image}"', rule, cure)
+    elif manifest.build:
+        yield from _beside_build(manifest)
     elif manifest.image != OWN_IMAGE and manifest.requirements:
         rule = f"packages are installed in the kit's own image only, not in {manifest.image}"
         cure = ("install them in your image, or write ", OWN)
+        yield Problem("requirements", f'"{manifest.requirements}"', rule, cure)
+
+
+def _beside_build(manifest: Manifest) -> Iterator[Problem]:
+    """Yields what a Dockerfile decides, if the manifest names that, too."""
+    if "image" in manifest.model_fields_set:
+        rule = "the image is made from a Dockerfile (`build`), so none can be named"
+        yield Problem("image", f'"{manifest.image}"', rule, "take out `image` or `build`")
+    if manifest.requirements:
+        rule = "packages are installed in the kit's own image only, not in one that `build` makes"
+        cure = "take it out, and install them in your Dockerfile: `RUN pip install …`"
         yield Problem("requirements", f'"{manifest.requirements}"', rule, cure)

@@ -15,7 +15,7 @@ from cluster_kit import workspace
 from cluster_kit.cli import render as verb
 from cluster_kit.facts import HostFacts
 from cluster_kit.image.base import REGISTRY_BASE
-from cluster_kit.run import portable_build, prepare
+from cluster_kit.run import images, portable_build, prepare
 from tests.make import gpus, host, network
 from tests.unit.command_line import MANIFEST, Cli
 
@@ -237,7 +237,7 @@ def test_check_says_which_of_manifest_kit_and_host_has_changed(
     on(monkeypatch, replace(usual, networks=ELSEWHERE.networks, user="7:7"))
     assert stale(cli) == "the host (user, subnet) has changed"
     on(monkeypatch, usual)
-    monkeypatch.setattr(prepare, "image_tag", lambda variant: f"cluster-kit/trainer:{variant}-9")
+    monkeypatch.setattr(images, "image_tag", lambda variant: f"cluster-kit/trainer:{variant}-9")
     assert stale(cli) == "the kit has changed"
     (mine / "compose/demo.toml").write_text(before + "port = 4000\n")
     assert stale(cli) == "the manifest and the kit have changed"
@@ -269,3 +269,29 @@ def test_a_portable_file_is_known_by_its_name(root: Path, cli: Cli) -> None:
     cli("render", "demo", "--portable", "--name", "committed")
     assert "committed" in workspace.Workspace(root).known()
     assert verb.backend().changed("", "") == ("kit",)
+
+
+def test_a_dockerfile_is_built_by_compose_elsewhere(cli: Cli, root: Path) -> None:
+    manifest(root, 'build = "../image"\n')
+    (root / "image").mkdir()
+    (root / "image/Dockerfile").write_text("FROM cluster-kit/trainer:cpu-0\n")
+    assert cli("render", "demo", "--portable").code == 0
+    text = (root / PORTABLE).read_text()
+    file = yaml.safe_load(text)
+    first = next(iter(file["services"].values()))
+    built = {"context": "../../image", "dockerfile": "Dockerfile", "network": "host"}
+    assert first["build"] == built
+    assert file["x-task"]["image"].startswith("cluster-kit/built:")
+    assert "entrypoint" not in file["x-task"]
+    (root / "image/Dockerfile").write_text("FROM cluster-kit/trainer:cpu-1\n")
+    assert stale(cli, "--portable") == "the manifest has changed"
+
+
+def test_a_dockerfile_outside_of_the_folder_is_refused_elsewhere(
+    cli: Cli, root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    outside = tmp_path_factory.mktemp("image")
+    (outside / "Dockerfile").write_text("FROM a\n")
+    manifest(root, f'build = "{outside}"\n')
+    said = cli("render", "demo", "--portable")
+    assert said.code == 2 and f"{outside} is outside of" in said.err

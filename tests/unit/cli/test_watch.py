@@ -100,6 +100,15 @@ def test_it_runs_again_after_each_change_until_ctrl_c(
     assert stage.is_clean()
 
 
+def test_a_dockerfiles_directory_is_watched_too(
+    cli: Cli, stage: Stage, changes: FakeChanges
+) -> None:
+    (stage.workspace.root / "image").mkdir()
+    (stage.workspace.root / "image/Dockerfile").write_text("FROM a\n")
+    assert cli("up", NAME, "--watch", "--set", 'build="../image"').code == 130
+    assert stage.workspace.root / "image" in changes.watched[0].folders
+
+
 def test_a_run_ends_when_its_files_change(cli: Cli, stage: Stage, changes: FakeChanges) -> None:
     stage.engine.acting = {"chief-0": [LONG]}
     began = stage.clock.monotonic()

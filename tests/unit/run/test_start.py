@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
 from cluster_kit.errors import EngineError, HostError, ManifestError
 from cluster_kit.image import extra
@@ -154,3 +155,38 @@ def test_a_cluster_that_is_up_is_not_started_again(stage: Stage, paused: bool) -
         stage.up()
     assert "cluster-kit down demo" in refused.value.cure
     assert len(stage.engine.boxes) == 5
+
+
+@pytest.fixture
+def dockerfile(stage: Stage) -> str:
+    """The value of `build` for a Dockerfile beside the manifests."""
+    (stage.workspace.root / "image").mkdir()
+    (stage.workspace.root / "image/Dockerfile").write_text("FROM a\n")
+    stage.docker.lacks_image = True
+    return "../image"
+
+
+def test_a_dockerfile_is_built_looked_into_and_run(stage: Stage, dockerfile: str) -> None:
+    assert stage.up(build=dockerfile).success
+    assert len(stage.docker.builds) == 1
+    tag = next(word for word in stage.docker.builds[0] if word.startswith("--tag="))[6:]
+    file = yaml.safe_load((stage.directory.path / "compose.yaml").read_text())
+    assert (file["x-task"]["image"], file["x-task"]["pull_policy"]) == (tag, "never")
+    assert "entrypoint" in file["x-task"], "the trainer is mounted into it"
+    assert stage.up(build=dockerfile).success
+    assert len(stage.docker.builds) == 1, "nothing has changed"
+
+
+def test_a_build_that_fails_starts_nothing(stage: Stage, dockerfile: str) -> None:
+    stage.docker.building = (1, ["ERROR: failed to solve: process ended with exit code: 7"])
+    with pytest.raises(EngineError, match="exit code: 7") as told:
+        stage.up(build=dockerfile)
+    assert told.value.run == "" and stage.docker.ups == []
+    assert stage.is_clean()
+
+
+def test_what_a_built_image_lacks_is_a_problem_of_build(stage: Stage, dockerfile: str) -> None:
+    stage.docker.image_has["tensorflow"] = None
+    with pytest.raises(ManifestError, match=r'build = "\.\./image": its `python3`'):
+        stage.up(build=dockerfile)
+    assert stage.docker.ups == []

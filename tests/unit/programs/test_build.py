@@ -1,0 +1,86 @@
+"""The Dockerfile that a manifest names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.parts import Dockerfile
+from cluster_kit.programs.build import find_dockerfile
+from tests.make import problems, problems_of
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A project's `compose/`, beside it a directory with a Dockerfile and one without."""
+    for name in ("compose", "image", "empty"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "image/Dockerfile").write_text("FROM a\n")
+    (tmp_path / "image/gpu.dockerfile").write_text("FROM a\n")
+    (tmp_path / "image/gpu.dockerfile.dockerignore").write_text("x\n")
+    return tmp_path / "compose"
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("../image", "Dockerfile"),
+        ("../image/", "Dockerfile"),
+        ("../image/Dockerfile", "Dockerfile"),
+        ("../image/gpu.dockerfile", "gpu.dockerfile"),
+    ],
+)
+def test_a_directory_or_a_file_is_built_from_its_directory(
+    name: str, file: str, folder: Path
+) -> None:
+    context = folder.parent / "image"
+    assert find_dockerfile(name, folder) == (
+        Dockerfile(name, f"{context / file}", f"{context}"),
+        [],
+    )
+    assert find_dockerfile(str(folder / name), folder)[0] is not None
+
+
+def test_none_is_named() -> None:
+    assert find_dockerfile("", Path("/")) == (None, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "rule", "cure"),
+    [
+        ("../nowhere", "neither a Dockerfile nor a directory that has one", "mend the path"),
+        ("https://example.org/a.git", "neither a Dockerfile nor", "mend the path"),
+        ("a\\u0000b", "cannot hold a NUL character", "path of a Dockerfile"),
+        ("../empty", "there is no Dockerfile in ", "write one there"),
+    ],
+)
+def test_what_is_not_there_is_told_with_where_it_was_looked_for(
+    name: str, rule: str, cure: str, folder: Path
+) -> None:
+    text = f'format = 1\nname = "demo"\nbuild = "{name}"\n'
+    (problem,) = problems_of(text, folder)
+    assert problem.place == "build" and rule in problem.rule and cure in problem.cure_text()
+
+
+def test_a_directory_with_others_names_them(folder: Path) -> None:
+    (folder.parent / "image/Dockerfile").unlink()
+    _, (problem,) = find_dockerfile("../image", folder)
+    assert problem.cure == 'name the file: "../image/gpu.dockerfile"'
+
+
+@pytest.mark.parametrize(
+    ("keys", "place", "words"),
+    [
+        ({"image": "mine:1"}, "image", "take out `image` or `build`"),
+        ({"image": "trainer"}, "image", "take out `image` or `build`"),
+        ({"requirements": "more.txt"}, "requirements", "install them in your Dockerfile"),
+        ({"tensorflow": "2.16"}, "tensorflow", "install it in your Dockerfile"),
+    ],
+)
+def test_what_a_dockerfile_decides_is_not_named_beside_it(
+    keys: dict[str, str], place: str, words: str
+) -> None:
+    assert not problems(build="image")
+    (problem,) = problems(build="image", **keys)
+    assert problem.place == place and words in problem.cure_text() and "`build`" in problem.rule
