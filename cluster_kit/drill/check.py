@@ -16,8 +16,8 @@ from cluster_kit.roles import ROLES
 from cluster_kit.util.nearest import proposal
 
 EVENTS = (
-    "start", "ready", "devices", "training", "step", "phase", "epoch", "evaluation", "metrics",
-    "failure", "retry", "silent", "heard", "unanswered", "waiting",
+    "start", "ready", "devices", "training", "step", "phase", "placement", "epoch", "evaluation",
+    "metrics", "failure", "retry", "silent", "heard", "unanswered", "waiting",
     "waited", "straggling", "straggled",
 )  # fmt: skip
 """Those of images/trainer/contract.toml but `end`, the last one, and `usage`, which never ends."""

@@ -10,6 +10,7 @@ from cluster_kit.report.curves import DIGITS, Chart, charts_of
 from cluster_kit.report.evidence import Evidence
 from cluster_kit.report.lanes import Lane, Span, lanes_of
 from cluster_kit.report.marks import Mark
+from cluster_kit.report.placement import placement_of
 from cluster_kit.report.traffic import edges_of
 
 FORMAT = 1
@@ -53,6 +54,7 @@ def facts_of(run: Evidence) -> dict[str, Any]:
             for chart in charts_of([t.name for t in run.cluster.tasks], run.entries, run.samples)
         ],
         "traffic": [asdict(edge) | {"bps": round(edge.bps)} for edge in edges_of(run.samples)],
+        "placement": placement_of(run.entries),
         "metrics": dict(run.outcome.get("metrics") or {}),
         "timings_s": dict(run.outcome.get("timings_s") or {}),
         "subnet": str(run.cluster.subnet),

@@ -118,6 +118,14 @@ def test_several_runs_stand_side_by_side(browser: Any, tmp_path: Path) -> None:
         assert any("20261122-111500 chief-0" in label for label in labels)
 
 
+def test_variables_are_listed_with_their_tasks(browser: Any, tmp_path: Path) -> None:
+    kernel = {"name": "kernel", "on": "ps-0", "bytes": 4096}
+    entries = [*trained().entries, told(4, "chief-0", "placement", variables=[kernel])]
+    with opened(browser, written(tmp_path, changed(entries=entries))) as one:
+        row = one.page.locator("#cluster tr", has_text="kernel").inner_text()
+        assert row.split() == ["kernel", "ps-0", "4.1", "kB"] and one.complaints == []
+
+
 def test_on_paper_there_is_nothing_to_click(browser: Any, tmp_path: Path) -> None:
     with opened(browser, written(tmp_path, trained())) as one:
         one.page.emulate_media(media="print")

@@ -91,6 +91,17 @@ def test_traffic_of_a_task_that_was_started_again_is_added() -> None:
     assert edges_of(samples) == [Edge("a", "b", 650, 550 / 8)]
 
 
+def test_variables_are_where_they_were_told_last() -> None:
+    def at(time: float, variables: object) -> object:
+        return told(time, "chief-0", "placement", variables=variables)
+
+    kernel = {"name": "kernel", "on": "ps-1", "bytes": 400}
+    facts = facts_of(changed(entries=[at(1, []), at(2, [kernel, "?", {"bytes": "many"}])]))
+    assert facts["placement"] == [kernel]
+    assert facts_of(changed(entries=[at(1, "odd")]))["placement"] == []
+    assert facts_of(trained())["placement"] == []
+
+
 def test_the_command_runs_it_again() -> None:
     assert repeated("cluster-kit render smoke --ps 2") == "cluster-kit up smoke --ps 2"
     assert repeated("") == ""

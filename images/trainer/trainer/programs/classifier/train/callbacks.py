@@ -15,6 +15,7 @@ from trainer.programs.classifier import mode
 from trainer.programs.classifier.model.retention import prune
 from trainer.programs.classifier.options import Options
 from trainer.programs.classifier.schedule import Schedule
+from trainer.training import placement
 from trainer.training.checkpoints.directory import checkpoint_directory
 from trainer.training.errors import Diverged
 from trainer.training.stop_reasons import STEPS, THRESHOLD
@@ -114,6 +115,7 @@ class EpochReport(keras.callbacks.Callback):
                 images_per_step=self._schedule.images_per_step,
                 steps=self._schedule.steps_per_epoch * self._schedule.epochs,
             )
+        placement.tell(self._progress, self.model.variables)
         self._ticker = StepTicker(self._step, self._progress)
         self._ticker.start()
 
@@ -149,8 +151,12 @@ class EpochReport(keras.callbacks.Callback):
         if self._progress:
             self._progress.write(
                 "epoch", epoch=epoch + 1, step=step, loss=loss, accuracy=accuracy,
-                learning_rate=rate,
+                learning_rate=rate, **self._staleness(logs),
             )  # fmt: skip
+
+    @staticmethod
+    def _staleness(logs: dict) -> dict[str, float]:
+        return {"staleness": float(logs["staleness_mean"])} if "staleness_mean" in logs else {}
 
     def on_train_end(self, logs: dict | None = None) -> None:
         self._ticker.stop()

@@ -16,6 +16,7 @@ from trainer.events import Progress
 from trainer.injected import mailbox
 from trainer.programs.detection.options import Options
 from trainer.programs.detection.train.checkpoint_manager import CheckpointManager
+from trainer.training import placement
 from trainer.training.errors import Diverged
 from trainer.training.speed import per_second
 from trainer.training.stop_reasons import NOTHING, STEPS, THRESHOLD
@@ -41,7 +42,7 @@ class AsyncRounds:
         progress: Progress | None,
     ) -> None:
         self._coordinator, self._function, self._batches = coordinator, step, batches
-        self._optimizer = optimizer
+        self._optimizer, self._network = optimizer, network
         self._options = options
         self._progress = progress
         self._manager = CheckpointManager(options.output, options.graph.keep, network, optimizer)
@@ -86,6 +87,7 @@ class AsyncRounds:
         self._begun = True
         if self._progress:
             self._progress.write("training", images_per_step=self._train.batch_size, steps=end)
+            placement.tell(self._progress, self._network.variables)
         threshold, saved_at = self._train.loss_threshold, time.monotonic()
         while step < end:
             before, losses = step, self._round(min(self._round_steps, end - step))

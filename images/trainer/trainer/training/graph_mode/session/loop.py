@@ -15,6 +15,7 @@ import tensorflow as tf
 from trainer.errors import EXIT_TERMINATED, TrainerError
 from trainer.events import Progress
 from trainer.injected import mailbox
+from trainer.training import placement
 from trainer.training.checkpoints.files import what_is_left
 from trainer.training.errors import Diverged, in_short
 from trainer.training.graph_mode.graph.build import NOT_FINITE
@@ -62,6 +63,9 @@ class Training:
             )
         logs = output / "tensorboard" / "train"
         self._report = Report(options, progress, logs if replica.is_chief else None)
+        if replica.is_chief:
+            with graph.graph.as_default():
+                placement.tell(progress, tf1.global_variables())
         self._shutdown = Shutdown(
             graph.counters, replica, self._report, self._manager,
             images_per_step=job.examples_per_batch * options.num_clones,
