@@ -7,7 +7,17 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Literal
 
 from cluster_kit.facts import Driver
-from cluster_kit.parts import Deadlines, Dockerfile, Fetch, Mount, Origin, Port, PromisedGpu, Ulimit
+from cluster_kit.parts import (
+    Deadlines,
+    Dockerfile,
+    Fetch,
+    Mount,
+    Origin,
+    Port,
+    PromisedGpu,
+    Sidecar,
+    Ulimit,
+)
 from cluster_kit.roles import ROLES, Style
 
 OUTPUT = "/output"
@@ -127,6 +137,7 @@ class Cluster:
     """What fetches the data if it is not there yet; None if nothing has to."""
     dockerfile: Dockerfile | None = None
     """What `image` is built from; None if it is the kit's, or one that is there."""
+    sidecars: tuple[Sidecar, ...] = ()
 
     @property
     def image_is_built(self) -> bool:
@@ -150,8 +161,15 @@ class Cluster:
 
     @property
     def ports(self) -> tuple[tuple[str, Port], ...]:
-        """Every published port, with the name of its task."""
-        return tuple((task.name, port) for task in self.tasks for port in task.ports)
+        """Every published port, with the name of its task or sidecar."""
+        of_tasks = [(task.name, port) for task in self.tasks for port in task.ports]
+        return (*of_tasks, *((one.name, port) for one in self.sidecars for port in one.ports))
+
+    @property
+    def from_caller(self) -> tuple[str, ...]:
+        """Names of all variables whose values come from whoever starts the cluster, sorted."""
+        names = {name for task in self.tasks for name in task.from_caller}
+        return tuple(sorted(names.union(*(one.secrets for one in self.sidecars))))
 
     @property
     def all_mounts(self) -> tuple[Mount, ...]:

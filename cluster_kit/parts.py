@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from ipaddress import IPv4Address
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,28 @@ class Port:
 
     host: int
     container: int
+
+
+@dataclass(frozen=True)
+class Sidecar:
+    """A service beside the tasks, on their network, that ends with the job.
+
+    `entrypoint` is None for the image's own; `user` is "" for the image's own.
+    `secrets` are names of variables that it has from whoever starts it. The job fails if one that
+    is `required` crashes.
+    """
+
+    name: str
+    ip: IPv4Address
+    image: str
+    entrypoint: tuple[str, ...] | None
+    command: tuple[str, ...]
+    user: str
+    environment: tuple[tuple[str, str], ...]
+    secrets: tuple[str, ...]
+    mounts: tuple[Mount, ...]
+    ports: tuple[Port, ...]
+    required: bool
 
 
 @dataclass(frozen=True)

@@ -105,6 +105,10 @@ def inputs(manifest: Manifest) -> Inputs:
         env_files=env,
         fetch=step,
         dockerfile=built if manifest.build else None,
+        sidecar_mounts={
+            name: tuple(Mount(f"/home/you/{m.source}", m.target, m.read_only) for m in one.mount)
+            for name, one in manifest.sidecar.items()
+        },
     )
 
 

@@ -20,6 +20,7 @@ def portable_hints(manifest: Manifest, cluster: Cluster) -> list[Hint]:
                 'list indexes, e.g. `gpus = ["0", "1"]`, or render on that host without --portable',
             )
         )
+    beside = (mount for one in cluster.sidecars for mount in one.mounts)
     hints += [
         Hint(
             "data" if mount.target == IN_CONTAINER else "mount",
@@ -27,7 +28,7 @@ def portable_hints(manifest: Manifest, cluster: Cluster) -> list[Hint]:
             "every host that runs the file must have it",
             "move the data into the folder of the project",
         )
-        for mount in cluster.all_mounts
+        for mount in (*cluster.all_mounts, *beside)
         if mount.source.startswith("/")
     ]
     return hints

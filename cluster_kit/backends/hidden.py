@@ -16,7 +16,8 @@ def hides(name: str, value: str) -> bool:
 
 def without_secrets(cluster: Cluster) -> Cluster:
     """The cluster with MASK for every value of a variable that looks like a secret."""
-    return replace(cluster, tasks=tuple(map(_task_without, cluster.tasks)))
+    beside = (replace(one, environment=shown(one.environment)) for one in cluster.sidecars)
+    return replace(cluster, tasks=tuple(map(_task_without, cluster.tasks)), sidecars=tuple(beside))
 
 
 def _task_without(task: Task) -> Task:

@@ -13,6 +13,7 @@ from rich.text import Text
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, chosen, named, out, print_json, say, short
 from cluster_kit.engine import client
+from cluster_kit.engine.containers import SIDECAR
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import HostError
 from cluster_kit.host.gather import gather
@@ -26,12 +27,14 @@ from cluster_kit.run.check import Check
 from cluster_kit.run.doctor import check_host
 from cluster_kit.run.past_run import PastRun, merged, newest_run, saved_logs
 from cluster_kit.run.prepare import Request, cluster_name, prepare
+from cluster_kit.run.sidecars import crashed
+from cluster_kit.show.sidecar_lines import facts_of, line_of
 from cluster_kit.show.task_table import remarks, status_table
 from cluster_kit.util.terminal import harmless
 from cluster_kit.workspace import here
 
-ENDED = "newest_runs"
-"""The key for clusters that are not up; no cluster can have this name."""
+ENDED, BESIDE = "newest_runs", "sidecars_of"
+"""The keys for clusters that are not up, and for sidecars; no cluster can have these names."""
 _MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "bold red")}
 
 
@@ -45,15 +48,20 @@ def status(
     up = engine.clusters()
     names = [cluster_name(name, here(), up)] if name else up
     clusters = {cluster: _tasks(engine, cluster) for cluster in names}
+    sidecars = {cluster: engine.sidecars(cluster) for cluster in names}
     if json_:
         facts = {cluster: [_facts(task) for task in tasks] for cluster, tasks in clusters.items()}
         ended = {cluster: _run_facts(cluster) for cluster, tasks in clusters.items() if not tasks}
-        print_json({**facts, **({ENDED: ended} if ended else {})})
+        beside = {name: list(map(facts_of, found)) for name, found in sidecars.items() if found}
+        more = {ENDED: ended, BESIDE: beside}
+        print_json({**facts, **{key: values for key, values in more.items() if values}})
     for cluster, tasks in clusters.items():
         if not tasks:
             _print_newest_run(cluster)
         elif not json_:
             out.print(status_table(tasks, title=cluster, width=out.width))
+            for one in sidecars[cluster]:
+                out.print(Text(line_of(one), "red" if crashed([one]) else ""), soft_wrap=True)
             if again.is_stopped(engine.containers(cluster)):
                 out.print(f"stopped: `cluster-kit start {cluster}` goes on", style="yellow")
             for remark in remarks(tasks):
@@ -114,13 +122,16 @@ def logs(
     engine = client.connect()
     up = engine.clusters()
     cluster = cluster_name(named(name, up), here(), up)
-    containers = engine.containers(cluster)
+    containers = [*engine.containers(cluster), *engine.sidecars(cluster)]
     if containers:
         wanted = chosen([container.name for container in containers], tasks or [])
         containers = [container for container in containers if container.name in wanted]
         if follow:
             tell = _print_json_line if json_ else _print_line
-            for thread in follow_logs(engine, containers, tell, times=json_):
+            ends = [one for one in containers if one.role != SIDECAR]
+            beside = [one for one in containers if one not in ends]
+            others = follow_logs(engine, beside, tell, times=json_)
+            for thread in follow_logs(engine, ends, tell, times=json_) or others:
                 thread.join()
             engine.info()  # raises if the streams ended because the engine did
             return

@@ -17,6 +17,7 @@ from cluster_kit.engine import gpu_probe, helper
 from cluster_kit.engine.address import sdk
 from cluster_kit.engine.adjust import Adjustments
 from cluster_kit.engine.containers import (
+    SIDECAR,
     Container,
     Event,
     container_of,
@@ -99,8 +100,14 @@ class DockerEngine(Adjustments):
     @as_engine_errors()
     def containers(self, cluster: str, run: str = "") -> list[Container]:
         containers = [container_of(c.attrs) for c in self._list(of_cluster(cluster, run))]
+        containers = [c for c in containers if c.role != SIDECAR]
         order = {role: position for position, role in enumerate(ROLES)}
         return sorted(containers, key=lambda c: (order.get(c.role, len(order)), c.index))
+
+    @as_engine_errors()
+    def sidecars(self, cluster: str, run: str = "") -> list[Container]:
+        found = [container_of(c.attrs) for c in self._list(of_cluster(cluster, run))]
+        return sorted((c for c in found if c.role == SIDECAR), key=lambda c: c.name)
 
     def _list(self, filters: Filters) -> list[Any]:
         while True:

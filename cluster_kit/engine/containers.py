@@ -12,10 +12,13 @@ from cluster_kit.cluster import OUTPUT, OWNER
 from cluster_kit.engine.secret_files import secret_in
 from cluster_kit.util.masking import looks_secret
 
+SIDECAR = "sidecar"
+"""The role of a container that is no task's."""
+
 
 @dataclass(frozen=True)
 class Container:
-    """A task's container as the engine reports it.
+    """A task's or a sidecar's container as the engine reports it.
 
     `exit_code` is None while it runs and before it has started; if the engine is about to restart
     it, that of its last end. `created`, `started` and `finished` are Unix seconds: the last start
@@ -67,9 +70,9 @@ def container_of(attributes: Mapping[str, Any]) -> Container:
     return Container(
         id=attributes["Id"],
         cluster=tags[labels.CLUSTER],
-        name=f"{tags[labels.ROLE]}-{tags[labels.INDEX]}",
-        role=tags[labels.ROLE],
-        index=int(tags[labels.INDEX]),
+        name=tags.get(labels.SIDECAR) or f"{tags[labels.ROLE]}-{tags[labels.INDEX]}",
+        role=tags.get(labels.ROLE, SIDECAR),
+        index=int(tags.get(labels.INDEX, 0)),
         leader=tags.get(labels.LEADER) == "true",
         ip=next((address for address in addresses if address), ""),
         gpus=reserved_gpus(attributes),
@@ -149,11 +152,13 @@ def reserved_by_others(containers: Iterable[Mapping[str, Any]]) -> tuple[tuple[s
 
 
 def event_of(message: Mapping[str, Any]) -> Event | None:
-    """The event of a message of the engine's stream; None if it is a command run in a container."""
+    """An event of the engine's stream; None if it is a sidecar's, or of a command inside."""
     action = str(message.get("Action", ""))
     if action.startswith("exec_"):
         return None
     attributes = message.get("Actor", {}).get("Attributes", {})
+    if labels.SIDECAR in attributes:
+        return None
     code = attributes.get("exitCode")
     return Event(
         time=message.get("timeNano", 0) / 1e9,

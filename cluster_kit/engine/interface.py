@@ -43,6 +43,10 @@ class Engine(Protocol):
         """All task containers of a cluster, or only of this run, in task order, running or not."""
         ...
 
+    def sidecars(self, cluster: str, run: str = "") -> list[Container]:
+        """The containers of a cluster's sidecars, or only of this run's, by name."""
+        ...
+
     def events(self, cluster: str, since: float, run: str = "") -> Iterator[Event]:
         """Events of a cluster's containers, or only this run's, from Unix time `since`, live.
 

@@ -13,6 +13,7 @@ from cluster_kit.manifest.mounts import MountTable
 from cluster_kit.manifest.network import NetworkTable
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.manifest.secrets import SecretTable
+from cluster_kit.manifest.sidecars import SidecarTable
 from cluster_kit.problem import Cure, Setting
 from cluster_kit.util.nearest import nearest
 from cluster_kit.util.toml_text import dotted
@@ -24,8 +25,9 @@ _TOP = dict.fromkeys(Manifest.model_fields, "at the top, above the first [table]
 _MOUNT = dict.fromkeys(MountTable.model_fields, "under [[mount]]")
 _NETWORK = dict.fromkeys(NetworkTable.model_fields, "under [network]")
 _SECRET = dict.fromkeys(SecretTable.model_fields, "under [secret.NAME]")
+_SIDECAR = dict.fromkeys(SidecarTable.model_fields, "under [sidecar.NAME]")
 _DATA = dict.fromkeys(DataTable.model_fields, "under [data]")
-HOMES = _DATA | _SECRET | _ONE_TASK | _EVERY_TASK | _DEADLINE | _MOUNT | _NETWORK | _TOP
+HOMES = _SIDECAR | _DATA | _SECRET | _ONE_TASK | _EVERY_TASK | _DEADLINE | _MOUNT | _NETWORK | _TOP
 """Where each key is written, in a message's words."""
 
 

@@ -15,6 +15,7 @@ from cluster_kit.manifest.mounts import MountTable
 from cluster_kit.manifest.names import OWN_IMAGE
 from cluster_kit.manifest.network import NetworkTable
 from cluster_kit.manifest.secrets import Secret
+from cluster_kit.manifest.sidecars import SidecarTable
 from cluster_kit.manifest.units import Bytes
 from cluster_kit.roles import ROLES
 
@@ -99,6 +100,9 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
     )
     mount: list[MountTable] = Field(
         default_factory=list, description="Further files and directories of this host"
+    )
+    sidecar: dict[str, SidecarTable] = Field(
+        default_factory=dict, description="Services beside the tasks, at most eight"
     )
     image: Text = Field(
         OWN_IMAGE,

@@ -3,7 +3,7 @@
 An address depends on role and index only, not on the counts: adding a worker changes no address.
 Offsets from the subnet's base, in a /24 or larger:
 
-    .1 gateway   .10 chief   .11 evaluator   .20-.99 ps   .100-.254 workers
+    .1 gateway   .10 chief   .11 evaluator   .12-.19 sidecars   .20-.99 ps   .100-.254 workers
 
 and beyond these, whole further /24s in turn: odd ones for workers, even ones for ps. Smaller
 subnets have smaller blocks. The blocks are in the table of `roles`. `auto` gives every cluster a
@@ -27,6 +27,8 @@ SLOT_PREFIX = 20
 WIDEST, WHOLE, NARROWEST = 16, 24, 29
 """Prefix lengths: of the largest subnet, of one with whole blocks, of the smallest."""
 GATEWAY_OFFSET = 1
+SIDECARS = range(12, 20)
+"""Offsets of the sidecars; smaller subnets than WHOLE have none."""
 
 
 def offset(prefix: int, role: str, index: int) -> int | None:
@@ -94,6 +96,11 @@ def _slots(prefix: int) -> tuple[int, ...]:
             int(pool.network_address), int(pool.broadcast_address), 2 ** (32 - prefix)
         )
     )
+
+
+def of_sidecar(subnet: IPv4Network, number: int) -> IPv4Address:
+    """The address of a sidecar, by its place in the manifest; the subnet is a /24 or larger."""
+    return subnet.network_address + SIDECARS[number]
 
 
 def gateway(subnet: IPv4Network) -> IPv4Address:

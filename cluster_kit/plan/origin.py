@@ -74,6 +74,8 @@ def _masked(written: dict[str, Any]) -> dict[str, Any]:
 
 def _is_of_the_host(inputs: Inputs) -> bool:
     """Whether containers are given anything by its path."""
+    if any(inputs.sidecar_mounts.values()):
+        return True
     return bool(inputs.mounts or inputs.own_mounts or inputs.secret_files or inputs.env_files)
 
 

@@ -25,6 +25,8 @@ from cluster_kit.plan.rules.pins import find_pins
 from cluster_kit.plan.rules.ports import check_ports
 from cluster_kit.plan.rules.resources import check_resources
 from cluster_kit.plan.rules.secrets import check_secret_files
+from cluster_kit.plan.rules.sidecars import check_sidecars
+from cluster_kit.plan.sidecars import sidecars_of
 from cluster_kit.plan.tasks import mounts_of, tasks_of
 from cluster_kit.problem import Problem
 from cluster_kit.programs.requirements import EXTRA, digest
@@ -86,6 +88,7 @@ def _broken_rules(manifest: Manifest, facts: HostFacts) -> Iterator[Problem]:
     yield from check_mounts(manifest)
     yield from check_secret_files(manifest)
     yield from check_resources(manifest, facts)
+    yield from check_sidecars(manifest)
     yield from check_ports(manifest)
 
 
@@ -98,10 +101,11 @@ def _cluster(
     tasks: tuple[Task, ...],
 ) -> Cluster:
     manifest, gpu = loaded.manifest, any(task.gpus for task in tasks)
+    image = _image(manifest, inputs, images, gpu=gpu)
     return Cluster(
         name=manifest.name,
         source=f"{loaded.path.parent.name}/{loaded.path.name}",
-        image=_image(manifest, inputs, images, gpu=gpu),
+        image=image,
         variant=("gpu" if gpu else "cpu") if manifest.runs_in_kits_image else None,
         tf1=manifest.tf1,
         own_servers=MASTER in names_in(manifest.args),
@@ -132,6 +136,7 @@ def _cluster(
         tasks=tasks,
         fetch=inputs.fetch,
         dockerfile=inputs.dockerfile,
+        sidecars=sidecars_of(manifest, inputs, subnet, image, facts.user),
         internal=manifest.network.internal,
         mtu=manifest.network.mtu,
         origin=origin_of(loaded, inputs, facts, (images.cpu, images.gpu, images.built), subnet),

@@ -47,6 +47,11 @@ def check_portable(manifest: Manifest) -> Iterator[Problem]:
             rule = "it looks like a secret, and a file that is committed would have it in clear"
             instead = f'write `secrets = ["{key}"]` there instead, and export the variable'
             yield Problem(f"{table}.environment.{key}", "", rule, instead)
+    for name, sidecar in manifest.sidecar.items():
+        for key in filter(looks_secret, sidecar.environment):
+            rule = "it looks like a secret, and a file that is committed would have it in clear"
+            instead = f'write `secrets = ["{key}"]` there instead, and export the variable'
+            yield Problem(f"sidecar.{name}.environment.{key}", "", rule, instead)
     for place, names in _named(manifest):
         for name in names:
             if not _index(name).isdecimal():
@@ -85,6 +90,7 @@ def everywhere(loaded: Loaded) -> frozenset[str]:
     """The sources that the manifest's file names by absolute paths: every host has them there."""
     manifest = loaded.manifest
     named = [mount.source for mount in manifest.mount]
+    named += [mount.source for one in manifest.sidecar.values() for mount in one.mount]
     named += [secret.file for secret in manifest.secret.values()]
     named += [limits.env_file or "" for _, limits in manifest.limits_by_table()]
     named += [] if "data" in loaded.command_line.keys else [str(manifest.data)]
@@ -122,9 +128,11 @@ def moved(cluster: Cluster, folder: Path, root: Path, shared: frozenset[str]) ->
         return replace(of, context=context, file=Path(of.file).name)
 
     built = cluster.dockerfile
+    beside = (replace(one, mounts=tuple(map(mount, one.mounts))) for one in cluster.sidecars)
     return replace(
         cluster,
         mounts=tuple(map(mount, cluster.mounts)),
         tasks=tuple(map(moved_task, cluster.tasks)),
         dockerfile=built and moved_dockerfile(built),
+        sidecars=tuple(beside),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from cluster_kit.manifest.mounts import MountTable
+from cluster_kit.manifest.mounts import PlainMount
 from cluster_kit.parts import Mount
 from cluster_kit.problem import Problem
 from cluster_kit.util.paths import exists, seen_from
@@ -13,7 +13,7 @@ from cluster_kit.util.toml_text import to_toml
 
 
 def find_mounts(
-    tables: Iterable[tuple[str, MountTable]], folder: Path
+    tables: Iterable[tuple[str, PlainMount]], folder: Path
 ) -> tuple[tuple[Mount, ...], list[Problem]]:
     """The mounts with absolute sources, in order, and the problems of those that are not there.
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from cluster_kit.cluster import TRAINER
 from cluster_kit.manifest.data import DataTable
+from cluster_kit.manifest.mounts import PlainMount
 from cluster_kit.manifest.schema import Manifest
+from cluster_kit.manifest.sidecars import SidecarTable
 from cluster_kit.parts import Dockerfile, Fetch, Mount
 from cluster_kit.problem import Problem
 from cluster_kit.programs import python2, requirements, syntax
@@ -45,6 +47,8 @@ class Inputs:
     """Absolute paths, by the path as it is written."""
     fetch: Fetch | None = None
     dockerfile: Dockerfile | None = None
+    sidecar_mounts: Mapping[str, tuple[Mount, ...]] = field(default_factory=dict)
+    """By the sidecar's name."""
 
 
 def resolve(manifest: Manifest, folder: Path, fetched: Path | None = None) -> Inputs:
@@ -68,18 +72,30 @@ def resolve(manifest: Manifest, folder: Path, fetched: Path | None = None) -> In
     secrets, unread = find_secrets(manifest, folder)
     env_files, wrong = find_env_files(manifest, folder)
     dockerfile, not_built = find_dockerfile(manifest.build, folder)
+    beside = {
+        name: find_mounts(_mounts_beside(name, sidecar), folder)
+        for name, sidecar in manifest.sidecar.items()
+    }
+    not_there = [problem for _, found in beside.values() for problem in found]
+    problems = (*program_problems, *faults, *data_problems)
     return Inputs(
         program,
         data,
         program_mounts + data_mounts + _trainer_mounts(manifest),
-        (*program_problems, *faults, *data_problems, *absent, *unread, *wrong, *not_built),
+        (*problems, *absent, *unread, *wrong, *not_built, *not_there),
         extra,
         mounts,
         secrets,
         env_files,
         step,
         dockerfile,
+        {name: found for name, (found, _) in beside.items()},
     )
+
+
+def _mounts_beside(name: str, sidecar: SidecarTable) -> list[tuple[str, PlainMount]]:
+    """A sidecar's mounts, each with its key."""
+    return [(f"sidecar.{name}.mount.{n}", table) for n, table in enumerate(sidecar.mount)]
 
 
 def _trainer_mounts(manifest: Manifest) -> tuple[Mount, ...]:

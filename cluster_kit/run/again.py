@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from cluster_kit.engine.containers import Container
+from cluster_kit.engine.containers import SIDECAR, Container
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.observe import asked
@@ -29,6 +29,10 @@ def restart(engine: Engine, container: Container) -> tuple[str, ...]:
         EngineError: the engine refuses, or does not answer.
     """
     containers = engine.containers(container.cluster)
+    if container.role == SIDECAR:
+        engine.end(container.id)
+        engine.start_again(container.id)
+        return (container.name,)
     _refuse_ended(containers, f"`cluster-kit restart {container.name}`")
     if is_stopped(containers):
         raise HostError(
@@ -39,6 +43,7 @@ def restart(engine: Engine, container: Container) -> tuple[str, ...]:
     _note(containers, asked.RESTART, tasks)
     if container.leader:
         engine.stop(container.cluster)
+        _each(engine.start_again, engine.sidecars(container.cluster))
     else:
         engine.end(container.id)
     _each(engine.start_again, chosen)
@@ -76,6 +81,7 @@ def start(engine: Engine, cluster: str) -> bool:
         return False
     _refuse_gpus(engine, cluster, containers)
     try:
+        _each(engine.start_again, engine.sidecars(cluster))
         _each(engine.start_again, containers)
     except EngineError:
         _note(containers, asked.STOP, [one.name for one in containers])

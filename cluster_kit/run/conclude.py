@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine.containers import Container
+from cluster_kit.engine.containers import SIDECAR, Container
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError, KitError, UsageError
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.tracebacks import cure, last_words, on_host, without_message
-from cluster_kit.run import room
+from cluster_kit.run import room, sidecars
 from cluster_kit.run.context import Launch
 from cluster_kit.run.ending_failures import Failures, answering
 from cluster_kit.run.endings import Ending
@@ -39,11 +39,16 @@ def conclude(launch: Launch, cluster: Cluster, seen: RunState, ending: Ending) -
     verdict = judge(cluster, seen, ending)
     containers: list[Container] = []
     with failures, answering(launch.engine):
-        containers = launch.containers()
+        containers = [*launch.containers(), *launch.sidecars()]
+    verdict = sidecars.blamed(cluster, verdict, ending, containers)
     stays = launch.keep and ending != "interrupted"
     if not stays:  # before saving: what tasks log while they stop is evidence, too
         with failures, launch.timings.step("down"), answering(launch.engine):
             launch.engine.stop(launch.name, launch.id)
+    with failures:
+        for one in containers if stays else ():
+            if one.role == SIDECAR:
+                launch.engine.end(one.id)
     outcome = _saved(launch, cluster, seen, containers, verdict, failures, kept=stays)
     if not stays:
         launch.view.phase("removing the containers")
@@ -72,7 +77,7 @@ def fail(launch: Launch, cluster: Cluster, seen: RunState, error: BaseException)
     failures = Failures()
     containers: list[Container] = []
     with failures, answering(launch.engine):
-        containers = launch.containers()
+        containers = [*launch.containers(), *launch.sidecars()]
     _saved(launch, cluster, seen, containers, without_verdict(error), failures, kept=False)
     with failures, answering(launch.engine):
         launch.engine.remove(launch.name, launch.id)
@@ -121,9 +126,10 @@ def _saved(
     unread = [
         f"{c.name}: the engine did not give its log" for c in containers if c.name not in logs
     ]
+    beside = sidecars.notes_of(containers, verdict.blame)
     outcome = replace(
         outcome,
-        notes=[*(masked(note, secrets) for note in outcome.notes), *unread],
+        notes=[*(masked(note, secrets) for note in outcome.notes), *unread, *beside],
         timings_s=launch.timings.read(seen, launch.since),
     )
     _write(directory, outcome, logs, secrets, failures)

@@ -50,3 +50,7 @@ class Launch:
     def containers(self) -> list[Container]:
         """This run's containers, in task order; raises EngineError."""
         return self.engine.containers(self.name, self.id)
+
+    def sidecars(self) -> list[Container]:
+        """The containers of its sidecars; raises EngineError. The engine is asked if it has any."""
+        return self.engine.sidecars(self.name, self.id) if self.cluster.sidecars else []

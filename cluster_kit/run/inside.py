@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Sequence
 
 from cluster_kit.cluster import OUTPUT
-from cluster_kit.engine.containers import Container
+from cluster_kit.engine.containers import SIDECAR, Container
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError, HostError, Interrupted, UsageError
 from cluster_kit.observe.task_view import State
@@ -36,7 +36,7 @@ def task_of(engine: Engine, cluster: str, task: str) -> Container:
         HostError: the cluster is not up.
         UsageError: it has no such task.
     """
-    containers = engine.containers(cluster)
+    containers = [*engine.containers(cluster), *engine.sidecars(cluster)]
     known = [container.name for container in containers]
     if task in known:
         return containers[known.index(task)]
@@ -90,7 +90,8 @@ def run_inside(
     mark = f"{MARK}={secrets.token_hex(8)}"
     # With a terminal, Ctrl-C is a character that goes to the command.
     options = ["--interactive", *(["--tty"] if terminal else []), "--env", mark]
-    options += ["--workdir", OUTPUT, *(["--user", container.user] if container.user else [])]
+    options += ["--workdir", OUTPUT] if container.role != SIDECAR else []
+    options += [*(["--user", container.user] if container.user else [])]
     try:
         return process.hand_over(["docker", "exec", *options, container.id, *command])
     except KeyboardInterrupt:

@@ -119,7 +119,7 @@ def _started(run: Launch, prepared: Prepared, text: str) -> Cluster:
     if run.cluster.fetch is not None:
         with run.timings.step("data"):
             ensure_data(run.cluster, run.view)
-    run.view.phase(_starting(len(run.cluster.tasks)))
+    run.view.phase(_starting(len(run.cluster.tasks) + len(run.cluster.sidecars)))
     return start.up(run, prepared, text)
 
 

@@ -18,7 +18,7 @@ from cluster_kit.workspace import write_atomically
 
 def check_secrets(cluster: Cluster | None, environment: Mapping[str, str]) -> list[Check]:
     """Whether all variables that tasks take from the caller are set; [] if there are none."""
-    asked = sorted({name for task in cluster.tasks for name in task.from_caller}) if cluster else []
+    asked = cluster.from_caller if cluster else ()
     absent = [name for name in asked if not environment.get(name)]
     if not asked:
         return []
@@ -34,6 +34,9 @@ def values_of(cluster: Cluster, containers: Iterable[Container]) -> set[str]:
     for task in cluster.tasks:
         found |= {value for name, value in task.environment if looks_secret(name)}
         found |= {os.environ.get(name, "") for name in task.from_caller}
+    for one in cluster.sidecars:
+        found |= {value for name, value in one.environment if looks_secret(name)}
+        found |= {os.environ.get(name, "") for name in one.secrets}
     for mount in cluster.all_mounts:
         found |= secret_in(mount.source, mount.target)
     return found - {"", MASK}

@@ -68,7 +68,7 @@ def make_room(engine: Engine, name: str) -> None:
             f"`cluster-kit down {name}` (make: `make down NAME={name}`) removes it, "
             f"`--name OTHER` (make: NAME=OTHER) runs one beside it",
         )
-    if containers:
+    if containers or engine.sidecars(name):
         engine.remove(name)
 
 
@@ -123,6 +123,9 @@ def ensure_image(cluster: Cluster, workspace: Workspace, view: View) -> None:
     built.ensure(cluster, view.phase, lambda line: view.log(BUILD, line))
     if cluster.mounts_trainer:
         own_image.refuse_if_unfit(cluster, view.phase)
+    for one in cluster.sidecars:
+        if one.image != cluster.image and not image_present(one.image):
+            view.phase(f"pulling {one.image} for the sidecar {one.name}")
     if cluster.variant is None or image_present(cluster.image):
         return
     view.phase(f"building the shared image {cluster.image}")

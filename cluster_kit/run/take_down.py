@@ -27,7 +27,7 @@ def take_down(engine: Engine, name: str) -> int:
     Raises:
         EngineError: the engine cannot, or does not answer.
     """
-    containers = engine.containers(name)
+    containers, beside = engine.containers(name), engine.sidecars(name)
     if containers:
         with contextlib.suppress(OSError):  # only one that is stopped has to be told
             asked.write(containers[0].output, asked.DOWN, [one.name for one in containers])
@@ -42,4 +42,4 @@ def take_down(engine: Engine, name: str) -> int:
         with contextlib.suppress(KitError):  # without a verdict it is removed all the same
             attach(name, workspace, QuietView(Console(quiet=True)), keep=False)
     engine.remove(name)
-    return len(containers)
+    return len(containers) + len(beside)

@@ -88,6 +88,8 @@ def judge(cluster: Cluster, seen: RunState, ending: Ending) -> Verdict:
     if ending == "superseded":
         message = "stopped to run again: its files have changed (`--watch`)"
         return Verdict(False, CODES[Reason.STOPPED], Reason.STOPPED, "", message)
+    if ending == "sidecar":  # which one, `sidecars.blamed` says
+        return Verdict(False, TrainingFailed.exit_code, Reason.FAILED, "", "a sidecar has crashed")
     if ending == "overdue":
         message = f"the run went past its deadlines ({cluster.deadlines.job:g} s for the job)"
         code = CODES[Reason.JOB_DEADLINE]

@@ -23,6 +23,7 @@ from cluster_kit.run.endings import OUTPUT_CODE, STOPPED_CODE, Ending
 from cluster_kit.run.evidence import read_events, save_events
 from cluster_kit.run.recover import Recovery
 from cluster_kit.run.requests import Requests
+from cluster_kit.run.sidecars import Sidecars
 
 POLL_S = 0.2
 FOLLOW_S = 15.0
@@ -52,6 +53,7 @@ class Watch:
         self._timeline = Timeline()
         self._progress = ProgressReader(run.directory.progress, sizes=run.sizes)
         self._usage = ProgressReader(run.directory.progress, sizes=run.sizes, suffix=USAGE)
+        self._sidecars = Sidecars(run, cluster)
         self._recovery = Recovery(run, cluster, self._timeline)
         self._listener = listener
         self._absence = absence
@@ -76,6 +78,8 @@ class Watch:
             lost_s = self._absence.total_s + on_request.away_s(self.seen, self._timeline.now())
             if time.monotonic() > overdue + lost_s and not self._is_blind():
                 return "overdue"
+            if self._sidecars.has_failed:
+                return "sidecar"
             self._poll(show)
         scores = self.seen.evaluators and self.seen.tasks[self.seen.leader].exit_code == 0
         waits = scores or any(task.debug for task in self._cluster.tasks)
@@ -100,6 +104,7 @@ class Watch:
             self._complete()
             if not self._is_blind():
                 self.seen = self._recovery.look(self.seen)
+                self._sidecars.look(self.seen)
         if not self._listener.is_behind:
             show(self.seen)
         if self._joins and not self._is_blind():

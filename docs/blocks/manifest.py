@@ -14,6 +14,7 @@ from cluster_kit.manifest.mounts import MountTable
 from cluster_kit.manifest.network import NetworkTable
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.manifest.secrets import SecretTable
+from cluster_kit.manifest.sidecars import SidecarTable
 from cluster_kit.util.own_files import FILES
 from cluster_kit.util.toml_text import to_toml
 from docs.blocks.table import table
@@ -23,6 +24,7 @@ TABLES = {
     "deadline": "deadline.",
     "secret": "secret.<name>.",
     "mount": "mount[].",
+    "sidecar": "sidecar.<name>.",
     "network": "network.",
     "role": "role.<role>.",
     "task": "task.<task>.",
@@ -33,6 +35,7 @@ MODELS: dict[str, Any] = {
     "deadline": DeadlineTable,
     "secret": SecretTable,
     "mount": MountTable,
+    "sidecar": SidecarTable,
     "network": NetworkTable,
     "role": Limits,
     "task": TaskLimits,

@@ -14,6 +14,7 @@ from cluster_kit.manifest.data import DataTable
 from cluster_kit.manifest.limits import TaskLimits
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.manifest.secrets import SecretTable
+from cluster_kit.manifest.sidecars import SidecarTable
 from tests.make import ROOT
 
 PAGE = (ROOT / "docs" / "manifest.md").read_text(encoding="utf-8")
@@ -36,6 +37,8 @@ def keys(model: Any = Manifest, prefix: str = "") -> Iterator[str]:
             yield from keys(DataTable, "data.")
         elif name == "secret":
             yield from keys(SecretTable, "secret.<name>.")
+        elif name == "sidecar":
+            yield from (f"sidecar.<name>.{key}" for key in SidecarTable.model_fields)
         elif name == "role":
             yield from keys(field.annotation.model_fields["worker"].annotation, "role.<role>.")
         elif get_origin(field.annotation) is list and hasattr(

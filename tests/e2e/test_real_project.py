@@ -50,6 +50,14 @@ caller = {{ environment = "E2E_CALLERS" }}
 [network]
 mtu = 1400
 
+[sidecar.files]
+command = ["python3", "-m", "http.server", "--directory", "/corpus"]
+required = true
+
+[[sidecar.files.mount]]
+source = "../corpus"
+target = "/corpus"
+
 [role.worker]
 shm_size = "96m"
 ulimits = {{ nofile = "1000:2000" }}
@@ -64,11 +72,20 @@ print("fetching", sys.argv[1:], flush=True)
 Path("fetched.txt").write_text(" ".join(sys.argv[1:]))
 """
 PROGRAM = """
-import http.server, json, os, resource, threading
+import http.server, json, os, resource, threading, time
 from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
 
 def text(path):
     return Path(path).read_text()
+
+def fetched(url):
+    for attempt in range(100):
+        try:
+            return urlopen(url, timeout=5).read().decode()
+        except URLError:
+            time.sleep(0.1)
 
 facts = {
     "data": text("/data/fetched.txt"),
@@ -79,6 +96,7 @@ facts = {
     "nofile": resource.getrlimit(resource.RLIMIT_NOFILE),
     "variables": {k: os.environ.get(k) for k in ("API_TOKEN", "OTHER_KEY", "E2E_CALLERS", "MORE")},
     "hosts": "10.0.0.7" in text("/etc/hosts"),
+    "sidecar": fetched("http://files:8000/a"),
 }
 Path("/scratch/written").write_text("yes")
 print("told", json.dumps(facts), flush=True)
@@ -116,6 +134,7 @@ WANTED = {
         "MORE": "yes",
     },
     "hosts": True,
+    "sidecar": "corpus",
 }
 
 
@@ -168,8 +187,13 @@ def test_all_of_it_reaches_the_tasks_and_no_secret_is_kept(
         ]
         published = worker.attrs["HostConfig"]["PortBindings"]
         assert published == {"8000/tcp": [{"HostIp": "127.0.0.1", "HostPort": str(port)}]}
+        shown = kit.run("status", "--json")
+        (beside,) = json.loads(shown.stdout)["sidecars_of"][kit.name]
+        assert (beside["name"], beside["state"]) == ("files", "running")
         said, _ = process.communicate(timeout=60)
     assert process.returncode == 0, said
+    saved = kit.root / "runs" / kit.name / "latest" / "logs" / "files.log"
+    assert '"GET /a HTTP/1.1" 200' in saved.read_text()
     assert "data | fetching" in said and f"at 127.0.0.1:{port}" in said
     assert (kit.root / "scratch" / "written").stat().st_uid == os.getuid()
     log = (kit.root / "runs" / kit.name / "latest" / "logs" / "worker-0.log").read_text()
@@ -186,11 +210,14 @@ def test_all_of_it_reaches_the_tasks_and_no_secret_is_kept(
 
 def plain_compose(folder: Path, port: int) -> None:
     """The same files without the kit."""
-    command = ["docker", "compose", "up", "--exit-code-from", "worker-0"]
+    command = ["docker", "compose", "up"]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
         assert ask(port) == WANTED
         said, _ = process.communicate(timeout=60)
-    assert process.returncode == 0, said
+    assert process.returncode == 0 and "worker-0 exited with code 0" in said
+    asked = ["docker", "compose", "ps", "--services", "--status", "running"]
+    left = subprocess.run(asked, cwd=folder, check=True, capture_output=True, text=True)
+    assert left.stdout.split() == ["files"], "as the file's header says"
     subprocess.run(["docker", "compose", "down"], cwd=folder, check=True, capture_output=True)
 
 

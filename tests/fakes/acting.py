@@ -90,6 +90,9 @@ SCORES = Life(
 )
 TRAINS = Life((says(0.1, "start", attempt=1), says(1.1, "step", step=1)))
 
+BESIDE = Life((prints(0.1, "listening"),))
+"""A sidecar: it goes on until it is stopped."""
+
 
 def usual(task: str, leader: str, command: Sequence[str]) -> Life:
     """How a task of this role behaves where a test says nothing else."""

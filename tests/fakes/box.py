@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cluster_kit import labels
-from cluster_kit.engine.containers import Container, secrets_of
+from cluster_kit.engine.containers import SIDECAR, Container, secrets_of
 
 
 @dataclass
@@ -43,7 +43,11 @@ class Box:
 
     @property
     def leads(self) -> bool:
-        return self.mark[labels.LEADER] == "true"
+        return self.mark.get(labels.LEADER) == "true"
+
+    @property
+    def sidecar(self) -> bool:
+        return labels.SIDECAR in self.mark
 
     def shown(self) -> Container:
         alive = self.state in ("running", "paused", "created")
@@ -51,8 +55,8 @@ class Box:
             id=self.id,
             cluster=self.cluster,
             name=self.task,
-            role=self.mark[labels.ROLE],
-            index=int(self.mark[labels.INDEX]),
+            role=self.mark.get(labels.ROLE, SIDECAR),
+            index=int(self.mark.get(labels.INDEX, 0)),
             leader=self.leads,
             ip=str(self.service["networks"]["cluster"]["ipv4_address"]),
             gpus=tuple(filter(None, self.mark.get(labels.GPUS, "").split(","))),
@@ -63,7 +67,7 @@ class Box:
             created=self.created,
             started=self.started,
             finished=self.finished,
-            output=self.output,
+            output="" if self.sidecar else self.output,
             attached=self.attached,
             secrets=secrets_of(self._inspected),
         )

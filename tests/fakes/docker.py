@@ -111,6 +111,7 @@ class FakeDocker:
         self.engine.subnets.setdefault(f"{told['name']}_cluster", (cluster, subnet))
         there = {box.task for box in self.engine.boxes.values() if box.cluster == cluster}
         output, run = env["CLUSTER_KIT_OUTPUT"], env["CLUSTER_KIT_RUN"]
+        services = dict(sorted(services.items(), key=lambda item: "depends_on" in item[1]))
         boxes = [
             self.engine.create(name, _labelled(_extended(service, file), run), output)
             for name, service in services.items()
@@ -154,7 +155,7 @@ def _extended(service: Mapping[str, Any], file: Path) -> Mapping[str, Any]:
         return service
     beside = parse_compose((file.parent / service["extends"]["file"]).read_text())["services"]
     below = beside[service["extends"]["service"]]["environment"]
-    return {**service, "environment": {**below, **service["environment"]}}
+    return {**service, "environment": {**below, **service.get("environment", {})}}
 
 
 def _labelled(service: Mapping[str, Any], run: str) -> Mapping[str, Any]:
@@ -162,7 +163,7 @@ def _labelled(service: Mapping[str, Any], run: str) -> Mapping[str, Any]:
     assert service["labels"][labels.RUN] == "${CLUSTER_KIT_RUN:-}"
     given = {
         name: os.environ.get(name) if value is None else value
-        for name, value in service["environment"].items()
+        for name, value in service.get("environment", {}).items()
     }
     tags = {**service["labels"], labels.RUN: run}
     return {**service, "labels": tags, "environment": given}

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cluster_kit import labels
-from cluster_kit.engine.containers import Container, Event
+from cluster_kit.engine.containers import SIDECAR, Container, Event
 from cluster_kit.engine.helper import Helper
 from cluster_kit.errors import EngineError
 from cluster_kit.util.masking import masked
@@ -65,7 +65,13 @@ class FakeEngine(Machine):
 
     def containers(self, cluster: str, run: str = "") -> list[Container]:
         self._asked("containers")
-        return [box.shown() for box in self._of(cluster, run)]
+        shown = [box.shown() for box in self._of(cluster, run)]
+        return [one for one in shown if one.role != SIDECAR]
+
+    def sidecars(self, cluster: str, run: str = "") -> list[Container]:
+        self._asked("sidecars")
+        shown = [box.shown() for box in self._of(cluster, run)]
+        return sorted((c for c in shown if c.role == SIDECAR), key=lambda c: c.name)
 
     def events(self, cluster: str, since: float, run: str = "") -> Iterator[Event]:
         self._asked("events")

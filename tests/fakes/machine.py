@@ -15,7 +15,7 @@ from typing import Any
 from cluster_kit import labels
 from cluster_kit.engine.containers import Container, Event
 from cluster_kit.errors import EngineError
-from tests.fakes.acting import Life, Step, ends, usual
+from tests.fakes.acting import BESIDE, Life, Step, ends, usual
 from tests.fakes.box import Box
 from tests.fakes.clock import Clock
 
@@ -66,11 +66,13 @@ class Machine:
         life = self.life(box)
         for step in life.steps:
             self.clock.at(step.at, self._doing(box, box.lives, step))
-        if not box.leads and self._job_ended(box.cluster) is not None:
+        if not box.leads and not box.sidecar and self._job_ended(box.cluster) is not None:
             self._follow_the_leader(box)
 
     def life(self, box: Box) -> Life:
         leader = next((b.task for b in self._of(box.cluster) if b.leads), box.task)
+        if box.sidecar and box.task not in self.acting:
+            return BESIDE
         lives = self.acting.get(box.task) or [usual(box.task, leader, box.service["command"])]
         return lives[min(box.lives, len(lives)) - 1]
 
@@ -84,7 +86,7 @@ class Machine:
         self._tell(box, "kill")
         if self.life(box).stubborn:
             self._die(box, 137)
-        elif self.life(box).young:
+        elif self.life(box).young or box.sidecar:
             self._die(box, 143)
         else:
             self._do(box, ends(0.0, 143, "stopped", "stopped by SIGTERM"))
@@ -207,7 +209,7 @@ class Machine:
             self.clock.at(BACKOFF_S, self._restarting(box))
         if box.leads and self._job_ended(box.cluster) is not None:
             for other in self._of(box.cluster):
-                if not other.leads and other.state == "running":
+                if not (other.leads or other.sidecar) and other.state == "running":
                     self._follow_the_leader(other)
 
     def _restarting(self, box: Box) -> Callable[[], None]:
@@ -233,6 +235,8 @@ class Machine:
 
     def _tell(self, box: Box, action: str, code: int | None = None) -> None:
         event = Event(self.clock.time() + 1e-6 * len(self._history), action, box.task, code)
+        if box.sidecar:  # as the kit hears them: not at all
+            return
         with self._changed:
             self._history.append(event)
             if self.lost:

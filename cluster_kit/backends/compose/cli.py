@@ -90,6 +90,8 @@ def _cure(errors: str) -> str:
         return 'install the NVIDIA Container Toolkit (cluster-kit doctor), or set `gpus = "none"`'
     if cure := disk_cure(errors):
         return cure
+    if re.search(r"pull access denied|manifest unknown|failed to resolve|lookup .* on ", errors):
+        return "`docker pull` or build the image that is named, or mend its name (`image`)"
     if "No such image" in errors:
         return "build or pull the image that the manifest names (`image`)"
     if "is already in use by container" in errors:

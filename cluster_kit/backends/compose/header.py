@@ -23,10 +23,22 @@ def header(cluster: Cluster, plan: str, build: Build | None) -> list[str]:
         f"change the manifest, then run `{origin.command}`.",
         f"plan {plan}",
         *own,
+        *_beside(cluster),
         f"made of: manifest {origin.manifest}, kit {origin.kit}, "
         + ("any host" if origin.portable else f"host {host}"),
     ]
     return [comment(line) for line in lines]
+
+
+def _beside(cluster: Cluster) -> list[str]:
+    """What plain Compose does about sidecars, which do not end by themselves."""
+    names = ", ".join(one.name for one in cluster.sidecars)
+    if not names:
+        return []
+    return [
+        "`docker compose up` ends when the tasks have ended. It does not end the sidecars",
+        f"({names}): `docker compose down` does.",
+    ]
 
 
 def _portable(cluster: Cluster, build: Build | None) -> list[str]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cluster_kit.backends.compose.render import HIDDEN
+from cluster_kit.backends.compose.sidecars import HIDDEN
 from cluster_kit.backends.compose.yaml import pairs
 from cluster_kit.backends.container_spec import container_specs
+from cluster_kit.backends.sidecar_spec import sidecar_specs
 from cluster_kit.cluster import Cluster
 from cluster_kit.workspace import write_atomically
 
@@ -19,12 +20,14 @@ _IGNORE = f"# So that no secret is committed.\n{HIDDEN}\n.gitignore\n"
 
 
 def render_hidden(cluster: Cluster) -> str:
-    """The file's text: an environment for each task that has anything to hide; "" if none has."""
+    """The file's text: an environment for each container with anything to hide; "" without one."""
     lines = []
-    for spec in container_specs(cluster):
-        if spec.hidden:
-            lines += [f"  {spec.hostname}:", "    environment:"]
-            lines += [f"      {pair.name}: {pair.value}" for pair in pairs(spec.hidden)]
+    hidden = [(spec.hostname, spec.hidden) for spec in container_specs(cluster)]
+    hidden += [(spec.hostname, spec.hidden) for spec in sidecar_specs(cluster)]
+    for name, variables in hidden:
+        if variables:
+            lines += [f"  {name}:", "    environment:"]
+            lines += [f"      {pair.name}: {pair.value}" for pair in pairs(variables)]
     return _TOP + "".join(f"{line}\n" for line in lines) if lines else ""
 
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cluster_kit import labels
 from cluster_kit.backends.compose.header import header
-from cluster_kit.backends.compose.yaml import Pair, flow, pairs, quote
+from cluster_kit.backends.compose.sidecars import ANY_USER, HIDDEN, services_of
+from cluster_kit.backends.compose.yaml import (
+    Pair,
+    Volume,
+    boolean,
+    flow,
+    pairs,
+    published,
+    quote,
+    volumes,
+)
 from cluster_kit.backends.container_spec import (
     ContainerSpec,
     NetworkSpec,
@@ -16,23 +25,8 @@ from cluster_kit.backends.container_spec import (
     network_spec,
 )
 from cluster_kit.backends.interface import Build
-from cluster_kit.cluster import LOOPBACK, OWNER, Cluster
-from cluster_kit.parts import Mount
+from cluster_kit.cluster import OWNER, Cluster
 from cluster_kit.util import templating
-
-HIDDEN = "secrets.yaml"
-"""The file beside it that has the values of secrets (see `hidden`)."""
-ANY_USER = '"${UID:-0}:${GID:-${UID:-0}}"'
-"""Whom UID and GID name; else root, which gives that up for the owner of the output directory."""
-
-
-@dataclass(frozen=True)
-class Volume:
-    """A bind mount's values as YAML text."""
-
-    source: str
-    target: str
-    read_only: str
 
 
 @dataclass(frozen=True)
@@ -44,6 +38,7 @@ class Shared:
     entrypoint: str
     user: str
     creates_output: bool
+    depends_on: str
     init: str
     read_only: str
     cap_drop: str
@@ -96,6 +91,7 @@ def render(cluster: Cluster, build: Build | None = None) -> str:
         project=cluster.project,
         task=_shared(cluster, shared),
         services=[_service(cluster, container) for container in containers],
+        sidecars=services_of(cluster),
         network=_network(network_spec(cluster)),
         run_label=labels.RUN,
     )
@@ -108,14 +104,15 @@ def _shared(cluster: Cluster, spec: SharedSpec) -> Shared:
         entrypoint=flow(spec.entrypoint) if spec.entrypoint else "",
         user=_user(cluster),
         creates_output=cluster.origin.portable,
-        init=_boolean(spec.init),
-        read_only=_boolean(spec.read_only),
+        depends_on=flow(one.name for one in cluster.sidecars) if cluster.sidecars else "",
+        init=boolean(spec.init),
+        read_only=boolean(spec.read_only),
         cap_drop="[" + ", ".join(spec.cap_drop) + "]",
-        security_opt=f'["no-new-privileges:{_boolean(spec.no_new_privileges)}"]',
+        security_opt=f'["no-new-privileges:{boolean(spec.no_new_privileges)}"]',
         tmpfs="[" + ", ".join(f'"{path}:mode={mode:o}"' for path, mode in spec.tmpfs.items()) + "]",
         stop_grace=f"{spec.stop_grace_s}s",
         output=spec.output,
-        mounts=_volumes(spec.mounts),
+        mounts=volumes(spec.mounts),
         environment=pairs(spec.environment),
     )
 
@@ -128,13 +125,6 @@ def _network(spec: NetworkSpec) -> dict[str, object]:
         "mtu": "" if spec.mtu is None else quote(str(spec.mtu)),
         "labels": pairs(spec.labels),
     }
-
-
-def _volumes(mounts: Iterable[Mount]) -> tuple[Volume, ...]:
-    return tuple(
-        Volume(quote(mount.source), quote(mount.target), _boolean(mount.read_only))
-        for mount in mounts
-    )
 
 
 def _user(cluster: Cluster) -> str:
@@ -175,10 +165,8 @@ def _service(cluster: Cluster, spec: ContainerSpec) -> Service:
             Pair(limit.name, f"{{soft: {limit.soft}, hard: {limit.hard}}}")
             for limit in spec.ulimits
         ),
-        ports=flow(f"{LOOPBACK}:{port.host}:{port.container}" for port in spec.ports)
-        if spec.ports
-        else "",
-        mounts=_volumes((*spec.shared.mounts, *spec.mounts)) if spec.mounts else (),
+        ports=published(spec.ports),
+        mounts=volumes((*spec.shared.mounts, *spec.mounts)) if spec.mounts else (),
         limits=_limits(spec),
         driver=devices.driver if devices else "",
         device_ids=flow(devices.ids) if devices else "",
@@ -207,7 +195,3 @@ def _limits(spec: ContainerSpec) -> tuple[Pair, ...]:
     if spec.memory is not None:
         limits["memory"] = f"{spec.memory}b"
     return pairs(limits)
-
-
-def _boolean(value: bool) -> str:
-    return "true" if value else "false"

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from cluster_kit.cluster import LOOPBACK
+from cluster_kit.parts import Mount, Port
+
 _SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _WORDS = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
 """Unquoted words, in any case, that YAML does not read as text."""
@@ -16,6 +19,15 @@ class Pair:
 
     name: str
     value: str
+
+
+@dataclass(frozen=True)
+class Volume:
+    """A bind mount's values as YAML text."""
+
+    source: str
+    target: str
+    read_only: str
 
 
 def quote(text: str) -> str:
@@ -38,6 +50,25 @@ def pairs(texts: Mapping[str, str]) -> tuple[Pair, ...]:
 
 def _key(name: str) -> str:
     return quote(name) if name.lower() in _WORDS else name
+
+
+def volumes(mounts: Iterable[Mount]) -> tuple[Volume, ...]:
+    """Returns bind mounts' values."""
+    return tuple(
+        Volume(quote(mount.source), quote(mount.target), boolean(mount.read_only))
+        for mount in mounts
+    )
+
+
+def published(ports: Iterable[Port]) -> str:
+    """Returns a list of ports, published on LOOPBACK only; "" if there are none."""
+    texts = [f"{LOOPBACK}:{port.host}:{port.container}" for port in ports]
+    return flow(texts) if texts else ""
+
+
+def boolean(value: bool) -> str:
+    """Returns YAML's word for it."""
+    return "true" if value else "false"
 
 
 def comment(text: str) -> str:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
-from cluster_kit.manifest.mounts import MountTable
+from cluster_kit.manifest.mounts import MountTable, PlainMount
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.problem import Problem
 from cluster_kit.roles import ROLES
@@ -54,12 +54,18 @@ def placed(manifest: Manifest) -> Iterator[tuple[str, MountTable]]:
     yield from ((f"mount.{number}", mount) for number, mount in enumerate(manifest.mount))
 
 
+def check_absolute(place: str, mount: PlainMount) -> Iterator[Problem]:
+    """Yields a target that is not a whole path."""
+    if not re.match(r"/(?!/)", mount.target) or mount.target != posixpath.normpath(mount.target):
+        rule = "must be an absolute path, without `..` and without a slash at its end"
+        yield Problem(f"{place}.target", to_toml(mount.target), rule, EXAMPLE)
+
+
 def check_target(place: str, mount: MountTable) -> Iterator[Problem]:
     """Yields why nothing can be mounted at a target."""
     key, value, target = f"{place}.target", to_toml(mount.target), PurePosixPath(mount.target)
-    if not re.match(r"/(?!/)", mount.target) or mount.target != posixpath.normpath(mount.target):
-        rule = "must be an absolute path, without `..` and without a slash at its end"
-        yield Problem(key, value, rule, EXAMPLE)
+    if faults := list(check_absolute(place, mount)):
+        yield from faults
         return
     own = next((path for path in OWN if target.is_relative_to(path)), None)
     if own or target in WHOLE or any(path.is_relative_to(target) for path in OWN):

@@ -53,6 +53,8 @@ def _misplaced(
         for index in range(last + 1):
             if f"{role}-{index}" not in pins:
                 taken[addresses.of(subnet, role, index)] = f"{role}-{index}"
+    for name, number in zip(manifest.sidecar, range(len(addresses.SIDECARS)), strict=False):
+        taken[addresses.of_sidecar(subnet, number)] = f"the sidecar {name}"
     for name, address in pins.items():
         place, value = f"task.{name}.ip", f'"{address}"'
         if address not in subnet:
@@ -60,6 +62,8 @@ def _misplaced(
             problems.append(Problem(place, value, rule, cure, ("subnet",)))
         elif address in taken:
             rule = f"taken by {taken[address]}"
-            problems.append(Problem(place, value, rule, cure, (*ROLES, "subnet", "task")))
+            problems.append(
+                Problem(place, value, rule, cure, (*ROLES, "subnet", "task", "sidecar"))
+            )
         taken.setdefault(address, name)
     return problems

@@ -18,13 +18,13 @@ def check_ports(manifest: Manifest) -> Iterator[Problem]:
             if host in taken:
                 rule = f"127.0.0.1:{host} is that of {taken[host]} already"
                 cure = 'give it another port of this host, e.g. "8081:80"'
-                yield Problem(place, str(host), rule, cure, (*ROLES, "role", "task"))
+                yield Problem(place, str(host), rule, cure, (*ROLES, "role", "task", "sidecar"))
             taken.setdefault(host, place)
     yield from _shared(manifest)
     if manifest.network.internal and taken:
         rule = f"an internal network publishes no ports: {', '.join(map(str, sorted(taken)))}"
         cure = "take this out, or the `ports`"
-        yield Problem("network.internal", "true", rule, cure, ("role", "task"))
+        yield Problem("network.internal", "true", rule, cure, ("role", "task", "sidecar"))
 
 
 def published(manifest: Manifest) -> Iterator[tuple[str, list[tuple[int, int]]]]:
@@ -35,6 +35,9 @@ def published(manifest: Manifest) -> Iterator[tuple[str, list[tuple[int, int]]]]
     for name, limits in manifest.task.items():
         if limits.ports:
             yield f"task.{name}.ports", limits.ports
+    for name, sidecar in manifest.sidecar.items():
+        if sidecar.ports:
+            yield f"sidecar.{name}.ports", sidecar.ports
 
 
 def _shared(manifest: Manifest) -> Iterator[Problem]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cluster_kit.backends.container_spec import ContainerSpec, NetworkSpec
+from cluster_kit.backends.sidecar_spec import SidecarSpec
 from cluster_kit.cluster import LOOPBACK
 
 FLAGS = {"--init", "--read-only"}
@@ -58,3 +59,25 @@ def docker_run(spec: ContainerSpec, network: str, output: str) -> list[str]:
         words += [f"--gpus=driver={spec.devices.driver},{named},{able}"]
     words += [f"--entrypoint={shared.entrypoint[0]}"] if shared.entrypoint else []
     return [*words, shared.image, *shared.entrypoint[1:], *spec.command]
+
+
+def docker_run_sidecar(spec: SidecarSpec, network: str) -> list[str]:
+    """The words that start one sidecar, before the tasks."""
+    words = ["docker", "run", "--detach", f"--name={spec.name}", f"--hostname={spec.hostname}"]
+    words += [f"--network={network}", f"--ip={spec.ip}", "--restart=no"]
+    words += [f"--pull={'never' if spec.image_is_local else 'missing'}"]
+    words += [f"--stop-timeout={spec.stop_grace_s}"]
+    words += [f"--user={spec.user}"] if spec.user else []
+    words += ["--init"] if spec.init else []
+    words += [f"--security-opt=no-new-privileges:{str(spec.no_new_privileges).lower()}"]
+    words += [
+        f"--volume={mount.source}:{mount.target}{':ro' if mount.read_only else ''}"
+        for mount in spec.mounts
+    ]
+    words += [f"--env={name}={text}" for name, text in spec.environment.items()]
+    words += [f"--env={name}" for name in (*spec.secrets, *spec.hidden)]
+    words += [f"--label={name}={text}" for name, text in spec.labels.items()]
+    words += [f"--publish={LOOPBACK}:{port.host}:{port.container}" for port in spec.ports]
+    if spec.entrypoint is not None:
+        words += [f"--entrypoint={spec.entrypoint[0]}"]
+    return [*words, spec.image, *(spec.entrypoint or ())[1:], *spec.command]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cluster_kit.engine import client
-from cluster_kit.engine.containers import Container
+from cluster_kit.engine.containers import SIDECAR, Container
 from cluster_kit.util import process
 from tests.unit.command_line import Cli
 from tests.unit.stories import container
@@ -30,7 +30,10 @@ class FakeEngine:
         return sorted(self.up)
 
     def containers(self, cluster: str) -> list[Container]:
-        return self.up.get(cluster, [])
+        return [one for one in self.up.get(cluster, []) if one.role != SIDECAR]
+
+    def sidecars(self, cluster: str) -> list[Container]:
+        return [one for one in self.up.get(cluster, []) if one.role == SIDECAR]
 
     def hand_over(self, command: Sequence[str]) -> int:
         self.ran.append(list(command))

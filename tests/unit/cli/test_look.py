@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from cluster_kit.engine import client
-from cluster_kit.engine.containers import Container
+from cluster_kit.engine.containers import SIDECAR, Container
 from cluster_kit.workspace import RunDirectory, new_run
 from tests.unit.command_line import MANIFEST, Cli
 from tests.unit.stories import container
@@ -31,7 +32,10 @@ class FakeEngine:
         return sorted(self.up)
 
     def containers(self, cluster: str) -> list[Container]:
-        return self.up.get(cluster, [])
+        return [one for one in self.up.get(cluster, []) if one.role != SIDECAR]
+
+    def sidecars(self, cluster: str) -> list[Container]:
+        return [one for one in self.up.get(cluster, []) if one.role == SIDECAR]
 
     def logs(self, container_id: str) -> str:
         return f"2025-03-01T10:00:01.5Z {container_id} says\n"
@@ -274,3 +278,22 @@ def test_a_name_that_is_given_is_meant_whatever_is_up(cli: Cli, engine: FakeEngi
     said = cli("logs", "demo")
     assert said.out.split() == ["chief-0", "a", "says"]
     assert "only cluster" not in said.err
+
+
+def test_following_ends_with_the_tasks_though_a_sidecar_goes_on(
+    cli: Cli, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside = replace(container("x-0"), id="beside", name="cache", role=SIDECAR)
+    engine.up["demo"] = [container("ps-0"), beside]
+    over, ended = threading.Event(), []
+
+    def follow(container_id: str, *_: object, **__: object) -> Iterator[str]:
+        yield f"{container_id} says"
+        if container_id == "beside":
+            over.wait(20)
+            ended.append(container_id)
+
+    monkeypatch.setattr(engine, "follow", follow)
+    shown = cli("logs", "demo", "--follow").out
+    assert "ps-0 ffffffffffff says" in shown and not ended
+    over.set()

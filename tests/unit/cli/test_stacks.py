@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from cluster_kit.engine import client
-from cluster_kit.engine.containers import Container
+from cluster_kit.engine.containers import SIDECAR, Container
 from tests.unit.command_line import Cli
 from tests.unit.stories import container
 
@@ -25,7 +25,10 @@ class FakeEngine:
         return sorted(self.up)
 
     def containers(self, cluster: str) -> list[Container]:
-        return self.up.get(cluster, [])
+        return [one for one in self.up.get(cluster, []) if one.role != SIDECAR]
+
+    def sidecars(self, cluster: str) -> list[Container]:
+        return [one for one in self.up.get(cluster, []) if one.role == SIDECAR]
 
     def ask(self, container_id: str, command: Sequence[str], within_s: int) -> str:
         assert within_s > 2

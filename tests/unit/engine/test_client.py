@@ -49,6 +49,7 @@ CALLS: dict[str, Callable[[DockerEngine], object]] = {
     "networks": lambda e: e.networks(),
     "clusters": lambda e: e.clusters(),
     "containers": lambda e: e.containers("demo"),
+    "sidecars": lambda e: e.sidecars("demo"),
     "events": lambda e: list(e.events("demo", 0.0)),
     "gpus_taken": lambda e: e.gpus_taken(),
     "gpus_reserved": lambda e: e.gpus_reserved(),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cluster_kit import labels
-from cluster_kit.engine.containers import container_of, event_of, gpus_of
+from cluster_kit.engine.containers import SIDECAR, container_of, event_of, gpus_of
 
 
 def inspected(**state: Any) -> dict[str, Any]:
@@ -41,6 +41,15 @@ def inspected(**state: Any) -> dict[str, Any]:
             {"Destination": "/output", "Source": "/o"},
         ],
     }
+
+
+def test_a_sidecar_is_no_task() -> None:
+    shown = inspected()
+    shown["Config"]["Labels"] = {labels.CLUSTER: "demo", labels.SIDECAR: "cache"}
+    found = container_of(shown)
+    assert (found.name, found.role, found.leader, found.gpus) == ("cache", SIDECAR, False, ("3",))
+    message = {"Action": "die", "timeNano": 1, "Actor": {"Attributes": {labels.SIDECAR: "cache"}}}
+    assert event_of(message) is None
 
 
 def test_a_running_container() -> None:

@@ -12,6 +12,7 @@ from cluster_kit.manifest.mounts import MountTable
 from cluster_kit.manifest.network import NetworkTable
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.manifest.secrets import SecretTable
+from cluster_kit.manifest.sidecars import SidecarTable
 from cluster_kit.problem import Setting
 
 
@@ -24,6 +25,7 @@ def test_every_key_has_a_home() -> None:
         *NetworkTable.model_fields,
         *SecretTable.model_fields,
         *DataTable.model_fields,
+        *SidecarTable.model_fields,
     }
 
 
@@ -39,6 +41,9 @@ def test_every_key_has_a_home() -> None:
         (("readonly",), "did you mean `read_only`? write it under [[mount]]"),
         (("mtu",), "write it under [network]"),
         (("secret", "mine", "enviroment"), "did you mean `environment`?"),
+        (("sidecar", "x", "imgae"), "did you mean `image`?"),
+        (("sidecar", "x", "mount", "0", "sourc"), "did you mean `source`?"),
+        (("requird",), "did you mean `required`? write it under [sidecar.NAME]"),
         (("data", "fetsh"), "did you mean `fetch`?"),
         (("deadline", "zzz"), "known keys: engine, evaluator_grace, job, silent, stall, start"),
     ],

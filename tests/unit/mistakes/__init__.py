@@ -6,9 +6,11 @@ the cure that the problem must name.
 
 from __future__ import annotations
 
-from tests.unit.mistakes import inputs, limits, network, shape, tasks
+from tests.unit.mistakes import inputs, limits, network, shape, sidecars, tasks
 
 Mistake = tuple[str, str, str, str, str]
 MISTAKES: list[tuple[str, Mistake]] = [
-    named for kind in (shape, tasks, network, limits, inputs) for named in kind.MISTAKES.items()
+    named
+    for kind in (shape, tasks, network, limits, inputs, sidecars)
+    for named in kind.MISTAKES.items()
 ]

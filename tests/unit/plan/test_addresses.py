@@ -44,6 +44,17 @@ def test_more_workers_and_ps_move_nobody(
     assert before.items() <= after.items()
 
 
+def test_sidecars_have_addresses_that_no_task_can_have() -> None:
+    most = {"image": "redis:7"}
+    names = [f"s{number}" for number in range(8)]
+    made = cluster(evaluator=1, ps=200, worker=500, sidecar=dict.fromkeys(names, most))
+    beside = [one.ip for one in made.sidecars]
+    assert [int(ip) - int(made.subnet.network_address) for ip in beside] == list(range(12, 20))
+    assert not {task.ip for task in made.tasks} & set(beside)
+    fewer = cluster(sidecar={"s0": most})
+    assert fewer.sidecars[0].ip == cluster(sidecar={"s0": most, "s1": most}).sidecars[0].ip
+
+
 def test_growth_beyond_a_slash_24_moves_nobody_either() -> None:
     before, after = cluster(worker=100), cluster(worker=500)
     assert (before.subnet.prefixlen, after.subnet.prefixlen) == (24, 22)

@@ -1,0 +1,71 @@
+"""status, logs, exec and restart know the sidecars of a cluster that is up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.host import gather
+from cluster_kit.run import prepare
+from cluster_kit.util import process
+from tests.fakes.acting import BESIDE, Life, dies, ends, prints, says
+from tests.fakes.stage import NAME, Stage, set_up
+from tests.unit.command_line import MANIFEST, Cli
+
+LONG = Life((says(0.1, "start", attempt=1), says(0.4, "ready"), ends(300.0, 0, "finished")))
+SIDECARS = '[sidecar.cache]\nimage = "redis:7"\n[sidecar.board]\nimage = "board"\n'
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Path, cli: Cli) -> Iterator[Stage]:
+    """A cluster that is up, and that nobody watches; one of its sidecars has crashed."""
+    monkeypatch.setattr(prepare, "gather", gather.gather)
+    for made in set_up(tmp_path, monkeypatch):
+        (root / "compose" / f"{NAME}.toml").write_text(MANIFEST + SIDECARS)
+        crash = Life((prints(0.2, "no such file"), dies(0.5, 3)))
+        made.engine.acting = {"chief-0": [LONG], "board": [crash, BESIDE]}
+        assert cli("up", NAME, "--detach").code == 0
+        made.clock.pass_by(2)
+        yield made
+
+
+def test_status_has_a_line_for_each(cli: Cli, stage: Stage) -> None:
+    shown = cli("status", NAME).out
+    assert "sidecar board at " in shown and ": ended (exit code 3)" in shown
+    assert "sidecar cache at " in shown and ": running" in shown
+    facts = json.loads(cli("status", NAME, "--json").out)
+    assert {task["name"] for task in facts[NAME]}.isdisjoint({"board", "cache"})
+    board, cache = facts["sidecars_of"][NAME]
+    assert (board["name"], board["exit_code"], cache["state"]) == ("board", 3, "running")
+    assert cache["ip"].endswith(".12") and board["ip"].endswith(".13")
+
+
+def test_logs_has_their_lines(cli: Cli, stage: Stage) -> None:
+    assert "board no such file" in cli("logs", NAME).out
+    only = cli("logs", NAME, "cache").out
+    assert "cache listening" in only and "board" not in only
+
+
+def test_one_is_restarted(cli: Cli, stage: Stage) -> None:
+    assert "demo: board was restarted\n" in cli("restart", "board").err
+    assert "exit code" not in cli("status", NAME).out.split("sidecar board")[1].split("\n")[0]
+    assert "there are: " in (said := cli("restart", "bord").err) and "`board`" in said
+
+
+def test_a_command_is_run_in_one_but_not_where_it_has_ended(
+    cli: Cli, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[list[str]] = []
+    monkeypatch.setattr(process, "hand_over", lambda command: ran.append(command) or 0)
+    assert cli("exec", "cache", "--", "ls").code == 0
+    assert ran[0][-1] == "ls" and "--workdir" not in ran[0], "it has no /output"
+    said = cli("exec", "board", "--", "ls")
+    assert said.code == 3 and "board of demo has ended (exit code 3)" in said.err
+
+
+def test_down_removes_them(cli: Cli, stage: Stage) -> None:
+    assert cli("down", NAME).code == 0
+    assert not stage.engine.boxes

@@ -1,0 +1,157 @@
+"""Services beside the tasks of a run: started, saved, ended with it; a crash is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster_kit.errors import EngineError
+from cluster_kit.run import again
+from cluster_kit.run.take_down import take_down
+from tests.fakes.acting import BESIDE, LEADS, Life, dies, ends, prints, runs_out_of_memory, says
+from tests.fakes.stage import NAME, Stage
+from tests.unit.run.test_again import LONG, TRAINS, box, do
+
+CACHE = {"image": "redis:7"}
+NEEDED = {**CACHE, "required": True}
+CRASH = Life((prints(0.2, "no space left"), dies(1.0, 3)))
+
+
+def test_they_start_first_are_saved_and_end_with_the_job(stage: Stage) -> None:
+    outcome = stage.up(sidecar={"cache": CACHE})
+    assert (outcome.success, outcome.notes) == (True, [])
+    assert "cache" not in {task.name for task in outcome.tasks}
+    assert "starting 6 containers" in stage.view.phases
+    assert "listening" in (stage.directory.logs / "cache.log").read_text()
+    assert stage.is_clean() and not stage.engine.boxes
+
+
+def test_a_crash_is_told_once_and_is_a_note(stage: Stage) -> None:
+    outcome = stage.up({"cache": [CRASH], "chief-0": [_later(6.0)]}, sidecar={"cache": CACHE})
+    assert (outcome.success, outcome.blame) == (True, None)
+    words = "the sidecar cache has ended with exit code 3"
+    assert stage.view.phases.count(words) == 1
+    assert outcome.notes == [f"{words}; its log is logs/cache.log"]
+
+
+def test_one_that_has_done_its_work_is_no_crash(stage: Stage) -> None:
+    outcome = stage.up({"cache": [Life((dies(0.5, 0),))]}, sidecar={"cache": NEEDED})
+    assert (outcome.success, outcome.notes) == (True, [])
+
+
+@pytest.mark.parametrize(
+    ("life", "words"),
+    [(CRASH, "exit code 3, and"), (Life((runs_out_of_memory(1.0),)), "137: out of memory, and")],
+)
+def test_the_job_ends_without_one_that_it_needs(stage: Stage, life: Life, words: str) -> None:
+    acting = {"cache": [life], "chief-0": [LONG]}
+    outcome = stage.up(acting, sidecar={"cache": NEEDED, "other": CACHE})
+    assert (outcome.success, outcome.exit_code, outcome.reason) == (False, 5, "failed")
+    assert outcome.blame == "cache" and words in outcome.message
+    assert outcome.timings_s["total"] < 10
+    assert outcome.notes == []
+    assert stage.is_clean()
+    assert stage.saved()["blame"] == "cache"
+
+
+def test_its_last_words_are_those_of_the_outcome(stage: Stage) -> None:
+    acting = {"cache": [CRASH], "chief-0": [LONG]}
+    assert "no space left" in stage.up(acting, sidecar={"cache": NEEDED}).last_words
+
+
+def test_a_program_that_fails_without_it_at_once_is_not_to_blame(stage: Stage) -> None:
+    begins = (says(0.1, "start", attempt=1), ends(1.2, 1, "failed", "ConnectionRefusedError"))
+    acting = {"cache": [CRASH], "chief-0": [Life(begins)]}
+    outcome = stage.up(acting, sidecar={"cache": NEEDED})
+    assert (outcome.blame, outcome.reason) == ("cache", "failed")
+
+
+def test_a_program_that_fails_by_itself_is(stage: Stage) -> None:
+    begins = (says(0.1, "start", attempt=1), ends(0.5, 1, "failed", "mine"))
+    outcome = stage.up({"chief-0": [Life(begins)]}, sidecar={"cache": NEEDED})
+    assert outcome.blame == "chief-0" and outcome.message.endswith("mine")
+
+
+def test_kept_containers_are_without_them(stage: Stage) -> None:
+    stage.up(keep=True, sidecar={"cache": CACHE})
+    assert box(stage, "cache").state == "exited"
+    assert stage.engine.remove(NAME) == 6
+
+
+def test_a_restart_is_no_crash(stage: Stage) -> None:
+    deaf = Life(BESIDE.steps, stubborn=True)  # killed after its grace: 137
+    one = {"cache": [deaf], "chief-0": [_later(6.0)]}
+    do(stage, 2.0, lambda: again.restart(stage.engine, box(stage, "cache").shown()))
+    outcome = stage.up(one, sidecar={"cache": NEEDED})
+    assert (outcome.success, outcome.notes) == (True, [])
+
+
+def test_they_stop_and_start_with_the_cluster(stage: Stage) -> None:
+    states = []
+
+    def look() -> None:
+        states.append(box(stage, "cache").state)
+
+    deaf = Life(BESIDE.steps, stubborn=True)
+    do(stage, 2.0, lambda: again.stop(stage.engine, NAME))
+    do(stage, 40.0, look)
+    do(stage, 60.0, lambda: again.start(stage.engine, NAME))
+    do(stage, 61.0, look)
+    acting = {"chief-0": [LONG, LEADS], "worker-1": [TRAINS], "cache": [deaf]}
+    outcome = stage.up(acting, sidecar={"cache": NEEDED})
+    assert outcome.success, outcome.message
+    assert states == ["exited", "running"]
+    (note,) = outcome.notes
+    assert note.startswith("the cluster was stopped")
+
+
+def test_with_the_leader_they_are_restarted(stage: Stage) -> None:
+    do(stage, 2.0, lambda: again.restart(stage.engine, box(stage, "chief-0").shown()))
+    acting = {"chief-0": [LONG, LEADS], "worker-1": [TRAINS]}
+    assert stage.up(acting, sidecar={"cache": NEEDED}).success
+
+
+def test_down_ends_them(stage: Stage) -> None:
+    stage.detach({"chief-0": [LONG]}, sidecar={"cache": CACHE})
+    assert take_down(stage.engine, NAME) == 6
+    assert not stage.engine.boxes
+
+
+def test_left_behind_alone_they_are_removed_before_the_next_run(stage: Stage) -> None:
+    stage.detach({"chief-0": [LONG]}, sidecar={"cache": CACHE})
+    for one in list(stage.engine.boxes.values()):
+        if not one.sidecar:
+            del stage.engine.boxes[one.id]
+    stage.engine.subnets.clear()
+    assert stage.up().success
+    assert stage.is_clean()
+
+
+def test_one_that_does_not_start_ends_the_run_with_the_engines_words(stage: Stage) -> None:
+    stage.engine.refuses["cache"] = "pull access denied for redis, repository does not exist"
+    with pytest.raises(EngineError, match="pull access denied") as caught:
+        stage.up(sidecar={"cache": CACHE})
+    assert "`docker pull` or build the image" in caught.value.cure
+    assert stage.is_clean()
+
+
+def test_an_image_that_is_not_here_is_pulled_and_that_is_said(stage: Stage) -> None:
+    stage.docker.lacks_image = True
+    stage.up(sidecar={"cache": CACHE, "files": {"command": ["ls"]}})
+    pulling = [said for said in stage.view.phases if said.startswith("pulling")]
+    assert pulling == ["pulling redis:7 for the sidecar cache"]
+
+
+def test_values_of_its_secrets_are_masked(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OF_MINE", "from-the-caller")
+    tells = Life((prints(0.2, "with from-the-caller and in-clear"),))
+    given = {**CACHE, "secrets": ["OF_MINE"], "environment": {"API_TOKEN": "in-clear"}}
+    stage.up({"cache": [tells]}, sidecar={"cache": given})
+    assert "with *** and ***" in (stage.directory.logs / "cache.log").read_text()
+    saved = [path for path in stage.directory.path.rglob("*") if path.is_file()]
+    for value in ("from-the-caller", "in-clear"):
+        assert not [path for path in saved if value.encode() in path.read_bytes()]
+
+
+def _later(end: float) -> Life:
+    """A leader that takes longer."""
+    return Life((*LEADS.steps[:-1], ends(end, 0, "finished", "the program finished")))
