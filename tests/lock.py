@@ -1,7 +1,7 @@
 """Writes the hashes of what the image installs: `make lock`, after a pin was changed.
 
 The hashes are of every file of a pinned version, so that the build takes it on any machine and from
-any mirror, and refuses every other file.
+any mirror, and refuses every other file. Markers choose what differs between processors.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ def main() -> int:
         command = (
             *(sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--no-deps"),
             *("--generate-hashes", "--no-header", "--no-annotate", "--python-version=3.11"),
+            "--universal",
             f"requirements-{part}.txt",
         )
         done = subprocess.run(command, cwd=RECIPE, env=environment, stdout=subprocess.PIPE)

@@ -9,8 +9,10 @@ from cluster_kit.facts import EngineKind
 from cluster_kit.run.check import Check
 
 SEE = "see docs/elsewhere.md"
-PROCESSORS = ("x86_64", "amd64", "")
-"""For which the kit's own image can be built; "" if the engine does not tell."""
+TRIED = ("x86_64", "amd64", "")
+"""On which the kit's own image is tried; "" if the engine does not tell."""
+LOCKED = (*TRIED, "aarch64", "arm64")
+"""For which its packages are locked."""
 
 
 def check_kind(kind: EngineKind, cluster: Cluster | None) -> Iterator[Check]:
@@ -24,12 +26,23 @@ def check_kind(kind: EngineKind, cluster: Cluster | None) -> Iterator[Check]:
     if kind.remote:
         found = f"the engine is on another machine ({kind.remote}): it must see the same folders"
         yield Check("remote", "warn", found, f"run the kit there, or share the folder; {SEE}")
-    if kind.machine not in PROCESSORS and (cluster is None or cluster.variant is not None):
-        found = f"{kind.machine}: the packages of the kit's own image are locked for x86_64"
-        cure = f'name an image with TensorFlow for it (`image = "…"`); {SEE}'
-        yield Check("processor", "warn" if cluster is None else "fail", found, cure)
+    if kind.machine not in TRIED and (cluster is None or cluster.variant is not None):
+        yield _processor(kind.machine, cluster)
     if kind.unlimited:
         yield _limits(kind, cluster)
+
+
+def _processor(machine: str, cluster: Cluster | None) -> Check:
+    """Whether the kit's own image can be built for it: its packages are locked, if not tried."""
+    own = f'name an image with TensorFlow for it (`image = "…"`); {SEE}'
+    if machine not in LOCKED:
+        found = f"{machine}: the packages of the kit's own image are locked for x86_64 and aarch64"
+        return Check("processor", "warn" if cluster is None else "fail", found, own)
+    if cluster is not None and cluster.variant == "gpu":
+        found = f"{machine}: the TensorFlow that is published for it has no support of GPUs"
+        return Check("processor", "fail", found, f'write `gpus = "none"`, or {own}')
+    found = f"{machine}: the packages of the kit's own image are locked for it; it was not tried"
+    return Check("processor", "warn", found, f"if the image does not build, {own}")
 
 
 def _limits(kind: EngineKind, cluster: Cluster | None) -> Check:

@@ -2,8 +2,8 @@
 
 extra.py REQUIREMENTS [PIP-OPTION…]
 
-Every package of the image is a constraint. TensorFlow is called `tensorflow-cpu` here; what asks
-for `tensorflow` finds it under that name as well, and brings no second one.
+Every package of the image is a constraint. TensorFlow is called `tensorflow-cpu` on x86_64; what
+asks for `tensorflow` finds it under that name as well, and brings no second one.
 """
 
 from __future__ import annotations

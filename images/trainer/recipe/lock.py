@@ -9,6 +9,7 @@ tf_keras is resolved without what it depends on: it would bring `tensorflow` bes
 from __future__ import annotations
 
 import json
+import platform
 import re
 import subprocess
 import sys
@@ -35,12 +36,17 @@ def main(version: str, variant: str, target: Path, options: list[str]) -> int:
 
 
 def names(version: str, variant: str) -> tuple[str, str]:
-    """The requirements for TensorFlow and for tf_keras; 2.16 stands for its newest release."""
+    """The requirements for TensorFlow and for tf_keras; 2.16 stands for its newest release.
+
+    Packages without GPUs have a name of their own for x86_64 alone.
+    """
+    slim = "-cpu" if platform.machine() in ("x86_64", "AMD64") else ""
     if version == NIGHTLY:
-        return {"cpu": "tf-nightly-cpu", "gpu": "tf-nightly[and-cuda]"}[variant], "tf-keras-nightly"
+        named = {"cpu": f"tf-nightly{slim}", "gpu": "tf-nightly[and-cuda]"}
+        return named[variant], "tf-keras-nightly"
     parts = version.split(".")
     exact = version if len(parts) > 2 else f"{version}.*"
-    package = {"cpu": "tensorflow-cpu", "gpu": "tensorflow[and-cuda]"}[variant]
+    package = {"cpu": f"tensorflow{slim}", "gpu": "tensorflow[and-cuda]"}[variant]
     return f"{package}=={exact}", f"tf-keras=={parts[0]}.{parts[1]}.*"
 
 

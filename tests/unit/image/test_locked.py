@@ -9,12 +9,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 
 from cluster_kit.image import base, build
 from tests import audit, lock
 
 RECIPE = build.SOURCE / "recipe"
-PIN = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)", re.MULTILINE)
+PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;]+)", re.MULTILINE)
+LINE = re.compile(r"\S+==\S+( ; platform_machine [!=]= 'x86_64')?( --hash=sha256:[0-9a-f]{64})+")
+ARM64 = {
+    "cpu": {
+        "tensorflow": "4b24aca16d527a3cf1c37f720c04c484c3d20f4d0fdfa98632ac8b9f3be6eb5c",
+        "numpy": "0ab0a9c4ffb1a6d95ef519fe4247dba8eb6b18ad93999f76b7f657039acabd47",
+        "grpcio": "9885436e83eab92dd0d476642baf08a17c55ef2b1db430adcba3e89bb6938a5d",
+    },
+    "digits": {"scikit-learn": "4298fcc01b3d8fa9768d36894e99cce0747b3b2dd73bfd80779e393769d0afab"},
+}
+"""Of wheels for CPython 3.11, by SHA-256."""
 
 
 def pins(path: Path) -> dict[str, str]:
@@ -32,7 +43,38 @@ def test_every_requirement_is_locked_by_hashes(part: str) -> None:
     assert pins(locked) == pins(RECIPE / f"requirements-{part}.txt"), "run `make lock`"
     text = re.sub(r" \\\n +", " ", locked.read_text())
     for line in text.splitlines():
-        assert line.startswith("#") or re.fullmatch(r"\S+==\S+( --hash=sha256:[0-9a-f]{64})+", line)
+        assert line.startswith("#") or LINE.fullmatch(line)
+
+
+@pytest.mark.parametrize("part", ["cpu", "digits"])
+@pytest.mark.parametrize(
+    ("machine", "framework"), [("x86_64", "tensorflow-cpu"), ("aarch64", "tensorflow")]
+)
+def test_each_processor_has_one_tensorflow_and_all_else_in_common(
+    part: str, machine: str, framework: str
+) -> None:
+    environment = {"platform_machine": machine, "python_version": "3.11"}
+    names = set()
+    for line in re.sub(r" \\\n +", " ", (RECIPE / f"locked-{part}.txt").read_text()).splitlines():
+        pin = line.partition(" --hash")[0].strip()
+        if pin.startswith("#"):
+            continue
+        requirement = Requirement(pin)
+        if requirement.marker is None or requirement.marker.evaluate(environment):
+            names.add(requirement.name)
+    every = {Requirement(pin).name for pin in re.findall(r"^\S+==\S+", text_of(part), re.M)}
+    frameworks = {"tensorflow-cpu", "tensorflow"}
+    assert names & frameworks == ({framework} if part == "cpu" else set())
+    assert names - frameworks == every - frameworks
+
+
+def test_the_wheels_for_arm64_are_among_the_hashes() -> None:
+    for part, digests in ARM64.items():
+        assert all(digest in text_of(part) for digest in digests.values())
+
+
+def text_of(part: str) -> str:
+    return (RECIPE / f"locked-{part}.txt").read_text()
 
 
 def test_pip_is_told_to_refuse_what_has_no_such_hash() -> None:

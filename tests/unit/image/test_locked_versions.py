@@ -147,7 +147,16 @@ def lock() -> ModuleType:
     return module
 
 
-def test_names_of_packages_by_version_and_variant(lock: ModuleType) -> None:
+def test_names_of_packages_on_arm64(lock: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock.platform, "machine", lambda: "aarch64")
+    assert lock.names("2.16", "cpu") == ("tensorflow==2.16.*", "tf-keras==2.16.*")
+    assert lock.names("nightly", "cpu") == ("tf-nightly", "tf-keras-nightly")
+
+
+def test_names_of_packages_by_version_and_variant(
+    lock: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock.platform, "machine", lambda: "x86_64")
     assert lock.names("2.15", "cpu") == ("tensorflow-cpu==2.15.*", "tf-keras==2.15.*")
     assert lock.names("2.16.1", "gpu") == ("tensorflow[and-cuda]==2.16.1", "tf-keras==2.16.*")
     assert lock.names("nightly", "cpu") == ("tf-nightly-cpu", "tf-keras-nightly")
