@@ -79,7 +79,8 @@ class EngineKind:
     `rootless`: it runs as an ordinary user, who is root in its containers. `remote` is its address
     if it is on another machine, "" if it is on this one. `desktop`: its containers run in a virtual
     machine, to which this host has no route. `unlimited` names the limits that it cannot hold.
-    `machine` is its processors' architecture, "" if not known.
+    `machine` is its processors' architecture, "" if not known. `podman`: it is Podman, behind its
+    interface for Docker's clients.
     """
 
     rootless: bool = False
@@ -87,6 +88,7 @@ class EngineKind:
     desktop: bool = False
     unlimited: tuple[str, ...] = ()
     machine: str = ""
+    podman: bool = False
 
 
 @dataclass(frozen=True)

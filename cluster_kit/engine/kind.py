@@ -19,11 +19,12 @@ def engine_kind(info: Mapping[str, Any], address: str) -> EngineKind:
     """The kind of an engine, from `docker info` and the address that it was reached by."""
     options = [str(option).split(",") for option in info.get("SecurityOptions") or ()]
     return EngineKind(
-        rootless=["name=rootless"] in options,
+        rootless=["name=rootless"] in options or info.get("Rootless") is True,
         remote=_remote(address),
         desktop="Docker Desktop" in str(info.get("OperatingSystem", "")),
         unlimited=tuple(limit for limit, key in LIMITS.items() if info.get(key) is False),
         machine=str(info.get("Architecture", "")),
+        podman="BuildahVersion" in info,  # what builds there; no Docker engine has it
     )
 
 

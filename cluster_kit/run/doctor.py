@@ -14,7 +14,7 @@ from cluster_kit.facts import HostFacts
 from cluster_kit.image.build import image_present, image_tag
 from cluster_kit.run.check import Check
 from cluster_kit.run.gpu_checks import gpu_checks
-from cluster_kit.run.kind_checks import check_kind
+from cluster_kit.run.kind_checks import check_kind, podman, podman_builds
 from cluster_kit.run.network_checks import check_proxy, check_subnet
 from cluster_kit.run.port_checks import check_ports
 from cluster_kit.run.secrets import check_secrets
@@ -33,10 +33,10 @@ SMALLEST = PROGRAM_MEMORY + 2 * SERVER_MEMORY
 def check_host(facts: HostFacts, cluster: Cluster | None) -> list[Check]:
     """The checks of this host, and of what `cluster` needs if one is given."""
     return [
-        _engine(facts.engine),
+        podman(facts.engine) if facts.kind.podman else _engine(facts.engine),
         *check_kind(facts.kind, cluster),
         _tool(backend().tool()),
-        _buildx(cluster),
+        podman_builds(_lacks(cluster)) if facts.kind.podman else _buildx(cluster),
         _disk(facts.engine_root or "/", cluster),
         _memory(facts.memory, cluster),
         *gpu_checks(facts),
@@ -79,8 +79,12 @@ def _buildx(cluster: Cluster | None) -> Check:
     if done.ok:
         return Check("buildx", "ok", done.output.split()[1] if done.output.split() else "found")
     found, cure = "the Buildx plugin was not found", "install it: building images needs it"
-    needed = cluster is not None and not _built(cluster)
-    return Check("buildx", "fail" if needed else "warn", found, cure)
+    return Check("buildx", "fail" if _lacks(cluster) else "warn", found, cure)
+
+
+def _lacks(cluster: Cluster | None) -> str:
+    """The tag of the image that has to be built first; "" if there is nothing to build."""
+    return "" if cluster is None or _built(cluster) else cluster.image
 
 
 def _disk(root: str, cluster: Cluster | None) -> Check:

@@ -15,6 +15,27 @@ LOCKED = (*TRIED, "aarch64", "arm64")
 """For which its packages are locked."""
 
 
+MINIMUM_PODMAN = (4, 3)
+"""The oldest that was tried."""
+
+
+def podman(version: str) -> Check:
+    """The line about Podman in the place of a Docker engine."""
+    numbers = tuple(int(part) for part in version.split("-")[0].split(".")[:2] if part.isdigit())
+    if numbers < MINIMUM_PODMAN:
+        return Check("engine", "fail", f"Podman {version}", "needs 4.3 or newer: upgrade")
+    found = f"Podman {version}, by its interface for Docker's clients"
+    return Check("engine", "warn", found, f"what does not work there: {SEE}")
+
+
+def podman_builds(lacks: str) -> Check:
+    """The line about building there; `lacks` is the tag of the image to be built, "" if none."""
+    found = "Podman builds no images for the kit: `docker buildx` needs BuildKit in the engine"
+    image = lacks or "IMAGE"
+    cure = f"build it with a Docker engine, and bring it: `docker save {image} | podman load`"
+    return Check("buildx", "fail" if lacks else "warn", found, cure)
+
+
 def check_kind(kind: EngineKind, cluster: Cluster | None) -> Iterator[Check]:
     """A line for each thing that differs; none for an engine of this host that runs as root."""
     if kind.rootless:

@@ -37,6 +37,13 @@ def test_the_usual_engine_differs_in_nothing(info: dict[str, Any]) -> None:
     assert engine_kind(info, "") == EngineKind()
 
 
+def test_podman_is_known_by_what_it_builds_with() -> None:
+    assert engine_kind({"BuildahVersion": "1.28.2", "Rootless": False}, "") == EngineKind(
+        podman=True
+    )
+    assert engine_kind({"BuildahVersion": "1.28.2", "Rootless": True}, "").rootless
+
+
 def test_docker_desktop_is_known_by_its_name() -> None:
     assert engine_kind({"OperatingSystem": "Docker Desktop"}, "").desktop
 

@@ -14,7 +14,7 @@ import pytest
 from cluster_kit.backends.compose import cli as compose
 from cluster_kit.cluster import Cluster
 from cluster_kit.errors import HostError
-from cluster_kit.facts import GpuSetup, HostFacts
+from cluster_kit.facts import EngineKind, GpuSetup, HostFacts
 from cluster_kit.plan import addresses
 from cluster_kit.run import doctor
 from cluster_kit.run.check import Check
@@ -164,3 +164,23 @@ def test_a_cluster_does_not_collide_with_itself(machine: Host) -> None:
 def test_a_disk_that_cannot_be_seen_is_not_judged(machine: Host) -> None:
     machine.free = 0
     assert checks(replace(WELL, engine_root="/nowhere"))["disk"].state == "ok"
+
+
+@pytest.mark.parametrize(
+    ("version", "state"),
+    [("4.3.1", "warn"), ("5.4.0-dev", "warn"), ("4.2.0", "fail"), ("", "fail")],
+)
+def test_podman_is_measured_by_its_own_versions(machine: Host, version: str, state: str) -> None:
+    check = checks(host(engine=version, kind=EngineKind(podman=True)))["engine"]
+    assert check.state == state and check.cure
+    assert f"Podman {version}" in check.found
+
+
+def test_podman_takes_images_and_builds_none(machine: Host) -> None:
+    podman = host(engine="4.3.1", kind=EngineKind(podman=True))
+    assert checks(podman)["buildx"].state == "warn"
+    assert checks(podman, cluster())["buildx"].state == "warn"
+    machine.built = False
+    check = checks(podman, cluster())["buildx"]
+    assert check.state == "fail"
+    assert f"docker save {cluster().image} | podman load" in check.cure
