@@ -55,7 +55,7 @@ def charts_of(
         Chart("steps_per_s", "Steps per second", "/s", _told(entries, "steps_per_s", ("step",))),
         Chart("staleness", "Staleness of updates", "updates",
               _told(entries, "staleness", ("step", "epoch"))),
-        Chart("cpus", "CPU", "CPUs", _rates(samples, lambda rate: rate.cpus)),
+        Chart("cpus", "Busy CPUs", "CPUs", _rates(samples, lambda rate: rate.cpus)),
         Chart("memory", "Memory", "bytes", _used(samples, lambda one: one.memory)),
         Chart("rx_bps", "Network, received", "bytes/s", _rates(samples, lambda rate: rate.rx_bps)),
         Chart("tx_bps", "Network, sent", "bytes/s", _rates(samples, lambda rate: rate.tx_bps)),

@@ -1,6 +1,7 @@
 "use strict";
 // Figures over the same time, drawn by uPlot.
 const COLOURS = ["#2f7ed8", "#d9612b", "#2f9e62", "#8a5fd0", "#c2a21e", "#d3458b", "#23a3b5", "#7a8793", "#9b6a3c", "#5d74e0"];
+const WORDS = ["CPUs", "updates"]; // units that the title says already: the axis has no room for them
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 function charts(runs) {
@@ -25,7 +26,7 @@ function drawChart(chart, holder) {
     width: Math.max(300, holder.clientWidth), height: 190, cursor: { sync: { key: "time" }, drag: { x: true, y: false } },
     scales: { x: { time: false, range: (_, low, high) => [low ?? zoom.now[0], high ?? zoom.now[1]] }, y: { range: (_, low, high) => spread(low, high) } },
     series: [{ label: "time", value: (_, value) => (value === null ? "–" : seconds(value)) }, ...series],
-    axes: [axis({ values: (_, found) => found.map(seconds) }), axis({ size: 84, values: (_, found) => found.map((value) => figure(value, chart.unit)) })],
+    axes: [axis({ values: (_, found) => found.map(seconds) }), axis({ size: 84, values: (_, found) => found.map((value) => figure(value, WORDS.includes(chart.unit) ? "" : chart.unit)) })],
     hooks: { setScale: [(plot, key) => { if (key === "x" && plot.status) zoom.set(plot.scales.x.min, plot.scales.x.max); }] },
   }, data, holder);
 }
