@@ -7,13 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cluster_kit.drill.scenario import CHECKPOINT, At
+from cluster_kit.observe.checkpoints import complete
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import CLOCK_SLACK_S, RunState
-
-COMPLETE = "*.index"
-"""TensorFlow writes this file of a checkpoint last."""
-OF_MODEL = "variables.index"
-"""The same of a SavedModel, which nobody goes on from."""
 
 
 def is_due(at: At, seen: RunState, now: float, saved: bool, calm_since: float | None) -> bool:
@@ -84,14 +80,5 @@ def ended_at(seen: RunState) -> float | None:
 def saved_at(output: Path, since: float) -> float | None:
     """Unix seconds at which the newest checkpoint below the directory was completed, None if none
     was after Unix time `since`."""
-    newest = None
-    for file in output.rglob(COMPLETE):
-        if file.name == OF_MODEL:
-            continue
-        try:
-            moment = file.stat().st_mtime
-        except OSError:
-            continue  # removed by now: programs keep only the newest ones
-        if moment >= since - CLOCK_SLACK_S:
-            newest = max(moment, newest or 0.0)
-    return newest
+    moments = (moment for moment, _ in complete(output))
+    return max((moment for moment in moments if moment >= since - CLOCK_SLACK_S), default=None)

@@ -35,6 +35,8 @@ class State(StrEnum):
 
 
 _SHARED = (State.CREATED, State.RUNNING, State.PAUSED, State.RESTARTING)
+GOOD_CODES = (None, 0, 143)
+"""Exit codes of a task that has not failed: it runs, ended well, or was stopped by SIGTERM."""
 _ALIVE = (State.RUNNING, State.READY, State.TRAINING, State.SCORING)
 _REPORTED = {"step": State.TRAINING, "epoch": State.TRAINING, "evaluation": State.SCORING}
 """The state that an event of a task means; `ready` counts only before these."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cluster_kit.observe.figures import number
 from cluster_kit.observe.progress import Entry
 
 LONGEST_GAP_S = 30.0
@@ -176,5 +177,5 @@ def _bytes_by_task(told: Mapping[Any, Any]) -> dict[str, float]:
 
 
 def _number(value: Any) -> float | None:
-    fits = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < MOST
-    return float(value) if fits else None
+    found = number(value)
+    return found if found is not None and 0 <= found < MOST else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cluster_kit.observe.figures import number
 from cluster_kit.observe.progress import Entry
-from cluster_kit.observe.usage import Sample, rates_between
+from cluster_kit.observe.usage import SHORTEST_S, Sample, rates_between
 
 MOST_VALUES = 16000
 """Of all curves of a report together: about 100 kB."""
@@ -107,7 +107,7 @@ def _rates(samples: Iterable[Sample], of: Callable[..., float]) -> tuple[Curve, 
     for sample in samples:
         before, last[sample.task] = last.get(sample.task), sample
         rates = rates_between(before, sample) if before else None
-        if rates and rates.seconds > 0.2:
+        if rates and rates.seconds > SHORTEST_S:
             found.setdefault(sample.task, []).append((sample.time, of(rates)))
     return _curves(found)
 

@@ -9,13 +9,9 @@ from typing import Any
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Event
+from cluster_kit.observe.checkpoints import complete
 from cluster_kit.observe.progress import USAGE, Entry, ProgressReader
 from cluster_kit.observe.usage import Sample, sample_of
-
-INDEX = ".index"
-"""TensorFlow writes this file of a checkpoint last."""
-OF_MODEL = "variables.index"
-"""The same of a SavedModel, which nobody goes on from."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +47,4 @@ def samples_of(progress: Path, since: float, sizes: Mapping[str, int]) -> list[S
 
 def checkpoints_of(output: Path, since: float) -> list[tuple[float, str]]:
     """Those that were completed since Unix time `since` and are still there, oldest first."""
-    found = []
-    for file in output.rglob(f"*{INDEX}"):
-        if file.name == OF_MODEL:
-            continue
-        try:
-            moment = file.stat().st_mtime
-        except OSError:
-            continue  # removed by now: programs keep only the newest ones
-        if moment >= since:
-            found.append((moment, file.name.removesuffix(INDEX)))
-    return sorted(found)
+    return sorted(found for found in complete(output) if found[0] >= since)

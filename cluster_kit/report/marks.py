@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from cluster_kit.engine.containers import Event
 from cluster_kit.observe.figures import number
 from cluster_kit.observe.progress import Entry
+from cluster_kit.observe.task_view import GOOD_CODES
 
-ENDS_WELL = (0, 143, None)
 SCORES = ("accuracy", "map_50", "map", "loss")
 
 
@@ -51,7 +51,7 @@ def _of_events(events: Sequence[Event]) -> Iterator[Mark]:
                 yield Mark("fault", event.time, "killed")
             case "pause":
                 yield Mark("fault", event.time, "frozen")
-            case "die" if event.exit_code not in ENDS_WELL:
+            case "die" if event.exit_code not in GOOD_CODES:
                 yield Mark("fault", event.time, f"ended with exit code {event.exit_code}")
 
 

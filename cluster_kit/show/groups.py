@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from cluster_kit.observe.task_view import State, TaskView
+from cluster_kit.observe.task_view import GOOD_CODES, State, TaskView
 from cluster_kit.observe.usage import Usage
 
 _ORDINARY = (State.READY, State.TRAINING, State.SCORING, State.RUNNING, State.CREATED)
-_GOOD_CODES = (None, 0, 143)
 TIMES, TO = "\N{MULTIPLICATION SIGN}", "\N{EN DASH}"
 
 
@@ -83,9 +82,9 @@ def rows_of(tasks: Sequence[TaskView], room: int, leader: str) -> list[TaskView 
 
 def is_in_trouble(task: TaskView) -> bool:
     """Whether a task is not as it should be now."""
-    ended_well = task.state is State.ENDED and task.exit_code in _GOOD_CODES
+    ended_well = task.state is State.ENDED and task.exit_code in GOOD_CODES
     ordinary = task.state in _ORDINARY or ended_well
-    return not ordinary or task.lags or bool(task.gpu_problem) or task.exit_code not in _GOOD_CODES
+    return not ordinary or task.lags or bool(task.gpu_problem) or task.exit_code not in GOOD_CODES
 
 
 def tasks_in(rows: Iterable[TaskView | Group]) -> int:

@@ -81,7 +81,7 @@ class LiveView:
             return self._spinner
         tasks = list(self._seen.tasks.values())
         most = max(0, min(MOST_REMARKS, self._console.height // 4))
-        waits = [waited_for(self._seen)] if waited_for(self._seen) else []
+        waits = list(filter(None, [waited_for(self._seen)]))
         said = [
             Text(text, "yellow", no_wrap=True, overflow="ellipsis")
             for text in [*waits, *remarks(tasks)]

@@ -8,7 +8,7 @@ from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
-from cluster_kit.observe.task_view import State, TaskView
+from cluster_kit.observe.task_view import GOOD_CODES, State, TaskView
 from cluster_kit.observe.usage import Usage
 from cluster_kit.show.groups import TO, Group
 
@@ -22,7 +22,6 @@ _STYLES = {
     State.RESTARTING: "yellow",
     State.ENDED: "dim",
 }
-_GOOD_CODES = (None, 0, 143)
 
 
 WIDE = 106
@@ -125,7 +124,7 @@ def _short_state(task: TaskView) -> str:
 
 
 def _style(task: TaskView) -> str:
-    if task.exit_code not in _GOOD_CODES:
+    if task.exit_code not in GOOD_CODES:
         return "bold red"
     return "yellow" if task.lags else _STYLES.get(task.state, "")
 
