@@ -53,9 +53,13 @@ class Workspace:
         rendered = (path.parent for path in (root / "compose").glob("*/compose.yaml"))
         return [*(root / name for name in ("runs", "portable", "fetched")), *rendered]
 
+    def latest_runs(self) -> dict[str, Path]:
+        """The link to the newest run of each cluster that has run here, by the cluster's name."""
+        return {path.parent.name: path for path in self.root.glob("runs/*/latest")}
+
     def known(self) -> list[str]:
         """Names of clusters that have run or have been rendered here."""
-        ran = (path.parent.name for path in self.root.glob("runs/*/latest"))
+        ran = self.latest_runs()
         rendered = (path.parent.name for path in self.manifests.glob("*/compose.yaml"))
         committed = (path.parent.name for path in self.root.glob("portable/*/compose.yaml"))
         return sorted({*ran, *rendered, *committed})

@@ -92,7 +92,7 @@ def run_named(reference: str, workspace: Workspace) -> RunDirectory:
     given = Path(reference).expanduser()
     if reference and given.is_dir():
         return RunDirectory(given.resolve())
-    known = {path.parent.name: path for path in workspace.root.glob("runs/*/latest")}
+    known = workspace.latest_runs()
     if not reference and known:
         newest = max(known.values(), key=lambda path: path.stat().st_mtime)
         return RunDirectory(newest.resolve())

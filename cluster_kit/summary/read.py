@@ -77,10 +77,9 @@ def _file(reference: str, workspace: Workspace) -> Path:
     else:
         newest = workspace.runs(reference) / "latest"
         if "/" in reference or not newest.is_dir():
-            known = sorted(path.parent.name for path in workspace.root.glob("runs/*/latest"))
             raise UsageError(
                 f"no run `{reference}`: neither a file or directory, nor a cluster in runs/",
-                proposal(reference, known),
+                proposal(reference, sorted(workspace.latest_runs())),
             )
     file = newest / "outcome.json"
     if not file.is_file():
