@@ -45,8 +45,8 @@ GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command%,$(origin $(name))),
 UNKNOWN := $(filter-out $(KNOWN) MAKE% -%,$(GIVEN))
 NEAREST = $(shell $(PYTHON) -c 'import difflib, sys; \
   print(*difflib.get_close_matches(sys.argv[1].upper(), sys.argv[2:], 1))' $(call quoted,$(1)) $(KNOWN) 2>/dev/null)
-$(if $(UNKNOWN),$(error no such variable: $(UNKNOWN)$(foreach name,$(UNKNOWN),$(if \
-  $(call NEAREST,$(name)),; did you mean $(call NEAREST,$(name))?)); there are: $(KNOWN)))
+$(if $(UNKNOWN),$(error no such variable: $(UNKNOWN)$(foreach name,$(UNKNOWN),$(foreach \
+  nearest,$(call NEAREST,$(name)),; did you mean $(nearest)?)); there are: $(KNOWN)))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

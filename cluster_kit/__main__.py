@@ -54,7 +54,6 @@ def _run() -> None:
             report,
             run,
             runs,
-            serve,
             speedup,
             stacks,
             summary,

@@ -13,7 +13,10 @@ import pytest
 from hypothesis import settings
 
 from cluster_kit.util import stdio
+from tests import grammars
 from tests.alone import turn
+
+grammars.later()
 
 settings.register_profile("kit", deadline=None, derandomize=True, max_examples=30)
 settings.register_profile("thorough", deadline=None, max_examples=1000)

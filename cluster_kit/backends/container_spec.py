@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from ipaddress import IPv4Address, IPv4Network
 
 from cluster_kit import labels
@@ -194,8 +194,15 @@ def _container(cluster: Cluster, task: Task, shared: SharedSpec, config: str) ->
 
 def plan_hash(cluster: Cluster) -> str:
     """12 hex digits: a hash of the whole cluster and of the kit's version."""
-    text = json.dumps([__version__, asdict(without_secrets(cluster))], default=str, sort_keys=True)
+    text = json.dumps([__version__, without_secrets(cluster)], default=_plain, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _plain(value: object) -> object:
+    """A part of a cluster as JSON can have it; `asdict` would copy all of it first."""
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    return str(value)
 
 
 def _labels(shared: SharedSpec, task: Task, *, leads: bool) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -24,6 +25,7 @@ _PATH = re.compile(r"^(OLD)?PWD$|_(FILE|PATH|DIR)$", re.IGNORECASE)
 """Names of files are not secrets: AWS_SHARED_CREDENTIALS_FILE."""
 
 
+@functools.lru_cache(maxsize=1024)
 def looks_secret(name: str) -> bool:
     """Whether a variable of this name holds a secret, by common names: *_TOKEN, *_API_KEY, …"""
     return bool(_SECRET.search(name)) and not _PATH.search(name)

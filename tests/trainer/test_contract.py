@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from trees import nodes_of
 
 from trainer import __main__ as command
 from trainer import errors, outcome, usage
@@ -120,7 +121,7 @@ def test_the_beacons_lines_are_those_of_the_contract():
 def written() -> Iterator[tuple[str, set[str]]]:
     """(event, its literal keys) of each place that writes one."""
     for file in FILES:
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in nodes_of(file):
             if not isinstance(node, ast.Call):
                 continue
             name = node.args[0] if node.args else None

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from trees import nodes_of, tree_of
+
 from trainer import errors
 
 PACKAGE = Path(errors.__file__).parent
@@ -14,7 +16,7 @@ CODES = {name: value for name, value in vars(errors).items() if name.startswith(
 
 def trees() -> Iterator[tuple[str, ast.Module]]:
     for file in sorted(PACKAGE.rglob("*.py")):
-        yield str(file.relative_to(PACKAGE)), ast.parse(file.read_text(encoding="utf-8"))
+        yield str(file.relative_to(PACKAGE)), tree_of(file)
 
 
 def errors_of(tree: ast.Module) -> Iterator[tuple[ast.ClassDef, ast.expr]]:
@@ -51,6 +53,7 @@ def test_no_other_module_makes_an_exit_code():
 
 
 def test_there_is_one_error_for_a_loss_that_is_not_finite():
-    kinds = [(name, node.name) for name, tree in trees() for node in ast.walk(tree)
+    kinds = [(str(file.relative_to(PACKAGE)), node.name)
+             for file in sorted(PACKAGE.rglob("*.py")) for node in nodes_of(file)
              if isinstance(node, ast.ClassDef) and node.name == "Diverged"]  # fmt: skip
     assert kinds == [("training/errors.py", "Diverged")]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.make import ROOT
+from tests.sources import nodes_of, text_of
 
 HOST = sorted((ROOT / "cluster_kit").rglob("*.py"))
 IMAGE = sorted((ROOT / "images" / "trainer").rglob("*.py"))
@@ -20,12 +21,12 @@ LONGEST_FILE, LONGEST_FUNCTION, MEDIAN_FILE = 220, 50, 80
 
 
 def lines_of(path: Path) -> int:
-    return len(path.read_text(encoding="utf-8").splitlines())
+    return len(text_of(path).splitlines())
 
 
 def functions(path: Path) -> Iterator[tuple[str, int]]:
     """`file:line name`, and its length in lines, of every function."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or node.lineno) - node.lineno + 1
             yield f"{path.relative_to(ROOT)}:{node.lineno} {node.name}", length
@@ -64,7 +65,7 @@ def test_only_util_process_starts_programs() -> None:
     for path in HOST:
         if path == STARTS_PROGRAMS:
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes_of(path):
             if isinstance(node, ast.ImportFrom) and node.module == "subprocess":
                 starts.append(f"{path.relative_to(ROOT)}:{node.lineno} imports from subprocess")
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):

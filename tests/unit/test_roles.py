@@ -17,6 +17,7 @@ from cluster_kit import roles
 from cluster_kit.cluster import Cluster
 from cluster_kit.manifest.schema import Manifest, RoleTable
 from tests.make import ROOT, parse_compose
+from tests.sources import nodes_of
 
 Import = Callable[[str], Any]
 MANIFEST = """
@@ -183,7 +184,7 @@ def test_no_other_module_knows_a_role_by_its_name() -> None:
     spelt = {
         f"{path.relative_to(package)}:{node.lineno} {node.value!r}"
         for path in package.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes_of(path)
         if isinstance(node, ast.Constant) and node.value in roles.ROLES
         if str(path.relative_to(package)) not in KEYS
     }

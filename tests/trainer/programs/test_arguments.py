@@ -5,18 +5,41 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from unittest import mock
 
 import pytest
 from conftest import IMAGE
 
+from trainer.__main__ import main
 
-def ask(*words: str, **variables: str) -> tuple[int, str, str]:
+Asked = tuple[int, str, str]
+"""The exit code, what was printed, and why it was refused."""
+
+
+def ask_a_process(*words: str, **variables: str) -> Asked:
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(IMAGE), **variables}
     done = subprocess.run(
         [sys.executable, "-B", "-m", "trainer", "arguments", *words],
         capture_output=True, text=True, timeout=60, env=environment,
     )  # fmt: skip
     return done.returncode, done.stdout, done.stderr.rpartition("error: ")[2].strip()
+
+
+@pytest.fixture
+def ask(capsys: pytest.CaptureFixture[str]) -> Callable[..., Asked]:
+    """The same in this process."""
+
+    def here(*words: str, **variables: str) -> Asked:
+        with mock.patch.dict(os.environ, variables, clear=True):
+            try:
+                code = main(["arguments", *words])
+            except SystemExit as ended:
+                code = int(ended.code or 0)
+        printed, said = capsys.readouterr()
+        return code, printed, said.rpartition("error: ")[2].strip()
+
+    return here
 
 
 RIGHT = [
@@ -28,7 +51,7 @@ RIGHT = [
 
 
 @pytest.mark.parametrize("words", RIGHT)
-def test_right_arguments_end_with_0(words):
+def test_right_arguments_end_with_0(ask, words):
     assert ask(*words)[:2] == (0, "")
 
 
@@ -42,17 +65,29 @@ def test_right_arguments_end_with_0(words):
         (("no-such-program",), "no built-in program 'no-such-program'"),
     ],
 )
-def test_wrong_ones_end_with_2_and_say_why(words, why):
+def test_wrong_ones_end_with_2_and_say_why(ask, words, why):
     assert ask(*words) == (2, "", why)
 
 
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        (("detection", "--steps", "10"), (0, "", "")),
+        (("detection", "--round-steps"), (2, "", "argument --round-steps: expected one argument")),
+        (("no-such-program",), (2, "", "no built-in program 'no-such-program'")),
+    ],
+)
+def test_as_the_host_asks(words, asked):
+    assert ask_a_process(*words) == asked
+
+
 @pytest.mark.parametrize("program", ["classifier", "linear-regression", "detection"])
-def test_help_is_printed(program):
+def test_help_is_printed(ask, program):
     code, printed, _ = ask(program, "--help")
     assert code == 0 and printed.startswith("usage: ")
 
 
-def test_an_option_that_does_nothing_in_this_cluster_is_refused_and_elsewhere_is_not():
+def test_an_option_that_does_nothing_in_this_cluster_is_refused_and_elsewhere_is_not(ask):
     config = '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}}'
     words = ("classifier", "--save-secs", "3")
     code, _, why = ask(*words, TF_CONFIG=config, CLUSTER_KIT_SERVERS="")
