@@ -54,6 +54,7 @@ def _run() -> None:
             report,
             run,
             runs,
+            serve,
             speedup,
             stacks,
             summary,

@@ -157,6 +157,11 @@ class RunDirectory:
         return self.path / "report.html"
 
     @property
+    def drill(self) -> Path:
+        """What was broken, and what became of it; only of a drill."""
+        return self.path / "drill.json"
+
+    @property
     def record(self) -> Path:
         return self.path / "run.json"
 

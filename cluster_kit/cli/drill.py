@@ -16,7 +16,6 @@ from cluster_kit.cli.ending import print_metrics
 from cluster_kit.drill import load, picture, report
 from cluster_kit.drill.plan import random_scenario
 from cluster_kit.drill.report import Drill
-from cluster_kit.drill.run import FILE
 from cluster_kit.drill.run import drill as run_drill
 from cluster_kit.errors import DrillFailed, UsageError
 from cluster_kit.run.prepare import Request
@@ -101,7 +100,7 @@ def _print(done: Drill, drawn: bool) -> None:
         out.print(Text.assemble(("not passed", "bold red"), ":"))
         for miss in done.misses:
             say(f"  {miss}", to=out)
-    say(f"  seed {done.seed}; everything is in {short(Path(outcome.run))}, {FILE} too", to=out)
+    say(f"  seed {done.seed}; everything is in {short(Path(outcome.run))}, drill.json too", to=out)
     if drawn:
         say(f"  the picture of it: {short(Path(outcome.run) / PICTURE)}", to=out)
     elif done.lanes is not None:

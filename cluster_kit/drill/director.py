@@ -37,6 +37,7 @@ class Director:
     def __init__(
         self, planned: Callable[[Cluster], Sequence[Planned]], say: Callable[[str], None]
     ) -> None:
+        self.cluster: Cluster | None = None
         self.faults: tuple[Planned, ...] = ()
         self.seen = RunState({}, "")
         self.done: list[Injected] = []
@@ -50,6 +51,7 @@ class Director:
 
     def planned(self, cluster: Cluster) -> None:
         """Plan the faults; raises KitError if the scenario does not fit the cluster."""
+        self.cluster = cluster
         self.faults = tuple(self._planned(cluster))
         self._pending = list(self.faults)
 

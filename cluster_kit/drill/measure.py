@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
+from cluster_kit.drill.calm import over_at
+from cluster_kit.drill.kinds import KINDS
 from cluster_kit.drill.moments import ended_at, progress, ready_at, starts_of, steps
 from cluster_kit.drill.plan import Injected, Planned
 from cluster_kit.engine.containers import Event
@@ -39,6 +41,9 @@ class Result:
     why_not: str = ""
     at_end: bool = False
     """Whether no step came after it any more, only the job's good end."""
+    time: float | None = None
+    """Unix seconds of the fault, and of its end: None if it has none of its own."""
+    over: float | None = None
 
 
 def results(
@@ -87,7 +92,15 @@ def _result(one: Injected, done: Sequence[Injected], seen: RunState) -> Result:
         max(0, reached - (saved[-1] if saved else 0)),
         len(starts),
         at_end=went_on is not None and not any(moment >= went_on for moment, _ in steps(seen)),
+        time=one.time,
+        over=_over(one, seen),
     )
+
+
+def _over(one: Injected, seen: RunState) -> float | None:
+    """Unix seconds at which the fault was over; None if it is over at once, or lasts to the end."""
+    over = over_at(one, seen)
+    return over if one.time < over < inf and KINDS[one.fault.kind].lasts else None
 
 
 def _detected(

@@ -58,6 +58,8 @@ def _facts(result: Result) -> dict[str, Any]:
         "for": fault.lasts,
         "from": list(fault.sources) or None,
         "injected_at_s": result.injected_at,
+        "injected_unix_s": _moment(result.time),
+        "over_unix_s": _moment(result.over),
         "step": result.step,
         "detected_after_s": result.detected_after,
         "detected_by": result.detected_by or None,
@@ -67,6 +69,10 @@ def _facts(result: Result) -> dict[str, Any]:
         "restarts": result.restarts,
         "not_injected": result.why_not or None,
     }
+
+
+def _moment(time: float | None) -> float | None:
+    return None if time is None else round(time, 3)
 
 
 def table(results: Sequence[Result]) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,13 +16,14 @@ from cluster_kit.drill.measure import results
 from cluster_kit.drill.plan import Planned, plan
 from cluster_kit.drill.report import Drill
 from cluster_kit.drill.verdict import misses
-from cluster_kit.errors import Interrupted
+from cluster_kit.errors import Interrupted, UsageError
 from cluster_kit.run.launch import launch
 from cluster_kit.run.prepare import Request
+from cluster_kit.run.report import write_report
+from cluster_kit.run.secrets import values_of
 from cluster_kit.show.view import View
-from cluster_kit.workspace import Workspace, write_atomically
+from cluster_kit.workspace import RunDirectory, Workspace, write_atomically
 
-FILE = "drill.json"
 Scenarios = Callable[[Cluster], Written]
 """The scenario for a cluster: one that was written, or one made by chance."""
 
@@ -55,5 +57,13 @@ def drill(
     missed = misses(written.scenario.expect, found, outcome)
     done = Drill(written.source, seed, tuple(found), tuple(missed), outcome, lanes)
     text = json.dumps(done.facts(), indent=2, ensure_ascii=False) + "\n"
-    write_atomically(Path(outcome.run) / FILE, text)
+    run = RunDirectory(Path(outcome.run))
+    write_atomically(run.drill, text)
+    _report_again(run, director)
     return done
+
+
+def _report_again(run: RunDirectory, director: Director) -> None:
+    """The run's report once more, with the faults in it; it has one without them."""
+    with contextlib.suppress(UsageError, OSError):
+        write_report(run, values_of(director.cluster, ()) if director.cluster else ())

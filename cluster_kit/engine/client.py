@@ -20,8 +20,10 @@ from cluster_kit.engine.containers import (
     SIDECAR,
     Container,
     Event,
+    Glance,
     container_of,
     event_of,
+    glance_of,
     reserved_by_others,
     reserved_gpus,
     secrets_of,
@@ -108,6 +110,11 @@ class DockerEngine(Adjustments):
     def sidecars(self, cluster: str, run: str = "") -> list[Container]:
         found = [container_of(c.attrs) for c in self._list(of_cluster(cluster, run))]
         return sorted((c for c in found if c.role == SIDECAR), key=lambda c: c.name)
+
+    @as_engine_errors()
+    def glance(self) -> list[Glance]:
+        listed = self._client.api.containers(all=True, filters={"label": labels.CLUSTER})
+        return [glance_of(one) for one in listed]
 
     def _list(self, filters: Filters) -> list[Any]:
         while True:

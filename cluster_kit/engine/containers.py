@@ -50,6 +50,22 @@ class Container:
 
 
 @dataclass(frozen=True)
+class Glance:
+    """What the engine's list of containers says of a task's: less than `Container`, and cheap.
+
+    `run` is the id of its run, "" if it was started without the kit.
+    """
+
+    id: str
+    cluster: str
+    run: str
+    name: str
+    role: str
+    state: str
+    output: str
+
+
+@dataclass(frozen=True)
 class Event:
     """An event of a task's container: `start`, `die`, `oom`, `kill`, …; `time` in Unix seconds."""
 
@@ -87,6 +103,21 @@ def container_of(attributes: Mapping[str, Any]) -> Container:
         attached=bool(addresses),
         secrets=secrets_of(attributes),
         user=_becomes(attributes),
+    )
+
+
+def glance_of(listed: Mapping[str, Any]) -> Glance:
+    """A container with the kit's labels, from a line of `docker ps`."""
+    tags = listed["Labels"]
+    outputs = [m["Source"] for m in listed.get("Mounts") or () if m.get("Destination") == OUTPUT]
+    return Glance(
+        id=listed["Id"],
+        cluster=tags[labels.CLUSTER],
+        run=tags.get(labels.RUN, ""),
+        name=tags.get(labels.SIDECAR) or f"{tags.get(labels.ROLE)}-{tags.get(labels.INDEX)}",
+        role=tags.get(labels.ROLE, SIDECAR),
+        state=str(listed.get("State", "")),
+        output=next(iter(outputs), ""),
     )
 
 

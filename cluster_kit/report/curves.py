@@ -9,8 +9,8 @@ from cluster_kit.observe.figures import number
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.usage import SHORTEST_S, Sample, rates_between
 
-MOST_VALUES = 16000
-"""Of all curves of a report together: about 100 kB."""
+MOST_VALUES = 14000
+"""Of all curves of a report together: about 280 kB."""
 FEWEST_POINTS, MOST_POINTS = 40, 600
 """Of one curve, however many there are."""
 DIGITS = 4

@@ -12,6 +12,7 @@ from cluster_kit.engine.containers import Event
 from cluster_kit.observe.checkpoints import complete
 from cluster_kit.observe.progress import USAGE, Entry, ProgressReader
 from cluster_kit.observe.usage import Sample, sample_of
+from cluster_kit.report.faults import Fault
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,8 @@ class Evidence:
     """One run: its cluster as it was started, its outcome.json, and what was seen.
 
     `checkpoints` are (Unix seconds, name) of those that are still there; `logs` are the tasks whose
-    log was saved; `name` is the directory's, `kit` the version that reports.
+    log was saved; `faults` are those of a drill; `name` is the directory's, `kit` the version that
+    reports.
     """
 
     name: str
@@ -30,6 +32,7 @@ class Evidence:
     samples: Sequence[Sample]
     checkpoints: Sequence[tuple[float, str]] = ()
     logs: Sequence[str] = ()
+    faults: Sequence[Fault] = ()
     manifest: str = ""
     kit: str = ""
 

@@ -8,9 +8,11 @@ from typing import Any
 
 from cluster_kit.report.curves import DIGITS, Chart, charts_of
 from cluster_kit.report.evidence import Evidence
+from cluster_kit.report.faults import with_faults
 from cluster_kit.report.lanes import Lane, Span, lanes_of
 from cluster_kit.report.marks import Mark
 from cluster_kit.report.placement import placement_of
+from cluster_kit.report.thinning import thinned
 from cluster_kit.report.traffic import edges_of
 
 FORMAT = 1
@@ -22,13 +24,14 @@ _TASK = ("gpu_seen", "exit_code", "restarts", "oom", "rx_bytes", "tx_bytes", "us
 def facts_of(run: Evidence) -> dict[str, Any]:
     """The facts of a run. Times are seconds since `began`, which is in Unix seconds."""
     began, end = period(run)
-    lanes = lanes_of(run.cluster, run.events, run.entries, end)
+    lanes = with_faults(lanes_of(run.cluster, run.events, run.entries, end), run.faults, end)
     outcomes = {task.get("name"): task for task in run.outcome.get("tasks", ())}
     leader = run.cluster.leader.name
     marks = [Mark("checkpoint", at, name) for at, name in run.checkpoints]
     lanes[leader] = Lane(
         lanes[leader].spans, lanes[leader].over, tuple(_sorted([*lanes[leader].marks, *marks]))
     )
+    lanes = thinned(lanes)
     return {
         "format": FORMAT,
         "cluster": run.cluster.name,
@@ -49,6 +52,7 @@ def facts_of(run: Evidence) -> dict[str, Any]:
             }
             for task in run.cluster.tasks
         ],
+        "faults": [fault.facts(began) for fault in run.faults],
         "charts": [
             _chart(chart, began)
             for chart in charts_of([t.name for t in run.cluster.tasks], run.entries, run.samples)

@@ -10,6 +10,8 @@ from cluster_kit.observe.figures import number
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.task_view import GOOD_CODES
 
+ROUTINE = ("checkpoint", "epoch", "evaluation")
+"""Kinds of marks that come again and again where all is well."""
 SCORES = ("accuracy", "map_50", "map", "loss")
 
 
@@ -28,13 +30,19 @@ def marks_of(events: Sequence[Event], entries: Sequence[Entry]) -> Iterator[Mark
     for entry in entries:
         match entry.event:
             case "retry":
-                yield Mark("retry", entry.time, f"attempt {entry.fields.get('attempt')}")
+                yield Mark("retry", entry.time, _attempt(entry))
             case "epoch":
                 yield Mark("epoch", entry.time, f"epoch {entry.fields.get('epoch')}")
             case "evaluation":
                 yield Mark("evaluation", entry.time, score(entry))
             case "straggling":
                 yield Mark("straggler", entry.time, f"{entry.fields.get('of')} is a straggler")
+
+
+def _attempt(entry: Entry) -> str:
+    """`attempt 2: ps-0 was lost`."""
+    reason = entry.fields.get("reason")
+    return f"attempt {entry.fields.get('attempt')}" + (f": {reason}" if reason else "")
 
 
 def _of_events(events: Sequence[Event]) -> Iterator[Mark]:

@@ -18,11 +18,23 @@ STYLES = ("uPlot.min.css", "report.css")
 def page(runs: Sequence[Mapping[str, Any]]) -> str:
     """The HTML of these runs' facts (see `facts_of`), side by side."""
     names = sorted({f"{run['cluster']} {run['run']}" for run in runs})
+    return document(", ".join(names), {"runs": list(runs)}, SCRIPTS)
+
+
+def document(
+    title: str, facts: Mapping[str, Any], scripts: Sequence[str], *, live: bool = False
+) -> str:
+    """The HTML of a page that these scripts of templates/report/ draw from its facts.
+
+    Args:
+        live: it may ask the server that it comes from for more, and nobody else.
+    """
     return kit_template("report/page.html.j2").render(
-        title=_text(", ".join(names)),
-        facts=embedded({"runs": list(runs)}),
+        title=_text(title),
+        facts=embedded(facts),
+        connect="connect-src 'self'; " if live else "",
         style="\n".join(_file(name) for name in STYLES),
-        script="\n".join(_file(name) for name in SCRIPTS),
+        script="\n".join(_file(name) for name in scripts),
         library=_file("uPlot.iife.min.js"),
         licence=_file("uPlot.LICENSE"),
     )

@@ -10,6 +10,7 @@ from typing import Any
 from cluster_kit.errors import UsageError
 from cluster_kit.report.evidence import Evidence, checkpoints_of, entries_of, samples_of
 from cluster_kit.report.facts import facts_of
+from cluster_kit.report.faults import faults_of
 from cluster_kit.report.page import page
 from cluster_kit.run.evidence import read_events
 from cluster_kit.run.record import read_record
@@ -61,6 +62,7 @@ def report_of(run: RunDirectory) -> dict[str, Any]:
             samples=samples_of(run.progress, record.since, record.sizes),
             checkpoints=checkpoints_of(run.output, record.since),
             logs=sorted(file.stem for file in run.logs.glob("*.log")),
+            faults=faults_of(_drill(run), record.since),
             manifest=_text(run.manifest),
             kit=__version__,
         )
@@ -74,6 +76,14 @@ def _outcome(run: RunDirectory, of: str) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) and found.get("id") == of else {}
+
+
+def _drill(run: RunDirectory) -> object:
+    """drill.json, None if there is none."""
+    try:
+        return json.loads(run.drill.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
 
 
 def _text(file: Path) -> str:

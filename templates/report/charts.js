@@ -13,7 +13,23 @@ function charts(runs) {
   return [...byId.values()];
 }
 
-function drawChart(chart, holder) {
+function drawFaults(plot, times) { // what a drill has broken, as a line across the picture
+  const { ctx, bbox } = plot;
+  ctx.save();
+  ctx.strokeStyle = css("--broken");
+  ctx.setLineDash([4, 4]);
+  for (const at of times) {
+    const x = plot.valToPos(at, "x", true);
+    if (x < bbox.left || x > bbox.left + bbox.width) continue;
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+  }
+  ctx.restore();
+}
+
+function drawChart(chart, holder, faults) {
   const data = uPlot.join(chart.curves.map((curve) => [curve.x, curve.y]));
   const few = data[0].length < 60;
   const series = chart.curves.map((curve, at) => ({
@@ -27,7 +43,7 @@ function drawChart(chart, holder) {
     scales: { x: { time: false, range: (_, low, high) => [low ?? zoom.now[0], high ?? zoom.now[1]] }, y: { range: (_, low, high) => spread(low, high) } },
     series: [{ label: "time", value: (_, value) => (value === null ? "–" : seconds(value)) }, ...series],
     axes: [axis({ values: (_, found) => found.map(seconds) }), axis({ size: 84, values: (_, found) => found.map((value) => figure(value, WORDS.includes(chart.unit) ? "" : chart.unit)) })],
-    hooks: { setScale: [(plot, key) => { if (key === "x" && plot.status) zoom.set(plot.scales.x.min, plot.scales.x.max); }] },
+    hooks: { setScale: [(plot, key) => { if (key === "x" && plot.status) zoom.set(plot.scales.x.min, plot.scales.x.max); }], draw: [(plot) => drawFaults(plot, faults)] },
   }, data, holder);
 }
 
@@ -40,6 +56,7 @@ function spread(low, high) {
 function chartSection(runs) {
   const grid = element("div", { class: "charts" });
   const plots = [];
+  const faults = runs.flatMap((run) => run.faults.map((fault) => fault.at));
   for (const chart of charts(runs)) {
     const holder = element("div", { class: "plot", role: "img", "aria-label": spoken(chart) });
     grid.append(element("div", { class: "chart", "data-chart": chart.id }, element("h3", {}, chart.title), holder, lastValues(chart)));
@@ -48,7 +65,7 @@ function chartSection(runs) {
   const make = () => {
     for (const one of plots) {
       one.plot?.destroy();
-      one.plot = drawChart(one.chart, one.holder);
+      one.plot = drawChart(one.chart, one.holder, faults);
       one.plot.over.addEventListener("dblclick", () => zoom.reset());
       one.plot.setScale("x", { min: zoom.now[0], max: zoom.now[1] });
     }

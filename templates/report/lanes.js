@@ -1,7 +1,7 @@
 "use strict";
 // What each task did when: a lane for each, over one axis of time.
-const STATES = ["starting", "ready", "training", "serving", "scoring", "waiting", "silent", "paused", "restarting"];
-const MARKS = { fault: "✖ fault", restart: "▲ started again", retry: "▲ retry", checkpoint: "◆ checkpoint", evaluation: "● evaluation", epoch: "| epoch", straggler: "■ straggler" };
+const STATES = ["starting", "ready", "training", "serving", "scoring", "waiting", "silent", "paused", "restarting", "broken"];
+const MARKS = { drill: "⚡ broken by the drill", fault: "✖ fault", restart: "▲ started again", retry: "▲ retry", checkpoint: "◆ checkpoint", evaluation: "● evaluation", epoch: "| epoch", straggler: "■ straggler" };
 const LABEL = 116, ROW = 24, TOP = 20;
 
 const stateClass = (state) => (STATES.includes(state) ? state : "other");
@@ -10,6 +10,7 @@ function symbol(kind, x, y) {
   const path = {
     fault: `M${x - 5} ${y - 5}l10 10m0-10l-10 10`, restart: `M${x} ${y - 6}l6 11h-12z`, retry: `M${x} ${y - 6}l6 11h-12z`,
     checkpoint: `M${x} ${y - 6}l5 6-5 6-5-6z`, epoch: `M${x - 0.7} ${y - 9}h1.4v18h-1.4z`, straggler: `M${x - 4} ${y - 4}h8v8h-8z`,
+    drill: `M${x + 3} ${y - 9}l-8 11h4l-3 8 9-12h-4l4-7z`,
   }[kind];
   if (!path) return drawn("circle", { class: `mark ${kind}`, cx: x, cy: y, r: 4.5 });
   const mark = drawn("path", { class: `mark ${kind}`, d: path });
@@ -74,6 +75,14 @@ function lanes(run) {
   zoom.followers.push(draw);
   new ResizeObserver(draw).observe(holder);
   return holder;
+}
+
+function faultTable(run) {
+  if (!run.faults.length) return null;
+  const after = (value) => right(value === null ? "–" : seconds(value));
+  const rows = run.faults.map((one) => [`${one.number} ${one.kind}`, one.task, right(seconds(one.at)), after(one.over === null ? null : one.over - one.at),
+    after(one.detected_after_s), after(one.going_on_after_s), right(String(one.steps_lost ?? "–"))]);
+  return table(["fault", "task", "at", "lasted", "noticed after", "going on after", "steps lost"], rows, "What the drill has broken");
 }
 
 function laneKey(runs) {

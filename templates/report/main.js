@@ -58,7 +58,7 @@ function show(runs, page) {
   const figures = chartSection(runs);
   page.replaceChildren(
     ...runs.map(header), ...(runs.length > 1 ? [section("compared", "Side by side", compared(runs))] : []),
-    section("lanes", "What each task did", laneKey(runs), zoomBar(), ...runs.flatMap((run) => [named(run), lanes(run)])),
+    section("lanes", "What each task did", laneKey(runs), zoomBar(), ...runs.flatMap((run) => [named(run), lanes(run), faultTable(run)])),
     section("figures", "Figures over time", figures.grid),
     section("cluster", "The cluster", ...runs.flatMap((run) => [named(run), network(run), trafficTable(run), tasks(run), placement(run)])),
     section("how", "How it was run", ...runs.flatMap((run) => [named(run), howItWasRun(run)])), tip);

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from cluster_kit.report.facts import facts_of
+from cluster_kit.report.faults import Fault
 from cluster_kit.report.page import page
 from tests.browser.chromium import Opened, opened
 from tests.browser.looked_at import check
@@ -116,6 +117,25 @@ def test_several_runs_stand_side_by_side(browser: Any, tmp_path: Path) -> None:
         assert "test accuracy" in table and "20261122-111500" in table
         labels = one.page.locator('.chart[data-chart="loss"] .u-label').all_inner_texts()
         assert any("20261122-111500 chief-0" in label for label in labels)
+
+
+def test_what_a_drill_broke_is_marked_explained_and_listed(browser: Any, tmp_path: Path) -> None:
+    freeze = Fault(1, "freeze", "ps-0", 4.0, 6.5, 2.5, 1.5, "silent", 2.4, 3)
+    retry = told(6, "chief-0", "retry", attempt=2, reason=f"ps-0 was lost {EVIL}")
+    entries = sorted([*trained().entries, retry], key=lambda entry: entry.time)
+    report = written(tmp_path, changed(faults=[freeze], entries=entries))
+    check(browser, report)
+    with opened(browser, report) as one:
+        ps = one.page.locator('.lane[data-task="ps-0"]')
+        assert ps.locator('rect[data-state="broken"]').count() == 1
+        ps.locator(".mark.drill").hover()
+        assert "freeze for 2.5 s, by the drill" in one.page.locator("#tip").inner_text()
+        assert "broken 2.5 s" in (ps.get_attribute("aria-label") or "")
+        row = one.page.locator("#lanes tbody tr").inner_text().split("\t")
+        assert row == ["1 freeze", "ps-0", "4 s", "2.5 s", "1.5 s", "2.4 s", "3"]
+        one.page.locator('.lane[data-task="chief-0"] .mark.retry').hover()
+        assert "attempt 2: ps-0 was lost" in one.page.locator("#tip").inner_text()
+        assert one.complaints == []
 
 
 def test_variables_are_listed_with_their_tasks(browser: Any, tmp_path: Path) -> None:

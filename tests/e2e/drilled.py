@@ -41,8 +41,22 @@ def drilled(
     assert not any(fault["not_injected"] for fault in facts["faults"])
     run = kit.root / "runs" / kit.name / "latest"
     assert json.loads((run / "drill.json").read_text()) == facts
+    assert_reported(facts, json.loads((run / "report.json").read_text()))
     assert mine(client, kit.name) == ([], [])
     return Drilled(facts, done.stderr)
+
+
+def assert_reported(facts: dict[str, Any], report: dict[str, Any]) -> None:
+    """The report has each fault in its list, and on the lane of its task."""
+    assert [(one["number"], one["task"]) for one in report["faults"]] == [
+        (one["number"], one["task"]) for one in facts["faults"]
+    ]
+    for task in report["tasks"]:
+        marks = [mark for mark in task["marks"] if mark["kind"] == "drill"]
+        assert len(marks) == sum(fault["task"] == task["name"] for fault in facts["faults"])
+        broken = [span for span in task["over"] if span["state"] == "broken"]
+        lasting = [one for one in report["faults"] if one["task"] == task["name"] and one["over"]]
+        assert [span["begin"] for span in broken] == [one["at"] for one in lasting]
 
 
 def written(fault: Fault) -> str:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cluster_kit import labels
-from cluster_kit.engine.containers import SIDECAR, Container, Event
+from cluster_kit.engine.containers import SIDECAR, Container, Event, Glance
 from cluster_kit.engine.helper import Helper
 from cluster_kit.errors import EngineError
 from cluster_kit.util.masking import masked
@@ -72,6 +72,15 @@ class FakeEngine(Machine):
         self._asked("sidecars")
         shown = [box.shown() for box in self._of(cluster, run)]
         return sorted((c for c in shown if c.role == SIDECAR), key=lambda c: c.name)
+
+    def glance(self) -> list[Glance]:
+        self._asked("glance")
+        return [
+            Glance(one.id, one.cluster, box.mark.get(labels.RUN, ""), one.name, one.role, one.state,
+                   one.output)
+            for box in self.boxes.values()
+            for one in [box.shown()]
+        ]  # fmt: skip
 
     def events(self, cluster: str, since: float, run: str = "") -> Iterator[Event]:
         self._asked("events")

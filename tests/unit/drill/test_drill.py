@@ -59,6 +59,17 @@ def test_a_crash_is_injected_at_its_step_and_measured(stage: Stage) -> None:
     assert stage.is_clean()
 
 
+def test_the_report_of_the_run_has_the_faults(stage: Stage) -> None:
+    played(stage, fault("freeze", "worker-1", "step = 30", "for = 2"))
+    report = json.loads((stage.directory.path / "report.json").read_text())
+    (one,) = report["faults"]
+    assert (one["kind"], one["task"]) == ("freeze", "worker-1")
+    assert one["over"] - one["at"] == pytest.approx(2.0)
+    (worker,) = (task for task in report["tasks"] if task["name"] == "worker-1")
+    assert [span["state"] for span in worker["over"]].count("broken") == 1
+    assert "broken by the drill" in (stage.directory.path / "report.html").read_text()
+
+
 def test_a_leader_that_crashes_starts_again_and_what_it_repeats_is_lost(stage: Stage) -> None:
     text = fault("crash", "chief-0", "step = 30") + "[expect]\nloses_at_most = 19"
     done = played(stage, text, {"chief-0": [Life(STEPS), LEADS]})

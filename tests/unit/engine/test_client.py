@@ -50,6 +50,7 @@ CALLS: dict[str, Callable[[DockerEngine], object]] = {
     "clusters": lambda e: e.clusters(),
     "containers": lambda e: e.containers("demo"),
     "sidecars": lambda e: e.sidecars("demo"),
+    "glance": lambda e: e.glance(),
     "events": lambda e: list(e.events("demo", 0.0)),
     "gpus_taken": lambda e: e.gpus_taken(),
     "gpus_reserved": lambda e: e.gpus_reserved(),

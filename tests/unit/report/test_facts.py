@@ -10,7 +10,8 @@ from cluster_kit.report.curves import MOST_VALUES, charts_of
 from cluster_kit.report.facts import facts_of, repeated
 from cluster_kit.report.page import page
 from cluster_kit.report.traffic import Edge, edges_of
-from tests.unit.report.runs import changed, told, trained, used
+from tests.make import cluster
+from tests.unit.report.runs import changed, started, told, trained, used
 
 
 def test_times_are_seconds_since_the_first_thing_that_was_seen() -> None:
@@ -73,10 +74,28 @@ def test_long_curves_are_thinned_to_means_of_equal_times() -> None:
 def test_a_page_of_fifty_tasks_and_an_hour_is_small() -> None:
     names = [f"worker-{index}" for index in range(50)]
     samples = [used(at, name, cpu_s=at * 0.37) for at in range(0, 3600, 5) for name in names]
-    from tests.make import cluster
-
     facts = facts_of(changed(cluster=cluster(worker=48, ps=2), samples=samples))
     assert len(page([facts])) < 500_000
+
+
+def test_a_page_of_twenty_tasks_and_thousands_of_checkpoints_is_small() -> None:
+    of = cluster(worker=15, ps=3, evaluator=1)
+    samples = [
+        used(at * 60.37, task.name, cpu_s=at * 22.73, memory=1.2345e8 + at, rx_bytes=at * 7e6)
+        for at in range(90)
+        for task in of.tasks
+    ]
+    entries = []
+    for at in range(1500):
+        begin, name = at * 3.7, f"ckpt-{at}"
+        entries += [told(begin, "chief-0", "step", step=at * 10, loss=1 / (at + 1.1)),
+                    told(begin + 1, "chief-0", "epoch", epoch=at, loss=0.4, accuracy=0.9),
+                    told(begin + 3, "evaluator-0", "evaluation", checkpoint=name,
+                         written=begin + 1.5, loss=0.1, accuracy=at / 1500)]  # fmt: skip
+    saved = [(at * 3.7 + 1.5, f"ckpt-{at}") for at in range(1500)]
+    run = changed(cluster=of, events=started(of), entries=entries, samples=samples,
+                  checkpoints=saved)  # fmt: skip
+    assert len(page([facts_of(run)])) < 500_000
 
 
 def test_a_rate_over_a_restart_is_left_out() -> None:

@@ -104,7 +104,8 @@ def test_retries_and_epochs_and_scores_and_stragglers_are_marked() -> None:
     ]
     found = lane("chief-0", started(), entries).marks
     assert [(mark.kind, mark.text) for mark in found] == [
-        ("retry", "attempt 2"), ("epoch", "epoch 1"), ("straggler", "worker-1 is a straggler"),
+        ("retry", "attempt 2: ps-0 was lost"), ("epoch", "epoch 1"),
+        ("straggler", "worker-1 is a straggler"),
     ]  # fmt: skip
     score = told(4, "evaluator-0", "evaluation", checkpoint="c", map_50=0.51239, loss="none")
     assert lane("evaluator-0", started(), [score]).marks[0].text == "c, map 50 0.5124"

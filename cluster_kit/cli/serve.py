@@ -1,0 +1,59 @@
+"""The verb serve: clusters and runs as live pages."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from cluster_kit.cli.app import app, say
+from cluster_kit.engine import client
+from cluster_kit.run.prepare import cluster_name, engine_or_none
+from cluster_kit.workspace import here
+
+
+@app.command()
+def serve(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="A cluster, or its manifest's path; all of them if none is given."),
+    ] = None,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="A free one if 0.")] = 0,
+    host: Annotated[
+        str,
+        typer.Option(
+            "--host",
+            help="The address to listen on: others than 127.0.0.1 let "
+            "other machines in, who need the token.",
+        ),
+    ] = "127.0.0.1",
+    allow_control: Annotated[
+        bool, typer.Option("--allow-control", help="Buttons that stop, kill and freeze tasks.")
+    ] = False,
+) -> None:
+    """Show clusters and runs as live pages in a browser, until Ctrl-C."""
+    engine = engine_or_none()
+    up = engine.clusters() if engine else []
+    cluster = cluster_name(name, here(), up) if name is not None else ""
+    with live(cluster, port=port, host=host, allow_control=allow_control) as url:
+        say(f"live page: {url}  (Ctrl-C ends it)")
+        with contextlib.suppress(KeyboardInterrupt):
+            threading.Event().wait()
+    say("the live page has ended")
+
+
+@contextlib.contextmanager
+def live(
+    cluster: str, *, port: int = 0, host: str = "", allow_control: bool = False
+) -> Iterator[str]:
+    """The pages are there while the `with` block lasts; the URL of a cluster's, or of all."""
+    # Imported where it is needed: no other command pays for it.
+    from cluster_kit.serve.site import Site
+    from cluster_kit.serve.start import LOOPBACK, serving
+
+    site = Site(here(), client.connect, allow_control)
+    with serving(site, cluster, address=host or LOOPBACK, port=port) as url:
+        yield url

@@ -1,0 +1,58 @@
+"""The page of all clusters that are up, and of past runs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+from cluster_kit.engine.containers import SIDECAR
+from cluster_kit.run.history import Run, runs_of
+from cluster_kit.serve.server import event
+from cluster_kit.serve.site import Site
+
+MOST_RUNS = 100
+REREAD_S = 5.0
+
+
+def overview(site: Site) -> dict[str, Any]:
+    """What the page shows: clusters that are up, past runs, what is wrong with the engine."""
+    up: dict[str, list[str]] = {}
+    for one in site.glance():
+        if one.role != SIDECAR:
+            up.setdefault(one.cluster, []).append(one.state)
+    return {
+        "clusters": [
+            {"name": name, "tasks": len(states), "states": dict(Counter(states))}
+            for name, states in sorted(up.items())
+        ],
+        "runs": [_past(run) for run in runs_of(site.workspace)[:MOST_RUNS]],
+        "trouble": site.trouble,
+    }
+
+
+def _past(run: Run) -> dict[str, Any]:
+    return {
+        "cluster": run.cluster,
+        "run": run.directory.path.name,
+        "began": f"{run.began:%Y-%m-%d %H:%M:%S}" if run.began else "",
+        "verdict": run.verdict,
+        "success": run.outcome.get("success"),
+        "seconds": run.timings.get("total"),
+    }
+
+
+class Overview:
+    """See `channel.Source`."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._told: dict[str, Any] = {}
+
+    def look(self) -> bytes:
+        new = overview(self._site)
+        changed, self._told = new != self._told, new
+        return self.whole() if changed else b""
+
+    def whole(self) -> bytes:
+        return event("overview", json.dumps(self._told))

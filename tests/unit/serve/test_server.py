@@ -1,0 +1,134 @@
+"""The server itself, asked over a real connection on this machine's loopback."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from http.client import HTTPConnection, HTTPResponse
+
+import pytest
+
+from cluster_kit.errors import EngineError, HostError, UsageError
+from cluster_kit.serve.server import Server, bound, listening, stream, url_of
+from cluster_kit.serve.web import Response, Route, as_json
+
+
+def _raise(error: Exception) -> Response:
+    raise error
+
+
+def _pieces() -> Iterator[bytes]:
+    yield b"data: 1\n\n"
+    yield b"data: 2\n\n"
+
+
+ROUTES = (
+    Route("GET", "/", lambda request, _: as_json(dict(request.query))),
+    Route("GET", "/live", lambda *_: stream(_pieces())),
+    Route("GET", "/usage", lambda *_: _raise(UsageError("no such run", "name another"))),
+    Route("GET", "/engine", lambda *_: _raise(EngineError("it is gone", "start it"))),
+    Route("GET", "/host", lambda *_: _raise(HostError("not now"))),
+    Route("GET", "/bug", lambda *_: _raise(ZeroDivisionError())),
+    Route("POST", "/do/{what}", lambda _, parts: Response(parts["what"].encode())),
+)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    one = bound("127.0.0.1", 0, "secret", ROUTES)
+    with listening(one):
+        yield one
+
+
+def ask(
+    server: Server, path: str, method: str = "GET", body: bytes = b"", **headers: str
+) -> tuple[HTTPResponse, bytes]:
+    connection = HTTPConnection("127.0.0.1", server.server_address[1], timeout=5)
+    connection.request(method, path, body or None, {"Authorization": "Bearer secret", **headers})
+    response = connection.getresponse()
+    read = response.read()
+    connection.close()
+    return response, read
+
+
+def test_it_answers_with_headers_that_keep_the_token_here(server: Server) -> None:
+    response, body = ask(server, "/?a=1&b=%20x&token=secret")
+    assert (response.status, body) == (200, b'{"a": "1", "b": " x", "token": "secret"}')
+    told = dict(response.getheaders())
+    assert told["Referrer-Policy"] == "no-referrer" and told["Cache-Control"] == "no-store"
+    assert told["X-Frame-Options"] == "DENY"
+
+
+def test_a_stream_is_sent_until_it_ends(server: Server) -> None:
+    response, body = ask(server, "/live")
+    assert response.getheader("Content-Type") == "text/event-stream"
+    assert body == b"data: 1\n\ndata: 2\n\n"
+
+
+def test_one_connection_takes_several_questions(server: Server) -> None:
+    connection = HTTPConnection("127.0.0.1", server.server_address[1], timeout=5)
+    for _ in range(2):
+        connection.request("GET", "/?token=secret")
+        assert connection.getresponse().read() == b'{"token": "secret"}'
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "says"),
+    [
+        ("/usage", 404, "404: no such run\nname another\n"),
+        ("/engine", 503, "503: it is gone\nstart it\n"),
+        ("/host", 409, "409: not now\n"),
+        ("/nope", 404, "404: /nope was not found here: the page of all clusters is /\n"),
+    ],
+)
+def test_what_goes_wrong_is_a_plain_sentence(
+    server: Server, path: str, status: int, says: str
+) -> None:
+    response, body = ask(server, path)
+    assert (response.status, body.decode()) == (status, says)
+    assert response.getheader("Content-Type") == "text/plain; charset=utf-8"
+
+
+def test_without_the_token_or_under_another_name_it_is_403(server: Server) -> None:
+    assert ask(server, "/", Authorization="Bearer wrong")[0].status == 403
+    assert ask(server, "/", Host="evil.example")[0].status == 403
+    response, body = ask(server, "/nope", Authorization="")
+    assert response.status == 403, "what there is, is not told either"
+    assert b"open the URL that was printed on the terminal" in body
+
+
+def test_what_a_post_brings_is_not_taken_for_the_next_request(server: Server) -> None:
+    response, body = ask(server, "/do/it", "POST", b"GET /?token=secret HTTP/1.1\r\n\r\n")
+    assert body == b"it" and response.getheader("Connection") == "close"
+
+
+def test_a_bug_closes_the_connection_and_is_told_on_the_terminal(
+    server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(Exception, match="closed connection"):
+        ask(server, "/bug")
+    assert ask(server, "/")[0].status == 200
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(HostError, match=rf"port {port} of 127\.0\.0\.1 is taken") as error:
+            bound("127.0.0.1", port, "", ())
+    assert "--port" in error.value.cure
+
+
+def test_an_address_of_another_machine_is_told() -> None:
+    with pytest.raises(HostError, match=r"192\.0\.2\.1 is no address of this machine"):
+        bound("192.0.2.1", 0, "", ())
+
+
+def test_the_url_has_brackets_where_the_address_needs_them() -> None:
+    try:
+        one = bound("::1", 0, "", ())
+    except HostError:
+        pytest.skip("this machine has no IPv6")
+    assert url_of(one).startswith("http://[::1]:")
+    one.server_close()
