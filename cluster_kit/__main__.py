@@ -49,6 +49,7 @@ def _run() -> None:
             look,
             make,
             matrix,
+            metrics,
             new,
             render,
             report,

@@ -17,6 +17,7 @@ from cluster_kit.run.context import Launch
 from cluster_kit.run.ending_failures import Failures, answering
 from cluster_kit.run.endings import Ending
 from cluster_kit.run.evidence import read_logs, save_events, save_logs
+from cluster_kit.run.metrics import write_metrics
 from cluster_kit.run.outcome import Outcome, outcome_of
 from cluster_kit.run.output_trouble import explained
 from cluster_kit.run.report import write_report
@@ -152,9 +153,11 @@ def _write(
 
 
 def _report(launch: Launch, secrets: set[str], failures: Failures) -> None:
-    """Write the page; there is nothing to show of a run whose containers were never started."""
+    """Write page and metrics; there is no page of a run whose containers were never started."""
     with failures, contextlib.suppress(UsageError):
         write_report(launch.directory, secrets)
+    with failures, contextlib.suppress(UsageError):
+        write_metrics(launch.directory, secrets)
 
 
 def _last_words(

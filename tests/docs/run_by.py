@@ -69,6 +69,10 @@ RUN_BY = {
     "cluster-kit tensorboard": TWICE,
     "cluster-kit tensorboard quickstart all-reduce": TWICE,
     "cluster-kit report": TWICE,
+    "cluster-kit metrics quickstart": TWICE,
+    "cluster-kit metrics quickstart smoke --output textfiles/cluster-kit.prom": (
+        "tests/unit/cli/test_metrics.py::test_a_file_for_node_exporter"
+    ),
     "cluster-kit runs": TWICE,
     "cluster-kit runs diff quickstart smoke": TWICE,
     "cluster-kit runs prune --keep 10": TWICE,

@@ -33,6 +33,7 @@ pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is no
 PAGES = list(all_pages().values())
 by_name = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 FOR_ANOTHER_MACHINE = {
+    "prometheus-node-exporter --collector.textfile.directory='/home/you/project/runs/*/latest'",
     "sudo nvidia-ctk runtime configure --runtime=docker",
     "sudo systemctl restart docker",
 }

@@ -12,6 +12,7 @@ import docker
 from tests.e2e.running import read_until, running
 from tests.e2e.waiting import wait_for
 from tests.kit import Kit, mine
+from tests.unit.metrics.runs import Read
 
 QUICK = ("--args=--epochs 1 --steps-per-epoch 5",)
 
@@ -26,6 +27,12 @@ def test_one_manifest_runs_twice_at_once_under_two_names(
     assert [process.returncode for process in processes] == [0, 0], said
     ips = [{task["ip"] for task in kit.outcome(name)["tasks"]} for name in names]
     assert not ips[0] & ips[1]
+    told = Read(kit.run("metrics", *names).stdout)
+    assert told.all("run_success") == [1, 1] and told.all("task_steps_total") == [5, 5]
+    assert len(used := told.all("task_cpu_seconds_total")) == 6 and min(used) > 0.1
+    assert min(told.all("task_network_transmit_bytes_total")) > 1000
+    left = (kit.root / "runs" / names[0] / "latest" / "metrics.prom").read_text()
+    assert Read(left)("task_up", task="ps-0") == 0
     assert kit.run("report").returncode == 0
     page = kit.root / "two.html"
     assert kit.run("report", *names, "-o", str(page)).returncode == 0

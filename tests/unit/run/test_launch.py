@@ -10,6 +10,7 @@ from cluster_kit.errors import HostError, UsageError
 from cluster_kit.run.take_down import take_down
 from tests.fakes.acting import LEADS, SCORES, Life, dies, ends, prints, says
 from tests.fakes.stage import NAME, Stage
+from tests.unit.metrics.runs import Read
 
 
 def test_a_run_that_goes_well_is_shown_saved_and_removed(stage: Stage) -> None:
@@ -23,6 +24,9 @@ def test_a_run_that_goes_well_is_shown_saved_and_removed(stage: Stage) -> None:
     assert "100 training images" in (stage.directory.logs / "chief-0.log").read_text()
     assert {event["action"] for event in stage.events()} == {"create", "start", "die"}
     assert (stage.directory.path / "compose.yaml").read_text().startswith("# cluster-kit")
+    told = Read((stage.directory.path / "metrics.prom").read_text())
+    assert told("run_success") == 1 and told.all("task_up") == [0] * 5
+    assert told("run_metric", metric="test_accuracy") == 0.9
     assert stage.view.phases == [
         "planning",
         "starting 5 containers",

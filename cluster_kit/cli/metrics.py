@@ -1,0 +1,50 @@
+"""The verb metrics: runs for Prometheus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cluster_kit.cli.app import app, say, short
+from cluster_kit.errors import HostError, UsageError
+from cluster_kit.run.metrics import exposition
+from cluster_kit.run.past_run import run_named
+from cluster_kit.workspace import here, write_atomically
+
+
+@app.command()
+def metrics(
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="A cluster's name for its newest run, or a run's directory; several are told "
+            "together. The newest run of all without one."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="A file for node_exporter: its name ends with .prom."),
+    ] = None,
+) -> None:
+    """Print runs as Prometheus metrics, also while they go on; each leaves metrics.prom."""
+    if output is not None and (output.is_dir() or output.suffix != ".prom"):
+        what = "is a directory" if output.is_dir() else "does not end with .prom"
+        raise UsageError(
+            f"{output} {what}: node_exporter reads files *.prom only",
+            "name a file: --output DIRECTORY/cluster-kit.prom",
+        )
+    found = {run.path: run for run in (run_named(name, here()) for name in runs or [""])}
+    text = exposition(list(found.values()))
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        write_atomically(output, text)
+    except OSError as error:
+        raise HostError(
+            f"{output} cannot be written: {error.strerror}: {error.filename}",
+            "name a file that you may write: --output cluster-kit.prom",
+        ) from error
+    say(f"written: {short(output.absolute())}")
