@@ -18,7 +18,7 @@ from tests.alone import turn
 
 grammars.later()
 
-settings.register_profile("kit", deadline=None, derandomize=True, max_examples=30)
+settings.register_profile("kit", deadline=None, derandomize=True, max_examples=10)
 settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile("kit")
 

@@ -7,13 +7,15 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import forked
 import pytest
 
 IMAGE = Path(os.environ.get("TRAINER_PATH") or Path(__file__).parents[2] / "images" / "trainer")
 sys.path.insert(0, str(IMAGE))
+AnyTask = subprocess.Popen | forked.Task
 
 
 @pytest.fixture
@@ -28,12 +30,23 @@ def free_port() -> Callable[[], int]:
     return find
 
 
-@pytest.fixture
-def run_task(tmp_path: Path) -> Callable[..., subprocess.Popen]:
-    """Start `python -m trainer ARGUMENTS…` as a task with output in tmp_path; killed at the end."""
-    started: list[subprocess.Popen] = []
+@pytest.fixture(scope="session")
+def tasks_parent() -> Iterator[socket.socket]:
+    with forked.parent(IMAGE) as asking:
+        yield asking
 
-    def run(name: str, cluster: dict, *arguments: str, **variables: object) -> subprocess.Popen:
+
+@pytest.fixture
+def run_task(tmp_path: Path, tasks_parent: socket.socket) -> Iterator[Callable[..., AnyTask]]:
+    """Start `python -m trainer ARGUMENTS…` as a task with output in tmp_path; killed at the end.
+
+    With `anew` by a Python of its own, as a container does it; else forked, which costs less.
+    """
+    started: list[AnyTask] = []
+
+    def run(
+        name: str, cluster: dict, *arguments: str, anew: bool = False, **variables: object
+    ) -> AnyTask:
         role, _, index = name.rpartition("-")
         environment = {
             **os.environ,
@@ -46,13 +59,16 @@ def run_task(tmp_path: Path) -> Callable[..., subprocess.Popen]:
             ),
             **{key: str(value) for key, value in variables.items()},
         }
-        process = subprocess.Popen(
-            [sys.executable, "-m", "trainer", *arguments],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        if anew:
+            process: AnyTask = subprocess.Popen(
+                [sys.executable, "-m", "trainer", *arguments],
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+        else:
+            process = forked.Task(tasks_parent, arguments, environment)
         started.append(process)
         return process
 

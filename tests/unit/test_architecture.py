@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import statistics
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.make import ROOT
-from tests.sources import nodes_of, text_of
+from tests.sources import nodes_of, statements_of, text_of
 
 HOST = sorted((ROOT / "cluster_kit").rglob("*.py"))
 IMAGE = sorted((ROOT / "images" / "trainer").rglob("*.py"))
@@ -26,7 +27,7 @@ def lines_of(path: Path) -> int:
 
 def functions(path: Path) -> Iterator[tuple[str, int]]:
     """`file:line name`, and its length in lines, of every function."""
-    for node in nodes_of(path):
+    for node in statements_of(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or node.lineno) - node.lineno + 1
             yield f"{path.relative_to(ROOT)}:{node.lineno} {node.name}", length
@@ -63,7 +64,7 @@ def test_only_util_process_starts_programs() -> None:
     """Others may name `subprocess.TimeoutExpired`, which `run` raises, and nothing else of it."""
     starts = []
     for path in HOST:
-        if path == STARTS_PROGRAMS:
+        if path == STARTS_PROGRAMS or not re.search(r"\bsubprocess\b|\bos\s*\.", text_of(path)):
             continue
         for node in nodes_of(path):
             if isinstance(node, ast.ImportFrom) and node.module == "subprocess":

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any, get_args
 
 import pytest
@@ -20,6 +20,8 @@ from tests.make import ROOT, parse_compose
 from tests.sources import nodes_of
 
 Import = Callable[[str], Any]
+FRESH: dict[str, ModuleType] = {}
+"""The modules with one more role, kept for the next test."""
 MANIFEST = """
 format = 1
 name = "reading"
@@ -45,6 +47,17 @@ def kit(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
     servers of the training cluster that have addresses of their own, restarts and no GPU."""
     for name in _ours():
         monkeypatch.delitem(sys.modules, name)
+    if FRESH:
+        sys.modules.update(FRESH)
+    else:
+        _add_a_reader()
+    yield lambda module: import_module(f"cluster_kit.{module}")
+    for name in _ours():
+        FRESH[name] = sys.modules.pop(name)
+
+
+def _add_a_reader() -> None:
+    """Before any module of the kit is imported: most make something of the table."""
     fresh = import_module("cluster_kit.roles")
     reader = fresh.Role(
         name="reader",
@@ -55,11 +68,7 @@ def kit(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
         most=8,
         cpu_shares=512,
     )
-    table = MappingProxyType({**fresh.ROLES, reader.name: reader})
-    monkeypatch.setattr(fresh, "ROLES", table)
-    yield lambda module: import_module(f"cluster_kit.{module}")
-    for name in _ours():
-        del sys.modules[name]
+    fresh.ROLES = MappingProxyType({**fresh.ROLES, reader.name: reader})
 
 
 def planned(kit: Import, folder: Path, text: str = MANIFEST) -> Any:

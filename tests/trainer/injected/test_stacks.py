@@ -34,7 +34,8 @@ def test_a_running_program_shows_all_its_threads_as_often_as_it_is_asked(run_tas
 
 
 def test_one_that_is_not_there_has_none(run_task):
-    assert "nothing runs yet" in run_task("chief-0", ALONE, "stacks").communicate(timeout=30)[0]
+    said = run_task("chief-0", ALONE, "stacks", anew=True).communicate(timeout=30)[0]
+    assert "nothing runs yet" in said
 
 
 def test_a_program_that_has_ended_has_none(run_task, tmp_path):

@@ -36,7 +36,8 @@ def wait_for(condition, seconds: float = 30.0) -> None:
 
 
 def test_a_program_that_finishes(run_task, events, program):
-    task = run_task("chief-0", ALONE, "run", program("print('hello', sys.argv[1])"), "x")
+    path = program("print('hello', sys.argv[1])")
+    task = run_task("chief-0", ALONE, "run", path, "x", anew=True)
     assert task.wait(60) == 0
     assert "hello x" in task.stdout.read()
     found = events("chief-0")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_kit.advice import advise
+from cluster_kit.advice import advise, sources
 from cluster_kit.advice.sources import read
+from cluster_kit.programs import syntax
 from cluster_kit.programs.syntax import too_new
 from tests.make import ROOT, manifest
 from tests.unit.advised import COORDINATED, KERAS_3_FIT, hints
@@ -180,16 +183,26 @@ def test_a_built_in_program_is_not_looked_at() -> None:
     assert advise(None, manifest()) == ()
 
 
+@pytest.fixture(scope="module")
+def each_file_parsed_once() -> Iterator[None]:
+    """Programs of one package import the same modules."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sources, "_parse", functools.cache(sources._parse))
+        patch.setattr(syntax, "too_new", functools.cache(syntax.too_new))
+        yield
+
+
 SHARDS_AS_TUTORIALS_DO = ("keras_fit.py",)
 """It runs, but each worker gets all of the data (see test_sharding.py)."""
 OURS = [*sorted((ROOT / "tests" / "e2e" / "programs").glob("*.py"))]
 OURS += sorted((ROOT / "images" / "trainer" / "trainer").rglob("*.py"))
 
 
+@pytest.mark.usefixtures("each_file_parsed_once")
 @pytest.mark.parametrize("path", OURS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_programs_that_run_well_are_told_nothing(path: Path) -> None:
-    sources, unread = read(path)
-    assert sources and not unread
+    files, unread = read(path)
+    assert files and not unread
     args = ["--job_name={{ role }}", "--task_index={{ index }}"]
     told = advise(path, manifest(program=str(path), style="all-tasks", chief=0, args=args))
     assert len(told) == SHARDS_AS_TUTORIALS_DO.count(path.name)

@@ -26,7 +26,10 @@ from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
 from traceback import format_exception_only
 from types import ModuleType
-from typing import NoReturn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what the program may never need, `typing` above all, costs it 5 ms
+    from typing import NoReturn
 
 SAVING = "saving"
 """In the mailbox (mailbox.py): on SIGTERM the supervisor is to wait longer."""
