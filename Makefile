@@ -20,7 +20,7 @@ option = $(if $($(2)),--$(1)=$(call quoted,$($(2))))
 
 # Each key that can be overridden, as option=VARIABLE; cluster_kit/manifest/overrides.py says
 # what they mean, and a test compares the two.
-PAIRS := chief=N_CHIEF workers=N_WORKERS ps=N_PS style=STYLE name=NAME program=PROGRAM args=ARGS \
+PAIRS := chief=N_CHIEF workers=N_WORKERS ps=N_PS style=STYLE name=NAME engine=BACKEND program=PROGRAM args=ARGS \
   requirements=REQUIREMENTS data=DATA gpus=GPUS
 # Those that are on or not: 1 or nothing.
 SWITCHES := tf1=TF1

@@ -8,8 +8,10 @@ from typing import Literal
 
 from cluster_kit.facts import Driver
 from cluster_kit.parts import (
+    DEFAULT_ENGINE,
     Deadlines,
     Dockerfile,
+    EngineName,
     Fetch,
     Mount,
     Origin,
@@ -39,10 +41,9 @@ class Task:
     """One process in one container.
 
     `role` is a name of the table in `roles`. `gpus` are device ids for the engine, () if the task
-    sees no GPU; `gpus_promised` are the same devices as the task must see them; `gpu_memory_mib` is
-    TensorFlow's limit in MiB on each. `cpus` (cores), `memory` (bytes) and `bandwidth` (bits per
-    second, each way) are limits. None means no limit. `secrets` are names of variables whose values
-    come from the environment of whoever starts it.
+    sees none; `gpus_promised` are the same devices as the task must see them; `gpu_memory_mib` is
+    TensorFlow's limit in MiB on each. `cpus` (cores), `memory` (bytes) and `bandwidth` (bits/s
+    each way) are limits, None for none. `secrets` are names of variables of whoever starts it.
     """
 
     role: str
@@ -63,10 +64,11 @@ class Task:
     """The path of a file with further variables."""
     secret_files: tuple[tuple[str, str], ...] = ()
     """(file in SECRETS, variable of the caller whose value it has)."""
-    shm: int | None = None
-    """Bytes of shared memory, None for the usual ones."""
+    shm: int | None = None  # bytes of shared memory, None for the usual ones
     ulimits: tuple[Ulimit, ...] = ()
     ports: tuple[Port, ...] = ()
+    nodes: tuple[str, ...] = ()
+    """Constraints of a swarm on the node that it runs on."""
     debug: int = 0
     """The port of LOOPBACK on which its program waits for a debugger, 0 if it does not."""
 
@@ -97,10 +99,9 @@ class Cluster:
 
     `variant` is the variant of the kit's own image, None if the manifest names another image.
     `tf1`: its program is written for TensorFlow 1. `own_servers`: it starts no server and connects
-    to one, so each task that runs it has one of its own.
-    `tensorflow` is the version that it has instead of the kit's own, "" if the manifest names none.
-    `requirements` are the lines of pip requirements that `image` has on top of it, "" if none.
-    `chief_job` is TensorFlow's name of the chief's job; the chief's task is `chief-0` either way.
+    to one, so each task that runs it has one. `tensorflow` is the version that it has instead of
+    the kit's own, `requirements` are the lines of pip requirements that `image` has on top, ""
+    for none. `chief_job` is TensorFlow's name of the chief's job; its task is `chief-0` either way.
     `user` is `uid:gid`, or OWNER.
     """
 
@@ -129,15 +130,15 @@ class Cluster:
     simulate_gpus: int
     tasks: tuple[Task, ...]
     origin: Origin = field(default_factory=Origin)
-    internal: bool = False
-    """Whether the network leads nowhere else."""
-    mtu: int | None = None
-    """Of the network, in bytes; None for the engine's own."""
+    internal: bool = False  # the network leads nowhere else
+    mtu: int | None = None  # of the network, in bytes; None for the engine's own
     fetch: Fetch | None = None
     """What fetches the data if it is not there yet; None if nothing has to."""
     dockerfile: Dockerfile | None = None
     """What `image` is built from; None if it is the kit's, or one that is there."""
     sidecars: tuple[Sidecar, ...] = ()
+    engine: EngineName = DEFAULT_ENGINE
+    encrypted: bool = False  # the network, between the nodes of a swarm
 
     @property
     def image_is_built(self) -> bool:
@@ -187,10 +188,7 @@ class Cluster:
         return tuple(task for task in self.tasks if task.role == role)
 
     def restarts(self, task: Task) -> int:
-        """How often the engine may start a task again after a failure.
-
-        0 for the leader: its end decides the run.
-        """
+        """How often the engine may start a task again; 0 for the leader: its end decides."""
         restartable = ROLES[task.role].restarts and task is not self.leader
         return self.retries if restartable else 0
 
@@ -202,6 +200,10 @@ class Cluster:
     def address(self, task: Task) -> str:
         """`host:port` of a task's TensorFlow server, by IP or by service name as chosen."""
         return f"{self.host(task)}:{self.port}"
+
+    def fixed_ip(self, task: Task) -> str:
+        """A task's IP address, "" if its engine gives it another one at each start."""
+        return str(task.ip) if self.engine == DEFAULT_ENGINE else ""
 
     def host(self, task: Task) -> str:
         """A task's IP address or service name, as `addressing` says."""

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from ipaddress import IPv4Address
+from typing import Literal
+
+EngineName = Literal["compose", "swarm"]
+"""What starts and runs a cluster's containers; `backends.choose` has a backend for each."""
+DEFAULT_ENGINE: EngineName = "compose"
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,9 @@ class Workspace:
         """The folder of the manifests; generated files are in folders beside them."""
         return self.root / "compose"
 
-    def generated(self, cluster: str) -> Path:
-        """The compose file of a cluster."""
-        return self.manifests / cluster / "compose.yaml"
+    def generated(self, cluster: str, name: str = "compose.yaml") -> Path:
+        """The generated file of a cluster: its compose.yaml or stack.yaml."""
+        return self.manifests / cluster / name
 
     def portable(self, cluster: str) -> Path:
         """The compose file of a cluster that runs on any host: made to be committed."""
@@ -49,9 +49,12 @@ class Workspace:
 
     def written(self) -> list[Path]:
         """What the kit itself writes here, as absolute paths: it changes with each run."""
-        root = self.root.resolve()
-        rendered = (path.parent for path in (root / "compose").glob("*/compose.yaml"))
-        return [*(root / name for name in ("runs", "portable", "fetched")), *rendered]
+        root = Workspace(self.root.resolve())
+        return [*(root.root / name for name in ("runs", "portable", "fetched")), *root.rendered()]
+
+    def rendered(self) -> list[Path]:
+        """The folders of clusters that have been rendered here."""
+        return sorted({path.parent for path in self.manifests.glob("*/*[ek].yaml")})
 
     def latest_runs(self) -> dict[str, Path]:
         """The link to the newest run of each cluster that has run here, by the cluster's name."""
@@ -59,10 +62,8 @@ class Workspace:
 
     def known(self) -> list[str]:
         """Names of clusters that have run or have been rendered here."""
-        ran = self.latest_runs()
-        rendered = (path.parent.name for path in self.manifests.glob("*/compose.yaml"))
         committed = (path.parent.name for path in self.root.glob("portable/*/compose.yaml"))
-        return sorted({*ran, *rendered, *committed})
+        return sorted({*self.latest_runs(), *(path.name for path in self.rendered()), *committed})
 
 
 def here() -> Workspace:

@@ -76,7 +76,7 @@ class Job:
         """
         prepared = self._prepared()
         refuse_unlocked(prepared)
-        return backend().render(prepared.cluster)
+        return backend(prepared.cluster.engine).render(prepared.cluster)
 
     def _prepared(self) -> Prepared:
         with _in_python(self.manifest):

@@ -1,11 +1,20 @@
-"""Chooses the backend that starts a cluster."""
+"""The one table of backends: a further engine is one entry here, and its name in `EngineName`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
 from cluster_kit.backends.compose.backend import Compose
 from cluster_kit.backends.interface import Backend
+from cluster_kit.backends.swarm.backend import Swarm
+from cluster_kit.parts import EngineName
+
+BACKENDS: Mapping[EngineName, Callable[[], Backend]] = MappingProxyType(
+    {"compose": Compose, "swarm": Swarm}
+)
 
 
-def backend() -> Backend:
-    """The backend of every command: Docker Compose, the only one so far."""
-    return Compose()
+def backend(engine: EngineName) -> Backend:
+    """The backend that starts a cluster whose manifest names this engine."""
+    return BACKENDS[engine]()

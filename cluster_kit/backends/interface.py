@@ -51,6 +51,9 @@ class Backend(Protocol):
     The containers have the labels of `labels`; `engine` watches and removes them.
     """
 
+    def file(self, workspace: Workspace, name: str) -> Path:
+        """The path of the file of the cluster with this name; `write` writes it."""
+
     def tool(self) -> Tool:
         """The program that the backend needs, as found on this host."""
 
@@ -77,8 +80,8 @@ class Backend(Protocol):
         () if all are the same; a text without sources was written by another version of the kit.
         """
 
-    def hides_the_same(self, file: Path, cluster: Cluster) -> bool:
-        """Whether the values of secrets beside a cluster's file are those of the cluster."""
+    def stale_beside(self, file: Path, cluster: Cluster) -> str:
+        """How what lies beside a cluster's file is not as `write` would write it, "" if it is."""
 
     def write(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
         """Write a cluster's file into the workspace and return its path."""

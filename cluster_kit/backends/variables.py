@@ -8,6 +8,10 @@ import json
 from cluster_kit.cluster import OWNER, Cluster, Task
 from cluster_kit.roles import ROLES
 
+SHARED = "CLUSTER_KIT_SHARED"
+"""The path of a file that has the variables in GROWING, and TF_CONFIG's cluster, for all tasks."""
+GROWING = ("CLUSTER_KIT_SERVERS", "NO_PROXY", "no_proxy")
+"""The shared variables that name every task."""
 NO_GPU = "-1"
 """The value by which CUDA sees no device."""
 
@@ -71,8 +75,7 @@ def own_variables(cluster: Cluster, task: Task, config: str, *, leads: bool) -> 
     if task.bandwidth is not None or cluster.user == OWNER:
         variables["CLUSTER_KIT_USER"] = cluster.user
     variables |= _gpu_environment(cluster, task)
-    promises = {t.name: _promised(t) for t in cluster.tasks if t.serves and t.gpus}
-    if promises and leads:
+    if leads and (promises := {t.name: _promised(t) for t in cluster.tasks if t.serves and t.gpus}):
         variables["CLUSTER_KIT_PROMISES"] = json.dumps(promises)
     return dict(sorted(variables.items()))
 

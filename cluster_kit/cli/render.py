@@ -54,7 +54,10 @@ def render(
     diff: Annotated[bool, typer.Option("--diff", help="Show what would change.")] = False,
     json_: options.Json = False,
 ) -> None:
-    """Write compose/<name>/compose.yaml, which runs with `docker compose up` alone."""
+    """Write compose/<name>/compose.yaml, which runs with `docker compose up` alone.
+
+    For a swarm it is stack.yaml, for `docker stack deploy`.
+    """
     workspace = here()
     made = _rendered(request, workspace, portable=portable)
     for hint in made.prepared.hints:
@@ -76,43 +79,49 @@ def _rendered(request: Request, workspace: Workspace, *, portable: bool) -> Rend
         prepared = prepare(request, workspace, None, portable=True)
         file = workspace.portable(prepared.cluster.name)
         build = build_of(prepared.cluster, workspace.root, file.parent)
-        text = backend().render_portable(prepared.cluster, build)
+        text = backend(prepared.cluster.engine).render_portable(prepared.cluster, build)
     else:
         prepared = prepare(request, workspace, engine_or_none())
-        file = workspace.generated(prepared.cluster.name)
-        text = backend().render(prepared.cluster)
+        starter = backend(prepared.cluster.engine)
+        file = starter.file(workspace, prepared.cluster.name)
+        text = starter.render(prepared.cluster)
     refuse_unlocked(prepared)
     old = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
     return Rendered(prepared, file, old, text, portable)
 
 
 def _write(made: Rendered, workspace: Workspace) -> None:
+    cluster = made.prepared.cluster
     if made.portable:
-        backend().write_portable(workspace, made.prepared.cluster, made.text)
+        backend(cluster.engine).write_portable(workspace, cluster, made.text)
     else:
-        backend().write(workspace, made.prepared.cluster, made.text)
+        backend(cluster.engine).write(workspace, cluster, made.text)
 
 
 def _refuse_stale(made: Rendered) -> None:
     """Raise UsageError, with the reason, if the file is not what would be written."""
-    same = made.portable or backend().hides_the_same(made.file, made.prepared.cluster)
-    if made.old == made.text and same:
+    cluster = made.prepared.cluster
+    starter = backend(cluster.engine)
+    beside = "" if made.portable else starter.stale_beside(made.file, cluster)
+    if made.old == made.text and not beside:
         return
     cure = f"run `{_same_without_check()}`"
     if not made.old:
         raise UsageError(f"{short(made.file)} is missing", cure)
-    sources = backend().changed(made.old, made.text)
+    sources = starter.changed(made.old, made.text)
     why = " and ".join(f"the {source}" for source in sources)
     verb = "have" if len(sources) > 1 else "has"
     why = f"{why} {verb} changed" if sources else "the file itself was edited"
-    why = why if same else "the value of a secret has changed"
-    raise UsageError(f"{short(made.file)} is stale: {why}", f"{cure}; `--diff` shows what differs")
+    raise UsageError(
+        f"{short(made.file)} is stale: {why if made.old != made.text else beside}",
+        f"{cure}; `--diff` shows what differs",
+    )
 
 
 def _tell(made: Rendered, request: Request, *, as_json: bool) -> None:
     cluster = made.prepared.cluster
     if as_json:
-        tasks = {task.name: str(task.ip) for task in cluster.tasks}
+        tasks = {task.name: cluster.fixed_ip(task) for task in cluster.tasks}
         print_json({"file": str(made.file), "subnet": str(cluster.subnet), "tasks": tasks})
         return
     say(f"{short(made.file)}: {len(cluster.tasks)} tasks on {cluster.subnet}")

@@ -54,6 +54,11 @@ class Limits(Strict):
         description='Ports that are published on 127.0.0.1 of this host, e.g. `6006`, `"8080:80"`: '
         "the host's and the container's",
     )
+    nodes: Text | None = Field(
+        None,
+        description='On which nodes of a swarm, e.g. `"disk==ssd"`: a label of nodes, or '
+        "`node.hostname`, `node.role`, …; several are separated by commas",
+    )
     gpus: list[GpuId] | None = Field(
         None,
         description="GPUs by index, UUID, MIG slice or CDI name: of the chief or the evaluator, or "

@@ -13,6 +13,9 @@ class NetworkTable(Strict):
     internal: bool = Field(
         False, description="Whether containers reach each other only, and nothing outside"
     )
+    encrypted: bool = Field(
+        False, description="Whether a swarm encrypts what tasks on different nodes send (IPsec)"
+    )
     mtu: int | None = Field(
         None,
         ge=576,

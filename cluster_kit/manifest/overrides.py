@@ -33,6 +33,8 @@ OVERRIDES = (
              "Who runs the program: the chief alone, or the workers, too.",
              "[auto|coordinator|all-tasks]"),
     Override("name", "--name", "NAME", "text", "Run it under another name."),
+    Override("engine", "--engine", "BACKEND", "text", "What runs the containers.",
+             "[compose|swarm]"),
     Override("program", "--program", "PROGRAM", "program",
              "Run this program instead (without args and evaluator)."),
     Override("args", "--args", "ARGS", "words", "Further arguments; the last of a flag wins."),

@@ -17,6 +17,7 @@ from cluster_kit.manifest.network import NetworkTable
 from cluster_kit.manifest.secrets import Secret
 from cluster_kit.manifest.sidecars import SidecarTable
 from cluster_kit.manifest.units import Bytes
+from cluster_kit.parts import EngineName
 from cluster_kit.roles import ROLES
 
 
@@ -59,6 +60,10 @@ _Counts: Any = create_model("_Counts", __base__=_Head, **_counts)
 class Manifest(_Counts):  # one key per row of `roles`, after `name`
     """A cluster-kit manifest."""
 
+    engine: EngineName = Field(
+        "compose",
+        description='What runs the containers: `"compose"` on this host, or Docker `"swarm"`',
+    )
     style: Literal["auto", "coordinator", "all-tasks"] = Field(
         "auto",
         description='Who runs the program: `"coordinator"`: the chief; `"all-tasks"`: the chief '

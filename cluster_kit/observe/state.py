@@ -41,7 +41,7 @@ class RunState:
     def of(cls, cluster: Cluster) -> RunState:
         """The state before anything was observed."""
         return cls(
-            {t.name: TaskView(t.name, t.role, str(t.ip), t.gpus) for t in cluster.tasks},
+            {t.name: TaskView(t.name, t.role, cluster.fixed_ip(t), t.gpus) for t in cluster.tasks},
             cluster.leader.name,
             frozenset(task.name for task in cluster.evaluators),
             {t.name: cluster.restarts(t) for t in cluster.tasks},

@@ -8,6 +8,7 @@ from ipaddress import IPv4Network
 
 from cluster_kit.cluster import Cluster, Task
 from cluster_kit.facts import HostFacts
+from cluster_kit.manifest.deadlines import DeadlineTable
 from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.parts import Deadlines
@@ -15,8 +16,10 @@ from cluster_kit.plan import addresses
 from cluster_kit.plan.arguments import MASTER, check_arguments, fill, names_in
 from cluster_kit.plan.gpus.assign import assign
 from cluster_kit.plan.gpus.request import request_of
+from cluster_kit.plan.nodes import of_other_nodes
 from cluster_kit.plan.origin import origin_of
 from cluster_kit.plan.rules.counts import check_counts, check_tasks_exist, too_many
+from cluster_kit.plan.rules.engine import check_engine
 from cluster_kit.plan.rules.limits import check_limits
 from cluster_kit.plan.rules.mounts import check_mounts
 from cluster_kit.plan.rules.names import check_names
@@ -54,6 +57,7 @@ def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, images: OwnImages) ->
         ManifestError: the manifest is invalid; the error has every problem, in its order.
     """
     manifest = loaded.manifest
+    facts = facts if manifest.engine == "compose" else of_other_nodes(facts)
     subnet, subnet_problems = find_subnet(manifest, facts)
     request, request_problems = request_of(manifest, without_pool=too_many(manifest))
     grants, grant_problems = assign(manifest.name, request, facts)
@@ -79,6 +83,7 @@ def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, images: OwnImages) ->
 def _broken_rules(manifest: Manifest, facts: HostFacts) -> Iterator[Problem]:
     """Yields the problems of all rules that need no more than the manifest and the host."""
     yield from check_names(manifest)
+    yield from check_engine(manifest)
     yield from check_version(manifest)
     yield from check_counts(manifest)
     yield from check_port(manifest)
@@ -115,20 +120,13 @@ def _cluster(
         subnet=subnet,
         gateway=addresses.gateway(subnet),
         port=manifest.port,
-        addressing=manifest.addressing,
+        addressing=manifest.addressing if manifest.engine == "compose" else "name",
         style=style_of(manifest),
         chief_job=manifest.chief_job,
         data=inputs.data,
         mounts=(*inputs.mounts, *mounts_of(manifest, inputs, "")),
         server=manifest.server,
-        deadlines=Deadlines(
-            start=manifest.deadline.start,
-            job=manifest.deadline.job,
-            evaluator_grace=manifest.deadline.evaluator_grace,
-            engine=manifest.deadline.engine,
-            silent=manifest.deadline.silent,
-            stall=manifest.deadline.stall,
-        ),
+        deadlines=_deadlines(manifest.deadline),
         retries=manifest.retries,
         gpu_driver=facts.gpu_driver,
         gpu_check=manifest.gpu_check,
@@ -139,7 +137,20 @@ def _cluster(
         sidecars=sidecars_of(manifest, inputs, subnet, image, facts.user),
         internal=manifest.network.internal,
         mtu=manifest.network.mtu,
+        engine=manifest.engine,
+        encrypted=manifest.network.encrypted,
         origin=origin_of(loaded, inputs, facts, (images.cpu, images.gpu, images.built), subnet),
+    )
+
+
+def _deadlines(table: DeadlineTable) -> Deadlines:
+    return Deadlines(
+        start=table.start,
+        job=table.job,
+        evaluator_grace=table.evaluator_grace,
+        engine=table.engine,
+        silent=table.silent,
+        stall=table.stall,
     )
 
 

@@ -15,14 +15,12 @@ from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.parts import Dockerfile, Mount
 from cluster_kit.plan.gpus.devices import CDI_KIND
+from cluster_kit.plan.nodes import PLENTY
 from cluster_kit.problem import Problem, Setting
 from cluster_kit.roles import WORKER
 from cluster_kit.util.masking import looks_secret
 from cluster_kit.util.paths import seen_from
 from cluster_kit.util.toml_text import to_toml
-
-PLENTY = 2**60
-"""Cores and bytes: what the hosts have that will run it is not known."""
 
 
 def neutral(manifest: Manifest) -> HostFacts:

@@ -10,6 +10,7 @@ from cluster_kit.manifest.schema import Manifest
 from cluster_kit.parts import Mount, Port, Ulimit
 from cluster_kit.plan import addresses
 from cluster_kit.plan.gpus.assign import GpuGrant
+from cluster_kit.plan.nodes import constraints
 from cluster_kit.programs.resolve import Inputs
 from cluster_kit.programs.style import runs_program
 from cluster_kit.roles import ROLES
@@ -47,6 +48,7 @@ def tasks_of(
                 secret_files=_secret_files(manifest, role),
                 shm=limits.shm_size,
                 ulimits=tuple(Ulimit(key, *pair) for key, pair in sorted(limits.ulimits.items())),
+                nodes=constraints(limits.nodes or ""),
                 ports=tuple(Port(*pair) for pair in sorted(set(limits.ports or ()))),
             )
             tasks.append(task)

@@ -43,7 +43,7 @@ def facts_of(run: Evidence) -> dict[str, Any]:
             {
                 "name": task.name,
                 "role": task.role,
-                "ip": str(task.ip),
+                "ip": run.cluster.fixed_ip(task),
                 "gpus": list(task.gpus),
                 "leads": task.name == leader,
                 **{key: outcomes.get(task.name, {}).get(key) for key in _TASK},

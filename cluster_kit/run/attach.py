@@ -107,7 +107,7 @@ def _launch(
         workspace=workspace,
         view=view,
         engine=engine,
-        backend=backend(),
+        backend=backend(record.cluster.engine),
         timings=record.stopwatch(),
         directory=directory,
         since=record.since,

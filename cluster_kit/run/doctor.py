@@ -12,6 +12,7 @@ from cluster_kit.cluster import Cluster
 from cluster_kit.errors import HostError
 from cluster_kit.facts import HostFacts
 from cluster_kit.image.build import image_present, image_tag
+from cluster_kit.parts import DEFAULT_ENGINE
 from cluster_kit.run.check import Check
 from cluster_kit.run.gpu_checks import gpu_checks
 from cluster_kit.run.kind_checks import check_kind, podman, podman_builds
@@ -35,7 +36,7 @@ def check_host(facts: HostFacts, cluster: Cluster | None) -> list[Check]:
     return [
         podman(facts.engine) if facts.kind.podman else _engine(facts.engine),
         *check_kind(facts.kind, cluster),
-        _tool(backend().tool()),
+        _tool(backend(cluster.engine if cluster else DEFAULT_ENGINE).tool()),
         podman_builds(_lacks(cluster)) if facts.kind.podman else _buildx(cluster),
         _disk(facts.engine_root or "/", cluster),
         _memory(facts.memory, cluster),

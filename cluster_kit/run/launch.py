@@ -77,7 +77,7 @@ def _ready(
 ) -> Iterator[tuple[Launch, Start]]:
     """A run for which all is prepared, and how to start its containers; see `launch`."""
     timings = Stopwatch()
-    engine, starter = client.connect(), backend()
+    engine = client.connect()
     view.phase("planning")
     with timings.step("plan"):
         prepared = prepare_locked(request, workspace, engine, view.phase)
@@ -85,6 +85,7 @@ def _ready(
         view.warn(str(hint))
     check_arguments(cluster := prepared.cluster)
     observer.planned(cluster)
+    starter = backend(cluster.engine)
     with timings.step("render"):
         text = starter.render(cluster)
     runs = workspace.runs(cluster.name)

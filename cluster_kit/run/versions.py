@@ -8,13 +8,14 @@ from cluster_kit.backends.choose import backend
 from cluster_kit.engine import client
 from cluster_kit.errors import KitError
 from cluster_kit.image.build import image_present, image_tag
+from cluster_kit.parts import DEFAULT_ENGINE
 from cluster_kit.util.own_files import FILES
 from cluster_kit.version import __version__
 
 
 def versions() -> list[str]:
     """One line each: kit, engine, the backend's program, image. Says so if one is not there."""
-    tool = backend().tool()
+    tool = backend(DEFAULT_ENGINE).tool()
     found = tool.version and ".".join(map(str, tool.version))
     tag = image_tag("cpu")
     return [

@@ -32,10 +32,19 @@ pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is no
 
 PAGES = list(all_pages().values())
 by_name = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+STACK = (
+    "deploy --resolve-image never -c stack.yaml cluster-kit-quickstart",
+    "ps cluster-kit-quickstart",
+    "rm cluster-kit-quickstart",
+)
 FOR_ANOTHER_MACHINE = {
     "prometheus-node-exporter --collector.textfile.directory='/home/you/project/runs/*/latest'",
     "sudo nvidia-ctk runtime configure --runtime=docker",
     "sudo systemctl restart docker",
+    *(f"docker stack {words}" for words in STACK),
+    "cd compose/quickstart",
+    "cluster-kit render quickstart --engine swarm",
+    "docker service logs cluster-kit-quickstart_chief-0",
 }
 ONLY_OF_UP = {
     "--keep",

@@ -1,4 +1,4 @@
-"""The exact bytes of the compose files of nine manifests that differ in kind.
+"""The exact bytes of the files of ten manifests that differ in kind.
 
 What single keys mean is asserted by key, in test_keys and test_own_manifests.
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster_kit.backends.choose import backend
 from cluster_kit.backends.compose.render import render
 from cluster_kit.backends.interface import Build
 from cluster_kit.manifest.load import load
@@ -26,14 +27,16 @@ HOST = host(gpus=gpus(8))
 
 
 def golden(path: Path) -> Path:
-    return HERE / f"{path.stem}.compose.yaml"
+    kind = "stack" if load(path).manifest.engine == "swarm" else "compose"
+    return HERE / f"{path.stem}.{kind}.yaml"
 
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
 def test_a_manifest_still_means_the_same_bytes(path: Path) -> None:
     read = load(path)
     read = replace(read, path=Path("/home/you/project/compose") / path.name)
-    compared(golden(path), render(plan(read, inputs(read.manifest), HOST, OWN)))
+    starter = backend(read.manifest.engine)
+    compared(golden(path), starter.render(plan(read, inputs(read.manifest), HOST, OWN)))
 
 
 def compared(file: Path, text: str) -> None:
@@ -68,7 +71,7 @@ def test_a_portable_file_still_has_the_same_bytes() -> None:
 
 
 def test_every_golden_file_has_its_manifest() -> None:
-    assert {file.name for file in HERE.glob("*.compose.yaml")} == {
+    assert {file.name for file in HERE.glob("*.yaml")} == {
         PORTABLE.name,
         *(golden(path).name for path in MANIFESTS),
     }, f"remove the ones left over, or add the missing ones: {REPAIR}"

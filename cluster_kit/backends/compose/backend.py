@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from cluster_kit.backends.compose import cli
-from cluster_kit.backends.compose.header import changed
 from cluster_kit.backends.compose.hidden import is_current, write_hidden
 from cluster_kit.backends.compose.override import find_override
 from cluster_kit.backends.compose.render import render
+from cluster_kit.backends.header import changed
 from cluster_kit.backends.interface import Build, Tool
 from cluster_kit.cluster import Cluster
 from cluster_kit.workspace import Workspace, write_atomically
@@ -18,6 +18,9 @@ IGNORE_RESULTS = "# Results are not committed; this file keeps their directory.\
 
 class Compose:
     """See `interface.Backend`, whose methods these are."""
+
+    def file(self, workspace: Workspace, name: str) -> Path:
+        return workspace.generated(name)
 
     def tool(self) -> Tool:
         return Tool(
@@ -48,8 +51,8 @@ class Compose:
     def changed(self, old: str, new: str) -> tuple[str, ...]:
         return changed(old, new)
 
-    def hides_the_same(self, file: Path, cluster: Cluster) -> bool:
-        return is_current(file.parent, cluster)
+    def stale_beside(self, file: Path, cluster: Cluster) -> str:
+        return "" if is_current(file.parent, cluster) else "the value of a secret has changed"
 
     def write(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
         """Write the compose file and make the output directory of a plain `docker compose up`.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from cluster_kit.backends.compose.sidecars import HIDDEN
-from cluster_kit.backends.compose.yaml import pairs
 from cluster_kit.backends.container_spec import container_specs
 from cluster_kit.backends.sidecar_spec import sidecar_specs
+from cluster_kit.backends.yaml import pairs
 from cluster_kit.cluster import Cluster
 from cluster_kit.workspace import write_atomically
 

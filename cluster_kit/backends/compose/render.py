@@ -5,9 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cluster_kit import labels
-from cluster_kit.backends.compose.header import header
+from cluster_kit.backends.compose.header import own_lines
 from cluster_kit.backends.compose.sidecars import ANY_USER, HIDDEN, services_of
-from cluster_kit.backends.compose.yaml import (
+from cluster_kit.backends.container_spec import (
+    ContainerSpec,
+    NetworkSpec,
+    SharedSpec,
+    container_specs,
+    network_spec,
+)
+from cluster_kit.backends.header import header
+from cluster_kit.backends.interface import Build
+from cluster_kit.backends.yaml import (
     Pair,
     Volume,
     boolean,
@@ -17,14 +26,6 @@ from cluster_kit.backends.compose.yaml import (
     quote,
     volumes,
 )
-from cluster_kit.backends.container_spec import (
-    ContainerSpec,
-    NetworkSpec,
-    SharedSpec,
-    container_specs,
-    network_spec,
-)
-from cluster_kit.backends.interface import Build
 from cluster_kit.cluster import OWNER, Cluster
 from cluster_kit.util import templating
 
@@ -86,7 +87,7 @@ def render(cluster: Cluster, build: Build | None = None) -> str:
     containers = container_specs(cluster)
     shared = containers[0].shared
     return templating.kit_template("compose.yaml.j2").render(
-        header=header(cluster, shared.labels[labels.PLAN], build),
+        header=header(cluster, shared.labels[labels.PLAN], own_lines(cluster, build)),
         build=_build(build),
         project=cluster.project,
         task=_shared(cluster, shared),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cluster_kit.backends.compose.yaml import (
+from cluster_kit.backends.sidecar_spec import SidecarSpec, sidecar_specs
+from cluster_kit.backends.yaml import (
     Pair,
     Volume,
     boolean,
@@ -14,7 +15,6 @@ from cluster_kit.backends.compose.yaml import (
     quote,
     volumes,
 )
-from cluster_kit.backends.sidecar_spec import SidecarSpec, sidecar_specs
 from cluster_kit.cluster import OWNER, Cluster
 
 HIDDEN = "secrets.yaml"

@@ -14,6 +14,10 @@ USAGE = "usage: python3 -m trainer serve | run PROGRAM [ARG…] | stacks | argum
 def main(arguments: list[str]) -> int:
     """Run this container's task; its exit code."""
     try:
+        if os.environ.get("CLUSTER_KIT_SHARED"):
+            from trainer.network import shared
+
+            shared.start_anew_if_lacking(arguments)
         if arguments == ["stacks"]:  # somebody looks into a task that runs already
             from trainer.stacks import show
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cluster_kit.backends import variables
 from cluster_kit.backends.container_spec import STOP_GRACE_S, container_specs
+from cluster_kit.backends.swarm.render import render
 from cluster_kit.cluster import BEACON_PORT_OFFSET, OUTPUT, SECRETS
 from cluster_kit.observe import asked
 from cluster_kit.observe.progress import SUFFIX
@@ -43,7 +44,8 @@ def test_the_contract_and_the_host_know_the_same_variables() -> None:
         debugged(cluster(), "chief-0", "/debugger"),
     ]
     given = {name for one in made for spec in container_specs(one) for name in spec.environment}
-    assert given - NASTY.keys() - {"API_TOKEN", "OPEN"} == named()
+    assert given - NASTY.keys() - {"API_TOKEN", "OPEN"} == named() - {variables.SHARED}
+    assert variables.SHARED in render(cluster(engine="swarm"))
 
 
 def test_the_contract_and_the_host_agree_on_numbers_and_paths() -> None:

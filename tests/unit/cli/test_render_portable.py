@@ -268,7 +268,7 @@ def test_gpus_that_others_take_are_the_hosts_change(
 def test_a_portable_file_is_known_by_its_name(root: Path, cli: Cli) -> None:
     cli("render", "demo", "--portable", "--name", "committed")
     assert "committed" in workspace.Workspace(root).known()
-    assert verb.backend().changed("", "") == ("kit",)
+    assert verb.backend("compose").changed("", "") == ("kit",)
 
 
 def test_a_dockerfile_is_built_by_compose_elsewhere(cli: Cli, root: Path) -> None:

@@ -20,6 +20,7 @@ GIVEN: dict[str, Any] = {
     "shm_size": "512m",
     "ulimits": {"nofile": 1024},
     "ports": [6006],
+    "nodes": "disk==ssd",
     "gpus": ["0"],
 }
 OTHERS: dict[str, Any] = {
@@ -32,6 +33,7 @@ OTHERS: dict[str, Any] = {
     "shm_size": "1g",
     "ulimits": {"nofile": "1:2"},
     "ports": ["80:90"],
+    "nodes": "disk!=ssd",
     "gpus": ["1"],
 }
 

@@ -23,7 +23,7 @@ def with_tool(monkeypatch: pytest.MonkeyPatch, version: tuple[int, ...] | None) 
         def tool(self) -> Tool:
             return tool
 
-    monkeypatch.setattr(told, "backend", Backend)
+    monkeypatch.setattr(told, "backend", lambda _engine: Backend())
 
 
 def test_all_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:

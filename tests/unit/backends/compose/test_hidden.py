@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.backends.choose import backend
+from cluster_kit.backends.compose.backend import Compose
 from cluster_kit.backends.compose.hidden import render_hidden
 from cluster_kit.backends.compose.render import render
 from cluster_kit.backends.container_spec import plan_hash
@@ -37,14 +37,14 @@ def test_neither_the_file_nor_a_hash_in_it_depends_on_the_value() -> None:
 
 def test_it_is_its_owners_and_git_leaves_it_out(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path)
-    file = backend().write(workspace, made(), render(made()))
+    file = Compose().write(workspace, made(), render(made()))
     beside = file.with_name("secrets.yaml")
     assert beside.stat().st_mode & 0o777 == 0o600
     assert "secrets.yaml" in file.with_name(".gitignore").read_text().splitlines()
     beside.chmod(0o644)
-    backend().write(workspace, made(), render(made()))
+    Compose().write(workspace, made(), render(made()))
     assert beside.stat().st_mode & 0o777 == 0o600
-    backend().write(workspace, cluster(), render(cluster()))
+    Compose().write(workspace, cluster(), render(cluster()))
     assert not beside.exists()
 
 

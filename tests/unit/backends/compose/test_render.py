@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_kit.backends.compose.render import render
-from cluster_kit.backends.compose.yaml import quote
 from cluster_kit.backends.container_spec import plan_hash
+from cluster_kit.backends.yaml import quote
 from cluster_kit.parts import Mount
 from tests.make import cluster, gpus, host, parse_compose
 from tests.unit.manifests import texts

@@ -1,0 +1,69 @@
+"""The backend Docker Swarm: one stack file per cluster, and `docker stack deploy`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cluster_kit.backends.header import changed
+from cluster_kit.backends.interface import Build, Tool
+from cluster_kit.backends.swarm import cli
+from cluster_kit.backends.swarm.render import render
+from cluster_kit.backends.swarm.spec import FILE, spec_text
+from cluster_kit.cluster import Cluster
+from cluster_kit.errors import UsageError
+from cluster_kit.workspace import Workspace, write_atomically
+
+NOT_PORTABLE = UsageError(
+    "--portable is for Docker Compose: a stack file runs on the nodes of one swarm",
+    "leave --portable out, or render it with `--engine compose`",
+)
+
+
+class Swarm:
+    """See `interface.Backend`, whose methods these are."""
+
+    def file(self, workspace: Workspace, name: str) -> Path:
+        return workspace.generated(name, "stack.yaml")
+
+    def tool(self) -> Tool:
+        return Tool(
+            name="docker",
+            title="Docker's command line",
+            version=cli.version(),
+            minimum=cli.MINIMUM,
+            absent="Docker's command line was not found",
+            install="install it",
+        )
+
+    def render(self, cluster: Cluster) -> str:
+        return render(cluster)
+
+    def render_portable(self, cluster: Cluster, build: Build | None) -> str:
+        raise NOT_PORTABLE
+
+    def write_portable(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
+        raise NOT_PORTABLE
+
+    def changed(self, old: str, new: str) -> tuple[str, ...]:
+        return changed(old, new)
+
+    def stale_beside(self, file: Path, cluster: Cluster) -> str:
+        try:
+            beside = (file.parent / FILE).read_text(encoding="utf-8")
+        except (OSError, ValueError):
+            return f"{FILE} beside it is missing"
+        return "" if beside == spec_text(cluster) else f"{FILE} beside it was edited"
+
+    def write(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
+        """Write the stack file, what all tasks are given, and the output of a plain deploy."""
+        file = self.file(workspace, cluster.name)
+        write_atomically(file.parent / FILE, spec_text(cluster))
+        write_atomically(file, text)
+        (file.parent / "output").mkdir(exist_ok=True)
+        return file
+
+    def merges(self, file: Path) -> Path | None:
+        return None
+
+    def up(self, file: Path, output: Path, run: str) -> None:
+        cli.up(file, output, run)

@@ -1,0 +1,160 @@
+"""Renders a cluster's stack file, for `docker stack deploy`. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cluster_kit import labels
+from cluster_kit.backends.container_spec import (
+    ContainerSpec,
+    NetworkSpec,
+    SharedSpec,
+    container_specs,
+    network_spec,
+)
+from cluster_kit.backends.header import header
+from cluster_kit.backends.swarm import spec as shared_file
+from cluster_kit.backends.swarm.secrets import FileSecret, file_secrets, is_secret
+from cluster_kit.backends.variables import GROWING, SHARED
+from cluster_kit.backends.yaml import Pair, Volume, boolean, flow, pairs, quote, volumes
+from cluster_kit.cluster import Cluster, Task
+from cluster_kit.util import templating
+
+MTU = "com.docker.network.driver.mtu"
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The values that all services share, as YAML text."""
+
+    image: str
+    entrypoint: str
+    user: str
+    init: str
+    read_only: str
+    cap_drop: str
+    stop_grace: str
+    output: str
+    mounts: tuple[Volume, ...]
+    tmpfs: tuple[str, ...]
+    environment: tuple[Pair, ...]
+
+
+@dataclass(frozen=True)
+class Service:
+    """One service's values as YAML text; "" for a key that it does not have."""
+
+    name: str
+    command: str
+    user: str
+    capabilities: str
+    restarts: str
+    environment: tuple[Pair, ...]
+    from_caller: tuple[str, ...]
+    env_file: str
+    shm: str
+    ulimits: tuple[Pair, ...]
+    mounts: tuple[Volume, ...]
+    secrets: tuple[FileSecret, ...]
+    limits: tuple[Pair, ...]
+    constraints: str
+    labels: tuple[Pair, ...]
+
+
+def render(cluster: Cluster) -> str:
+    """Returns the stack file: the same cluster gives the same text."""
+    containers = container_specs(cluster)
+    shared = containers[0].shared
+    return templating.kit_template("stack.yaml.j2").render(
+        header=header(cluster, shared.labels[labels.PLAN], own_lines(cluster)),
+        task=_shared(cluster, shared),
+        services=[
+            _service(cluster, task, container)
+            for task, container in zip(cluster.tasks, containers, strict=True)
+        ],
+        network=_network(cluster, network_spec(cluster)),
+        config={
+            "file": shared_file.FILE,
+            "target": shared_file.TARGET,
+            "name": shared_file.config_name(cluster, shared_file.spec_text(cluster)),
+            "labels": pairs(shared.labels),
+        },
+        secrets=file_secrets(cluster),
+        run_label=labels.RUN,
+    )
+
+
+def own_lines(cluster: Cluster) -> list[str]:
+    """What the file says of itself in its first lines."""
+    mounted = "output/, and all that is mounted, must be there at the same path on every node."
+    return [
+        f"`docker stack deploy --resolve-image never -c stack.yaml {cluster.project}` starts it on",
+        "a swarm's manager. Every node needs its image: `docker save … | ssh NODE docker load`.",
+        mounted,
+        f"It does not end by itself: `docker stack rm {cluster.project}`.",
+    ]
+
+
+def _shared(cluster: Cluster, spec: SharedSpec) -> Shared:
+    environment = {
+        name: value for name, value in spec.environment.items() if name not in GROWING
+    } | {SHARED: shared_file.TARGET}
+    return Shared(
+        image=quote(spec.image),
+        entrypoint=flow(spec.entrypoint) if spec.entrypoint else "",
+        user=quote(cluster.user),
+        init=boolean(spec.init),
+        read_only=boolean(spec.read_only),
+        cap_drop="[" + ", ".join(spec.cap_drop) + "]",
+        stop_grace=f"{spec.stop_grace_s}s",
+        output=spec.output,
+        mounts=volumes(mount for mount in spec.mounts if not is_secret(mount)),
+        tmpfs=tuple(spec.tmpfs),
+        environment=pairs(dict(sorted(environment.items()))),
+    )
+
+
+def _network(cluster: Cluster, spec: NetworkSpec) -> dict[str, object]:
+    options = {} if spec.mtu is None else {MTU: str(spec.mtu)}
+    if cluster.encrypted:
+        options["encrypted"] = ""
+    return {
+        "subnet": str(spec.subnet),
+        "internal": spec.internal,
+        "options": pairs(options),
+        "labels": pairs(spec.labels),
+    }
+
+
+def _service(cluster: Cluster, task: Task, spec: ContainerSpec) -> Service:
+    own = shared_file.without_shared(task, spec.own_environment)
+    mounts = [mount for mount in (*spec.shared.mounts, *spec.mounts) if not is_secret(mount)]
+    return Service(
+        name=spec.hostname,
+        command=flow(spec.command),
+        user="" if spec.user == cluster.user else quote(spec.user),
+        capabilities=flow(spec.cap_add) if spec.cap_add else "",
+        restarts=str(spec.restarts) if spec.restarts else "",
+        environment=pairs(own),
+        from_caller=tuple(pair.name for pair in pairs(dict.fromkeys(spec.secrets, ""))),
+        env_file=flow([spec.env_file]) if spec.env_file else "",
+        shm="" if spec.shm is None else str(spec.shm),
+        ulimits=tuple(
+            Pair(limit.name, f"{{soft: {limit.soft}, hard: {limit.hard}}}")
+            for limit in spec.ulimits
+        ),
+        mounts=volumes(mounts) if spec.mounts or spec.shm is not None else (),
+        secrets=file_secrets(cluster, task),
+        limits=_limits(spec),
+        constraints=flow(task.nodes) if task.nodes else "",
+        labels=pairs(spec.labels),
+    )
+
+
+def _limits(spec: ContainerSpec) -> tuple[Pair, ...]:
+    limits = {}
+    if spec.cpus is not None:
+        limits["cpus"] = f"{spec.cpus:.15g}"
+    if spec.memory is not None:
+        limits["memory"] = f"{spec.memory}b"
+    return pairs(limits)

@@ -1,0 +1,56 @@
+"""The verb render for a swarm: which files it writes, what it calls stale, what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.unit.command_line import Cli
+
+FOLDER = Path("compose/demo")
+
+
+@pytest.fixture(autouse=True)
+def _manifest(root: Path) -> None:
+    (root / "compose" / "demo.toml").write_text('format = 1\nname = "demo"\n')
+
+
+def test_it_writes_the_stack_file_and_what_all_tasks_are_given(root: Path, cli: Cli) -> None:
+    said = cli("render", "demo", "--engine", "swarm", "--json")
+    facts = json.loads(said.out)
+    assert facts["file"] == str(root / FOLDER / "stack.yaml")
+    assert set(facts["tasks"].values()) == {""}, "a swarm gives no fixed addresses"
+    assert "worker-1:2222" in (root / FOLDER / "cluster.json").read_text()
+    assert (root / FOLDER / "output").is_dir()
+    assert not (root / FOLDER / "compose.yaml").exists()
+    first = (root / FOLDER / "stack.yaml").read_text()
+    assert "cluster-kit render demo --engine swarm" in first
+
+
+def test_a_stale_file_is_told(root: Path, cli: Cli) -> None:
+    render = ("render", "demo", "--engine", "swarm")
+    assert "is missing" in cli(*render, "--check").err
+    cli(*render)
+    assert cli(*render, "--check").code == 0
+    assert "manifest has changed" in cli(*render, "--workers", "3", "--check").err
+    beside = root / FOLDER / "cluster.json"
+    beside.write_text("{}")
+    assert "cluster.json beside it was edited" in cli(*render, "--check").err
+    beside.unlink()
+    assert "cluster.json beside it is missing" in cli(*render, "--check").err
+
+
+def test_a_stack_file_is_not_portable(root: Path, cli: Cli) -> None:
+    said = cli("render", "demo", "--engine", "swarm", "--portable")
+    assert said.code == 2
+    assert "--portable is for Docker Compose" in said.err
+    assert not (root / "portable").exists()
+
+
+def test_an_engine_that_is_none_is_refused(cli: Cli) -> None:
+    said = cli("render", "demo", "--engine", "swam")
+    assert said.code == 2
+    assert "compose" in said.err
+    assert "swarm" in said.err

@@ -1,0 +1,58 @@
+"""What an engine cannot do is refused, by its key and with what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cluster_kit.plan.nodes import constraints
+from tests.make import cluster, gpus, host, problems
+
+REFUSED: dict[str, dict[str, Any]] = {
+    "task.worker-1.ip": {"subnet": "172.28.0.0/24", "task": {"worker-1": {"ip": "172.28.0.150"}}},
+    "addressing": {"addressing": "ip"},
+    "gpus": {"gpus": "auto"},
+    "role.chief.gpus": {"role": {"chief": {"gpus": ["0"]}}},
+    "role.ps.ports": {"role": {"ps": {"ports": [6006]}}},
+    "sidecar.cache": {"sidecar": {"cache": {"image": "redis:7"}}},
+    "role.ps.environment.API_TOKEN": {"role": {"ps": {"environment": {"API_TOKEN": "x"}}}},
+    "role.ps.nodes": {"role": {"ps": {"nodes": "disk=ssd"}}},
+    "args.0": {"args": ["--bind={{ ip }}"], "program": "train.py"},
+    "name": {"name": "a" * 40},
+}
+
+
+@pytest.mark.parametrize("place", REFUSED)
+def test_what_a_swarm_cannot_do_is_refused_by_its_key(place: str) -> None:
+    found = problems(host(gpus=gpus(2)), engine="swarm", **REFUSED[place])
+    assert place in [problem.place for problem in found]
+    assert all(problem.cure for problem in found)
+
+
+@pytest.mark.parametrize(
+    ("place", "keys"),
+    [
+        ("role.ps.nodes", {"role": {"ps": {"nodes": "disk==ssd"}}}),
+        ("network.encrypted", {"network": {"encrypted": True}}),
+    ],
+)
+def test_what_only_a_swarm_can_do_is_refused_by_compose(place: str, keys: dict[str, Any]) -> None:
+    (problem,) = problems(**keys)
+    assert problem.place == place
+    assert "engine" in problem.cure_text()
+
+
+def test_a_swarm_is_planned_with_names_whatever_this_host_has() -> None:
+    small = host(cpus=1, memory=2**30)
+    made = cluster(small, engine="swarm", worker=40, role={"worker": {"cpus": 8, "memory": "64g"}})
+    assert made.address(made.leader) == "chief-0:2222"
+    assert made.beacon == "chief-0:2223"
+
+
+def test_labels_of_nodes_become_constraints() -> None:
+    assert constraints("disk==ssd, node.role != manager") == (
+        "node.labels.disk == ssd",
+        "node.role != manager",
+    )
+    assert constraints("") == ()
