@@ -117,6 +117,17 @@ browser: ## Install a headless Chromium where there is none, as root on Debian o
 	    && apt-get update -q >/dev/null && apt-get install -y -q --no-install-recommends chromium >/dev/null; } \
 	  || echo "no Chromium here: the tests of pages are skipped"
 
+# Unpacked, not installed: the package would start a service where there is an init.
+.PHONY: prometheus
+prometheus: ## Unpack Debian's Prometheus into build/ where there is none, for the tests of metrics
+	@{ command -v prometheus && command -v promtool || command -v build/prometheus/usr/bin/promtool; } >/dev/null \
+	  || { command -v apt-get dpkg-deb >/dev/null && echo "unpacking Prometheus" && mkdir -p build/prometheus && cd build/prometheus \
+	    && { [ "$$(id -u)" != 0 ] || apt-get update -q >/dev/null; } && apt-get download -q prometheus >/dev/null \
+	    && dpkg-deb -x prometheus_*.deb . \
+	    && { [ -x usr/bin/promtool ] || { apt-get download -q promtool >/dev/null && dpkg-deb -x promtool_*.deb .; }; } \
+	    && rm -f *.deb; } \
+	  || echo "no Prometheus here: its tests are skipped"
+
 .PHONY: image
 image: $(KIT) engine ## Build the shared training image where it is absent or stale   [VARIANT=cpu|gpu]
 	@$(KIT) image build --variant $(call quoted,$(VARIANT)) --quiet
@@ -146,7 +157,7 @@ test test-unit fuzz: export PYTHONDONTWRITEBYTECODE :=
 test test-unit fuzz: export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 
 .PHONY: test
-test: $(DEV) engine image browser ## Run every test that this machine can; says what it skipped and why   [JOBS]
+test: $(DEV) engine image browser prometheus ## Run every test that this machine can; says what it skipped and why   [JOBS]
 	@.venv/bin/pytest --numprocesses=$(JOBS) --dist=loadgroup --durations=10
 
 .PHONY: test-failed

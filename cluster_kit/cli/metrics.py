@@ -11,7 +11,10 @@ from cluster_kit.cli.app import app, say, short
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.run.metrics import exposition
 from cluster_kit.run.past_run import run_named
+from cluster_kit.util.own_files import TEMPLATES
 from cluster_kit.workspace import here, write_atomically
+
+DASHBOARD = TEMPLATES / "grafana" / "cluster-kit.json"
 
 
 @app.command()
@@ -27,8 +30,19 @@ def metrics(
         Path | None,
         typer.Option("--output", "-o", help="A file for node_exporter: its name ends with .prom."),
     ] = None,
+    dashboard: Annotated[
+        bool, typer.Option("--dashboard", help="Print a Grafana dashboard of these metrics, JSON.")
+    ] = False,
 ) -> None:
     """Print runs as Prometheus metrics, also while they go on; each leaves metrics.prom."""
+    if dashboard:
+        if runs or output:
+            raise UsageError(
+                "the dashboard is the same for all runs, and goes to stdout",
+                "`cluster-kit metrics --dashboard > cluster-kit.json`",
+            )
+        typer.echo(DASHBOARD.read_text(encoding="utf-8"), nl=False)
+        return
     if output is not None and (output.is_dir() or output.suffix != ".prom"):
         what = "is a directory" if output.is_dir() else "does not end with .prom"
         raise UsageError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -30,6 +31,14 @@ def serve(
             "other machines in, who need the token.",
         ),
     ] = "127.0.0.1",
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--token-file",
+            help="Take the token from this file, which is made if it is not there: so it stays "
+            "the same, as Prometheus needs for /metrics.",
+        ),
+    ] = None,
     allow_control: Annotated[
         bool, typer.Option("--allow-control", help="Buttons that stop, kill and freeze tasks.")
     ] = False,
@@ -38,7 +47,9 @@ def serve(
     engine = engine_or_none()
     up = engine.clusters() if engine else []
     cluster = cluster_name(name, here(), up) if name is not None else ""
-    with live(cluster, port=port, host=host, allow_control=allow_control) as url:
+    with live(
+        cluster, port=port, host=host, token_file=token_file, allow_control=allow_control
+    ) as url:
         say(f"live page: {url}  (Ctrl-C ends it)")
         with contextlib.suppress(KeyboardInterrupt):
             threading.Event().wait()
@@ -47,13 +58,20 @@ def serve(
 
 @contextlib.contextmanager
 def live(
-    cluster: str, *, port: int = 0, host: str = "", allow_control: bool = False
+    cluster: str,
+    *,
+    port: int = 0,
+    host: str = "",
+    token_file: Path | None = None,
+    allow_control: bool = False,
 ) -> Iterator[str]:
     """The pages are there while the `with` block lasts; the URL of a cluster's, or of all."""
     # Imported where it is needed: no other command pays for it.
     from cluster_kit.serve.site import Site
     from cluster_kit.serve.start import LOOPBACK, serving
+    from cluster_kit.serve.token import token_in
 
     site = Site(here(), client.connect, allow_control)
-    with serving(site, cluster, address=host or LOOPBACK, port=port) as url:
+    token = token_in(token_file) if token_file else ""
+    with serving(site, cluster, address=host or LOOPBACK, port=port, token=token) as url:
         yield url

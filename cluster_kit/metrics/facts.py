@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cluster_kit.cluster import Cluster
-from cluster_kit.observe.task_view import TaskView
+from cluster_kit.observe.task_view import State
 from cluster_kit.roles import ROLES
 
 
@@ -28,8 +28,8 @@ class TaskFacts:
 class RunFacts:
     """A run as it was started, and its outcome.json, {} before its end.
 
-    `since` is when its containers were started, Unix seconds. `views` are the tasks as an engine
-    tells that they are now, {} if none was asked. `checkpoint` is (Unix seconds, name) of the
+    `since` is when its containers were started, Unix seconds. `engine` are the states of its
+    containers, {} if no engine was asked. `checkpoint` is (Unix seconds, name) of the
     newest one.
     """
 
@@ -42,7 +42,7 @@ class RunFacts:
     style: str = ""
     kit: str = ""
     outcome: Mapping[str, Any] = field(default_factory=dict)
-    views: Mapping[str, TaskView] = field(default_factory=dict)
+    engine: Mapping[str, State] = field(default_factory=dict)
     checkpoint: tuple[float, str] | None = None
     stragglers: frozenset[str] = frozenset()
 

@@ -39,12 +39,13 @@ class Seen:
     def state(self) -> str:
         if self.run.over:
             return State.ENDED
-        view = self.run.views.get(self.facts.name)
-        if view is not None:
-            return view.state
-        state, usage = self.tally.state, self.tally.usage
+        told, usage = self.tally.state, self.tally.usage
+        engine = self.run.engine.get(self.facts.name)
+        if engine is not None:
+            works = engine == State.RUNNING and told in _UP and told != State.PAUSED
+            return told if works else engine
         stale = usage is not None and self.now - usage.time > SILENT_S
-        return SILENT if stale and state in _UP and state != State.PAUSED else state
+        return SILENT if stale and told in _UP and told != State.PAUSED else told
 
     @property
     def up(self) -> bool:
@@ -57,30 +58,19 @@ class Seen:
         yield from (("state", {"state": one}, one == state) for one in STATES)
         yield from known(
             ("exit_code", None if self.up else self._exit_code()),
-            ("restarts_total", self._restarts()),
+            ("restarts_total", max(number(self.outcome.get("restarts")) or 0.0, tally.restarts)),
             ("cpu_limit_cores", facts.cpus),
             ("memory_limit_bytes", facts.memory),
             ("gpus", len(facts.gpus)),
-            ("straggler", self._straggler()),
+            ("straggler", float(self.up and facts.name in self.run.stragglers)),
             ("last_told_time_seconds", tally.last_told),
         )
         yield from self._use()
         yield from self._progress()
 
     def _exit_code(self) -> float | None:
-        view = self.run.views.get(self.facts.name)
-        told = (self.outcome.get("exit_code"), view and view.exit_code, self.tally.exit_code)
+        told = (self.outcome.get("exit_code"), self.tally.exit_code)
         return next((code for one in told if (code := number(one)) is not None), None)
-
-    def _restarts(self) -> float:
-        view = self.run.views.get(self.facts.name)
-        told = number(self.outcome.get("restarts")) or 0.0
-        return max(told, self.tally.restarts, view.restarts if view else 0)
-
-    def _straggler(self) -> float:
-        view = self.run.views.get(self.facts.name)
-        lags = view.lags if view else self.facts.name in self.run.stragglers
-        return float(self.up and lags)
 
     def _use(self) -> Iterator[Named]:
         tally, usage = self.tally, self.tally.usage

@@ -11,6 +11,8 @@ PREFIX = "clusterkit_"
 OF_RUN = ("cluster", "run")
 OF_TASK = (*OF_RUN, "role", "task", "index")
 """Not `job`: that label is Prometheus's own, and would be renamed when it is scraped."""
+_LABELS = {"run": OF_RUN, "task": OF_TASK, "engine": ()}
+"""By the first word of a metric's name."""
 SILENT = "silent"
 """The state of a task of which nothing was heard for long, and no engine says why."""
 STATES = (*(str(state) for state in State), SILENT)
@@ -28,15 +30,12 @@ class Family:
     labels: tuple[str, ...] = ()
 
     @property
-    def of_task(self) -> bool:
-        return self.name.startswith(f"{PREFIX}task_")
-
-    @property
     def all_labels(self) -> tuple[str, ...]:
-        return (*(OF_TASK if self.of_task else OF_RUN), *self.labels)
+        return (*_LABELS[self.name.removeprefix(PREFIX).partition("_")[0]], *self.labels)
 
 
 _ROWS: tuple[tuple[str, Kind, str, tuple[str, ...]], ...] = (
+    ("engine_up", "gauge", "1 if the engine answers `cluster-kit serve`, else 0.", ()),
     ("run_info", "gauge", "What ran: always 1.", ("image", "style", "kit")),
     ("run_up", "gauge", "1 while the run has no verdict and a task of it is up, else 0.", ()),
     ("run_start_time_seconds", "gauge", "When its containers were started, Unix time.", ()),

@@ -61,6 +61,7 @@ class Tally:
     exit_code: int | None = None
     path: list[tuple[float, int]] = field(default_factory=list)
     """(Unix seconds, global step), as it was told."""
+    _lives: int = 1
     _starts: int = 0
     _first_attempts: int = 0
     _started: float = 0.0
@@ -71,7 +72,8 @@ class Tally:
 
     @property
     def restarts(self) -> int:
-        return max(self._starts, self._first_attempts, 1) - 1
+        """By the engine's events, or, of a run that nobody has watched, by what the task told."""
+        return max(self._starts, self._first_attempts, self._lives, 1) - 1
 
     @property
     def state(self) -> State:
@@ -105,6 +107,7 @@ class Tally:
             or sample.tx_bytes < last.tx_bytes
             or sample.cpu_s < last.cpu_s / 2
         )
+        self._lives += anew
         self.cpu_s.see(sample.cpu_s, anew)
         self.received.see(sample.rx_bytes, anew)
         self.sent.see(sample.tx_bytes, anew)

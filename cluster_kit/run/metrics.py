@@ -19,7 +19,7 @@ from cluster_kit.observe import stragglers
 from cluster_kit.observe.checkpoints import complete
 from cluster_kit.observe.progress import USAGE, Entry, ProgressReader
 from cluster_kit.observe.stragglers import Straggler
-from cluster_kit.observe.task_view import TaskView
+from cluster_kit.observe.task_view import State
 from cluster_kit.observe.usage import sample_of
 from cluster_kit.run.evidence import read_events
 from cluster_kit.run.record import Record, read_record
@@ -74,13 +74,12 @@ class RunMetrics:
         self._stragglers: Mapping[str, Straggler] = {}
 
     def values(
-        self, views: Mapping[str, TaskView] | None = None, now: float | None = None
+        self, engine: Mapping[str, State] | None = None, now: float | None = None
     ) -> list[Value]:
         """All values of the run.
 
         Args:
-            views: its tasks by name, as the engine tells that they are; without them, what they
-                wrote must do.
+            engine: the states of its containers by task; without them, what tasks wrote must do.
             now: Unix seconds, if it is another time.
         Raises:
             UsageError: the run has left neither a record nor an outcome.
@@ -92,7 +91,7 @@ class RunMetrics:
         self._read(tallies)
         since = facts.since or 0.0
         found = (one for one in complete(self._run.output) if one[0] >= since)
-        facts = replace(facts, views=views or {}, checkpoint=max(found, default=None),
+        facts = replace(facts, engine=engine or {}, checkpoint=max(found, default=None),
                         stragglers=frozenset(self._stragglers))  # fmt: skip
         return list(values_of(facts, tallies, time.time() if now is None else now))
 

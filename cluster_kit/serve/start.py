@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import secrets
 from collections.abc import Iterator
 from urllib.parse import quote
 
 from cluster_kit.serve.routes import routes_of
 from cluster_kit.serve.server import bound, event, listening
 from cluster_kit.serve.site import Site
+from cluster_kit.serve.token import new_token
 
 LOOPBACK = "127.0.0.1"
 
@@ -27,7 +27,7 @@ def serving(
     Raises:
         HostError: it cannot listen there.
     """
-    token = token or secrets.token_urlsafe(24)
+    token = token or new_token()
     server = bound(address, port, token, routes_of(site))
     with listening(server) as url:
         try:

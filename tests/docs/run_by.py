@@ -70,6 +70,13 @@ RUN_BY = {
     "cluster-kit tensorboard quickstart all-reduce": TWICE,
     "cluster-kit report": TWICE,
     "cluster-kit metrics quickstart": TWICE,
+    "cluster-kit metrics --dashboard > cluster-kit.json": (
+        "tests/unit/metrics/test_dashboard.py::test_it_is_printed"
+    ),
+    "cluster-kit serve --token-file token --port 9412": (
+        "tests/prometheus/test_scrape.py::"
+        "test_a_prometheus_scrapes_a_run_from_its_middle_to_its_end"
+    ),
     "cluster-kit metrics quickstart smoke --output textfiles/cluster-kit.prom": (
         "tests/unit/cli/test_metrics.py::test_a_file_for_node_exporter"
     ),

@@ -76,6 +76,8 @@ def test_an_installed_kit_trains_in_an_empty_directory_of_a_user_who_cannot_writ
     outcome = json.loads((project / "runs" / NAME / "latest" / "outcome.json").read_text())
     assert outcome["success"]
     assert mine(client, NAME) == ([], [])
+    assert "clusterkit_run_success{" in kit("metrics", NAME).stdout
+    assert json.loads(kit("metrics", "--dashboard").stdout)["uid"] == "cluster-kit"
     new = kit("new", "mine")
     assert (new.returncode, (project / "compose" / "mine.toml").is_file()) == (0, True)
     assert "cluster-kit up mine" in new.stdout and "make" not in new.stdout

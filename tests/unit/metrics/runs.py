@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.metrics.exposition import text
-from cluster_kit.observe.task_view import TaskView
+from cluster_kit.observe.task_view import State
 from cluster_kit.run.metrics import RunMetrics
 from cluster_kit.run.record import Record, write_record
 from cluster_kit.util.elapsed import moment
@@ -97,7 +97,7 @@ class Read:
 
 
 def read(metrics: RunMetrics | RunDirectory, at: float = 10.0,
-         views: Mapping[str, TaskView] | None = None) -> Read:  # fmt: skip
+         engine: Mapping[str, State] | None = None) -> Read:  # fmt: skip
     """The metrics of a run so many seconds after its start."""
     metrics = RunMetrics(metrics) if isinstance(metrics, RunDirectory) else metrics
-    return Read(text(metrics.values(views, now=SINCE + at)))
+    return Read(text(metrics.values(engine, now=SINCE + at)))

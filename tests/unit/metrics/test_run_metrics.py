@@ -13,7 +13,7 @@ import pytest
 from cluster_kit.errors import UsageError
 from cluster_kit.metrics.exposition import text
 from cluster_kit.metrics.table import FAMILIES, STATES
-from cluster_kit.observe.task_view import State, TaskView
+from cluster_kit.observe.task_view import State
 from cluster_kit.run.metrics import RunMetrics, exposition, write_metrics
 from cluster_kit.workspace import RunDirectory
 from tests.make import cluster
@@ -213,13 +213,21 @@ def test_a_directory_that_is_resumed_meanwhile_begins_anew(tmp_path: Path) -> No
 
 def test_what_the_engine_says_counts_more_than_what_was_written(run: RunDirectory) -> None:
     trains(run)
-    views = {
-        "ps-0": TaskView("ps-0", "ps", "", (), State.PAUSED, restarts=2),
-        "worker-0": TaskView("worker-0", "worker", "", (), State.ENDED, exit_code=137),
-    }
-    told = read(run, views=views)
-    assert told.states("ps-0") == ["paused"] and told("task_restarts_total", task="ps-0") == 2
-    assert told("task_up", task="worker-0") == 0 and told("task_exit_code", task="worker-0") == 137
+    engine = {"chief-0": State.RUNNING, "ps-0": State.PAUSED, "worker-0": State.ENDED}
+    told = read(run, 60, engine)
+    assert told.states("chief-0") == ["training"] and told.states("ps-0") == ["paused"]
+    assert told.states("worker-0") == ["ended"] and told("task_up", task="worker-0") == 0
+    assert told.states("worker-1") == ["silent"]
+    happens(run, 61, "chief-0", "die", 1)
+    assert read(run, 62, engine).states("chief-0") == ["running"]
+
+
+def test_a_server_that_nobody_watches_is_known_to_have_been_restarted(run: RunDirectory) -> None:
+    for at, received in ((1, 100), (2, 500), (3, 20), (4, 80)):
+        uses(run, at, "ps-0", 1.0, rx=received)
+    told = read(run, 5, {"ps-0": State.RUNNING})
+    assert told("task_restarts_total", task="ps-0") == 1
+    assert told("task_network_receive_bytes_total", task="ps-0") == 580
 
 
 def test_a_task_that_wrote_nothing_for_long_is_silent(run: RunDirectory) -> None:

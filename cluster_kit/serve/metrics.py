@@ -1,0 +1,76 @@
+"""`/metrics`: the runs whose clusters are up, and those that ended lately, for Prometheus."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from cluster_kit.engine.containers import SIDECAR
+from cluster_kit.errors import UsageError
+from cluster_kit.metrics.exposition import CONTENT_TYPE, text
+from cluster_kit.metrics.table import PREFIX
+from cluster_kit.metrics.values import Value
+from cluster_kit.observe.task_view import State
+from cluster_kit.run.metrics import RunMetrics
+from cluster_kit.serve.site import Site
+from cluster_kit.serve.web import Response
+from cluster_kit.workspace import RunDirectory
+
+LATELY_S = 600.0
+"""A run is told for so long after its last word, so that its verdict is scraped, too."""
+
+
+class Scraped:
+    """Answers each scrape; what was read for one is not read for the next."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._known: dict[Path, RunMetrics] = {}
+        self._lock = threading.Lock()
+
+    def response(self) -> Response:
+        with self._lock:
+            return Response(text(self._values()).encode(), CONTENT_TYPE)
+
+    def _values(self) -> Iterator[Value]:
+        found = self._runs()
+        yield Value(f"{PREFIX}engine_up", {}, not self._site.trouble)
+        self._known = {
+            path: self._known.get(path) or RunMetrics(RunDirectory(path)) for path in sorted(found)
+        }
+        for path, metrics in self._known.items():
+            try:
+                yield from metrics.values(found[path])
+            except UsageError:
+                continue  # it is about to begin, or was removed just now
+
+    def _runs(self) -> dict[Path, Mapping[str, State]]:
+        """The states of containers by task, by the directory of their run."""
+        found: dict[Path, dict[str, State]] = {}
+        for one in self._site.glance():
+            if one.output and one.role != SIDECAR:
+                path = Path(one.output).parent
+                found.setdefault(path, {})[one.name] = State.of_engine(one.state)
+        ended: dict[Path, dict[str, State]] = {
+            path.resolve(): {}
+            for path in self._site.workspace.latest_runs().values()
+            if time.time() - _last_word(path) < LATELY_S
+        }
+        return {**ended, **found}
+
+
+def _last_word(run: Path) -> float:
+    """When a run's outcome, record or what a task used was written last, Unix seconds; 0: never."""
+    newest = 0.0
+    for folder, ends in ((run, (".json",)), (run / "output" / "progress", (".usage", ".beat"))):
+        try:
+            with os.scandir(folder) as files:
+                for file in files:
+                    if file.name.endswith(ends):
+                        newest = max(newest, file.stat().st_mtime)
+        except OSError:
+            continue
+    return newest

@@ -1,0 +1,83 @@
+"""The Grafana dashboard asks for metrics that there are, by labels that they have."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
+
+import pytest
+
+from cluster_kit.cli.metrics import DASHBOARD
+from cluster_kit.metrics.table import FAMILIES, STATES
+from tests.unit.command_line import Cli
+
+BOARD: dict[str, Any] = json.loads(DASHBOARD.read_text())
+PANELS = [panel for panel in BOARD["panels"] if panel["type"] != "row"]
+UNITS = {"_seconds": "s", "_bytes": "bytes", "_ratio": "percentunit"}
+SELECTOR = re.compile(r"(clusterkit_\w+)(?:\{([^}]*)\})?")
+
+
+def queries() -> Iterator[str]:
+    """Every query, those of variables included."""
+    for panel in PANELS:
+        yield from (target["expr"] for target in panel["targets"])
+    for variable in BOARD["templating"]["list"][1:]:
+        yield variable["query"]["query"]
+
+
+@pytest.mark.parametrize("query", sorted(set(queries())))
+def test_a_query_uses_what_there_is(query: str) -> None:
+    found = SELECTOR.findall(query)
+    assert found
+    for name, selector in found:
+        labels = set(re.findall(r"(\w+)\s*(?:=~|=)", selector))
+        assert labels <= set(FAMILIES[name].all_labels)
+        assert ("rate(" in query or "increase(" in query) <= (FAMILIES[name].kind == "counter")
+    asked = set(re.findall(r"label_values\(.*, (\w+)\)", query))
+    assert asked <= set(FAMILIES[found[0][0]].all_labels)
+
+
+@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
+def test_a_panel_has_the_unit_of_its_metric(panel: dict[str, Any]) -> None:
+    query = panel["targets"][0]["expr"]
+    name = SELECTOR.findall(query)[0][0]
+    if "rate(" in query or "/" in query or panel["type"] == "table":
+        return
+    for end, unit in UNITS.items():
+        assert (panel["fieldConfig"]["defaults"]["unit"] == unit) == name.endswith(end)
+
+
+def test_all_states_have_a_name_and_a_place() -> None:
+    (panel,) = (one for one in PANELS if one["title"] == "States")
+    shown = panel["fieldConfig"]["defaults"]["mappings"][0]["options"]
+    assert [shown[str(place)]["text"] for place in range(len(shown))] == list(STATES)
+    asked = re.findall(r'state="(\w+)"} \* (\d+)', panel["targets"][0]["expr"])
+    assert asked == [(state, str(place)) for place, state in enumerate(STATES, 1)]
+
+
+def test_panels_have_places_of_their_own() -> None:
+    ids = [panel["id"] for panel in BOARD["panels"]]
+    assert len(set(ids)) == len(ids)
+    for one, other in combinations([panel["gridPos"] for panel in BOARD["panels"]], 2):
+        beside = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
+        above = one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"]
+        assert beside or above
+    assert all(panel["gridPos"]["x"] + panel["gridPos"]["w"] <= 24 for panel in BOARD["panels"])
+
+
+def test_it_belongs_to_no_installation() -> None:
+    """No id of somebody's database; the data source is the variable's."""
+    assert BOARD["uid"] == "cluster-kit" and "id" not in BOARD and "__inputs" not in BOARD
+    for panel in PANELS:
+        sources = [panel["datasource"], *(target["datasource"] for target in panel["targets"])]
+        assert all(one == {"type": "prometheus", "uid": "${datasource}"} for one in sources)
+
+
+def test_it_is_printed(cli: Cli) -> None:
+    said = cli("metrics", "--dashboard")
+    assert said.code == 0 and json.loads(said.out) == BOARD
+    refused = cli("metrics", "demo", "--dashboard")
+    assert refused.code == 2 and "metrics --dashboard > cluster-kit.json" in refused.err

@@ -1,0 +1,125 @@
+"""`/metrics` of the server: what is up, what ended lately, and what is not told."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.engine.containers import Glance
+from cluster_kit.engine.interface import Engine
+from cluster_kit.errors import EngineError, HostError, UsageError
+from cluster_kit.serve.routes import routes_of
+from cluster_kit.serve.site import Site
+from cluster_kit.serve.token import token_in
+from cluster_kit.serve.web import Request, answer
+from cluster_kit.workspace import RunDirectory, Workspace
+from tests.make import cluster
+from tests.unit.metrics.runs import Read, begun, ends
+
+
+class Up:
+    """An engine in which these containers are."""
+
+    def __init__(self, *found: Glance) -> None:
+        self.found = list(found)
+
+    def glance(self) -> list[Glance]:
+        return self.found
+
+
+def container(run: RunDirectory, task: str, state: str, role: str = "") -> Glance:
+    role = role or task.partition("-")[0]
+    return Glance("1", "demo", "id", task, role, state, str(run.output))
+
+
+def site(root: Path, engine: object) -> Site:
+    def connect() -> Engine:
+        if engine is None:
+            raise EngineError("no engine answers")
+        return engine  # type: ignore[return-value]
+
+    return Site(Workspace(root), connect)
+
+
+def scraped(of: Site) -> Read:
+    response = answer(routes_of(of), Request("GET", "/metrics"))
+    assert response.type.startswith("text/plain; version=0.0.4")
+    assert isinstance(response.body, bytes)
+    return Read(response.body.decode())
+
+
+def aged(run: RunDirectory, seconds: float) -> None:
+    for file in run.path.rglob("*"):
+        if file.is_file():
+            os.utime(file, (time.time() - seconds,) * 2)
+
+
+def test_a_cluster_that_is_up_is_told_by_the_engines_states(tmp_path: Path) -> None:
+    run = begun(tmp_path / "elsewhere", cluster(name="demo", worker=1, ps=1))
+    aged(run, 9999)
+    told = scraped(site(tmp_path, Up(
+        container(run, "chief-0", "running"), container(run, "ps-0", "paused"),
+        container(run, "worker-0", "exited"), container(run, "redis", "running", "sidecar"),
+    )))  # fmt: skip
+    assert told("engine_up") == 1 and told("run_up", cluster="demo") == 1
+    assert told.states("chief-0") == ["running"] and told.states("ps-0") == ["paused"]
+    assert told.states("worker-0") == ["ended"] and told.all("task_up", task="redis") == []
+
+
+def test_a_run_that_ended_lately_is_told_with_its_verdict(tmp_path: Path) -> None:
+    new, old = begun(tmp_path, cluster(name="new")), begun(tmp_path, cluster(name="old"))
+    ends(new), ends(old)
+    aged(old, 700)
+    told = scraped(site(tmp_path, Up()))
+    assert told("run_success", cluster="new") == 1 and told.all("run_info", cluster="old") == []
+
+
+def test_without_an_engine_what_tasks_write_is_told(tmp_path: Path) -> None:
+    begun(tmp_path, cluster(name="new"))
+    told = scraped(site(tmp_path, None))
+    assert told("engine_up") == 0 and told("run_info", cluster="new") == 1
+
+
+def test_a_run_that_is_about_to_begin_or_gone_is_no_error(tmp_path: Path) -> None:
+    run = begun(tmp_path, cluster(name="demo"))
+    run.record.unlink()
+    gone = RunDirectory(tmp_path / "gone")
+    of = site(tmp_path, Up(container(run, "ps-0", "running"), container(gone, "ps-0", "running")))
+    assert scraped(of).all("run_info") == []
+
+
+def test_a_server_goes_on_with_what_it_has_read(tmp_path: Path) -> None:
+    run = begun(tmp_path, cluster(name="demo"))
+    routes = routes_of(site(tmp_path, Up()))
+    for success in (False, True):
+        ends(run, success=success)
+        response = answer(routes, Request("GET", "/metrics"))
+        assert isinstance(response.body, bytes)
+        assert Read(response.body.decode())("run_success") == success
+
+
+def test_a_token_is_made_once_for_its_owner_only(tmp_path: Path) -> None:
+    file = tmp_path / "secrets" / "token"
+    token = token_in(file)
+    assert len(token) >= 16 and token_in(file) == token
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("odd", ["", "short", "spaces are not taken here", "é" * 20, "a" * 201])
+def test_what_is_no_token_is_refused(tmp_path: Path, odd: str) -> None:
+    file = tmp_path / "token"
+    file.write_text(odd)
+    with pytest.raises(UsageError, match="does not hold a token"):
+        token_in(file)
+    assert file.read_text() == odd
+
+
+def test_a_token_file_that_cannot_be_used_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path, tmp_path / "file" / "token"):
+        with pytest.raises(HostError, match="cannot be used"):
+            token_in(path)
