@@ -62,6 +62,7 @@ def _counts(file: Path) -> dict[str, int]:
 
 def _read(file: Path) -> str:
     try:
-        return file.read_text().strip()
+        with open(file, "rb") as opened:  # noqa: PTH123 - asked each second: half of the time
+            return opened.read().decode().strip()
     except OSError:
         return ""

@@ -72,7 +72,7 @@ def _word(value: float | None) -> str:
 def used() -> Usage:
     """By this container since its start."""
     counted = traffic()
-    cpu_s, faults = _of_processes()
+    cpu_s, faults = of_processes()
     shaped = os.environ.get(SHAPED, "")
     return Usage(
         cpu_s=cpu_s,
@@ -86,18 +86,21 @@ def used() -> Usage:
     )
 
 
-def _of_processes() -> tuple[float, int]:
+def of_processes() -> tuple[float, int]:
     """CPU seconds and major page faults of all processes of the container, and of those that have
     ended and were waited for.
 
     The files of control groups differ between hosts; those of processes do not.
     """
     ticks = faults = 0
-    for stat in PROCESSES.glob("[0-9]*/stat"):
+    for process in os.listdir(PROCESSES):  # noqa: PTH208 - asked each second: glob takes longer
+        if not process.isdecimal():
+            continue
         try:
-            # After the name in brackets, which may hold anything: majflt, cmajflt, and utime,
-            # stime, cutime, cstime.
-            values = stat.read_text().rpartition(")")[2].split()
+            with open(f"{PROCESSES}/{process}/stat", "rb") as stat:  # noqa: PTH123
+                # After the name in brackets, which may hold anything: majflt, cmajflt, and utime,
+                # stime, cutime, cstime.
+                values = stat.read().rpartition(b")")[2].split()
             faults += int(values[9]) + int(values[10])
             ticks += sum(map(int, values[11:15]))
         except (OSError, ValueError, IndexError):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from cluster_kit.report.curves import MOST_VALUES, charts_of
+from cluster_kit.report.evidence import samples_of
 from cluster_kit.report.facts import facts_of, repeated
 from cluster_kit.report.page import page
 from cluster_kit.report.traffic import Edge, edges_of
 from tests.make import cluster
+from tests.unit.metrics.runs import SINCE, begun, uses
 from tests.unit.report.runs import changed, started, told, trained, used
 
 
@@ -124,3 +127,17 @@ def test_variables_are_where_they_were_told_last() -> None:
 def test_the_command_runs_it_again() -> None:
     assert repeated("cluster-kit render smoke --ps 2") == "cluster-kit up smoke --ps 2"
     assert repeated("") == ""
+
+
+def test_gpus_have_curves_where_there_are_any(tmp_path: Path) -> None:
+    run = begun(tmp_path)
+    gpus = ([{"busy": 0.5, "memory": 10}, {"busy": 1.0, "memory": 20}], [{"busy": None}], [])
+    for at, told_of in enumerate(gpus):
+        uses(run, at, "worker-0", float(at), gpus=told_of)
+        uses(run, at, "ps-0", float(at))
+    samples = samples_of(run.progress, SINCE, {})
+    charts = {chart["id"]: chart for chart in facts_of(changed(samples=samples))["charts"]}
+    busy, memory = charts["gpu_busy"], charts["gpu_memory"]
+    assert (busy["unit"], memory["unit"]) == ("share", "bytes")
+    assert [(one["name"], one["y"]) for one in busy["curves"]] == [("worker-0", [0.75])]
+    assert [(one["name"], one["y"]) for one in memory["curves"]] == [("worker-0", [30.0])]

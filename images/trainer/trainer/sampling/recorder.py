@@ -6,11 +6,12 @@ import threading
 import time
 
 from trainer.events import Progress
+from trainer.outcome import traffic
 from trainer.sampling.connections import Sent, connections
 from trainer.sampling.gpus import Driver
 from trainer.sampling.memory import memory
 from trainer.task import Address, Task, addresses_by_task
-from trainer.usage import used
+from trainer.usage import of_processes
 
 SUFFIX = ".usage"
 EVERY_S = 1.0
@@ -49,12 +50,12 @@ class Recorder:
         self._sample(last=True)
 
     def _sample(self, last: bool) -> None:
-        now = used()
+        network = traffic()
         keys: dict[str, object] = {
-            "cpu_s": round(now.cpu_s, 3),
+            "cpu_s": round(of_processes()[0], 3),
             "memory": memory(),
-            "rx_bytes": now.received,
-            "tx_bytes": now.sent,
+            "rx_bytes": network.get("rx_bytes", 0),
+            "tx_bytes": network.get("tx_bytes", 0),
         }
         if last or self._samples % PEERS_EVERY == 0:
             keys["sent_to"] = self._sent.look(connections())

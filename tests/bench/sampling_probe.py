@@ -1,0 +1,32 @@
+"""Runs inside a task's container: what sampling it costs, by a second sampler beside its own.
+
+sampling_probe.py SECONDS ; prints the CPU seconds that it took per second.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from trainer.sampling.recorder import Recorder
+from trainer.task import read_task
+
+WARM_UP_S = 2.5
+
+
+def main() -> None:
+    seconds = float(sys.argv[1])
+    output = Path(tempfile.mkdtemp())
+    (output / "progress").mkdir()
+    Recorder(dataclasses.replace(read_task(), output=output))
+    time.sleep(WARM_UP_S)
+    before = time.process_time()
+    time.sleep(seconds)
+    print(f"{(time.process_time() - before) / seconds:.6f}")
+
+
+if __name__ == "__main__":
+    main()
