@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from cluster_kit.observe.figures import number
 from cluster_kit.observe.progress import Entry
-from cluster_kit.observe.usage import SHORTEST_S, Sample, rates_between
+from cluster_kit.observe.usage import SHORTEST_S, Rates, Sample, rates_between
 
 MOST_VALUES = 14000
 """Of all curves of a report together: about 280 kB."""
@@ -48,6 +48,7 @@ def charts_of(
     places = {name: place for place, name in enumerate(tasks)}
     entries = sorted((e for e in entries if e.task in places), key=lambda e: places[e.task])
     samples = sorted((s for s in samples if s.task in places), key=lambda s: places[s.task])
+    between = list(_between(samples))
     charts = [
         Chart("loss", "Loss", "", _told(entries, "loss", ("step", "epoch", "evaluation"))),
         Chart("accuracy", "Accuracy", "", _told(entries, "accuracy", ("epoch", "evaluation"))),
@@ -55,10 +56,10 @@ def charts_of(
         Chart("steps_per_s", "Steps per second", "/s", _told(entries, "steps_per_s", ("step",))),
         Chart("staleness", "Staleness of updates", "updates",
               _told(entries, "staleness", ("step", "epoch"))),
-        Chart("cpus", "Busy CPUs", "CPUs", _rates(samples, lambda rate: rate.cpus)),
+        Chart("cpus", "Busy CPUs", "CPUs", _rates(between, lambda rate: rate.cpus)),
         Chart("memory", "Memory", "bytes", _used(samples, lambda one: one.memory)),
-        Chart("rx_bps", "Network, received", "bytes/s", _rates(samples, lambda rate: rate.rx_bps)),
-        Chart("tx_bps", "Network, sent", "bytes/s", _rates(samples, lambda rate: rate.tx_bps)),
+        Chart("rx_bps", "Network, received", "bytes/s", _rates(between, lambda rate: rate.rx_bps)),
+        Chart("tx_bps", "Network, sent", "bytes/s", _rates(between, lambda rate: rate.tx_bps)),
         Chart("gpu_busy", "GPU", "share", _used(samples, lambda one: one.gpu_busy)),
         Chart("gpu_memory", "GPU memory", "bytes", _used(samples, lambda one: one.gpu_memory)),
     ]  # fmt: skip
@@ -100,15 +101,22 @@ def _told(entries: Iterable[Entry], field: str, events: Sequence[str]) -> tuple[
     return _curves(found)
 
 
-def _rates(samples: Iterable[Sample], of: Callable[..., float]) -> tuple[Curve, ...]:
-    """A figure between each two samples of a task."""
-    found: dict[str, list[Point]] = {}
+def _between(samples: Iterable[Sample]) -> Iterator[tuple[Sample, Rates]]:
+    """Each sample of a task that has one before it, and the rates between the two."""
     last: dict[str, Sample] = {}
     for sample in samples:
         before, last[sample.task] = last.get(sample.task), sample
         rates = rates_between(before, sample) if before else None
         if rates and rates.seconds > SHORTEST_S:
-            found.setdefault(sample.task, []).append((sample.time, of(rates)))
+            yield sample, rates
+
+
+def _rates(
+    between: Iterable[tuple[Sample, Rates]], of: Callable[[Rates], float]
+) -> tuple[Curve, ...]:
+    found: dict[str, list[Point]] = {}
+    for sample, rates in between:
+        found.setdefault(sample.task, []).append((sample.time, of(rates)))
     return _curves(found)
 
 

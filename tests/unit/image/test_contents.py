@@ -14,7 +14,6 @@ from cluster_kit.cli import make
 from cluster_kit.errors import EngineError
 from cluster_kit.image import contents
 from cluster_kit.image.contents import Package, packages_of
-from cluster_kit.image.sbom import sbom
 from cluster_kit.util.process import Completed
 from tests.unit.command_line import Cli
 from tests.unit.image.test_build import build_time_script
@@ -56,8 +55,11 @@ def test_an_image_that_does_not_answer_is_an_error(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_bill_of_materials_is_valid_and_has_every_package() -> None:
+    # Each process of pytest reads this file, and one of them makes a bill of materials.
     from cyclonedx.schema import SchemaVersion
     from cyclonedx.validation.json import JsonStrictValidator
+
+    from cluster_kit.image.sbom import sbom
 
     text = sbom(TAG, PACKAGES)
     assert JsonStrictValidator(SchemaVersion.V1_5).validate_str(text) is None

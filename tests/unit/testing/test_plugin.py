@@ -21,8 +21,8 @@ from tests.make import ROOT
 
 __all__ = ["stage", "usual_handlers"]
 pytest_plugins = ["pytester"]
-PLUGIN = ("-p", "no:cluster-kit", "-p", "cluster_kit.testing.plugin")
-QUIET = ("-p", "no:hypothesispytest", "-p", "no:xdist", "-p", "no:cacheprovider")
+PLUGIN = ("-p", "cluster_kit.testing.plugin")
+QUIET = ("-p", "no:cacheprovider", "--tb=native")
 
 
 class Project:
@@ -55,7 +55,9 @@ pytestmark = pytest.mark.usefixtures("usual_handlers")
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester) -> Project:
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """Without the plugins that happen to be installed here: to find them takes longer than all."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     return Project(pytester)
 
 
