@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 
 from cluster_kit.util import stdio
-from tests import grammars
+from tests import grammars, reports
 from tests.alone import turn
 
 grammars.later()
@@ -45,6 +45,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _fixtures(item: pytest.Item) -> list[str]:
     return getattr(item, "fixturenames", [])
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    reports.tell_less(session.config)
 
 
 def pytest_collection_finish() -> None:
