@@ -39,6 +39,8 @@ class LiveView:
         self._spinner = Spinner("dots")
         self._seen: RunState | None = None
         self._live: Live | None = None
+        self._width = 0
+        """Of the terminal when it was last looked at."""
 
     def phase(self, text: str) -> None:
         self._phase = text
@@ -49,6 +51,7 @@ class LiveView:
 
     def update(self, seen: RunState) -> None:
         self._seen = seen
+        self._begin_anew_if_narrower()
         self._open()
 
     def log(self, task: str, line: str) -> None:
@@ -61,17 +64,25 @@ class LiveView:
             self._live.stop()
             self._live = None
 
+    def _begin_anew_if_narrower(self) -> None:
+        """A narrower terminal has wrapped the table's lines, so that it cannot be drawn over."""
+        width = self._console.width
+        if self._live is not None and width < self._width:
+            self.close()
+            self._console.clear()
+        self._width = width
+
     def _open(self) -> None:
         if self._live is None:
             self._live = Live(
-                get_renderable=self._shown,
+                get_renderable=self.shown,
                 console=self._console,
                 refresh_per_second=REFRESHES_PER_S,
                 transient=True,
             )
             self._live.start()
 
-    def _shown(self) -> RenderableType:
+    def shown(self) -> RenderableType:
         """What to draw now; `Live` calls it at every refresh."""
         elapsed = f"{time.monotonic() - self._began:.0f} s"
         head = Text.assemble((self._phase, "bold"), f"  {elapsed}")

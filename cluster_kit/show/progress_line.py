@@ -40,16 +40,16 @@ class Progress:
 
     @property
     def words(self) -> str:
-        """`step 240 of 360, 66 steps/s, 2,112 images/s, 2 s left`."""
+        """`step 240 of 360, 2 s left, 66 steps/s, 2,112 images/s`: what is last may be cut off."""
         parts = [f"step {self.step:,}" + (f" of {self.steps:,}" if self.steps else "")]
-        if self.epoch is not None:
-            parts.append(f"{self.epoch} epoch{'s' if self.epoch != 1 else ''} done")
+        if self.left_s:
+            parts.append(f"{_duration(self.left_s)} left")
         if self.steps_per_s:
             parts.append(f"{self.steps_per_s:.3g} steps/s")
             if self.images_per_step:
                 parts.append(f"{self.steps_per_s * self.images_per_step:,.0f} images/s")
-        if self.left_s:
-            parts.append(f"{_duration(self.left_s)} left")
+        if self.epoch is not None:
+            parts.append(f"{self.epoch} epoch{'s' if self.epoch != 1 else ''} done")
         return ", ".join(parts)
 
 
@@ -85,8 +85,10 @@ def progress_of(seen: RunState) -> Progress | None:
 
 
 def waited_for(seen: RunState) -> str:
-    """Which tasks the job still waits for before it trains; "" if for none."""
+    """What the job still waits for before it trains: tasks, or its first step; "" if for nothing."""
     leader = seen.tasks[seen.leader]
+    if leader.state is State.READY:
+        return "all tasks answer, no step reported yet"
     if leader.state not in (State.CREATED, State.RUNNING):
         return ""
     late = [

@@ -24,65 +24,65 @@ _STYLES = {
 }
 
 
-WIDE = 106
-"""From so many columns on there is room for what tasks use."""
+_LEFT = ("task", "ip", "gpu", "state")
+_USES = ("cpu", "mem", "net")
+_FROM = {**dict.fromkeys(_USES, 106), "ip": 78, "loss": 68, "gpu": 62, "restarts": 44,
+         **dict.fromkeys(_SCORES.values(), 52)}  # fmt: skip
+"""The width of a terminal from which on a column is there; without one it always is."""
+Cell = str | Text
 
 
 def status_table(tasks: Iterable[TaskView | Group], title: str = "", width: int = 80) -> Table:
     """One row per task or group: name, IP, GPUs, state, restarts, step, steps/s, loss and scores;
-    and what it uses, if the terminal is wide enough and any task tells.
+    and what it uses, if any task tells. What a narrow terminal has no room for is left out.
 
     An evaluator's step is the last checkpoint that it has scored.
     """
-    tasks = list(tasks)
-    uses = width >= WIDE and any(task.usage for task in tasks)
-    scores = [s for s in _SCORES if any(getattr(t, s, None) is not None for t in tasks)] or [
-        "accuracy"
-    ]
+    rows = [_of_group(task) if isinstance(task, Group) else _of_task(task) for task in tasks]
+    told = {heading for row in rows for heading, cell in row.items() if str(cell) != "-"}
+    scores = [name for name in _SCORES.values() if name in told] or ["accuracy"]
+    uses = _USES if told.intersection(_USES) else ()
+    headings = [*_LEFT, "restarts", "step", "steps/s", "loss", *scores, *uses]
+    shown = [heading for heading in headings if width >= _FROM.get(heading, 0)]
     table = Table(
         title=title or None, title_justify="left", box=None, pad_edge=False, padding=(0, 1, 0, 0)
     )
-    for heading in ("task", "ip", "gpu", "state"):
-        table.add_column(heading, no_wrap=True)
-    for heading in ("restarts", "step", "steps/s", "loss", *(_SCORES[score] for score in scores)):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for heading in ("cpu", "mem", "net") if uses else ():
-        table.add_column(heading, justify="right", no_wrap=True)
-    for task in tasks:
-        if isinstance(task, Group):
-            table.add_row(*_of_group(task, len(scores), uses))
-            continue
-        table.add_row(
-            task.name,
-            task.ip,
-            Text(_gpus(task), style="bold red" if task.gpu_problem else ""),
-            Text(_short_state(task), style=_style(task)),
-            str(task.restarts or "-"),
-            Text(task.checkpoint or _figure(task.step, ".0f")),
-            _figure(task.steps_per_s, ".1f"),
-            _figure(task.loss, ".4f"),
-            *(_figure(getattr(task, score), ".4f") for score in scores),
-            *(_used(task.usage) if uses else ()),
-        )
+    for heading in shown:
+        table.add_column(heading, justify="left" if heading in _LEFT else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(row.get(heading, "-") for heading in shown))
     return table
 
 
-def _of_group(group: Group, scores: int, uses: bool) -> Iterable[str]:
-    """A row of several tasks: `38 training, 2 ready`, and their speeds from the slowest on."""
+def _of_task(task: TaskView) -> dict[str, Cell]:
+    """The cells of a task by their headings."""
+    return {
+        "task": task.name,
+        "ip": task.ip,
+        "gpu": Text(_gpus(task), style="bold red" if task.gpu_problem else ""),
+        "state": Text(_short_state(task), style=_style(task)),
+        "restarts": str(task.restarts or "-"),
+        "step": Text(task.checkpoint or _figure(task.step, ".0f")),
+        "steps/s": _figure(task.steps_per_s, ".1f"),
+        "loss": _figure(task.loss, ".4f"),
+        **{name: _figure(getattr(task, score), ".4f") for score, name in _SCORES.items()},
+        **_used(task.usage),
+    }
+
+
+def _of_group(group: Group) -> dict[str, Cell]:
+    """Those of several tasks: `38 training, 2 ready`, and their speeds from the slowest on."""
     low, high = group.speeds or (None, None)
-    speeds = _figure(low, ".1f") if low == high else f"{low:.1f}{TO}{high:.1f}"
-    return (
-        group.name,
-        "",
-        str(group.gpus or "-"),
-        group.states,
-        str(group.restarts or "-"),
-        _figure(group.step, ".0f"),
-        speeds,
-        "-",
-        *("-" for _ in range(scores)),
-        *(_used(group.usage) if uses else ()),
-    )
+    return {
+        "task": group.name,
+        "ip": "",
+        "gpu": str(group.gpus or "-"),
+        "state": group.states,
+        "restarts": str(group.restarts or "-"),
+        "step": _figure(group.step, ".0f"),
+        "steps/s": _figure(low, ".1f") if low == high else f"{low:.1f}{TO}{high:.1f}",
+        **_used(group.usage),
+    }
 
 
 def remarks(tasks: Iterable[TaskView]) -> list[str]:
@@ -102,13 +102,13 @@ def _gpus(task: TaskView) -> str:
     return asked if busy is None else f"{asked} ({busy:.0%})"
 
 
-def _used(usage: Usage | None) -> tuple[str, str, str]:
+def _used(usage: Usage | None) -> dict[str, Cell]:
     """Busy CPUs, memory, and bytes per second in both directions together."""
     if usage is None:
-        return "-", "-", "-"
+        return {}
     known = usage.rx_bps is not None and usage.tx_bps is not None
     net = f"{decimal(round((usage.rx_bps or 0) + (usage.tx_bps or 0)))}/s" if known else "-"
-    return _figure(usage.cpus, ".2f"), decimal(round(usage.memory)), net
+    return {"cpu": _figure(usage.cpus, ".2f"), "mem": decimal(round(usage.memory)), "net": net}
 
 
 def state_text(task: TaskView) -> str:

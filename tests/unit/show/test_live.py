@@ -81,3 +81,47 @@ def test_noise_is_left_out() -> None:
         view.log("chief-0", line)
     view.close()
     assert shown(on) == ""
+
+
+def heading(view: LiveView, width: int) -> list[str]:
+    on = console(width, 24)
+    on.print(view.shown())
+    return next(line for line in shown(on).splitlines() if line.startswith("task ")).split()
+
+
+@pytest.mark.parametrize(
+    ("width", "columns"),
+    [
+        (80, ["task", "ip", "gpu", "state", "restarts", "step", "steps/s", "loss", "accuracy"]),
+        (70, ["task", "gpu", "state", "restarts", "step", "steps/s", "loss", "accuracy"]),
+        (60, ["task", "state", "restarts", "step", "steps/s", "accuracy"]),
+        (40, ["task", "state", "step", "steps/s"]),
+    ],
+)
+def test_a_narrow_terminal_has_fewer_columns_and_none_is_squeezed(
+    width: int, columns: list[str]
+) -> None:
+    on = console(width, 24, terminal=True)
+    view = LiveView(on)
+    seen = RunState.of(cluster(worker=40, ps=2, evaluator=1))
+    for task in list(seen.tasks):
+        seen = seen.with_event(Event(1.0, "start", task, None))
+        seen = seen.with_entry(Entry(task, 2.0, "step", {"step": 123, "steps_per_s": 31.5}))
+    view.update(seen)
+    view.close()
+    assert heading(view, width) == columns
+    table = console(width, 24)
+    table.print(view.shown())
+    rows = [line for line in shown(table).splitlines() if line.startswith(("chief", "worker"))]
+    assert rows and all("…" not in row for row in rows)
+
+
+def test_a_terminal_that_becomes_narrower_is_cleared_of_lines_that_have_wrapped() -> None:
+    on = console(100, 24, terminal=True)
+    view = LiveView(on)
+    view.update(RunState.of(cluster()))
+    for width, cleared in ((100, 0), (120, 0), (70, 1), (70, 1), (90, 1), (60, 2)):
+        on.width = width
+        view.update(RunState.of(cluster()))
+        assert shown(on).count("\x1b[2J\x1b[H") == cleared, width
+    view.close()
