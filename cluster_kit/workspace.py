@@ -57,8 +57,9 @@ class Workspace:
         return sorted({path.parent for path in self.manifests.glob("*/*[ek].yaml")})
 
     def latest_runs(self) -> dict[str, Path]:
-        """The link to the newest run of each cluster that has run here, by the cluster's name."""
-        return {path.parent.name: path for path in self.root.glob("runs/*/latest")}
+        """The newest run of each cluster that has run here, by the cluster's name."""
+        found = {path.name: newest_run_directory(path) for path in self.root.glob("runs/*")}
+        return {name: run.path for name, run in found.items() if run is not None}
 
     def known(self) -> list[str]:
         """Names of clusters that have run or have been rendered here."""
@@ -200,9 +201,15 @@ def last_run(runs: Path) -> RunDirectory:
 
 
 def newest_run_directory(runs: Path) -> RunDirectory | None:
-    """The directory of the run that `latest` points at, None if there is none."""
+    """The directory of the run that `latest` points at, None if there is none.
+
+    Of a folder without that link, as a copy may be, it is the newest by its name.
+    """
     latest = runs / "latest"
-    return RunDirectory(latest.resolve()) if latest.is_dir() else None
+    if latest.is_dir():
+        return RunDirectory(latest.resolve())
+    found = sorted(output.parent for output in runs.glob("*/output"))
+    return RunDirectory(found[-1].resolve()) if found else None
 
 
 def _prepared(path: Path) -> RunDirectory:

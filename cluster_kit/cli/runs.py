@@ -65,13 +65,15 @@ def diff(
     json_: options.Json = False,
 ) -> None:
     """Show how a run differs from another: manifest, cluster, versions, metrics, timings."""
-    found = difference(_named(first), _named(second))
+    before, after = (read_run(run_named(name, here())) for name in (first, second))
+    found = difference(before, after)
     if json_:
         changes = [{**one.__dict__, "ratio": one.ratio} for one in found.changes]
         print_json({"changes": changes, "manifest": list(found.manifest)})
         return
     if not found.changes and not found.manifest:
-        say("they do not differ")
+        same = before.directory.path == after.directory.path
+        say(f"they do not differ{f': both are {before.name}' if same else ''}")
         return
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for heading in ("", "", "first", "second", "ratio"):
@@ -115,12 +117,6 @@ def _found(cluster: str) -> list[Run]:
         known = sorted({run.cluster for run in runs_of(here())})
         raise UsageError(f"no run of {cluster} in runs/", proposal(cluster, known))
     return found
-
-
-def _named(reference: str) -> Run:
-    below = here().root / "runs" / reference
-    path = below if "/" in reference and below.is_dir() else reference
-    return read_run(run_named(str(path), here()))
 
 
 def _used() -> set[Path] | None:

@@ -22,7 +22,7 @@ from cluster_kit.run.evidence import read_logs
 from cluster_kit.run.record import read_record
 from cluster_kit.run.secrets import values_of
 from cluster_kit.run.versions import versions
-from cluster_kit.util.masking import masked
+from cluster_kit.util.masking import looks_secret, masked
 from cluster_kit.workspace import RunDirectory
 
 KEPT = ("*.json", "*.jsonl", "*.toml", "*.yaml", "logs/*.log", "output/progress/*",
@@ -43,13 +43,24 @@ def archive(run: RunDirectory, engine: Engine | None, path: Path) -> list[str]:
     cluster = _cluster(run)
     containers = _containers(run, engine)
     secrets = {value for container in containers for value in container.secrets}
-    secrets |= values_of(cluster, ()) if cluster else set()
+    secrets |= values_of(cluster, ()) | in_arguments(cluster) if cluster else set()
     with path.open("xb") as file:
         try:
             return _write(file, run, dict(_texts(run, engine, containers)), secrets)
         except BaseException:
             path.unlink(missing_ok=True)
             raise
+
+
+def in_arguments(cluster: Cluster) -> set[str]:
+    """What tasks have as `--api-token VALUE` or `--api-token=VALUE`, by names as of variables."""
+    found = set()
+    for task in cluster.tasks:
+        for argument, following in zip(task.arguments, (*task.arguments[1:], "-"), strict=False):
+            option, equals, value = argument.partition("=")
+            if option.startswith("-") and looks_secret(option.lstrip("-").replace("-", "_")):
+                found.add(value if equals else following)
+    return {value for value in found if not value.startswith("-")}
 
 
 def _write(

@@ -159,19 +159,20 @@ def _lines(file: Path) -> list[str]:
 def to_prune(runs: Sequence[Run], keep: int, used: Collection[Path] | None) -> list[Run]:
     """Those that may go: of each cluster all but the newest `keep`.
 
-    The newest run stays, and so do runs without a verdict and runs whose containers are there.
+    The newest run stays, and so do runs whose containers are there.
 
     Args:
         runs: the newest first.
         used: directories of runs that containers have mounted; None if no engine tells, then
-            runs whose containers were left on purpose stay.
+            runs without a verdict stay, and those whose containers were left on purpose.
     """
     seen: dict[str, int] = {}
     gone = []
     for run in runs:
         seen[run.cluster] = seen.get(run.cluster, 0) + 1
-        there = run.outcome.get("kept") if used is None else run.directory.path.resolve() in used
-        busy = run.newest or not run.outcome or there
+        unknown = not run.outcome or run.outcome.get("kept")
+        there = unknown if used is None else run.directory.path.resolve() in used
+        busy = run.newest or there
         if seen[run.cluster] > keep and not busy:
             gone.append(run)
     return gone

@@ -84,14 +84,17 @@ def run_named(reference: str, workspace: Workspace) -> RunDirectory:
     """The run that a command line names.
 
     Args:
-        reference: a run's directory, or a cluster's name, which means its newest run; "" for the
-            newest run of all.
+        reference: a run's directory, CLUSTER/RUN as `runs` lists it, or a cluster's name, which
+            means its newest run; "" for the newest run of all.
     Raises:
         UsageError: there is none.
     """
     given = Path(reference).expanduser()
     if reference and given.is_dir():
         return RunDirectory(given.resolve())
+    below = workspace.root / "runs" / reference
+    if "/" in reference and (below / "output").is_dir():
+        return RunDirectory(below.resolve())
     known = workspace.latest_runs()
     if not reference and known:
         newest = max(known.values(), key=lambda path: path.stat().st_mtime)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from cluster_kit.cli import bug_report, runs
+from cluster_kit.run.bug_report import in_arguments
 from cluster_kit.run.record import Record, write_record
 from cluster_kit.util.elapsed import moment
 from cluster_kit.workspace import RunDirectory, new_run
@@ -67,7 +68,6 @@ def test_two_runs_differ_in_what_was_asked_and_what_came_of_it(cli: Cli, root: P
     assert facts["manifest"][-2:] == ["-worker = 2", "+worker = 4"]
     said = cli("runs", "diff", "demo/20261122-090000", "demo").out
     assert "metric" in said and "0.50" in said and "+worker = 4" in said
-    assert cli("runs", "diff", "demo", "demo").err == "they do not differ\n"
 
 
 def test_old_runs_go_and_new_ones_stay(cli: Cli, root: Path) -> None:
@@ -149,6 +149,12 @@ def test_an_archive_has_the_evidence_and_neither_results_nor_secrets(
     assert found["logs/chief-0.log"] == "2026 token ***\n"
 
 
+def test_an_archive_has_no_value_of_an_argument_that_looks_secret(root: Path) -> None:
+    demo = cluster(args=["--api-token", "hunter22", "--password=hunter33", "--auth", "--steps", "5",
+                         "--key"])  # fmt: skip
+    assert in_arguments(demo) == {"hunter22", "hunter33"}
+
+
 def test_of_an_archive_that_fails_nothing_is_left(
     cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,3 +168,45 @@ def test_of_an_archive_that_fails_nothing_is_left(
     said = cli("bug-report", "demo", "-o", "x.tar.gz")
     assert said.code == 3 and "No space left" in said.err
     assert not (root / "x.tar.gz").exists()
+
+
+def test_a_run_that_was_cut_off_goes_once_no_container_has_it(
+    cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut_off = saved(root, 8)
+    cut_off.outcome.unlink()
+    saved(root, 9)
+    assert cli("runs", "prune", "--keep", "1").err == "nothing to remove\n", "no engine tells"
+
+    class Engine:
+        def clusters(self) -> list[str]:
+            return []
+
+    monkeypatch.setattr(runs, "engine_or_none", Engine)
+    assert cli("runs", "prune", "--keep", "1").code == 0
+    assert not cut_off.path.exists()
+
+
+@pytest.mark.parametrize("verb", [("report",), ("runs", "diff", "demo")])
+def test_a_run_is_found_as_the_list_names_it(cli: Cli, root: Path, verb: tuple[str, ...]) -> None:
+    saved(root, 9)
+    saved(root, 10)
+    assert cli(*verb, "demo/20261122-090000").code == 0
+    assert cli(*verb, "demo/20261122-110000").code == 2
+
+
+def test_runs_that_were_copied_without_links_are_found(cli: Cli, root: Path) -> None:
+    saved(root, 9)
+    saved(root, 10)
+    (root / "runs" / "demo" / "latest").unlink()
+    assert cli("report", "demo").code == 0
+    assert "20261122-100000" in cli("report").err
+    assert (root / "runs" / "demo" / "20261122-100000" / "report.html").exists()
+
+
+def test_a_run_and_itself_do_not_differ_and_that_is_told(cli: Cli, root: Path) -> None:
+    saved(root, 9)
+    saved(root, 10)
+    assert cli("runs", "diff", "demo", "demo/20261122-090000").err == ("they do not differ\n")
+    said = cli("runs", "diff", "demo/20261122-090000", "demo/20261122-090000")
+    assert said.err == "they do not differ: both are demo/20261122-090000\n"
