@@ -39,7 +39,7 @@ CELLS = $(foreach role,$(ROLE),--role=$(call quoted,$(role))) $(call option,faul
 # A variable that is mistyped would otherwise do nothing.
 OF_ONE := CLUSTER $(foreach pair,$(PAIRS) $(SWITCHES),$(lastword $(halves))) SET
 KNOWN := $(OF_ONE) KEEP RESUME PORTABLE CHECK \
-  SCENARIO SEED FAULTS ROLE FAULT AGAIN \
+  SCENARIO SEED FAULTS ROLE FAULT AGAIN PICTURE \
   VARIANT PYTHON ENGINE JOBS UNIT_JOBS SHELL
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command%,$(origin $(name))),$(name)))
 UNKNOWN := $(filter-out $(KNOWN) MAKE% -%,$(GIVEN))
@@ -202,8 +202,8 @@ docs: $(DEV) ## Write the parts of the documentation that are made from code and
 	@.venv/bin/python -m docs.generate
 
 .PHONY: pictures
-pictures: $(DEV) browser ## Draw docs/report.png from the newest run of quickstart
-	@.venv/bin/python -m docs.pictures
+pictures: $(DEV) engine browser ## Make the pictures of README and docs from real runs   [PICTURE]
+	@.venv/bin/python -m docs.pictures $(PICTURE)
 
 .PHONY: schema
 schema: $(KIT) ## Write the manifest's JSON Schema, for editors, to compose/schema.json
