@@ -134,11 +134,11 @@ class Cluster:
     mtu: int | None = None  # of the network, in bytes; None for the engine's own
     fetch: Fetch | None = None
     """What fetches the data if it is not there yet; None if nothing has to."""
-    dockerfile: Dockerfile | None = None
-    """What `image` is built from; None if it is the kit's, or one that is there."""
+    dockerfile: Dockerfile | None = None  # what `image` is built from, if it is one's own
     sidecars: tuple[Sidecar, ...] = ()
     engine: EngineName = DEFAULT_ENGINE
     encrypted: bool = False  # the network, between the nodes of a swarm
+    tensorboard: bool = False  # whether `up` shows the run in it
 
     @property
     def image_is_built(self) -> bool:

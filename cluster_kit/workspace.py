@@ -159,11 +159,6 @@ class RunDirectory:
         return self.path / "report.html"
 
     @property
-    def drill(self) -> Path:
-        """What was broken, and what became of it; only of a drill."""
-        return self.path / "drill.json"
-
-    @property
     def record(self) -> Path:
         return self.path / "run.json"
 
@@ -201,10 +196,7 @@ def last_run(runs: Path) -> RunDirectory:
 
 
 def newest_run_directory(runs: Path) -> RunDirectory | None:
-    """The directory of the run that `latest` points at, None if there is none.
-
-    Of a folder without that link, as a copy may be, it is the newest by its name.
-    """
+    """The run that `latest` points at, in a copy without links the newest; None without a run."""
     latest = runs / "latest"
     if latest.is_dir():
         return RunDirectory(latest.resolve())

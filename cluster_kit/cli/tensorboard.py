@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from cluster_kit.cli.app import app, say, short
+from cluster_kit.run.board import name_of
 from cluster_kit.run.past_run import run_named
 from cluster_kit.run.tensorboard import event_files, serving
 from cluster_kit.workspace import here
@@ -29,7 +30,7 @@ def tensorboard(
 ) -> None:
     """Show runs in TensorBoard until Ctrl-C, also while they train: nothing has to be installed."""
     found = [run_named(run, here()) for run in runs or [""]]
-    folders = {f"{one.path.parent.name}-{one.path.name}": event_files(one.output) for one in found}
+    folders = {name_of(one): event_files(one.output) for one in found}
     user = f"{os.getuid()}:{os.getgid()}"
     with serving(folders, port, user, say) as url:
         for one in found:

@@ -19,7 +19,7 @@ from cluster_kit.drill.verdict import misses
 from cluster_kit.errors import Interrupted, UsageError
 from cluster_kit.run.launch import launch
 from cluster_kit.run.prepare import Request
-from cluster_kit.run.report import write_report
+from cluster_kit.run.report import DRILL, write_report
 from cluster_kit.run.secrets import values_of
 from cluster_kit.show.view import View
 from cluster_kit.workspace import RunDirectory, Workspace, write_atomically
@@ -58,7 +58,7 @@ def drill(
     done = Drill(written.source, seed, tuple(found), tuple(missed), outcome, lanes)
     text = json.dumps(done.facts(), indent=2, ensure_ascii=False) + "\n"
     run = RunDirectory(Path(outcome.run))
-    write_atomically(run.drill, text)
+    write_atomically(run.path / DRILL, text)
     _report_again(run, director)
     return done
 

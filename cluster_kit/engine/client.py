@@ -29,7 +29,7 @@ from cluster_kit.engine.containers import (
     secrets_of,
 )
 from cluster_kit.engine.failures import as_engine_errors, no_engine
-from cluster_kit.engine.found import Filters, of_cluster
+from cluster_kit.engine.found import Filters, board_of, of_cluster
 from cluster_kit.engine.interface import Engine
 from cluster_kit.engine.removal import remove_all, stop_all
 from cluster_kit.errors import EngineError
@@ -199,6 +199,7 @@ class DockerEngine(Adjustments):
         containers = self._list(of_cluster(cluster, run))
         helpers = self._list({"label": [f"{labels.HELPER}={cluster}"]})
         beside = helper.beside(helpers, containers) if run else helpers
+        boards = self._list(board_of(cluster, run))
         networks = self._client.networks.list(filters=of_cluster(cluster, run))
-        remove_all([*beside, *containers], networks)
+        remove_all([*beside, *boards, *containers], networks)
         return len(containers)

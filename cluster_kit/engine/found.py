@@ -10,3 +10,8 @@ Filters = dict[str, str | list[str]]
 def of_cluster(cluster: str, run: str = "") -> Filters:
     """The engine's filter for containers and networks of a cluster, or only of this run."""
     return {"label": [f"{labels.CLUSTER}={cluster}", *([f"{labels.RUN}={run}"] if run else [])]}
+
+
+def board_of(cluster: str, run: str = "") -> Filters:
+    """The same for the TensorBoard that began with it."""
+    return {"label": [f"{labels.BOARD_OF}={cluster}", *([f"{labels.RUN}={run}"] if run else [])]}

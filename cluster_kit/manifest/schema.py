@@ -124,6 +124,11 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
         description="TensorFlow's version in the kit's own image: `\"2.15\"` to the newest, "
         '`"2.16.1"`, or `"nightly"`; if not given, 2.21',
     )
+    tensorboard: bool = Field(
+        False,
+        description="Whether `up` shows the run in TensorBoard, at a free port of 127.0.0.1 that "
+        "is told; it ends with the run, or stays with `--keep`",
+    )
     subnet: str = Field(
         "auto",
         description='Private subnet of the cluster, e.g. `"172.28.0.0/24"`; `"auto"` finds a free '

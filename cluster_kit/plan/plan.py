@@ -135,6 +135,7 @@ def _cluster(
         fetch=inputs.fetch,
         dockerfile=inputs.dockerfile,
         sidecars=sidecars_of(manifest, inputs, subnet, image, facts.user),
+        tensorboard=manifest.tensorboard,
         internal=manifest.network.internal,
         mtu=manifest.network.mtu,
         engine=manifest.engine,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from cluster_kit.cluster import LOOPBACK, Cluster
 from cluster_kit.observe.listener import Listener
 from cluster_kit.observe.state import RunState
-from cluster_kit.run import debugging
+from cluster_kit.run import board, debugging
 from cluster_kit.run.absence import Absence
 from cluster_kit.run.conclude import conclude, fail
 from cluster_kit.run.context import Launch
@@ -47,6 +47,7 @@ def begin(run: Launch, start: Start) -> Cluster:
     seen = RunState.of(run.cluster)
     try:
         cluster = start()
+        board.begin(run, cluster)
         if waiting := debugging.task_of(cluster):
             run.view.phase(debugging.words(waiting))
         return cluster
@@ -67,7 +68,8 @@ def _attend(run: Launch, start: Start, listener: Listener, *, leaves: bool = Fal
     try:
         cluster = start()
         watch = _watch(run, cluster, listener)
-        run.view.phase(f"running {cluster.name} on {cluster.subnet}{_published(cluster)}")
+        beside = f"{_published(cluster)}{board.begin(run, cluster)}"
+        run.view.phase(f"running {cluster.name} on {cluster.subnet}{beside}")
         if waiting := debugging.task_of(cluster):
             run.view.phase(debugging.words(waiting))
         _follow(run, joined_at)

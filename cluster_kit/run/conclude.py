@@ -12,7 +12,7 @@ from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError, KitError, UsageError
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.tracebacks import cure, last_words, on_host, without_message
-from cluster_kit.run import room, sidecars
+from cluster_kit.run import board, room, sidecars
 from cluster_kit.run.context import Launch
 from cluster_kit.run.ending_failures import Failures, answering
 from cluster_kit.run.endings import Ending
@@ -124,15 +124,14 @@ def _saved(
         cure=known_cure,
         run_id=launch.id,
     )
-    unread = [
+    notes = [masked(note, secrets) for note in outcome.notes]
+    notes += [
         f"{c.name}: the engine did not give its log" for c in containers if c.name not in logs
     ]
-    beside = sidecars.notes_of(containers, verdict.blame)
-    outcome = replace(
-        outcome,
-        notes=[*(masked(note, secrets) for note in outcome.notes), *unread, *beside],
-        timings_s=launch.timings.read(seen, launch.since),
-    )
+    notes += sidecars.notes_of(containers, verdict.blame)
+    notes += board.note_of(launch, cluster) if kept else []
+    times = launch.timings.read(seen, launch.since)
+    outcome = replace(outcome, notes=notes, timings_s=times)
     _write(directory, outcome, logs, secrets, failures)
     return outcome
 

@@ -13,7 +13,7 @@ from cluster_kit.backends.choose import backend
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine import client
 from cluster_kit.observe.progress import sizes
-from cluster_kit.run import room, start
+from cluster_kit.run import board, room, start
 from cluster_kit.run.arguments import check_arguments
 from cluster_kit.run.attend import Start, attend, begin
 from cluster_kit.run.claim import claim
@@ -95,6 +95,7 @@ def _ready(
             refuse_if_unfit(prepared.facts, cluster)
         with timings.step("build"):
             start.ensure_image(cluster, workspace, view)
+            board.ensure(cluster, view.phase)
         observer.ready(engine, cluster)
         directory = _directory(runs, prepared, resume=resume)
         run = Launch(

@@ -18,6 +18,9 @@ from cluster_kit.util.masking import masked
 from cluster_kit.version import __version__
 from cluster_kit.workspace import RunDirectory, write_atomically
 
+DRILL = "drill.json"
+"""In the directory of a run: what a drill has broken, and what became of it."""
+
 
 def write_report(run: RunDirectory, secrets: Iterable[str] = ()) -> Path:
     """Write report.json and report.html into the run's directory; the path of the page.
@@ -81,7 +84,7 @@ def _outcome(run: RunDirectory, of: str) -> dict[str, Any]:
 def _drill(run: RunDirectory) -> object:
     """drill.json, None if there is none."""
     try:
-        return json.loads(run.drill.read_text(encoding="utf-8"))
+        return json.loads((run.path / DRILL).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
 

@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from cluster_kit import labels
 from cluster_kit.errors import EngineError, HostError
@@ -41,22 +42,38 @@ def serving(folders: Mapping[str, Path], port: int, user: str, say: Say) -> Iter
     image = image_tag("cpu")
     if not present(image):
         ensure_image("cpu", say)
-    done = run(command(folders, port, user, image), timeout_s=PATIENCE_S)
-    if not done.ok:
-        if "port is already allocated" in done.errors or "address already in use" in done.errors:
-            raise HostError(f"port {port} of 127.0.0.1 is taken", "name another, or none: --port N")
-        raise EngineError(f"TensorBoard cannot be started:\n{done.tail()}", "`cluster-kit doctor`")
-    container = done.output.strip()
+    container = start(command(folders, port, user, image), port)
     try:
-        url = f"http://127.0.0.1:{_port(container)}/"
+        url = url_of(container)
         _wait(url, container)
         yield url
     finally:
         run(["docker", "rm", "--force", container])
 
 
-def command(folders: Mapping[str, Path], port: int, user: str, image: str) -> list[str]:
-    """The command that starts the container, and prints its id."""
+def start(starting: list[str], port: int = 0) -> str:
+    """Start the container by its command; its id.
+
+    Raises:
+        EngineError: it could not be started.
+        HostError: the port is taken.
+    """
+    done = run(starting, timeout_s=PATIENCE_S)
+    if not done.ok:
+        if "port is already allocated" in done.errors or "address already in use" in done.errors:
+            raise HostError(f"port {port} of 127.0.0.1 is taken", "name another, or none: --port N")
+        raise EngineError(f"TensorBoard cannot be started:\n{done.tail()}", "`cluster-kit doctor`")
+    return done.output.strip()
+
+
+def command(
+    folders: Mapping[str, Path],
+    port: int,
+    user: str,
+    image: str,
+    own: Mapping[str, str] = MappingProxyType({}),
+) -> list[str]:
+    """The command that starts the container, and prints its id; `own` are further labels."""
     mounts = (f"{bind(folder, f'{LOGS}/{name}')},readonly" for name, folder in folders.items())
     return [
         *("docker", "run", "--detach", "--init", "--pull=never", "--read-only", "--cap-drop=ALL"),
@@ -65,6 +82,7 @@ def command(folders: Mapping[str, Path], port: int, user: str, image: str) -> li
             f"--user={user}",
             f"--label={labels.BOARD}={','.join(folders)}",
         ),
+        *(f"--label={name}={value}" for name, value in own.items()),
         f"--publish=127.0.0.1:{port or ''}:{INSIDE}",
         *mounts,
         *("--entrypoint=python3", image, "-m", "tensorboard.main"),
@@ -72,12 +90,12 @@ def command(folders: Mapping[str, Path], port: int, user: str, image: str) -> li
     ]
 
 
-def _port(container: str) -> int:
-    """The port of this host; raises EngineError if it has ended already."""
+def url_of(container: str) -> str:
+    """Where it is on this host; raises EngineError if it has ended already."""
     done = run(["docker", "port", container, str(INSIDE)])
     if not done.ok or ":" not in done.output:
         raise EngineError(f"TensorBoard ended at once:\n{_said(container)}", "`cluster-kit doctor`")
-    return int(done.output.split()[0].rpartition(":")[2])
+    return f"http://127.0.0.1:{done.output.split()[0].rpartition(':')[2]}/"
 
 
 def _wait(url: str, container: str) -> None:

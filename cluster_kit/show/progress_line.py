@@ -85,7 +85,7 @@ def progress_of(seen: RunState) -> Progress | None:
 
 
 def waited_for(seen: RunState) -> str:
-    """What the job still waits for before it trains: tasks, or its first step; "" if for nothing."""
+    """What the job waits for before it trains: tasks, or its first step; "" if for nothing."""
     leader = seen.tasks[seen.leader]
     if leader.state is State.READY:
         return "all tasks answer, no step reported yet"

@@ -14,6 +14,7 @@ import docker
 import pytest
 
 from tests.e2e import squares
+from tests.e2e.board import shown
 from tests.e2e.evidence import codes, events, output, restarts, saved_step
 from tests.e2e.report_page import reported
 from tests.e2e.running import kill_task, needs_root, read_until, running
@@ -90,7 +91,17 @@ def test_every_mode_learns_is_scored_and_ends_by_itself(trained: Trained, manife
         assert (output(kit) / "detections" / picture).read_bytes().startswith(PNG)
     for kept in ("pipeline.toml", "model/saved_model.pb", "best/saved_model.pb", "result.json"):
         assert (output(kit) / kept).exists(), kept
-    assert list((output(kit) / "tensorboard" / "validation").glob("events.out.tfevents.*"))
+    if manifest == "detection-coordinator":
+        check_board(kit)
+
+
+def check_board(kit: Kit) -> None:
+    """TensorBoard shows the same figures of both runs, and what was found in the images."""
+    with shown(kit, runs=3) as board:
+        scalars, images = board.tags("scalars"), board.tags("images")
+        assert "loss" in scalars["train"] & scalars["validation"]
+        assert "map_50" in scalars["validation"] and images == {"validation": {"detections"}}
+        assert {"batch_size", "optimizer.type", "mode"} <= board.hyperparameters()
 
 
 def test_a_stopped_training_goes_on_where_it_was(kit: Kit) -> None:

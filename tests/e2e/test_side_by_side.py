@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import signal
 import tarfile
-import urllib.request
 
 import docker
 
-from tests.e2e.running import read_until, running
-from tests.e2e.waiting import wait_for
+from tests.e2e.board import URL, answering, shown
 from tests.kit import Kit, mine
 from tests.unit.metrics.runs import Read
 
@@ -41,8 +38,9 @@ def test_one_manifest_runs_twice_at_once_under_two_names(
     assert {run["cluster"] for run in listed} == set(names)
     assert "seconds" in kit.run("runs", "diff", *names).stdout
     assert "nothing to remove" in kit.run("runs", "prune", "--keep", "10").stderr
-    shown = runs_on_tensorboard(kit, *names)
-    assert {run.split("/")[0].rpartition("-2")[0] for run in shown} == set(names), shown
+    with shown(kit, *names, runs=4) as board:  # each with its training, and its hyperparameters
+        found = board.runs()
+        assert {run.split("/")[0].rpartition("-2")[0] for run in found} == set(names), found
     archive = kit.root / "bug.tar.gz"
     assert kit.run("bug-report", names[0], "-o", str(archive)).returncode == 0
     with tarfile.open(archive) as made:
@@ -50,27 +48,11 @@ def test_one_manifest_runs_twice_at_once_under_two_names(
     assert mine(client, kit.name) == ([], [])
 
 
-def runs_on_tensorboard(kit: Kit, *names: str) -> list[str]:
-    """The runs that TensorBoard has found, by its own interface; it is ended by Ctrl-C."""
-    with running(kit, "tensorboard", *names) as process:
-        said = read_until(process, "TensorBoard: ")
-        url = said.rpartition("TensorBoard: ")[2].split()[0]
-        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        found = wait_for("both runs", lambda: both(direct, url, len(names)))
-        process.send_signal(signal.SIGINT)
-        said, _ = process.communicate(timeout=30)
-    assert process.returncode == 0 and "TensorBoard ended" in said
-    return found
-
-
-def both(direct: urllib.request.OpenerDirector, url: str, count: int) -> list[str] | None:
-    with direct.open(f"{url}data/runs", timeout=10) as answer:
-        found: list[str] = json.load(answer)
-    return found if len({run.partition("/")[0] for run in found}) == count else None
-
-
 def test_a_kept_cluster_can_be_looked_at_and_removed(kit: Kit, client: docker.DockerClient) -> None:
-    assert kit.run("up", "smoke", "--name", kit.name, "--keep", *QUICK).returncode == 0
+    board = ("--set", "tensorboard=true")
+    up = kit.run("up", "smoke", "--name", kit.name, "--keep", *QUICK, *board)
+    assert up.returncode == 0, up.stderr
+    check_what_is_shown(up.stderr, kit.outcome()["notes"])
     status = json.loads(kit.run("status", kit.name, "--json").stdout)
     tasks = {task["name"]: task for task in status[kit.name]}
     assert set(tasks) == {"chief-0", "worker-0", "ps-0", "evaluator-0"}
@@ -80,6 +62,21 @@ def test_a_kept_cluster_can_be_looked_at_and_removed(kit: Kit, client: docker.Do
     assert kit.run("logs", kit.name, "worker-9").returncode == 2
     assert kit.run("down", kit.name).returncode == 0
     assert mine(client, kit.name) == ([], [])
+    label = f"cluster-kit.tensorboard.cluster={kit.name}"
+    assert client.containers.list(all=True, filters={"label": label}) == []
     again = kit.run("down", kit.name)
     assert again.returncode == 0
     assert "nothing to remove" in again.stderr
+
+
+def check_what_is_shown(said: str, notes: list[str]) -> None:
+    """The TensorBoard that `up` has started: where it was told to be, with all that it shows."""
+    told = URL.search(said)
+    assert told, said
+    assert any(told[0] in note and "stays" in note for note in notes), notes
+    board = answering(told[0], runs=3)
+    scalars = board.tags("scalars")
+    assert {"loss", "accuracy"} <= scalars["train"] & scalars["validation"]
+    assert "learning_rate" in scalars["train"]
+    assert {"batch_size", "model", "strategy", "number of worker"} <= board.hyperparameters()
+    assert "keras" in board.graphs()["train"]["tags"]

@@ -251,7 +251,7 @@ def test_every_text_is_given_as_it_was_written() -> None:
 @pytest.mark.parametrize("made", CLUSTERS.values(), ids=CLUSTERS)
 def test_every_container_has_every_label(made: Cluster) -> None:
     known = {text for name, text in vars(labels).items() if name.isupper()}
-    known -= {labels.RUN, labels.HELPER, labels.SIDECAR, labels.BOARD}
+    known -= {labels.RUN, labels.HELPER, labels.SIDECAR, labels.BOARD, labels.BOARD_OF}
     for spec in container_specs(made):
         assert spec.labels.keys() == known
         assert spec.shared.labels.items() <= spec.labels.items()

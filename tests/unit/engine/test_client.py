@@ -256,9 +256,10 @@ class Thing:
     """A container or a network of the SDK's, which notes what was done to it."""
 
     def __init__(
-        self, status: str = "", error: Exception | None = None, id: str = "", joins: str = ""
-    ) -> None:
-        self.id, self.helps = id, bool(joins)
+        self, status: str = "", error: Exception | None = None, id: str = "", joins: str = "",
+        kind: str = "cluster",
+    ) -> None:  # fmt: skip
+        self.id, self.kind = id, "helper" if joins else kind
         self.attrs = {"HostConfig": {"NetworkMode": f"container:{joins}", "PidMode": ""}}
         self.name, self.status, self.done = "demo_cluster", status, []
         self._error = error
@@ -282,7 +283,7 @@ def holding(containers: list[Thing], networks: list[Thing]) -> DockerEngine:
         SimpleNamespace(
             containers=SimpleNamespace(
                 list=lambda filters, **_: [
-                    c for c in containers if c.helps == ("helper" in str(filters))
+                    c for c in containers if f"cluster-kit.{c.kind}=" in str(filters)
                 ]
             ),
             networks=SimpleNamespace(list=lambda **_: networks),
@@ -312,6 +313,12 @@ def test_helpers_go_with_the_containers_that_they_work_on() -> None:
     assert (helper.done, of_another_run.done) == (["stop", "remove"], [])
     assert holding([task, helper, of_another_run], []).remove("demo") == 1
     assert of_another_run.done == ["stop", "remove"]
+
+
+def test_the_tensorboard_that_began_with_a_cluster_goes_with_it() -> None:
+    board = Thing("running", kind="tensorboard.cluster")
+    assert holding([Thing("running"), board], []).remove("demo", "run 1") == 1
+    assert board.done == ["stop", "remove"]
 
 
 def test_a_network_that_somebody_uses_is_named_with_the_cure() -> None:

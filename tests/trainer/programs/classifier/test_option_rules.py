@@ -116,3 +116,11 @@ def test_what_the_command_line_gave_is_known_also_if_it_is_the_default() -> None
     given = options.parse(["--num-clones", "1", "--no-flip"], Path("/d"), Path("/o"))
     assert given.given == {"num_clones", "flip"}
     assert (given.clones, parse("mirrored").clones) == (1, None)
+
+
+def test_hyperparameters_are_what_was_chosen_and_no_places():
+    given = ["--epochs", "3", "--num-clones", "2", "--learning-rates", "0:0.1", "2:0.01"]
+    told = options.parse(given, Path("/data"), Path("/output")).hyperparameters
+    assert (told["epochs"], told["num_clones"], told["learning_rates"]) == (3, 2, "0:0.1 2:0.01")
+    assert told["batch_size"] == 32
+    assert not told.keys() & {"data", "output", "given", "graph", "keep", "save_secs"}

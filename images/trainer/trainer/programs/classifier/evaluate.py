@@ -17,6 +17,7 @@ from trainer.programs.classifier.model.checkpoints import Checkpoint
 from trainer.programs.classifier.model.export import export
 from trainer.programs.classifier.options import Options
 from trainer.training import sidecar
+from trainer.training.board import VALIDATION, Board
 
 
 @dataclass
@@ -39,7 +40,7 @@ def evaluate(options: Options, progress: Progress | None) -> None:
     images = input_pipeline.scoring_set(split, len(classes), options)
     memory = options.output / retention.MEMORY
     scores = Scores(**json.loads(memory.read_text())) if memory.exists() else Scores()
-    logs = tf.summary.create_file_writer(str(options.output / "tensorboard" / "validation"))
+    board = Board(options.output, VALIDATION)
 
     def waiting() -> list[Checkpoint]:
         return [c for c in checkpoints.find(options.output)
@@ -48,7 +49,7 @@ def evaluate(options: Options, progress: Progress | None) -> None:
     def score_and_remember(checkpoint: Checkpoint) -> None:
         if not Path(f"{checkpoint.path}.index").exists():
             return  # removed since it was found, by a leader that did not see this evaluator
-        score(network, images, checkpoint, scores, options, classes, progress, logs)
+        score(network, images, checkpoint, scores, options, classes, progress, board)
         atomic.replace(memory, json.dumps(asdict(scores)))
         retention.prune(options.output, options.graph.keep)
 
@@ -70,17 +71,14 @@ def score(
     options: Options,
     classes: tuple[str, ...],
     progress: Progress | None,
-    logs: tf.summary.SummaryWriter,
+    board: Board,
 ) -> None:
     """Evaluate one checkpoint, report it, and export the model if it is the best so far."""
     began = time.monotonic()
     step = weights.load(checkpoint.path, network)
     scored = network.evaluate(images, verbose=0, return_dict=True)
     loss, accuracy = float(scored["loss"]), float(scored["accuracy"])
-    with logs.as_default():
-        tf.summary.scalar("evaluation_loss", loss, step=checkpoint.epoch)
-        tf.summary.scalar("evaluation_accuracy", accuracy, step=checkpoint.epoch)
-    logs.flush()
+    board.scalars(step, {"loss": loss, "accuracy": accuracy})
     scores.written[checkpoint.name] = checkpoint.written
     scores.last_accuracy = accuracy
     better = (accuracy, -loss) > (scores.best_accuracy, -scores.best_loss)

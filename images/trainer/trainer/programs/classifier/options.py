@@ -14,6 +14,7 @@ from trainer.training.graph_mode.options import GraphOptions, positive
 
 IN_EVERY_MODE = frozenset({"num_clones", "clone_on_cpu", "loss_threshold", "keep"})
 """Options of graph mode that every way of training knows."""
+PLACES = ("data", "output", "given", "graph")
 KEEP = 5
 
 
@@ -63,6 +64,14 @@ class Options:
     def clones(self) -> int | None:
         """Copies of the model in each task, if the command line says how many."""
         return self.graph.num_clones if "num_clones" in self.given else None
+
+    @property
+    def hyperparameters(self) -> dict[str, object]:
+        """Without places in the container; of the graph's options only those that were given."""
+        values = {key: value for key, value in vars(self).items() if key not in PLACES}
+        chosen = {key: value for key, value in vars(self.graph).items() if key in self.given}
+        rates = " ".join(f"{epoch}:{rate:g}" for epoch, rate in self.learning_rates)
+        return {**values, **chosen, "learning_rates": rates}
 
     def learning_rate(self, epoch: int) -> float:
         """The rate in `epoch` (from 0)."""

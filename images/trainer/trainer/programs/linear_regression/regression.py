@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import numpy as np
 import tensorflow as tf
 
@@ -9,6 +11,7 @@ from trainer.errors import EXIT_TRAINING_FAILED, TrainerError
 from trainer.events import Progress
 from trainer.programs.linear_regression.options import Options
 from trainer.task import Task
+from trainer.training.board import tell_hyperparameters
 from trainer.training.graph_mode.job import GraphJob, ModelLoss
 from trainer.training.graph_mode.run import run
 
@@ -68,6 +71,9 @@ def loss(line: dict[str, tf.Variable], batch: tuple[tf.Tensor, tf.Tensor]) -> Mo
 
 def train(task: Task, options: Options, progress: Progress | None) -> None:
     """Find the line; Missed if it is not the one that the points were made with."""
+    if task.is_leader:
+        told = {**asdict(options), "points": None, "from_file": options.points is not None}
+        tell_hyperparameters(task.output, task.cluster, told)
     outcome = run(
         task,
         GraphJob(

@@ -17,6 +17,7 @@ from trainer.programs.classifier.options import Options
 from trainer.programs.classifier.schedule import Schedule
 from trainer.training import placement
 from trainer.training.checkpoints.directory import checkpoint_directory
+from trainer.training.curves import Curves
 from trainer.training.errors import Diverged
 from trainer.training.stop_reasons import STEPS, THRESHOLD
 
@@ -32,13 +33,10 @@ def callbacks(
     tasks together. tf_keras puts what they save into a folder of their own and removes it.
     """
     report = EpochReport(options, schedule, progress if leads else None, speaks=leads)
-    board = keras.callbacks.TensorBoard(
-        str(options.output / "tensorboard" / "train"), write_graph=False, profile_batch=0
-    )
     return report, [
         report,
         keras.callbacks.LearningRateScheduler(lambda epoch: options.learning_rate(epoch)),
-        *([board] if leads else []),
+        *([Curves(options.output)] if leads else []),
         keras.callbacks.ModelCheckpoint(
             str(checkpoint_directory(options.output) / "ckpt-{epoch}"), save_weights_only=True
         ),

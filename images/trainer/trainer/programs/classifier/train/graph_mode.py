@@ -16,6 +16,7 @@ from trainer.programs.classifier.schedule import Schedule, schedule_of
 from trainer.programs.classifier.train.finish import finish
 from trainer.task import Task
 from trainer.training import result
+from trainer.training.board import tell_hyperparameters
 from trainer.training.graph_mode.graph.layer_updates import updates_of
 from trainer.training.graph_mode.job import GraphJob, ModelLoss
 from trainer.training.graph_mode.run import run
@@ -39,6 +40,9 @@ def train_graph(task: Task, options: Options, progress: Progress | None) -> None
         f" of {schedule.steps_per_epoch} steps, {schedule.images_per_step} images each",
         flush=True,
     )
+    if task.is_leader:
+        told = {**options.hyperparameters, "strategy": mode.GRAPH}
+        tell_hyperparameters(options.output, task.cluster, told)
     if progress:
         progress.write("training", strategy=mode.GRAPH, images_per_step=schedule.images_per_step)
     outcome = run(

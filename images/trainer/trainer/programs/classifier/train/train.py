@@ -24,6 +24,7 @@ from trainer.programs.classifier.train.other_trainers import OtherTrainers
 from trainer.programs.classifier.train.staleness import AsynchronousModel, Staleness
 from trainer.task import Task
 from trainer.training import result
+from trainer.training.board import tell_hyperparameters
 
 
 def train(task: Task, options: Options, progress: Progress | None) -> None:
@@ -56,6 +57,9 @@ def train_eagerly(how: str, task: Task, options: Options, progress: Progress | N
         flush=True,
     )
     mailbox.wait_for_servers()
+    if task.is_leader:
+        told = {**options.hyperparameters, "strategy": how}
+        tell_hyperparameters(options.output, task.cluster, told)
     figures: Mapping[str, float] = {}
     if first_epoch < options.epochs:
         network = prepared(schedule, task, options, len(classes))

@@ -14,15 +14,21 @@ from trainer import atomic
 from trainer.errors import ContractError
 from trainer.events import Progress
 from trainer.programs.detection.data import label_map, records
+from trainer.programs.detection.evaluate import draw
 from trainer.programs.detection.evaluate.scoring import Score, Scorer
 from trainer.programs.detection.model import ssd, weights
 from trainer.programs.detection.model.export import export
 from trainer.programs.detection.model.weights import Checkpoint
 from trainer.programs.detection.options import Options
+from trainer.training.board import VALIDATION, Board
 from trainer.training.checkpoints.snapshot import DAMAGED
 from trainer.training.sidecar import score_each
 
 MEMORY, DRAWINGS = "evaluator.json", "detections"
+ON_BOARD = 4
+"""Images of each evaluation that TensorBoard shows."""
+ALWAYS = 50
+"""After so many evaluations only each 50th is shown there: the file of events must not grow on."""
 BEST_SO_FAR = "best-so-far/weights"
 
 
@@ -69,7 +75,7 @@ class Evaluator:
         images = sum(1 for file in files for _ in tf.data.TFRecordDataset(file))
         self._scorer = Scorer(pipeline, self._detector, self._labels, images)
         self._memory = Memory.read(options.output / MEMORY)
-        self._logs = tf.summary.create_file_writer(str(options.output / "tensorboard/validation"))
+        self._board = Board(options.output, VALIDATION)
         self._keeping = tf.train.Checkpoint(network=self._detector.network)
         self._last: Score | None = None
         self._best: Score | None = None
@@ -136,12 +142,11 @@ class Evaluator:
         if better:
             memory.best, memory.best_map = checkpoint.name, figures.map
             memory.best_map_50 = figures.map_50
-        with self._logs.as_default(step=checkpoint.step):
-            for name, value in (figures_by_name | {"map_75": figures.map_75}).items():
-                tf.summary.scalar(f"evaluation_{name}", value)
-            for name, value in figures.per_class.items():
-                tf.summary.scalar(f"map_of_class/{name}", value)
-        self._logs.flush()
+        of_classes = {f"map_of_class/{name}": value for name, value in figures.per_class.items()}
+        self._board.scalars(
+            checkpoint.step, {**figures_by_name, "map_75": figures.map_75, **of_classes}
+        )
+        self._show(checkpoint.step, score)
         if self._progress:
             self._progress.write(
                 "evaluation",
@@ -152,3 +157,11 @@ class Evaluator:
             )
         atomic.replace(self._options.output / MEMORY, json.dumps(asdict(memory), indent=1) + "\n")
         return better
+
+    def _show(self, step: int, score: Score) -> None:
+        """A few images with what was found in them, for TensorBoard; later ones now and then."""
+        count = len(self._memory.scored)
+        pictures = self._scorer.drawn(score, ON_BOARD)
+        if pictures and (count <= ALWAYS or count % ALWAYS == 0):
+            encoded = [draw.jpeg(picture) for picture in pictures]
+            self._board.pictures(step, DRAWINGS, encoded, pictures[0].size)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
+from PIL import Image
 
 from trainer.programs.detection.config.pipeline import Pipeline
 from trainer.programs.detection.data import input_pipeline
@@ -69,13 +70,19 @@ class Scorer:
         """Write the images of `score` with their detections to `file`, a PNG."""
         if not score.seen:
             return
-        least = self._pipeline.eval_config.min_score_threshold
-        drawn = [draw.drawn(image, found, truth, self._names, least)
-                 for image, truth, found in score.seen]  # fmt: skip
+        drawn = self.drawn(score)
         file.parent.mkdir(parents=True, exist_ok=True)
         new = file.with_name(f".{file.name}")
         draw.sheet(drawn).save(new, format="PNG")
         new.rename(file)
+
+    def drawn(self, score: Score, most: int | None = None) -> list[Image.Image]:
+        """The images of `score`, or the first so many, with their detections, all of one size."""
+        least = self._pipeline.eval_config.min_score_threshold
+        return [
+            draw.drawn(image, found, truth, self._names, least)
+            for image, truth, found in score.seen[:most]
+        ]
 
     def _looked_at(self, batch: ScoredBatch) -> tuple[tf.Tensor, predict.Detections]:
         predictions = self._detector.network(batch.images, training=False)

@@ -17,6 +17,7 @@ from trainer.injected import mailbox
 from trainer.programs.detection.options import Options
 from trainer.programs.detection.train.checkpoint_manager import CheckpointManager
 from trainer.training import placement
+from trainer.training.board import TRAIN, Board
 from trainer.training.errors import Diverged
 from trainer.training.speed import per_second
 from trainer.training.stop_reasons import NOTHING, STEPS, THRESHOLD
@@ -46,7 +47,7 @@ class AsyncRounds:
         self._options = options
         self._progress = progress
         self._manager = CheckpointManager(options.output, options.graph.keep, network, optimizer)
-        self._logs = tf.summary.create_file_writer(str(options.output / "tensorboard/train"))
+        self._board = Board(options.output, TRAIN)
         self._train = options.pipeline.train_config
         every = (options.round_steps, options.graph.log_steps, options.graph.summary_steps)
         self._round_steps = min(steps for steps in every if steps)
@@ -88,6 +89,7 @@ class AsyncRounds:
         if self._progress:
             self._progress.write("training", images_per_step=self._train.batch_size, steps=end)
             placement.tell(self._progress, self._network.variables)
+            self._board.network(self._network)
         threshold, saved_at = self._train.loss_threshold, time.monotonic()
         while step < end:
             before, losses = step, self._round(min(self._round_steps, end - step))
@@ -163,14 +165,9 @@ class AsyncRounds:
             shown = f"  {speed:.1f} steps/s" if last else ""
             print(f"step {step}  {figures}{shown}", flush=True)
         if graph.summary_steps and (ended or passed(graph.summary_steps, before, step)):
-            self._write(step, {**means, "steps_per_second": speed})
-
-    def _write(self, step: int, figures: dict[str, float]) -> None:
-        with self._logs.as_default(step=step):
-            for name, value in figures.items():
-                tf.summary.scalar(name, value)
-            tf.summary.scalar("learning_rate", self._optimizer.learning_rate)
-        self._logs.flush()
+            rate = float(self._optimizer.learning_rate)
+            figures = {**means, "steps_per_second": speed, "learning_rate": rate}
+            self._board.scalars(step, figures)
 
 
 def passed(every: int, before: int, step: int) -> bool:

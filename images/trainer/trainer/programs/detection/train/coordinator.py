@@ -29,6 +29,7 @@ LOST = (tf.errors.UnavailableError, tf.errors.AbortedError)
 def train(task: Task, options: Options, progress: Progress | None) -> None:
     """Train to the end, from the newest checkpoint if there is one; save the model, judge."""
     checked = directory.prepare(options)
+    directory.tell(options, task, "coordinator")
     mailbox.wait_for_servers()
     try:
         rounds = make_rounds(task, options, progress)

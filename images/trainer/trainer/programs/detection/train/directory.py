@@ -7,6 +7,8 @@ from trainer.errors import ContractError
 from trainer.programs.detection.config import pipeline_file
 from trainer.programs.detection.data.check import Checked, check
 from trainer.programs.detection.options import PIPELINE, Options
+from trainer.task import Task
+from trainer.training.board import tell_hyperparameters
 
 
 def prepare(options: Options) -> Checked:
@@ -33,6 +35,16 @@ def prepare(options: Options) -> Checked:
         flush=True,
     )
     return checked
+
+
+def tell(options: Options, task: Task, mode: str) -> None:
+    """The hyperparameters, for TensorBoard: those of the training, and which model it is."""
+    pipeline = options.pipeline
+    model = pipeline.model.model_dump(include={"feature_extractor", "image_size"})
+    train = pipeline.train_config.model_dump(mode="json", exclude={"augmentation"})
+    clones = options.graph.num_clones
+    values = {**train, "mode": mode, "num_clones": clones, "model": model}
+    tell_hyperparameters(options.output, task.cluster, values)
 
 
 def to_score(checked: Checked) -> str:

@@ -31,6 +31,8 @@ def train(task: Task, options: Options, progress: Progress | None) -> None:
     graph = updates.decided(options.graph, train_config, options.given, replicas)
     place = replica.replica_of(task, graph, len(tf.config.list_physical_devices("GPU")))
     checked = directory.prepare(options) if place.is_chief else None
+    if place.is_chief:
+        directory.tell(options, task, graph.update)
     outcome = run(task, graph_job(options.pipeline), graph, progress)
     print(f"the job ended at global step {outcome.step}: {outcome.reached}", flush=True)
     if checked is None or outcome.checkpoint is None:

@@ -16,6 +16,7 @@ from trainer.errors import EXIT_TERMINATED, TrainerError
 from trainer.events import Progress
 from trainer.injected import mailbox
 from trainer.training import placement
+from trainer.training.board import FOLDER, TRAIN
 from trainer.training.checkpoints.files import what_is_left
 from trainer.training.errors import Diverged, in_short
 from trainer.training.graph_mode.graph.build import NOT_FINITE
@@ -61,8 +62,9 @@ class Training:
             self._manager = CheckpointManager(
                 graph.checkpoints, options.save_secs, job.milestone_steps, job.on_milestone
             )
-        logs = output / "tensorboard" / "train"
+        logs = output / FOLDER / TRAIN
         self._report = Report(options, progress, logs if replica.is_chief else None)
+        self._report.show(graph.graph)
         if replica.is_chief:
             with graph.graph.as_default():
                 placement.tell(progress, tf1.global_variables())

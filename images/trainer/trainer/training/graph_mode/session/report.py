@@ -38,6 +38,11 @@ class Report:
         with tf.Graph().as_default():
             self._writer = tf1.summary.FileWriter(str(logs)) if logs else None
 
+    def show(self, graph: tf.Graph) -> None:
+        """The graph, for TensorBoard's tab of that name."""
+        if self._writer:
+            self._writer.add_graph(graph)
+
     def begin(self, step: int, end_at: int) -> None:
         """A session starts, or starts again, at this global step; training ends at `end_at`."""
         if self._progress and self._writer:

@@ -1,0 +1,82 @@
+"""What a program leaves for TensorBoard, below `tensorboard/` of the output.
+
+Runs are `train` and `validation`: a figure has the same tag in both, so that one plot shows both.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+tf1 = tf.compat.v1
+FOLDER = "tensorboard"
+TRAIN, VALIDATION = "train", "validation"
+
+
+class Board:
+    """The event file of one run. Steps are global steps, in every mode of training."""
+
+    def __init__(self, output: Path, run: str) -> None:
+        self._writer = tf.summary.create_file_writer(str(output / FOLDER / run))
+
+    def scalars(self, step: int, values: Mapping[str, float]) -> None:
+        """One point for each figure, by tag; they are in the file when this returns."""
+        with self._writer.as_default(step=step):
+            for tag, value in values.items():
+                tf.summary.scalar(tag, value)
+        self._writer.flush()
+
+    def network(self, network: tf.keras.Model) -> None:
+        """The layers of a model, for the tab Graphs; nothing of one that cannot be told."""
+        try:
+            layers = network.to_json()
+        except NotImplementedError:
+            return  # a layer that has no get_config
+        shown = tf1.SummaryMetadata()
+        shown.plugin_data.plugin_name, shown.plugin_data.content = "graph_keras_model", b"1"
+        with self._writer.as_default(step=0):
+            tf.summary.write("keras", layers, metadata=shown)
+        self._writer.flush()
+
+    def pictures(
+        self, step: int, tag: str, pictures: Sequence[bytes], size: tuple[int, int]
+    ) -> None:
+        """Encoded pictures of one size: width and height in pixels."""
+        shown = tf1.SummaryMetadata()
+        shown.plugin_data.plugin_name = "images"
+        width, height = map(str, size)
+        with self._writer.as_default(step=step):
+            tf.summary.write(tag, tf.constant([width, height, *pictures]), metadata=shown)
+        self._writer.flush()
+
+
+def tell_hyperparameters(
+    output: Path, cluster: Mapping[str, Sequence[str]], values: Mapping[str, Any]
+) -> None:
+    """For the tab HParams: numbers and words among `values`, and how many tasks each role has.
+
+    Of mappings in `values` the entries are told as `key.entry`.
+    """
+    from tensorboard.plugins.hparams import summary_v2
+
+    counts = {f"number of {role}": len(tasks) for role, tasks in cluster.items()}
+    told = summary_v2.hparams_pb(dict(flat(counts | values)), start_time_secs=time.time())
+    with tf.Graph().as_default(), tf1.summary.FileWriter(str(output / FOLDER)) as writer:
+        writer.add_summary(told.SerializeToString())
+
+
+def flat(values: Mapping[str, Any], before: str = "") -> list[tuple[str, bool | int | float | str]]:
+    """The entries of nested mappings that can be told; tuples as words, what is None left out."""
+    found: list[tuple[str, bool | int | float | str]] = []
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            found += flat(value, f"{before}{key}.")
+        elif isinstance(value, bool | int | float | str):
+            found.append((f"{before}{key}", value))
+        elif isinstance(value, list | tuple | set | frozenset) and value:
+            found.append((f"{before}{key}", " ".join(map(str, value))))
+    return found
