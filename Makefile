@@ -92,6 +92,10 @@ ONE_NAMED = $(if $(NAMED),$(call quoted,$(NAMED)))
 tensorboard: $(KIT) engine ## Show CLUSTER's newest run in TensorBoard until Ctrl-C, also while it trains
 	@$(KIT) tensorboard $(call quoted,$(NAMED))
 
+.PHONY: serve
+serve: $(KIT) ## Show CLUSTER, or all clusters and runs, as live pages in a browser until Ctrl-C
+	@$(KIT) serve $(ONE_NAMED)
+
 .PHONY: status logs down doctor gpus
 status: $(KIT) ## Show the tasks of all clusters that are up
 	@$(KIT) status

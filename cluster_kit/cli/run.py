@@ -11,6 +11,7 @@ import typer
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, err, named, print_json, say
 from cluster_kit.cli.ending import end_with, print_started
+from cluster_kit.cli.serve import cluster_of, live
 from cluster_kit.cli.watch import run_on_changes
 from cluster_kit.engine import client
 from cluster_kit.errors import UsageError
@@ -40,6 +41,9 @@ def up(
     watch: Annotated[
         bool, typer.Option("--watch", help="Run again when the program's files change.")
     ] = False,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Show it as a live page in a browser while it runs.")
+    ] = False,
     debug: Annotated[
         str,
         typer.Option(
@@ -52,28 +56,34 @@ def up(
     json_: options.Json = False,
 ) -> None:
     """Run a cluster to its end: plan, build, start, watch, judge, save, remove."""
-    _refuse_together(keep=keep, detach=detach, watch=watch, exit_code=exit_code)
+    _refuse_together(keep=keep, detach=detach, watch=watch, serve=serve, exit_code=exit_code)
     request = replace(request, debug=debug)
     if wants_help(request.overrides.get("extra_args", ())):
         _print_help(request)
         return
     stdio.outlive_readers()
-    if watch:
-        run_on_changes(request, here(), resume=resume, as_json=json_)
-    view = make_view(err)
-    with contextlib.closing(view):
-        if detach:
-            run = launch_detached(request, here(), view, resume=resume)
-        else:
-            outcome = launch(request, here(), view, keep=keep, resume=resume)
+    with contextlib.ExitStack() as served:
+        if serve:
+            url = served.enter_context(live(cluster_of(request, here())))
+            say(f"live page: {url}")
+        if watch:
+            run_on_changes(request, here(), resume=resume, as_json=json_)
+        view = make_view(err)
+        with contextlib.closing(view):
+            if detach:
+                run = launch_detached(request, here(), view, resume=resume)
+            else:
+                outcome = launch(request, here(), view, keep=keep, resume=resume)
     if detach:
         print_started(run, as_json=json_)
     else:
         end_with(outcome, keep=keep, as_json=json_, exit_code=exit_code)
 
 
-def _refuse_together(*, keep: bool, detach: bool, watch: bool, exit_code: str) -> None:
+def _refuse_together(*, keep: bool, detach: bool, watch: bool, serve: bool, exit_code: str) -> None:
     """Raise UsageError for options that cannot go together."""
+    if detach and serve:
+        raise UsageError("--serve with --detach", "leave it to `cluster-kit serve NAME`")
     if detach and keep:
         raise UsageError("--keep with --detach", "leave it to `cluster-kit attach NAME --keep`")
     if detach and exit_code != "kit":

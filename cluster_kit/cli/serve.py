@@ -12,8 +12,11 @@ import typer
 
 from cluster_kit.cli.app import app, say
 from cluster_kit.engine import client
-from cluster_kit.run.prepare import cluster_name, engine_or_none
-from cluster_kit.workspace import here
+from cluster_kit.errors import KitError
+from cluster_kit.manifest.find import find
+from cluster_kit.manifest.load import load
+from cluster_kit.run.prepare import Request, cluster_name, engine_or_none
+from cluster_kit.workspace import Workspace, here
 
 
 @app.command()
@@ -51,9 +54,14 @@ def serve(
         cluster, port=port, host=host, token_file=token_file, allow_control=allow_control
     ) as url:
         say(f"live page: {url}  (Ctrl-C ends it)")
-        with contextlib.suppress(KeyboardInterrupt):
-            threading.Event().wait()
+        _wait()
     say("the live page has ended")
+
+
+def _wait() -> None:
+    """Return after Ctrl-C."""
+    with contextlib.suppress(KeyboardInterrupt):
+        threading.Event().wait()
 
 
 @contextlib.contextmanager
@@ -75,3 +83,13 @@ def live(
     token = token_in(token_file) if token_file else ""
     with serving(site, cluster, address=host or LOOPBACK, port=port, token=token) as url:
         yield url
+
+
+def cluster_of(request: Request, workspace: Workspace) -> str:
+    """The name of the cluster that `up` is asked for; "" if it will be refused anyway."""
+    if given := request.overrides.get("name"):
+        return str(given)
+    try:
+        return load(find(request.manifest, workspace.manifests)).manifest.name
+    except KitError:
+        return ""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
 
-from cluster_kit.engine.containers import Container
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError
 from cluster_kit.observe.shown import Line, Shown
@@ -17,8 +17,18 @@ Take = Callable[[int, str], None]
 """Takes a line of a log: its number from 1 on, the line."""
 
 
+class Speaker(Protocol):
+    """A container, as far as its log goes."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+
 def follow_logs(
-    engine: Engine, containers: Iterable[Container], line: Line, *, times: bool = False
+    engine: Engine, containers: Iterable[Speaker], line: Line, *, times: bool = False
 ) -> list[threading.Thread]:
     """Start one thread per container, which calls `line(task, text)` until the container ends.
 
@@ -35,7 +45,7 @@ class Followed:
         self._shown: dict[str, Shown] = {}
 
     def follow(
-        self, engine: Engine, containers: Iterable[Container], line: Line, since: float | None
+        self, engine: Engine, containers: Iterable[Speaker], line: Line, since: float | None
     ) -> None:
         """Show the lines of these containers, each in a thread of its own, also a second time.
 
@@ -63,7 +73,7 @@ class Followed:
 
 
 def _start(
-    engine: Engine, container: Container, since: float | None, take: Take, *, times: bool = False
+    engine: Engine, container: Speaker, since: float | None, take: Take, *, times: bool = False
 ) -> threading.Thread:
     arguments = (engine, container, since, take, times)
     thread = threading.Thread(target=_follow, args=arguments, daemon=True)
@@ -72,7 +82,7 @@ def _start(
 
 
 def _follow(
-    engine: Engine, container: Container, since: float | None, take: Take, times: bool
+    engine: Engine, container: Speaker, since: float | None, take: Take, times: bool
 ) -> None:
     """Pass lines on until the container has ended for good.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cluster_kit.observe.figures import number
@@ -36,6 +36,89 @@ class Chart:
     curves: tuple[Curve, ...]
 
 
+@dataclass(frozen=True)
+class _Figure:
+    id: str
+    title: str
+    unit: str
+    events: tuple[str, ...] = ()
+    """Of entries that tell it, in the field of that name; () if samples do."""
+    rate: Callable[[Rates], float] | None = None
+    used: Callable[[Sample], float | None] | None = None
+
+
+FIGURES = (
+    _Figure("loss", "Loss", "", ("step", "epoch", "evaluation")),
+    _Figure("accuracy", "Accuracy", "", ("epoch", "evaluation")),
+    _Figure("map_50", "mAP@0.5", "", ("evaluation",)),
+    _Figure("steps_per_s", "Steps per second", "/s", ("step",)),
+    _Figure("staleness", "Staleness of updates", "updates", ("step", "epoch")),
+    _Figure("cpus", "Busy CPUs", "CPUs", rate=lambda rate: rate.cpus),
+    _Figure("memory", "Memory", "bytes", used=lambda one: one.memory),
+    _Figure("rx_bps", "Network, received", "bytes/s", rate=lambda rate: rate.rx_bps),
+    _Figure("tx_bps", "Network, sent", "bytes/s", rate=lambda rate: rate.tx_bps),
+    _Figure("gpu_busy", "GPU", "share", used=lambda one: one.gpu_busy),
+    _Figure("gpu_memory", "GPU memory", "bytes", used=lambda one: one.gpu_memory),
+)
+_TOLD = {
+    event: [one for one in FIGURES if event in one.events]
+    for event in {event for one in FIGURES for event in one.events}
+}
+_USED = [one for one in FIGURES if not one.events]
+
+
+class Curves:
+    """The points of all curves so far; `points` by figure and curve, in the order they came.
+
+    Args:
+        tasks: names, in the order of the curves; what others say is left out.
+    """
+
+    def __init__(self, tasks: Sequence[str]) -> None:
+        self._places = {name: place for place, name in enumerate(tasks)}
+        self._last: dict[str, Sample] = {}
+        self.points: dict[tuple[str, str], list[Point]] = {}
+
+    def told(self, entry: Entry) -> None:
+        """Add what a task reported; one that scores and trains has a curve for each."""
+        if entry.task not in self._places:
+            return
+        for figure in _TOLD.get(entry.event, ()):
+            if (value := number(entry.fields.get(figure.id))) is not None:
+                epochs = entry.event == "epoch" and figure.id != "accuracy"
+                name = f"{entry.task}, epochs" if epochs else entry.task
+                self.points.setdefault((figure.id, name), []).append((entry.time, value))
+
+    def used(self, sample: Sample) -> None:
+        """Add what a task used: now, and since the sample before."""
+        if sample.task not in self._places:
+            return
+        before, self._last[sample.task] = self._last.get(sample.task), sample
+        rates = rates_between(before, sample) if before else None
+        for figure in _USED:
+            value = figure.used(sample) if figure.used else None
+            if figure.rate and rates and rates.seconds > SHORTEST_S:
+                value = figure.rate(rates)
+            if value is not None:
+                self.points.setdefault((figure.id, sample.task), []).append((sample.time, value))
+
+    @property
+    def most(self) -> int:
+        """How many points each curve should have at most, so that the page stays small."""
+        return min(max(MOST_VALUES // max(len(self.points), 1), FEWEST_POINTS), MOST_POINTS)
+
+    def charts(self) -> list[Chart]:
+        """All charts that have a point, with every point."""
+        keys = sorted(self.points, key=lambda key: self._places[key[1].partition(",")[0]])
+        found = [
+            Chart(figure.id, figure.title, figure.unit, tuple(
+                Curve(name, tuple(self.points[id_, name])) for id_, name in keys if id_ == figure.id
+            ))
+            for figure in FIGURES
+        ]  # fmt: skip
+        return [chart for chart in found if chart.curves]
+
+
 def charts_of(
     tasks: Sequence[str], entries: Sequence[Entry], samples: Sequence[Sample]
 ) -> list[Chart]:
@@ -45,36 +128,22 @@ def charts_of(
         tasks: names, in the order of the curves; what others say is left out.
         entries, samples: of the run, oldest first.
     """
-    places = {name: place for place, name in enumerate(tasks)}
-    entries = sorted((e for e in entries if e.task in places), key=lambda e: places[e.task])
-    samples = sorted((s for s in samples if s.task in places), key=lambda s: places[s.task])
-    between = list(_between(samples))
-    charts = [
-        Chart("loss", "Loss", "", _told(entries, "loss", ("step", "epoch", "evaluation"))),
-        Chart("accuracy", "Accuracy", "", _told(entries, "accuracy", ("epoch", "evaluation"))),
-        Chart("map_50", "mAP@0.5", "", _told(entries, "map_50", ("evaluation",))),
-        Chart("steps_per_s", "Steps per second", "/s", _told(entries, "steps_per_s", ("step",))),
-        Chart("staleness", "Staleness of updates", "updates",
-              _told(entries, "staleness", ("step", "epoch"))),
-        Chart("cpus", "Busy CPUs", "CPUs", _rates(between, lambda rate: rate.cpus)),
-        Chart("memory", "Memory", "bytes", _used(samples, lambda one: one.memory)),
-        Chart("rx_bps", "Network, received", "bytes/s", _rates(between, lambda rate: rate.rx_bps)),
-        Chart("tx_bps", "Network, sent", "bytes/s", _rates(between, lambda rate: rate.tx_bps)),
-        Chart("gpu_busy", "GPU", "share", _used(samples, lambda one: one.gpu_busy)),
-        Chart("gpu_memory", "GPU memory", "bytes", _used(samples, lambda one: one.gpu_memory)),
-    ]  # fmt: skip
-    count = sum(len(chart.curves) for chart in charts)
-    most = min(max(MOST_VALUES // max(count, 1), FEWEST_POINTS), MOST_POINTS)
-    return [thinned(chart, most) for chart in charts if chart.curves]
+    curves = Curves(tasks)
+    for entry in entries:
+        curves.told(entry)
+    for sample in samples:
+        curves.used(sample)
+    return [thinned(chart, curves.most) for chart in curves.charts()]
 
 
 def thinned(chart: Chart, most: int) -> Chart:
     """The chart with at most about so many points in each curve: the means of equal times."""
-    curves = (Curve(curve.name, _means(curve.points, most)) for curve in chart.curves)
+    curves = (Curve(curve.name, means(curve.points, most)) for curve in chart.curves)
     return Chart(chart.id, chart.title, chart.unit, tuple(curves))
 
 
-def _means(points: Sequence[Point], most: int) -> tuple[Point, ...]:
+def means(points: Sequence[Point], most: int) -> tuple[Point, ...]:
+    """At most about so many points: the means of equal times."""
     if len(points) <= most:
         return tuple(points)
     begin, width = points[0][0], (points[-1][0] - points[0][0]) / most
@@ -85,48 +154,3 @@ def _means(points: Sequence[Point], most: int) -> tuple[Point, ...]:
         (sum(at for at, _ in group) / len(group), sum(value for _, value in group) / len(group))
         for group in groups.values()
     )
-
-
-def _told(entries: Iterable[Entry], field: str, events: Sequence[str]) -> tuple[Curve, ...]:
-    """What tasks reported; a task that scores and trains has a curve for each."""
-    found: dict[str, list[Point]] = {}
-    for entry in entries:
-        value = number(entry.fields.get(field))
-        if entry.event not in events or value is None:
-            continue
-        name = entry.task
-        if entry.event == "epoch" and field != "accuracy":
-            name = f"{entry.task}, epochs"
-        found.setdefault(name, []).append((entry.time, value))
-    return _curves(found)
-
-
-def _between(samples: Iterable[Sample]) -> Iterator[tuple[Sample, Rates]]:
-    """Each sample of a task that has one before it, and the rates between the two."""
-    last: dict[str, Sample] = {}
-    for sample in samples:
-        before, last[sample.task] = last.get(sample.task), sample
-        rates = rates_between(before, sample) if before else None
-        if rates and rates.seconds > SHORTEST_S:
-            yield sample, rates
-
-
-def _rates(
-    between: Iterable[tuple[Sample, Rates]], of: Callable[[Rates], float]
-) -> tuple[Curve, ...]:
-    found: dict[str, list[Point]] = {}
-    for sample, rates in between:
-        found.setdefault(sample.task, []).append((sample.time, of(rates)))
-    return _curves(found)
-
-
-def _used(samples: Iterable[Sample], of: Callable[[Sample], float | None]) -> tuple[Curve, ...]:
-    found: dict[str, list[Point]] = {}
-    for sample in samples:
-        if (value := of(sample)) is not None:
-            found.setdefault(sample.task, []).append((sample.time, value))
-    return _curves(found)
-
-
-def _curves(found: dict[str, list[Point]]) -> tuple[Curve, ...]:
-    return tuple(Curve(name, tuple(points)) for name, points in found.items())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from cluster_kit.report.curves import DIGITS, Chart, charts_of
@@ -13,7 +13,7 @@ from cluster_kit.report.lanes import Lane, Span, lanes_of
 from cluster_kit.report.marks import Mark
 from cluster_kit.report.placement import placement_of
 from cluster_kit.report.thinning import thinned
-from cluster_kit.report.traffic import edges_of
+from cluster_kit.report.traffic import Edge, edges_of
 
 FORMAT = 1
 """Of report.json; raised when a key changes its meaning, or goes."""
@@ -23,15 +23,22 @@ _TASK = ("gpu_seen", "exit_code", "restarts", "oom", "rx_bytes", "tx_bytes", "us
 
 def facts_of(run: Evidence) -> dict[str, Any]:
     """The facts of a run. Times are seconds since `began`, which is in Unix seconds."""
+    tasks = [task.name for task in run.cluster.tasks]
+    return facts_with(run, charts_of(tasks, run.entries, run.samples), edges_of(run.samples))
+
+
+def facts_with(
+    run: Evidence, charts: Sequence[Chart], edges: Sequence[Edge], until: float = 0.0
+) -> dict[str, Any]:
+    """The same for whoever has counted along; the samples of `run` are not looked at.
+
+    Args:
+        until: the time of the last thing that was seen, Unix seconds, if `run` does not have it.
+    """
     began, end = period(run)
-    lanes = with_faults(lanes_of(run.cluster, run.events, run.entries, end), run.faults, end)
+    end = max(end, until)
+    lanes = _lanes(run, end)
     outcomes = {task.get("name"): task for task in run.outcome.get("tasks", ())}
-    leader = run.cluster.leader.name
-    marks = [Mark("checkpoint", at, name) for at, name in run.checkpoints]
-    lanes[leader] = Lane(
-        lanes[leader].spans, lanes[leader].over, tuple(_sorted([*lanes[leader].marks, *marks]))
-    )
-    lanes = thinned(lanes)
     return {
         "format": FORMAT,
         "cluster": run.cluster.name,
@@ -45,7 +52,7 @@ def facts_of(run: Evidence) -> dict[str, Any]:
                 "role": task.role,
                 "ip": run.cluster.fixed_ip(task),
                 "gpus": list(task.gpus),
-                "leads": task.name == leader,
+                "leads": task.name == run.cluster.leader.name,
                 **{key: outcomes.get(task.name, {}).get(key) for key in _TASK},
                 "log": f"logs/{task.name}.log" if task.name in run.logs else None,
                 **_lane(lanes[task.name], began),
@@ -53,11 +60,8 @@ def facts_of(run: Evidence) -> dict[str, Any]:
             for task in run.cluster.tasks
         ],
         "faults": [fault.facts(began) for fault in run.faults],
-        "charts": [
-            _chart(chart, began)
-            for chart in charts_of([t.name for t in run.cluster.tasks], run.entries, run.samples)
-        ],
-        "traffic": [asdict(edge) | {"bps": round(edge.bps)} for edge in edges_of(run.samples)],
+        "charts": [_chart(chart, began) for chart in charts],
+        "traffic": traffic_facts(edges),
         "placement": placement_of(run.entries),
         "metrics": dict(run.outcome.get("metrics") or {}),
         "timings_s": dict(run.outcome.get("timings_s") or {}),
@@ -72,10 +76,32 @@ def facts_of(run: Evidence) -> dict[str, Any]:
     }
 
 
+def _lanes(run: Evidence, end: float) -> dict[str, Lane]:
+    """Each task's lane, with what is known besides its own words: faults, checkpoints."""
+    lanes = with_faults(lanes_of(run.cluster, run.events, run.entries, end), run.faults, end)
+    leader = run.cluster.leader.name
+    marks = [Mark("checkpoint", at, name) for at, name in run.checkpoints]
+    lanes[leader] = replace(lanes[leader], marks=tuple(_sorted([*lanes[leader].marks, *marks])))
+    return thinned(lanes)
+
+
 def period(run: Evidence) -> tuple[float, float]:
     """When the first and the last thing was seen, Unix seconds; (0, 0) if nothing was."""
     times = [*(event.time for event in run.events), *(entry.time for entry in run.entries)]
     return (min(times), max(times)) if times else (0.0, 0.0)
+
+
+def traffic_facts(edges: Sequence[Edge]) -> list[dict[str, Any]]:
+    """Who sent whom how much, as report.json has it."""
+    return [asdict(edge) | {"bps": round(edge.bps)} for edge in edges]
+
+
+def points_facts(points: Sequence[tuple[float, float]], began: float) -> dict[str, list[float]]:
+    """Points of a curve, as report.json has them."""
+    return {
+        "x": [round(at - began, 2) for at, _ in points],
+        "y": [_short(value) for _, value in points],
+    }
 
 
 def repeated(command: str) -> str:
@@ -111,12 +137,7 @@ def _chart(chart: Chart, began: float) -> dict[str, Any]:
         "title": chart.title,
         "unit": chart.unit,
         "curves": [
-            {
-                "name": curve.name,
-                "x": [round(at - began, 2) for at, _ in curve.points],
-                "y": [_short(value) for _, value in curve.points],
-            }
-            for curve in chart.curves
+            {"name": curve.name, **points_facts(curve.points, began)} for curve in chart.curves
         ],
     }
 

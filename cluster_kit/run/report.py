@@ -9,7 +9,7 @@ from typing import Any
 
 from cluster_kit.errors import UsageError
 from cluster_kit.report.evidence import Evidence, checkpoints_of, entries_of, samples_of
-from cluster_kit.report.facts import facts_of
+from cluster_kit.report.facts import FORMAT, facts_of
 from cluster_kit.report.faults import faults_of
 from cluster_kit.report.page import page
 from cluster_kit.run.evidence import read_events
@@ -59,7 +59,7 @@ def report_of(run: RunDirectory) -> dict[str, Any]:
         Evidence(
             name=run.path.name,
             cluster=record.cluster,
-            outcome=_outcome(run, record.id),
+            outcome=outcome_facts(run, record.id),
             events=sorted(read_events(run, record.since), key=lambda event: event.time),
             entries=entries_of(run.progress, record.since, record.sizes),
             samples=samples_of(run.progress, record.since, record.sizes),
@@ -72,8 +72,25 @@ def report_of(run: RunDirectory) -> dict[str, Any]:
     )
 
 
-def _outcome(run: RunDirectory, of: str) -> dict[str, Any]:
-    """outcome.json, {} as long as there is none: a resumed run has that of the run before."""
+def saved_report(run: RunDirectory) -> dict[str, Any]:
+    """What report.json has of a run that has ended, else `report_of`; raises UsageError."""
+    file = run.report.with_suffix(".json")
+    try:
+        if file.stat().st_mtime >= run.record.stat().st_mtime:
+            facts: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+            if facts["format"] == FORMAT and facts["verdict"]["success"] is not None:
+                return facts
+    except (OSError, ValueError, LookupError, TypeError):
+        pass  # it is made anew
+    return report_of(run)
+
+
+def outcome_facts(run: RunDirectory, of: str) -> dict[str, Any]:
+    """outcome.json, {} as long as there is none: a resumed run has that of the run before.
+
+    Args:
+        of: the run's id.
+    """
     try:
         found = json.loads(run.outcome.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -10,7 +10,7 @@ from typing import Protocol
 
 FASTEST_S, SLOWEST_S = 0.25, 2.0
 SHARE = 0.03
-"""Of one core: a reading that takes longer comes less often."""
+"""Of one core: a reading that takes more of it comes less often."""
 PULSE_S = 5.0
 """How often a page that is told nothing is written to, which shows that it is still there."""
 MOST_WAITING = 64
@@ -20,8 +20,12 @@ MOST_WAITING = 64
 class Source(Protocol):
     """What pages are told of."""
 
-    def look(self) -> bytes:
-        """Read what is new; the messages that tell it, b"" if nothing is. May take a while."""
+    def look(self, *, last: bool = False) -> bytes:
+        """Read what is new; the messages that tell it, b"" if nothing is. May take a while.
+
+        Args:
+            last: nothing is read after this, so that nothing may be left for later.
+        """
         ...
 
     def whole(self) -> bytes:
@@ -65,7 +69,7 @@ class Channel:
         with self._lock:
             self._closed.set()
             if self._pages:
-                self._tell(self._source.look() + last)
+                self._tell(self._source.look(last=True) + last)
 
     def _join(self, page: queue.Queue[bytes]) -> None:
         with self._lock:
@@ -85,9 +89,9 @@ class Channel:
                 if not self._pages:
                     self._reads = False
                     return
-                began = time.perf_counter()
+                began = time.thread_time()
                 news = self._source.look()
-                took = time.perf_counter() - began
+                took = time.thread_time() - began
                 self._tell(news)
             pause = next_pause(pause, took, new=bool(news))
         self._reads = False
@@ -103,6 +107,6 @@ class Channel:
 
 
 def next_pause(last: float, took: float, *, new: bool) -> float:
-    """Seconds until the next look: short while things happen, longer if looking takes long."""
+    """Seconds until the next look: short while things happen, longer if one takes much CPU time."""
     usual = FASTEST_S if new else min(last * 1.5, SLOWEST_S)
     return max(usual, took / SHARE)

@@ -6,12 +6,13 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from cluster_kit.engine.containers import Glance
 from cluster_kit.engine.interface import Engine
-from cluster_kit.errors import EngineError, HostError
+from cluster_kit.errors import EngineError, HostError, UsageError
 from cluster_kit.serve.channel import Channel, Source
-from cluster_kit.workspace import Workspace
+from cluster_kit.workspace import RunDirectory, Workspace, newest_run_directory
 
 GLANCE_S = 1.0
 END_S = 2.0
@@ -55,6 +56,31 @@ class Site:
         """Why nothing is known of clusters that are up; "" if all is well."""
         return self._trouble
 
+    def of(self, cluster: str) -> list[Glance]:
+        """The containers of one cluster, sidecars included; [] if it is not up."""
+        return [one for one in self.glance() if one.cluster == cluster]
+
+    def newest(self, cluster: str) -> RunDirectory | None:
+        """The run of a cluster that is up, else its last one here; None if there is none.
+
+        One that is up may have been started in another directory, or without the kit: then that of
+        its containers has no record.
+        """
+        outputs = [one.output for one in self.of(cluster) if one.output]
+        if outputs:
+            return RunDirectory(Path(outputs[0]).parent)
+        return newest_run_directory(self.workspace.runs(cluster)) if _is_name(cluster) else None
+
+    def run(self, cluster: str, run: str) -> RunDirectory:
+        """A run by its names; raises UsageError if it is not here."""
+        newest = self.newest(cluster)
+        if newest is not None and newest.path.name == run:
+            return newest
+        found = RunDirectory(self.workspace.runs(cluster) / run)
+        if not (_is_name(cluster) and _is_name(run) and found.output.is_dir()):
+            raise UsageError(f"no run {run} of {cluster} here", "the page of all runs is /")
+        return found
+
     def channel(self, name: str, source: Callable[[], Source]) -> Channel:
         """The channel of this name, made at the first call."""
         with self._lock:
@@ -69,3 +95,8 @@ class Site:
         until = time.monotonic() + END_S
         while any(one.pages for one in self._channels.values()) and time.monotonic() < until:
             time.sleep(0.02)
+
+
+def _is_name(part: str) -> bool:
+    """Whether a part of a URL can be the name of a directory here, and leads nowhere else."""
+    return part not in ("", ".", "..") and "/" not in part and "\0" not in part

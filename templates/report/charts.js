@@ -70,10 +70,11 @@ function chartSection(runs) {
       one.plot.setScale("x", { min: zoom.now[0], max: zoom.now[1] });
     }
   };
-  zoom.followers.push((min, max) => { for (const { plot } of plots) if (plot && (plot.scales.x.min !== min || plot.scales.x.max !== max)) plot.setScale("x", { min, max }); });
-  addEventListener("resize", () => { for (const { plot, holder } of plots) plot?.setSize({ width: Math.max(300, holder.clientWidth), height: 190 }); });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", make);
-  return { grid, make };
+  const follow = (min, max) => { for (const { plot } of plots) if (plot && (plot.scales.x.min !== min || plot.scales.x.max !== max)) plot.setScale("x", { min, max }); };
+  zoom.followers.push(follow);
+  addEventListener("resize", () => { for (const { plot, holder } of plots) if (holder.isConnected) plot?.setSize({ width: Math.max(300, holder.clientWidth), height: 190 }); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (grid.isConnected) make(); });
+  return { grid, make, follow, plots };
 }
 
 const last = (curve) => curve.y[curve.y.length - 1];

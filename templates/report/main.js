@@ -1,5 +1,7 @@
 "use strict";
 // Puts the page together from the facts of one run, or of several side by side.
+const embedded = () => JSON.parse(document.getElementById("facts").textContent);
+
 function header(run) {
   const { verdict } = run;
   const known = verdict.success !== null && verdict.success !== undefined;
@@ -41,13 +43,17 @@ function howItWasRun(run) {
   const pairs = (found, unit) => table(["", ""], Object.entries(found).map(([name, value]) => [name.replaceAll("_", " "), right(figure(value, unit))]));
   return element("div", {}, element("h3", {}, "Again"), element("pre", {}, run.command || `cluster-kit up ${run.source}`),
     Object.keys(run.metrics).length ? element("div", {}, element("h3", {}, "Metrics"), pairs(run.metrics, "")) : null,
-    element("h3", {}, "Where the time went"), pairs(run.timings_s, "s"),
+    Object.keys(run.timings_s).length ? element("div", {}, element("h3", {}, "Where the time went"), pairs(run.timings_s, "s")) : null,
     element("h3", {}, "Versions"), table(["", ""], [["cluster-kit", run.kit], ["image", run.image], ["style", run.style], ["data", run.data || "–"], ["subnet", run.subnet]]),
     run.manifest ? element("details", {}, element("summary", {}, `Manifest ${run.source}`), element("pre", {}, run.manifest)) : null);
 }
 
 function section(id, title, ...children) {
   return element("section", { id, "aria-labelledby": `${id}-title` }, element("h2", { id: `${id}-title` }, title), ...children);
+}
+
+function clusterSection(runs, named = () => null) {
+  return section("cluster", "The cluster", ...runs.flatMap((run) => [named(run), network(run), trafficTable(run), tasks(run), placement(run)]));
 }
 
 function show(runs, page) {
@@ -60,10 +66,9 @@ function show(runs, page) {
     ...runs.map(header), ...(runs.length > 1 ? [section("compared", "Side by side", compared(runs))] : []),
     section("lanes", "What each task did", laneKey(runs), zoomBar(), ...runs.flatMap((run) => [named(run), lanes(run), faultTable(run)])),
     section("figures", "Figures over time", figures.grid),
-    section("cluster", "The cluster", ...runs.flatMap((run) => [named(run), network(run), trafficTable(run), tasks(run), placement(run)])),
+    clusterSection(runs, named),
     section("how", "How it was run", ...runs.flatMap((run) => [named(run), howItWasRun(run)])), tip);
   figures.make();
   zoom.followers.forEach((follow) => follow(...zoom.now));
+  return figures;
 }
-
-show(JSON.parse(document.getElementById("facts").textContent).runs, document.getElementById("page"));

@@ -17,7 +17,7 @@ from pathlib import Path
 from rich.console import Console
 
 from cluster_kit.image.build import image_present, image_tag
-from tests.bench import idle_server, planning, stop, throughput, watching, whole_job
+from tests.bench import idle_server, planning, serving, stop, throughput, watching, whole_job
 from tests.bench.bench import Bench, BenchError, load, remove_all
 from tests.bench.machine import machine
 from tests.bench.measured import Measured, Result, Skipped
@@ -29,6 +29,7 @@ MEASURES: dict[str, Callable[[Bench], Sequence[Result]]] = {
     "stop": stop.measure,
     "planning": planning.measure,
     "watching": watching.measure,
+    "serve": serving.measure,
     "throughput": throughput.measure,
 }
 BUILD = Path(__file__).resolve().parents[2] / "build" / "bench"

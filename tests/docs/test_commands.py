@@ -53,6 +53,7 @@ ONLY_OF_UP = {
     "--json",
     "--exit-code",
     "program",
+    "--serve",
     "--watch",
     "--debug",
     "chief-0",

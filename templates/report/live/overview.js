@@ -8,22 +8,25 @@ function clusters(found) {
   return table(["cluster", "tasks", "containers"], rows);
 }
 
-function runs(found) {
+function runs(found, up) {
+  const first = new Set();
   if (!found.length) return element("p", { class: "soft" }, "No run in this directory yet.");
-  const rows = found.map((one) => [
-    element("a", { href: linked(`/run/${encodeURIComponent(one.cluster)}/${encodeURIComponent(one.run)}`) }, `${one.cluster} ${one.run}`), one.began,
-    one.success === undefined || one.success === null ? one.verdict || "no verdict" : element("span", { class: `verdict ${one.success ? "good" : "bad"}` }, one.verdict),
-    right(one.seconds === null ? "–" : seconds(one.seconds))]);
+  const goesOn = (one) => one.success === null && up.has(one.cluster) && !first.has(one.cluster);
+  const word = (one) => (one.success === null ? one.verdict || "no verdict" : element("span", { class: `verdict ${one.success ? "good" : "bad"}` }, one.verdict));
+  const rows = found.map((one) => {
+    const now = goesOn(one), path = now ? `/cluster/${encodeURIComponent(one.cluster)}` : `/run/${encodeURIComponent(one.cluster)}/${encodeURIComponent(one.run)}`;
+    first.add(one.cluster);
+    return [element("a", { href: linked(path) }, `${one.cluster} ${one.run}`), one.began, now ? "running" : word(one), right(one.seconds === null ? "–" : seconds(one.seconds))];
+  });
   return table(["run", "began", "verdict", "took"], rows);
 }
 
 function showOverview(facts) {
-  body.replaceChildren(
-    facts.trouble ? element("p", { class: "note", id: "trouble" }, `Clusters that are up are not known: ${facts.trouble}`) : "",
-    element("section", { "aria-labelledby": "up" }, element("h2", { id: "up" }, "Clusters that are up"), clusters(facts.clusters)),
-    element("section", { "aria-labelledby": "past" }, element("h2", { id: "past" }, "Runs"), runs(facts.runs)));
+  overview.replaceChildren(
+    facts.trouble ? element("p", { class: "note", id: "trouble" }, `Which clusters are up is not known: ${facts.trouble}`) : "",
+    section("up", "Clusters that are up", clusters(facts.clusters)), section("past", "Runs", runs(facts.runs, new Set(facts.clusters.map((one) => one.name)))));
 }
 
-const body = element("div");
-document.getElementById("page").append(element("h1", {}, "cluster-kit"), listen("/overview.events", { overview: showOverview }), body);
-showOverview(JSON.parse(document.getElementById("facts").textContent));
+const overview = element("div");
+document.getElementById("page").append(element("h1", {}, "cluster-kit "), listen("/overview.events", { overview: showOverview }), overview);
+showOverview(embedded());

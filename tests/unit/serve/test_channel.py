@@ -18,7 +18,7 @@ class Counts:
         self.looks = 0
         self.looked = threading.Event()
 
-    def look(self) -> bytes:
+    def look(self, *, last: bool = False) -> bytes:
         self.looks += 1
         self.looked.set()
         return f"look {self.looks}".encode()

@@ -1,0 +1,73 @@
+"""What a page may do to a cluster that is up, if it was started with `--allow-control`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from cluster_kit.engine.containers import Container
+from cluster_kit.engine.interface import Engine
+from cluster_kit.errors import HostError, UsageError
+from cluster_kit.observe.task_view import State
+from cluster_kit.run import again
+from cluster_kit.run.inside import refuse_idle, task_of
+from cluster_kit.util.nearest import proposal
+
+CRASH = ("sh", "-c", "kill -9 -1")
+"""Ends every process inside but the first one, which ends with its child: as a crash does."""
+
+
+def _stop(engine: Engine, container: Container) -> str:
+    engine.end(container.id)
+    return "stopped: `restart` starts it again"
+
+
+def _kill(engine: Engine, container: Container) -> str:
+    refuse_idle(container)
+    engine.execute(container.id, CRASH)
+    return "killed, as if it had crashed"
+
+
+def _freeze(engine: Engine, container: Container) -> str:
+    if container.state != State.RUNNING:
+        raise HostError(f"{container.name} is {container.state}: only one that runs can be frozen")
+    engine.freeze(container.id)
+    return "frozen: `thaw` lets it go on"
+
+
+def _thaw(engine: Engine, container: Container) -> str:
+    if container.state != State.PAUSED:
+        raise HostError(f"{container.name} is not frozen")
+    engine.thaw(container.id)
+    return "goes on"
+
+
+def _restart(engine: Engine, container: Container) -> str:
+    names = again.restart(engine, container)
+    return "restarted" if len(names) == 1 else f"restarted, and with it {', '.join(names)}"
+
+
+OF_TASK: Mapping[str, Callable[[Engine, Container], str]]
+OF_TASK = {"stop": _stop, "kill": _kill, "freeze": _freeze, "thaw": _thaw, "restart": _restart}
+OF_CLUSTER: Mapping[str, Callable[[Engine, str], bool]]
+OF_CLUSTER = {"stop": again.stop, "start": again.start}
+
+
+def to_task(engine: Engine, cluster: str, task: str, verb: str) -> str:
+    """Do something to a task; a sentence that says what was done.
+
+    Raises:
+        UsageError: it is not known what, or to which task.
+        HostError: the task is in no state for it.
+        EngineError: the engine refuses, or does not answer.
+    """
+    if verb not in OF_TASK:
+        raise UsageError(f"{verb} was not found", proposal(verb, list(OF_TASK)))
+    return f"{task}: {OF_TASK[verb](engine, task_of(engine, cluster, task))}"
+
+
+def to_cluster(engine: Engine, cluster: str, verb: str) -> str:
+    """The same for all tasks of a cluster."""
+    if verb not in OF_CLUSTER:
+        raise UsageError(f"{verb} was not found", proposal(verb, list(OF_CLUSTER)))
+    done = OF_CLUSTER[verb](engine, cluster)
+    return f"{cluster}: {'done' if done else 'it was so already'}"

@@ -1,0 +1,136 @@
+"""Logs of tasks: those of a cluster that is up as they come, else those that were saved."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from cluster_kit.engine.containers import Glance
+from cluster_kit.engine.interface import Engine
+from cluster_kit.errors import EngineError, UsageError
+from cluster_kit.observe.logs import follow_logs
+from cluster_kit.run.past_run import Line, merged, saved_logs
+from cluster_kit.serve.site import Site
+from cluster_kit.util.nearest import proposal
+from cluster_kit.util.terminal import harmless
+
+MOST_LINES = 20_000
+"""Of one task: older ones are forgotten here; the engine has them, and a run keeps all."""
+MOST_SENT = 2_000
+IDLE_S = 30.0
+"""After so long without a question nobody reads a log any more."""
+FIRST_S = 0.3
+"""How long the first question waits for what the engine has to say."""
+
+
+class Log:
+    """One task's log, followed from the first question until nobody asks any more."""
+
+    def __init__(self, engine: Engine, task: Glance) -> None:
+        self._lines: deque[tuple[int, Line]] = deque(maxlen=MOST_LINES)
+        self._count = 0
+        self._asked = time.monotonic()
+        self.over = False
+        (self.thread,) = follow_logs(engine, [task], self._take, times=True)
+
+    def _take(self, task: str, stamped: str) -> None:
+        if time.monotonic() > self._asked + IDLE_S:
+            self.over = True
+            raise EngineError("nobody reads this log any more")  # this ends the thread
+        at, _, text = stamped.partition(" ")
+        self._count += 1
+        self._lines.append((self._count, Line(at, task, harmless(text))))
+
+    def after(self, number: int) -> list[tuple[int, Line]]:
+        """The lines with higher numbers, which count from 1."""
+        self._asked = time.monotonic()
+        return [one for one in list(self._lines) if one[0] > number]
+
+
+class Logs:
+    """All logs that pages ask for."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._logs: dict[str, Log] = {}
+        self._lock = threading.Lock()
+
+    def read(self, cluster: str, run: str, task: str, after: str, words: str) -> dict[str, Any]:
+        """Lines of a task's log, or of all with "", at most so many as `MOST_SENT`, the newest.
+
+        Args:
+            run: "" for the newest one.
+            after: what the last answer had as `next`: only newer lines are told.
+            words: only lines with these, in any case.
+        Raises:
+            UsageError: there is no such run, or no such task in it.
+            KitError: the engine does not answer.
+        """
+        up = self._up(cluster, run)
+        if up:
+            return self._live(up, task, after, words)
+        directory = self._site.run(cluster, run) if run else self._site.newest(cluster)
+        saved = saved_logs(directory) if directory else {}
+        names = _chosen(list(saved), task, cluster)
+        lines = merged({name: saved[name] for name in names})
+        sent = [] if after == "saved" else lines
+        return _answer(list(saved), sent, words, "saved", goes_on=False)
+
+    def _up(self, cluster: str, run: str) -> list[Glance]:
+        newest = self._site.newest(cluster)
+        is_newest = newest is not None and run in ("", newest.path.name)
+        return self._site.of(cluster) if is_newest else []
+
+    def _live(self, up: Sequence[Glance], task: str, after: str, words: str) -> dict[str, Any]:
+        names = [one.name for one in up]
+        chosen = _chosen(names, task, up[0].cluster)
+        read = _numbers(after)
+        lines = []
+        for id_, log in self._followed([one for one in up if one.name in chosen]).items():
+            if new := log.after(read.get(id_, 0)):
+                lines += [line for _, line in new]
+                read[id_] = new[-1][0]
+        following = ",".join(f"{id_}:{number}" for id_, number in read.items())
+        return _answer(names, sorted(lines), words, following, goes_on=True)
+
+    def _followed(self, tasks: Sequence[Glance]) -> dict[str, Log]:
+        """The log of each container, by its id; a new one has had the time to say something."""
+        with self._lock:
+            self._logs = {id_: one for id_, one in self._logs.items() if not one.over}
+            new = [task for task in tasks if task.id not in self._logs]
+            for task in new:
+                self._logs[task.id] = Log(self._site.engine(), task)
+            found = {task.id: self._logs[task.id] for task in tasks}
+        until = time.monotonic() + FIRST_S
+        for task in new:
+            found[task.id].thread.join(max(0.0, until - time.monotonic()))
+        return found
+
+
+def _numbers(after: str) -> dict[str, int]:
+    """Up to which line each container's log was told; {} for text that is none of ours."""
+    pairs = (part.partition(":") for part in after.split(","))
+    return {id_: int(number) for id_, _, number in pairs if number.isdecimal()}
+
+
+def _chosen(names: Sequence[str], task: str, cluster: str) -> Sequence[str]:
+    if task and task not in names:
+        raise UsageError(f"no log of {task} in {cluster}", proposal(task, list(names)))
+    return [task] if task else names
+
+
+def _answer(
+    tasks: Sequence[str], lines: Sequence[Line], words: str, following: str, *, goes_on: bool
+) -> dict[str, Any]:
+    wanted = words.casefold()
+    found = [one for one in lines if wanted in one.text.casefold()] if wanted else lines
+    return {
+        "tasks": list(tasks),
+        "lines": [[one.time, one.task, one.text] for one in found[-MOST_SENT:]],
+        "left_out": max(0, len(found) - MOST_SENT),
+        "next": following,
+        "goes_on": goes_on,
+    }

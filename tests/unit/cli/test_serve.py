@@ -1,0 +1,136 @@
+"""The verb serve, and `up --serve`: what they say, and what they refuse."""
+
+from __future__ import annotations
+
+import re
+import socket
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster_kit.cli import run as cli_run
+from cluster_kit.cli import serve as cli_serve
+from cluster_kit.errors import HostError
+from tests.unit.cli.test_report import saved
+from tests.unit.command_line import Cli
+
+LIVE = re.compile(r"live page: (http://127\.0\.0\.1:(\d+))(/\S*)")
+
+
+@pytest.fixture(autouse=True)
+def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> Any:
+        raise HostError("no engine answers")
+
+    monkeypatch.setattr(cli_serve, "engine_or_none", lambda: None)
+    monkeypatch.setattr("cluster_kit.engine.client.connect", refuse)
+
+
+@pytest.fixture
+def asks(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, str]]:
+    """Instead of waiting for Ctrl-C, the command asks its own page."""
+    found: list[tuple[str, int, str]] = []
+    printed: list[str] = []
+    say = cli_serve.say
+    monkeypatch.setattr(cli_serve, "say", lambda text: (printed.append(text), say(text)))
+
+    def wait() -> None:
+        _, port, path = LIVE.search(printed[-1]).groups()  # type: ignore[union-attr]
+        found.append((path, *ask(int(port), path)))
+
+    monkeypatch.setattr(cli_serve, "_wait", wait)
+    return found
+
+
+def ask(port: int, path: str) -> tuple[int, str]:
+    connection = HTTPConnection("127.0.0.1", port, timeout=5)
+    connection.request("GET", path)
+    response = connection.getresponse()
+    page = response.read().decode()
+    connection.close()
+    return response.status, page
+
+
+def test_all_is_shown_without_a_name_until_ctrl_c(
+    cli: Cli, root: Path, asks: list[tuple[str, int, str]]
+) -> None:
+    saved(root)
+    said = cli("serve")
+    assert said.code == 0 and said.err.endswith("the live page has ended\n")
+    ((path, status, page),) = asks
+    assert path.startswith("/?token=") and status == 200 and '"cluster":"demo"' in page
+
+
+def test_a_cluster_is_named_by_itself_or_its_manifest(
+    cli: Cli, root: Path, asks: list[tuple[str, int, str]]
+) -> None:
+    saved(root)
+    cli("serve", "demo"), cli("serve", "compose/demo.toml", "--port", "0")
+    assert [path.split("?")[0] for path, _, _ in asks] == ["/cluster/demo"] * 2
+    assert all(status == 200 for _, status, _ in asks)
+
+
+def test_a_name_of_nothing_is_refused_with_the_nearest(cli: Cli, root: Path) -> None:
+    saved(root)
+    said = cli("serve", "demoo")
+    assert said.code == 2 and "no cluster `demoo`" in said.err and "did you mean `demo`" in said.err
+
+
+def test_a_port_that_is_taken_is_told(cli: Cli) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = cli("serve", "--port", str(port))
+    assert said.code == 3 and f"port {port} of 127.0.0.1 is taken" in said.err
+    assert "--port N" in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--port", "65536"), "Error"),
+        (("--port", "x"), "Error"),
+        (("--host", "192.0.2.1"), "192.0.2.1 is no address of this machine"),
+    ],
+)
+def test_what_is_no_address_is_refused(words: tuple[str, ...], says: str, cli: Cli) -> None:
+    said = cli("serve", *words)
+    assert said.code in (2, 3) and says in said.err.replace("\n", " ")
+
+
+def test_up_shows_the_cluster_while_it_runs(
+    cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+
+    def launch(*_arguments: Any, **_options: Any) -> Any:
+        _, port, path = LIVE.search(told[0]).groups()  # type: ignore[union-attr]
+        seen.append(ask(int(port), path)[0])
+        raise HostError("this far")
+
+    told: list[str] = []
+    monkeypatch.setattr(cli_run, "say", told.append)
+    monkeypatch.setattr(cli_run, "launch", launch)
+    assert cli("up", "demo", "--serve").code == 3 and seen == [200]
+    assert "/cluster/demo?token=" in told[0]
+    told.clear()
+    assert cli("up", "demo", "--name", "other", "--serve").code == 3
+    assert "/cluster/other?token=" in told[0]
+
+
+def test_what_is_left_alone_is_not_served(cli: Cli) -> None:
+    said = cli("up", "demo", "--serve", "--detach")
+    assert said.code == 2 and "--serve with --detach" in said.err
+    assert "`cluster-kit serve NAME`" in said.err
+
+
+def test_other_commands_do_not_pay_for_the_server(root: Path) -> None:
+    import ast
+
+    from tests.make import ROOT
+
+    for file in (ROOT / "cluster_kit" / "cli").glob("*.py"):
+        for node in ast.parse(file.read_text()).body:
+            named = getattr(node, "module", "") or ""
+            assert not named.startswith(("cluster_kit.serve", "http")), file

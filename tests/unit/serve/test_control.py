@@ -1,0 +1,84 @@
+"""What may be done to tasks from a page, and when the page may do anything at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.errors import EngineError, HostError, UsageError
+from cluster_kit.serve.control import to_cluster, to_task
+from cluster_kit.serve.routes import routes_of
+from cluster_kit.serve.web import Refused, Request, answer
+from tests.unit.serve.made_up import MadeUp
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> MadeUp:
+    return MadeUp(tmp_path)
+
+
+def test_each_verb_does_what_it_says(made: MadeUp) -> None:
+    do = lambda verb: to_task(made, "demo", "worker-0", verb)  # type: ignore[arg-type]  # noqa: E731
+    assert do("freeze") == "worker-0: frozen: `thaw` lets it go on"
+    assert do("thaw") == "worker-0: goes on"
+    assert do("kill") == "worker-0: killed, as if it had crashed"
+    assert do("stop") == "worker-0: stopped: `restart` starts it again"
+    assert made.done == [
+        ("freeze", "worker-0"), ("thaw", "worker-0"), ("kill -9 -1", "worker-0"),
+        ("end", "worker-0"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("task", "verb", "kind", "says"),
+    [
+        ("worker-0", "thaw", HostError, "worker-0 is not frozen"),
+        ("worker-0", "explode", UsageError, "explode was not found"),
+        ("worker-9", "kill", UsageError, "demo has no task worker-9"),
+        ("worker-1", "freeze", HostError, "worker-1 is exited: only one that runs can be frozen"),
+        ("worker-1", "kill", HostError, "worker-1 of demo has ended"),
+        ("ps-0", "kill", HostError, "ps-0 of demo is paused"),
+    ],
+)
+def test_what_cannot_be_done_is_told(
+    made: MadeUp, task: str, verb: str, kind: type[Exception], says: str
+) -> None:
+    made.states |= {"worker-1": "exited", "ps-0": "paused"}
+    with pytest.raises(kind, match=says):
+        to_task(made, "demo", task, verb)  # type: ignore[arg-type]
+    assert made.done == []
+
+
+def test_a_cluster_is_stopped_as_the_command_does(
+    made: MadeUp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(made, "stop", lambda name: made.done.append(("stop", name)), raising=False)
+    assert to_cluster(made, "demo", "stop") == "demo: done"  # type: ignore[arg-type]
+    assert made.done == [("stop", "demo")]
+    assert '"asked"' in (made.run.progress / "host.jsonl").read_text()
+    with pytest.raises(UsageError, match="explode was not found"):
+        to_cluster(made, "demo", "explode")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("path", ["/control/demo/worker-0/kill", "/control/demo/stop"])
+def test_without_leave_there_is_nothing_to_ask(made: MadeUp, path: str) -> None:
+    made.site.control = False
+    with pytest.raises(Refused) as refused:
+        answer(routes_of(made.site), Request("POST", path))
+    assert refused.value.status == 404 and made.done == []
+
+
+def test_with_leave_it_is_asked_by_post_only(made: MadeUp) -> None:
+    routes = routes_of(made.site)
+    done = answer(routes, Request("POST", "/control/demo/worker-0/freeze"))
+    assert done.body == b"worker-0: frozen: `thaw` lets it go on"
+    with pytest.raises(Refused) as refused:
+        answer(routes, Request("GET", "/control/demo/worker-0/freeze"))
+    assert refused.value.status == 405
+
+
+def test_an_engine_that_refuses_is_told(made: MadeUp) -> None:
+    made.lost = True
+    with pytest.raises(EngineError, match="the engine is gone"):
+        to_task(made, "demo", "worker-0", "kill")  # type: ignore[arg-type]

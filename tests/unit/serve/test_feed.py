@@ -1,0 +1,196 @@
+"""What the page of a cluster is told, from nothing to the end and the run after that."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster_kit.serve import feed, reading
+from cluster_kit.serve.feed import Feed
+from tests.unit.serve.made_up import MadeUp
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed, "FIND_S", 0.0)
+    monkeypatch.setattr("cluster_kit.serve.site.GLANCE_S", 0.0)
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> MadeUp:
+    one = MadeUp(tmp_path)
+    one.begin()
+    return one
+
+
+def messages(told: bytes) -> dict[str, Any]:
+    """The data of each kind of message."""
+    blocks = [block.split("\n") for block in told.decode().split("\n\n") if block]
+    return {
+        kind.removeprefix("event: "): json.loads(data.removeprefix("data: "))
+        for kind, data in blocks
+    }
+
+
+def settled(one: Feed, made: MadeUp) -> dict[str, Any]:
+    """All that is told once the engine's events have arrived, which takes a thread."""
+    told = messages(one.look())
+    for _ in range(2000):
+        seen = one._reading._growing.seen if one._reading else None
+        if seen is None or len(seen.events) >= len(made.history):
+            break
+        told |= messages(one.look())
+    return told
+
+
+def test_a_run_is_told_whole_and_then_what_is_new(made: MadeUp) -> None:
+    made.say("chief-0", 1.0, "step", step=1, loss=0.5)
+    one = Feed(made.site, "demo")
+    first = settled(one, made)
+    assert first["run"]["run"]["run"] == made.run.path.name
+    whole = messages(one.whole())["run"]
+    assert whole["now"]["chief-0"]["state"] == "training"
+    assert [chart["id"] for chart in whole["run"]["charts"]] == ["loss"]
+    assert one.look() == b"", "nothing has come"
+    made.say("chief-0", 2.0, "step", step=2, loss=0.25)
+    news = messages(one.look())["news"]
+    assert set(news) == {"points", "now", "seconds"} and news["now"]["chief-0"]["step"] == 2
+    made.happens("worker-0", 3.0, "die", 1)
+    news = {}
+    for _ in range(2000):
+        if news := messages(one.look()):
+            break
+    marks = next(task for task in news["news"]["run"]["tasks"] if task["name"] == "worker-0")
+    assert [mark["text"] for mark in marks["marks"]] == ["ended with exit code 1"]
+
+
+def test_only_what_is_new_is_read(made: MadeUp, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = Feed(made.site, "demo")
+    settled(one, made)
+    opened: list[str] = []
+    usual = Path.open
+
+    def noted(self: Path, *arguments: Any, **more: Any) -> Any:
+        opened.append(self.name)
+        return usual(self, *arguments, **more)
+
+    monkeypatch.setattr(Path, "open", noted)
+    one.look()
+    assert opened == []
+    made.say("worker-1", 4.0, "step", step=1)
+    opened.clear()
+    one.look()
+    assert opened == ["worker-1.jsonl"]
+
+
+def test_the_end_is_the_report_of_the_run(made: MadeUp) -> None:
+    one = Feed(made.site, "demo")
+    settled(one, made)
+    made.over(success=False)
+    told = messages(one.look())["run"]
+    assert told["ended"] and told["run"]["verdict"]["message"] == "it broke"
+    assert one.look() == b"" and messages(one.whole())["run"] == told
+
+
+def test_the_next_run_takes_the_place_of_the_last(made: MadeUp) -> None:
+    one = Feed(made.site, "demo")
+    settled(one, made)
+    first = made.run.path.name
+    made.over()
+    one.look()
+    made.new_run("run-2")
+    made.begin()
+    assert messages(one.look())["run"]["run"]["run"] == made.run.path.name != first
+
+
+def test_a_run_that_goes_on_in_the_same_directory_is_another_run(made: MadeUp) -> None:
+    from cluster_kit.run.record import Record, write_record
+    from cluster_kit.util.elapsed import moment
+
+    one = Feed(made.site, "demo")
+    settled(one, made)
+    made.over(success=False)
+    one.look()
+    write_record(made.run, Record("run-2", made.cluster, moment(0.0), 2000.0, {}, {}))
+    made.id, made.states = "run-2", {task.name: "running" for task in made.cluster.tasks}
+    told = messages(one.look())["run"]
+    assert "ended" not in told and told["run"]["verdict"]["success"] is None
+
+
+def test_a_run_whose_engine_was_lost_goes_on_if_its_tasks_do(made: MadeUp) -> None:
+    made.run.outcome.write_text(json.dumps({"id": "run-1", "success": False, "reason": "engine"}))
+    told = settled(Feed(made.site, "demo"), made)
+    assert "ended" not in told["run"]
+    made.states = {}
+    assert settled(Feed(made.site, "demo"), made)["run"]["ended"]
+
+
+def test_an_engine_that_is_lost_is_told_and_the_files_are_read_on(made: MadeUp) -> None:
+    one = Feed(made.site, "demo")
+    settled(one, made)
+    made.lost = True
+    assert messages(one.look())["trouble"] == "the engine is gone"
+    made.say("chief-0", 5.0, "step", step=9)
+    assert messages(one.look())["news"]["now"]["chief-0"]["step"] == 9
+    made.lost = False
+    assert messages(one.look())["trouble"] == ""
+
+
+def test_no_value_of_a_secret_is_told(made: MadeUp) -> None:
+    made.secrets = ('hunter"22',)
+    made.say("chief-0", 1.0, "phase", name='with hunter"22 in it')
+    one = Feed(made.site, "demo")
+    settled(one, made)
+    assert b"hunter" not in one.whole() and b"with *** in it" in one.whole()
+
+
+def test_a_cluster_that_was_started_without_the_kit_has_states_and_logs(made: MadeUp) -> None:
+    made.run.record.unlink()
+    told = messages(Feed(made.site, "demo").look())["run"]
+    assert "not started by `cluster-kit up`" in told["none"]
+    assert told["states"]["chief-0"] == "running"
+
+
+def test_what_cannot_be_read_is_told(made: MadeUp) -> None:
+    made.run.record.write_text("{}")
+    assert "cannot be read" in messages(Feed(made.site, "demo").look())["run"]["none"]
+
+
+def test_without_a_run_it_is_waited_for(made: MadeUp) -> None:
+    one = Feed(made.site, "other")
+    assert messages(one.look())["run"]["none"].startswith("other is not up")
+    assert one.look() == b""
+
+
+def test_a_run_that_is_removed_meanwhile_is_no_error(made: MadeUp) -> None:
+    one = Feed(made.site, "demo")
+    settled(one, made)
+    made.states = {}
+    shutil.rmtree(made.run.path.parent)
+    assert "no run of it here" in messages(one.look())["run"]["none"]
+
+
+def test_checkpoints_are_looked_for_now_and_then(
+    made: MadeUp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[Path] = []
+    monkeypatch.setattr(reading, "checkpoints_of", lambda *found: looked.append(found[0]) or [])
+    one = Feed(made.site, "demo")
+    settled(one, made)
+    for _ in range(5):
+        one.look()
+    assert len(looked) == 1
+
+
+def test_the_last_look_misses_nothing(made: MadeUp, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = Feed(made.site, "demo")
+    settled(one, made)
+    monkeypatch.setattr(feed, "FIND_S", 1000.0)
+    one._find_at = float("inf")
+    made.over()
+    assert b"event: run" not in one.look()
+    assert messages(one.look(last=True))["run"]["ended"]

@@ -1,0 +1,100 @@
+"""Logs of tasks that run, and of those that have ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster_kit.errors import EngineError, UsageError
+from cluster_kit.serve import logs
+from cluster_kit.serve.logs import Logs
+from tests.unit.serve.made_up import MadeUp
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MadeUp:
+    monkeypatch.setattr("cluster_kit.serve.site.GLANCE_S", 0.0)
+    one = MadeUp(tmp_path)
+    one.said = {"chief-0": ["begins", "step 1", "step 2"], "worker-0": ["a \x1b[2Jworker"]}
+    return one
+
+
+def texts(answer: dict[str, Any]) -> list[str]:
+    return [f"{task}: {text}" for _, task, text in answer["lines"]]
+
+
+def test_a_log_is_told_once_and_then_what_is_new(made: MadeUp) -> None:
+    read = Logs(made.site).read
+    first = read("demo", "", "chief-0", "", "")
+    assert texts(first) == ["chief-0: begins", "chief-0: step 1", "chief-0: step 2"]
+    assert first["goes_on"] and first["tasks"] == [task.name for task in made.cluster.tasks]
+    again = read("demo", made.run.path.name, "chief-0", first["next"], "")
+    assert again["lines"] == [] and again["next"] == first["next"]
+
+
+def test_logs_of_all_tasks_are_merged_by_time(made: MadeUp) -> None:
+    told = texts(Logs(made.site).read("demo", "", "", "", ""))
+    assert told[:2] == ["chief-0: begins", "worker-0: a worker"], "and steer no terminal"
+
+
+def test_one_stream_serves_all_who_ask(made: MadeUp) -> None:
+    all_ = Logs(made.site)
+    for _ in range(3):
+        all_.read("demo", "", "chief-0", "", "")
+    assert made.asked.count("follow") == 1
+
+
+def test_words_are_found_in_any_case(made: MadeUp) -> None:
+    assert texts(Logs(made.site).read("demo", "", "chief-0", "", "STEP 2")) == ["chief-0: step 2"]
+
+
+def test_only_the_newest_lines_are_sent(made: MadeUp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "MOST_SENT", 2)
+    told = Logs(made.site).read("demo", "", "chief-0", "", "")
+    assert texts(told) == ["chief-0: step 1", "chief-0: step 2"] and told["left_out"] == 1
+
+
+@pytest.mark.parametrize("after", ["nonsense", "a:b", ":", "id:99x", "saved"])
+def test_a_place_that_is_none_means_from_the_start(made: MadeUp, after: str) -> None:
+    assert len(Logs(made.site).read("demo", "", "chief-0", after, "")["lines"]) == 3
+
+
+def test_a_log_that_nobody_reads_is_not_followed_on(
+    made: MadeUp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    all_ = Logs(made.site)
+    all_.read("demo", "", "chief-0", "", "")
+    (log,) = all_._logs.values()
+    monkeypatch.setattr(logs, "IDLE_S", -1.0)
+    with pytest.raises(EngineError):
+        log._take("chief-0", "2026 one more")
+    assert log.over
+    all_.read("demo", "", "chief-0", "", "")
+    assert made.asked.count("follow") == 2
+
+
+def test_saved_logs_are_told_once(made: MadeUp) -> None:
+    made.over()
+    read = Logs(made.site).read
+    first = read("demo", made.run.path.name, "chief-0", "", "step")
+    assert texts(first) == ["chief-0: step 1", "chief-0: step 2"]
+    assert not first["goes_on"] and first["next"] == "saved"
+    assert read("demo", made.run.path.name, "chief-0", "saved", "")["lines"] == []
+
+
+@pytest.mark.parametrize(
+    ("cluster", "run", "task", "says"),
+    [
+        ("demo", "", "chief-7", "no log of chief-7 in demo"),
+        ("demo", "20200101-000000", "", "no run 20200101-000000 of demo here"),
+        ("demo", "..", "", "no run .. of demo here"),
+        ("..", "runs", "", "no run runs of .. here"),
+        ("nope", "latest", "", "no run latest of nope here"),
+    ],
+)
+def test_what_is_not_there(made: MadeUp, cluster: str, run: str, task: str, says: str) -> None:
+    with pytest.raises(UsageError) as error:
+        Logs(made.site).read(cluster, run, task, "", "")
+    assert error.value.message == says
