@@ -30,16 +30,19 @@ def the_process_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests with containers first: those without are short, and fill the gaps. `alone` comes last,
-    where the fewest others wait for it. Tests that start programs wait most of their time: they are
-    spread evenly among the others, so that each process of pytest has its share of them."""
-    ranks: dict[pytest.Item, tuple[bool, bool, float]] = {}
+    """Tests with containers first: those without are short, and fill the gaps. `first` comes before
+    them all, `alone` last, where the fewest others wait for it. Tests that start programs wait most
+    of their time: they are spread evenly among the others, so that each process of pytest has its
+    share of them."""
+    ranks: dict[pytest.Item, tuple[bool, bool, bool, float]] = {}
     for starts in (True, False):
         group = [item for item in items if ("run_task" in _fixtures(item)) is starts]
         for place, item in enumerate(group):
             alone = item.get_closest_marker("alone") is not None
             engine = item.get_closest_marker("engine") is not None
-            ranks[item] = (alone, not engine, (place + 0.5) / len(group) if not engine else 0)
+            later = item.get_closest_marker("first") is None
+            spread = (place + 0.5) / len(group) if not engine else 0
+            ranks[item] = (alone, later, not engine, spread)
     items.sort(key=ranks.__getitem__)
 
 

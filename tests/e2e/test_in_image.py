@@ -18,8 +18,12 @@ from tests.make import ROOT
 
 PYTEST = ("pytest", "pytest-xdist", "execnet", "pluggy", "iniconfig", "packaging", "pygments")
 """Pure Python all of them, so that this environment's files also do for the image's Python."""
-AT_ONCE = 2
-"""Tests that run at the same time, beside those of the host: importing TensorFlow takes the CPU."""
+WARM = "/tests/warm"
+"""A Python there is forked from a process that has TensorFlow imported (tests/trainer/warm)."""
+AT_ONCE = f"2*popen//python={WARM}/python"
+"""What runs tests at the same time, beside those of the host."""
+THREADS = ("TF_NUM_INTRAOP_THREADS=1", "TF_NUM_INTEROP_THREADS=2")
+"""On any machine. Idle threads look for work for a while, which takes the CPU."""
 TRAINER = ROOT / "tests" / "trainer"
 NEED_THE_IMAGE = ("importorskip(", "find_spec(", "is in the image", "a part of the image")
 """What a file says of which the host skips a test."""
@@ -31,7 +35,10 @@ READS_WHAT_TASKS_SAY = (
 )
 
 
-@pytest.mark.parametrize(("onednn", "tests"), [("1", None), ("0", READS_WHAT_TASKS_SAY)])
+@pytest.mark.parametrize(
+    ("onednn", "tests"),
+    [pytest.param("1", None, marks=pytest.mark.first), ("0", READS_WHAT_TASKS_SAY)],
+)
 def test_the_trainers_tests_pass_inside_the_image(
     tmp_path: Path, onednn: str, tests: tuple[str, ...] | None
 ) -> None:
@@ -47,9 +54,11 @@ def test_the_trainers_tests_pass_inside_the_image(
             *("--volume", f"{tmp_path}:/pytest:ro", "--volume", f"{ROOT}/tests/trainer:/tests:ro"),
             *("--env", "PYTHONPATH=/opt/trainer:/pytest", "--env", "TRAINER_PATH=/opt/trainer"),
             *("--env", f"TF_ENABLE_ONEDNN_OPTS={onednn}"),
-            *("--entrypoint", "python3", image_tag("cpu"), "-m", "pytest"),
+            *(word for variable in THREADS for word in ("--env", variable)),
+            *("--entrypoint", "python3", image_tag("cpu")),
+            *(f"{WARM}/server.py", "python3", "-m", "pytest"),
             *("-c", "/dev/null", "-p", "no:cacheprovider", "-q", "-rs", "--durations=10"),
-            *("-n", str(AT_ONCE), "--dist", "worksteal"),
+            *("--tx", AT_ONCE, "--dist", "worksteal"),
             *("-m", "not mounts"),  # no container may; they run on the host, without TensorFlow
             *(f"/tests/{name}" for name in tests or need_the_image()),
         ],

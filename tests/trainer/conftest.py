@@ -16,6 +16,8 @@ import pytest
 IMAGE = Path(os.environ.get("TRAINER_PATH") or Path(__file__).parents[2] / "images" / "trainer")
 sys.path.insert(0, str(IMAGE))
 AnyTask = subprocess.Popen | forked.Task
+PYTHON = os.environ.get("WARM_PYTHON") or sys.executable
+"""Has TensorFlow imported already, where there is one that has: warm/server.py."""
 
 
 @pytest.fixture
@@ -40,7 +42,8 @@ def tasks_parent() -> Iterator[socket.socket]:
 def run_task(tmp_path: Path, tasks_parent: socket.socket) -> Iterator[Callable[..., AnyTask]]:
     """Start `python -m trainer ARGUMENTS…` as a task with output in tmp_path; killed at the end.
 
-    With `anew` by a Python of its own, as a container does it; else forked, which costs less.
+    With `anew`, and a server always, by a Python of its own, as a container does it; else forked,
+    which costs less. Ops on a server read /proc/self/environ, which in a fork is its parent's.
     """
     started: list[AnyTask] = []
 
@@ -59,7 +62,7 @@ def run_task(tmp_path: Path, tasks_parent: socket.socket) -> Iterator[Callable[.
             ),
             **{key: str(value) for key, value in variables.items()},
         }
-        if anew:
+        if anew or arguments[:1] == ("serve",):
             process: AnyTask = subprocess.Popen(
                 [sys.executable, "-m", "trainer", *arguments],
                 env=environment,
@@ -76,6 +79,12 @@ def run_task(tmp_path: Path, tasks_parent: socket.socket) -> Iterator[Callable[.
     for process in started:
         process.kill()
         process.wait()
+
+
+@pytest.fixture
+def cold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs import TensorFlow themselves, as a user's do."""
+    monkeypatch.delenv("WARM_PYTHON", raising=False)
 
 
 @pytest.fixture

@@ -173,6 +173,7 @@ def _become(output: int, asked: Mapping) -> NoReturn:
         sys.stdout, sys.stderr = open(1, "w"), open(2, "w", buffering=1)  # noqa: SIM115
         os.environ.clear()
         os.environ.update(asked["environment"])
+        sys.executable = os.environ.get("WARM_PYTHON") or sys.executable  # warm/server.py
         os.chdir(asked["at"])
         sys.path[0] = asked["at"]
         sys.argv = ["trainer", *asked["arguments"]]

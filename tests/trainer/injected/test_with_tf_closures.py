@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 
 import pytest
+from conftest import PYTHON
 
 from trainer.supervisor.child import HOOKS
 
@@ -49,7 +49,7 @@ def test_what_each_worker_has_finished(tmp_path):
         "CLUSTER_KIT_MAILBOX": str(tmp_path),
     }
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
+        [PYTHON, "-c", PROGRAM],
         env=environment, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -45,6 +45,7 @@ use()
 """
 
 
+@pytest.mark.usefixtures("cold")
 def test_a_program_without_its_gpu_ends_in_the_import(output, events):
     began = time.monotonic()
     found = output(IMPORTS_LAZILY, 3, CLUSTER_KIT_GPUS='["GPU-5c1d"]', CLUSTER_KIT_RETRIES=1)
@@ -115,6 +116,7 @@ except ValueError:
 """
 
 
+@pytest.mark.usefixtures("cold")
 def test_what_the_program_sets_afterwards_wins(output):
     assert output(SETS_ITSELF, CLUSTER_KIT_SIMULATE_GPUS=2) == ["3"]
 

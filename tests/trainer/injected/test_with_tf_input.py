@@ -130,6 +130,7 @@ def assert_each_once(parts: list[list[int]], workers: int) -> None:
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
 
+@pytest.mark.usefixtures("cold")  # the chief, too, asks /proc/self/environ which worker it is
 def test_under_a_coordinator(run_task, free_port, tmp_path: Path) -> None:
     servers = ("worker-0", "worker-1", "ps-0")
     run_all(run_task, free_port, tmp_path, COORDINATOR, ("chief-0",), servers)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import textwrap
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from conftest import PYTHON
 
 import trainer
 from trainer.programs.classifier import mode, options
@@ -65,9 +65,7 @@ def test_a_trainer_that_never_comes_ends_the_program_and_is_named(tmp_path):
         "TF_CONFIG": TF_CONFIG, "CLUSTER_KIT_START_DEADLINE_S": "0.2",
         "CLUSTER_KIT_MAILBOX": str(tmp_path), "PYTHONPATH": trainer_path(),
     }  # fmt: skip
-    ended = subprocess.run(
-        [sys.executable, "-c", program], env=environment, timeout=60, check=False
-    )
+    ended = subprocess.run([PYTHON, "-c", program], env=environment, timeout=60, check=False)
     assert ended.returncode == 6
     words = (tmp_path / "last-words").read_text()
     assert "not all trainers were there after 0.2 s" in words

@@ -138,29 +138,3 @@ def test_rounds_are_the_mean_of_all_gradients_applied_once(run_task, tmp_path, f
     said = chief.communicate(timeout=150)[0]
     assert chief.returncode == 0, said
     assert "updates 10 " in said
-
-
-def test_rounds_on_parameter_servers_count_every_gradient_once(
-    run_task, events, pictures, free_port
-):
-    cluster = cluster_of(free_port, "chief", "worker", "worker", "ps")
-    beacon = f"127.0.0.1:{free_port()}"
-    shared = {"CLUSTER_KIT_BEACON": beacon, "CLUSTER_KIT_LEADER": "chief-0"}
-    servers = [
-        run_task(name, cluster, "serve", **shared) for name in ("worker-0", "worker-1", "ps-0")
-    ]
-    chief = run_task(
-        "chief-0", cluster, "run", "classifier", *SMALL, "--update", "sync", "--epochs", "2",
-        "--steps-per-epoch", "10", "--learning-rates", "0:1e-3", CLUSTER_KIT_DATA=pictures,
-        **shared,
-    )  # fmt: skip
-    said = chief.communicate(timeout=150)[0]
-    assert chief.returncode == 0, said
-    for server in servers:
-        server.communicate(timeout=30)
-    found = events("chief-0")
-    metrics = next(e for e in found if e["event"] == "metrics")
-    assert metrics["updates"] == 20
-    assert metrics["test_accuracy"] > 0.9
-    losses = [e["loss"] for e in found if e["event"] == "epoch"]
-    assert losses[1] < losses[0]

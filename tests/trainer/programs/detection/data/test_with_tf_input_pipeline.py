@@ -89,7 +89,7 @@ def test_a_batch_is_padded_and_says_how_many_boxes_are_real(pipeline: Pipeline) 
         np.testing.assert_allclose(batch.boxes[row], expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("replicas", [1, 2, 3, 5])
+@pytest.mark.parametrize("replicas", [2, 5])
 def test_replicas_share_the_images_without_overlap(pipeline: Pipeline, replicas: int) -> None:
     shares = []
     for replica in range(replicas):

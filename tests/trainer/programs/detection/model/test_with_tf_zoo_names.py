@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
 
@@ -38,7 +39,9 @@ SOME = {
 }  # fmt: skip
 
 
+@functools.cache
 def network(kind: str) -> tf.keras.Model:
+    """Made once: tests only look at the names and shapes of its weights, or write those out."""
     options = Model(
         num_classes=3, feature_extractor=kind, depth_multiplier=0.5, image_size=64,
         anchors=Anchors(feature_strides=(16, 32)),
