@@ -168,6 +168,14 @@ test: $(DEV) engine image browser prometheus ## Run every test that this machine
 test-failed: $(DEV) engine image ## Run the tests that failed the last time once more, one after the other
 	@.venv/bin/pytest --last-failed --last-failed-no-failures=none --durations=10
 
+.PHONY: test-more
+test-more: $(DEV) engine image browser ## Run what `make test` leaves to CI: further ways to train, to break and to stop   [JOBS]
+	@.venv/bin/pytest -m more --numprocesses=$(JOBS) --dist=loadgroup --durations=10 tests/e2e
+
+.PHONY: test-more-failed
+test-more-failed: $(DEV) engine image ## Run those of them that failed the last time once more, one after the other
+	@.venv/bin/pytest -m more --last-failed --last-failed-no-failures=none --durations=10 tests/e2e
+
 .PHONY: test-slow
 test-slow: $(DEV) engine image ## Run the tests that take minutes each: models at their real sizes
 	@.venv/bin/pytest -m slow tests/e2e --durations=10

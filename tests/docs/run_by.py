@@ -16,7 +16,7 @@ PORTABLE = (
     "test_a_clone_that_is_copied_runs_for_another_user_and_the_results_are_theirs"
 )
 TWICE = f"{SIDE_BY_SIDE}::test_one_manifest_runs_twice_at_once_under_two_names"
-KEPT = f"{SIDE_BY_SIDE}::test_a_kept_cluster_can_be_looked_at_and_removed"
+KEPT = f"{SIDE_BY_SIDE}::test_one_manifest_runs_twice_at_once_under_two_names"
 LEFT = f"{E2E}/test_attach.py::test_a_cluster_that_was_left_is_waited_for"
 LOOP = f"{OWN}::test_a_coordinators_loop_runs_on_the_chief_alone"
 DAILY = f"{E2E}/test_daily.py::test_a_day_with_one_cluster"

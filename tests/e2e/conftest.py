@@ -14,15 +14,19 @@ import pytest
 from tests.kit import Kit, mark_engine_tests, new_kit, remove, why_no_engine
 
 WHY_NOT = why_no_engine()
+LEFT_OUT = {
+    "slow": "takes minutes; `make test-slow` runs it",
+    "more": "`make test-more` runs it, and CI does",
+}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     mark_engine_tests(items, Path(__file__).parent, WHY_NOT)
-    if "slow" in config.getoption("markexpr"):
-        return
+    chosen = config.getoption("markexpr")
     for item in items:
-        if item.get_closest_marker("slow"):
-            item.add_marker(pytest.mark.skip(reason="takes minutes; `make test-slow` runs it"))
+        for marker, reason in LEFT_OUT.items():
+            if marker not in chosen and item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(scope="session")

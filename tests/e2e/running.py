@@ -7,6 +7,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import docker
@@ -14,6 +15,9 @@ import pytest
 
 from tests.e2e.waiting import wait_for
 from tests.kit import Kit, mine
+
+STEPS = str(Path(__file__).parent / "programs" / "steps.py")
+"""A program that makes five steps within three seconds."""
 
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0, reason="killing a container's process takes root"

@@ -9,10 +9,10 @@ import json
 
 import docker
 
-from tests.e2e.running import read_until, running
+from tests.e2e.running import STEPS, read_until, running
 from tests.kit import Kit, mine
 
-QUICK = ("--args=--epochs 2 --steps-per-epoch 20", "--set", "evaluator=0")
+QUICK = ("--program", STEPS, "--set", "evaluator=0")
 
 
 def test_a_run_whose_up_was_killed_is_attached_to(kit: Kit, client: docker.DockerClient) -> None:

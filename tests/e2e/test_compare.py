@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.kit import Kit
 
 PNG = b"\x89PNG\r\n\x1a\n"
 SMALL = ("--scenario", "even", "--steps", "4", "--epochs", "2", "--accuracy", "0.1")
 
 
+@pytest.mark.more
 def test_two_ways_are_trained_measured_and_shown(kit: Kit) -> None:
     done = kit.run("compare", "--only", "graph-async", "--only", "clones", *SMALL)
     assert done.returncode == 0, done.stdout + done.stderr

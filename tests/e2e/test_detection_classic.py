@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.evidence import output
 from tests.e2e.scenes import copy_of_the_scenes
 from tests.kit import Kit
@@ -30,6 +32,7 @@ graph_rewriter { quantization { delay: 48000 weight_bits: 8 activation_bits: 8 }
 """
 
 
+@pytest.mark.more
 def test_the_classic_command_line_trains_to_its_train_directory(kit: Kit, tmp_path: Path) -> None:
     data = copy_of_the_scenes(tmp_path)
     (data / "pipeline.config").write_text(CLASSIC)

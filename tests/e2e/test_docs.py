@@ -78,6 +78,7 @@ def test_a_program_lists_its_arguments(kit: Kit) -> None:
     assert "--learning-rates" in done.stdout + done.stderr
 
 
+@pytest.mark.more
 def test_mobilenet_trains_on_folders_of_images(kit: Kit, tmp_path: Path) -> None:
     chance = random.Random(1)
     for part, count in (("Train", 40), ("Validate", 4), ("Test", 4)):

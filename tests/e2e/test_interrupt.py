@@ -11,7 +11,7 @@ import time
 import docker
 import pytest
 
-from tests.e2e.running import read_until, running
+from tests.e2e.running import STEPS, read_until, running
 from tests.kit import Kit, mine
 
 
@@ -39,9 +39,9 @@ def test_an_interrupted_run_cleans_up(
 
 
 def test_a_reader_that_goes_costs_no_verdict(kit: Kit, client: docker.DockerClient) -> None:
-    quick = "--args=--epochs 1 --steps-per-epoch 5"
-    with running(kit, "up", "smoke", "--name", kit.name, quick) as process:
-        read_until(process, "starting 4 containers")
+    small = ("--program", STEPS, "--set", "evaluator=0")
+    with running(kit, "up", "smoke", "--name", kit.name, *small) as process:
+        read_until(process, "starting 3 containers")
         assert process.stdout is not None
         process.stdout.close()
         assert process.wait(timeout=120) == 0

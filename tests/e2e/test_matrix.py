@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import docker
+import pytest
 
 from tests.e2e.evidence import log
 from tests.kit import Kit, mine
@@ -26,6 +27,7 @@ data = "digits"
 """
 
 
+@pytest.mark.more
 def test_a_role_is_broken_in_several_ways_in_one_run(kit: Kit, client: docker.DockerClient) -> None:
     """Whoever is killed or frozen: all go on from the backup, and no epoch is trained twice."""
     (kit.root / "compose" / f"{kit.name}.toml").write_text(MANIFEST)

@@ -11,25 +11,29 @@ from tests.e2e.board import URL, answering, shown
 from tests.kit import Kit, mine
 from tests.unit.metrics.runs import Read
 
-QUICK = ("--args=--epochs 1 --steps-per-epoch 5",)
+QUICK = "--args=--epochs 1 --steps-per-epoch 5"
+KEPT = ("--keep", "--set", "tensorboard=true")
 
 
 def test_one_manifest_runs_twice_at_once_under_two_names(
     kit: Kit, client: docker.DockerClient
 ) -> None:
+    """One of them is kept, looked at and removed."""
     names = [f"{kit.name}-a", f"{kit.name}-b"]
-    quick = (*QUICK, "--set", "evaluator=0")
-    processes = [kit.start("up", "smoke", "--name", name, *quick) for name in names]
+    both = zip(names, (KEPT, ("--set", "evaluator=0")), strict=True)
+    processes = [kit.start("up", "smoke", "--name", name, QUICK, *more) for name, more in both]
     said = [process.communicate(timeout=180)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0], said
     ips = [{task["ip"] for task in kit.outcome(name)["tasks"]} for name in names]
     assert not ips[0] & ips[1]
     told = Read(kit.run("metrics", *names).stdout)
     assert told.all("run_success") == [1, 1] and told.all("task_steps_total") == [5, 5]
-    assert len(used := told.all("task_cpu_seconds_total")) == 6 and min(used) > 0.1
+    assert len(used := told.all("task_cpu_seconds_total")) == 7 and min(used) > 0.1
     assert min(told.all("task_network_transmit_bytes_total")) > 1000
-    left = (kit.root / "runs" / names[0] / "latest" / "metrics.prom").read_text()
+    left = (kit.root / "runs" / names[1] / "latest" / "metrics.prom").read_text()
     assert Read(left)("task_up", task="ps-0") == 0
+    check_what_is_shown(said[0], kit.outcome(names[0])["notes"])
+    look_at_the_kept_and_remove_it(kit, client, names[0])
     assert kit.run("report").returncode == 0
     page = kit.root / "two.html"
     assert kit.run("report", *names, "-o", str(page)).returncode == 0
@@ -38,7 +42,7 @@ def test_one_manifest_runs_twice_at_once_under_two_names(
     assert {run["cluster"] for run in listed} == set(names)
     assert "seconds" in kit.run("runs", "diff", *names).stdout
     assert "nothing to remove" in kit.run("runs", "prune", "--keep", "10").stderr
-    with shown(kit, *names, runs=4) as board:  # each with its training, and its hyperparameters
+    with shown(kit, *names, runs=5) as board:  # trainings, their hyperparameters, and one evaluator
         found = board.runs()
         assert {run.split("/")[0].rpartition("-2")[0] for run in found} == set(names), found
     archive = kit.root / "bug.tar.gz"
@@ -48,23 +52,18 @@ def test_one_manifest_runs_twice_at_once_under_two_names(
     assert mine(client, kit.name) == ([], [])
 
 
-def test_a_kept_cluster_can_be_looked_at_and_removed(kit: Kit, client: docker.DockerClient) -> None:
-    board = ("--set", "tensorboard=true")
-    up = kit.run("up", "smoke", "--name", kit.name, "--keep", *QUICK, *board)
-    assert up.returncode == 0, up.stderr
-    check_what_is_shown(up.stderr, kit.outcome()["notes"])
-    status = json.loads(kit.run("status", kit.name, "--json").stdout)
-    tasks = {task["name"]: task for task in status[kit.name]}
+def look_at_the_kept_and_remove_it(kit: Kit, client: docker.DockerClient, name: str) -> None:
+    status = json.loads(kit.run("status", name, "--json").stdout)
+    tasks = {task["name"]: task for task in status[name]}
     assert set(tasks) == {"chief-0", "worker-0", "ps-0", "evaluator-0"}
     assert tasks["chief-0"]["step"] == 5
-    logs = kit.run("logs", kit.name, "chief-0")
-    assert "epoch 1/1" in logs.stdout
-    assert kit.run("logs", kit.name, "worker-9").returncode == 2
-    assert kit.run("down", kit.name).returncode == 0
-    assert mine(client, kit.name) == ([], [])
-    label = f"cluster-kit.tensorboard.cluster={kit.name}"
+    assert "epoch 1/1" in kit.run("logs", name, "chief-0").stdout
+    assert kit.run("logs", name, "worker-9").returncode == 2
+    assert kit.run("down", name).returncode == 0
+    assert mine(client, name) == ([], [])
+    label = f"cluster-kit.tensorboard.cluster={name}"
     assert client.containers.list(all=True, filters={"label": label}) == []
-    again = kit.run("down", kit.name)
+    again = kit.run("down", name)
     assert again.returncode == 0
     assert "nothing to remove" in again.stderr
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import docker
+import pytest
 
 from tests.e2e.drilled import drilled
 from tests.e2e.evidence import restarts
 from tests.kit import Kit
 
 
+@pytest.mark.more
 def test_every_update_is_made_once_whoever_crashes(kit: Kit, client: docker.DockerClient) -> None:
     sync = ("--workers", "2", "--args=--update sync --epochs 8 --steps-per-epoch 40")
     drilled(kit, client, "smoke", (("crash", "worker-1", ""), ("crash", "ps-0", "")), *sync)

@@ -1,0 +1,13 @@
+"""Five steps that train nothing, for tests of what is around a program; without TensorFlow."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+with Path(os.environ["CLUSTER_KIT_PROGRESS"]).open("a", buffering=1) as progress:
+    for step in range(1, 6):
+        event = {"time": time.time(), "event": "step", "step": step}
+        print(json.dumps(event), file=progress)
+        print("step", step, flush=True)
+        time.sleep(0.5)
