@@ -10,7 +10,7 @@ from cluster_kit.serve.web import Refused, Request
 LOOPBACK_NAMES = ("localhost",)
 
 
-def refuse(request: Request, token: str, address: str) -> None:
+def refuse(request: Request, token: str, address: str, machine: str = "") -> None:
     """Raise Refused (403) for a request that is not let in.
 
     The token stands in the URL (`?token=…`) or in the header `Authorization: Bearer …`; what
@@ -18,9 +18,10 @@ def refuse(request: Request, token: str, address: str) -> None:
 
     Args:
         address: what the server listens on, as it was named.
+        machine: the name of this machine, by which others may come if `address` lets them.
     """
     host = request.headers.get("host", "")
-    if not _is_own(host, address):
+    if not _is_own(host, address, machine):
         raise Refused(
             403,
             f"`Host: {host}` is no address of this server, as if another site had sent you here: "
@@ -44,19 +45,19 @@ def _same(given: str, token: str) -> bool:
     return secrets.compare_digest(given.encode(), token.encode())
 
 
-def _is_own(host: str, address: str) -> bool:
-    """Whether a Host header names this server by an IP address, as localhost, or as it was named.
+def _is_own(host: str, address: str, machine: str) -> bool:
+    """Whether a Host header names this server by an IP address, as localhost, or by its own name.
 
     A site that lets its own name point at this machine (DNS rebinding) sends its name here.
     """
-    name = _without_port(host).lower()
-    if name in (*LOOPBACK_NAMES, address.lower()):
+    name, only_here = _without_port(host).lower(), is_loopback(address)
+    if name in (*LOOPBACK_NAMES, address.lower(), *([] if only_here else [machine.lower()])):
         return bool(name)
     try:
         found = ipaddress.ip_address(name)
     except ValueError:
         return False
-    return found.is_loopback or not is_loopback(address)
+    return found.is_loopback or not only_here
 
 
 def _without_port(host: str) -> str:

@@ -102,7 +102,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _answered(server: Server, request: Request) -> Response:
     try:
-        refuse(request, server.token, server.address)
+        refuse(request, server.token, server.address, socket.gethostname())
         return answer(server.routes, request)
     except Refused as error:
         return _told(error.status, error.sentence)

@@ -61,8 +61,10 @@ def test_others_are_told_why_not(request_: Request, says: str) -> None:
 def test_a_server_for_others_is_named_by_any_address_but_not_by_any_name() -> None:
     refuse(asked(query=TOKEN, host="192.168.1.7:8000"), TOKEN, "0.0.0.0")
     refuse(asked(query=TOKEN, host="build-3.lan:8000"), TOKEN, "build-3.lan")
-    with pytest.raises(Refused):
-        refuse(asked(query=TOKEN, host="evil.example"), TOKEN, "0.0.0.0")
+    refuse(asked(query=TOKEN, host="Mine:8000"), TOKEN, "0.0.0.0", "mine")
+    for host, address in (("evil.example", "0.0.0.0"), ("mine", "127.0.0.1")):
+        with pytest.raises(Refused):
+            refuse(asked(query=TOKEN, host=host), TOKEN, address, "mine")
 
 
 def test_which_addresses_only_this_machine_reaches() -> None:

@@ -125,6 +125,15 @@ def test_an_address_of_another_machine_is_told() -> None:
         bound("192.0.2.1", 0, "", ())
 
 
+def test_the_url_of_a_server_for_others_is_let_in() -> None:
+    one = bound("0.0.0.0", 0, "secret", ROUTES)
+    with listening(one) as url:
+        name = url.removeprefix("http://")
+        assert name.partition(":")[0] == socket.gethostname()
+        assert ask(one, "/", Host=name)[0].status == 200
+        assert ask(one, "/", Host="evil.example")[0].status == 403
+
+
 def test_the_url_has_brackets_where_the_address_needs_them() -> None:
     try:
         one = bound("::1", 0, "", ())
