@@ -109,10 +109,7 @@ class Cluster:
     source: str
     image: str
     variant: Literal["cpu", "gpu"] | None
-    tf1: bool
-    own_servers: bool
     requirements: str
-    tensorflow: str
     user: str
     subnet: IPv4Network
     gateway: IPv4Address
@@ -129,6 +126,9 @@ class Cluster:
     gpu_check: bool
     simulate_gpus: int
     tasks: tuple[Task, ...]
+    tf1: bool = False  # a default has what an earlier kit did not keep with its runs
+    own_servers: bool = False
+    tensorflow: str = ""
     origin: Origin = field(default_factory=Origin)
     internal: bool = False  # the network leads nowhere else
     mtu: int | None = None  # of the network, in bytes; None for the engine's own

@@ -43,7 +43,7 @@ function lanes(run) {
     svg.replaceChildren(
       ...ticks(a, b, w / 110).flatMap((at) => [
         drawn("line", { class: "axis", x1: x(at), x2: x(at), y1: TOP - 4, y2: height }),
-        drawn("text", { class: "soft", x: x(at), y: 12, "text-anchor": "middle" }, seconds(at))]),
+        drawn("text", { class: "soft", x: x(at), y: 12, "text-anchor": x(at) > w - 28 ? "end" : "middle" }, seconds(at))]),
       ...run.tasks.map((task, row) => lane(task, TOP + row * ROW, x, w)));
   };
   const lane = (task, y, x, w) => {

@@ -153,6 +153,15 @@ def test_on_paper_there_is_nothing_to_click(browser: Any, tmp_path: Path) -> Non
         assert one.page.locator(".lane").first.is_visible()
 
 
+def test_no_figure_of_the_axis_is_cut_off(browser: Any, tmp_path: Path) -> None:
+    with opened(browser, written(tmp_path, trained())) as one:
+        right = one.page.locator("svg.lanes").bounding_box()
+        last = one.page.locator("svg.lanes > text").last
+        box = last.bounding_box()
+        assert last.text_content() == "10 s"
+        assert box["x"] + box["width"] <= right["x"] + right["width"]
+
+
 def test_headings_and_landmarks_are_in_order(browser: Any, tmp_path: Path) -> None:
     with opened(browser, written(tmp_path, trained())) as one:
         levels = [int(found.evaluate("one => one.tagName[1]"))

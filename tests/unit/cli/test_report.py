@@ -75,3 +75,13 @@ def test_what_cannot_be_shown(words: tuple[str, ...], says: str, cli: Cli, root:
 def test_without_a_run_it_says_what_makes_one(cli: Cli) -> None:
     said = cli("report")
     assert said.code == 2 and "run `cluster-kit up quickstart` first" in said.err
+
+
+def test_runs_of_an_earlier_kit_can_be_read(cli: Cli, root: Path) -> None:
+    run = saved(root)
+    kept = json.loads(run.record.read_text())
+    for key in ("tf1", "own_servers", "tensorflow", "tensorboard", "sidecars", "fetch"):
+        kept["cluster"].pop(key)
+    run.record.write_text(json.dumps(kept))
+    assert cli("report", str(run.path)).code == 0
+    assert run.report.is_file()
