@@ -50,6 +50,7 @@ class RecordedView(LiveView):
             self._is_kept = True
             self.kept.print(Text.assemble(("$ ", "dim"), "make cluster"))
             self.kept.print(self.shown())
+            self.kept.print()
 
     @property
     def svg(self) -> str:
