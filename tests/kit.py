@@ -129,9 +129,15 @@ def mine(client: docker.DockerClient, name: str) -> tuple[list[Any], list[Any]]:
     return containers, networks
 
 
+def boards(client: docker.DockerClient, name: str) -> list[Any]:
+    """The TensorBoards that show runs of such clusters: one is left if a test fails beside it."""
+    found = client.containers.list(all=True, filters={"label": labels.BOARD}, ignore_removed=True)
+    return [one for one in found if one.labels[labels.BOARD].startswith(name)]
+
+
 def remove(client: docker.DockerClient, name: str) -> None:
     containers, networks = mine(client, name)
-    for container in containers:
+    for container in [*containers, *boards(client, name)]:
         container.remove(force=True, v=True)
     for network in networks:
         network.remove()
