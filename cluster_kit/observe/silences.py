@@ -6,6 +6,7 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
+from cluster_kit.observe.figures import number
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 
@@ -66,8 +67,8 @@ def entry(task: str, moment: float, seconds: float) -> Entry:
 
 def words(entry: Entry) -> str:
     """A sentence about a silence; the time of day is the host's."""
-    last = entry.fields.get("last_heard")
-    last = float(last) if isinstance(last, int | float) else entry.time
+    told = number(entry.fields.get("last_heard"))
+    last = entry.time if told is None else min(max(told, 0.0), entry.time)
     at = datetime.fromtimestamp(last).strftime("%H:%M:%S")
     seconds, task = f"{entry.time - last:.0f} s", entry.fields.get("of")
     if entry.fields.get("server"):

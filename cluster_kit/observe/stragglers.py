@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from cluster_kit.observe.figures import number
 from cluster_kit.observe.progress import Entry
 
 STRAGGLING, STRAGGLED = "straggling", "straggled"
@@ -110,6 +111,4 @@ def note(period: Period) -> str:
 
 
 def _number(fields: Mapping[str, Any], key: str) -> float | None:
-    value = fields.get(key)
-    usual = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if usual else None  # type: ignore[arg-type]
+    return number(fields.get(key))

@@ -36,7 +36,17 @@ def test_a_straggler_has_what_its_leader_said() -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("odd", [{"seconds": "x"}, {"share": True}, {"limit": [1]}, {"of": None}])
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"seconds": "x"},
+        {"share": True},
+        {"limit": [1]},
+        {"of": None},
+        {"steps_per_s": 10**400},
+        {"share": float("nan")},
+    ],
+)
 def test_odd_values_are_unknown(odd: dict[str, Any]) -> None:
     assert len(stragglers.current([begins(**odd)])) == 1
     assert stragglers.note(stragglers.periods([begins(**odd)])[0])
