@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from trainer.atomic import read
+
 MOUNT = Path("/sys/fs/cgroup")
 
 
@@ -62,7 +64,6 @@ def _counts(file: Path) -> dict[str, int]:
 
 def _read(file: Path) -> str:
     try:
-        with open(file, "rb") as opened:  # noqa: PTH123 - asked each second: half of the time
-            return opened.read().decode().strip()
+        return read(file).decode().strip()
     except OSError:
         return ""

@@ -6,6 +6,7 @@ import signal
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from trainer.atomic import read
 from trainer.errors import (
     EXIT_CANNOT_SHAPE,
     EXIT_DEADLINE,
@@ -94,7 +95,7 @@ def tidy(text: str) -> str:
 def traffic(table: Path = Path("/proc/net/dev")) -> dict[str, int]:
     """`rx_bytes` and `tx_bytes` of this container so far, loopback left out; {} if unknown."""
     try:
-        rows = [line.split(":") for line in table.read_text().splitlines() if ":" in line]
+        rows = [line.split(":") for line in read(table).decode().splitlines() if ":" in line]
     except OSError:
         return {}
     counts = [row[1].split() for row in rows if row[0].strip() not in NOT_COUNTED]

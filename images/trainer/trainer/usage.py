@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from trainer import control_group
+from trainer.atomic import read
 from trainer.outcome import traffic
 
 PROCESSES = Path("/proc")
@@ -97,10 +98,9 @@ def of_processes() -> tuple[float, int]:
         if not process.isdecimal():
             continue
         try:
-            with open(f"{PROCESSES}/{process}/stat", "rb") as stat:  # noqa: PTH123
-                # After the name in brackets, which may hold anything: majflt, cmajflt, and utime,
-                # stime, cutime, cstime.
-                values = stat.read().rpartition(b")")[2].split()
+            # After the name in brackets, which may hold anything: majflt, cmajflt, and utime,
+            # stime, cutime, cstime.
+            values = read(f"{PROCESSES}/{process}/stat").rpartition(b")")[2].split()
             faults += int(values[9]) + int(values[10])
             ticks += sum(map(int, values[11:15]))
         except (OSError, ValueError, IndexError):

@@ -19,7 +19,7 @@ LATER_S, SELDOM_S = 3600.0, 5.0
 """After an hour less often: a file that is written for days stays small."""
 PATIENCE_S = 1.0
 """For the last sample: a container that is stopped has no time to lose."""
-PEERS_EVERY = 5
+PEERS_EVERY = 10
 """Each so many samples, what was sent to whom."""
 
 
