@@ -30,7 +30,6 @@ STARTER = f"{OWN}::test_a_new_cluster_trains_at_once_and_goes_on"
 CONVERT = f"{DOCS}::test_the_converters_run_as_the_page_has_them"
 FLOWERS = f"{DOCS}::test_class_folders_train_and_the_result_is_loaded_as_the_page_says"
 TF1 = f"{E2E}/test_supervisor.py::test_a_supervisor_trains_on_every_worker_ends_and_resumes"
-SERVE = "tests/unit/cli/test_serve.py"
 FLAGS = (
     "--job_name={{ role }} --task_index={{ index }} "
     "--ps_hosts={{ ps_hosts }} --worker_hosts={{ worker_hosts }}"
@@ -69,11 +68,9 @@ RUN_BY = {
     "make status": KEPT,
     "cluster-kit tensorboard": TWICE,
     "cluster-kit tensorboard quickstart all-reduce": TWICE,
-    "cluster-kit serve quickstart": f"{SERVE}::test_a_cluster_is_named_by_itself_or_its_manifest",
-    "cluster-kit serve quickstart --allow-control": (
-        "tests/browser/test_live.py::test_buttons_act_and_say_what_was_done"
-    ),
-    "cluster-kit up quickstart --serve": f"{SERVE}::test_up_shows_the_cluster_while_it_runs",
+    "cluster-kit serve quickstart": DAILY,
+    "cluster-kit serve quickstart --allow-control": DAILY,
+    "cluster-kit up quickstart --serve": DAILY,
     "cluster-kit report": TWICE,
     "cluster-kit metrics quickstart": TWICE,
     "cluster-kit metrics --dashboard > cluster-kit.json": (

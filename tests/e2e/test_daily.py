@@ -14,6 +14,7 @@ from pathlib import Path
 import docker
 
 from tests.e2e.dap import Debugger
+from tests.e2e.live_page import asked, looked_at, sees, url_in
 from tests.e2e.running import read_until, running
 from tests.e2e.waiting import wait_for
 from tests.kit import Kit, mine
@@ -33,12 +34,17 @@ def test_a_day_with_one_cluster(kit: Kit, client: docker.DockerClient) -> None:
     assert up.returncode == 0, up.stderr
     enter(kit)
     interrupt(kit)
-    again(kit, client)
+    with looked_at(kit) as page:
+        again(kit, client)
+        if page:
+            sees(page, ".badge", "failed")
+            assert page.complaints == []
     outcome = kit.outcome()
     assert (outcome["exit_code"], outcome["program_exit_code"]) == (5, 41)
     restarts = {task["name"]: task["restarts"] for task in outcome["tasks"]}
-    assert restarts == {"chief-0": 1, "worker-0": 2, "ps-0": 1}
-    worker, all_tasks = outcome["notes"]
+    assert restarts == {"chief-0": 1, "worker-0": 3, "ps-0": 1}
+    *waited, worker, all_tasks = outcome["notes"]
+    assert all(note.startswith("training waited for worker-0") for note in waited), waited
     assert worker.startswith("worker-0 was restarted at ")
     assert all_tasks.startswith("the cluster was stopped at ")
     assert mine(client, kit.name) == ([], [])
@@ -51,7 +57,8 @@ def test_a_day_with_one_cluster(kit: Kit, client: docker.DockerClient) -> None:
 def watch(kit: Kit, small: tuple[str, ...]) -> None:
     """One that ends well, one that is broken, one that is changed while it runs; then Ctrl-C."""
     kit.program("print('one')\n")
-    with running(kit, "up", "smoke", "--watch", *small) as process:
+    with running(kit, "up", "smoke", "--watch", "--serve", *small) as process:
+        asked(url_in(read_until(process, "live page: ")))
         read_until(process, "success in ")
         read_until(process, "waiting for a change")
         kit.program("print(\n")
