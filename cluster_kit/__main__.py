@@ -43,6 +43,7 @@ def _run() -> None:
             bug_report,
             compare,
             data,
+            doctor,
             drill,
             gpus,
             inside,

@@ -14,10 +14,11 @@ from cluster_kit.api.running import RunningCluster
 from cluster_kit.backends.choose import backend
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine import client
-from cluster_kit.errors import ManifestError
+from cluster_kit.errors import ManifestError, UsageError
 from cluster_kit.manifest import load as manifests
 from cluster_kit.manifest.find import find
 from cluster_kit.manifest.loaded import Loaded
+from cluster_kit.parts import DEFAULT_ENGINE
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
 from cluster_kit.run.launch import launch, launch_detached
 from cluster_kit.run.outcome import Outcome
@@ -114,6 +115,11 @@ class Job:
         With a chief on this host the block begins when all servers answer, and its end is the end
         of the job. Arguments and errors are those of `run`.
         """
+        if self._loaded.manifest.engine != DEFAULT_ENGINE:
+            raise UsageError(
+                "a cluster that stays up is reached by its addresses, which a swarm does not fix",
+                'run it with `engine="compose"`, or to its end with `run`',
+            )
         view, workspace = EventView(on_event or nothing), Workspace(self.root)
         on_host = host_chief.is_meant(self.overrides)
         if on_host:

@@ -3,18 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from cluster_kit.backends.compose.backend import Compose
 from cluster_kit.backends.interface import Backend
 from cluster_kit.backends.swarm.backend import Swarm
+from cluster_kit.engine import client
+from cluster_kit.engine.interface import Engine
+from cluster_kit.engine.swarm.client import SwarmEngine
 from cluster_kit.parts import EngineName
 
-BACKENDS: Mapping[EngineName, Callable[[], Backend]] = MappingProxyType(
-    {"compose": Compose, "swarm": Swarm}
+
+@dataclass(frozen=True)
+class Entry:
+    """What starts the containers, and how to reach what runs them."""
+
+    backend: Callable[[], Backend]
+    connect: Callable[[], Engine]
+
+
+BACKENDS: Mapping[EngineName, Entry] = MappingProxyType(
+    {
+        "compose": Entry(Compose, lambda: client.connect()),
+        "swarm": Entry(Swarm, SwarmEngine),
+    }
 )
 
 
 def backend(engine: EngineName) -> Backend:
     """The backend that starts a cluster whose manifest names this engine."""
-    return BACKENDS[engine]()
+    return BACKENDS[engine].backend()
+
+
+def connect(engine: EngineName) -> Engine:
+    """A connection to what runs its containers.
+
+    Raises:
+        HostError: nothing of that kind answers.
+    """
+    return BACKENDS[engine].connect()

@@ -7,9 +7,9 @@ import contextlib
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, err, named
 from cluster_kit.cli.ending import end_with
-from cluster_kit.engine import client
 from cluster_kit.errors import Interrupted
 from cluster_kit.run import attach as going_on
+from cluster_kit.run.reach import reach
 from cluster_kit.show.quiet import QuietView
 from cluster_kit.show.view import make_view
 from cluster_kit.util import stdio
@@ -25,7 +25,7 @@ def attach(
 ) -> None:
     """Go on with a cluster that nobody watches: watch, judge, save, remove, as `up` does."""
     stdio.outlive_readers()
-    name = named(name, client.connect().clusters())
+    name = named(name, reach(name, here()).clusters())
     view = make_view(err)
     with contextlib.closing(view):
         outcome = going_on.attach(name, here(), view, keep=keep)
@@ -41,7 +41,7 @@ def wait(
 ) -> None:
     """Wait for the end of a cluster without a view; Ctrl-C leaves the cluster up."""
     stdio.outlive_readers()
-    name = named(name, client.connect().clusters())
+    name = named(name, reach(name, here()).clusters())
     try:
         outcome = going_on.wait(name, here(), QuietView(err), keep=keep)
     except KeyboardInterrupt:

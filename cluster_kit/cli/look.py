@@ -1,4 +1,4 @@
-"""Verbs that only read: status, logs, doctor, schema."""
+"""Verbs that only read: status, logs, schema."""
 
 from __future__ import annotations
 
@@ -7,26 +7,21 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, chosen, named, out, print_json, say, short
-from cluster_kit.engine import client
 from cluster_kit.engine.containers import SIDECAR
 from cluster_kit.engine.interface import Engine
-from cluster_kit.errors import HostError
-from cluster_kit.host.gather import gather
 from cluster_kit.manifest.schema import json_schema
 from cluster_kit.observe.logs import follow_logs
 from cluster_kit.observe.progress import USAGE, entries_of
 from cluster_kit.observe.task_view import TaskView
 from cluster_kit.observe.unwatched import from_containers
 from cluster_kit.run import again
-from cluster_kit.run.check import Check
-from cluster_kit.run.doctor import check_host
 from cluster_kit.run.past_run import PastRun, merged, newest_run, saved_logs
-from cluster_kit.run.prepare import Request, cluster_name, prepare
+from cluster_kit.run.prepare import cluster_name
+from cluster_kit.run.reach import reach
 from cluster_kit.run.sidecars import crashed
 from cluster_kit.show.sidecar_lines import facts_of, line_of
 from cluster_kit.show.task_table import remarks, status_table
@@ -35,16 +30,16 @@ from cluster_kit.workspace import here
 
 ENDED, BESIDE = "newest_runs", "sidecars_of"
 """The keys for clusters that are not up, and for sidecars; no cluster can have these names."""
-_MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "bold red")}
 
 
 @app.command()
 def status(
     name: Annotated[str, typer.Argument(help="A cluster; all of them if none is given.")] = "",
+    on: options.OnEngine = None,
     json_: options.Json = False,
 ) -> None:
     """Show every task of the clusters that are up: IP, GPU, state, restarts, step, loss."""
-    engine = client.connect()
+    engine = reach(name, here(), on)
     up = engine.clusters()
     names = [cluster_name(name, here(), up)] if name else up
     clusters = {cluster: _tasks(engine, cluster) for cluster in names}
@@ -73,10 +68,11 @@ def status(
 @app.command()
 def ps(
     name: Annotated[str, typer.Argument(help="A cluster; all of them if none is given.")] = "",
+    on: options.OnEngine = None,
     json_: options.Json = False,
 ) -> None:
     """The same as `status`."""
-    status(name, json_=json_)
+    status(name, on, json_=json_)
 
 
 def _tasks(engine: Engine, cluster: str) -> list[TaskView]:
@@ -116,10 +112,11 @@ def logs(
     name: options.ClusterName = None,
     tasks: Annotated[list[str] | None, typer.Argument(help="Only these: chief-0 …")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until they end.")] = False,
+    on: options.OnEngine = None,
     json_: options.Json = False,
 ) -> None:
     """Print what tasks said, merged by time, each line with its task's name."""
-    engine = client.connect()
+    engine = reach(name, here(), on)
     up = engine.clusters()
     cluster = cluster_name(named(name, up), here(), up)
     containers = [*engine.containers(cluster), *engine.sidecars(cluster)]
@@ -169,48 +166,6 @@ def _print_json_line(task: str, stamped: str) -> None:
     """Print a line of a log, its time in front, as a JSON object in a line of its own."""
     time, _, text = stamped.partition(" ")
     typer.echo(json.dumps({"time": time, "task": task, "text": text}))
-
-
-@app.command()
-def doctor(
-    manifest: Annotated[
-        str, typer.Argument(help="Also check what this manifest needs: path or name.")
-    ] = "",
-    json_: options.Json = False,
-) -> None:
-    """Check this host: engine, Compose, disk, memory, GPUs, subnet, proxy, each with its cure."""
-    try:
-        engine = client.connect()
-    except HostError as error:
-        checks = [Check("engine", "fail", error.message, error.cure)]
-    else:
-        checks = _checks(manifest, engine)
-    if json_:
-        print_json([check.__dict__ for check in checks])
-    else:
-        _print_checks(checks)
-    if any(check.state == "fail" for check in checks):
-        raise typer.Exit(HostError.exit_code)
-
-
-def _checks(manifest: str, engine: Engine) -> list[Check]:
-    """The checks of this host, and of what a manifest needs if one is named."""
-    if not manifest:
-        return check_host(gather(engine), None)
-    prepared = prepare(Request(manifest, {}), here(), engine)
-    return check_host(prepared.facts, prepared.cluster) + [
-        Check("program", "warn", f"{hint.place}: {hint.what}\n{hint.rule}", hint.cure)
-        for hint in prepared.hints
-    ]
-
-
-def _print_checks(checks: list[Check]) -> None:
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2))
-    for check in checks:
-        mark, style = _MARKS[check.state]
-        cure = f"\n→ {check.cure}" if check.cure else ""
-        table.add_row(Text(mark, style=style), check.name, check.found + cure)
-    out.print(table)
 
 
 @app.command()

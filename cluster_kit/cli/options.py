@@ -11,6 +11,7 @@ import typer
 
 from cluster_kit.cli.override_values import values
 from cluster_kit.manifest.overrides import OVERRIDES, SET_OPTION, Override
+from cluster_kit.parts import EngineName
 from cluster_kit.run.prepare import Request
 
 Reference = Annotated[str, typer.Argument(help="A manifest's path, or its name in compose/.")]
@@ -28,6 +29,10 @@ OfCluster = Annotated[
         help="The cluster's name, or its manifest's path; without it the only one that is up, "
         "else quickstart.",
     ),
+]
+OnEngine = Annotated[
+    EngineName | None,
+    typer.Option("--engine", help="What runs it: compose or swarm; without it both are asked."),
 ]
 TaskName = Annotated[str, typer.Argument(help="A task: chief-0, worker-1 …")]
 Keep = Annotated[

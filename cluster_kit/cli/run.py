@@ -13,12 +13,13 @@ from cluster_kit.cli.app import app, err, named, print_json, say
 from cluster_kit.cli.ending import end_with, print_started
 from cluster_kit.cli.serve import cluster_of, live
 from cluster_kit.cli.watch import run_on_changes
-from cluster_kit.engine import client
+from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import UsageError
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.run.arguments import program_help, wants_help
 from cluster_kit.run.launch import launch, launch_detached
 from cluster_kit.run.prepare import Request, cluster_name, engine_or_none, prepare_locked
+from cluster_kit.run.reach import reach
 from cluster_kit.run.start import ensure_image
 from cluster_kit.run.take_down import take_down
 from cluster_kit.show.view import make_view
@@ -104,9 +105,16 @@ def _print_help(request: Request) -> None:
 
 
 @app.command()
-def down(name: options.ClusterName = None, json_: options.Json = False) -> None:
+def down(
+    name: options.ClusterName = None,
+    engine: options.OnEngine = None,
+    json_: options.Json = False,
+) -> None:
     """Remove a cluster's containers and network, found by their labels."""
-    engine = client.connect()
+    _down(name, reach(name, here(), engine), json_=json_)
+
+
+def _down(name: str | None, engine: Engine, *, json_: bool) -> None:
     up = engine.clusters()
     cluster = cluster_name(named(name, up), here(), up)
     if cluster not in engine.clusters():

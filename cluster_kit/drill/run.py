@@ -17,6 +17,7 @@ from cluster_kit.drill.plan import Planned, plan
 from cluster_kit.drill.report import Drill
 from cluster_kit.drill.verdict import misses
 from cluster_kit.errors import Interrupted, UsageError
+from cluster_kit.parts import DEFAULT_ENGINE
 from cluster_kit.run.launch import launch
 from cluster_kit.run.prepare import Request
 from cluster_kit.run.report import DRILL, write_report
@@ -42,6 +43,11 @@ def drill(
     chosen: list[Written] = []
 
     def planned(cluster: Cluster) -> Sequence[Planned]:
+        if cluster.engine != DEFAULT_ENGINE:
+            raise UsageError(
+                f"a drill breaks containers of this host, and {cluster.name} runs on a swarm",
+                "run it with `--engine compose`",
+            )
         written = scenario(cluster)
         refuse(written, cluster)
         chosen.append(written)

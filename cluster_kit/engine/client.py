@@ -29,7 +29,7 @@ from cluster_kit.engine.containers import (
     secrets_of,
 )
 from cluster_kit.engine.failures import as_engine_errors, no_engine
-from cluster_kit.engine.found import Filters, board_of, of_cluster
+from cluster_kit.engine.found import Filters, board_of, of_a_swarm, of_cluster
 from cluster_kit.engine.interface import Engine
 from cluster_kit.engine.removal import remove_all, stop_all
 from cluster_kit.errors import EngineError
@@ -96,7 +96,7 @@ class DockerEngine(Adjustments):
     @as_engine_errors()
     def clusters(self) -> list[str]:
         names = {c.labels[labels.CLUSTER] for c in self._list({"label": labels.CLUSTER})}
-        names |= {cluster for _, cluster, _ in self.networks() if cluster}
+        names |= {n.attrs["Labels"][labels.CLUSTER] for n in self._networks(labels.CLUSTER)}
         return sorted(names)
 
     @as_engine_errors()
@@ -116,12 +116,16 @@ class DockerEngine(Adjustments):
         listed = self._client.api.containers(all=True, filters={"label": labels.CLUSTER})
         return [glance_of(one) for one in listed]
 
+    def _networks(self, label: str | list[str]) -> list[Any]:
+        found = self._client.networks.list(filters={"label": label})
+        return [one for one in found if one.attrs.get("Scope") != "swarm"]
+
     def _list(self, filters: Filters) -> list[Any]:
         while True:
             # A container that is removed between the list and its inspection answers 404.
             with contextlib.suppress(NotFound):
-                containers: list[Any] = self._client.containers.list(all=True, filters=filters)
-                return containers
+                found: list[Any] = self._client.containers.list(all=True, filters=filters)
+                return [one for one in found if not of_a_swarm(one.attrs)]
 
     def events(self, cluster: str, since: float, run: str = "") -> Iterator[Event]:
         filters = {"type": "container", **of_cluster(cluster, run)}
@@ -200,6 +204,6 @@ class DockerEngine(Adjustments):
         helpers = self._list({"label": [f"{labels.HELPER}={cluster}"]})
         beside = helper.beside(helpers, containers) if run else helpers
         boards = self._list(board_of(cluster, run))
-        networks = self._client.networks.list(filters=of_cluster(cluster, run))
+        networks = self._networks(of_cluster(cluster, run)["label"])
         remove_all([*beside, *boards, *containers], networks)
         return len(containers)

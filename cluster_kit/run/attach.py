@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 
 from cluster_kit.backends.choose import backend
-from cluster_kit.engine import client
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import UsageError
 from cluster_kit.run.attend import join
@@ -14,6 +13,7 @@ from cluster_kit.run.claim import Watched, claim
 from cluster_kit.run.context import Launch
 from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.prepare import cluster_name
+from cluster_kit.run.reach import reach
 from cluster_kit.run.record import Record, read_outcome, read_record
 from cluster_kit.run.start import run_of
 from cluster_kit.run.verdict import Reason
@@ -36,7 +36,7 @@ def attach(reference: str, workspace: Workspace, view: View, *, keep: bool) -> O
         UsageError: no cluster of that name was found, or it has nothing to go on with.
         KitError: see `launch`.
     """
-    engine = client.connect()
+    engine = reach(reference, workspace)
     name = cluster_name(reference, workspace, engine.clusters())
     return _go_on(engine, name, workspace, view, keep=keep, leaves=False)
 
@@ -47,7 +47,7 @@ def wait(reference: str, workspace: Workspace, view: View, *, keep: bool) -> Out
     On an interrupt the cluster is left as it is. Arguments and errors are those of `attach`, but
     another process may watch the cluster.
     """
-    engine = client.connect()
+    engine = reach(reference, workspace)
     name = cluster_name(reference, workspace, engine.clusters())
     while True:
         try:

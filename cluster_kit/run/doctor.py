@@ -19,6 +19,7 @@ from cluster_kit.run.kind_checks import check_kind, podman, podman_builds
 from cluster_kit.run.network_checks import check_proxy, check_subnet
 from cluster_kit.run.port_checks import check_ports
 from cluster_kit.run.secrets import check_secrets
+from cluster_kit.run.swarm_checks import check_swarm
 from cluster_kit.util.process import run
 
 MINIMUM_ENGINE = (23, 0)
@@ -39,13 +40,19 @@ def check_host(facts: HostFacts, cluster: Cluster | None) -> list[Check]:
         _tool(backend(cluster.engine if cluster else DEFAULT_ENGINE).tool()),
         podman_builds(_lacks(cluster)) if facts.kind.podman else _buildx(cluster),
         _disk(facts.engine_root or "/", cluster),
-        _memory(facts.memory, cluster),
+        _memory(facts.memory, None if on_nodes(cluster) else cluster),
+        *(check_swarm(cluster) if on_nodes(cluster) else ()),
         *gpu_checks(facts),
         check_subnet(facts, cluster),
         check_proxy(cluster),
         *check_secrets(cluster, os.environ),
         *check_ports(cluster),
     ]
+
+
+def on_nodes(cluster: Cluster | None) -> bool:
+    """Whether its tasks run on the nodes of a swarm, whose memory is not known here."""
+    return cluster is not None and cluster.engine != DEFAULT_ENGINE
 
 
 def refuse_if_unfit(facts: HostFacts, cluster: Cluster) -> None:

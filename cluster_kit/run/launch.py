@@ -9,10 +9,11 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from cluster_kit.backends.choose import backend
+from cluster_kit.backends.choose import backend, connect
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine import client
 from cluster_kit.observe.progress import sizes
+from cluster_kit.parts import DEFAULT_ENGINE
 from cluster_kit.run import board, room, start
 from cluster_kit.run.arguments import check_arguments
 from cluster_kit.run.attend import Start, attend, begin
@@ -86,6 +87,7 @@ def _ready(
     check_arguments(cluster := prepared.cluster)
     observer.planned(cluster)
     starter = backend(cluster.engine)
+    engine = engine if cluster.engine == DEFAULT_ENGINE else connect(cluster.engine)
     with timings.step("render"):
         text = starter.render(cluster)
     runs = workspace.runs(cluster.name)

@@ -9,7 +9,9 @@ from cluster_kit.backends.interface import Build, Tool
 from cluster_kit.backends.swarm import cli
 from cluster_kit.backends.swarm.render import render
 from cluster_kit.backends.swarm.spec import FILE, spec_text
-from cluster_kit.cluster import Cluster
+from cluster_kit.backends.swarm.start import wait_for_start
+from cluster_kit.cluster import Cluster, project_of
+from cluster_kit.engine.swarm.client import SwarmEngine
 from cluster_kit.errors import UsageError
 from cluster_kit.workspace import Workspace, write_atomically
 
@@ -66,4 +68,7 @@ class Swarm:
         return None
 
     def up(self, file: Path, output: Path, run: str) -> None:
-        cli.up(file, output, run)
+        """Deploy the stack, and wait until a node has started each of its tasks."""
+        name = file.parent.name
+        cli.deploy(file, project_of(name), output, run)
+        wait_for_start(SwarmEngine(), name, run)

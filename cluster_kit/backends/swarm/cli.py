@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from cluster_kit.errors import UsageError
+from cluster_kit.backends.interface import SubnetTaken
+from cluster_kit.errors import EngineError
 from cluster_kit.util.process import run
 
 MINIMUM = (23, 0)
@@ -18,9 +19,22 @@ def version() -> tuple[int, ...] | None:
     return tuple(int(part) for part in match.groups() if part) if match else None
 
 
-def up(file: Path, output: Path, run_id: str) -> None:
-    """Raises UsageError: the kit does not start stacks yet."""
-    raise UsageError(
-        f"the kit does not start stacks: {file} is for Docker's command line",
-        f"its first lines say how: `docker stack deploy -c {file} …`",
+def deploy(file: Path, stack: str, output: Path, run_id: str) -> None:
+    """Make the services of a stack, and return without waiting for their tasks.
+
+    Raises:
+        SubnetTaken: the subnet is in use by now.
+        EngineError: the swarm refuses the stack.
+    """
+    variables = {"CLUSTER_KIT_OUTPUT": str(output), "CLUSTER_KIT_RUN": run_id}
+    command = ["docker", "stack", "deploy", "--detach=true", "--resolve-image", "never"]
+    done = run([*command, "-c", str(file), stack], env=variables)
+    if done.ok:
+        return
+    errors = "\n".join(done.errors.strip().splitlines()[-15:])
+    if "Pool overlaps" in errors:
+        raise SubnetTaken(f"the subnet is taken: {errors}", "run it again")
+    raise EngineError(
+        f"docker stack deploy failed (exit {done.code}):\n{errors}",
+        "mend what the swarm says and run it again",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from concurrent import futures
 
@@ -195,3 +196,24 @@ def test_a_promise_that_is_kept_or_not_checked(
     )  # fmt: skip
     assert task.wait(10) == 0, task.stdout.read()
     assert [event["event"] for event in events("chief-0")] == ["start", "devices", "ready", "end"]
+
+
+def test_a_server_that_has_another_address_by_now_is_asked_there(server, monkeypatch):
+    """As on a swarm, where each start of a task gets another one and the old one gives no sign."""
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        old = f"127.0.0.1:{deaf.getsockname()[1]}"
+        addresses = {"ps-0": old}
+        with probe.Prober(addresses) as prober:
+            assert prober.answered(60) == []
+            assert prober.answered(60) == []
+            prober._servers["ps-0"] = server("ps", 0)
+            monkeypatch.setattr(probe, "looked_up", lambda _address: frozenset(("127.0.0.9",)))
+            until = time.monotonic() + 10
+            while prober.answered(60) != ["ps-0"]:
+                assert time.monotonic() < until
+                time.sleep(0.05)
+
+
+def test_an_address_that_is_not_known_is_none():
+    assert probe.looked_up("127.0.0.1:2222") == {"127.0.0.1"}
+    assert probe.looked_up("not-there.invalid:2222") == frozenset()

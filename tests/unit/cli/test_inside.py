@@ -26,6 +26,9 @@ class FakeEngine:
     code: int = 0
     interrupted: bool = False
 
+    def info(self) -> dict[str, object]:
+        return {}
+
     def clusters(self) -> list[str]:
         return sorted(self.up)
 

@@ -9,7 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from cluster_kit.cli import look, make, render
+from cluster_kit.cli import doctor as doctor_verb
+from cluster_kit.cli import make, render
 from cluster_kit.engine.interface import Engine
 from cluster_kit.host import gather
 from cluster_kit.run import prepare
@@ -38,7 +39,7 @@ def asked(root: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Counter[
     monkeypatch.setattr(prepare, "load", counted(counts, "manifest", prepare.load))
     counting = counted(counts, "facts", gather.gather)
     monkeypatch.setattr(prepare, "gather", counting)
-    monkeypatch.setattr(look, "gather", counting)
+    monkeypatch.setattr(doctor_verb, "gather", counting)
     monkeypatch.setattr(engine, "info", counted(counts, "info", engine.info))
     monkeypatch.setattr(engine, "gpu_refusal", counted(counts, "gpu probe", lambda *_: ""))
     return counts

@@ -6,6 +6,7 @@ Shows a silent server, and one that answers as another task (swapped addresses, 
 from __future__ import annotations
 
 import re
+import socket
 import threading
 import time
 from collections.abc import Iterable, Mapping
@@ -23,6 +24,7 @@ CHANNEL_OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 200),
     ("grpc.max_reconnect_backoff_ms", 500),
+    ("grpc.dns_min_time_between_resolutions_ms", 500),  # instead of 30 s: names may move
 )
 DEVICE_NAME = re.compile(r"/job:([^/]+)/replica:\d+/task:(\d+)/")
 DESCRIPTION = re.compile(r"name: (.*), pci bus id: ([^,]*)")
@@ -121,17 +123,23 @@ class Prober:
     def __init__(self, servers: Mapping[str, str]) -> None:
         self._servers = dict(servers)
         self._calls: dict[str, Any] = {}
+        self._found: dict[str, frozenset[str]] = {}
+        """Where each server was when its channel was opened."""
 
     def __enter__(self) -> Prober:
         # Only a leader pays for this import, and only if there are servers to ask.
         import grpc
 
         self._grpc = grpc
-        self._channels = {
-            task: grpc.insecure_channel(address, options=CHANNEL_OPTIONS)
-            for task, address in self._servers.items()
-        }
+        self._channels: dict[str, Any] = {}
+        for task in self._servers:
+            self._open(task)
         return self
+
+    def _open(self, task: str) -> None:
+        address = self._servers[task]
+        self._channels[task] = self._grpc.insecure_channel(address, options=CHANNEL_OPTIONS)
+        self._found[task] = looked_up(address)
 
     def __exit__(self, *_: object) -> None:
         for channel in self._channels.values():
@@ -147,12 +155,21 @@ class Prober:
 
     def answered(self, timeout_s: float) -> list[str]:
         """Those that have answered since the last call. Returns at once; asks again who has
-        answered, failed, or not within `timeout_s`."""
+        answered, failed, or not within `timeout_s`; and who has another address by now: what is
+        sent to the old one gets no answer."""
+        for task in self._calls:
+            if not self._calls[task].done() and self._has_moved(task):
+                self._channels[task].close()
+                self._open(task)
         done = {task: call for task, call in self._calls.items() if call.done()}
         for task, channel in self._channels.items():
             if task in done or task not in self._calls:
                 self._calls[task] = channel.unary_unary(METHOD).future(b"", timeout=timeout_s)
         return [task for task, call in done.items() if self._answer(task, call).found is not None]
+
+    def _has_moved(self, task: str) -> bool:
+        found = looked_up(self._servers[task])
+        return bool(found) and found != self._found[task]
 
     def _answer(self, task: str, call: object) -> Answer:
         address = self._servers[task]
@@ -168,6 +185,15 @@ class Prober:
                 name = f"{role_of(match[1])}-{match[2]}"
                 return Answer(task, address, name, device.incarnation, physical_gpus(devices))
         return Answer(task, address, "a server without devices")
+
+
+def looked_up(address: str) -> frozenset[str]:
+    """The IP addresses of `host:port` by now; none if the name is not known at the moment."""
+    host, _, port = address.rpartition(":")
+    try:
+        return frozenset(str(one[4][0]) for one in socket.getaddrinfo(host.strip("[]"), port))
+    except OSError:
+        return frozenset()
 
 
 def physical_gpus(devices: Iterable[wire.Device]) -> tuple[Gpu, ...]:

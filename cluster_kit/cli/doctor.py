@@ -1,0 +1,70 @@
+"""The verb doctor: can this host run clusters, or this one?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from cluster_kit.cli import options
+from cluster_kit.cli.app import app, out, print_json
+from cluster_kit.engine import client
+from cluster_kit.engine.interface import Engine
+from cluster_kit.errors import HostError
+from cluster_kit.host.gather import gather
+from cluster_kit.parts import EngineName
+from cluster_kit.run.check import Check
+from cluster_kit.run.doctor import check_host
+from cluster_kit.run.prepare import Request, prepare
+from cluster_kit.run.swarm_checks import check_swarm
+from cluster_kit.workspace import here
+
+_MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "bold red")}
+
+
+@app.command()
+def doctor(
+    manifest: Annotated[
+        str, typer.Argument(help="Also check what this manifest needs: path or name.")
+    ] = "",
+    on: Annotated[
+        EngineName | None,
+        typer.Option("--engine", help="Check what it needs: compose, or swarm (nodes, labels)."),
+    ] = None,
+    json_: options.Json = False,
+) -> None:
+    """Check this host: engine, Compose, disk, memory, GPUs, subnet, proxy, each with its cure."""
+    try:
+        engine = client.connect()
+    except HostError as error:
+        checks = [Check("engine", "fail", error.message, error.cure)]
+    else:
+        checks = _checks(manifest, engine, on)
+    if json_:
+        print_json([check.__dict__ for check in checks])
+    else:
+        _print_checks(checks)
+    if any(check.state == "fail" for check in checks):
+        raise typer.Exit(HostError.exit_code)
+
+
+def _checks(manifest: str, engine: Engine, on: EngineName | None) -> list[Check]:
+    """The checks of this host, and of what a manifest needs if one is named."""
+    if not manifest:
+        return check_host(gather(engine), None) + (check_swarm(None) if on == "swarm" else [])
+    prepared = prepare(Request(manifest, {"engine": on} if on else {}), here(), engine)
+    return check_host(prepared.facts, prepared.cluster) + [
+        Check("program", "warn", f"{hint.place}: {hint.what}\n{hint.rule}", hint.cure)
+        for hint in prepared.hints
+    ]
+
+
+def _print_checks(checks: list[Check]) -> None:
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2))
+    for check in checks:
+        mark, style = _MARKS[check.state]
+        cure = f"\n→ {check.cure}" if check.cure else ""
+        table.add_row(Text(mark, style=style), check.name, check.found + cure)
+    out.print(table)

@@ -1,0 +1,76 @@
+"""What the tasks of a swarm have said, on whichever node they were."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from docker.errors import APIError
+
+from cluster_kit.engine.failures import as_engine_errors
+from cluster_kit.engine.swarm.tasks import ENDED, Task, by_service, container_of, seconds, state_of
+from cluster_kit.util.masking import masked
+
+FOLLOW_S = 1.0
+
+
+class SwarmLogs:
+    """The part of a swarm's engine that reads logs; `interface.Engine` describes it."""
+
+    _client: Any
+
+    def _tasks(self, filters: Any) -> list[Task]:
+        return list(self._client.api.tasks(filters=filters))
+
+    def _of(self, service: str) -> list[Task]:
+        """The tasks of one service, oldest first."""
+        with as_engine_errors():
+            return by_service(self._tasks({"service": service})).get(service, [])
+
+    def _is_over(self, service: str) -> bool:
+        tasks = self._of(service)
+        return bool(tasks) and state_of(tasks[-1]) in ENDED
+
+    def logs(self, container_id: str, *, stderr: bool = False) -> str:
+        lines = self._lines(container_id, None, stderr=stderr)
+        return "".join(f"{line}\n" for line in lines)
+
+    def follow(
+        self, container_id: str, since: float | None = None, *, times: bool = False
+    ) -> Iterator[str]:
+        last = since
+        while True:
+            over = self._is_over(container_id)
+            for line in self._lines(container_id, last):
+                stamp, _, text = line.partition(" ")
+                last = max(last or 0.0, seconds(stamp))
+                yield line if times else text
+            if over:
+                return
+            time.sleep(FOLLOW_S)
+
+    def _lines(self, container_id: str, since: float | None, *, stderr: bool = False) -> list[str]:
+        """The lines of all of a service's tasks, oldest task first, each with its time.
+
+        What a lost node has is left out.
+        """
+        wanted: dict[str, Any] = {"stdout": int(not stderr), "stderr": 1, "timestamps": 1}
+        wanted |= {} if since is None else {"since": f"{since:.9f}"}
+        lines: list[str] = []
+        with as_engine_errors():
+            service = self._client.api.inspect_service(container_id)
+            secrets = container_of(service, ()).secrets
+            for task in self._of(container_id):
+                with contextlib.suppress(APIError):
+                    raw = self._raw_logs(str(task["ID"]), wanted)
+                    text = masked(raw.decode("utf-8", errors="replace"), secrets)
+                    lines += text.splitlines()
+        return [line for line in lines if since is None or seconds(line.split(" ")[0]) > since]
+
+    def _raw_logs(self, task: str, wanted: dict[str, Any]) -> bytes:
+        api = self._client.api
+        answer = api._get(api._url("/tasks/{0}/logs", task), params=wanted, stream=True)
+        api._raise_for_status(answer)
+        return bytes(api._get_result_tty(False, answer, False))

@@ -1,0 +1,179 @@
+"""A swarm's records of services and tasks, as the values that the kit knows. Pure.
+
+A task of the kit is a service of a swarm, with one task of the swarm after the other: each start is
+a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from cluster_kit import labels
+from cluster_kit.cluster import OUTPUT
+from cluster_kit.engine.containers import Container, Event, secrets_of
+
+HELD = "node.hostname == cluster-kit-holds-it"
+"""The constraint of a service that is stopped: no node fulfils it, and its logs stay."""
+ENDED = frozenset(("complete", "failed", "shutdown", "rejected", "remove", "orphaned"))
+NEVER_STARTED = 125
+"""The exit code of a task that its node has rejected; it is Docker's own for that."""
+Task = Mapping[str, Any]
+
+
+def is_held(task: Task) -> bool:
+    """Whether it only waits, because its service is stopped."""
+    return HELD in ((task["Spec"].get("Placement") or {}).get("Constraints") or ())
+
+
+def state_of(task: Task) -> str:
+    """What swarm says that it is doing: `running`, `failed`, …"""
+    return str(task["Status"]["State"])
+
+
+def exit_code_of(task: Task) -> int | None:
+    """How it ended, None if it has not, or if its node is gone."""
+    state = state_of(task)
+    if state not in ENDED:
+        return None
+    if state == "rejected":
+        return NEVER_STARTED
+    code = (task["Status"].get("ContainerStatus") or {}).get("ExitCode")
+    return None if code is None else int(code)
+
+
+def name_of(task: Task) -> str:
+    """The kit's name of it: `worker-0`."""
+    tags = task["Spec"]["ContainerSpec"].get("Labels") or {}
+    return f"{tags.get(labels.ROLE)}-{tags.get(labels.INDEX)}"
+
+
+def seconds(time: str) -> float:
+    """Unix seconds of the engine's RFC 3339 time."""
+    return datetime.fromisoformat(time).timestamp()
+
+
+def by_service(tasks: Iterable[Task]) -> dict[str, list[Task]]:
+    """The tasks of each service, oldest first, without those that are held."""
+    found: dict[str, list[Task]] = {}
+    for task in sorted(tasks, key=lambda one: seconds(one["CreatedAt"])):
+        if not is_held(task):
+            found.setdefault(str(task["ServiceID"]), []).append(task)
+    return found
+
+
+def container_of(service: Mapping[str, Any], tasks: Sequence[Task]) -> Container:
+    """A service with the kit's labels as if it were one container that is started again.
+
+    Args:
+        tasks: its tasks, oldest first.
+    """
+    spec = service["Spec"]["TaskTemplate"]["ContainerSpec"]
+    tags, newest = spec["Labels"], tasks[-1] if tasks else None
+    before = exit_code_of(tasks[-2]) if len(tasks) > 1 else None
+    state, created = "created", seconds(service["CreatedAt"])
+    code, started, finished, ip = None, -1.0, -1.0, ""
+    if newest is not None:
+        state, code = _state_and_code(newest, before)
+        ran = state in ("running", "exited")
+        started = seconds(newest["CreatedAt"]) if ran else -1.0
+        if state == "running":
+            started = seconds(newest["Status"]["Timestamp"])
+        finished = seconds(newest["Status"]["Timestamp"]) if state == "exited" else -1.0
+        ip = _address(newest)
+    outputs = [m["Source"] for m in spec.get("Mounts") or () if m["Target"] == OUTPUT]
+    config = {"Config": {"Labels": tags, "Env": spec.get("Env")}}
+    return Container(
+        id=str(service["ID"]),
+        cluster=tags[labels.CLUSTER],
+        name=f"{tags[labels.ROLE]}-{tags[labels.INDEX]}",
+        role=tags[labels.ROLE],
+        index=int(tags[labels.INDEX]),
+        leader=tags.get(labels.LEADER) == "true",
+        ip=ip,
+        gpus=(),
+        state=state,
+        exit_code=code,
+        restarts=max(0, len(tasks) - 1),
+        oom=False,
+        created=created,
+        started=started,
+        finished=finished,
+        output=next(iter(outputs), ""),
+        secrets=secrets_of(config),
+    )
+
+
+def _state_and_code(newest: Task, before: int | None) -> tuple[str, int | None]:
+    state = state_of(newest)
+    if state == "running":
+        return "running", None
+    if state in ENDED:
+        code = exit_code_of(newest)
+        return "exited", NEVER_STARTED if code is None else code
+    return ("created", None) if before is None else ("restarting", before)
+
+
+def _address(task: Task) -> str:
+    attached = [one["Addresses"] for one in task.get("NetworksAttachments") or ()]
+    return next((text.partition("/")[0] for found in attached for text in found or ()), "")
+
+
+@dataclass
+class Told:
+    """Which starts and ends of one cluster have been told, by the ids of swarm's tasks."""
+
+    began: bool = False
+    started: set[str] = field(default_factory=set)
+    ended: set[str] = field(default_factory=set)
+    names: dict[str, str] = field(default_factory=dict)
+    """Names of the kit's tasks by service."""
+
+    def events(self, tasks: Sequence[Task], now: float) -> Iterator[Event]:
+        """Yields what has happened since the last call.
+
+        Whatever had ended before the first call is told by what the services are now.
+        """
+        groups = by_service(tasks)
+        for service, group in groups.items():
+            self.names[service] = name_of(group[-1])
+            for place, task in enumerate(group):
+                over = state_of(task) in ENDED
+                lost = not over and place < len(group) - 1
+                yield from self._of(task, over=over or lost, lost=lost, now=now)
+        self.began = True
+        for service in self.names.keys() - {str(task["ServiceID"]) for task in tasks}:
+            yield Event(now, "destroy", self.names.pop(service), None)
+
+    def _of(self, task: Task, *, over: bool, lost: bool, now: float) -> Iterator[Event]:
+        known, name, time = str(task["ID"]), name_of(task), seconds(task["Status"]["Timestamp"])
+        if over and not self.began:
+            self.started.add(known)
+            self.ended.add(known)
+        if known not in self.started and (over or state_of(task) == "running"):
+            self.started.add(known)
+            if state_of(task) != "rejected":
+                yield Event(seconds(task["CreatedAt"]) if over else time, "start", name, None)
+        if over and known not in self.ended:
+            self.ended.add(known)
+            if state_of(task) == "shutdown":
+                yield Event(time, "kill", name, None)
+            yield Event(now if lost else time, "die", name, exit_code_of(task))
+
+
+def refusals(tasks: Iterable[Task], nodes: Mapping[str, str]) -> dict[str, str]:
+    """Why tasks of the kit have not started, by name: what their newest task says.
+
+    Args:
+        nodes: host names of nodes by id.
+    """
+    found = {}
+    for group in by_service(tasks).values():
+        status = group[-1]["Status"]
+        if said := status.get("Err"):
+            node = nodes.get(group[-1].get("NodeID") or "", "")
+            if status["State"] in ("rejected", "pending"):
+                found[name_of(group[-1])] = f"{said} (node {node})" if node else str(said)
+    return found

@@ -1,0 +1,57 @@
+"""A deployment has started when every task runs; what a node says of one that does not is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster_kit.backends.swarm import start
+from cluster_kit.errors import EngineError
+
+Answer = tuple[list[str], dict[str, str]]
+
+
+class Slow:
+    """A swarm that gives these answers in turn, and the last one for ever."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self.answers = list(answers)
+
+    def not_started(self, cluster: str, run: str) -> Answer:
+        assert (cluster, run) == ("demo", "1")
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each sleep passes at once."""
+    now = [100.0]
+    monkeypatch.setattr(start.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(start.time, "sleep", lambda s: now.__setitem__(0, now[0] + s))
+
+
+def test_it_waits_for_the_last_task() -> None:
+    swarm = Slow((["ps-0"], {}), (["ps-0"], {"ps-0": "no such thing yet"}), ([], {}))
+    start.wait_for_start(swarm, "demo", "1")
+
+
+@pytest.mark.parametrize(
+    ("said", "cure"),
+    [
+        ("No such image: demo:1 (node b)", "docker save"),
+        ('invalid mount config: bind source path does not exist: "/a"', "NFS"),
+        ("no suitable node (scheduling constraints not satisfied on 2 nodes)", "`nodes`"),
+        ("no suitable node (insufficient resources on 1 node)", "memory"),
+        ("something else", "docker node ls"),
+    ],
+)
+def test_what_a_node_says_is_told_once_with_a_cure(said: str, cure: str) -> None:
+    swarm = Slow((["ps-0", "ps-1"], {"ps-0": said, "ps-1": said}))
+    with pytest.raises(EngineError) as raised:
+        start.wait_for_start(swarm, "demo", "1")
+    assert f"ps-0, ps-1: {said}" in raised.value.message
+    assert cure in raised.value.cure
+
+
+def test_one_that_never_starts_is_named() -> None:
+    with pytest.raises(EngineError, match="ps-0: no node has said why"):
+        start.wait_for_start(Slow((["ps-0"], {})), "demo", "1")
