@@ -52,6 +52,7 @@ def _run() -> None:
             matrix,
             metrics,
             new,
+            profile,
             render,
             report,
             run,

@@ -16,6 +16,7 @@ from cluster_kit.parts import (
     Mount,
     Origin,
     Port,
+    ProfileAt,
     PromisedGpu,
     Sidecar,
     Ulimit,
@@ -101,8 +102,7 @@ class Cluster:
     `tf1`: its program is written for TensorFlow 1. `own_servers`: it starts no server and connects
     to one, so each task that runs it has one. `tensorflow` is the version that it has instead of
     the kit's own, `requirements` are the lines of pip requirements that `image` has on top, ""
-    for none. `chief_job` is TensorFlow's name of the chief's job; its task is `chief-0` either way.
-    `user` is `uid:gid`, or OWNER.
+    for none. `chief_job` is TensorFlow's name of the chief's job, `user` `uid:gid` or OWNER.
     """
 
     name: str
@@ -132,10 +132,10 @@ class Cluster:
     origin: Origin = field(default_factory=Origin)
     internal: bool = False  # the network leads nowhere else
     mtu: int | None = None  # of the network, in bytes; None for the engine's own
-    fetch: Fetch | None = None
-    """What fetches the data if it is not there yet; None if nothing has to."""
-    dockerfile: Dockerfile | None = None  # what `image` is built from, if it is one's own
+    fetch: Fetch | None = None  # what fetches the data if it is not there yet
+    dockerfile: Dockerfile | None = None  # what `image` is built from if it is the user's
     sidecars: tuple[Sidecar, ...] = ()
+    profile: ProfileAt | None = None
     engine: EngineName = DEFAULT_ENGINE
     encrypted: bool = False  # the network, between the nodes of a swarm
     tensorboard: bool = False  # whether `up` shows the run in it

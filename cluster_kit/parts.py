@@ -114,6 +114,14 @@ class Deadlines:
 
 
 @dataclass(frozen=True)
+class ProfileAt:
+    """A trace of all tasks, taken for `seconds` as soon as a task reports `at_step`."""
+
+    at_step: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Origin:
     """From what a cluster was made: the command, and what its file has of each source.
 

@@ -75,6 +75,8 @@ def own_variables(cluster: Cluster, task: Task, config: str, *, leads: bool) -> 
     if task.bandwidth is not None or cluster.user == OWNER:
         variables["CLUSTER_KIT_USER"] = cluster.user
     variables |= _gpu_environment(cluster, task)
+    if leads and cluster.profile:
+        variables["CLUSTER_KIT_PROFILE"] = json.dumps(dataclasses.asdict(cluster.profile))
     if leads and (promises := {t.name: _promised(t) for t in cluster.tasks if t.serves and t.gpus}):
         variables["CLUSTER_KIT_PROMISES"] = json.dumps(promises)
     return dict(sorted(variables.items()))

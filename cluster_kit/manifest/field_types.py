@@ -26,3 +26,13 @@ GpuId = Annotated[
     BeforeValidator(lambda value: str(value) if type(value) is int else value),
     WithJsonSchema({"type": ["string", "integer"]}),
 ]
+
+
+def whole(value: object) -> object:
+    """The value if it is a whole number; raises ValueError otherwise.
+
+    Pydantic's literals would accept `true` and `1.0` for 1.
+    """
+    if type(value) is not int:
+        raise ValueError("a format is a whole number")
+    return value

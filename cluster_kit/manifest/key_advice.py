@@ -11,6 +11,7 @@ from cluster_kit.manifest.deadlines import DeadlineTable
 from cluster_kit.manifest.limits import Limits, TaskLimits
 from cluster_kit.manifest.mounts import MountTable
 from cluster_kit.manifest.network import NetworkTable
+from cluster_kit.manifest.profile import ProfileTable
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.manifest.secrets import SecretTable
 from cluster_kit.manifest.sidecars import SidecarTable
@@ -27,7 +28,19 @@ _NETWORK = dict.fromkeys(NetworkTable.model_fields, "under [network]")
 _SECRET = dict.fromkeys(SecretTable.model_fields, "under [secret.NAME]")
 _SIDECAR = dict.fromkeys(SidecarTable.model_fields, "under [sidecar.NAME]")
 _DATA = dict.fromkeys(DataTable.model_fields, "under [data]")
-HOMES = _SIDECAR | _DATA | _SECRET | _ONE_TASK | _EVERY_TASK | _DEADLINE | _MOUNT | _NETWORK | _TOP
+_PROFILE = dict.fromkeys(ProfileTable.model_fields, "under [profile]")
+HOMES = (
+    _PROFILE
+    | _SIDECAR
+    | _DATA
+    | _SECRET
+    | _ONE_TASK
+    | _EVERY_TASK
+    | _DEADLINE
+    | _MOUNT
+    | _NETWORK
+    | _TOP
+)
 """Where each key is written, in a message's words."""
 
 

@@ -9,27 +9,17 @@ from pydantic import BeforeValidator, Field, create_model
 
 from cluster_kit.manifest.data import Data
 from cluster_kit.manifest.deadlines import DeadlineTable
-from cluster_kit.manifest.field_types import GpuId, Strict, Text
+from cluster_kit.manifest.field_types import GpuId, Strict, Text, whole
 from cluster_kit.manifest.limits import Limits, TaskLimits, overlay
 from cluster_kit.manifest.mounts import MountTable
 from cluster_kit.manifest.names import OWN_IMAGE
 from cluster_kit.manifest.network import NetworkTable
+from cluster_kit.manifest.profile import ProfileTable
 from cluster_kit.manifest.secrets import Secret
 from cluster_kit.manifest.sidecars import SidecarTable
 from cluster_kit.manifest.units import Bytes
 from cluster_kit.parts import EngineName
 from cluster_kit.roles import ROLES
-
-
-def _whole(value: object) -> object:
-    """The value if it is a whole number; raises ValueError otherwise.
-
-    Pydantic's literals would accept `true` and `1.0` for 1.
-    """
-    if type(value) is not int:
-        raise ValueError("a format is a whole number")
-    return value
-
 
 _limits_of_roles: dict[str, Any] = {
     role.name: (Limits, Field(Limits(), description=role.limits_description))
@@ -43,7 +33,7 @@ class RoleTable(_LimitsOfRoles):  # one key per row of `roles`
 
 
 class _Head(Strict):
-    format: Annotated[Literal[1], BeforeValidator(_whole)] = Field(
+    format: Annotated[Literal[1], BeforeValidator(whole)] = Field(
         description="Version of the manifest's format: `1`"
     )
     name: str = Field(
@@ -180,6 +170,9 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
         ge=0,
         le=100,
         description="Restarts per task after a crash",
+    )
+    profile: ProfileTable | None = Field(
+        None, description="A trace of all tasks that the run takes of itself, `[profile]`"
     )
     deadline: DeadlineTable = Field(DeadlineTable(), description="How long things may take")
     role: RoleTable = Field(RoleTable(), description="Limits and environment by role")

@@ -11,7 +11,7 @@ from cluster_kit.facts import HostFacts
 from cluster_kit.manifest.deadlines import DeadlineTable
 from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.manifest.schema import Manifest
-from cluster_kit.parts import Deadlines
+from cluster_kit.parts import Deadlines, ProfileAt
 from cluster_kit.plan import addresses
 from cluster_kit.plan.arguments import MASTER, check_arguments, fill, names_in
 from cluster_kit.plan.gpus.assign import assign
@@ -136,6 +136,7 @@ def _cluster(
         dockerfile=inputs.dockerfile,
         sidecars=sidecars_of(manifest, inputs, subnet, image, facts.user),
         tensorboard=manifest.tensorboard,
+        profile=ProfileAt(**dict(manifest.profile)) if manifest.profile else None,
         internal=manifest.network.internal,
         mtu=manifest.network.mtu,
         engine=manifest.engine,

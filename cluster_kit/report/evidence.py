@@ -35,6 +35,7 @@ class Evidence:
     faults: Sequence[Fault] = ()
     manifest: str = ""
     kit: str = ""
+    profiles: Sequence[Mapping[str, Any]] = ()
 
 
 def entries_of(progress: Path, since: float, sizes: Mapping[str, int]) -> list[Entry]:

@@ -12,6 +12,7 @@ from cluster_kit.report.faults import with_faults
 from cluster_kit.report.lanes import Lane, Span, lanes_of
 from cluster_kit.report.marks import Mark
 from cluster_kit.report.placement import placement_of
+from cluster_kit.report.profiles import profile_facts
 from cluster_kit.report.thinning import thinned
 from cluster_kit.report.traffic import Edge, edges_of
 
@@ -63,6 +64,7 @@ def facts_with(
         "charts": [_chart(chart, began) for chart in charts],
         "traffic": traffic_facts(edges),
         "placement": placement_of(run.entries),
+        "profiles": [profile_facts(found, began) for found in run.profiles],
         "metrics": dict(run.outcome.get("metrics") or {}),
         "timings_s": dict(run.outcome.get("timings_s") or {}),
         "subnet": str(run.cluster.subnet),

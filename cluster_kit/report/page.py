@@ -11,7 +11,7 @@ from cluster_kit.util.own_files import TEMPLATES
 from cluster_kit.util.templating import kit_template
 
 FOLDER = TEMPLATES / "report"
-DRAWS = ("dom.js", "zoom.js", "lanes.js", "charts.js", "network.js", "main.js")
+DRAWS = ("dom.js", "zoom.js", "lanes.js", "charts.js", "network.js", "profiles.js", "main.js")
 SCRIPTS = (*DRAWS, "report.js")
 STYLES = ("uPlot.min.css", "report.css")
 

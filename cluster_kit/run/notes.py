@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cluster_kit.cluster import Cluster
-from cluster_kit.observe import on_request, silences, stragglers
+from cluster_kit.observe import on_request, profiles, silences, stragglers
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.tracebacks import on_host
@@ -29,6 +29,7 @@ def notes_of(cluster: Cluster, seen: RunState) -> list[str]:
     notes += map(silences.cut_words, silences.cuts(seen))
     notes += silences.waits(seen)
     notes += on_request.notes(seen)
+    notes += profiles.notes(cluster.profile, seen)
     lags = [lag for lag in stragglers.periods(seen.entries) if lag.task in seen.tasks]
     notes += map(stragglers.note, lags)
     succeeded = seen.tasks[seen.leader].exit_code == 0

@@ -12,6 +12,7 @@ from cluster_kit.report.evidence import Evidence, checkpoints_of, entries_of, sa
 from cluster_kit.report.facts import FORMAT, facts_of
 from cluster_kit.report.faults import faults_of
 from cluster_kit.report.page import page
+from cluster_kit.report.profiles import profiles_of
 from cluster_kit.run.evidence import read_events
 from cluster_kit.run.record import read_record
 from cluster_kit.util.masking import masked
@@ -68,6 +69,7 @@ def report_of(run: RunDirectory) -> dict[str, Any]:
             faults=faults_of(_drill(run), record.since),
             manifest=_text(run.manifest),
             kit=__version__,
+            profiles=profiles_of(run.output, record.since),
         )
     )
 

@@ -67,6 +67,7 @@ function show(runs, page) {
     section("lanes", "What each task did", laneKey(runs), zoomBar(), ...runs.flatMap((run) => [named(run), lanes(run), faultTable(run)])),
     section("figures", "Figures over time", figures.grid),
     clusterSection(runs, named),
+    ...(runs.some((run) => run.profiles?.length) ? [section("profiles", "Where a step's time goes", ...runs.flatMap((run) => [named(run), ...profiles(run)]))] : []),
     section("how", "How it was run", ...runs.flatMap((run) => [named(run), howItWasRun(run)])), tip);
   figures.make();
   zoom.followers.forEach((follow) => follow(...zoom.now));

@@ -15,7 +15,7 @@ from cluster_kit.report.page import page
 from tests.browser.chromium import Opened, opened
 from tests.browser.looked_at import check
 from tests.make import cluster
-from tests.unit.report.runs import changed, started, told, trained, used
+from tests.unit.report.runs import TAKEN, changed, started, told, trained, used
 
 EVIL = "</script><img src=x onerror=\"document.title='caught'\">"
 
@@ -144,6 +144,23 @@ def test_variables_are_listed_with_their_tasks(browser: Any, tmp_path: Path) -> 
     with opened(browser, written(tmp_path, changed(entries=entries))) as one:
         row = one.page.locator("#cluster tr", has_text="kernel").inner_text()
         assert row.split() == ["kernel", "ps-0", "4.1", "kB"] and one.complaints == []
+
+
+def test_traces_are_linked_with_where_the_time_went(browser: Any, tmp_path: Path) -> None:
+    with opened(browser, written(tmp_path, changed(profiles=[TAKEN]))) as one:
+        section = one.page.locator("#profiles")
+        assert section.get_by_role("link").get_attribute("href") == (
+            "output/profile/now/trace.json.gz"
+        )
+        said = section.inner_text()
+        assert "303 kB" in said and "20 steps/s before, 18 while it was traced" in said
+        assert "ps-0 is missing: it did not answer in time" in said
+        row = section.locator("tbody tr").inner_text().split("\t")
+        assert row == ["worker-0", "40", "50.0 ms", "100 %", *["0 %"] * 5, "variables",
+                       "op0, 9.0 ms"]  # fmt: skip
+        assert one.complaints == []
+    with opened(browser, written(tmp_path, trained())) as one:
+        assert one.page.locator("#profiles").count() == 0
 
 
 def test_on_paper_there_is_nothing_to_click(browser: Any, tmp_path: Path) -> None:

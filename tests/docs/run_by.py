@@ -15,6 +15,7 @@ PORTABLE = (
     f"{E2E}/test_portable.py::"
     "test_a_clone_that_is_copied_runs_for_another_user_and_the_results_are_theirs"
 )
+PROFILED = f"{E2E}/test_profile.py::test_a_users_own_program_is_traced_as_it_is"
 TWICE = f"{SIDE_BY_SIDE}::test_one_manifest_runs_twice_at_once_under_two_names"
 KEPT = f"{SIDE_BY_SIDE}::test_one_manifest_runs_twice_at_once_under_two_names"
 LEFT = f"{E2E}/test_attach.py::test_a_cluster_that_was_left_is_waited_for"
@@ -67,6 +68,7 @@ RUN_BY = {
     "make cluster KEEP=1": KEPT,
     "make status": KEPT,
     "cluster-kit tensorboard": TWICE,
+    "cluster-kit profile quickstart --seconds 2": PROFILED,
     "cluster-kit tensorboard quickstart all-reduce": TWICE,
     "cluster-kit serve quickstart": DAILY,
     "cluster-kit serve quickstart --allow-control": DAILY,

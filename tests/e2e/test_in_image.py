@@ -28,6 +28,7 @@ TRAINER = ROOT / "tests" / "trainer"
 NEED_THE_IMAGE = ("importorskip(", "find_spec(", "is in the image", "a part of the image")
 """What a file says of which the host skips a test."""
 READS_WHAT_TASKS_SAY = (
+    "profiling/test_with_tf_profile.py",
     "servers/test_with_tf_server.py",
     "injected/test_with_tf_hooks.py",
     "injected/test_with_tf_server_join.py",

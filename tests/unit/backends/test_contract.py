@@ -38,7 +38,7 @@ def test_the_contract_and_the_host_know_the_same_variables() -> None:
     assert named() - LIBRARIES == told - OUTSIDE
     made = [
         *CLUSTERS.values(),
-        cluster(simulate_gpus=2),
+        cluster(simulate_gpus=2, profile={"at_step": 100}),
         cluster(program="/a/train.py", tf1=True, args=["--master={{ master }}"]),
         cluster(host(gpus=gpus(2)), gpus="auto"),
         debugged(cluster(), "chief-0", "/debugger"),

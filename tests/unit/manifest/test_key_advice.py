@@ -10,6 +10,7 @@ from cluster_kit.manifest.key_advice import HOMES, meaning, nearest_key, words_o
 from cluster_kit.manifest.limits import TaskLimits
 from cluster_kit.manifest.mounts import MountTable
 from cluster_kit.manifest.network import NetworkTable
+from cluster_kit.manifest.profile import ProfileTable
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.manifest.secrets import SecretTable
 from cluster_kit.manifest.sidecars import SidecarTable
@@ -23,6 +24,7 @@ def test_every_key_has_a_home() -> None:
         *TaskLimits.model_fields,
         *MountTable.model_fields,
         *NetworkTable.model_fields,
+        *ProfileTable.model_fields,
         *SecretTable.model_fields,
         *DataTable.model_fields,
         *SidecarTable.model_fields,

@@ -67,3 +67,15 @@ def trained() -> Evidence:
 
 def changed(**values: Any) -> Evidence:
     return replace(trained(), **values)
+
+
+TAKEN = {
+    "format": 1, "began": 1004.5, "seconds": 2.0, "missing": {"ps-0": "it did not answer in time"},
+    "trace": "trace.json.gz", "trace_bytes": 303_000, "folder": "profile/now",
+    "steps_per_s": {"before": 20.0, "during": 18.0},
+    "tasks": {"worker-0": {
+        "seconds": 2.0, "runs": 40, "shares": {"compute": 1.0}, "waits_for": "variables",
+        "longest_ops": [{"name": f"op{n}", "op": "Sub", "count": 1, "ms": 9.0} for n in range(9)],
+        "longest_waits": [],
+    }},
+}  # fmt: skip

@@ -11,10 +11,11 @@ from cluster_kit.report.curves import MOST_VALUES, charts_of
 from cluster_kit.report.evidence import samples_of
 from cluster_kit.report.facts import facts_of, repeated
 from cluster_kit.report.page import page
+from cluster_kit.report.profiles import profiles_of
 from cluster_kit.report.traffic import Edge, edges_of
 from tests.make import cluster
 from tests.unit.metrics.runs import SINCE, begun, uses
-from tests.unit.report.runs import changed, started, told, trained, used
+from tests.unit.report.runs import TAKEN, changed, started, told, trained, used
 
 
 def test_times_are_seconds_since_the_first_thing_that_was_seen() -> None:
@@ -141,3 +142,26 @@ def test_gpus_have_curves_where_there_are_any(tmp_path: Path) -> None:
     assert (busy["unit"], memory["unit"]) == ("share", "bytes")
     assert [(one["name"], one["y"]) for one in busy["curves"]] == [("worker-0", [0.75])]
     assert [(one["name"], one["y"]) for one in memory["curves"]] == [("worker-0", [30.0])]
+
+
+def test_a_trace_that_was_taken_is_linked_and_its_table_is_there() -> None:
+    (profile,) = facts_of(changed(profiles=[TAKEN]))["profiles"]
+    assert profile["file"] == "output/profile/now/trace.json.gz" and profile["bytes"] == 303_000
+    assert profile["missing"] == {"ps-0": "it did not answer in time"}
+    (task,) = profile["tasks"]
+    assert (task["name"], task["runs"], len(task["longest_ops"])) == ("worker-0", 40, 3)
+    assert facts_of(trained())["profiles"] == []
+
+
+def test_traces_that_are_whole_and_of_this_run_are_found(tmp_path: Path) -> None:
+    texts = {
+        "1": json.dumps({**TAKEN, "began": 900}), "2": json.dumps(TAKEN), "3": "{half", "4": "{}",
+        "5": json.dumps({**TAKEN, "folder": "profile/5"}),
+    }  # fmt: skip
+    for name, text in texts.items():
+        (tmp_path / "profile" / name).mkdir(parents=True)
+        (tmp_path / "profile" / name / "profile.json").write_text(text)
+    (tmp_path / "profile" / "6").mkdir()
+    found = profiles_of(tmp_path, since=1000)
+    assert [facts["folder"] for facts in found] == ["profile/now", "profile/5"]
+    assert profiles_of(tmp_path / "gone", 0) == []

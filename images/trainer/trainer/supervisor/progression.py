@@ -25,7 +25,7 @@ TRAINING = "training"
 _CAME = ("start", "ready")
 _NO_PROGRESS = (
     "failure", "devices", "silent", "heard", "unanswered", "waiting", "waited", "retry", "end",
-    "asked",
+    "asked", "profiled",
 )  # fmt: skip
 _JOB = "job"
 

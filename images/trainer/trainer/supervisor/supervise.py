@@ -22,6 +22,7 @@ from trainer.errors import TrainerError
 from trainer.events import Progress
 from trainer.injected import dead_connections
 from trainer.outcome import Outcome
+from trainer.profiling import at_step
 from trainer.sampling.recorder import Recorder
 from trainer.supervisor.child import find_program
 from trainer.supervisor.follower import follow
@@ -49,6 +50,7 @@ def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
         if task.is_leader:
             # Else its questions to a server that was cut off go on into a connection that is dead.
             dead_connections.limit(task.silent_s, os.environ.get("TF_CONFIG", ""))
+            at_step.begin(task, progress)
             watched = (task, events.put, over)
             threading.Thread(target=room.watch, args=watched, name="room", daemon=True).start()
             ended = Leader(task, program, progress, events, beacon_server).run()

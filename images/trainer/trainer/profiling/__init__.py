@@ -1,0 +1,1 @@
+"""One trace of all tasks, taken by TensorFlow's own profilers, and where a step's time goes."""

@@ -1,0 +1,148 @@
+"""`profile`: who is asked, what is shown, and what is told if it cannot be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from cluster_kit.engine import client
+from cluster_kit.engine.containers import Container
+from tests.unit.command_line import Cli
+from tests.unit.stories import container
+
+SHARES = {"compute": 0.3, "waiting": 0.5, "sending": 0.1, "input": 0, "dispatch": 0.1, "idle": 0}
+ROW = {
+    "seconds": 2.0, "runs": 40, "shares": SHARES, "waits_for": "variables",
+    "longest_ops": [{"name": "[b]conv", "op": "Conv2D", "count": 40, "ms": 61.25}],
+    "longest_waits": [],
+}  # fmt: skip
+FACTS: dict[str, Any] = {
+    "format": 1, "began": 1.0, "seconds": 2.0, "tasks": {"worker-0": ROW}, "missing": {},
+    "trace": "trace.json.gz", "trace_bytes": 303_000, "folder": "profile/now",
+    "tensorboard": "plugins/profile/now", "steps_per_s": {"before": 20.0, "during": 18.0},
+}  # fmt: skip
+
+
+@dataclass
+class FakeEngine:
+    up: dict[str, list[Container]] = field(default_factory=dict)
+    asked: list[tuple[str, Sequence[str]]] = field(default_factory=list)
+    says: str = json.dumps(FACTS)
+
+    def clusters(self) -> list[str]:
+        return sorted(self.up)
+
+    def containers(self, cluster: str) -> list[Container]:
+        return self.up.get(cluster, [])
+
+    def ask(self, container_id: str, command: Sequence[str], within_s: int) -> str:
+        assert within_s > 60
+        self.asked.append((container_id, command))
+        return f"a warning of a library\n{self.says}\n"
+
+
+@pytest.fixture(autouse=True)
+def engine(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
+    fake = FakeEngine()
+    monkeypatch.setattr(client, "connect", lambda: fake)
+    fake.up["demo"] = [
+        replace(container(name), id=name, state="running", output="/runs/demo/1/output")
+        for name in ("chief-0", "worker-0", "ps-0", "evaluator-0")
+    ]
+    return fake
+
+
+def test_all_with_a_server_are_traced_and_the_leader_is_asked(cli: Cli, engine: FakeEngine) -> None:
+    said = cli("profile", "demo", "--seconds", "2")
+    assert said.code == 0, said.err
+    ((asked, command),) = engine.asked
+    assert asked == "chief-0"
+    assert command[-5:] == ("profile", "2", "chief-0", "worker-0", "ps-0")
+    rows = [line.split()[:5] for line in said.out.splitlines()]
+    assert ["worker-0", "40", "50.0", "30", "%"] in rows
+    assert "[b]conv (Conv2D)" in said.out and "61.2" in said.out
+    assert "steps/s: 20 before, 18 while it was traced (10 % slower)" in said.err
+    assert "/runs/demo/1/output/profile/now/trace.json.gz, 0.3 MB" in said.err
+    assert "ui.perfetto.dev" in said.err and "chrome://tracing" in said.err
+
+
+def test_as_json(cli: Cli) -> None:
+    said = cli("profile", "demo", "--json")
+    assert json.loads(said.out)["path"] == "/runs/demo/1/output/profile/now/trace.json.gz"
+    assert said.err == ""
+
+
+def test_only_the_tasks_that_are_named(cli: Cli, engine: FakeEngine) -> None:
+    assert cli("profile", "demo", "ps-0", "ps-0").code == 0
+    assert engine.asked[0][1][-2:] == ("2", "ps-0")
+
+
+def test_another_one_is_asked_if_the_leader_does_not_run(cli: Cli, engine: FakeEngine) -> None:
+    engine.up["demo"][0] = replace(engine.up["demo"][0], state="paused")
+    assert cli("profile", "demo").code == 0
+    assert engine.asked[0][0] == "worker-0"
+
+
+def test_a_task_that_is_missing_is_named_and_the_others_are_kept(
+    cli: Cli, engine: FakeEngine
+) -> None:
+    engine.says = json.dumps({**FACTS, "missing": {"ps-0": "it did not answer in time"}})
+    said = cli("profile", "demo")
+    assert said.code == 0
+    assert "ps-0 is missing in the trace: it did not answer in time" in said.err
+
+
+def test_no_step_in_that_time_is_told(cli: Cli, engine: FakeEngine) -> None:
+    engine.says = json.dumps({**FACTS, "tasks": {"worker-0": {**ROW, "runs": 0}}})
+    said = cli("profile", "demo")
+    assert "no step was made in these 2 s: profile while it trains, or for longer" in said.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message", "cure"),
+    [
+        (("gone",), 2, "no cluster `gone`", "there are: demo, ended"),
+        (("ended",), 3, "no task of ended is running", "`cluster-kit up ended` runs it"),
+        (("demo", "worker-7"), 2, "demo has no task worker-7", "worker-0"),
+        (("demo", "evaluator-0"), 2, "evaluator-0 has no TensorFlow server", "chief-0"),
+        (("demo", "--seconds", "0"), 2, "--seconds 0: a profile takes more than 0", "2"),
+        (("demo", "--seconds", "-1"), 2, "--seconds -1: a profile takes", "2"),
+        (("demo", "--seconds", "60.5"), 2, "--seconds 60.5: ", "at most 60"),
+        (("demo", "--seconds", "nan"), 2, "--seconds nan: ", "at most 60"),
+    ],
+)
+def test_what_cannot_be(
+    cli: Cli, engine: FakeEngine, arguments: Sequence[str], code: int, message: str, cure: str
+) -> None:
+    engine.up["ended"] = []
+    said = cli("profile", *arguments)
+    assert said.code == code
+    assert message in said.err and cure in said.err
+    assert not engine.asked
+
+
+def test_nobody_runs(cli: Cli, engine: FakeEngine) -> None:
+    engine.up["demo"] = [replace(one, state="exited") for one in engine.up["demo"]]
+    said = cli("profile", "demo")
+    assert said.code == 3
+    assert "no task of demo is running: nothing can be traced" in said.err
+
+
+def test_none_could_be_traced(cli: Cli, engine: FakeEngine) -> None:
+    engine.says = "error: no task could be traced: ps-0: no TensorFlow server answers there"
+    said = cli("profile", "demo")
+    assert said.code == 3
+    assert "error: no task could be traced: ps-0: no TensorFlow server" in said.err
+    assert "`cluster-kit status demo`" in said.err
+
+
+@pytest.mark.parametrize("answer", ["", "usage: python3 -m trainer serve", "{broken", "{}"])
+def test_an_answer_that_is_none(cli: Cli, engine: FakeEngine, answer: str) -> None:
+    engine.says = answer
+    said = cli("profile", "demo")
+    assert said.code == 4
+    assert "chief-0 was asked for a profile, and answered:" in said.err

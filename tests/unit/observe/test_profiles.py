@@ -1,0 +1,41 @@
+"""What is noted of a trace that a manifest asks for."""
+
+from __future__ import annotations
+
+from cluster_kit.observe.profiles import notes
+from cluster_kit.parts import ProfileAt
+from tests.unit.stories import Story
+
+ASKED = ProfileAt(100, 2.0)
+
+
+def noted(story: Story) -> list[str]:
+    return list(notes(ASKED, story.seen))
+
+
+def test_one_that_was_taken_is_no_note() -> None:
+    story = Story.of().says(9, "chief-0", "profiled", folder="profile/now", missing=[], message="")
+    assert noted(story) == []
+    assert list(notes(None, Story.of().seen)) == []
+
+
+def test_tasks_that_are_missing_are_named() -> None:
+    story = Story.of().says(9, "chief-0", "profiled", folder="f", missing=["ps-0"], message="")
+    assert noted(story) == ["the profile lacks ps-0: no trace came from there in time"]
+
+
+def test_a_step_that_was_never_reached() -> None:
+    story = Story.of().says(3, "chief-0", "step", step=60)
+    assert noted(story) == ["no profile: step 100 was never reached, the last reported one was 60"]
+    assert noted(Story.of()) == [
+        "no profile: the program reported no steps, so step 100 was never reached"
+    ]
+
+
+def test_a_run_that_ended_before_the_trace_was_saved_or_in_which_it_failed() -> None:
+    story = Story.of().says(3, "chief-0", "step", step=100)
+    assert noted(story) == [
+        "no profile: step 100 was reached, but the run ended before the trace was saved"
+    ]
+    failed = story.says(9, "chief-0", "profiled", folder="", missing=[], message="error: no task")
+    assert noted(failed) == ["no profile: error: no task"]

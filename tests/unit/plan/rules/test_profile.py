@@ -1,0 +1,47 @@
+"""The table `[profile]`: what it must be, and that the leader alone is told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.backends.container_spec import container_specs
+from cluster_kit.parts import ProfileAt
+from tests.make import cluster, problems_of
+
+LEAST = 'format = 1\nname = "demo"\n'
+
+
+@pytest.mark.parametrize(
+    ("written", "place"),
+    [
+        ("seconds = 2", "profile.at_step"),
+        ("at_step = 0", "profile.at_step"),
+        ("at_step = 1.5", "profile.at_step"),
+        ('at_step = "100"', "profile.at_step"),
+        ("at_step = 1\nseconds = 0", "profile.seconds"),
+        ("at_step = 1\nseconds = 60.5", "profile.seconds"),
+        ("at_step = 1\nseconds = nan", "profile.seconds"),
+        ('at_step = 1\nseconds = "2"', "profile.seconds"),
+        ("at_step = 1\nsecond = 2", "profile.second"),
+    ],
+)
+def test_what_is_no_profile(written: str, place: str, tmp_path: Path) -> None:
+    (problem,) = problems_of(f"{LEAST}[profile]\n{written}\n", tmp_path)
+    assert problem.place == place
+
+
+def test_the_leader_alone_is_told() -> None:
+    planned = cluster(profile={"at_step": 100})
+    assert planned.profile == ProfileAt(100, 2.0)
+    told = {
+        spec.name: variables["CLUSTER_KIT_PROFILE"]
+        for spec in container_specs(planned)
+        if "CLUSTER_KIT_PROFILE" in (variables := dict(spec.environment))
+    }
+    assert {name: json.loads(text) for name, text in told.items()} == {
+        "demo-chief-0": {"at_step": 100, "seconds": 2.0}
+    }
+    assert cluster().profile is None
