@@ -157,11 +157,11 @@ $(DEV): $(KIT)
 
 ##@ Develop
 # Tests start hundreds of Pythons: each would compile all modules where none may be written beside them.
-test test-unit fuzz: export PYTHONDONTWRITEBYTECODE :=
-test test-unit fuzz: export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
+test test-more test-unit fuzz: export PYTHONDONTWRITEBYTECODE :=
+test test-more test-unit fuzz: export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 
 .PHONY: test
-test: $(DEV) engine image browser prometheus ## Run every test that this machine can; says what it skipped and why   [JOBS]
+test: $(DEV) engine image browser prometheus ## Run the tests, those on real containers too; says what it skipped and why   [JOBS]
 	@.venv/bin/pytest --numprocesses=$(JOBS) --dist=loadgroup --durations=10
 
 .PHONY: test-failed

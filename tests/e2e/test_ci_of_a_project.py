@@ -20,7 +20,7 @@ from tests.e2e.others import Others, named
 from tests.kit import Kit, remove
 from tests.make import ROOT
 
-pytestmark = pytest.mark.xdist_group("ci-of-a-project")
+pytestmark = [pytest.mark.xdist_group("ci-of-a-project"), pytest.mark.more]
 NAME = f"e2e-ci-{secrets.token_hex(3)}"
 QUICKLY = {"PIP_NO_COMPILE": "1"}
 

@@ -127,6 +127,7 @@ def check_board(kit: Kit) -> None:
         assert {"batch_size", "optimizer.type", "mode"} <= board.hyperparameters()
 
 
+@pytest.mark.more
 def test_a_stopped_training_goes_on_until_its_loss_is_no_number(kit: Kit) -> None:
     """In graph mode: test_linear_regression.py, and tests/trainer/training/graph_mode."""
     command_of = partial(command, kit, "detection-coordinator")

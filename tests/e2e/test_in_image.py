@@ -36,15 +36,31 @@ READS_WHAT_TASKS_SAY = (
 )
 
 
+MANY_WAYS = (
+    "programs/classifier/model/test_with_tf_export.py",
+    "programs/classifier/train/test_with_tf_clones.py",
+    "programs/classifier/train/test_with_tf_interruption.py",
+    "programs/detection/train/test_with_tf_detection_train.py",
+)
+"""Those that go through every way of training, and start a task for each: half of the time."""
+
+
 @pytest.mark.parametrize(
     ("onednn", "tests"),
-    [pytest.param("1", None, marks=pytest.mark.first), ("0", READS_WHAT_TASKS_SAY)],
+    [
+        pytest.param("1", "others", marks=pytest.mark.first),
+        pytest.param("1", "many ways", marks=[pytest.mark.first, pytest.mark.more]),
+        ("0", "what tasks say"),
+    ],
 )
-def test_the_trainers_tests_pass_inside_the_image(
-    tmp_path: Path, onednn: str, tests: tuple[str, ...] | None
-) -> None:
+def test_the_trainers_tests_pass_inside_the_image(tmp_path: Path, onednn: str, tests: str) -> None:
     """As on a CPU where TensorFlow announces oneDNN before anything else, and as on one where it
     says nothing."""
+    chosen = {
+        "others": [name for name in need_the_image() if name not in MANY_WAYS],
+        "many ways": MANY_WAYS,
+        "what tasks say": READS_WHAT_TASKS_SAY,
+    }[tests]
     for name in PYTEST:
         copy_package(name, tmp_path)
     done = subprocess.run(
@@ -61,7 +77,7 @@ def test_the_trainers_tests_pass_inside_the_image(
             *("-c", "/dev/null", "-p", "no:cacheprovider", "-q", "-rs", "--durations=10"),
             *("--tx", AT_ONCE, "--dist", "worksteal"),
             *("-m", "not mounts"),  # no container may; they run on the host, without TensorFlow
-            *(f"/tests/{name}" for name in tests or need_the_image()),
+            *(f"/tests/{name}" for name in chosen),
         ],
         capture_output=True,
         text=True,
@@ -91,4 +107,4 @@ def copy_package(name: str, target: Path) -> None:
 
 def test_all_that_use_tensorflow_are_run_there() -> None:
     named = {file.relative_to(TRAINER).as_posix() for file in TRAINER.rglob("test_with_tf_*.py")}
-    assert named <= set(need_the_image())
+    assert named | set(MANY_WAYS) <= set(need_the_image())

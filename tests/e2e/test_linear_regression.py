@@ -99,6 +99,7 @@ def test_a_stopped_job_has_saved_and_goes_on(kit: Kit) -> None:
     assert f"going on at global step {stopped_at}" in done.stderr
 
 
+@pytest.mark.more
 def test_a_loss_that_is_no_number_is_the_leaders_last_word(kit: Kit) -> None:
     done = kit.run(*command(kit, "--learning-rate 1e30"))
     assert done.returncode == 5

@@ -222,6 +222,7 @@ def test_a_new_cluster_trains_at_once_and_goes_on(
         assert re.findall(r"epoch (\d)/7", more.stderr) == ["6", "7"], "it goes on where it ended"
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("style", "leader"), [("coordinator", "chief-0"), ("all-tasks", "worker-0")]
 )

@@ -23,7 +23,8 @@ WAYS = {
 """Manifest, arguments, and how many steps of others may be under way at the stop."""
 
 
-@pytest.mark.parametrize("way", [pytest.param("async", marks=pytest.mark.more), "graph"])
+@pytest.mark.more
+@pytest.mark.parametrize("way", WAYS)
 def test_no_step_is_lost(kit: Kit, way: str) -> None:
     manifest, more, under_way = WAYS[way]
     command = ["up", manifest, "--name", kit.name, f"--args={ARGUMENTS} {more}"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from tests.e2e.evidence import codes, log, output
 from tests.kit import Kit
 from tests.make import ROOT
@@ -23,6 +25,7 @@ def command(kit: Kit, last_step: int, *more: str) -> list[str]:
     ]
 
 
+@pytest.mark.more
 def test_a_supervisor_trains_on_every_worker_ends_and_resumes(kit: Kit) -> None:
     done = kit.run(*command(kit, 400))
     said = done.stdout + done.stderr
