@@ -25,7 +25,7 @@ def find(reference: str, folder: Path) -> Path:
             f"name a file in it, or a name in {folder}/; {proposal(path.stem, known)}",
         )
     raise UsageError(
-        f"no manifest `{reference}`: neither a file nor a name in {folder}/",
+        f"no manifest `{reference}`: no file, no name in {folder}/, and none of the kit's own",
         proposal(path.stem, known),
     )
 

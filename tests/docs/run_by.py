@@ -135,6 +135,7 @@ RUN_BY = {
     "cluster-kit up smoke --program path/to/train.py --watch": DAILY,
     "cluster-kit up smoke --program path/to/train.py --debug chief-0": DAILY,
     "make wheel": WHEEL,
+    "pip install dist/cluster_kit-*.whl": WHEEL,
     "uv tool install dist/cluster_kit-*.whl": TOOL,
     "pipx run --spec dist/cluster_kit-*.whl cluster-kit --version": PIPX,
     "cluster-kit --version": WHEEL,

@@ -76,7 +76,7 @@ LEADS = Life(
         prints(0.5, "100 training images"),
         says(1.0, "step", step=1, steps_per_s=10.0),
         says(2.0, "epoch", step=20, loss=0.5, accuracy=0.75),
-        says(2.9, "metrics", test_accuracy=0.9),
+        says(2.9, "metrics", test_accuracy=0.9, loss=0.05),
         ends(3.0, 0, "finished", "the program finished"),
     )
 )

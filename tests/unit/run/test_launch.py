@@ -17,7 +17,7 @@ def test_a_run_that_goes_well_is_shown_saved_and_removed(stage: Stage) -> None:
     outcome = stage.up()
     assert (outcome.success, outcome.exit_code, outcome.reason) == (True, 0, "finished")
     assert (outcome.blame, outcome.notes, outcome.last_words) == (None, [], "")
-    assert outcome.metrics == {"test_accuracy": 0.9, "validation_accuracy": 0.8}
+    assert outcome.metrics == {"test_accuracy": 0.9, "validation_accuracy": 0.8, "loss": 0.05}
     assert [task.exit_code for task in outcome.tasks] == [0] * 5
     assert [task.rx_bytes for task in outcome.tasks] == [1000] * 5
     assert stage.saved() == json.loads(json.dumps(outcome.as_json()))

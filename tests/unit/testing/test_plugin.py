@@ -377,6 +377,7 @@ def test_pytest_finds_it_by_its_entry_point() -> None:
 def test_the_pages_example_runs(project: Project, stage: Stage) -> None:
     page = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    (project.root / "train.py").write_text("x = 1\n")
+    (project.root / "programs" / "demo").mkdir(parents=True)
+    (project.root / "programs" / "demo" / "train.py").write_text("x = 1\n")
     project.test(example).assert_outcomes(passed=2)
     assert not stage.engine.boxes
