@@ -77,7 +77,10 @@ class RunningCluster:
             return engine.ask(self._running(engine, task).id, command, within_s)
 
     def kill(self, task: str) -> None:
-        """End a task's processes at once. A task that fails so is started again by `wait`."""
+        """End a task's processes at once, for good: the engine does not start it again.
+
+        `exec(task, "sh", "-c", "kill -9 -1")` is a crash, after which it does.
+        """
         with _engine() as engine:
             engine.kill(self._container(engine, task).id)
 
