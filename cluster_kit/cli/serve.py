@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from cluster_kit.cli.app import app, say
+from cluster_kit.cluster import LOOPBACK
 from cluster_kit.engine import client
 from cluster_kit.errors import KitError
 from cluster_kit.manifest.find import find
@@ -33,7 +34,7 @@ def serve(
             help="The address to listen on: others than 127.0.0.1 let "
             "other machines in, who need the token.",
         ),
-    ] = "127.0.0.1",
+    ] = LOOPBACK,
     token_file: Annotated[
         Path | None,
         typer.Option(
@@ -69,19 +70,19 @@ def live(
     cluster: str,
     *,
     port: int = 0,
-    host: str = "",
+    host: str = LOOPBACK,
     token_file: Path | None = None,
     allow_control: bool = False,
 ) -> Iterator[str]:
     """The pages are there while the `with` block lasts; the URL of a cluster's, or of all."""
     # Imported where it is needed: no other command pays for it.
     from cluster_kit.serve.site import Site
-    from cluster_kit.serve.start import LOOPBACK, serving
+    from cluster_kit.serve.start import serving
     from cluster_kit.serve.token import token_in
 
     site = Site(here(), client.connect, allow_control)
     token = token_in(token_file) if token_file else ""
-    with serving(site, cluster, address=host or LOOPBACK, port=port, token=token) as url:
+    with serving(site, cluster, address=host, port=port, token=token) as url:
         yield url
 
 

@@ -96,9 +96,9 @@ def container_of(attributes: Mapping[str, Any]) -> Container:
         exit_code=None if alive else state["ExitCode"],
         restarts=attributes["RestartCount"],
         oom=state["OOMKilled"],
-        created=_seconds(attributes["Created"]),
-        started=_seconds(state["StartedAt"]),
-        finished=_seconds(state["FinishedAt"]),
+        created=seconds_of(attributes["Created"]),
+        started=seconds_of(state["StartedAt"]),
+        finished=seconds_of(state["FinishedAt"]),
         output=next(iter(outputs), ""),
         attached=bool(addresses),
         secrets=secrets_of(attributes),
@@ -138,7 +138,7 @@ def secrets_of(attributes: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(sorted(values))
 
 
-def _seconds(time: str) -> float:
+def seconds_of(time: str) -> float:
     """Unix seconds of the engine's RFC 3339 time; year 1 means never."""
     return datetime.fromisoformat(time).timestamp()
 

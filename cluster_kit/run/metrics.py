@@ -16,11 +16,11 @@ from cluster_kit.metrics.facts import RunFacts, facts_of, facts_of_outcome
 from cluster_kit.metrics.tally import Tally
 from cluster_kit.metrics.values import Value, values_of
 from cluster_kit.observe import stragglers
-from cluster_kit.observe.checkpoints import complete
 from cluster_kit.observe.progress import USAGE, Entry, ProgressReader
 from cluster_kit.observe.stragglers import Straggler
 from cluster_kit.observe.task_view import State
 from cluster_kit.observe.usage import sample_of
+from cluster_kit.report.evidence import checkpoints_of
 from cluster_kit.run.evidence import read_events
 from cluster_kit.run.record import Record, read_record
 from cluster_kit.util.masking import masked
@@ -89,9 +89,8 @@ class RunMetrics:
         tallies = {t.name: self._tallies.setdefault(t.name, Tally(self._first))
                    for t in facts.tasks}  # fmt: skip
         self._read(tallies)
-        since = facts.since or 0.0
-        found = (one for one in complete(self._run.output) if one[0] >= since)
-        facts = replace(facts, engine=engine or {}, checkpoint=max(found, default=None),
+        found = checkpoints_of(self._run.output, facts.since or 0.0)
+        facts = replace(facts, engine=engine or {}, checkpoint=found[-1] if found else None,
                         stragglers=frozenset(self._stragglers))  # fmt: skip
         return list(values_of(facts, tallies, time.time() if now is None else now))
 

@@ -86,8 +86,8 @@ def profile(engine: Engine, cluster: str, seconds: float, tasks: Sequence[str]) 
     said = engine.ask(asked.id, command, round(seconds) + SAVES_S)
     facts = _facts(said)
     if facts is None:
-        _refused(asked, said)
-    return Profile(facts or {}, Path(asked.output) / str((facts or {})["folder"]))
+        raise _refusal(asked, said)
+    return Profile(facts, Path(asked.output) / str(facts["folder"]))
 
 
 def _who_is_asked(containers: Sequence[Container], cluster: str) -> Container:
@@ -117,17 +117,17 @@ def _facts(said: str) -> dict[str, Any] | None:
     return None
 
 
-def _refused(asked: Container, said: str) -> None:
-    """Raise what the container that was asked has said instead."""
+def _refusal(asked: Container, said: str) -> HostError | EngineError:
+    """The error for what the container that was asked has said instead."""
     errors = [line for line in said.splitlines() if line.startswith("error: ")]
     if errors:
-        raise HostError(
+        return HostError(
             errors[-1].removeprefix("error: "),
             f"`cluster-kit status {asked.cluster}` shows whether they train; a program that has "
             "not begun has no server yet: ask again when it makes steps",
         )
     tail = "\n".join(said.splitlines()[-5:]) or "nothing in time"
-    raise EngineError(
+    return EngineError(
         f"{asked.name} was asked for a profile, and answered:\n{tail}",
         f"`cluster-kit logs {asked.cluster} {asked.name}` shows what it does",
     )

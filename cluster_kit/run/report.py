@@ -67,7 +67,7 @@ def report_of(run: RunDirectory) -> dict[str, Any]:
             checkpoints=checkpoints_of(run.output, record.since),
             logs=sorted(file.stem for file in run.logs.glob("*.log")),
             faults=faults_of(_drill(run), record.since),
-            manifest=_text(run.manifest),
+            manifest=text_of(run.manifest),
             kit=__version__,
             profiles=profiles_of(run.output, record.since),
         )
@@ -108,7 +108,8 @@ def _drill(run: RunDirectory) -> object:
         return None
 
 
-def _text(file: Path) -> str:
+def text_of(file: Path) -> str:
+    """A file of a run, "" if it cannot be read."""
     try:
         return file.read_text(encoding="utf-8", errors="replace")
     except OSError:

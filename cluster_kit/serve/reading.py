@@ -11,6 +11,7 @@ from cluster_kit.errors import EngineError, HostError
 from cluster_kit.observe.progress import USAGE, ProgressReader
 from cluster_kit.report.evidence import checkpoints_of
 from cluster_kit.run.record import Record
+from cluster_kit.run.report import text_of
 from cluster_kit.serve.growing import About, Facts, Growing
 from cluster_kit.serve.happened import Happened
 from cluster_kit.serve.site import Site
@@ -31,7 +32,9 @@ class Reading:
         self._progress = ProgressReader(run.progress, record.since, record.sizes)
         self._usage = ProgressReader(run.progress, record.since, record.sizes, suffix=USAGE)
         self._happened = Happened(site, run, record)
-        self._growing = Growing(record.cluster, About(run.path.name, _text(run), __version__))
+        self._growing = Growing(
+            record.cluster, About(run.path.name, text_of(run.manifest), __version__)
+        )
         self._secrets = self._escaped()
         self._checkpoints_at = 0.0
 
@@ -63,10 +66,3 @@ class Reading:
         except (EngineError, HostError):
             containers = []
         return {json.dumps(value)[1:-1] for one in containers for value in one.secrets}
-
-
-def _text(run: RunDirectory) -> str:
-    try:
-        return run.manifest.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""

@@ -6,12 +6,11 @@ import contextlib
 from collections.abc import Iterator
 from urllib.parse import quote
 
+from cluster_kit.cluster import LOOPBACK
 from cluster_kit.serve.routes import routes_of
 from cluster_kit.serve.server import bound, event, listening
 from cluster_kit.serve.site import Site
 from cluster_kit.serve.token import new_token
-
-LOOPBACK = "127.0.0.1"
 
 
 @contextlib.contextmanager

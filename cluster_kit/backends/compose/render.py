@@ -16,6 +16,7 @@ from cluster_kit.backends.container_spec import (
 )
 from cluster_kit.backends.header import header
 from cluster_kit.backends.interface import Build
+from cluster_kit.backends.service import from_caller, limits, ulimits
 from cluster_kit.backends.yaml import (
     Pair,
     Volume,
@@ -158,17 +159,14 @@ def _service(cluster: Cluster, spec: ContainerSpec) -> Service:
         cpu_shares="" if spec.cpu_shares is None else str(spec.cpu_shares),
         ip=str(spec.ip),
         environment=pairs(spec.own_environment),
-        secrets=tuple(pair.name for pair in pairs(dict.fromkeys(spec.secrets, ""))),
+        secrets=from_caller(spec.secrets),
         hidden=HIDDEN if spec.hidden else "",
         env_file=flow([spec.env_file]) if spec.env_file else "",
         shm="" if spec.shm is None else _size(spec.shm),
-        ulimits=tuple(
-            Pair(limit.name, f"{{soft: {limit.soft}, hard: {limit.hard}}}")
-            for limit in spec.ulimits
-        ),
+        ulimits=ulimits(spec),
         ports=published(spec.ports),
         mounts=volumes((*spec.shared.mounts, *spec.mounts)) if spec.mounts else (),
-        limits=_limits(spec),
+        limits=limits(spec),
         driver=devices.driver if devices else "",
         device_ids=flow(devices.ids) if devices else "",
         device_capabilities="[" + ", ".join(devices.capabilities) + "]" if devices else "",
@@ -187,12 +185,3 @@ def _adopts(cluster: Cluster, spec: ContainerSpec) -> bool:
 def _size(count: int) -> str:
     whole = count % 2**30 == 0
     return f"{count // 2**30}gb" if whole else f"{count}b"
-
-
-def _limits(spec: ContainerSpec) -> tuple[Pair, ...]:
-    limits = {}
-    if spec.cpus is not None:
-        limits["cpus"] = f"{spec.cpus:.15g}"
-    if spec.memory is not None:
-        limits["memory"] = f"{spec.memory}b"
-    return pairs(limits)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cluster_kit.backends.service import from_caller
 from cluster_kit.backends.sidecar_spec import SidecarSpec, sidecar_specs
 from cluster_kit.backends.yaml import (
     Pair,
@@ -66,7 +67,7 @@ def _service(cluster: Cluster, spec: SidecarSpec) -> SidecarService:
         stop_grace=f"{spec.stop_grace_s}s",
         ip=str(spec.ip),
         environment=pairs(spec.environment),
-        secrets=tuple(pair.name for pair in pairs(dict.fromkeys(spec.secrets, ""))),
+        secrets=from_caller(spec.secrets),
         hidden=HIDDEN if spec.hidden else "",
         mounts=volumes(spec.mounts),
         ports=published(spec.ports),

@@ -13,6 +13,7 @@ from cluster_kit.backends.container_spec import (
     network_spec,
 )
 from cluster_kit.backends.header import header
+from cluster_kit.backends.service import from_caller, limits, ulimits
 from cluster_kit.backends.swarm import spec as shared_file
 from cluster_kit.backends.swarm.secrets import FileSecret, file_secrets, is_secret
 from cluster_kit.backends.variables import GROWING, SHARED
@@ -136,25 +137,13 @@ def _service(cluster: Cluster, task: Task, spec: ContainerSpec) -> Service:
         capabilities=flow(spec.cap_add) if spec.cap_add else "",
         restarts=str(spec.restarts) if spec.restarts else "",
         environment=pairs(own),
-        from_caller=tuple(pair.name for pair in pairs(dict.fromkeys(spec.secrets, ""))),
+        from_caller=from_caller(spec.secrets),
         env_file=flow([spec.env_file]) if spec.env_file else "",
         shm="" if spec.shm is None else str(spec.shm),
-        ulimits=tuple(
-            Pair(limit.name, f"{{soft: {limit.soft}, hard: {limit.hard}}}")
-            for limit in spec.ulimits
-        ),
+        ulimits=ulimits(spec),
         mounts=volumes(mounts) if spec.mounts or spec.shm is not None else (),
         secrets=file_secrets(cluster, task),
-        limits=_limits(spec),
+        limits=limits(spec),
         constraints=flow(task.nodes) if task.nodes else "",
         labels=pairs(spec.labels),
     )
-
-
-def _limits(spec: ContainerSpec) -> tuple[Pair, ...]:
-    limits = {}
-    if spec.cpus is not None:
-        limits["cpus"] = f"{spec.cpus:.15g}"
-    if spec.memory is not None:
-        limits["memory"] = f"{spec.memory}b"
-    return pairs(limits)

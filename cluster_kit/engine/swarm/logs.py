@@ -9,8 +9,9 @@ from typing import Any
 
 from docker.errors import APIError
 
+from cluster_kit.engine.containers import seconds_of
 from cluster_kit.engine.failures import as_engine_errors
-from cluster_kit.engine.swarm.tasks import ENDED, Task, by_service, container_of, seconds, state_of
+from cluster_kit.engine.swarm.tasks import ENDED, Task, by_service, container_of, state_of
 from cluster_kit.util.masking import masked
 
 FOLLOW_S = 1.0
@@ -45,7 +46,7 @@ class SwarmLogs:
             over = self._is_over(container_id)
             for line in self._lines(container_id, last):
                 stamp, _, text = line.partition(" ")
-                last = max(last or 0.0, seconds(stamp))
+                last = max(last or 0.0, seconds_of(stamp))
                 yield line if times else text
             if over:
                 return
@@ -67,7 +68,7 @@ class SwarmLogs:
                     raw = self._raw_logs(str(task["ID"]), wanted)
                     text = masked(raw.decode("utf-8", errors="replace"), secrets)
                     lines += text.splitlines()
-        return [line for line in lines if since is None or seconds(line.split(" ")[0]) > since]
+        return [line for line in lines if since is None or seconds_of(line.split(" ")[0]) > since]
 
     def _raw_logs(self, task: str, wanted: dict[str, Any]) -> bytes:
         api = self._client.api

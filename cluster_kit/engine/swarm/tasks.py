@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from cluster_kit import labels
 from cluster_kit.cluster import OUTPUT
-from cluster_kit.engine.containers import Container, Event, secrets_of
+from cluster_kit.engine.containers import Container, Event, seconds_of, secrets_of
 
 HELD = "node.hostname == cluster-kit-holds-it"
 """The constraint of a service that is stopped: no node fulfils it, and its logs stay."""
@@ -50,15 +49,10 @@ def name_of(task: Task) -> str:
     return f"{tags.get(labels.ROLE)}-{tags.get(labels.INDEX)}"
 
 
-def seconds(time: str) -> float:
-    """Unix seconds of the engine's RFC 3339 time."""
-    return datetime.fromisoformat(time).timestamp()
-
-
 def by_service(tasks: Iterable[Task]) -> dict[str, list[Task]]:
     """The tasks of each service, oldest first, without those that are held."""
     found: dict[str, list[Task]] = {}
-    for task in sorted(tasks, key=lambda one: seconds(one["CreatedAt"])):
+    for task in sorted(tasks, key=lambda one: seconds_of(one["CreatedAt"])):
         if not is_held(task):
             found.setdefault(str(task["ServiceID"]), []).append(task)
     return found
@@ -73,15 +67,15 @@ def container_of(service: Mapping[str, Any], tasks: Sequence[Task]) -> Container
     spec = service["Spec"]["TaskTemplate"]["ContainerSpec"]
     tags, newest = spec["Labels"], tasks[-1] if tasks else None
     before = exit_code_of(tasks[-2]) if len(tasks) > 1 else None
-    state, created = "created", seconds(service["CreatedAt"])
+    state, created = "created", seconds_of(service["CreatedAt"])
     code, started, finished, ip = None, -1.0, -1.0, ""
     if newest is not None:
         state, code = _state_and_code(newest, before)
         ran = state in ("running", "exited")
-        started = seconds(newest["CreatedAt"]) if ran else -1.0
+        started = seconds_of(newest["CreatedAt"]) if ran else -1.0
         if state == "running":
-            started = seconds(newest["Status"]["Timestamp"])
-        finished = seconds(newest["Status"]["Timestamp"]) if state == "exited" else -1.0
+            started = seconds_of(newest["Status"]["Timestamp"])
+        finished = seconds_of(newest["Status"]["Timestamp"]) if state == "exited" else -1.0
         ip = _address(newest)
     outputs = [m["Source"] for m in spec.get("Mounts") or () if m["Target"] == OUTPUT]
     config = {"Config": {"Labels": tags, "Env": spec.get("Env")}}
@@ -148,14 +142,14 @@ class Told:
             yield Event(now, "destroy", self.names.pop(service), None)
 
     def _of(self, task: Task, *, over: bool, lost: bool, now: float) -> Iterator[Event]:
-        known, name, time = str(task["ID"]), name_of(task), seconds(task["Status"]["Timestamp"])
+        known, name, time = str(task["ID"]), name_of(task), seconds_of(task["Status"]["Timestamp"])
         if over and not self.began:
             self.started.add(known)
             self.ended.add(known)
         if known not in self.started and (over or state_of(task) == "running"):
             self.started.add(known)
             if state_of(task) != "rejected":
-                yield Event(seconds(task["CreatedAt"]) if over else time, "start", name, None)
+                yield Event(seconds_of(task["CreatedAt"]) if over else time, "start", name, None)
         if over and known not in self.ended:
             self.ended.add(known)
             if state_of(task) == "shutdown":

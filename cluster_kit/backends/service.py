@@ -1,0 +1,30 @@
+"""What compose and stack files say of a service in the same words, as YAML text. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cluster_kit.backends.container_spec import ContainerSpec
+from cluster_kit.backends.yaml import Pair, pairs
+
+
+def limits(spec: ContainerSpec) -> tuple[Pair, ...]:
+    """Returns the limits of CPU and memory; () without any."""
+    found = {}
+    if spec.cpus is not None:
+        found["cpus"] = f"{spec.cpus:.15g}"
+    if spec.memory is not None:
+        found["memory"] = f"{spec.memory}b"
+    return pairs(found)
+
+
+def ulimits(spec: ContainerSpec) -> tuple[Pair, ...]:
+    """Returns the limits of the kernel, each with its soft and its hard one."""
+    return tuple(
+        Pair(limit.name, f"{{soft: {limit.soft}, hard: {limit.hard}}}") for limit in spec.ulimits
+    )
+
+
+def from_caller(names: Iterable[str]) -> tuple[str, ...]:
+    """Returns the keys of variables that whoever calls the tool has."""
+    return tuple(pair.name for pair in pairs(dict.fromkeys(names, "")))
