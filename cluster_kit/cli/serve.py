@@ -70,7 +70,7 @@ def live(
     cluster: str,
     *,
     port: int = 0,
-    host: str = LOOPBACK,
+    host: str = "",
     token_file: Path | None = None,
     allow_control: bool = False,
 ) -> Iterator[str]:
@@ -82,7 +82,7 @@ def live(
 
     site = Site(here(), client.connect, allow_control)
     token = token_in(token_file) if token_file else ""
-    with serving(site, cluster, address=host, port=port, token=token) as url:
+    with serving(site, cluster, address=host or LOOPBACK, port=port, token=token) as url:
         yield url
 
 
