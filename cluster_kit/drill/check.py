@@ -18,7 +18,7 @@ from cluster_kit.util.nearest import proposal
 EVENTS = (
     "start", "ready", "devices", "training", "step", "phase", "placement", "epoch", "evaluation",
     "metrics", "failure", "retry", "silent", "heard", "unanswered", "waiting",
-    "waited", "straggling", "straggled", "profiled",
+    "waited", "functions", "straggling", "straggled", "profiled",
 )  # fmt: skip
 """Those of images/trainer/contract.toml but `end`, the last one, and `usage`, which never ends."""
 

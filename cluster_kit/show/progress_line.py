@@ -85,8 +85,10 @@ def progress_of(seen: RunState) -> Progress | None:
 
 
 def waited_for(seen: RunState) -> str:
-    """What the job waits for before it trains: tasks, or its first step; "" if for nothing."""
+    """What the job waits for: tasks, its first step, or functions; "" if for nothing."""
     leader = seen.tasks[seen.leader]
+    if leader.state in (State.READY, State.TRAINING) and (functions := _functions(seen)):
+        return functions
     if leader.state is State.READY:
         return "all tasks answer, no step reported yet"
     if leader.state not in (State.CREATED, State.RUNNING):
@@ -101,6 +103,20 @@ def waited_for(seen: RunState) -> str:
         return ""
     more = f" and {len(late) - MOST_NAMED} more" if len(late) > MOST_NAMED else ""
     return f"waits for {', '.join(late[:MOST_NAMED])}{more}"
+
+
+def _functions(seen: RunState) -> str:
+    """The functions of a coordinator that its program waits for now; "" if it does not."""
+    for entry in reversed(seen.entries):
+        if entry.task == seen.leader and entry.event == "functions":
+            done, of = (number(entry.fields.get(key)) for key in ("done", "of"))
+            waits = done is not None and of is not None and done < of
+            return (
+                f"{seen.leader} waits for functions: {done:,.0f} of {of:,.0f} done" if waits else ""
+            )
+        if entry.task == seen.leader and entry.event in ("step", "epoch", "start"):
+            break
+    return ""
 
 
 def _duration(seconds: float) -> str:

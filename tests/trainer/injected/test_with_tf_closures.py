@@ -1,4 +1,5 @@
-"""With TensorFlow: the closures that each worker has finished are counted, and only those."""
+"""With TensorFlow: closures are counted when they are scheduled, and those that each worker has
+finished; no others."""
 
 from __future__ import annotations
 
@@ -32,9 +33,11 @@ step = tf.function(lambda it: next(it))
 for _ in range(40):
     coordinator.schedule(step, (batches,))
 coordinator.join()
-counts, until = pathlib.Path(os.environ["CLUSTER_KIT_MAILBOX"], "finished"), time.time() + 20
+coordinator.schedule(step, (batches,))
+coordinator.join()
+counts, until = pathlib.Path(os.environ["CLUSTER_KIT_MAILBOX"], "closures"), time.time() + 20
 while time.time() < until:
-    if counts.exists() and sum(json.loads(counts.read_text()).values()) >= 40:
+    if counts.exists() and sum(json.loads(counts.read_text())["finished"].values()) >= 41:
         break
     time.sleep(0.05)
 print(counts.read_text())
@@ -53,6 +56,8 @@ def test_what_each_worker_has_finished(tmp_path):
         env=environment, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    counts = json.loads(done.stdout.splitlines()[-1])
-    assert sum(counts.values()) == 40
+    said = json.loads(done.stdout.splitlines()[-1])
+    counts = said["finished"]
+    assert (said["scheduled"], said["joined"]) == (41, 41)
+    assert sum(counts.values()) == 41
     assert counts.keys() <= {"worker-0", "worker-1"}

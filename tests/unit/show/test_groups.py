@@ -135,3 +135,23 @@ def test_the_live_view_shows_a_bar_and_fits() -> None:
     view.update(training(of, step(2, 250)))
     view.close()
     assert "step 250 of" not in shown(low)
+
+
+def functions(time: float, done: object, of: object) -> Entry:
+    return Entry("chief-0", time, "functions", {"done": done, "of": of})
+
+
+def test_functions_that_a_coordinator_waits_for_are_counted() -> None:
+    ready = Entry("chief-0", 0.5, "ready", {})
+    said = "chief-0 waits for functions: 1,031 of 1,040 done"
+    assert waited_for(training(ready, functions(2, 1031, 1040))) == said
+    assert waited_for(training(step(2, 7), functions(3, 5, 40), functions(4, 1031, 1040))) == said
+
+
+@pytest.mark.parametrize(
+    "over",
+    [step(3, 8), functions(3, 40, 40), Entry("chief-0", 3.0, "start", {}), functions(3, "x", None)],
+    ids=["a step", "all done", "another attempt", "what a program of the user's wrote"],
+)
+def test_functions_that_are_done_or_of_before_are_not_waited_for(over: Entry) -> None:
+    assert waited_for(training(step(1, 7), functions(2, 31, 40), over)) == ""

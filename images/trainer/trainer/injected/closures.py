@@ -1,4 +1,5 @@
-"""How many closures of a coordinator each worker has finished: TensorFlow does not tell.
+"""How many closures a coordinator has scheduled and each worker has finished: TensorFlow does not
+tell.
 
 A thread puts the counts into the mailbox once a second, for the supervisor.
 """
@@ -12,36 +13,58 @@ from collections import Counter
 from types import ModuleType
 
 SAY_S = 1.0
+SCHEDULED, JOINED = "scheduled", "joined"
 
 
 def count(mailbox: ModuleType) -> bool:
-    """Count from now on; False if this TensorFlow does not have the class any more."""
+    """Count from now on; False if this TensorFlow does not have the classes any more."""
     try:
         from tensorflow.python.distribute.coordinator import cluster_coordinator
     except ModuleNotFoundError:
         return False
     closures = cluster_coordinator.Closure
-    execute, finished = getattr(closures, "execute_on", None), Counter()
+    coordinators = cluster_coordinator.ClusterCoordinator
+    execute = getattr(closures, "execute_on", None)
+    schedule, join = coordinators.schedule, coordinators.join
     if execute is None:
         return False
+    counts: Counter[str] = Counter()
 
     def execute_on(self: object, worker: object) -> None:
         execute(self, worker)
         if not isinstance(self, cluster_coordinator.ResourceClosure):
             # Each worker has one thread, and a key of its own.
-            finished[worker.worker_index] += 1
+            counts[f"worker-{worker.worker_index}"] += 1
+
+    def schedule_one(self: object, *args: object, **kwargs: object) -> object:
+        # Counted before: a worker may have finished it before `schedule` returns.
+        counts[SCHEDULED] += 1
+        try:
+            return schedule(self, *args, **kwargs)
+        except BaseException:
+            counts[SCHEDULED] -= 1
+            raise
+
+    def join_all(self: object) -> None:
+        join(self)
+        counts[JOINED] = counts[SCHEDULED]
 
     closures.execute_on = execute_on
-    threading.Thread(target=say, args=(finished, mailbox), name="closures", daemon=True).start()
+    coordinators.join = join_all
+    coordinators.schedule = schedule_one
+    threading.Thread(target=say, args=(counts, mailbox), name="closures", daemon=True).start()
     return True
 
 
-def say(finished: Counter[int], mailbox: ModuleType) -> None:
+def say(counts: Counter[str], mailbox: ModuleType) -> None:
     """For ever: write down what has changed."""
     said = 0
     while True:
         time.sleep(SAY_S)
-        if (now := finished.total()) != said:
+        # All of them only grow, so that the same sum is the same counts.
+        if (now := counts.total()) != said:
             said = now
-            counts = {f"worker-{index}": count for index, count in list(finished.items())}
-            mailbox.leave_last_words(json.dumps(counts), mailbox.FINISHED)
+            finished = dict(list(counts.items()))
+            all_of_them = {key: finished.pop(key, 0) for key in (SCHEDULED, JOINED)}
+            text = json.dumps({**all_of_them, "finished": finished})
+            mailbox.leave_last_words(text, mailbox.CLOSURES)

@@ -2,9 +2,10 @@
 
 Supervisor to program: `servers-ready`, `job-ended`. Program to supervisor: `last-words`, the end
 message, `gpu-missing`, one line about a promise that was not kept, `saving`, when it was told to
-stop and needs a moment for that, `final`, if another attempt would end the same way, or `finished`,
-the closures that each worker has finished. Outside a cluster there is no mailbox and nothing to
-wait for. Also loaded by its path (on_path/): imports nothing of this package.
+stop and needs a moment for that, `final`, if another attempt would end the same way, or `closures`,
+those that a coordinator has scheduled and each worker finished. Outside a cluster there is no
+mailbox and nothing to wait for. Also loaded by its path (on_path/): imports nothing of this
+package.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ LAST_WORDS = "last-words"
 GPU_MISSING = "gpu-missing"
 SAVING = "saving"
 FINAL = "final"
-FINISHED = "finished"
+CLOSURES = "closures"
 IMPORTED = ".imported"
 """Not in the mailbox: the ending of a file beside the progress file, for the leader."""
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from trainer.errors import ContractError
 from trainer.injected import mailbox, stacks
 from trainer.outcome import Outcome, tidy
 from trainer.stacks import place
+from trainer.supervisor.functions import Functions
 from trainer.task import Task
 from trainer.words.telling import telling
 
@@ -114,12 +114,16 @@ class Child:
         """Put an empty file `name` into the program's mailbox."""
         (self.mailbox / name).touch()
 
-    def finished(self) -> dict[str, int]:
-        """How many closures of the program each worker has finished; {} without a coordinator."""
+    def functions(self) -> Functions:
+        """What the program has scheduled and its workers finished; none without a coordinator."""
         try:
-            return json.loads(self._read(mailbox.FINISHED) or "{}")
+            return Functions.parse(self._read(mailbox.CLOSURES))
         except OSError:
-            return {}
+            return Functions()
+
+    def finished(self) -> Mapping[str, int]:
+        """How many functions of the program each worker has finished, by name."""
+        return self.functions().finished
 
     @property
     def is_final(self) -> bool:

@@ -19,7 +19,7 @@ from trainer.servers import probe
 from trainer.servers import watch as server_watch
 from trainer.servers.probe import ServersMissing, ServersReady
 from trainer.stragglers.watch import StragglerWatch
-from trainer.supervisor import servers_asked, stall
+from trainer.supervisor import functions, servers_asked, stall
 from trainer.supervisor.child import Child, Program, ProgramEnded
 from trainer.supervisor.peers import Peers, let_begin
 from trainer.supervisor.servers_asked import ServersAsked, beside, promises_broken
@@ -172,6 +172,7 @@ class Leader:
         self._ready = ready
         then = (self._events.put, over)
         beside(stall.watch, self._task, attempt, self._used, self._waits, *then)
+        beside(functions.watch, self._progress, self._child.functions, over)
         if self._task.servers and self._task.silent_s:
             beside(server_watch.watch, self._task.servers, self._task.silent_s, *then)
         self._progress.write("ready")

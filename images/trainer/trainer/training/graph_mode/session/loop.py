@@ -91,7 +91,9 @@ class Training:
             # It takes long if the servers are gone, and nothing depends on it.
             threading.Thread(target=close, args=(session,), daemon=True).start()
             raise
-        if not target:
+        if target:
+            KEPT.append(session)
+        else:
             session.close()
         return result
 
@@ -191,6 +193,10 @@ class Training:
         print(message, flush=True)
         sys.stderr.flush()
         os._exit(EXIT_TERMINATED)
+
+
+KEPT: list[tf1.Session] = []
+"""Of servers. Letting go of one closes it, which waits for ever for a task that has left."""
 
 
 def close(session: tf1.Session) -> None:
