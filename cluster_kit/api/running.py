@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from cluster_kit.api import bridge, host_chief
+from cluster_kit.api import bridge, containers, host_chief
 from cluster_kit.api.host_chief import HostChief
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine import client
@@ -16,11 +16,11 @@ from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import UsageError
 from cluster_kit.observe.task_view import State
 from cluster_kit.plan.tf_config import tf_configs
+from cluster_kit.run import inside
 from cluster_kit.run.attach import wait
 from cluster_kit.run.context import Launch
 from cluster_kit.run.outcome import Outcome
 from cluster_kit.show.view import View
-from cluster_kit.util.nearest import proposal
 from cluster_kit.workspace import RunDirectory
 
 EXEC_S = 60
@@ -63,7 +63,7 @@ class RunningCluster:
     def logs(self, task: str) -> str:
         """What a task has printed so far, stdout and stderr in order, each line with its time."""
         with _engine() as engine:
-            return engine.logs(self._container(engine, task).id)
+            return engine.logs(containers.found(engine, self._run, task).id)
 
     def exec(self, task: str, *command: str, within_s: int = EXEC_S) -> str:
         """What a command prints that is run inside a task's container, stdout and stderr.
@@ -74,15 +74,21 @@ class RunningCluster:
         if not command:
             raise UsageError(f"no command for {task}", 'name one: exec("worker-0", "ls", "/data")')
         with _engine() as engine:
-            return engine.ask(self._running(engine, task).id, command, within_s)
+            return engine.ask(containers.running(engine, self._run, task).id, command, within_s)
 
     def kill(self, task: str) -> None:
-        """End a task's processes at once, for good: the engine does not start it again.
+        """End a task's processes at once, for good: the engine does not start it again."""
+        with _engine() as engine:
+            engine.kill(containers.found(engine, self._run, task).id)
 
-        `exec(task, "sh", "-c", "kill -9 -1")` is a crash, after which it does.
+    def crash(self, task: str) -> None:
+        """Kill a task's processes: the engine starts it again, as often as `retries` allows.
+
+        Raises:
+            UsageError: the task has ended, or is frozen.
         """
         with _engine() as engine:
-            engine.kill(self._container(engine, task).id)
+            engine.execute(containers.running(engine, self._run, task).id, inside.CRASH)
 
     def freeze(self, task: str) -> None:
         """Stop a task's processes where they are, until `thaw`; its connections stay open.
@@ -93,14 +99,14 @@ class RunningCluster:
             UsageError: the task has ended, or is frozen already.
         """
         with _engine() as engine:
-            engine.freeze(self._running(engine, task).id)
+            engine.freeze(containers.running(engine, self._run, task).id)
 
     def thaw(self, task: str) -> None:
         """Let a frozen task go on; raises UsageError if it is not frozen."""
         with _engine() as engine:
-            container = self._container(engine, task)
+            container = containers.found(engine, self._run, task)
             if container.state != State.PAUSED:
-                raise UsageError(f"{task} is not frozen: it is {_state(container)}")
+                raise UsageError(f"{task} is not frozen: it is {containers.state(container)}")
             engine.thaw(container.id)
 
     @contextlib.contextmanager
@@ -127,7 +133,7 @@ class RunningCluster:
             return self._host_chief.tf_config()
         texts = tf_configs(self.cluster)
         if task not in texts:
-            raise self._unknown(task)
+            raise containers.unknown(self._run, task)
         return cast(dict[str, Any], json.loads(texts[task]))
 
     def environment(self) -> dict[str, str]:
@@ -173,39 +179,6 @@ class RunningCluster:
                 f'name a task, as in tf_config("{leader}"), or start it with chief="host"',
             )
         return self._chief
-
-    def _running(self, engine: Engine, task: str) -> Container:
-        """Its container, whose processes run; raises UsageError."""
-        container = self._container(engine, task)
-        if container.state == State.PAUSED:
-            raise UsageError(f"{task} is frozen", f'thaw("{task}") lets it go on')
-        if container.state != "running":
-            raise UsageError(
-                f"{task} does not run: it is {_state(container)}",
-                f'logs("{task}") has what it said last',
-            )
-        return container
-
-    def _container(self, engine: Engine, task: str) -> Container:
-        for container in engine.containers(self.name, self._run.id):
-            if container.name == task:
-                return container
-        raise self._unknown(task)
-
-    def _unknown(self, task: str) -> UsageError:
-        known = [one.name for one in self.cluster.tasks]
-        if task in known:
-            return UsageError(
-                f"the container of {task} is gone: {self.name} has been removed",
-                f"logs and outcome.json are in {self.directory.path}",
-            )
-        return UsageError(f"{self.name} has no task {task}", proposal(task, known))
-
-
-def _state(container: Container) -> str:
-    if container.exit_code is None:
-        return container.state
-    return f"{container.state}, exit code {container.exit_code}"
 
 
 @contextlib.contextmanager

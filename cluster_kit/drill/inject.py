@@ -19,9 +19,8 @@ from cluster_kit.drill.plan import Planned
 from cluster_kit.engine.containers import Container
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError
+from cluster_kit.run.inside import KILL_ALL
 
-KILL_ALL = "kill -9 -1"
-"""-1: every process but the first one, which ends with its child, and the shell itself."""
 STOP_ALL, GO_ON = "kill -STOP -1", "kill -CONT -1"
 TELL = "kill -TERM 1"
 EXHAUST = Path(__file__).parent / "inside" / "exhaust_memory.py"

@@ -15,6 +15,9 @@ from cluster_kit.util import process
 from cluster_kit.util.nearest import proposal
 
 SHELL = ("sh", "-c", "if command -v bash >/dev/null; then exec bash; else exec sh; fi")
+KILL_ALL = "kill -9 -1"
+"""-1: every process but the first one, which ends with its child, and the shell itself."""
+CRASH = ("sh", "-c", KILL_ALL)
 MARK = "CLUSTER_KIT_EXEC"
 INTERRUPT = (
     "import os, signal, sys\n"

@@ -9,11 +9,8 @@ from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.observe.task_view import State
 from cluster_kit.run import again
-from cluster_kit.run.inside import refuse_idle, task_of
+from cluster_kit.run.inside import CRASH, refuse_idle, task_of
 from cluster_kit.util.nearest import proposal
-
-CRASH = ("sh", "-c", "kill -9 -1")
-"""Ends every process inside but the first one, which ends with its child: as a crash does."""
 
 
 def _stop(engine: Engine, container: Container) -> str:

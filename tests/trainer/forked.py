@@ -31,7 +31,7 @@ PRELOADED = ("trainer.supervisor.supervise", "trainer.stacks", "trainer.servers.
 PATIENCE_S = 60.0
 HURRIED = {
     "trainer.room:LOOK_S": 0.1,
-    "trainer.supervisor.stall:LOOK_S": 0.1,
+    "trainer.supervisor.progress.stall:LOOK_S": 0.1,
     "trainer.supervisor.latecomer:LOOK_S": 0.05,
 }
 """How often forked tasks look at what takes a task seconds to notice. What another process has time

@@ -161,6 +161,14 @@ def test_a_task_that_has_ended_takes_no_command_and_is_not_frozen(stage: Stage) 
             assert 'logs("ps-0")' in told.value.cure
         with pytest.raises(ck.UsageError, match="no command for ps-0"):
             cluster.exec("ps-0")
+        with pytest.raises(ck.UsageError, match=ended):
+            cluster.crash("ps-0")
+
+
+def test_a_task_that_crashes_is_no_end_of_it(stage: Stage) -> None:
+    with load(stage).up() as cluster:
+        cluster.crash("worker-1")
+        assert stage.engine.executed == [("worker-1", "kill -9 -1")]
 
 
 def test_a_cluster_that_is_gone_says_so_and_an_unknown_task_has_a_proposal(stage: Stage) -> None:

@@ -16,7 +16,7 @@ from trainer.errors import ContractError
 from trainer.injected import mailbox, stacks
 from trainer.outcome import Outcome, tidy
 from trainer.stacks import place
-from trainer.supervisor.functions import Functions
+from trainer.supervisor.progress.functions import Functions
 from trainer.task import Task
 from trainer.words.telling import telling
 

@@ -19,13 +19,14 @@ from trainer.servers import probe
 from trainer.servers import watch as server_watch
 from trainer.servers.probe import ServersMissing, ServersReady
 from trainer.stragglers.watch import StragglerWatch
-from trainer.supervisor import functions, servers_asked, stall
+from trainer.supervisor import servers_asked
 from trainer.supervisor.child import Child, Program, ProgramEnded
 from trainer.supervisor.peers import Peers, let_begin
+from trainer.supervisor.progress import functions, stall
+from trainer.supervisor.progress.stall import Stalled
+from trainer.supervisor.progress.waits import Waits
 from trainer.supervisor.servers_asked import ServersAsked, beside, promises_broken
 from trainer.supervisor.silent_tasks import SilentTasks
-from trainer.supervisor.stall import Stalled
-from trainer.supervisor.waits import Waits
 from trainer.task import Task
 from trainer.usage import Usage, used
 

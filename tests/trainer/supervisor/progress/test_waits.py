@@ -8,7 +8,7 @@ import pytest
 
 from trainer.beacon.heard import DONE, FAILED, LOST, Joined, Left, Silent
 from trainer.events import Progress
-from trainer.supervisor.waits import Waits
+from trainer.supervisor.progress.waits import Waits
 
 
 @pytest.fixture

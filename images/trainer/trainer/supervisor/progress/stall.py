@@ -15,8 +15,8 @@ from trainer.beacon.server import BeaconServer
 from trainer.events import Reports
 from trainer.outcome import Outcome
 from trainer.servers.probe import Prober
-from trainer.supervisor.progression import Progression
-from trainer.supervisor.waits import Waits
+from trainer.supervisor.progress.progression import Progression
+from trainer.supervisor.progress.waits import Waits
 from trainer.task import Task
 from trainer.usage import Usage
 

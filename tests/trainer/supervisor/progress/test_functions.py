@@ -6,8 +6,8 @@ import json
 import threading
 
 from trainer.events import Progress
-from trainer.supervisor import functions
-from trainer.supervisor.functions import Functions, Waited
+from trainer.supervisor.progress import functions
+from trainer.supervisor.progress.functions import Functions, Waited
 
 
 def of(scheduled: int, *finished: int, joined: int = 0) -> Functions:

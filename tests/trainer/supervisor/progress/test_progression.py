@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from trainer.supervisor.progression import LEAST_S, RECOVERY_S, TIMES, UNREPORTED_S, Progression
+from trainer.supervisor.progress.progression import (
+    LEAST_S,
+    RECOVERY_S,
+    TIMES,
+    UNREPORTED_S,
+    Progression,
+)
 from trainer.usage import Usage
 
 

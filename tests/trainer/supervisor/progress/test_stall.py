@@ -9,8 +9,8 @@ import threading
 import time
 
 from trainer.events import Progress, Reports
-from trainer.supervisor.stall import Stalled, watch, written
-from trainer.supervisor.waits import Waits
+from trainer.supervisor.progress.stall import Stalled, watch, written
+from trainer.supervisor.progress.waits import Waits
 from trainer.task import read_task
 from trainer.usage import Usage
 

@@ -1,0 +1,1 @@
+"""Whether a job gets on, and what it waits for."""
