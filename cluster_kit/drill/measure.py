@@ -117,7 +117,7 @@ def _detected(
         (event.time, event.action)
         for event in seen.events
         if event.task == task
-        and event.action in ("die", "oom")
+        and (event.action == "oom" or (event.action == "die" and event.exit_code != 0))
         and since <= event.time
         and (event.time < until or (_ends_job(event, seen) and until == ended_at(seen)))
     ]

@@ -97,6 +97,11 @@ def test_a_leader_that_ends_its_job_is_detected_by_that() -> None:
     assert (result.detected_after, result.detected_by) == (0.6, "die")
 
 
+def test_a_task_whose_work_is_done_is_no_loss() -> None:
+    state = seen(step(109, 50), step(111, 70), step(119, 99), Event(119.5, "die", "worker-1", 0))
+    assert (measured(state).detected_after, measured(state).going_on_after) == (None, 1.0)
+
+
 def test_a_program_that_is_started_again_loses_what_it_repeats() -> None:
     result = measured(
         seen(step(109, 50), engine(110.2, "die"), step(110.4, 55), entry(112, "start", attempt=2),
