@@ -11,6 +11,7 @@ import docker
 import pytest
 
 import cluster_kit as ck
+from tests.e2e.waiting import wait_for
 from tests.kit import Kit, mine
 from tests.make import ROOT
 
@@ -38,6 +39,11 @@ def on_the_host(folder: Path, image: str, environment: dict[str, str]) -> str:
     return done.stdout
 
 
+def restarted(cluster: ck.RunningCluster, name: str) -> bool:
+    (task,) = [task for task in cluster.tasks() if task.name == name]
+    return (task.state, task.restarts) == ("running", 1)
+
+
 def test_a_coordinator_on_the_host_drives_workers_and_ps(
     kit: Kit, client: docker.DockerClient, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -53,6 +59,8 @@ def test_a_coordinator_on_the_host_drives_workers_and_ps(
             with pytest.raises(ck.UsageError, match="ps-0 is frozen"):
                 cluster.exec("ps-0", "true")
         assert "ps-0" in cluster.exec("ps-0", "hostname")
+        cluster.crash("worker-0")
+        wait_for("worker-0 again", lambda: restarted(cluster, "worker-0"))
         with pytest.raises(ck.HostError, match=f"the cluster {kit.name} is already up"):
             ck.load("smoke", root=kit.root, name=kit.name).run()
         outcome = cluster.wait()
