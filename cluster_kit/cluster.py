@@ -7,6 +7,7 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Literal
 
 from cluster_kit.facts import Driver
+from cluster_kit.labels import kubernetes_name, project_of
 from cluster_kit.parts import (
     DEFAULT_ENGINE,
     Deadlines,
@@ -14,6 +15,7 @@ from cluster_kit.parts import (
     EngineName,
     Fetch,
     Mount,
+    OnKubernetes,
     Origin,
     Port,
     ProfileAt,
@@ -138,6 +140,7 @@ class Cluster:
     profile: ProfileAt | None = None
     engine: EngineName = DEFAULT_ENGINE
     encrypted: bool = False  # the network, between the nodes of a swarm
+    kubernetes: OnKubernetes | None = None
     tensorboard: bool = False  # whether `up` shows the run in it
 
     @property
@@ -206,15 +209,12 @@ class Cluster:
         return str(task.ip) if self.engine == DEFAULT_ENGINE else ""
 
     def host(self, task: Task) -> str:
-        """A task's IP address or service name, as `addressing` says."""
+        """A task's IP address or the name that it is found by, as `addressing` says."""
+        if self.engine == "kubernetes":
+            return f"{kubernetes_name(self.name)}-{task.name}.{kubernetes_name(self.name)}"
         return str(task.ip) if self.addressing == "ip" else task.name
 
     @property
     def beacon(self) -> str:
         """`host:port` of the leader's beacon."""
         return f"{self.host(self.leader)}:{self.port + BEACON_PORT_OFFSET}"
-
-
-def project_of(name: str) -> str:
-    """The Compose project of a cluster; the prefix keeps it apart from the user's projects."""
-    return f"cluster-kit-{name}"

@@ -18,3 +18,17 @@ SIDECAR = "cluster-kit.sidecar"
 """The name of a sidecar; its container is no task's."""
 HELPER = "cluster-kit.helper"
 """The cluster of a container that breaks another one from outside, in a drill."""
+
+
+def project_of(cluster: str) -> str:
+    """The Compose project of a cluster; the prefix keeps it apart from the user's projects."""
+    return f"cluster-kit-{cluster}"
+
+
+def kubernetes_name(cluster: str) -> str:
+    """The Service of a cluster on Kubernetes, and the beginning of all other names of it there.
+
+    A Service's name begins with a letter. With the longest name of a cluster each one derived from
+    it has at most 63 characters.
+    """
+    return f"ck-{cluster}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 from typing import Literal
 
-EngineName = Literal["compose", "swarm"]
+EngineName = Literal["compose", "swarm", "kubernetes"]
 """What starts and runs a cluster's containers; `backends.choose` has a backend for each."""
 DEFAULT_ENGINE: EngineName = "compose"
 
@@ -111,6 +111,25 @@ class Deadlines:
     engine: float
     silent: float
     stall: float | None
+
+
+@dataclass(frozen=True)
+class OnKubernetes:
+    """What a Kubernetes cluster is told besides the job, as `[kubernetes]` of the manifest says.
+
+    `claim` is the claim at OUTPUT, "" for an emptyDir; `storage` are the bytes of one of the job's
+    own, None if it is there already. `claims` are (path in containers, claim, folder in it).
+    """
+
+    namespace: str
+    pull_policy: str
+    pull_secret: str
+    claim: str
+    storage: int | None
+    storage_class: str
+    claims: tuple[tuple[str, str, str], ...]
+    egress: bool
+    queue: str
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ class Workspace:
         return self.root / "compose"
 
     def generated(self, cluster: str, name: str = "compose.yaml") -> Path:
-        """The generated file of a cluster: its compose.yaml or stack.yaml."""
+        """The generated file of a cluster: its compose.yaml, stack.yaml or kubernetes.yaml."""
         return self.manifests / cluster / name
 
     def portable(self, cluster: str) -> Path:
@@ -54,7 +54,7 @@ class Workspace:
 
     def rendered(self) -> list[Path]:
         """The folders of clusters that have been rendered here."""
-        return sorted({path.parent for path in self.manifests.glob("*/*[ek].yaml")})
+        return sorted({path.parent for path in self.manifests.glob("*/*[eks].yaml")})
 
     def latest_runs(self) -> dict[str, Path]:
         """The newest run of each cluster that has run here, by the cluster's name."""

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from cluster_kit.backends.compose.backend import Compose
 from cluster_kit.backends.interface import Backend
+from cluster_kit.backends.kubernetes import backend as kubernetes
 from cluster_kit.backends.swarm.backend import Swarm
 from cluster_kit.engine import client
 from cluster_kit.engine.interface import Engine
@@ -27,6 +28,7 @@ BACKENDS: Mapping[EngineName, Entry] = MappingProxyType(
     {
         "compose": Entry(Compose, lambda: client.connect()),
         "swarm": Entry(Swarm, SwarmEngine),
+        "kubernetes": Entry(kubernetes.Kubernetes, kubernetes.connect),
     }
 )
 

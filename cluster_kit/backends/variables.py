@@ -6,6 +6,7 @@ import dataclasses
 import json
 
 from cluster_kit.cluster import OWNER, Cluster, Task
+from cluster_kit.labels import kubernetes_name
 from cluster_kit.roles import ROLES
 
 SHARED = "CLUSTER_KIT_SHARED"
@@ -41,6 +42,8 @@ def shared_variables(cluster: Cluster) -> dict[str, str]:
 
 def _no_proxy(cluster: Cluster) -> str:
     """The hosts that proxies are not used for: the cluster's own gRPC must not go through them."""
+    if cluster.engine == "kubernetes":  # whatever ends so: all pods of the job's own Service
+        return f"localhost,127.0.0.1,.{kubernetes_name(cluster.name)}"
     names = [task.name for task in cluster.tasks] if cluster.addressing == "name" else []
     return ",".join(["localhost", "127.0.0.1", str(cluster.subnet), *names])
 

@@ -32,10 +32,14 @@ class Volume:
 
 def quote(text: str) -> str:
     """Returns a quoted scalar on one line that Compose reads back as exactly this text."""
-    escaped = text.replace("$", "$$")
-    if escaped.isprintable():
-        return "'" + escaped.replace("'", "''") + "'"
-    return '"' + "".join(map(_escape, escaped)) + '"'
+    return scalar(text.replace("$", "$$"))
+
+
+def scalar(text: str) -> str:
+    """Returns a quoted scalar on one line that YAML reads as exactly this text."""
+    if text.isprintable():
+        return "'" + text.replace("'", "''") + "'"
+    return '"' + "".join(map(_escape, text)) + '"'
 
 
 def flow(texts: Iterable[str]) -> str:

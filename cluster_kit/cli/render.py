@@ -56,7 +56,8 @@ def render(
 ) -> None:
     """Write compose/<name>/compose.yaml, which runs with `docker compose up` alone.
 
-    For a swarm it is stack.yaml, for `docker stack deploy`.
+    For a swarm it is stack.yaml, for `docker stack deploy`; for Kubernetes kubernetes.yaml, for
+    `kubectl apply`.
     """
     workspace = here()
     made = _rendered(request, workspace, portable=portable)
@@ -124,12 +125,16 @@ def _tell(made: Rendered, request: Request, *, as_json: bool) -> None:
         tasks = {task.name: cluster.fixed_ip(task) for task in cluster.tasks}
         print_json({"file": str(made.file), "subnet": str(cluster.subnet), "tasks": tasks})
         return
-    say(f"{short(made.file)}: {len(cluster.tasks)} tasks on {cluster.subnet}")
+    where = "Kubernetes" if cluster.kubernetes else cluster.subnet
+    say(f"{short(made.file)}: {len(cluster.tasks)} tasks on {where}")
     if not made.portable and cluster.image_is_built and not image_present(cluster.image):
         build = command("image")
         if cluster.requirements or cluster.tensorflow or cluster.dockerfile:
             build = f"cluster-kit image build {request.manifest}"
-        say(f"  its image is not built yet: `{build}`, then `docker compose up` there")
+        then = "`docker compose up` there"
+        if cluster.kubernetes:
+            then = f"`docker push {cluster.image}`"
+        say(f"  its image is not built yet: `{build}`, then {then}")
 
 
 def _same_without_check() -> str:

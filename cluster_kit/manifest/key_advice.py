@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from cluster_kit.manifest.data import DataTable
 from cluster_kit.manifest.deadlines import DeadlineTable
+from cluster_kit.manifest.kubernetes import KubernetesTable
 from cluster_kit.manifest.limits import Limits, TaskLimits
 from cluster_kit.manifest.mounts import MountTable
 from cluster_kit.manifest.network import NetworkTable
@@ -25,6 +26,7 @@ _DEADLINE = dict.fromkeys(DeadlineTable.model_fields, "under [deadline]")
 _TOP = dict.fromkeys(Manifest.model_fields, "at the top, above the first [table]")
 _MOUNT = dict.fromkeys(MountTable.model_fields, "under [[mount]]")
 _NETWORK = dict.fromkeys(NetworkTable.model_fields, "under [network]")
+_KUBERNETES = dict.fromkeys(KubernetesTable.model_fields, "under [kubernetes]")
 _SECRET = dict.fromkeys(SecretTable.model_fields, "under [secret.NAME]")
 _SIDECAR = dict.fromkeys(SidecarTable.model_fields, "under [sidecar.NAME]")
 _DATA = dict.fromkeys(DataTable.model_fields, "under [data]")
@@ -39,6 +41,7 @@ HOMES = (
     | _DEADLINE
     | _MOUNT
     | _NETWORK
+    | _KUBERNETES
     | _TOP
 )
 """Where each key is written, in a message's words."""

@@ -56,8 +56,8 @@ class Limits(Strict):
     )
     nodes: Text | None = Field(
         None,
-        description='On which nodes of a swarm, e.g. `"disk==ssd"`: a label of nodes, or '
-        "`node.hostname`, `node.role`, …; several are separated by commas",
+        description='On which nodes of a swarm or of Kubernetes, e.g. `"disk==ssd"`: a label of '
+        "nodes, or `node.hostname`, …; several are separated by commas",
     )
     gpus: list[GpuId] | None = Field(
         None,

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, create_model
 from cluster_kit.manifest.data import Data
 from cluster_kit.manifest.deadlines import DeadlineTable
 from cluster_kit.manifest.field_types import GpuId, Strict, Text, whole
+from cluster_kit.manifest.kubernetes import KubernetesTable
 from cluster_kit.manifest.limits import Limits, TaskLimits, overlay
 from cluster_kit.manifest.mounts import MountTable
 from cluster_kit.manifest.names import OWN_IMAGE
@@ -52,7 +53,8 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
 
     engine: EngineName = Field(
         "compose",
-        description='What runs the containers: `"compose"` on this host, or Docker `"swarm"`',
+        description='What runs the containers: `"compose"` on this host, Docker `"swarm"`, or '
+        '`"kubernetes"`',
     )
     style: Literal["auto", "coordinator", "all-tasks"] = Field(
         "auto",
@@ -125,6 +127,9 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
         "one and keeps to it",
     )
     network: NetworkTable = Field(NetworkTable(), description="Options of the network")
+    kubernetes: KubernetesTable = Field(
+        KubernetesTable(), description="How the job runs on Kubernetes"
+    )
     port: int = Field(
         2222, description="TensorFlow's port, 1024 to 65534; the next one is the beacon's"
     )

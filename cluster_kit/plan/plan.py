@@ -16,6 +16,7 @@ from cluster_kit.plan import addresses
 from cluster_kit.plan.arguments import MASTER, check_arguments, fill, names_in
 from cluster_kit.plan.gpus.assign import assign
 from cluster_kit.plan.gpus.request import request_of
+from cluster_kit.plan.kubernetes import alike, image_name, of_pods, on_kubernetes
 from cluster_kit.plan.nodes import of_other_nodes
 from cluster_kit.plan.origin import origin_of
 from cluster_kit.plan.rules.counts import check_counts, check_tasks_exist, too_many
@@ -57,7 +58,10 @@ def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, images: OwnImages) ->
         ManifestError: the manifest is invalid; the error has every problem, in its order.
     """
     manifest = loaded.manifest
-    facts = facts if manifest.engine == "compose" else of_other_nodes(facts)
+    if manifest.engine == "swarm":
+        facts = of_other_nodes(facts)
+    elif manifest.engine == "kubernetes":
+        facts = of_pods(manifest, of_other_nodes(facts))
     subnet, subnet_problems = find_subnet(manifest, facts)
     request, request_problems = request_of(manifest, without_pool=too_many(manifest))
     grants, grant_problems = assign(manifest.name, request, facts)
@@ -75,6 +79,8 @@ def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, images: OwnImages) ->
     )
     assert subnet is not None  # otherwise its problems have been raised
     tasks = tasks_of(manifest, inputs, subnet, grants, pins)
+    if manifest.engine == "kubernetes":
+        tasks = alike(tasks)
     cluster, unfilled = fill(_cluster(loaded, inputs, facts, images, subnet, tasks))
     loaded.refuse(unfilled)
     return cluster
@@ -106,7 +112,7 @@ def _cluster(
     tasks: tuple[Task, ...],
 ) -> Cluster:
     manifest, gpu = loaded.manifest, any(task.gpus for task in tasks)
-    image = _image(manifest, inputs, images, gpu=gpu)
+    image = image_name(manifest, _image(manifest, inputs, images, gpu=gpu))
     return Cluster(
         name=manifest.name,
         source=f"{loaded.path.parent.name}/{loaded.path.name}",
@@ -141,6 +147,7 @@ def _cluster(
         mtu=manifest.network.mtu,
         engine=manifest.engine,
         encrypted=manifest.network.encrypted,
+        kubernetes=on_kubernetes(manifest),
         origin=origin_of(loaded, inputs, facts, (images.cpu, images.gpu, images.built), subnet),
     )
 

@@ -9,6 +9,7 @@ from pydantic.fields import FieldInfo
 
 from cluster_kit.manifest.data import DataTable
 from cluster_kit.manifest.deadlines import DeadlineTable
+from cluster_kit.manifest.kubernetes import KubernetesTable
 from cluster_kit.manifest.limits import Limits, TaskLimits
 from cluster_kit.manifest.mounts import MountTable
 from cluster_kit.manifest.network import NetworkTable
@@ -26,6 +27,7 @@ TABLES = {
     "mount": "mount[].",
     "sidecar": "sidecar.<name>.",
     "network": "network.",
+    "kubernetes": "kubernetes.",
     "role": "role.<role>.",
     "task": "task.<task>.",
 }
@@ -37,6 +39,7 @@ MODELS: dict[str, Any] = {
     "mount": MountTable,
     "sidecar": SidecarTable,
     "network": NetworkTable,
+    "kubernetes": KubernetesTable,
     "role": Limits,
     "task": TaskLimits,
 }

@@ -24,6 +24,7 @@ from tests.docs.commands import (
     words_for_kit,
 )
 from tests.docs.markdown import Page, all_pages
+from tests.docs.on_kubernetes import ON_KUBERNETES
 from tests.docs.run_by import BY_THE_PAGE, RUN_BY
 from tests.make import ROOT
 from tests.unit.command_line import Cli
@@ -48,6 +49,7 @@ FOR_ANOTHER_MACHINE = {
     "cd compose/quickstart",
     "cluster-kit render quickstart --engine swarm",
     "docker service logs cluster-kit-quickstart_chief-0",
+    *ON_KUBERNETES,
 }
 ONLY_OF_UP = {
     "--keep",

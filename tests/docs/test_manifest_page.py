@@ -68,7 +68,7 @@ def test_a_stated_default_is_the_true_one(key: str) -> None:
         assert key in LEAST
         return
     if stated == "none":
-        assert attrgetter(key)(Manifest.model_validate(LEAST)) is None
+        assert attrgetter(key)(Manifest.model_validate(LEAST)) in (None, {})
         return
     given = tomllib.loads(f"{key} = {stated.strip('`')}")
     assert Manifest.model_validate({**given, **LEAST}) == Manifest.model_validate(LEAST)

@@ -27,16 +27,21 @@ HOST = host(gpus=gpus(8))
 
 
 def golden(path: Path) -> Path:
-    kind = "stack" if load(path).manifest.engine == "swarm" else "compose"
+    kind = {"swarm": "stack"}.get(engine := load(path).manifest.engine, engine)
     return HERE / f"{path.stem}.{kind}.yaml"
 
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
 def test_a_manifest_still_means_the_same_bytes(path: Path) -> None:
+    compared(golden(path), rendered_anew(path))
+
+
+def rendered_anew(path: Path) -> str:
+    """The file that a manifest gives, as if it were somebody's own."""
     read = load(path)
     read = replace(read, path=Path("/home/you/project/compose") / path.name)
     starter = backend(read.manifest.engine)
-    compared(golden(path), starter.render(plan(read, inputs(read.manifest), HOST, OWN)))
+    return starter.render(plan(read, inputs(read.manifest), HOST, OWN))
 
 
 def compared(file: Path, text: str) -> None:

@@ -10,9 +10,10 @@ from cluster_kit.backends.swarm import cli
 from cluster_kit.backends.swarm.render import render
 from cluster_kit.backends.swarm.spec import FILE, spec_text
 from cluster_kit.backends.swarm.start import wait_for_start
-from cluster_kit.cluster import Cluster, project_of
+from cluster_kit.cluster import Cluster
 from cluster_kit.engine.swarm.client import SwarmEngine
 from cluster_kit.errors import UsageError
+from cluster_kit.labels import project_of
 from cluster_kit.workspace import Workspace, write_atomically
 
 NOT_PORTABLE = UsageError(

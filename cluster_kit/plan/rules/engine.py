@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan.arguments import names_in
 from cluster_kit.plan.nodes import CONSTRAINT
+from cluster_kit.plan.rules.kubernetes import check_kubernetes
 from cluster_kit.problem import Cure, Problem, Setting
 from cluster_kit.util.masking import looks_secret
 from cluster_kit.util.toml_text import to_toml
@@ -20,6 +21,8 @@ def check_engine(manifest: Manifest) -> Iterator[Problem]:
     """Yields what the manifest's engine cannot do."""
     if manifest.engine == "swarm":
         yield from _on_swarm(manifest)
+    elif manifest.engine == "kubernetes":
+        yield from check_kubernetes(manifest)
     else:
         yield from _on_one_host(manifest)
 

@@ -7,6 +7,7 @@ import pytest
 from cluster_kit.manifest.data import DataTable
 from cluster_kit.manifest.deadlines import DeadlineTable
 from cluster_kit.manifest.key_advice import HOMES, meaning, nearest_key, words_of
+from cluster_kit.manifest.kubernetes import KubernetesTable
 from cluster_kit.manifest.limits import TaskLimits
 from cluster_kit.manifest.mounts import MountTable
 from cluster_kit.manifest.network import NetworkTable
@@ -22,6 +23,7 @@ def test_every_key_has_a_home() -> None:
         *Manifest.model_fields,
         *DeadlineTable.model_fields,
         *TaskLimits.model_fields,
+        *KubernetesTable.model_fields,
         *MountTable.model_fields,
         *NetworkTable.model_fields,
         *ProfileTable.model_fields,
@@ -41,6 +43,7 @@ def test_every_key_has_a_home() -> None:
         (("mount", "0", "sourc"), "did you mean `source`?"),
         (("mount", "0", "cpus"), "write it under [role.worker] or [task.worker-0]"),
         (("readonly",), "did you mean `read_only`? write it under [[mount]]"),
+        (("storage_clas",), "did you mean `storage_class`? write it under [kubernetes]"),
         (("mtu",), "write it under [network]"),
         (("secret", "mine", "enviroment"), "did you mean `environment`?"),
         (("sidecar", "x", "imgae"), "did you mean `image`?"),

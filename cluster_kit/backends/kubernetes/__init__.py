@@ -1,0 +1,1 @@
+"""Kubernetes as a backend: Indexed Jobs, and what they need."""

@@ -1,0 +1,91 @@
+"""Renders a cluster's Kubernetes file, for `kubectl apply`. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from cluster_kit.backends.container_spec import container_specs
+from cluster_kit.backends.header import header
+from cluster_kit.backends.kubernetes.files import Carried
+from cluster_kit.backends.kubernetes.objects import objects
+from cluster_kit.backends.swarm.secrets import is_secret
+from cluster_kit.backends.yaml import comment, scalar
+from cluster_kit.cluster import Cluster
+from cluster_kit.labels import CLUSTER, PLAN, kubernetes_name
+
+
+def render(cluster: Cluster, files: Sequence[Carried]) -> str:
+    """Returns the file: the same cluster and the same files give the same text."""
+    plan = container_specs(cluster)[0].shared.labels[PLAN]
+    head = [f"# {line}" for line in header(cluster, plan, own_lines(cluster))]
+    documents = ["\n".join(block(one)) for one in objects(cluster, files)]
+    return "\n".join(head) + "\n---\n" + "\n---\n".join(documents) + "\n"
+
+
+def own_lines(cluster: Cluster) -> list[str]:
+    """What the file says of itself in its first lines."""
+    name = kubernetes_name(cluster.name)
+    on = cluster.kubernetes
+    kubectl = f"kubectl -n {on.namespace}" if on and on.namespace else "kubectl"
+    return [
+        f"`{kubectl} apply -f kubernetes.yaml` starts it. Nodes need its image:",
+        f"{cluster.image}",
+        *_secrets(cluster, f"{kubectl} create secret generic {name}"),
+        f"`{kubectl} logs -f job/{name}-{cluster.leader.role}` shows its leader, whose end decides "
+        "the job.",
+        f"`{kubectl} delete job,svc,cm,netpol,pvc -l {CLUSTER}={cluster.name}` removes it, with "
+        "the claim of its own.",
+    ]
+
+
+def _secrets(cluster: Cluster, create: str) -> Iterator[str]:
+    """Yields how the Secrets are made: the file has no values."""
+    if names := cluster.from_caller:
+        values = " ".join(f'--from-literal={one}="${one}"' for one in names)
+        yield f"First: `{create}-env {values}`"
+    files = {
+        mount.target.rpartition("/")[2]: mount for mount in cluster.all_mounts if is_secret(mount)
+    }
+    if files:
+        values = " ".join(
+            shlex.quote(f"--from-file={key}={files[key].source}") for key in sorted(files)
+        )
+        yield comment(f"First: `{create}-files {values}`")
+
+
+def block(value: Any, indent: str = "") -> Iterator[str]:
+    """Yields the lines of a value as YAML in block style: texts are quoted, numbers are not."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _entry(f"{indent}{_key(key)}:", inner, indent + "  ")
+    elif isinstance(value, list):
+        for inner in value:
+            lines = list(block(inner, indent + "  ")) if inner else [_plain(inner)]
+            yield f"{indent}- {lines[0].lstrip(' ')}"
+            yield from lines[1:]
+    else:
+        yield indent + _plain(value)
+
+
+def _entry(start: str, inner: Any, indent: str) -> Iterator[str]:
+    if isinstance(inner, dict | list) and inner:
+        yield start
+        yield from block(inner, indent if isinstance(inner, dict) else indent[:-2])
+    else:
+        yield f"{start} {_plain(inner)}"
+
+
+def _key(text: str) -> str:
+    return (
+        text if text.replace(".", "").replace("/", "").replace("-", "").isalnum() else scalar(text)
+    )
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict | list):
+        return "{}" if isinstance(value, dict) else "[]"
+    return str(value) if isinstance(value, int) else scalar(str(value))
