@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from docs.pictures import copied, recorded, reported
+from docs.pictures import copied, recorded, reported, served
 
 DOCS = Path(__file__).parents[1]
 
@@ -23,6 +23,7 @@ class Picture:
 _ALL = (
     Picture("quickstart.svg", recorded.draw),
     Picture("report.png", reported.draw),
+    Picture("live.png", served.draw),
     Picture("drill.png", copied.drill),
     Picture("detections.jpg", copied.detections),
     Picture("compare.png", copied.comparison),
