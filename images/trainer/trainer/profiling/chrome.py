@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from trainer.profiling.planes import Event, Trace
-from trainer.profiling.work import SEND, WAITING, op_of, receiver, works_of
+from trainer.profiling.work import NOT_WORK, SEND, WAITING, op_of, receiver, works_of
 
 MOST_EVENTS = 1_000_000
 """Of all tasks: Perfetto reads so many within seconds."""
-_NOISE = ("ThreadpoolListener::", "MemoryAllocation", "MemoryDeallocation")
 HEAD, TAIL = '{"displayTimeUnit":"ms","traceEvents":[\n', "\n]}\n"
 
 
@@ -31,7 +30,7 @@ def lines_of(trace: Trace, place: int, began: int, most: int) -> Iterator[str]:
     for number, thread in enumerate(trace.threads, 1):
         yield _meta("thread_name", process, number, name=thread.name)
         for event in thread.events:
-            if event.duration >= shortest and not event.name.startswith(_NOISE):
+            if event.duration >= shortest and not event.name.startswith(NOT_WORK):
                 yield _line(
                     ph="X", pid=process, tid=number, name=event.name,
                     ts=(event.begin + ahead) / 1000, dur=event.duration / 1000, **_more(event),

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from trainer import atomic
 from trainer.errors import ContractError, TrainerError
 from trainer.events import parsed
 from trainer.profiling import breakdown, chrome, planes, rates
@@ -89,9 +90,7 @@ def profile(task: Task, seconds: float, tasks: Sequence[str]) -> dict[str, Any]:
             folder=str(folder.relative_to(task.output)),
             tensorboard=str((root / name).relative_to(task.output)),
         )
-        temporary = folder / f".{FACTS}"
-        temporary.write_text(json.dumps(facts, indent=1) + "\n")
-        temporary.replace(folder / FACTS)
+        atomic.replace(folder / FACTS, json.dumps(facts, indent=1) + "\n")
     except OSError as problem:
         raise TrainerError(f"{problem.filename} cannot be written: {problem.strerror}") from problem
     return facts

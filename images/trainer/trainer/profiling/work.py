@@ -20,7 +20,7 @@ RECEIVE, SEND, NEXT = "_Recv", "_Send", "IteratorGetNext"
 BACKGROUND = "tf_data"
 _OP = re.compile(r"^(?P<node>.*[^:]):(?P<kind>_?[A-Za-z][A-Za-z0-9_]*)$")
 _NO_OPS = ("EagerService", "Iterator::")
-_NOT_WORK = ("ThreadpoolListener::", "MemoryAllocation", "MemoryDeallocation")
+NOT_WORK = ("ThreadpoolListener::", "MemoryAllocation", "MemoryDeallocation")
 _TASK_OF_KEY = re.compile(r"/job:(\w+)/replica:\d+/task:(\d+)/")
 
 
@@ -58,7 +58,7 @@ def works_of(trace: Trace) -> list[Work]:
     for thread in trace.threads:
         background = thread.name.startswith(BACKGROUND)
         for event in thread.events:
-            if event.name.startswith(_NOT_WORK) or event.duration <= 0:
+            if event.name.startswith(NOT_WORK) or event.duration <= 0:
                 continue
             if thread.gpu:
                 found.append(Work(COMPUTE, event.begin, event.end, event.name, "GPU"))
