@@ -16,6 +16,7 @@ from cluster_kit.host.engine_install import ensure_engine
 from cluster_kit.host.gather import gather
 from cluster_kit.image import built as own_build
 from cluster_kit.image import extra as extra_image
+from cluster_kit.image import push as pushing
 from cluster_kit.image.build import (
     CheckLine,
     check_image,
@@ -70,6 +71,26 @@ def tag(request: Request, *, json_: options.Json = False) -> None:
         print_json({"image": name, "present": image_present(name)})
     else:
         typer.echo(name)
+
+
+@image.command("push")
+@options.requested
+def push(
+    request: Request,
+    *,
+    to: Annotated[
+        list[str],
+        typer.Option("--to", help="ssh://USER@NODE, unix://, tcp://, or a Docker context; repeat."),
+    ],
+    json_: options.Json = False,
+) -> None:
+    """Bring the image that a manifest runs on to other engines, without a registry."""
+    pushing.check_targets(to)
+    name = prepare_locked(request, here(), engine_or_none(), say).cluster.image
+    done = pushing.push(name, to, _unsaid if json_ else say)
+    if json_:
+        print_json([{"image": name, **one.__dict__} for one in done])
+    pushing.refuse_if_failed(done, name)
 
 
 @image.command("check")

@@ -67,12 +67,17 @@ class Glance:
 
 @dataclass(frozen=True)
 class Event:
-    """An event of a task's container: `start`, `die`, `oom`, `kill`, …; `time` in Unix seconds."""
+    """An event of a task's container: `start`, `die`, `oom`, `kill`, …; `time` in Unix seconds.
+
+    On a swarm also `lost`, before its `die`, with the node that is down, and `homeless`: no node
+    takes it, with the reason.
+    """
 
     time: float
     action: str
     task: str
     exit_code: int | None
+    said: str = ""
 
 
 def container_of(attributes: Mapping[str, Any]) -> Container:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from cluster_kit.engine.containers import Container, Event
 from cluster_kit.engine.interface import Engine
@@ -37,8 +38,13 @@ def save_events(run: RunDirectory, events: Sequence[Event]) -> None:
     with _events(run).open("a+", encoding="utf-8") as file:
         file.seek(0)
         saved = set(file)
-        lines = (json.dumps(asdict(event)) + "\n" for event in events)
+        lines = (json.dumps(_facts(event)) + "\n" for event in events)
         file.writelines(line for line in lines if line not in saved)
+
+
+def _facts(event: Event) -> dict[str, Any]:
+    facts = asdict(event)
+    return facts if facts.pop("said") == "" else {**facts, "said": event.said}
 
 
 def read_logs(engine: Engine, containers: Sequence[Container]) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cluster_kit.cluster import Cluster
-from cluster_kit.observe import on_request, profiles, silences, stragglers
+from cluster_kit.observe import lost_nodes, on_request, profiles, silences, stragglers
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.tracebacks import on_host
@@ -20,12 +20,13 @@ LONGEST = 200
 
 
 def notes_of(cluster: Cluster, seen: RunState) -> list[str]:
-    """One line for each silence, for each restart and stop on request, for each cut between two
-    tasks, for what training waited for, for each time in which a task was a straggler, and for each
-    task that was cut off, failed while the leader ended without it, ran out of memory and came
-    back, or never made a step.
+    """One line for each silence, for each node that went down, for each restart and stop on
+    request, for each cut between two tasks, for what training waited for, for each time in which a
+    task was a straggler, and for each task that was cut off, failed while the leader ended without
+    it, ran out of memory and came back, or never made a step.
     """
     notes = [_silence(entry, seen) for entry in silences.all_of(seen)]
+    notes += lost_nodes.notes(seen)
     notes += map(silences.cut_words, silences.cuts(seen))
     notes += silences.waits(seen)
     notes += on_request.notes(seen)

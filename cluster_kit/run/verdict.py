@@ -9,7 +9,7 @@ from enum import StrEnum
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Event
 from cluster_kit.errors import DeadlinePassed, HostError, Interrupted, Stopped, TrainingFailed
-from cluster_kit.observe import on_request, silences
+from cluster_kit.observe import lost_nodes, on_request, silences
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.run.endings import OUTPUT_CODE, STOPPED_CODE, Ending
@@ -68,8 +68,7 @@ OUT_OF_MEMORY = " (out of memory: raise its `memory` limit)"
 class Verdict:
     """How a run ended.
 
-    `exit_code` is the kit's (see `errors`); `blame` is the task that is to blame, "" if none is;
-    `cure` is "" if none is known.
+    `exit_code` is the kit's (see `errors`); `blame` is a task, and `cure` what helps, or "".
     """
 
     success: bool
@@ -97,7 +96,9 @@ def judge(cluster: Cluster, seen: RunState, ending: Ending) -> Verdict:
     if seen.tasks[seen.leader].exit_code == 0:
         return _judge_evaluators(seen)
     verdict = _judge_leader(seen)
-    told = on_request.before_blame(seen, verdict.blame)
+    if told := lost_nodes.words(seen, verdict.blame):
+        verdict = replace(verdict, exit_code=CODES[Reason.SILENT], reason=Reason.SILENT)
+    told = told or on_request.before_blame(seen, verdict.blame)
     return replace(verdict, message=f"{verdict.message} ({told})") if told else verdict
 
 

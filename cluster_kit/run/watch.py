@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Event
 from cluster_kit.errors import EngineError
-from cluster_kit.observe import on_request
+from cluster_kit.observe import lost_nodes, on_request
 from cluster_kit.observe.listener import Listener
 from cluster_kit.observe.missed import missed
 from cluster_kit.observe.progress import USAGE, ProgressReader
@@ -200,6 +200,8 @@ class Watch:
             return False
         wordless = leader.exit_code in (0, OUTPUT_CODE, STOPPED_CODE)
         if wordless or self.seen.end_entry(leader.name) or self._too_late:
+            return True
+        if lost_nodes.is_homeless(self.seen, leader.name):
             return True
         if self._leader_restarts > leader.restarts:
             return False  # started again; the event has not arrived yet

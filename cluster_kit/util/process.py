@@ -19,6 +19,7 @@ PATIENCE_S = 15.0
 """Time for a command to end after SIGTERM, and again after SIGKILL."""
 NOT_FOUND = 127
 _LAST_LINES = 100
+_PASSED = 4 * 2**20
 DRAWN_S = 1.0
 
 
@@ -127,6 +128,48 @@ def stream(command: Sequence[str], each: Callable[[str], None]) -> Completed:
         _end(child)
         raise
     return Completed(tuple(command), child.returncode, "", "".join(last))
+
+
+def pass_on(
+    source: Sequence[str], sink: Sequence[str], each: Callable[[int], None]
+) -> tuple[Completed, Completed]:
+    """Run two commands to their ends, the second reading what the first writes; how both ended.
+
+    If the second ends early, the first is ended.
+
+    Args:
+        each: told how many bytes have passed so far, after every few MB.
+    """
+    missing = next((one[0] for one in (source, sink) if shutil.which(one[0]) is None), None)
+    if missing is not None:
+        lacks = Completed(tuple(source), NOT_FOUND, "", f"{missing}: command not found")
+        return lacks, lacks
+    pipe, part, passed = subprocess.PIPE, b"", 0
+    reader = subprocess.Popen(
+        sink, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, start_new_session=True
+    )
+    writer = subprocess.Popen(
+        source, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, start_new_session=True
+    )
+    assert writer.stdout is not None and reader.stdin is not None
+    try:
+        with contextlib.suppress(BrokenPipeError):
+            while part := writer.stdout.read(_PASSED):
+                reader.stdin.write(part)
+                passed += len(part)
+                each(passed)
+        if part:
+            writer.terminate()
+        _, wrong = writer.communicate()
+        said, _ = reader.communicate()
+    except BaseException:
+        _end(writer)
+        _end(reader)
+        raise
+    return (
+        Completed(tuple(source), writer.returncode, "", wrong.decode(errors="replace")),
+        Completed(tuple(sink), reader.returncode, "", said.decode(errors="replace")),
+    )
 
 
 def _end(child: subprocess.Popen[Any]) -> None:

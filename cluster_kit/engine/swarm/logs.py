@@ -11,7 +11,14 @@ from docker.errors import APIError
 
 from cluster_kit.engine.containers import seconds_of
 from cluster_kit.engine.failures import as_engine_errors
-from cluster_kit.engine.swarm.tasks import ENDED, Task, by_service, container_of, state_of
+from cluster_kit.engine.swarm.tasks import (
+    ENDED,
+    Task,
+    by_service,
+    container_of,
+    state_of,
+    with_lost,
+)
 from cluster_kit.util.masking import masked
 
 FOLLOW_S = 1.0
@@ -23,7 +30,7 @@ class SwarmLogs:
     _client: Any
 
     def _tasks(self, filters: Any) -> list[Task]:
-        return list(self._client.api.tasks(filters=filters))
+        return with_lost(self._client.api.tasks(filters=filters), self._client.api.nodes())
 
     def _of(self, service: str) -> list[Task]:
         """The tasks of one service, oldest first."""

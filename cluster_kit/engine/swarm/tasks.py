@@ -16,9 +16,14 @@ from cluster_kit.engine.containers import Container, Event, seconds_of, secrets_
 
 HELD = "node.hostname == cluster-kit-holds-it"
 """The constraint of a service that is stopped: no node fulfils it, and its logs stay."""
-ENDED = frozenset(("complete", "failed", "shutdown", "rejected", "remove", "orphaned"))
+ORPHANED = "orphaned"
+ENDED = frozenset(("complete", "failed", "shutdown", "rejected", "remove", ORPHANED))
 NEVER_STARTED = 125
 """The exit code of a task that its node has rejected; it is Docker's own for that."""
+LOST = 137
+"""The exit code of a task whose node is down: it is as if it were killed."""
+HOMELESS_S = 15.0
+"""A task that no node takes for so long has no place on the nodes that are left."""
 Task = Mapping[str, Any]
 
 
@@ -32,13 +37,27 @@ def state_of(task: Task) -> str:
     return str(task["Status"]["State"])
 
 
+def with_lost(tasks: Iterable[Task], nodes: Iterable[Mapping[str, Any]]) -> list[Task]:
+    """The tasks, those of nodes that are down as `orphaned`, and what is said of them the node.
+
+    A swarm says so itself after a day only: until then they run, for all that it knows.
+    """
+    down = {n["ID"]: n["Description"]["Hostname"] for n in nodes if n["Status"]["State"] == "down"}
+    return [
+        {**task, "Status": {**task["Status"], "State": ORPHANED, "Err": down[task["NodeID"]]}}
+        if task.get("NodeID") in down and state_of(task) not in ENDED
+        else task
+        for task in tasks
+    ]
+
+
 def exit_code_of(task: Task) -> int | None:
-    """How it ended, None if it has not, or if its node is gone."""
+    """How it ended, None if it has not, or if that is not known."""
     state = state_of(task)
     if state not in ENDED:
         return None
-    if state == "rejected":
-        return NEVER_STARTED
+    if state in (ORPHANED, "rejected"):
+        return LOST if state == ORPHANED else NEVER_STARTED
     code = (task["Status"].get("ContainerStatus") or {}).get("ExitCode")
     return None if code is None else int(code)
 
@@ -124,6 +143,7 @@ class Told:
     ended: set[str] = field(default_factory=set)
     names: dict[str, str] = field(default_factory=dict)
     """Names of the kit's tasks by service."""
+    homeless: set[str] = field(default_factory=set)
 
     def events(self, tasks: Sequence[Task], now: float) -> Iterator[Event]:
         """Yields what has happened since the last call.
@@ -137,6 +157,7 @@ class Told:
                 over = state_of(task) in ENDED
                 lost = not over and place < len(group) - 1
                 yield from self._of(task, over=over or lost, lost=lost, now=now)
+            yield from self._without_node(group, now)
         self.began = True
         for service in self.names.keys() - {str(task["ServiceID"]) for task in tasks}:
             yield Event(now, "destroy", self.names.pop(service), None)
@@ -154,7 +175,19 @@ class Told:
             self.ended.add(known)
             if state_of(task) == "shutdown":
                 yield Event(time, "kill", name, None)
-            yield Event(now if lost else time, "die", name, exit_code_of(task))
+            if gone := state_of(task) == ORPHANED:
+                yield Event(now, "lost", name, None, str(task["Status"].get("Err", "")))
+            yield Event(now if lost or gone else time, "die", name, exit_code_of(task))
+
+    def _without_node(self, group: Sequence[Task], now: float) -> Iterator[Event]:
+        """Yields once that a task which has run before has no node any more."""
+        newest = group[-1]
+        status = newest["Status"]
+        waits = len(group) > 1 and state_of(newest) == "pending" and bool(status.get("Err"))
+        long = now - seconds_of(newest["CreatedAt"]) > HOMELESS_S
+        if waits and long and str(newest["ID"]) not in self.homeless:
+            self.homeless.add(str(newest["ID"]))
+            yield Event(now, "homeless", name_of(newest), None, str(status["Err"]))
 
 
 def refusals(tasks: Iterable[Task], nodes: Mapping[str, str]) -> dict[str, str]:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from cluster_kit.engine.swarm.tasks import HELD, Told, by_service, container_of, refusals
+from cluster_kit.engine.swarm.tasks import (
+    HELD,
+    Told,
+    by_service,
+    container_of,
+    refusals,
+    with_lost,
+)
 from tests.unit.engine.swarm.records import NOON, service, task
 
 
@@ -50,6 +57,39 @@ def test_a_task_on_a_lost_node_has_ended_when_another_takes_its_place() -> None:
         ("die", 59, None),
         ("start", 6.5, None),
     ]
+
+
+def node(name: str, state: str) -> dict[str, object]:
+    return {"ID": "n1", "Description": {"Hostname": name}, "Status": {"State": state}}
+
+
+def test_a_task_whose_node_is_down_has_ended_and_the_node_is_named() -> None:
+    known = Told()
+    told(known, task(1, "running", 2))
+    assert with_lost([task(1, "running", 2)], [node("big", "ready")]) == [task(1, "running", 2)]
+    lost = with_lost([task(1, "running", 2)], [node("big", "down")])
+    events = list(known.events(lost, NOON + 20))
+    assert [(e.action, e.said, e.exit_code) for e in events] == [
+        ("lost", "big", None),
+        ("die", "", 137),
+    ]
+    assert list(known.events(lost, NOON + 21)) == []
+    seen = container_of(service(), lost)
+    assert (seen.state, seen.exit_code) == ("exited", 137)
+    ended = task(1, "complete", 9, code=0)
+    assert with_lost([ended], [node("big", "down")]) == [ended]
+
+
+def test_one_that_no_node_takes_any_more_is_told_once_after_a_while() -> None:
+    known = Told()
+    told(known, task(1, "running", 2))
+    waiting = task(9, "pending", 9, err="no suitable node")
+    both = [*with_lost([task(1, "running", 2)], [node("big", "down")]), {**waiting, "NodeID": ""}]
+    actions = [e.action for e in known.events(both, NOON + 12)]
+    assert actions == ["lost", "die"]
+    (homeless,) = known.events(both, NOON + 30)
+    assert (homeless.action, homeless.said) == ("homeless", "no suitable node")
+    assert list(known.events(both, NOON + 31)) == []
 
 
 def test_what_ended_before_is_left_to_what_the_services_are_now() -> None:

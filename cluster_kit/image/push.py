@@ -1,0 +1,139 @@
+"""Brings an image to other engines without a registry: saved here, loaded there."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from cluster_kit.engine.failures import disk_cure, may_not
+from cluster_kit.errors import EngineError, UsageError
+from cluster_kit.util.process import pass_on, run
+
+TELL_S = 2.0
+ADDRESS = re.compile(r"(ssh|tcp|unix)://.+")
+CONTEXT = re.compile(r"[A-Za-z0-9][\w.+-]*", re.ASCII)
+WHAT = "{{.Id}} {{.Size}} {{json .RootFS.Layers}}"
+NO_SSH = re.compile(
+    r"exit status 255|Could not resolve|Host key verification|Permission denied \(|No route to host"
+)
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """What became of an image at one target; `cure` is "" unless it failed."""
+
+    target: str
+    state: Literal["present", "loaded", "failed"]
+    bytes: int = 0
+    seconds: float = 0.0
+    message: str = ""
+    cure: str = ""
+
+
+def check_targets(targets: Sequence[str]) -> None:
+    """Raises UsageError if one is neither an engine's address nor a name of a Docker context."""
+    for target in targets:
+        if not ADDRESS.fullmatch(target) and not CONTEXT.fullmatch(target):
+            raise UsageError(
+                f"--to {target!r} is neither an engine nor a context",
+                "write ssh://USER@NODE, unix:///PATH, tcp://NODE:PORT, or a name that "
+                "`docker context ls` lists",
+            )
+
+
+def push(image: str, targets: Sequence[str], say: Callable[[str], None]) -> list[Pushed]:
+    """Bring an image to each of these engines that lacks it; one that fails stops no other.
+
+    Raises:
+        EngineError: this host's engine does not have the image.
+    """
+    here = _ask([], image)
+    if isinstance(here, str):
+        raise EngineError(f"{image} is not here: {here}", "`cluster-kit image build` makes it")
+    done = []
+    for target in dict.fromkeys(targets):
+        pushed = _to(target, image, here, say)
+        words = {"present": "has it already", "loaded": f"loaded in {pushed.seconds:.0f} s"}
+        say(f"{target}: {words.get(pushed.state, pushed.message)}")
+        done.append(pushed)
+    return done
+
+
+def refuse_if_failed(done: Sequence[Pushed], image: str) -> None:
+    """Raises EngineError with what each target says that failed."""
+    failed = [one for one in done if one.state == "failed"]
+    if failed:
+        lines = "\n".join(f"  {one.target}: {one.message}" for one in failed)
+        cures = "\n    ".join(dict.fromkeys(f"{one.target}: {one.cure}" for one in failed))
+        reached = f"{len(done) - len(failed)} of {len(done)} engines have {image}"
+        raise EngineError(f"{reached}:\n{lines}", cures)
+
+
+def _to(target: str, image: str, here: _Image, say: Callable[[str], None]) -> Pushed:
+    engine = ["-H", target] if ADDRESS.fullmatch(target) else ["--context", target]
+    there = _ask(engine, image)
+    if isinstance(there, str) and "No such image" not in there:
+        return _failed(target, there)
+    if not isinstance(there, str) and there.is_as(here):
+        return Pushed(target, "present", here.size)
+    began = told = time.monotonic()
+
+    def tell(passed: int) -> None:
+        nonlocal told
+        if time.monotonic() - told > TELL_S:
+            told = time.monotonic()
+            say(f"{target}: {passed / 1e6:.0f} MB of about {here.size / 1e6:.0f} MB")
+
+    saved, loaded = pass_on(["docker", "save", image], ["docker", *engine, "load", "--quiet"], tell)
+    if not loaded.ok:
+        return _failed(target, loaded.tail(3))
+    if not saved.ok:
+        return _failed(target, f"docker save ended with exit code {saved.code}: {saved.tail(3)}")
+    there = _ask(engine, image)
+    if isinstance(there, str):
+        return _failed(target, f"it was loaded, but is not there: {there}")
+    return Pushed(target, "loaded", here.size, round(time.monotonic() - began, 3))
+
+
+@dataclass(frozen=True)
+class _Image:
+    number: str
+    size: int
+    layers: str
+
+    def is_as(self, other: _Image) -> bool:
+        """Whether it is the same image; engines number it by its manifest or its configuration."""
+        return self.number == other.number or self.layers == other.layers
+
+
+def _ask(engine: Sequence[str], image: str) -> _Image | str:
+    """The image of an engine, or what that says if it has none or does not answer."""
+    done = run(["docker", *engine, "image", "inspect", "--format", WHAT, image])
+    parts = done.output.strip().split(" ", 2)
+    if not done.ok or len(parts) != 3:
+        return done.tail(3) or f"docker image inspect ended with exit code {done.code}"
+    return _Image(parts[0], int(parts[1]), parts[2])
+
+
+def _failed(target: str, said: str) -> Pushed:
+    return Pushed(target, "failed", message=said.replace("\n", " "), cure=_cure(target, said))
+
+
+def _cure(target: str, said: str) -> str:
+    if full := disk_cure(said):
+        return full
+    if target.startswith("ssh://") and (NO_SSH.search(said) or "error during connect" in said):
+        return (
+            f"`docker -H {target} info` has to work without a question: a key for ssh, the host "
+            "known, and Docker's command line there"
+        )
+    if "context" in said and "not found" in said:
+        return "`docker context ls` lists those that there are"
+    if may_not(said):
+        return "use a user there who may use the engine (the group docker)"
+    return (
+        f"`docker {'-H' if ADDRESS.fullmatch(target) else '--context'} {target} info` has to work"
+    )

@@ -1,0 +1,52 @@
+"""What is known of tasks whose nodes went down: events of a swarm. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cluster_kit.engine.containers import Event
+from cluster_kit.observe.state import RunState
+
+
+def is_homeless(seen: RunState, task: str) -> bool:
+    """Whether no node takes a task that has run before."""
+    return bool(_homeless(seen, task))
+
+
+def words(seen: RunState, task: str) -> str:
+    """That a task is away since its node is down, and why it is on no other; "" if it is not."""
+    node = next((e.said for e in reversed(_since_start(seen, task)) if e.action == "lost"), "")
+    if not node:
+        return ""
+    why = _homeless(seen, task)
+    return f"its node {node} is down" + (f", and no other takes it: {why}" if why else "")
+
+
+def notes(seen: RunState) -> Iterator[str]:
+    """Yields a line for each node that went down, with the tasks that were on it."""
+    lost = [event for event in seen.events if event.action == "lost"]
+    for node in dict.fromkeys(event.said for event in lost):
+        on_it = [event for event in lost if event.said == node]
+        tasks = ", ".join(dict.fromkeys(event.task for event in on_it))
+        back = [event.task for event in on_it if _came_back(seen, event)]
+        after = f"; started again on other nodes: {', '.join(dict.fromkeys(back))}" if back else ""
+        yield f"the node {node} went down, with {tasks} on it{after}"
+
+
+def _homeless(seen: RunState, task: str) -> str:
+    events = _since_start(seen, task)
+    return next((e.said for e in reversed(events) if e.action == "homeless"), "")
+
+
+def _since_start(seen: RunState, task: str) -> list[Event]:
+    """A task's events after its last start."""
+    events = [event for event in seen.events if event.task == task]
+    starts = [place for place, event in enumerate(events) if event.action == "start"]
+    return events[starts[-1] + 1 :] if starts else events
+
+
+def _came_back(seen: RunState, lost: Event) -> bool:
+    return any(
+        (event.task, event.action) == (lost.task, "start") and event.time >= lost.time
+        for event in seen.events
+    )

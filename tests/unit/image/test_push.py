@@ -1,0 +1,118 @@
+"""`image push`: only what lacks, to each target; those that fail are named with a cure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from cluster_kit.cli import make
+from cluster_kit.errors import EngineError, UsageError
+from cluster_kit.image import push
+from cluster_kit.util.process import Completed
+from tests.unit.command_line import Cli
+
+IMAGE = "cluster-kit/trainer:cpu-1"
+OURS = 'sha256:1 1170000000 ["sha256:a","sha256:b"]'
+NONE = "Error response from daemon: No such image: cluster-kit/trainer:cpu-1"
+
+
+class Engines:
+    """`docker` in front of engines: what each says of the image, "" is the one of this host."""
+
+    def __init__(self, **images: str) -> None:
+        self.images = {"": OURS, **images}
+        self.loaded: list[str] = []
+        self.refuses: dict[str, str] = {}
+
+    def run(self, command: Sequence[str], **_: object) -> Completed:
+        name = command[2] if command[1] in ("-H", "--context") else ""
+        said = self.images[name]
+        found = said.startswith("sha256:")
+        return Completed(tuple(command), int(not found), said * found, said * (not found))
+
+    def pass_on(
+        self, source: Sequence[str], sink: Sequence[str], each: Callable[[int], None]
+    ) -> tuple[Completed, Completed]:
+        assert source[1] == "save" and sink[-2:] == ["load", "--quiet"]
+        each(600_000_000)
+        if why := self.refuses.get(sink[2]):
+            return Completed((), -15, "", ""), Completed((), 1, "", why)
+        self.loaded.append(sink[2])
+        self.images[sink[2]] = OURS
+        return Completed((), 0, "", ""), Completed((), 0, "", "")
+
+
+@pytest.fixture
+def engines(monkeypatch: pytest.MonkeyPatch) -> Engines:
+    made = Engines(**{"ssh://me@a": NONE, "b": OURS, "c": 'sha256:9 1 ["sha256:a","sha256:b"]',
+                      "old": 'sha256:0 1 ["sha256:z"]'})  # fmt: skip
+    monkeypatch.setattr(push, "run", made.run)
+    monkeypatch.setattr(push, "pass_on", made.pass_on)
+    monkeypatch.setattr(push, "TELL_S", -1.0)
+    return made
+
+
+def test_only_those_that_lack_it_get_it(engines: Engines) -> None:
+    said: list[str] = []
+    done = push.push(IMAGE, ["ssh://me@a", "b", "c", "old", "b"], said.append)
+    assert [one.state for one in done] == ["loaded", "present", "present", "loaded"]
+    assert engines.loaded == ["ssh://me@a", "old"]
+    assert "ssh://me@a: 600 MB of about 1170 MB" in said
+    push.refuse_if_failed(done, IMAGE)
+
+
+@pytest.mark.parametrize(
+    ("target", "said", "cure"),
+    [
+        (
+            "ssh://me@x",
+            "error during connect: command [ssh] has exited with exit status 255",
+            "ssh",
+        ),
+        ("tcp://x:2375", "Cannot connect to the Docker daemon at tcp://x:2375", "`docker -H tcp"),
+        ("nowhere", 'context "nowhere": context not found', "docker context ls"),
+        ("unix:///s", "permission denied while trying to connect to the Docker daemon", "group"),
+    ],
+)
+def test_one_that_does_not_answer_is_named_and_stops_no_other(
+    engines: Engines, target: str, said: str, cure: str
+) -> None:
+    engines.images[target] = said
+    done = push.push(IMAGE, [target, "ssh://me@a"], lambda _line: None)
+    with pytest.raises(EngineError, match="1 of 2 engines have") as raised:
+        push.refuse_if_failed(done, IMAGE)
+    assert engines.loaded == ["ssh://me@a"]
+    assert f"{target}: {said}" in raised.value.message and cure in raised.value.cure
+
+
+def test_a_full_disk_there_is_told_as_such(engines: Engines) -> None:
+    engines.refuses["ssh://me@a"] = "Error processing tar file: no space left on device"
+    (failed,) = push.push(IMAGE, ["ssh://me@a"], lambda _line: None)
+    assert failed.state == "failed" and "docker system prune" in failed.cure
+
+
+def test_what_is_not_here_cannot_be_brought(engines: Engines) -> None:
+    engines.images[""] = NONE
+    with pytest.raises(EngineError, match="is not here"):
+        push.push(IMAGE, ["b"], lambda _line: None)
+
+
+@pytest.mark.parametrize("target", ["http://a", "a b", "", "ssh://", "-x"])
+def test_what_is_no_target_is_refused_at_once(target: str) -> None:
+    with pytest.raises(UsageError, match="neither an engine nor a context"):
+        push.check_targets([target])
+
+
+def test_the_verb(cli: Cli, engines: Engines, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(make, "engine_or_none", lambda: None)
+    told = cli("image", "push", "demo", "--to", "ssh://me@a", "--to", "b", "--json")
+    assert told.code == 0
+    assert [one["state"] for one in json.loads(told.out)] == ["loaded", "present"]
+    engines.images["b"] = NONE
+    engines.refuses["b"] = "broken"
+    told = cli("image", "push", "demo", "--to", "b")
+    assert told.code == 4 and "b: broken" in told.err
+    assert cli("image", "push", "demo").code == 2
+    assert cli("image", "push", "demo", "--to", "http://b").code == 2

@@ -1,0 +1,60 @@
+"""A node that goes down takes tasks with it: what is said of that."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cluster_kit.engine.containers import Event
+from cluster_kit.observe import lost_nodes
+from cluster_kit.observe.state import RunState
+from cluster_kit.run.notes import notes_of
+from cluster_kit.run.verdict import judge
+from tests.unit.stories import CLUSTER, Story
+
+NO_NODE = "no suitable node (scheduling constraints not satisfied on 2 nodes)"
+
+
+def told(story: Story, *events: tuple[float, str, str, str]) -> RunState:
+    seen = story.seen
+    for time, action, task, said in events:
+        seen = seen.with_event(Event(time, action, task, 137 if action == "die" else None, said))
+    return seen
+
+
+def test_tasks_that_came_back_are_a_note() -> None:
+    seen = told(
+        Story.of(),
+        (5.0, "lost", "worker-0", "big"), (5.0, "die", "worker-0", ""),
+        (5.0, "lost", "ps-0", "big"), (5.0, "die", "ps-0", ""),
+        (9.0, "start", "worker-0", ""),
+    )  # fmt: skip
+    (note,) = lost_nodes.notes(seen)
+    assert note == (
+        "the node big went down, with worker-0, ps-0 on it; started again on other nodes: worker-0"
+    )
+    assert note in notes_of(CLUSTER, seen)
+    assert lost_nodes.words(seen, "worker-0") == ""
+    assert lost_nodes.words(seen, "ps-0") == "its node big is down"
+
+
+def test_a_leader_that_no_other_node_takes_ends_the_run_with_the_node_named() -> None:
+    seen = told(
+        Story.of(),
+        (5.0, "lost", "chief-0", "big"), (5.0, "die", "chief-0", ""),
+        (25.0, "homeless", "chief-0", NO_NODE),
+    )  # fmt: skip
+    assert lost_nodes.is_homeless(seen, "chief-0")
+    verdict = judge(CLUSTER, seen, "ended")
+    assert (verdict.exit_code, verdict.reason, verdict.blame) == (6, "silent", "chief-0")
+    assert f"its node big is down, and no other takes it: {NO_NODE}" in verdict.message
+    again = told(Story(seen), (30.0, "start", "chief-0", ""))
+    assert not lost_nodes.is_homeless(again, "chief-0")
+
+
+def test_a_silent_task_is_said_to_be_on_a_lost_node() -> None:
+    seen = told(Story.of(), (5.0, "lost", "ps-0", "big"), (5.0, "die", "ps-0", ""))
+    story = Story(seen).ends(25.0, "chief-0", 6, "silent", "ps-0 was silent", "ps-0")
+    verdict = judge(CLUSTER, story.dies(25.1, "chief-0", 6).seen, "ended")
+    assert (verdict.exit_code, verdict.blame) == (6, "ps-0")
+    assert verdict.message == "ps-0 was silent (its node big is down)"
+    assert replace(verdict, message="").reason == "silent"
