@@ -9,7 +9,7 @@ PIP       := .venv/bin/pip install --quiet --disable-pip-version-check
 ENGINE    ?= auto
 # Tests that run at once: those with containers keep two cores busy, those without wait more.
 JOBS      ?= 2
-UNIT_JOBS ?= 4
+UNIT_JOBS ?= 6
 export ENGINE
 
 # A value as one word of the shell's, apostrophes and all.
@@ -186,7 +186,7 @@ test-versions: $(DEV) engine ## Run three systems on the oldest, a middle and th
 
 .PHONY: test-unit
 test-unit: $(DEV) ## Only the tests that need neither Docker nor TensorFlow   [UNIT_JOBS]
-	@.venv/bin/pytest --numprocesses=$(UNIT_JOBS) --dist=worksteal \
+	@.venv/bin/pytest --forks=$(UNIT_JOBS) \
 	  tests/unit tests/docs tests/golden tests/trainer tests/ci
 
 .PHONY: fuzz

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 
 from cluster_kit.util import stdio
-from tests import grammars, reports
+from tests import forks, grammars, reports
 from tests.alone import turn
 
 grammars.later()
@@ -48,6 +48,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _fixtures(item: pytest.Item) -> list[str]:
     return getattr(item, "fixturenames", [])
+
+
+pytest_addoption = forks.add_option
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    return forks.run_forked(session)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
