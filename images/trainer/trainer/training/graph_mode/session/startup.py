@@ -30,7 +30,8 @@ def begin_as_chief(
     if restored:
         print(f"going on at global step {restored.step} ({restored.name})", flush=True)
     manager.begin(session, restored)
-    if replica.deployment.distributed:
+    step, end_at = map(int, session.run(graph.now))
+    if replica.deployment.distributed and step < end_at:  # else they may have left for good
         wait_for_others(replica)
     if graph.rounds:
         start_rounds(graph.rounds, graph.counters.global_step, session)
