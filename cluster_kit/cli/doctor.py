@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -12,6 +13,7 @@ from cluster_kit.cli import options
 from cluster_kit.cli.app import app, out, print_json
 from cluster_kit.engine import client
 from cluster_kit.engine.interface import Engine
+from cluster_kit.engine.swarm.client import SwarmEngine
 from cluster_kit.errors import HostError
 from cluster_kit.host.gather import gather
 from cluster_kit.parts import EngineName
@@ -19,6 +21,7 @@ from cluster_kit.run.check import Check
 from cluster_kit.run.doctor import check_host
 from cluster_kit.run.prepare import Request, prepare
 from cluster_kit.run.swarm_checks import check_swarm
+from cluster_kit.run.swarm_probe import probe_nodes
 from cluster_kit.workspace import here
 
 _MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "bold red")}
@@ -53,12 +56,30 @@ def doctor(
 def _checks(manifest: str, engine: Engine, on: EngineName | None) -> list[Check]:
     """The checks of this host, and of what a manifest needs if one is named."""
     if not manifest:
-        return check_host(gather(engine), None) + (check_swarm(None) if on == "swarm" else [])
-    prepared = prepare(Request(manifest, {"engine": on} if on else {}), here(), engine)
-    return check_host(prepared.facts, prepared.cluster) + [
+        return check_host(gather(engine), None) + (_of_any_swarm() if on == "swarm" else [])
+    workspace = here()
+    prepared = prepare(Request(manifest, {"engine": on} if on else {}), workspace, engine)
+    checks = check_host(prepared.facts, prepared.cluster)
+    if prepared.cluster.engine == "swarm" and not _failed(checks, "swarm"):
+        checks += probe_nodes(
+            SwarmEngine(), prepared.cluster, workspace.runs(prepared.cluster.name)
+        )
+    return checks + [
         Check("program", "warn", f"{hint.place}: {hint.what}\n{hint.rule}", hint.cure)
         for hint in prepared.hints
     ]
+
+
+def _of_any_swarm() -> list[Check]:
+    checks = check_swarm(None)
+    if not _failed(checks, "swarm"):
+        how = "not tried: `cluster-kit doctor NAME --engine swarm` tries them on every node"
+        checks.append(Check("image, storage", "ok", how))
+    return checks
+
+
+def _failed(checks: Sequence[Check], name: str) -> bool:
+    return any((check.name, check.state) == (name, "fail") for check in checks)
 
 
 def _print_checks(checks: list[Check]) -> None:

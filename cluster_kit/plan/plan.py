@@ -15,6 +15,7 @@ from cluster_kit.parts import Deadlines, ProfileAt
 from cluster_kit.plan import addresses
 from cluster_kit.plan.arguments import MASTER, check_arguments, fill, names_in
 from cluster_kit.plan.gpus.assign import assign
+from cluster_kit.plan.gpus.of_nodes import of_nodes
 from cluster_kit.plan.gpus.request import request_of
 from cluster_kit.plan.kubernetes import alike, image_name, of_pods, on_kubernetes
 from cluster_kit.plan.nodes import of_other_nodes
@@ -64,7 +65,10 @@ def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, images: OwnImages) ->
         facts = of_pods(manifest, of_other_nodes(facts))
     subnet, subnet_problems = find_subnet(manifest, facts)
     request, request_problems = request_of(manifest, without_pool=too_many(manifest))
-    grants, grant_problems = assign(manifest.name, request, facts)
+    if manifest.engine == "swarm":
+        grants, grant_problems = of_nodes(request)
+    else:
+        grants, grant_problems = assign(manifest.name, request, facts)
     pins, pin_problems = find_pins(manifest, subnet)
     loaded.refuse(
         [

@@ -41,7 +41,7 @@ def check_host(facts: HostFacts, cluster: Cluster | None) -> list[Check]:
         podman_builds(_lacks(cluster)) if facts.kind.podman else _buildx(cluster),
         _disk(facts.engine_root or "/", cluster),
         _memory(facts.memory, None if on_nodes(cluster) else cluster),
-        *(check_swarm(cluster) if on_nodes(cluster) else ()),
+        *(check_swarm(cluster) if cluster is not None and cluster.engine == "swarm" else ()),
         *gpu_checks(facts),
         check_subnet(facts, cluster),
         check_proxy(cluster),

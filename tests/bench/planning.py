@@ -1,11 +1,15 @@
-"""Planning and rendering a thousand tasks, in this process, on a host that is written down."""
+"""Planning and rendering hundreds of tasks, in this process, on a host that is written down."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from ipaddress import IPv4Network
 
 from cluster_kit.backends.compose.render import render
+from cluster_kit.backends.swarm.render import render as render_stack
+from cluster_kit.backends.swarm.spec import spec_text
+from cluster_kit.cluster import Cluster
 from cluster_kit.facts import HostFacts, Network
 from cluster_kit.manifest.load import load as read
 from cluster_kit.plan.plan import OwnImages, plan
@@ -15,6 +19,12 @@ from tests.bench.measured import Bar, Measured
 
 REPEATS = 7
 MANIFEST = 'format = 1\nname = "thousand"\nchief = 1\nworker = 699\nps = 299\nevaluator = 1\n'
+ON_SWARM = (
+    'format = 1\nname = "large"\nengine = "swarm"\n'
+    "chief = 1\nworker = 500\nps = 50\nevaluator = 1\n"
+)
+LARGEST_MESSAGE = 4 * 2**20
+"""Bytes of a message of swarm's, by gRPC's default."""
 FACTS = HostFacts(
     cpus=64,
     memory=256 * 2**30,
@@ -24,24 +34,33 @@ FACTS = HostFacts(
 
 
 def measure(bench: Bench) -> list[Measured]:
+    on_one_host = _measured(bench, "plan and render 1,000 tasks", MANIFEST, 0.5, render)
+    on_swarm = _measured(
+        bench, "plan and render 552 tasks for a swarm", ON_SWARM, 1.0, render_for_swarm
+    )
+    return [on_one_host, on_swarm]
+
+
+def render_for_swarm(cluster: Cluster) -> str:
+    """The stack file and the file beside it: together below the largest message of a swarm."""
+    text = render_stack(cluster) + spec_text(cluster)
+    assert len(text) < LARGEST_MESSAGE
+    return text
+
+
+def _measured(
+    bench: Bench, what: str, manifest: str, bar: float, rendered: Callable[[Cluster], str]
+) -> Measured:
     file = bench.scratch / "thousand.toml"
-    file.write_text(MANIFEST)
+    file.write_text(manifest)
     load_before = load()
     took = []
     for _ in bench.times(REPEATS):
         began = time.monotonic()
         loaded = read(file)
         images = OwnImages(cpu=bench.image, gpu=bench.image)
-        cluster = plan(loaded, resolve(loaded.manifest, bench.scratch), FACTS, images)
-        text = render(cluster)
+        text = rendered(plan(loaded, resolve(loaded.manifest, bench.scratch), FACTS, images))
         took.append(time.monotonic() - began)
-        assert len(cluster.tasks) == 1000
-        bench.say(
-            f"planning and rendering 1,000 tasks: {took[-1]:.2f} s ({len(text) / 1e6:.0f} MB)"
-        )
-    return [
-        Measured(
-            *("planning", "plan and render 1,000 tasks", "s", Bar(0.5), tuple(took)),
-            load=(load_before, load()),
-        )
-    ]
+        bench.say(f"{what}: {took[-1]:.2f} s ({len(text) / 1e6:.1f} MB)")
+    key = "planning_swarm" if "swarm" in what else "planning"
+    return Measured(*(key, what, "s", Bar(bar), tuple(took)), load=(load_before, load()))

@@ -46,6 +46,7 @@ FOR_ANOTHER_MACHINE = {
     "docker swarm init --advertise-addr 127.0.0.1",
     "docker swarm leave --force",
     *(f"cluster-kit {verb} quickstart --engine swarm" for verb in ("doctor", "up", "down")),
+    "cluster-kit image push quickstart --to ssh://you@host-2 --to ssh://you@host-3",
     "cd compose/quickstart",
     "cluster-kit render quickstart --engine swarm",
     "docker service logs cluster-kit-quickstart_chief-0",

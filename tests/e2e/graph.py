@@ -16,15 +16,28 @@ from typing import Any
 DRIVER = "overlay2"
 
 
-def copy(image: str, data: Path) -> list[tuple[Path, Path]]:
+def why_not() -> str:
+    """Why images cannot be given to other engines so, "" where they can."""
+    try:
+        info = _asked("info", "--format", "{{json .}}")
+    except (OSError, subprocess.CalledProcessError):
+        return "no Docker engine answers"
+    if info.get("Driver") != DRIVER:
+        return f"the engine's storage driver is {info.get('Driver')}, not {DRIVER}"
+    kept = Path(str(info.get("DockerRootDir", "")), DRIVER)
+    return "" if kept.is_dir() else f"the engine's data ({kept}) is not on this machine"
+
+
+def copy(image: str, data: Path, name: str) -> list[tuple[Path, Path]]:
     """Give an engine that keeps its data in `data` an image of this machine's engine.
 
+    Args:
+        name: what it is called there.
     Returns (folder here, folder there) of what has to be mounted before it starts.
     """
     info = _asked("info", "--format", "{{json .}}")
     found = _asked("image", "inspect", "--format", "{{json .}}", image)
     root, number = Path(info["DockerRootDir"]), found["Id"].removeprefix("sha256:")
-    assert info["Driver"] == DRIVER, f"the engine's storage driver is {info['Driver']}"
     ours, theirs = root / "image" / DRIVER, data / "image" / DRIVER
     content = Path("imagedb/content/sha256") / number
     (theirs / content).parent.mkdir(parents=True, exist_ok=True)
@@ -35,8 +48,8 @@ def copy(image: str, data: Path) -> list[tuple[Path, Path]]:
         mounts += _layer(chain, root, data)
     names = theirs / "repositories.json"
     known = json.loads(names.read_text()) if names.exists() else {"Repositories": {}}
-    repository, _, _ = image.rpartition(":")
-    known["Repositories"].setdefault(repository, {})[image] = found["Id"]
+    repository, _, _ = name.rpartition(":")
+    known["Repositories"].setdefault(repository, {})[name] = found["Id"]
     names.write_text(json.dumps(known))
     return mounts
 

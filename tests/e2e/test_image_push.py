@@ -11,7 +11,7 @@ import pytest
 
 from cluster_kit.image.push import push
 from tests.e2e import nodes
-from tests.e2e.nodes import Node
+from tests.e2e.node import Node
 
 pytestmark = [
     pytest.mark.skipif(bool(nodes.why_not()), reason=nodes.why_not() or "-"),

@@ -81,6 +81,20 @@ def test_every_task_has_its_place_in_the_cluster(tmp_path: Path) -> None:
     assert all(s["deploy"]["labels"] == s["labels"] for s in services.values())
 
 
+def test_gpus_are_generic_resources_and_a_number_is_promised(tmp_path: Path) -> None:
+    made = cluster(engine="swarm", gpus="require", gpus_per_worker=2, role={"ps": {"cpus": 1}})
+    services = read_by_docker(made, tmp_path)["services"]
+    asked = {"discrete_resource_spec": {"kind": "GPU", "value": 2}}
+    worker = services["worker-0"]
+    assert worker["deploy"]["resources"] == {"reservations": {"generic_resources": [asked]}}
+    assert [one["uuid"] for one in json.loads(worker["environment"]["CLUSTER_KIT_GPUS"])] == [
+        "",
+        "",
+    ]
+    assert "reservations" not in services["ps-0"]["deploy"]["resources"]
+    assert services["ps-0"]["environment"]["CUDA_VISIBLE_DEVICES"] == "-1"
+
+
 def test_five_hundred_workers_fit_into_what_a_swarm_takes(tmp_path: Path) -> None:
     began = time.process_time()
     made = cluster(engine="swarm", worker=500, ps=50, evaluator=1)

@@ -21,6 +21,8 @@ from cluster_kit.backends.yaml import Pair, Volume, boolean, flow, pairs, quote,
 from cluster_kit.cluster import Cluster, Task
 from cluster_kit.util import templating
 
+GPU_KIND = "GPU"
+"""The kind of generic resource that nodes announce GPUs as, and NVIDIA's runtime reads."""
 MTU = "com.docker.network.driver.mtu"
 
 
@@ -58,6 +60,7 @@ class Service:
     mounts: tuple[Volume, ...]
     secrets: tuple[FileSecret, ...]
     limits: tuple[Pair, ...]
+    gpus: str
     constraints: str
     labels: tuple[Pair, ...]
 
@@ -74,6 +77,7 @@ def render(cluster: Cluster) -> str:
             for task, container in zip(cluster.tasks, containers, strict=True)
         ],
         network=_network(cluster, network_spec(cluster)),
+        gpu_kind=GPU_KIND,
         config={
             "file": shared_file.FILE,
             "target": shared_file.TARGET,
@@ -144,6 +148,7 @@ def _service(cluster: Cluster, task: Task, spec: ContainerSpec) -> Service:
         mounts=volumes(mounts) if spec.mounts or spec.shm is not None else (),
         secrets=file_secrets(cluster, task),
         limits=limits(spec),
+        gpus=str(len(spec.devices.ids)) if spec.devices else "",
         constraints=flow(task.nodes) if task.nodes else "",
         labels=pairs(spec.labels),
     )

@@ -56,7 +56,7 @@ def not_started(waiting: Sequence[str], why: Mapping[str, str]) -> EngineError:
 
 def _cure(said: str) -> str:
     if "No such image" in said:
-        return "bring the image to that node: `docker save IMAGE | ssh NODE docker load`"
+        return "bring the image to that node: `cluster-kit image push NAME --to ssh://USER@NODE`"
     if "bind source path does not exist" in said:
         return "every node needs that folder at the same path: mount it there (NFS)"
     if "scheduling constraints" in said:
@@ -64,5 +64,8 @@ def _cure(said: str) -> str:
             "`docker node ls` and `docker node inspect NODE` show the nodes' labels; mend `nodes`"
         )
     if "insufficient resources" in said:
-        return "lower `cpus` or `memory`, or add a node"
+        return (
+            "lower `cpus`, `memory` or the number of GPUs, or add a node; "
+            "`cluster-kit doctor NAME` says which GPUs the nodes announce"
+        )
     return "mend what the swarm says and run it again: `docker node ls` shows its nodes"

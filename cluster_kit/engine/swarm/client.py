@@ -17,6 +17,7 @@ from cluster_kit.engine.failures import as_engine_errors
 from cluster_kit.engine.found import board_of, of_cluster
 from cluster_kit.engine.removal import remove_all
 from cluster_kit.engine.swarm.logs import SwarmLogs
+from cluster_kit.engine.swarm.probe import NodeSaid, Probe, run_on_each_node
 from cluster_kit.engine.swarm.tasks import (
     ENDED,
     HELD,
@@ -76,6 +77,10 @@ class SwarmEngine(Unreachable, SwarmLogs, DockerEngine):
     def node_records(self) -> list[dict[str, Any]]:
         """What `docker node inspect` shows of every node."""
         return list(self._client.api.nodes())
+
+    def run_on_each_node(self, probe: Probe, within_s: float) -> list[NodeSaid]:
+        """See `probe.run_on_each_node`."""
+        return run_on_each_node(self._client.api, probe, within_s)
 
     def nodes(self) -> dict[str, str]:
         """Host names of all nodes, by id."""

@@ -14,6 +14,7 @@ from cluster_kit.util.toml_text import to_toml
 
 LONGEST_NAME = 39
 """Of a cluster on a swarm: the name of a service there has at most 63 characters."""
+REQUIRE = Setting("gpus", "require")
 HERE = ("take it out, or run it on this host: ", Setting("engine", "compose"))
 
 
@@ -46,11 +47,17 @@ def _on_swarm(manifest: Manifest) -> Iterator[Problem]:
     if manifest.addressing == "ip" and "addressing" in manifest.model_fields_set:
         rule = "a swarm gives a task another address at each start"
         yield _refused("addressing", '"ip"', rule, ("write ", Setting("addressing", "name")))
-    if manifest.gpus != "none":
-        yield _refused("gpus", to_toml(manifest.gpus), "the kit hands out GPUs of this host only")
+    if manifest.gpus not in ("none", "require"):
+        rule = "which GPUs the nodes have is not known here: a swarm chooses them by their number"
+        cure: Cure = ("write ", REQUIRE, " (and `gpus_per_worker`), or ", Setting("gpus", "none"))
+        yield _refused("gpus", to_toml(manifest.gpus), rule, cure)
+    if manifest.share_gpus and manifest.gpus != "none":
+        rule = "a swarm gives a GPU to one task at a time"
+        cure = ("write ", Setting("share_gpus", False))
+        yield _refused("share_gpus", "true", rule, cure)
     for number, argument in enumerate(manifest.args):
         if "ip" in names_in([argument]):
-            cure: Cure = "write {{ name }}: a task is found by its name there"
+            cure = "write {{ name }}: a task is found by its name there"
             rule = "a swarm gives a task another address at each start"
             yield _refused(f"args.{number}", to_toml(argument), rule, cure)
     for name in manifest.sidecar:
@@ -66,8 +73,8 @@ def _in_tables(manifest: Manifest) -> Iterator[Problem]:
     """Yields what a swarm cannot say in `[role.…]` and `[task.…]`."""
     for table, limits in manifest.limits_by_table():
         if limits.gpus:
-            rule = "the kit hands out GPUs of this host only"
-            yield _refused(f"{table}.gpus", to_toml(limits.gpus), rule)
+            rule = "which GPUs the nodes have is not known here; workers get theirs by their number"
+            yield _refused(f"{table}.gpus", to_toml(limits.gpus), rule, ("write ", REQUIRE))
         if limits.ports:
             rule = "a swarm publishes ports at every address of its nodes, not at 127.0.0.1"
             yield _refused(f"{table}.ports", to_toml(limits.ports), rule)

@@ -37,7 +37,7 @@ def test_it_waits_for_the_last_task() -> None:
 @pytest.mark.parametrize(
     ("said", "cure"),
     [
-        ("No such image: demo:1 (node b)", "docker save"),
+        ("No such image: demo:1 (node b)", "image push"),
         ('invalid mount config: bind source path does not exist: "/a"', "NFS"),
         ("no suitable node (scheduling constraints not satisfied on 2 nodes)", "`nodes`"),
         ("no suitable node (insufficient resources on 1 node)", "memory"),

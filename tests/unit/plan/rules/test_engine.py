@@ -13,6 +13,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "task.worker-1.ip": {"subnet": "172.28.0.0/24", "task": {"worker-1": {"ip": "172.28.0.150"}}},
     "addressing": {"addressing": "ip"},
     "gpus": {"gpus": "auto"},
+    "share_gpus": {"gpus": "require", "share_gpus": True},
     "role.chief.gpus": {"role": {"chief": {"gpus": ["0"]}}},
     "role.ps.ports": {"role": {"ps": {"ports": [6006]}}},
     "sidecar.cache": {"sidecar": {"cache": {"image": "redis:7"}}},
@@ -48,6 +49,18 @@ def test_a_swarm_is_planned_with_names_whatever_this_host_has() -> None:
     made = cluster(small, engine="swarm", worker=40, role={"worker": {"cpus": 8, "memory": "64g"}})
     assert made.address(made.leader) == "chief-0:2222"
     assert made.beacon == "chief-0:2223"
+
+
+def test_a_swarm_is_asked_for_a_number_of_gpus() -> None:
+    made = cluster(engine="swarm", gpus="require", gpus_per_worker=2, gpu_memory="8g")
+    gpu = {task.name: (len(task.gpus), task.gpu_memory_mib) for task in made.tasks if task.gpus}
+    assert gpu == {"worker-0": (2, 8192), "worker-1": (2, 8192)}
+    assert made.variant == "gpu"
+    promised = made.tasks[1].gpus_promised
+    assert [(one.name, one.pci, one.uuid) for one in promised] == [
+        ("GPU 1 of 2 of its node", "", ""),
+        ("GPU 2 of 2 of its node", "", ""),
+    ]
 
 
 def test_labels_of_nodes_become_constraints() -> None:

@@ -1,0 +1,142 @@
+"""One engine of the tests' own, that lives as if it were on a host of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.e2e import graph
+
+READY_TIMEOUT_S = 60.0
+START = """
+hostname "$1"
+for own in "$2/data" "$2/data/overlay2"; do
+  mount --bind "$own" "$own"
+  mount --make-private "$own"
+done
+mount --make-shared "$2/data"
+while read -r from to; do mount --bind -o ro "$from" "$to"; done < "$2/mounts"
+shift 2
+if [ -d /run/containerd ]; then mount -t tmpfs none /run/containerd; fi
+exec "$@"
+"""
+"""dockerd mounts its data over itself, without what is mounted in it, unless that is done before.
+A containerd of the machine is in another PID namespace: this engine starts one of its own."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """An engine that runs: its host name, where its data and its socket are, what ends it."""
+
+    name: str
+    address: str
+    folder: Path
+    process: subprocess.Popen[bytes]
+
+    @property
+    def host(self) -> str:
+        return f"unix://{self.folder / 'docker.sock'}"
+
+    def docker(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["docker", "-H", self.host, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    def said(self, *arguments: str) -> str:
+        """What a docker command prints; it has to succeed."""
+        done = self.docker(*arguments)
+        assert done.returncode == 0, (self.name, arguments, done.stderr)
+        return done.stdout.strip()
+
+    def task(self, role: str, index: int = 0) -> str:
+        """The running container of a task of the kit on this node, "" if it has none."""
+        marks = (f"label=cluster-kit.role={role}", f"label=cluster-kit.index={index}")
+        return self.said("ps", "-q", *(word for mark in marks for word in ("--filter", mark)))
+
+    def crash(self, container: str) -> None:
+        """Kill a container's first process, as a crash does."""
+        pid = self.said("inspect", "-f", "{{.State.Pid}}", container)
+        self.inside("kill", "-9", pid)
+
+    def inside(self, *command: str) -> None:
+        """Run a command as a process of this node's, with its mounts and its processes."""
+        enter = ["nsenter", "-t", str(self._engine()), "--pid", "--mount", "--net"]
+        subprocess.run([*enter, *command], check=True, capture_output=True)
+
+    def cut_power(self) -> None:
+        """End the engine and all of its containers at once; returns when they are gone."""
+        with contextlib.suppress(ProcessLookupError, IndexError, FileNotFoundError):
+            os.kill(self._engine(), signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=30)
+            return
+        self.process.kill()
+        self.process.wait(timeout=30)
+
+    def _engine(self) -> int:
+        """This machine's number of the engine's process, the first in its PID namespace."""
+        own = self.process.pid
+        return int(Path(f"/proc/{own}/task/{own}/children").read_text().split()[0])
+
+
+def start(
+    name: str, folder: Path, place: int, images: Mapping[str, str], resources: Sequence[str]
+) -> Node:
+    """The node with this number, of those that have this name in common; it is not ready yet."""
+    own, netns, address = folder / f"node-{place}", f"{name}-{place}", f"198.18.0.{place + 1}"
+    ip("netns", "add", netns)
+    ip("-n", f"{name}-hub", "link", "add", f"p{place}", "type", "veth",
+        "peer", "name", "eth0", "netns", netns)  # fmt: skip
+    ip("-n", f"{name}-hub", "link", "set", f"p{place}", "master", "bridge", "up")
+    ip("-n", netns, "address", "add", f"{address}/24", "dev", "eth0")
+    for link in ("lo", "eth0"):
+        ip("-n", netns, "link", "set", link, "up")
+    (own / "data" / graph.DRIVER).mkdir(parents=True)
+    data = own / "data"
+    mounts = [one for there, here in images.items() for one in graph.copy(here, data, there)]
+    (own / "mounts").write_text("".join(f"{ours} {theirs}\n" for ours, theirs in mounts))
+    configuration = {"bridge": "none", "cgroup-parent": f"/{name}", "storage-driver": "overlay2"}
+    listed = {"node-generic-resources": list(resources)} if resources else {}
+    (own / "daemon.json").write_text(json.dumps({**configuration, **listed}))
+    with (own / "log").open("ab") as log:
+        process = subprocess.Popen(
+            [
+                *("setpriv", "--pdeathsig", "KILL"),  # not even a killed test run leaves it behind
+                *("nsenter", f"--net=/run/netns/{netns}"),
+                *("unshare", "--uts", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"),
+                *("sh", "-ec", START, "sh", f"node-{place}", str(own)),
+                *("dockerd", "--config-file", str(own / "daemon.json")),
+                *("--data-root", str(own / "data"), "--exec-root", str(own / "exec")),
+                *("--pidfile", str(own / "pid"), "-H", f"unix://{own / 'docker.sock'}"),
+            ],
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    return Node(f"node-{place}", address, own, process)
+
+
+def wait_until_ready(node: Node) -> None:
+    """Return when its engine answers."""
+    deadline = time.monotonic() + READY_TIMEOUT_S
+    while node.docker("version").returncode != 0:
+        if time.monotonic() > deadline or node.process.poll() is not None:
+            said = (node.folder / "log").read_text()[-2000:]
+            raise AssertionError(f"the engine of {node.name} does not answer: {said}")
+        time.sleep(0.2)
+
+
+def ip(*arguments: str) -> None:
+    """Call `ip`; it has to succeed."""
+    subprocess.run(["ip", *arguments], check=True, capture_output=True)
