@@ -37,32 +37,9 @@ def _run() -> None:
     """
     signals.interrupt_once()
     try:
-        from cluster_kit.cli import (  # noqa: F401 - their verbs
-            again,
-            attach,
-            bug_report,
-            compare,
-            data,
-            doctor,
-            drill,
-            gpus,
-            inside,
-            look,
-            make,
-            matrix,
-            metrics,
-            new,
-            profile,
-            render,
-            report,
-            run,
-            runs,
-            serve,
-            speedup,
-            stacks,
-            summary,
-            tensorboard,
-        )
+        from cluster_kit.cli import verbs
+
+        verbs.load(sys.argv[1:])
         from cluster_kit.cli import app as application
     except KeyboardInterrupt:
         sys.exit(Interrupted.exit_code)

@@ -18,7 +18,7 @@ import typer.main
 
 import cluster_kit.engine.client
 from cluster_kit import __main__
-from cluster_kit.cli import render
+from cluster_kit.cli import render, verbs
 from cluster_kit.run import images, prepare
 from cluster_kit.util import signals, stdio
 from tests.make import host
@@ -46,6 +46,7 @@ def no_docker_no_programs(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def commands_made_once() -> Iterator[None]:
     """Typer makes all commands anew from the functions' signatures each time it is called."""
+    verbs.load(())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
         yield

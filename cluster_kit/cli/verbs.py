@@ -1,0 +1,42 @@
+"""Which module has which verb, so that a command imports no other: a third of its start."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+
+VERBS = {
+    "again": ("restart", "start", "stop"),
+    "attach": ("attach", "wait"),
+    "bug_report": ("bug-report",),
+    "compare": ("compare",),
+    "data": ("data",),
+    "doctor": ("doctor",),
+    "drill": ("drill",),
+    "gpus": ("gpus",),
+    "inside": ("exec", "shell"),
+    "look": ("logs", "ps", "schema", "status"),
+    "make": ("engine", "image"),
+    "matrix": ("matrix",),
+    "metrics": ("metrics",),
+    "new": ("init", "new"),
+    "profile": ("profile",),
+    "render": ("render",),
+    "report": ("report",),
+    "run": ("down", "up"),
+    "runs": ("runs",),
+    "serve": ("serve",),
+    "speedup": ("speedup",),
+    "stacks": ("stacks",),
+    "summary": ("summary",),
+    "tensorboard": ("tensorboard",),
+}
+"""The verbs of each module of this package that has some, in the order in which help shows them."""
+
+
+def load(words: Sequence[str]) -> None:
+    """Make the verb known that begins a command line; all of them if none does, as for `--help`."""
+    verb = words[0] if words else ""
+    named = [module for module, verbs in VERBS.items() if verb in verbs]
+    for module in named or VERBS:
+        importlib.import_module(f"cluster_kit.cli.{module}")
