@@ -13,7 +13,8 @@ import pytest
 from tests.e2e.running import read_until, running
 from tests.kit import Kit, mine, new_kit
 
-FILLS = """import pathlib, tensorflow
+FILLS = """import pathlib
+print("begun")
 for number in range(10_000):
     pathlib.Path(f"part-{number}").write_bytes(bytes(100_000))
 """

@@ -21,10 +21,18 @@ def options(**more: object) -> Model:
     return Model(**given)
 
 
+V1 = {"feature_extractor": "mobilenet_v1"}
+"""Half as many layers as version 2, which takes half of the time."""
+
+
+def seeded(seed: int) -> tf.keras.Model:
+    return ssd.build(options(batch_norm_momentum=0.5, **V1), seed).network
+
+
 @pytest.fixture(scope="module")
 def made() -> tf.keras.Model:
     """A network of its seed 1, which tests leave as it is."""
-    return ssd.build(options(batch_norm_momentum=0.5), 1).network
+    return seeded(1)
 
 
 @pytest.mark.parametrize("extractor", ["mobilenet_v1", "mobilenet_v2"])
@@ -40,12 +48,13 @@ def test_every_anchor_has_a_prediction(extractor):
 
 
 def test_an_image_of_odd_size_has_anchors_for_all_cells():
-    made = ssd.build(options(image_size=75, anchors=Anchors(feature_strides=(8, 16, 64))), 1)
+    anchors = Anchors(feature_strides=(8, 16, 64))
+    made = ssd.build(options(image_size=75, anchors=anchors, **V1), 1)
     assert made.network.output_shape[1] == len(made.loss.anchors)
 
 
 def test_the_same_seed_gives_the_same_weights(made):
-    second, other = (ssd.build(options(batch_norm_momentum=0.5), seed).network for seed in (1, 2))
+    second, other = seeded(1), seeded(2)
     pairs = list(zip(made.weights, second.weights, strict=True))
     assert all(bool(tf.reduce_all(one == same)) for one, same in pairs)
     assert not bool(tf.reduce_all(made.weights[0] == other.weights[0]))
@@ -124,12 +133,15 @@ def scenes() -> tuple[tf.Tensor, tf.Tensor]:
 def test_it_learns_a_few_scenes_by_heart():
     anchors = Anchors(feature_strides=(8, 16), scales=(0.3, 0.5), aspect_ratios=(1.0,))
     given = options(
-        num_classes=2, anchors=anchors, batch_norm_momentum=0.7, feature_extractor="mobilenet_v1"
+        num_classes=2, anchors=anchors, batch_norm_momentum=0.7, depth_multiplier=0.25, **V1
     )
     made = ssd.build(given, 1)
     images, truth = scenes()
-    made.network.compile(tf.keras.optimizers.Adam(3e-3), made.loss)
-    history = made.network.fit(images, truth, batch_size=4, epochs=70, verbose=0).history["loss"]
+    optimizer = tf.keras.optimizers.Adam(3e-3)
+    optimizer.build(made.network.trainable_variables)  # else the function is traced twice
+    made.network.compile(optimizer, made.loss)
+    fitted = made.network.fit(images, truth, batch_size=4, epochs=40, verbose=0)
+    history = fitted.history["loss"]
     assert history[-1] < 0.1 * history[0]
     found = predict.detect(made.network(images, training=False), made.loss, PostProcessing())
     order = tf.argsort(found.classes[:, :2], 1)
