@@ -8,10 +8,11 @@ from types import MappingProxyType
 
 from cluster_kit.backends.compose.backend import Compose
 from cluster_kit.backends.interface import Backend
-from cluster_kit.backends.kubernetes import backend as kubernetes
+from cluster_kit.backends.kubernetes.backend import Kubernetes
 from cluster_kit.backends.swarm.backend import Swarm
 from cluster_kit.engine import client
 from cluster_kit.engine.interface import Engine
+from cluster_kit.engine.kubernetes.client import KubernetesEngine
 from cluster_kit.engine.swarm.client import SwarmEngine
 from cluster_kit.parts import EngineName
 
@@ -21,14 +22,15 @@ class Entry:
     """What starts the containers, and how to reach what runs them."""
 
     backend: Callable[[], Backend]
-    connect: Callable[[], Engine]
+    connect: Callable[[str], Engine]
+    """Is given a namespace, which only Kubernetes has; "" for its usual one."""
 
 
 BACKENDS: Mapping[EngineName, Entry] = MappingProxyType(
     {
-        "compose": Entry(Compose, lambda: client.connect()),
-        "swarm": Entry(Swarm, SwarmEngine),
-        "kubernetes": Entry(kubernetes.Kubernetes, kubernetes.connect),
+        "compose": Entry(Compose, lambda _: client.connect()),
+        "swarm": Entry(Swarm, lambda _: SwarmEngine()),
+        "kubernetes": Entry(Kubernetes, KubernetesEngine),
     }
 )
 
@@ -38,10 +40,10 @@ def backend(engine: EngineName) -> Backend:
     return BACKENDS[engine].backend()
 
 
-def connect(engine: EngineName) -> Engine:
+def connect(engine: EngineName, namespace: str = "") -> Engine:
     """A connection to what runs its containers.
 
     Raises:
         HostError: nothing of that kind answers.
     """
-    return BACKENDS[engine].connect()
+    return BACKENDS[engine].connect(namespace)

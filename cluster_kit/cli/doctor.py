@@ -19,6 +19,7 @@ from cluster_kit.host.gather import gather
 from cluster_kit.parts import EngineName
 from cluster_kit.run.check import Check
 from cluster_kit.run.doctor import check_host
+from cluster_kit.run.kubernetes_checks import check_kubernetes
 from cluster_kit.run.prepare import Request, prepare
 from cluster_kit.run.swarm_checks import check_swarm
 from cluster_kit.run.swarm_probe import probe_nodes
@@ -34,17 +35,20 @@ def doctor(
     ] = "",
     on: Annotated[
         EngineName | None,
-        typer.Option("--engine", help="Check what it needs: compose, or swarm (nodes, labels)."),
+        typer.Option(
+            "--engine",
+            help="Check what it needs: compose, swarm (nodes, labels) or kubernetes (rights).",
+        ),
     ] = None,
     json_: options.Json = False,
 ) -> None:
     """Check this host: engine, Compose, disk, memory, GPUs, subnet, proxy, each with its cure."""
-    try:
-        engine = client.connect()
-    except HostError as error:
-        checks = [Check("engine", "fail", error.message, error.cure)]
+    if on == "kubernetes" and not manifest:
+        checks = check_kubernetes(None)
+    elif on == "kubernetes":
+        checks = _checks(manifest, None, on)
     else:
-        checks = _checks(manifest, engine, on)
+        checks = _of_this_host(manifest, on)
     if json_:
         print_json([check.__dict__ for check in checks])
     else:
@@ -53,7 +57,15 @@ def doctor(
         raise typer.Exit(HostError.exit_code)
 
 
-def _checks(manifest: str, engine: Engine, on: EngineName | None) -> list[Check]:
+def _of_this_host(manifest: str, on: EngineName | None) -> list[Check]:
+    try:
+        engine = client.connect()
+    except HostError as error:
+        return [Check("engine", "fail", error.message, error.cure)]
+    return _checks(manifest, engine, on)
+
+
+def _checks(manifest: str, engine: Engine | None, on: EngineName | None) -> list[Check]:
     """The checks of this host, and of what a manifest needs if one is named."""
     if not manifest:
         return check_host(gather(engine), None) + (_of_any_swarm() if on == "swarm" else [])

@@ -32,7 +32,11 @@ OfCluster = Annotated[
 ]
 OnEngine = Annotated[
     EngineName | None,
-    typer.Option("--engine", help="What runs it: compose or swarm; without it both are asked."),
+    typer.Option(
+        "--engine",
+        help="What runs it: compose, swarm or kubernetes; without it this host and its swarm are "
+        "asked, or where the last run was started.",
+    ),
 ]
 TaskName = Annotated[str, typer.Argument(help="A task: chief-0, worker-1 …")]
 Keep = Annotated[

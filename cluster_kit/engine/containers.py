@@ -45,6 +45,8 @@ class Container:
     attached: bool = True
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """The values of its variables that are secrets."""
+    taken_away: str = ""
+    """Why its engine has ended it, "" if it has not: it was evicted, or its node is gone."""
     user: str = ""
     """Whom its task becomes, as `uid:gid`, if that is not who it starts as; "" if it is."""
 

@@ -69,7 +69,8 @@ def _attend(run: Launch, start: Start, listener: Listener, *, leaves: bool = Fal
         cluster = start()
         watch = _watch(run, cluster, listener)
         beside = f"{_published(cluster)}{board.begin(run, cluster)}"
-        run.view.phase(f"running {cluster.name} on {cluster.subnet}{beside}")
+        where = "Kubernetes" if cluster.kubernetes else cluster.subnet
+        run.view.phase(f"running {cluster.name} on {where}{beside}")
         if waiting := debugging.task_of(cluster):
             run.view.phase(debugging.words(waiting))
         _follow(run, joined_at)

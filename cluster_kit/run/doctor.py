@@ -16,6 +16,7 @@ from cluster_kit.parts import DEFAULT_ENGINE
 from cluster_kit.run.check import Check
 from cluster_kit.run.gpu_checks import gpu_checks
 from cluster_kit.run.kind_checks import check_kind, podman, podman_builds
+from cluster_kit.run.kubernetes_checks import check_kubernetes
 from cluster_kit.run.network_checks import check_proxy, check_subnet
 from cluster_kit.run.port_checks import check_ports
 from cluster_kit.run.secrets import check_secrets
@@ -34,6 +35,10 @@ SMALLEST = PROGRAM_MEMORY + 2 * SERVER_MEMORY
 
 def check_host(facts: HostFacts, cluster: Cluster | None) -> list[Check]:
     """The checks of this host, and of what `cluster` needs if one is given."""
+    if cluster is not None and cluster.kubernetes is not None:
+        tool = _tool(backend(cluster.engine).tool())
+        asked = check_kubernetes(cluster) if tool.state == "ok" else []
+        return [tool, *asked, *check_secrets(cluster, os.environ)]
     return [
         podman(facts.engine) if facts.kind.podman else _engine(facts.engine),
         *check_kind(facts.kind, cluster),

@@ -18,6 +18,17 @@ class EndedByEngine(EngineError):
     """There is nothing to wait for: the leader is gone."""
 
 
+def refuse_if_taken_away(containers: Sequence[Container]) -> None:
+    """Raise EndedByEngine if the leader was evicted, or its node is gone."""
+    for one in containers:
+        if one.leader and one.taken_away:
+            raise EndedByEngine(
+                f"Kubernetes has ended {one.name} in the middle of the run: {one.taken_away}",
+                "run it again with `--resume`: it goes on from its last checkpoint. A pod with "
+                "`memory` and `cpus` of its own is among the last that a node evicts",
+            )
+
+
 def refuse_if_ended_by_engine(
     seen: RunState, late: Sequence[Event], lost_at: float, containers: Sequence[Container]
 ) -> None:

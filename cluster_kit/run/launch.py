@@ -23,7 +23,7 @@ from cluster_kit.run.data_step import ensure_data
 from cluster_kit.run.doctor import refuse_if_unfit
 from cluster_kit.run.observer import NOBODY, Observer
 from cluster_kit.run.outcome import Outcome
-from cluster_kit.run.prepare import Prepared, Request, prepare_locked
+from cluster_kit.run.prepare import Prepared, Request, on_kubernetes, prepare_locked
 from cluster_kit.run.shared_folder import refuse_if_not_shared
 from cluster_kit.run.timings import Stopwatch
 from cluster_kit.show.view import View
@@ -78,7 +78,7 @@ def _ready(
 ) -> Iterator[tuple[Launch, Start]]:
     """A run for which all is prepared, and how to start its containers; see `launch`."""
     timings = Stopwatch()
-    engine = client.connect()
+    engine = None if on_kubernetes(request, workspace) else client.connect()
     view.phase("planning")
     with timings.step("plan"):
         prepared = prepare_locked(request, workspace, engine, view.phase)
@@ -87,7 +87,8 @@ def _ready(
     check_arguments(cluster := prepared.cluster)
     observer.planned(cluster)
     starter = backend(cluster.engine)
-    engine = engine if cluster.engine == DEFAULT_ENGINE else connect(cluster.engine)
+    if engine is None or cluster.engine != DEFAULT_ENGINE:
+        engine = connect(cluster.engine, cluster.kubernetes.namespace if cluster.kubernetes else "")
     with timings.step("render"):
         text = starter.render(cluster)
     runs = workspace.runs(cluster.name)

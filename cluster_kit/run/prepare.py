@@ -142,6 +142,15 @@ def _portable(
     return Prepared(request, loaded, inputs, images, facts, cluster, hints)
 
 
+def on_kubernetes(request: Request, workspace: Workspace) -> bool:
+    """Whether a manifest's job runs on Kubernetes, so that no engine of this host is needed.
+
+    Raises what `prepare` raises.
+    """
+    path = find(request.manifest, workspace.manifests)
+    return load(path, request.overrides, workspace.root.resolve()).manifest.engine == "kubernetes"
+
+
 def prepare_again(prepared: Prepared, engine: Engine) -> Prepared:
     """The same plan with what is free now: subnets and GPUs; other facts are not gathered again.
 

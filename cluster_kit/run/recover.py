@@ -24,9 +24,10 @@ class Recovery:
         self._cluster = cluster
         self._run = run
         self._timeline = timeline
+        # What Kubernetes brings of a pod can be late for reasons that are not its own.
+        watched = () if cluster.kubernetes else (cluster.leader, *cluster.evaluators)
         self._signs = {
-            task.name: SignOfLife(run.directory.progress / f"{task.name}.beat")
-            for task in (cluster.leader, *cluster.evaluators)
+            task.name: SignOfLife(run.directory.progress / f"{task.name}.beat") for task in watched
         }
         self._servers = {task.name for task in cluster.tasks if task.serves}
         self._done: list[Entry] = []

@@ -118,6 +118,8 @@ def ensure_image(cluster: Cluster, workspace: Workspace, view: View) -> None:
         HostError, ManifestError, EngineError: see `image.extra.ensure`, `image.own`,
             `image.built.ensure`, `image.debugger`.
     """
+    if cluster.kubernetes is not None:
+        return  # nodes take it from a registry, or tell that they cannot
     if any(task.debug for task in cluster.tasks):
         debugger.ensure(view.phase)
     built.ensure(cluster, view.phase, lambda line: view.log(BUILD, line))

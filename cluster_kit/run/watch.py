@@ -18,7 +18,7 @@ from cluster_kit.observe.task_view import State
 from cluster_kit.observe.timeline import Timeline
 from cluster_kit.run.absence import Absence
 from cluster_kit.run.context import Launch
-from cluster_kit.run.ended_by_engine import refuse_if_ended_by_engine
+from cluster_kit.run.ended_by_engine import refuse_if_ended_by_engine, refuse_if_taken_away
 from cluster_kit.run.endings import OUTPUT_CODE, STOPPED_CODE, Ending
 from cluster_kit.run.evidence import read_events, save_events
 from cluster_kit.run.recover import Recovery
@@ -195,6 +195,8 @@ class Watch:
         leader = self.seen.tasks[self.seen.leader]
         if leader.state is not State.ENDED:
             return False
+        if self._cluster.kubernetes and leader.exit_code:
+            refuse_if_taken_away(self._run.containers())
         removed = any((e.task, e.action) == (leader.name, "destroy") for e in self.seen.events)
         if on_request.pending(self.seen) and not removed:
             return False

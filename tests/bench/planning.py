@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from ipaddress import IPv4Network
 
+import kubernetes_validate
+import yaml
+
 from cluster_kit.backends.compose.render import render
+from cluster_kit.backends.kubernetes.backend import Kubernetes
 from cluster_kit.backends.swarm.render import render as render_stack
 from cluster_kit.backends.swarm.spec import spec_text
 from cluster_kit.cluster import Cluster
@@ -23,6 +28,10 @@ ON_SWARM = (
     'format = 1\nname = "large"\nengine = "swarm"\n'
     "chief = 1\nworker = 500\nps = 50\nevaluator = 1\n"
 )
+ON_KUBERNETES = ON_SWARM.replace("swarm", "kubernetes")
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+LARGEST_OBJECT = 1_500_000
+"""Bytes of the largest request that etcd takes."""
 LARGEST_MESSAGE = 4 * 2**20
 """Bytes of a message of swarm's, by gRPC's default."""
 FACTS = HostFacts(
@@ -38,7 +47,18 @@ def measure(bench: Bench) -> list[Measured]:
     on_swarm = _measured(
         bench, "plan and render 552 tasks for a swarm", ON_SWARM, 1.0, render_for_swarm
     )
-    return [on_one_host, on_swarm]
+    what = "plan, render and validate 552 tasks for Kubernetes"
+    on_kubernetes = _measured(bench, what, ON_KUBERNETES, 1.0, render_for_kubernetes)
+    return [on_one_host, on_swarm, on_kubernetes]
+
+
+def render_for_kubernetes(cluster: Cluster) -> str:
+    """The file, each object of it checked against Kubernetes' schema and etcd's limit."""
+    text = Kubernetes().render(cluster)
+    for one in filter(None, yaml.load_all(text, LOADER)):
+        kubernetes_validate.validate(one, "1.35", strict=True)
+        assert len(json.dumps(one)) < LARGEST_OBJECT
+    return text
 
 
 def render_for_swarm(cluster: Cluster) -> str:
@@ -62,5 +82,6 @@ def _measured(
         text = rendered(plan(loaded, resolve(loaded.manifest, bench.scratch), FACTS, images))
         took.append(time.monotonic() - began)
         bench.say(f"{what}: {took[-1]:.2f} s ({len(text) / 1e6:.1f} MB)")
-    key = "planning_swarm" if "swarm" in what else "planning"
+    keys = {"swarm": "planning_swarm", "Kubernetes": "planning_kubernetes"}
+    key = next((key for word, key in keys.items() if word in what), "planning")
     return Measured(*(key, what, "s", Bar(bar), tuple(took)), load=(load_before, load()))

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from cluster_kit.backends.header import changed
 from cluster_kit.backends.interface import Build, Tool
 from cluster_kit.backends.kubernetes.files import carried, read
+from cluster_kit.backends.kubernetes.for_run import for_run
 from cluster_kit.backends.kubernetes.render import render
+from cluster_kit.backends.kubernetes.start import make, wait_for_start
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine.interface import Engine
-from cluster_kit.errors import UsageError
+from cluster_kit.engine.kubernetes.api import INSTALL, client_version
+from cluster_kit.engine.kubernetes.client import KubernetesEngine
+from cluster_kit.errors import HostError, UsageError
 from cluster_kit.workspace import Workspace, write_atomically
 
 NOT_PORTABLE = UsageError(
     "--portable is for Docker Compose: kubernetes.yaml depends on no host as it is",
     "leave --portable out",
-)
-
-NOT_STARTED = UsageError(
-    "the kit writes the file for Kubernetes, and does not start it",
-    "run `cluster-kit render NAME --engine kubernetes`; the file's first lines say how it starts",
 )
 
 
@@ -32,12 +31,12 @@ class Kubernetes:
 
     def tool(self) -> Tool:
         return Tool(
-            name="kubectl",
-            title="Kubernetes' command line",
-            version=None,
-            minimum=(1, 33),
-            absent="",
-            install="",
+            name="kubernetes",
+            title="the client of Kubernetes",
+            version=client_version(),
+            minimum=(37,),
+            absent="the client of Kubernetes is not installed",
+            install=INSTALL,
         )
 
     def render(self, cluster: Cluster) -> str:
@@ -64,9 +63,16 @@ class Kubernetes:
         return None
 
     def up(self, file: Path, output: Path, run: str) -> None:
-        raise NOT_STARTED
+        """Make all that the file has, and wait until every pod has started."""
+        import yaml  # comes with the client of Kubernetes, an extra
 
-
-def connect() -> Engine:
-    """Raises UsageError: what Kubernetes runs is watched by its own tools."""
-    raise NOT_STARTED
+        found = [one for one in yaml.safe_load_all(file.read_text(encoding="utf-8")) if one]
+        engine = KubernetesEngine(found[0]["metadata"].get("namespace", ""))
+        try:
+            objects = for_run(found, run, output, os.environ)
+        except OSError as error:
+            raise HostError(
+                f"the secret {error.filename} cannot be read: {error.strerror}", "mend its path"
+            ) from error
+        make(engine.api, objects)
+        wait_for_start(engine, file.parent.name, run)

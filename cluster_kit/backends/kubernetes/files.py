@@ -16,6 +16,8 @@ LARGEST = 700 * 1024
 """Bytes of all such files: a ConfigMap holds 1 MiB, in which bytes are written as base64."""
 MOST = 200
 SKIPPED = frozenset(("__pycache__", "runs", "fetched", "portable", "node_modules"))
+SECRET_FILES = "cluster-kit.secret-files"
+"""The annotation with the files of this host of which a Secret is made, as JSON."""
 Files = Mapping[str, bytes]
 """Contents by path below a mount; {"": …} for a mount that is one file."""
 
@@ -37,6 +39,12 @@ def host_mounts(cluster: Cluster) -> tuple[Mount, ...]:
         for mount in cluster.all_mounts
         if not is_secret(mount) and mount.target not in claimed
     )
+
+
+def secret_files(cluster: Cluster) -> dict[str, str]:
+    """Returns the paths on this host of the secrets that are files, by name."""
+    found = {PurePosixPath(m.target).name: m.source for m in cluster.all_mounts if is_secret(m)}
+    return dict(sorted(found.items()))
 
 
 def carried(cluster: Cluster, read: Callable[[Mount], Files]) -> tuple[Carried, ...]:

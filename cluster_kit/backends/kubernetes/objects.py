@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Sequence
 
 from cluster_kit.backends.container_spec import container_specs
-from cluster_kit.backends.kubernetes.files import Carried
+from cluster_kit.backends.kubernetes.files import SECRET_FILES, Carried, secret_files
 from cluster_kit.backends.kubernetes.jobs import jobs, tags
 from cluster_kit.backends.kubernetes.volumes import Object, keys
 from cluster_kit.backends.swarm.spec import FILE, spec_text
@@ -22,7 +23,7 @@ def objects(cluster: Cluster, files: Sequence[Carried]) -> list[Object]:
     found = [
         _service(cluster, name, own),
         _policy(name, own, anywhere=on.egress),
-        _named("v1", "ConfigMap", name, own) | {"data": {FILE: spec_text(cluster)}},
+        _shared(cluster, name, own),
         *(_files(one, own) for one in files),
     ]
     if on.storage is not None:
@@ -70,6 +71,14 @@ def _policy(name: str, own: dict[str, str], *, anywhere: bool) -> Object:
         "egress": [{}] if anywhere else [{"to": peers}, dns],
     }
     return _named("networking.k8s.io/v1", "NetworkPolicy", name, own) | {"spec": spec}
+
+
+def _shared(cluster: Cluster, name: str, own: dict[str, str]) -> Object:
+    """What grows with the cluster, once; and of which files `up` makes the Secret."""
+    made = _named("v1", "ConfigMap", name, own)
+    if files := secret_files(cluster):
+        made["metadata"]["annotations"] = {SECRET_FILES: json.dumps(files)}
+    return made | {"data": {FILE: spec_text(cluster)}}
 
 
 def _files(one: Carried, own: dict[str, str]) -> Object:

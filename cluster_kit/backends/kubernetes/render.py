@@ -8,9 +8,8 @@ from typing import Any
 
 from cluster_kit.backends.container_spec import container_specs
 from cluster_kit.backends.header import header
-from cluster_kit.backends.kubernetes.files import Carried
+from cluster_kit.backends.kubernetes.files import Carried, secret_files
 from cluster_kit.backends.kubernetes.objects import objects
-from cluster_kit.backends.swarm.secrets import is_secret
 from cluster_kit.backends.yaml import comment, scalar
 from cluster_kit.cluster import Cluster
 from cluster_kit.labels import CLUSTER, PLAN, kubernetes_name
@@ -45,13 +44,8 @@ def _secrets(cluster: Cluster, create: str) -> Iterator[str]:
     if names := cluster.from_caller:
         values = " ".join(f'--from-literal={one}="${one}"' for one in names)
         yield f"First: `{create}-env {values}`"
-    files = {
-        mount.target.rpartition("/")[2]: mount for mount in cluster.all_mounts if is_secret(mount)
-    }
-    if files:
-        values = " ".join(
-            shlex.quote(f"--from-file={key}={files[key].source}") for key in sorted(files)
-        )
+    if files := secret_files(cluster):
+        values = " ".join(shlex.quote(f"--from-file={key}={path}") for key, path in files.items())
         yield comment(f"First: `{create}-files {values}`")
 
 

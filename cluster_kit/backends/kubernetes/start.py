@@ -1,0 +1,122 @@
+"""Makes the objects of a run, and waits until every pod has started: an answer promises nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cluster_kit.engine.kubernetes.api import Api, Refused
+from cluster_kit.engine.kubernetes.client import KubernetesEngine
+from cluster_kit.engine.kubernetes.pods import id_of, waits_for
+from cluster_kit.errors import EngineError
+
+POLL_S = 1.0
+PATIENCE_S = 15.0
+"""What keeps a pod from starting has to last so long: Kubernetes tries again by itself."""
+NODE_PATIENCE_S = 180.0
+"""A node for a pod may have to be made first, by an autoscaler."""
+LONGEST_S = 1800.0
+PATHS = {
+    "Service": "services",
+    "NetworkPolicy": "networkpolicies",
+    "ConfigMap": "configmaps",
+    "PersistentVolumeClaim": "persistentvolumeclaims",
+    "Secret": "secrets",
+    "Pod": "pods",
+    "Job": "jobs",
+}
+KEEPS = ("PersistentVolumeClaim",)
+
+
+def make(api: Api, objects: Sequence[Mapping[str, Any]]) -> None:
+    """Make objects; those that are there are changed, but for claims. Raises EngineError."""
+    for one in objects:
+        path = api.of(one["apiVersion"], PATHS[one["kind"]])
+        try:
+            api.post(path, dict(one))
+        except Refused as error:
+            if error.status != 409 or one["kind"] in ("Pod", "Job"):
+                raise
+            if one["kind"] not in KEEPS:
+                api.patch(f"{path}/{one['metadata']['name']}", dict(one))
+
+
+def wait_for_start(engine: KubernetesEngine, cluster: str, run: str) -> None:
+    """Return when every task has a pod that has started.
+
+    Raises:
+        EngineError: some have not, and why.
+    """
+    began, since = time.monotonic(), dict[str, float]()
+    while True:
+        waiting, why = not_started(engine, cluster, run)
+        now = time.monotonic()
+        since = {task: since.get(task, now) for task in why}
+        late = {task: said for task, said in why.items() if now - since[task] > _patience(said)}
+        if not waiting:
+            return
+        if late or now - began > LONGEST_S:
+            raise refusal(waiting, late or why)
+        time.sleep(POLL_S)
+
+
+def not_started(
+    engine: KubernetesEngine, cluster: str, run: str
+) -> tuple[list[str], dict[str, str]]:
+    """(names of tasks whose pods have not started, why, by task)."""
+    containers = engine.containers(cluster, run)
+    waiting = [one.name for one in containers if one.state == "created"]
+    ids = {one.id: one.name for one in containers if one.name in waiting}
+    if not waiting:
+        return [], {}
+    found = {}
+    for pod in engine.pods(cluster, run):
+        reason, message = waits_for(pod)
+        meta = pod["metadata"]
+        job = {"metadata": {"name": meta["labels"]["batch.kubernetes.io/job-name"]}}
+        index = int(meta["labels"]["batch.kubernetes.io/job-completion-index"])
+        name = ids.pop(id_of(job, index), "")
+        if name and reason:
+            found[name] = f"{reason}: {message}".strip(": ")
+    complaints = engine.complaints(cluster) if ids else {}
+    for known, name in ids.items():
+        if said := complaints.get(known.partition("/")[0]):
+            found[name] = said
+    return waiting, found
+
+
+def _patience(said: str) -> float:
+    return NODE_PATIENCE_S if said.startswith("Unschedulable") else PATIENCE_S
+
+
+def refusal(waiting: Sequence[str], why: Mapping[str, str]) -> EngineError:
+    """The error for pods that have not started; each reason is told once."""
+    reasons: dict[str, list[str]] = {}
+    for task, said in why.items():
+        reasons.setdefault(said, []).append(task)
+    lines = [f"{', '.join(tasks)}: {said}" for said, tasks in reasons.items()]
+    if not lines:
+        lines = [f"{', '.join(waiting)}: Kubernetes has not said why"]
+    told = "\n".join(f"  {line}" for line in lines)
+    return EngineError(f"Kubernetes has not started every task:\n{told}", _cure(told))
+
+
+def _cure(said: str) -> str:
+    if "ErrImagePull" in said or "ImagePullBackOff" in said or "InvalidImageName" in said:
+        return (
+            "push the image to where the nodes pull from, and name it: `docker push`, "
+            "`kubernetes.registry`, `kubernetes.pull_secret`"
+        )
+    if "exceeded quota" in said:
+        return "`kubectl describe quota` shows what is left: lower `cpus`, `memory` or the counts"
+    if "violates PodSecurity" in said or "forbidden" in said:
+        return "the namespace does not allow such pods: `kubernetes.namespace` names another"
+    if "PersistentVolumeClaim" in said or "persistentvolumeclaim" in said:
+        return (
+            "`kubectl get pvc` shows the claim: it needs a StorageClass with ReadWriteMany, "
+            "`kubernetes.storage_class`"
+        )
+    if "Unschedulable" in said:
+        return "no node has room for it: lower `cpus`, `memory` or `gpus`, or mend `nodes`"
+    return "`kubectl describe pods -l cluster-kit.cluster=NAME` says more"

@@ -1,0 +1,1 @@
+"""A Kubernetes cluster as an engine: Jobs and their pods in place of containers."""

@@ -1,0 +1,186 @@
+"""A connection to a Kubernetes cluster: an engine whose containers are pods on its nodes."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from cluster_kit import labels
+from cluster_kit.engine.containers import Container, Glance
+from cluster_kit.engine.kubernetes.api import Api, Refused
+from cluster_kit.engine.kubernetes.logs import PodLogs
+from cluster_kit.engine.kubernetes.mirror import Mirror
+from cluster_kit.engine.kubernetes.pods import (
+    Record,
+    by_task,
+    container_of,
+    exit_code,
+    id_of,
+    task_of,
+)
+from cluster_kit.engine.kubernetes.unreachable import Unreachable
+from cluster_kit.engine.kubernetes.watching import POLL_S, Watching
+from cluster_kit.errors import EngineError
+from cluster_kit.roles import ROLES
+
+GONE_S = 60.0
+KINDS = (
+    ("batch/v1", "jobs"),
+    ("v1", "pods"),
+    ("v1", "services"),
+    ("v1", "configmaps"),
+    ("v1", "secrets"),
+    ("networking.k8s.io/v1", "networkpolicies"),
+)
+"""What is removed with a cluster; its claims stay, with the results in them."""
+
+
+class KubernetesEngine(Unreachable, Watching, PodLogs):
+    """The cluster of the current context; `interface.Engine` describes the methods.
+
+    A container's id is its Job's name and its index.
+
+    Raises:
+        HostError: the client is not installed, or no cluster is configured.
+    """
+
+    def __init__(self, namespace: str = "") -> None:
+        self._api = Api(namespace)
+        self._kept = {}
+        self._mirrors: dict[str, tuple[Mirror, float]] = {}
+
+    @property
+    def api(self) -> Api:
+        """The connection, for who starts something."""
+        return self._api
+
+    def answers(self) -> bool:
+        try:
+            self._api.get("/version")
+        except EngineError:
+            return False
+        return True
+
+    def close(self) -> None:
+        self._api.close()
+
+    def info(self) -> dict[str, Any]:
+        return self._api.get("/version")
+
+    def identity(self) -> str:
+        return hashlib.sha256(f"{self._api.host} {self._api.namespace}".encode()).hexdigest()[:12]
+
+    def clusters(self) -> list[str]:
+        return sorted({one["metadata"]["labels"][labels.CLUSTER] for one in self._jobs("")})
+
+    def containers(self, cluster: str, run: str = "") -> list[Container]:
+        jobs, pods = self._jobs(cluster, run), by_task(self.pods(cluster, run))
+        found = [
+            container_of(job, index, pods.get(id_of(job, index), ()))
+            for job in jobs
+            for index in range(job["spec"]["completions"])
+        ]
+        if found and found[0].output:
+            self._sync(cluster, Path(found[0].output))
+        order = {role: position for position, role in enumerate(ROLES)}
+        return sorted(found, key=lambda c: (order.get(c.role, len(order)), c.index))
+
+    def glance(self) -> list[Glance]:
+        return [
+            Glance(c.id, c.cluster, "", c.name, c.role, c.state, c.output)
+            for cluster in self.clusters()
+            for c in self.containers(cluster)
+        ]
+
+    def _jobs(self, cluster: str, run: str = "") -> list[Record]:
+        path = self._api.of("batch/v1", "jobs")
+        return [*self._api.items(path, f"{labels.ROLE},{_selector(cluster, run)}")]
+
+    def pods(self, cluster: str, run: str = "") -> list[Record]:
+        """The records of all pods of tasks."""
+        path = self._api.of("v1", "pods")
+        return [*self._api.items(path, f"{labels.ROLE},{_selector(cluster, run)}")]
+
+    def complaints(self, cluster: str) -> dict[str, str]:
+        """What Kubernetes says of Jobs for which it makes no pods, by the Job's name."""
+        found: dict[str, str] = {}
+        events = self._api.get(self._api.of("v1", "events"), fieldSelector="type=Warning")["items"]
+        names = {job["metadata"]["name"] for job in self._jobs(cluster)}
+        for event in events:
+            about = event["involvedObject"]
+            if about["kind"] == "Job" and about["name"] in names:
+                found[about["name"]] = str(event.get("message", ""))
+        return found
+
+    def kill(self, container_id: str) -> None:
+        """Its Job makes another pod, as often as the index may be started again."""
+        for pod in self._pods_of(container_id):
+            if exit_code(pod) is None:
+                self._delete("v1", "pods", pod["metadata"]["name"], gracePeriodSeconds="0")
+
+    def end(self, container_id: str) -> None:
+        self.kill(container_id)
+
+    def start_again(self, container_id: str) -> None:
+        """Jobs do so themselves, but for a leader.
+
+        Raises:
+            EngineError: its pod has ended for good.
+        """
+        pods = [p for p in self._pods_of(container_id) if "deletionTimestamp" not in p["metadata"]]
+        if pods and exit_code(pods[-1]) is not None:
+            raise EngineError(
+                f"the pod of {container_id} has ended with exit code {exit_code(pods[-1])}, "
+                "and its program has not said how",
+                "its log says more; with exit code 137 it needs more `memory`",
+            )
+
+    def stop(self, cluster: str, run: str = "") -> None:
+        """Suspend the Jobs: their pods are deleted, with what they have said, which is kept."""
+        going = {task_of(pod) for pod in self.pods(cluster, run) if exit_code(pod) is None}
+        for known in going:
+            self._kept[known] = self._lines(known, None)
+        for job in {known.partition("/")[0] for known in going}:
+            with contextlib.suppress(Refused):  # it has ended by now
+                path = f"{self._api.of('batch/v1', 'jobs')}/{job}"
+                self._api.patch(path, {"spec": {"suspend": True}})
+        self._wait(lambda: all(exit_code(p) is not None for p in self.pods(cluster, run)))
+
+    def remove(self, cluster: str, run: str = "") -> int:
+        count = len(self.containers(cluster, run))
+        for group, kind in KINDS:
+            for one in self._api.items(self._api.of(group, kind), _selector(cluster, "")):
+                self._delete(group, kind, one["metadata"]["name"])
+        gone = self._wait(lambda: not self.pods(cluster, run))
+        self._mirrors.pop(cluster, None)
+        if not gone:
+            raise EngineError(
+                f"pods of {cluster} are still there {GONE_S:.0f} s after they were deleted",
+                f"`kubectl get pods -l {labels.CLUSTER}={cluster} -o wide` shows on which nodes",
+            )
+        return count
+
+    def _delete(self, group: str, kind: str, name: str, **query: str) -> None:
+        try:
+            path = f"{self._api.of(group, kind)}/{name}"
+            self._api.delete(path, propagationPolicy="Background", **query)
+        except Refused as error:
+            if error.status != 404:
+                raise
+
+    def _wait(self, done: Callable[[], bool]) -> bool:
+        deadline = time.monotonic() + GONE_S
+        while not done():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(POLL_S)
+        return True
+
+
+def _selector(cluster: str, run: str) -> str:
+    mine = f"{labels.CLUSTER}={cluster}" if cluster else labels.CLUSTER
+    return f"{mine},{labels.RUN}={run}" if run else mine

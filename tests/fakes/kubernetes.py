@@ -1,0 +1,236 @@
+"""An API server of Kubernetes in this process, with its controller of Jobs, and what goes wrong.
+
+Paths, answers and words are those of a real server (recorded shapes from Kubernetes' reference).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+INDEX = "batch.kubernetes.io/job-completion-index"
+Object = dict[str, Any]
+
+
+def now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@dataclass
+class FakeKubernetes:
+    """What the server has, and how it behaves. Tasks run for `lasts_s`, then end with `codes`."""
+
+    lasts_s: float = 0.3
+    codes: dict[str, int] = field(default_factory=dict)
+    says: dict[str, list[Object]] = field(default_factory=dict)
+    """Progress entries by task; those of the leader are made if there are none."""
+    waiting: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """(reason, message) of tasks that never start."""
+    evicted: dict[str, str] = field(default_factory=dict)
+    """Tasks that are evicted at their end, and the kubelet's words."""
+    complaint: str = ""
+    """Why the controller makes no pods."""
+    refuses: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
+    """(status, words) by method and kind."""
+    denied: set[str] = field(default_factory=set)
+    """Kinds that an access review denies."""
+    minor: str = "35"
+    objects: dict[tuple[str, str], Object] = field(default_factory=dict)
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    scans: int = 0
+
+    def answer(self, method: str, path: str, query: dict[str, str], body: Object) -> Any:
+        """(status, object or text)."""
+        parts = urlsplit(path).path.strip("/").split("/")
+        if parts == ["version"]:
+            return 200, {"major": "1", "minor": self.minor, "gitVersion": f"v1.{self.minor}.0"}
+        if parts[-1] == "selfsubjectaccessreviews":
+            kind = body["spec"]["resourceAttributes"]["resource"]
+            return 201, {"status": {"allowed": kind not in self.denied}}
+        kind, *rest = parts[parts.index("namespaces") + 2 :]
+        self.asked.append((method, "/".join([kind, *rest])))
+        if refusal := self.refuses.get((method, kind)):
+            return refusal[0], _status(*refusal)
+        if rest[1:] == ["log"]:
+            return self._log(rest[0])
+        return getattr(self, method.lower())(kind, "".join(rest), query, body)
+
+    def get(self, kind: str, name: str, query: dict[str, str], _body: Object) -> Any:
+        self._live()
+        if kind == "events":
+            return 200, {"items": self._events()}
+        if name:
+            found = self.objects.get((kind, name))
+            return (200, found) if found else (404, _status(404, f'{kind} "{name}" not found'))
+        wanted = query.get("labelSelector", "").split(",")
+        items = [one for (of, _), one in self.objects.items() if of == kind]
+        return 200, {"items": [one for one in items if all(_fits(one, part) for part in wanted)]}
+
+    def post(self, kind: str, _name: str, _query: dict[str, str], body: Object) -> Any:
+        name = body["metadata"]["name"]
+        if (kind, name) in self.objects:
+            return 409, _status(409, f'{kind} "{name}" already exists')
+        body["metadata"]["creationTimestamp"] = now()
+        self.objects[kind, name] = body
+        if kind == "jobs" and not self.complaint:
+            self._make_pods(body)
+        return 201, body
+
+    def patch(self, kind: str, name: str, _query: dict[str, str], body: Object) -> Any:
+        found = self.objects.get((kind, name))
+        if found is None:
+            return 404, _status(404, f'{kind} "{name}" not found')
+        found["spec"] = {**found.get("spec", {}), **body.get("spec", {})}
+        if kind == "jobs" and found["spec"].get("suspend"):
+            self._live()
+            mine = [key for key, one in self.objects.items() if _of_job(one) == name]
+            active = ("Pending", "Running")
+            for key in [k for k in mine if self.objects[k]["status"]["phase"] in active]:
+                del self.objects[key]
+        return 200, found
+
+    def delete(self, kind: str, name: str, _query: dict[str, str], _body: Object) -> Any:
+        if self.objects.pop((kind, name), None) is None:
+            return 404, _status(404, f'{kind} "{name}" not found')
+        for key in [key for key, one in self.objects.items() if _of_job(one) == name]:
+            if kind == "jobs":
+                del self.objects[key]
+        return 200, {"status": "Success"}
+
+    def _make_pods(self, job: Object) -> None:
+        name, template = job["metadata"]["name"], job["spec"]["template"]
+        for index in range(job["spec"]["completions"]):
+            marks = {**template["metadata"]["labels"], INDEX: str(index)}
+            marks["batch.kubernetes.io/job-name"] = name
+            metadata = {"name": f"{name}-{index}-abcde", "labels": marks}
+            metadata |= {"annotations": {INDEX: str(index)}, "creationTimestamp": now()}
+            pod = {"metadata": metadata, "spec": template["spec"], "since": time.monotonic()}
+            self.objects["pods", metadata["name"]] = pod | {"status": {"phase": "Pending"}}
+
+    def _live(self) -> None:
+        """Let time pass: pods start at once, and end when their time has come."""
+        for (kind, _), pod in self.objects.items():
+            if kind == "pods" and "since" in pod:
+                pod["status"] = self._status_of(_task(pod), time.monotonic() - pod["since"])
+
+    def _status_of(self, task: str, age_s: float) -> Object:
+        if task in self.waiting:
+            reason, message = self.waiting[task]
+            if reason == "Unschedulable":
+                one = {"type": "PodScheduled", "status": "False", "reason": reason}
+                return {"phase": "Pending", "conditions": [one | {"message": message}]}
+            state = {"waiting": {"reason": reason, "message": message}}
+            return {"phase": "Pending", "containerStatuses": [{"name": "task", "state": state}]}
+        if age_s < self.lasts_s:
+            state = {"running": {"startedAt": now()}}
+            return {
+                "phase": "Running",
+                "podIP": "10.1.2.3",
+                "containerStatuses": [{"name": "task", "state": state}],
+            }
+        if task in self.evicted:
+            return {"phase": "Failed", "reason": "Evicted", "message": self.evicted[task]}
+        code = self.codes.get(task, 0)
+        ended = {"exitCode": code, "startedAt": now(), "finishedAt": now(), "reason": "Completed"}
+        state = {"terminated": ended}
+        phase = "Failed" if code else "Succeeded"
+        return {"phase": phase, "containerStatuses": [{"name": "task", "state": state}]}
+
+    def _events(self) -> list[Object]:
+        jobs = [name for kind, name in self.objects if kind == "jobs"]
+        about = [{"kind": "Job", "name": name} for name in jobs if self.complaint]
+        return [{"involvedObject": one, "message": self.complaint} for one in about]
+
+    def _log(self, pod: str) -> Any:
+        if pod.endswith("-reader"):
+            return 200, "".join(f"2026-11-22T10:00:00.5Z {json.dumps(x)}\n" for x in self._read())
+        if ("pods", pod) not in self.objects:
+            return 404, _status(404, f'pods "{pod}" not found')
+        return 200, f"2026-11-22T10:00:00.123456789Z hello from {pod}\n"
+
+    def _read(self) -> Iterator[Object]:
+        """What the reader has printed: all of it, each time."""
+        self.scans += 1
+        for task, entries in self.says.items():
+            text = "".join(json.dumps({"time": time.time(), **one}) + "\n" for one in entries)
+            data = base64.b64encode(text.encode()).decode()
+            yield {"path": f"progress/{task}.jsonl", "at": 0, "data": data}
+        yield {"scan": self.scans}
+
+
+def _status(code: int, words: str) -> Object:
+    return {"kind": "Status", "status": "Failure", "message": words, "code": code}
+
+
+def _fits(one: Object, part: str) -> bool:
+    key, equals, value = part.partition("=")
+    marks = one["metadata"].get("labels", {})
+    return not part or (marks.get(key) == value if equals else key in marks)
+
+
+def _of_job(one: Object) -> str:
+    return str(one["metadata"].get("labels", {}).get("batch.kubernetes.io/job-name", ""))
+
+
+def _task(pod: Object) -> str:
+    marks = pod["metadata"]["labels"]
+    return f"{marks['cluster-kit.role']}-{marks[INDEX]}"
+
+
+@contextmanager
+def serving(fake: FakeKubernetes, kubeconfig: Path) -> Iterator[FakeKubernetes]:
+    """Serve on 127.0.0.1, with a kubeconfig for it."""
+    guard = threading.Lock()
+
+    class Handler(BaseHTTPRequestHandler):
+        def _serve(self) -> None:
+            size = int(self.headers.get("Content-Length") or 0)
+            body = json.loads(self.rfile.read(size) or b"{}")
+            query = {key: values[0] for key, values in parse_qs(urlsplit(self.path).query).items()}
+            with guard:
+                status, found = fake.answer(self.command, self.path, query, body)
+                data = (found if isinstance(found, str) else json.dumps(found)).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_GET = do_POST = do_PATCH = do_DELETE = _serve
+
+        def log_message(self, *_arguments: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    kubeconfig.write_text(config(f"http://127.0.0.1:{server.server_port}"), encoding="utf-8")
+    try:
+        yield fake
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def config(server: str) -> str:
+    """A kubeconfig with one cluster."""
+    return json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "c", "cluster": {"server": server}}],
+            "users": [{"name": "u", "user": {"token": "t"}}],
+            "contexts": [
+                {"name": "x", "context": {"cluster": "c", "user": "u", "namespace": "mine"}}
+            ],
+            "current-context": "x",
+        }
+    )
