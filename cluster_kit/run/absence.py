@@ -11,6 +11,8 @@ from cluster_kit.engine.failures import START_IT
 from cluster_kit.errors import EngineError
 from cluster_kit.run.ended_by_engine import EndedByEngine
 
+DOCKER = "the Docker engine"
+
 
 class Absence:
     """Suppresses EngineErrors of its `with` blocks while the engine may be away.
@@ -21,11 +23,17 @@ class Absence:
         limit_s: for how long the engine may be away, in seconds.
         tell: is called when the engine goes, and when it is back.
         back: is called when it is back.
+        title: what it is called.
     """
 
     def __init__(
-        self, limit_s: float, tell: Callable[[str], None], back: Callable[[], None]
+        self,
+        limit_s: float,
+        tell: Callable[[str], None],
+        back: Callable[[], None],
+        title: str = DOCKER,
     ) -> None:
+        self._title = title
         self._limit_s = limit_s
         self._tell = tell
         self._back = back
@@ -66,23 +74,23 @@ class Absence:
         if self._away_since is None:
             self._away_since, self.lost_at = time.monotonic(), time.time()
             self._tell(
-                "the Docker engine does not answer; the containers go on without it, and it is "
+                f"{self._title} does not answer; the containers go on without it, and it is "
                 f"waited for, up to {self._limit_s:g} s"
             )
         if time.monotonic() - self._away_since >= self._limit_s:
-            raise _given_up(error, self._limit_s) from None
+            raise _given_up(error, self._limit_s, self._title) from None
 
     def _end(self) -> None:
         away_s = self.total_s - self._before_s
         self._before_s, self._away_since = self.total_s, None
-        self._tell(f"the Docker engine answers again, after {away_s:.0f} s: the run is watched on")
+        self._tell(f"{self._title} answers again, after {away_s:.0f} s: the run is watched on")
         self._back()
 
 
-def _given_up(error: EngineError, limit_s: float) -> EngineError:
+def _given_up(error: EngineError, limit_s: float, title: str) -> EngineError:
     return EngineError(
-        "the Docker engine stopped in the middle of the run, and did not come back within "
+        f"{title} stopped in the middle of the run, and did not come back within "
         f"{limit_s:g} s: {error.message}",
-        f"{START_IT}; `cluster-kit attach NAME` then goes on with what is still up, "
-        "and `cluster-kit down NAME` removes it",
+        f"{START_IT if title == DOCKER else error.cure}; `cluster-kit attach NAME` then goes on "
+        "with what is still up, and `cluster-kit down NAME` removes it",
     )

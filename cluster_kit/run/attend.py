@@ -9,7 +9,7 @@ from cluster_kit.cluster import LOOPBACK, Cluster
 from cluster_kit.observe.listener import Listener
 from cluster_kit.observe.state import RunState
 from cluster_kit.run import board, debugging
-from cluster_kit.run.absence import Absence
+from cluster_kit.run.absence import DOCKER, Absence
 from cluster_kit.run.conclude import conclude, fail
 from cluster_kit.run.context import Launch
 from cluster_kit.run.endings import Ending
@@ -107,7 +107,8 @@ def _watch(run: Launch, cluster: Cluster, listener: Listener) -> Watch:
     def back() -> None:
         _follow(run, time.time())
 
-    absence = Absence(cluster.deadlines.engine, run.view.phase, back)
+    title = "Kubernetes" if cluster.kubernetes else DOCKER
+    absence = Absence(cluster.deadlines.engine, run.view.phase, back, title)
     return Watch(run, cluster, listener, absence, back)
 
 

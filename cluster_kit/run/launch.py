@@ -12,6 +12,8 @@ from pathlib import Path
 from cluster_kit.backends.choose import backend, connect
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine import client
+from cluster_kit.engine.interface import Engine
+from cluster_kit.errors import HostError
 from cluster_kit.observe.progress import sizes
 from cluster_kit.parts import DEFAULT_ENGINE
 from cluster_kit.run import board, room, start
@@ -78,7 +80,7 @@ def _ready(
 ) -> Iterator[tuple[Launch, Start]]:
     """A run for which all is prepared, and how to start its containers; see `launch`."""
     timings = Stopwatch()
-    engine = None if on_kubernetes(request, workspace) else client.connect()
+    engine = _of_this_host(request, workspace)
     view.phase("planning")
     with timings.step("plan"):
         prepared = prepare_locked(request, workspace, engine, view.phase)
@@ -117,6 +119,16 @@ def _ready(
         )
 
         yield run, lambda: _started(run, prepared, text)
+
+
+def _of_this_host(request: Request, workspace: Workspace) -> Engine | None:
+    """The engine of this host; None if there is none, and the job runs on Kubernetes anyway."""
+    try:
+        return client.connect()
+    except HostError:
+        if on_kubernetes(request, workspace):
+            return None
+        raise
 
 
 def _started(run: Launch, prepared: Prepared, text: str) -> Cluster:

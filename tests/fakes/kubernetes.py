@@ -91,6 +91,8 @@ class FakeKubernetes:
         if found is None:
             return 404, _status(404, f'{kind} "{name}" not found')
         found["spec"] = {**found.get("spec", {}), **body.get("spec", {})}
+        notes = {**found["metadata"].get("annotations", {})}
+        found["metadata"]["annotations"] = notes | body.get("metadata", {}).get("annotations", {})
         if kind == "jobs" and found["spec"].get("suspend"):
             self._live()
             mine = [key for key, one in self.objects.items() if _of_job(one) == name]

@@ -13,10 +13,15 @@ from typing import Any
 
 from cluster_kit import labels
 from cluster_kit.backends.kubernetes.files import SECRET_FILES
-from cluster_kit.engine.kubernetes.pods import OUTPUT
+from cluster_kit.engine.kubernetes.pods import OUTPUT, TASK
 from cluster_kit.engine.kubernetes.watching import READER
 
 Object = dict[str, Any]
+READS_WITH = {
+    "limits": {"cpu": "200m", "memory": "128Mi"},
+    "requests": {"cpu": "20m", "memory": "64Mi"},
+}
+"""What the pod that prints takes; a namespace with a quota wants to know."""
 
 
 def for_run(
@@ -62,7 +67,8 @@ def reader(job: Object) -> Object:
     script = resources.files("cluster_kit.backends.kubernetes.inside") / "reader.py"
     container = {key: task[key] for key in ("image", "imagePullPolicy", "securityContext")}
     container |= {
-        "name": "task",
+        "name": TASK,
+        "resources": READS_WITH,
         "command": ["python3", "-u", "-c", script.read_text(encoding="utf-8")],
         "volumeMounts": [
             mount | {"readOnly": True}

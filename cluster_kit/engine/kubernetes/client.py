@@ -15,6 +15,7 @@ from cluster_kit.engine.kubernetes.api import Api, Refused
 from cluster_kit.engine.kubernetes.logs import PodLogs
 from cluster_kit.engine.kubernetes.mirror import Mirror
 from cluster_kit.engine.kubernetes.pods import (
+    STOPPED_BY_KIT,
     Record,
     by_task,
     container_of,
@@ -28,6 +29,7 @@ from cluster_kit.errors import EngineError
 from cluster_kit.roles import ROLES
 
 GONE_S = 60.0
+STOP = {"metadata": {"annotations": {STOPPED_BY_KIT: "true"}}, "spec": {"suspend": True}}
 KINDS = (
     ("batch/v1", "jobs"),
     ("v1", "pods"),
@@ -147,8 +149,10 @@ class KubernetesEngine(Unreachable, Watching, PodLogs):
         for job in {known.partition("/")[0] for known in going}:
             with contextlib.suppress(Refused):  # it has ended by now
                 path = f"{self._api.of('batch/v1', 'jobs')}/{job}"
-                self._api.patch(path, {"spec": {"suspend": True}})
+                self._api.patch(path, STOP)
         self._wait(lambda: all(exit_code(p) is not None for p in self.pods(cluster, run)))
+        time.sleep(POLL_S if going else 0)
+        self.containers(cluster, run)  # what they wrote at their end is brought, too
 
     def remove(self, cluster: str, run: str = "") -> int:
         count = len(self.containers(cluster, run))

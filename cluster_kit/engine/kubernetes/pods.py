@@ -15,6 +15,8 @@ from cluster_kit.engine.containers import Container, Event, seconds_of
 INDEX = "batch.kubernetes.io/job-completion-index"
 OUTPUT = "cluster-kit.output"
 """The annotation of a Job with the host's directory that its output is brought to."""
+STOPPED_BY_KIT = "cluster-kit.stopped"
+"""The annotation of a Job that the kit has suspended: a queue suspends Jobs, too."""
 TAKEN = 137
 """The exit code of a pod that has none of its own, since it was evicted, or its node is gone."""
 STOPPED = 143
@@ -133,7 +135,7 @@ def container_of(job: Record, index: int, pods: Sequence[Record]) -> Container:
             state = "running"
         elif len(pods) > 1:
             state, code = "restarting", exit_code(pods[-2])
-    elif job["spec"].get("suspend") and labels.RUN in tags:
+    elif STOPPED_BY_KIT in (job["metadata"].get("annotations") or {}):
         state, code = "exited", STOPPED
     terminated = _state(newest).get("terminated") if newest else None
     return Container(

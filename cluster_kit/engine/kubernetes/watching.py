@@ -15,6 +15,8 @@ from cluster_kit.engine.kubernetes.mirror import Mirror
 from cluster_kit.engine.kubernetes.pods import TASK, Record, Told, exit_code
 
 POLL_S = 1.0
+EACH_S = 0.01
+"""A list of 500 pods is several megabytes: it is asked for every 5 s."""
 SYNC_S = 0.5
 LAST_WORDS_S = 10.0
 """A task that has ended is told when the reader has looked twice since, or after so long."""
@@ -42,7 +44,7 @@ class Watching:
             ready = [pod for pod in pods if self._is_read(cluster, pod, ended)]
             gone_too = [pod for pod in pods if pod not in ready]
             yield from told.events([*ready, *map(_running, gone_too)], time.time())
-            time.sleep(POLL_S)
+            time.sleep(max(POLL_S, len(pods) * EACH_S))
 
     def _is_read(self, cluster: str, pod: Record, ended: dict[str, tuple[int, float]]) -> bool:
         """Whether a pod goes on, or all that it has written was brought here since its end."""

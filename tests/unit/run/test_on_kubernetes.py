@@ -10,13 +10,19 @@ from typing import Any
 import pytest
 
 from cluster_kit.backends.kubernetes import start
+from cluster_kit.engine import client as docker_client
 from cluster_kit.engine.kubernetes import api, client, logs, watching
+from cluster_kit.errors import HostError
 from cluster_kit.run import watch
 from tests.fakes.kubernetes import FakeKubernetes, config, serving
 from tests.unit.command_line import Cli
 
 ENDS = {"event": "end", "exit_code": 0, "reason": "finished", "message": "done", "tasks": []}
 UP = ("up", "demo", "--engine", "kubernetes")
+
+
+def no_docker() -> None:
+    raise HostError("no Docker engine answers", "start it")
 
 
 @pytest.fixture
@@ -27,6 +33,7 @@ def fake(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeKubernetes
     for module in (start, client, watching, watch):
         monkeypatch.setattr(module, "POLL_S", 0.02)
     monkeypatch.setattr(watching, "SYNC_S", 0.0)
+    monkeypatch.setattr(docker_client, "connect", no_docker)
     monkeypatch.setattr(logs, "FOLLOW_S", 0.02)
     monkeypatch.setattr(start, "PATIENCE_S", 0.05)
     monkeypatch.setattr(start, "NODE_PATIENCE_S", 0.05)
@@ -138,6 +145,36 @@ def test_what_goes_wrong_is_told_with_its_cure(
     assert said.code == code, said.err
     fake.refuses.clear()
     assert left(fake) <= {"persistentvolumeclaims"}, "nothing half-made is left"
+
+
+def test_a_run_that_takes_too_long_is_stopped_and_keeps_what_was_said(
+    root: Path, cli: Cli, fake: FakeKubernetes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.lasts_s, fake.says = 60.0, {"chief-0": [{"event": "ready"}]}
+    monkeypatch.setattr(watch, "OVERDUE_SLACK_S", -2.9)
+    said = cli(*UP, "--set", "deadline.start=1", "--set", "deadline.job=2")
+    assert said.code == 6, said.err
+    assert "hello from ck-demo-ps-0" in (root / "runs/demo/latest/logs/ps-0.log").read_text()
+    assert left(fake) == {"persistentvolumeclaims"}
+
+
+def test_a_server_that_is_away_for_a_while_is_waited_for(
+    root: Path, cli: Cli, fake: FakeKubernetes
+) -> None:
+    fake.lasts_s = 0.6
+    answer, asked = fake.answer, [0]
+
+    def away(method: str, path: str, query: dict[str, str], body: dict[str, Any]) -> Any:
+        asked[0] += 1
+        if 50 < asked[0] < 60:
+            return 503, "the server is currently unable to handle the request"
+        return answer(method, path, query, body)
+
+    fake.answer = away  # type: ignore[method-assign]
+    said = cli(*UP, "--set", "deadline.engine=5")
+    assert said.code == 0, said.err
+    assert outcome(root)["success"]
+    assert "Kubernetes does not answer" in said.err or asked[0] > 60
 
 
 def test_no_cluster_and_one_that_does_not_answer(

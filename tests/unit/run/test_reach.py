@@ -30,7 +30,9 @@ class Has:
 def engines(monkeypatch: pytest.MonkeyPatch) -> tuple[Has, Has]:
     here, there = Has(["a"]), Has(["a", "b"])
 
-    monkeypatch.setattr(reach, "connect", lambda engine: there if engine == "swarm" else here)
+    monkeypatch.setattr(
+        reach, "connect", lambda engine, _namespace="": there if engine == "swarm" else here
+    )
     monkeypatch.setattr(reach.client, "connect", lambda: here)
     return here, there
 

@@ -106,6 +106,14 @@ def test_what_keeps_a_pod_from_starting() -> None:
     assert waits_for(pod("a-1", conditions=[room])) == ("Unschedulable", "no")
 
 
+def test_a_job_that_a_queue_holds_back_waits_and_one_that_was_stopped_has_ended() -> None:
+    held = {**JOB, "spec": {"completions": 2, "suspend": True}}
+    assert container_of(held, 1, []).state == "created"
+    metadata = {**JOB["metadata"], "annotations": {"cluster-kit.stopped": "true"}}
+    found = container_of({**held, "metadata": metadata}, 1, [])
+    assert (found.state, found.exit_code) == ("exited", 143)
+
+
 def test_each_start_and_end_is_told_once_and_a_deleted_pod_has_ended() -> None:
     told = Told()
     assert [e.action for e in told.events([pod("a-1", RUNS)], 1.0)] == ["start"]
