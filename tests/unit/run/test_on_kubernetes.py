@@ -174,7 +174,7 @@ def test_a_server_that_is_away_for_a_while_is_waited_for(
     said = cli(*UP, "--set", "deadline.engine=5")
     assert said.code == 0, said.err
     assert outcome(root)["success"]
-    assert "Kubernetes does not answer" in said.err or asked[0] > 60
+    assert asked[0] > 60, "it was away in the middle"
 
 
 def test_no_cluster_and_one_that_does_not_answer(
