@@ -17,6 +17,10 @@ from cluster_kit.engine.kubernetes.client import KubernetesEngine
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.workspace import Workspace, write_atomically
 
+NO_DEBUGGER = UsageError(
+    "--debug needs a published port, and a pod publishes none on this host",
+    "debug the program on this host: `--engine compose`",
+)
 NOT_PORTABLE = UsageError(
     "--portable is for Docker Compose: kubernetes.yaml depends on no host as it is",
     "leave --portable out",
@@ -40,6 +44,8 @@ class Kubernetes:
         )
 
     def render(self, cluster: Cluster) -> str:
+        if any(task.debug for task in cluster.tasks):
+            raise NO_DEBUGGER
         return render(cluster, carried(cluster, read))
 
     def render_portable(self, cluster: Cluster, build: Build | None) -> str:
