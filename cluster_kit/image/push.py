@@ -57,7 +57,7 @@ def push(image: str, targets: Sequence[str], say: Callable[[str], None]) -> list
     for target in dict.fromkeys(targets):
         pushed = _to(target, image, here, say)
         words = {"present": "has it already", "loaded": f"loaded in {pushed.seconds:.0f} s"}
-        say(f"{target}: {words.get(pushed.state, pushed.message)}")
+        say(f"{target}: {words.get(pushed.state, 'failed')}")
         done.append(pushed)
     return done
 
@@ -119,7 +119,10 @@ def _ask(engine: Sequence[str], image: str) -> _Image | str:
 
 
 def _failed(target: str, said: str) -> Pushed:
-    return Pushed(target, "failed", message=said.replace("\n", " "), cure=_cure(target, said))
+    """With what matters of Docker's words: what ssh said, and not the file of a context."""
+    words = said.rpartition("stderr=")[2].partition(": open /")[0].strip()
+    message = (words or said).replace("\n", " ")
+    return Pushed(target, "failed", message=message, cure=_cure(target, said))
 
 
 def _cure(target: str, said: str) -> str:

@@ -131,9 +131,15 @@ class RunState:
         return next(entries, None)
 
     def end_entry(self, task: str) -> Entry | None:
-        """The `end` entry of a task's supervisor since its container's last start, None if none."""
+        """The `end` entry of a task's supervisor since its container's last start, None if none.
+
+        What a container says after its node was lost, and cut off from all others, is void.
+        """
         end = self.last(task, "end")
-        return end if end is not None and self._is_current(end) else None
+        lost = [e.time for e in self.events if (e.task, e.action) == (task, "lost")]
+        if end is None or not self._is_current(end):
+            return None
+        return None if self.started.get(task, 0.0) <= max(lost, default=-1.0) < end.time else end
 
     def final_failures(self, task: str) -> list[Entry]:
         """The task's failures, oldest first; [] if it worked again after the last one."""

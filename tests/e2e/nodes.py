@@ -56,6 +56,11 @@ class Swarm:
     def manager(self) -> Node:
         return self.nodes[0]
 
+    def cut_off(self, node: Node) -> None:
+        """Take a node off the network; its engine and its containers run on."""
+        hub = f"{node.folder.parent.name}-hub"
+        ip("-n", hub, "link", "set", f"p{self.nodes.index(node)}", "down")
+
     @property
     def alive(self) -> list[Node]:
         """The nodes whose power was not cut."""

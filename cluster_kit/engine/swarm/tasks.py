@@ -106,7 +106,7 @@ def container_of(service: Mapping[str, Any], tasks: Sequence[Task]) -> Container
         index=int(tags[labels.INDEX]),
         leader=tags.get(labels.LEADER) == "true",
         ip=ip,
-        gpus=(),
+        gpus=tuple(filter(None, tags.get(labels.GPUS, "").split(","))),
         state=state,
         exit_code=code,
         restarts=max(0, len(tasks) - 1),

@@ -87,6 +87,19 @@ def test_one_that_does_not_answer_is_named_and_stops_no_other(
     assert f"{target}: {said}" in raised.value.message and cure in raised.value.cure
 
 
+def test_of_a_connection_by_ssh_what_ssh_said_is_told(engines: Engines) -> None:
+    engines.images["ssh://me@x"] = (
+        'error during connect: Get "http://docker.example.com/json": command [ssh x] has exited '
+        "with exit status 255: stderr=ssh: connect to host x port 22: Connection refused"
+    )
+    engines.images["gone"] = 'context "gone": context not found: open /a/b/meta.json: no such file'
+    by_ssh, gone = push.push(IMAGE, ["ssh://me@x", "gone"], lambda _line: None)
+    assert by_ssh.message == "ssh: connect to host x port 22: Connection refused"
+    assert "a key for ssh" in by_ssh.cure
+    assert gone.message == 'context "gone": context not found'
+    assert "docker context ls" in gone.cure
+
+
 def test_a_full_disk_there_is_told_as_such(engines: Engines) -> None:
     engines.refuses["ssh://me@a"] = "Error processing tar file: no space left on device"
     (failed,) = push.push(IMAGE, ["ssh://me@a"], lambda _line: None)

@@ -51,6 +51,19 @@ def test_a_leader_that_no_other_node_takes_ends_the_run_with_the_node_named() ->
     assert not lost_nodes.is_homeless(again, "chief-0")
 
 
+def test_what_a_leader_says_that_is_cut_off_with_its_node_is_void() -> None:
+    seen = told(Story.of(), (15.0, "lost", "chief-0", "big"), (15.0, "die", "chief-0", ""))
+    cut_off = Story(seen).ends(20.0, "chief-0", 6, "silent", "worker-0 was silent", "worker-0").seen
+    assert cut_off.end_entry("chief-0") is None
+    verdict = judge(CLUSTER, cut_off, "ended")
+    assert (verdict.exit_code, verdict.blame) == (6, "chief-0")
+    assert "its node big is down" in verdict.message
+    ended = Story.of().ends(10.0, "chief-0", 1, "failed", "no data").seen
+    assert told(Story(ended), (15.0, "lost", "chief-0", "big")).end_entry("chief-0") is not None
+    again = told(Story(cut_off), (30.0, "start", "chief-0", ""))
+    assert Story(again).ends(60.0, "chief-0", 0, "finished").seen.end_entry("chief-0") is not None
+
+
 def test_a_silent_task_is_said_to_be_on_a_lost_node() -> None:
     seen = told(Story.of(), (5.0, "lost", "ps-0", "big"), (5.0, "die", "ps-0", ""))
     story = Story(seen).ends(25.0, "chief-0", 6, "silent", "ps-0 was silent", "ps-0")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cluster_kit import labels
 from cluster_kit.engine.swarm.tasks import (
     HELD,
     Told,
@@ -111,6 +112,13 @@ def test_a_service_is_shown_as_one_container() -> None:
     assert seen.exit_code is None
     assert seen.output == "/runs/1/output"
     assert seen.secrets == ("hidden",)
+
+
+def test_gpus_are_those_that_were_asked_for() -> None:
+    asking = service()
+    asking["Spec"]["TaskTemplate"]["ContainerSpec"]["Labels"][labels.GPUS] = "any,any"
+    assert container_of(asking, []).gpus == ("any", "any")
+    assert container_of(service(), []).gpus == ()
 
 
 def test_the_states_of_a_swarm_are_those_of_an_engine() -> None:
