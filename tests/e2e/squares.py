@@ -16,7 +16,8 @@ COLOURS = {"red": (220, 40, 40), "green": (40, 200, 60)}
 PIPELINE = """
 [model]
 num_classes = 2
-depth_multiplier = 0.35
+feature_extractor = "{extractor}"
+depth_multiplier = 0.25
 image_size = 48
 batch_norm_momentum = 0.8
 [model.anchors]
@@ -62,7 +63,7 @@ def draw(folder: Path, part: str, count: int) -> None:
     (folder / f"{part}.json").write_text(json.dumps(text))
 
 
-def made(kit: Kit) -> None:
+def made(kit: Kit, extractor: str) -> None:
     """Make the data directory `squares` in the workspace, converted by the kit itself."""
     folder, data = kit.root, kit.root / "squares"
     for part, count in (("train", 160), ("validate", 40)):
@@ -72,4 +73,4 @@ def made(kit: Kit) -> None:
             *(str(folder / "drawn" / part), "--to", str(data), "--name", part),
         )
         assert done.returncode == 0, done.stdout + done.stderr
-    (data / "pipeline.toml").write_text(PIPELINE)
+    (data / "pipeline.toml").write_text(PIPELINE.replace("{extractor}", extractor))
