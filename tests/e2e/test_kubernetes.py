@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 import yaml
 
+from tests.fakes.kubernetes import serving
 from tests.kit import Kit
+from tests.kubelet.cluster import containers
 from tests.kubelet.node import running
 
 WITHIN_S = 180
@@ -34,3 +38,24 @@ def test_the_pods_train_and_end_as_their_leader_says(kit: Kit, elsewhere: Path) 
     assert {"ready", "end"} <= events
     scored = (output / "progress" / "evaluator-0.jsonl").read_text()
     assert '"accuracy"' in scored or '"score"' in scored, "the evaluator saw the checkpoints"
+
+
+@pytest.mark.slow  # a second cluster, for what the one above cannot show
+def test_up_shows_judges_and_saves_what_the_pods_did(kit: Kit, elsewhere: Path) -> None:
+    with containers(f"{kit.name}-pods", elsewhere) as cluster:
+        config = kit.root / "kubeconfig"
+        with serving(cluster, config):
+            on = replace(kit, extra={**kit.extra, "KUBECONFIG": str(config)})
+            up = on.run("up", "smoke", "--engine", "kubernetes", "--name", kit.name)
+        assert up.returncode == 0, up.stdout + up.stderr
+    outcome = kit.outcome()
+    assert outcome["success"] and outcome["reason"] == "finished"
+    assert outcome["metrics"]["test_accuracy"] > 0.2
+    assert {task["exit_code"] for task in outcome["tasks"]} == {0}
+    run = kit.root / "runs" / kit.name / "latest"
+    assert "TensorFlow server ready" in (run / "logs" / "worker-0.log").read_text()
+    claim = elsewhere / "claims" / f"ck-{kit.name}-output" / kit.name / run.resolve().name
+    for there in (claim / "progress").glob("*.jsonl"):
+        assert (run / "output" / "progress" / there.name).read_bytes() == there.read_bytes()
+    assert (claim / "model").is_dir(), "results stay in the claim"
+    assert {kind for kind, _ in cluster.objects} == {"persistentvolumeclaims"}

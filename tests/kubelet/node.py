@@ -34,9 +34,9 @@ class Node:
 
     def start(self, pod: Pod) -> None:
         self.starts[pod.hostname] += 1
-        docker(*self._command(pod, f"{pod.hostname}-{self.starts[pod.hostname]}"))
+        docker(*self.command(pod, f"{pod.hostname}-{self.starts[pod.hostname]}"))
 
-    def _command(self, pod: Pod, name: str) -> list[str]:
+    def command(self, pod: Pod, name: str) -> list[str]:
         binds, memory = mounted(pod, self.known, self.root)
         of_pod, of_container = pod.spec["securityContext"], pod.container["securityContext"]
         assert of_pod["runAsNonRoot"] and of_pod["runAsUser"] != 0
@@ -55,9 +55,11 @@ class Node:
         for variable, value in pod.environment.items():
             words += ["-e", f"{variable}={value}"]
         limits = pod.container.get("resources", {}).get("limits", {})
-        words += [f"--memory={limits['memory']}"] if "memory" in limits else []
+        words += [f"--memory={limits['memory'].removesuffix('i')}"] if "memory" in limits else []
         words += [f"--cpus={int(limits['cpu'][:-1]) / 1000}"] if "cpu" in limits else []
-        return [*words, pod.container["image"], *pod.args]
+        command = list(pod.container.get("command", ()))
+        words += ["--entrypoint", command[0]] if command else []
+        return [*words, pod.container["image"], *command[1:], *pod.args]
 
     def state(self, pod: Pod) -> tuple[bool, int]:
         """(whether it runs, its exit code)."""
