@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 import typer
@@ -26,6 +27,8 @@ from cluster_kit.image.build import (
     image_tag,
 )
 from cluster_kit.image.contents import packages_of
+from cluster_kit.image.registry import tag_image
+from cluster_kit.plan.kubernetes import local_name
 from cluster_kit.run.prepare import Request, engine_or_none, prepare_locked
 from cluster_kit.workspace import here
 
@@ -50,8 +53,12 @@ def build(
         workspace = here()
         prepared = prepare_locked(Request(manifest, {}), workspace, engine_or_none(), say)
         tag, folder = prepared.cluster.image, workspace.manifests
-        built = own_build.ensure(prepared.cluster, say, _unsaid if json_ else say)
-        built |= extra_image.ensure(prepared.cluster, folder, say, show=not json_)
+        local = local_name(prepared.manifest.manifest, tag)
+        cluster = replace(prepared.cluster, image=local)
+        built = own_build.ensure(cluster, say, _unsaid if json_ else say)
+        built |= extra_image.ensure(cluster, folder, say, show=not json_)
+        if local != tag:
+            tag_image(local, tag)
     else:
         tag, built = image_tag(variant), ensure_image(variant, say, show=not json_)
     facts = {"image": tag, "built": built, "bytes": image_size(tag)}

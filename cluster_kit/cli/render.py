@@ -16,6 +16,7 @@ from cluster_kit.cli import options
 from cluster_kit.cli.app import app, print_json, say, short
 from cluster_kit.errors import UsageError
 from cluster_kit.image.build import image_present
+from cluster_kit.plan.kubernetes import local_name
 from cluster_kit.run.portable_build import build_of
 from cluster_kit.run.prepare import Prepared, Request, engine_or_none, prepare, refuse_unlocked
 from cluster_kit.util.own_files import command
@@ -133,7 +134,9 @@ def _tell(made: Rendered, request: Request, *, as_json: bool) -> None:
             build = f"cluster-kit image build {request.manifest}"
         then = "`docker compose up` there"
         if cluster.kubernetes:
-            then = f"`docker push {cluster.image}`"
+            local = local_name(made.prepared.manifest.manifest, cluster.image)
+            named = f"`docker tag {local} {cluster.image}` and " if local != cluster.image else ""
+            then = f"{named}`docker push {cluster.image}`"
         say(f"  its image is not built yet: `{build}`, then {then}")
 
 

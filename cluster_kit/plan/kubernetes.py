@@ -52,6 +52,11 @@ def image_name(manifest: Manifest, image: str) -> str:
     return f"{prefix}/{image}"
 
 
+def local_name(manifest: Manifest, image: str) -> str:
+    """Returns the name of an image on this host, where the kit builds it: without the registry."""
+    return image.removeprefix(f"{manifest.kubernetes.registry.rstrip('/')}/")
+
+
 def on_kubernetes(manifest: Manifest) -> OnKubernetes | None:
     """Returns what the table `[kubernetes]` says; None for another engine."""
     if manifest.engine != "kubernetes":

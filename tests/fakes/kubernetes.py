@@ -116,7 +116,12 @@ class FakeKubernetes:
             marks["batch.kubernetes.io/job-name"] = name
             metadata = {"name": f"{name}-{index}-abcde", "labels": marks}
             metadata |= {"annotations": {INDEX: str(index)}, "creationTimestamp": now()}
-            pod = {"metadata": metadata, "spec": template["spec"], "since": time.monotonic()}
+            pod = {
+                "kind": "Pod",
+                "metadata": metadata,
+                "spec": template["spec"],
+                "since": time.monotonic(),
+            }
             self.objects["pods", metadata["name"]] = pod | {"status": {"phase": "Pending"}}
 
     def _live(self) -> None:

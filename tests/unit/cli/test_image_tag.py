@@ -31,3 +31,21 @@ def test_it_is_the_kits_own_or_the_manifests(cli: Cli, root: Path) -> None:
 def test_an_invalid_manifest_has_none(cli: Cli) -> None:
     said = cli("image", "tag", "demo", "--workers", "0")
     assert (said.code, said.out) == (2, "") and "--workers" in said.err
+
+
+def test_an_image_that_is_built_has_the_registrys_name_too(
+    root: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = 'format = 1\nname = "demo"\nengine = "kubernetes"\n'
+    (root / "compose" / "demo.toml").write_text(f'{text}kubernetes.registry = "ghcr.io/me"\n')
+    built, named = [], []
+    monkeypatch.setattr(make.own_build, "ensure", lambda *_: False)
+    monkeypatch.setattr(
+        make.extra_image, "ensure", lambda cluster, *_, **_named: bool(built.append(cluster.image))
+    )
+    monkeypatch.setattr(make, "tag_image", lambda image, name: named.append((image, name)))
+    monkeypatch.setattr(make, "image_size", lambda _tag: 10**9)
+    own = image_tag("cpu")
+    said = cli("image", "build", "demo")
+    assert (said.code, built, named) == (0, [own], [(own, f"ghcr.io/me/{own}")])
+    assert f"ghcr.io/me/{own}: up to date" in said.err
