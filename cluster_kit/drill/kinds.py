@@ -39,14 +39,14 @@ _KINDS = (
     Kind(
         "stop",
         "SIGTERM, and SIGKILL after `grace` (10 s), as when a machine is taken away; the task "
-        "comes back as after a crash",
+        "comes back as after a crash, but a leader that is told to stop ends the job",
         keys=("grace",),
         spares_leader=True,
     ),
     Kind("freeze", "SIGSTOP for every process in the container", lasts=(1.0, 5.0, 30.0)),
     Kind(
         "cut",
-        "the container has no network, or hears nothing of the tasks in `from`, nor they of it",
+        "the container has no network; with `from`, nothing passes between it and those tasks",
         lasts=(1.0, 5.0, 30.0),
         keys=("from",),
     ),
@@ -58,8 +58,8 @@ _KINDS = (
     ),
     Kind(
         "memory",
-        "the container's memory limit is reached, and the kernel kills the task's program "
-        "(out of memory); its limit is then as before",
+        "the container's memory limit is reached, and the kernel kills the task's program, its "
+        "largest process (out of memory); its limit is then as before",
         at_once=True,
     ),
     Kind(
@@ -85,7 +85,7 @@ _KINDS = (
     ),
     Kind(
         "disk-full",
-        "whatever it writes to `/output`: no space left on device",
+        'every write of it below `/output` is answered "No space left on device"',
         lasts=(1.0, 5.0),
         beside=DISK,
     ),
