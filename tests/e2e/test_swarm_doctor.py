@@ -11,6 +11,7 @@ import pytest
 from cluster_kit.image.build import image_tag
 from tests.e2e import nodes
 from tests.e2e.nodes import Swarm
+from tests.e2e.on_swarm import wait_for
 from tests.kit import Kit, new_kit
 
 pytestmark = [
@@ -45,7 +46,7 @@ def test_nodes_that_have_all_of_it(three: Swarm, kit: Kit) -> None:
     assert {found[name]["state"] for name in ("image on nodes", "shared storage")} == {"ok"}, found
     assert three.manager.said("service", "ls", "-q") == ""
     assert not list(kit.root.glob("**/.cluster-kit-probe-*"))
-    assert all(node.said("ps", "-aq") == "" for node in three.nodes)
+    wait_for(lambda: all(node.said("ps", "-aq") == "" for node in three.nodes))
 
 
 def test_a_node_without_the_image_and_one_with_a_folder_of_its_own(three: Swarm, kit: Kit) -> None:
@@ -55,6 +56,7 @@ def test_a_node_without_the_image_and_one_with_a_folder_of_its_own(three: Swarm,
     without_folder.inside("mount", "-t", "tmpfs", "none", str(kit.root))
     try:
         found = checks(kit)
+        up = kit.run("up", "quickstart", "--engine", "swarm", "--name", kit.name)
     finally:
         without_image.said("tag", "kept:1", TAG)
         without_folder.inside("umount", str(kit.root))
@@ -62,6 +64,9 @@ def test_a_node_without_the_image_and_one_with_a_folder_of_its_own(three: Swarm,
     assert image["state"] == "fail" and "is not on node-1" in image["found"]
     assert "image push" in image["cure"]
     assert storage["state"] == "fail" and f"node-2 does not have {kit.root}" in storage["found"]
+    assert up.returncode == 4 and "(node node-1)" in up.stderr and "image push" in up.stderr
+    assert "does not exist" in up.stderr and "(node node-2)" in up.stderr
+    assert three.manager.said("service", "ls", "-q") == ""
 
 
 def test_a_drained_node_and_a_label_that_no_node_has(three: Swarm, kit: Kit) -> None:

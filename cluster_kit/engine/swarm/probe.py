@@ -84,7 +84,7 @@ def _said(task: Task) -> NodeSaid:
 
 
 def _remove(api: Any, service: str, probe: Probe) -> None:
-    """Remove the service, and wait until no node has a container of it any more."""
+    """Remove the service, and wait until its tasks are gone: nodes then remove the containers."""
     with contextlib.suppress(APIError):
         api.remove_service(service)
     deadline = time.monotonic() + GONE_S
