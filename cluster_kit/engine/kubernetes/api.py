@@ -33,6 +33,14 @@ def client_version() -> tuple[int, ...] | None:
         return None
 
 
+AGAIN = urllib3.Retry(
+    total=None, connect=0, read=0, other=0, status=4, status_forcelist=(429, 503),
+    backoff_factor=0.2, raise_on_status=False,
+)  # fmt: skip
+"""A server that is busy, or starts anew, says so: it is asked again for some seconds. What makes an
+object is not sent twice."""
+
+
 class Refused(EngineError):
     """The API server refused a request; `status` is HTTP's, `words` are the server's."""
 
@@ -57,7 +65,7 @@ class Api:
         except ImportError:
             raise HostError("the client of Kubernetes is not installed", INSTALL) from None
         settings = client.Configuration()
-        settings.retries = False
+        settings.retries = AGAIN
         try:
             _load(config, settings)
         except (ConfigException, OSError, ValueError, KeyError, TypeError) as error:
@@ -118,8 +126,9 @@ class Api:
             answer = self._client.call_api(*request, _request_timeout=TIMEOUT_S)
             data = bytes(answer.read() or b"")  # type: ignore[no-untyped-call]
         except (urllib3.exceptions.HTTPError, OSError) as error:
+            reason = getattr(error, "reason", None) or error
             raise EngineError(
-                f"the Kubernetes API server at {self.host} does not answer: {first_line(error)}",
+                f"the Kubernetes API server at {self.host} does not answer: {first_line(reason)}",
                 f"`kubectl cluster-info` asks it, too; {CONTEXT}",
             ) from None
         except Exception as error:
