@@ -6,6 +6,7 @@ The kit's command, called in the process of a test, ends with SystemExit instead
 from __future__ import annotations
 
 import gc
+import signal
 import sys
 from collections.abc import Iterator
 
@@ -65,6 +66,18 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_collection_finish() -> None:
     """What is there by now stays: the garbage collector need not look at it after every test."""
     gc.freeze()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    """A test may have called the kit's command, which takes signals over: programs that later tests
+    start would ignore them as well."""
+    for number, handler in HANDLERS.items():
+        if signal.getsignal(number) is not handler:
+            signal.signal(number, handler)
+
+
+HANDLERS = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
 
 @pytest.hookimpl(wrapper=True)

@@ -21,6 +21,7 @@ def test_the_newest_run_is_meant_where_none_is_named(cli: Cli, root: Path) -> No
     saved(root)
     said = cli("metrics")
     assert (said.code, said.err) == (0, "")
+    assert said.out.startswith("# HELP"), said.out
     assert Read(said.out)("run_success", cluster="demo") == 1
 
 
