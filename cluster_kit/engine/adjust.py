@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,8 @@ from cluster_kit.engine.found import of_cluster
 from cluster_kit.engine.removal import stop_all
 
 CONFLICT = 409
+FREEZES, FREEZE_S = 3, 0.3
+"""runc gives up freezing a container whose processes start threads at that moment."""
 
 
 class Adjustments:
@@ -36,7 +39,15 @@ class Adjustments:
 
     @as_engine_errors()
     def freeze(self, container_id: str) -> None:
-        self._client.api.pause(container_id)
+        for left in reversed(range(FREEZES)):
+            try:
+                self._client.api.pause(container_id)
+            except APIError as error:
+                if not left or not error.is_server_error():
+                    raise
+                time.sleep(FREEZE_S)
+            else:
+                return
 
     @as_engine_errors()
     def thaw(self, container_id: str) -> None:

@@ -14,6 +14,7 @@ import urllib3
 from docker.errors import APIError, DockerException, NotFound
 
 from cluster_kit import labels
+from cluster_kit.engine import adjust
 from cluster_kit.engine.client import DockerEngine
 from cluster_kit.engine.helper import Helper
 from cluster_kit.engine.interface import Engine
@@ -234,6 +235,27 @@ def test_a_limit_of_memory_is_one_of_swap_too() -> None:
         {"Memory": 100, "MemorySwap": 100}, {"Memory": 100, "MemorySwap": 200},
     ]  # fmt: skip
     assert engine.memory_used("id") == 5
+
+
+@pytest.mark.parametrize(("code", "failures", "tries"), [(500, 2, 3), (500, 3, 3), (409, 1, 1)])
+def test_a_container_that_cannot_be_frozen_now_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch, code: int, failures: int, tries: int
+) -> None:
+    monkeypatch.setattr(adjust, "FREEZE_S", 0)
+    asked: list[str] = []
+
+    def pause(name: str) -> None:
+        asked.append(name)
+        if len(asked) <= failures:
+            raise APIError("no", SimpleNamespace(status_code=code), "unable to freeze")
+
+    engine = connected(SimpleNamespace(api=SimpleNamespace(pause=pause)))
+    if failures < tries:
+        engine.freeze("id")
+    else:
+        with pytest.raises(EngineError, match="unable to freeze"):
+            engine.freeze("id")
+    assert asked == ["id"] * tries
 
 
 def test_containers_come_in_task_order() -> None:
