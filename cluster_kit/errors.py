@@ -99,12 +99,12 @@ class Stopped(KitError):
 
 
 class DataFailed(KitError):
-    """The program that fetches the data failed, or made none; nothing was started."""
+    """The program that fetches the data failed, or wrote no data; nothing was started."""
 
     exit_code = 8
 
 
 class Interrupted(KitError):
-    """Ctrl-C or SIGTERM; whatever the command has started is cleaned up."""
+    """Ctrl-C or SIGTERM; what the command had started is cleaned up."""
 
     exit_code = 130

@@ -46,7 +46,7 @@ def compare(
     accuracy: Accuracy = 0.95,
     json_: options.Json = False,
 ) -> None:
-    """Train one model by every way in turn: speed, time to an accuracy, staleness, traffic."""
+    """Train one model in every way in turn: speed, time to an accuracy, staleness, traffic."""
     stdio.outlive_readers()
     ways = _chosen(VARIANTS, only, "--only")
     scenarios = _chosen(SCENARIOS, scenario, "--scenario")

@@ -44,7 +44,7 @@ def matrix(
     again: Again = False,
     json_: options.Json = False,
 ) -> None:
-    """Break each role of each system in every way; done in parts, it goes on where it was."""
+    """Break each role of five systems in nine ways; an interrupted matrix goes on where it was."""
     stdio.outlive_readers()
     workspace = here()
     by_name = {system.name: system for system in SYSTEMS}

@@ -17,7 +17,7 @@ class DeadlineTable(Strict):
         120.0, description="Time for the evaluator to score the last checkpoint"
     )
     engine: Seconds = Field(
-        60.0, description="Time for a Docker engine that is lost during a run to come back"
+        60.0, description="Time for a Docker engine that stops answering during a run to come back"
     )
     silent: SecondsOrNever = Field(
         10.0,
@@ -28,6 +28,6 @@ class DeadlineTable(Strict):
         "auto",
         validate_default=True,
         description="Time without progress after which the program is started again, and the job "
-        'ended at the second time. `"auto"`: 20 times the usual distance of reported steps, at '
+        'ended at the second time. `"auto"`: 20 times the usual time between reported steps, at '
         "least 30 s; 5 min if nothing is reported, and neither CPU nor network used. `0`: never",
     )

@@ -46,7 +46,7 @@ class Limits(Strict):
     )
     ulimits: dict[str, SoftHard] = Field(
         default_factory=dict,
-        description="The kernel's limits of a process, soft and hard, e.g. `nofile = 65536`, "
+        description="Limits of the kernel for each process, soft and hard, e.g. `nofile = 65536`, "
         '`core = "0:-1"`; -1: none',
     )
     ports: list[PortPair] | None = Field(
@@ -56,8 +56,8 @@ class Limits(Strict):
     )
     nodes: Text | None = Field(
         None,
-        description='On which nodes of a swarm or of Kubernetes, e.g. `"disk==ssd"`: a label of '
-        "nodes, or `node.hostname`, …; several are separated by commas",
+        description='Nodes of a swarm or of Kubernetes that may run it, e.g. `"disk==ssd"`: a '
+        "label of nodes, or `node.hostname`, …; several are separated by commas",
     )
     gpus: list[GpuId] | None = Field(
         None,

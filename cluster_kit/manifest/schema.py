@@ -119,12 +119,12 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
     tensorboard: bool = Field(
         False,
         description="Whether `up` shows the run in TensorBoard, at a free port of 127.0.0.1 that "
-        "is told; it ends with the run, or stays with `--keep`",
+        "is printed; it ends with the run, or stays with `--keep`",
     )
     subnet: str = Field(
         "auto",
         description='Private subnet of the cluster, e.g. `"172.28.0.0/24"`; `"auto"` finds a free '
-        "one and keeps to it",
+        "one, and keeps it",
     )
     network: NetworkTable = Field(NetworkTable(), description="Options of the network")
     kubernetes: KubernetesTable = Field(

@@ -13,7 +13,10 @@ class SecretTable(Strict):
     """Where the value of one secret comes from, and who has it."""
 
     file: Text = Field("", description="Path of a file of this host that has the value")
-    environment: Text = Field("", description="Or the name of a variable of your environment")
+    environment: Text = Field(
+        "",
+        description="Name of a variable of your environment that has the value, in place of `file`",
+    )
     roles: list[Text] = Field(
         default_factory=list, description='Roles that have it, e.g. `["chief"]`; if empty, all'
     )

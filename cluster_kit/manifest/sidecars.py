@@ -13,7 +13,7 @@ class SidecarTable(Strict):
     """One service beside the tasks; they reach it by its name."""
 
     image: Text = Field(
-        "", description='Its image, e.g. `"redis:7"`; if not given, that of the tasks'
+        "", description='Its image, e.g. `"redis:7"`; if not given, the image of the tasks'
     )
     entrypoint: list[Text] | None = Field(
         None, description="What the image runs, instead of its own entry point; `[]`: none"

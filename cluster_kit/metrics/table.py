@@ -50,7 +50,7 @@ _ROWS: tuple[tuple[str, Kind, str, tuple[str, ...]], ...] = (
     ("run_checkpoint_time_seconds", "gauge", "When the newest checkpoint was complete, Unix time.",
      ()),
     ("run_checkpoint_step", "gauge", "The global step of the newest checkpoint: of its name, or "
-     "told last before it was complete.", ()),
+     "last reported before it was complete.", ()),
     ("run_target_steps", "gauge", "The global step at which the training ends, if it is known.",
      ()),
     ("run_metric", "gauge", "A final figure that a program reported, by its name.", ("metric",)),
@@ -71,13 +71,13 @@ _ROWS: tuple[tuple[str, Kind, str, tuple[str, ...]], ...] = (
     ("task_gpu_busy_ratio", "gauge", "The share of time in which its GPUs compute, 0 to 1.", ()),
     ("task_gpu_memory_bytes", "gauge", "Memory in use on its GPUs, by whoever uses them.", ()),
     ("task_steps_total", "counter", "Steps that the task told of; repeated ones count again.", ()),
-    ("task_step", "gauge", "The global step that the task told last.", ()),
-    ("task_steps_per_second", "gauge", "The speed that the task told last; absent while it does "
-     "not run.", ()),
+    ("task_step", "gauge", "The global step that the task last reported.", ()),
+    ("task_steps_per_second", "gauge", "The speed that the task last reported; absent while it "
+     "does not run.", ()),
     ("task_epoch", "gauge", "The epoch that the task finished last, from 1.", ()),
-    ("task_loss", "gauge", "The loss that the task told last; NaN if it diverged.", ()),
-    ("task_accuracy_ratio", "gauge", "The accuracy that the task told last, 0 to 1.", ()),
-    ("task_map_50_ratio", "gauge", "The mAP@0.5 that the task told last, 0 to 1.", ()),
+    ("task_loss", "gauge", "The loss that the task last reported; NaN if it diverged.", ()),
+    ("task_accuracy_ratio", "gauge", "The accuracy that the task last reported, 0 to 1.", ()),
+    ("task_map_50_ratio", "gauge", "The mAP@0.5 that the task last reported, 0 to 1.", ()),
     ("task_staleness_updates", "gauge", "By how many updates gradients were late, on average.",
      ()),
     ("task_evaluated_step", "gauge", "The global step of the checkpoint that was scored last.",

@@ -16,5 +16,5 @@ def codes() -> str:
     for error in KitError.__subclasses__():
         first = (inspect.getdoc(error) or "").partition("\n")[0]
         meanings.setdefault(error.exit_code, []).append(first)
-    rows = [(str(code), " Or: ".join(texts)) for code, texts in sorted(meanings.items())]
+    rows = [(str(code), " ".join(texts)) for code, texts in sorted(meanings.items())]
     return table(("code", "meaning"), rows)
