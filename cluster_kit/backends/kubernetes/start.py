@@ -6,9 +6,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cluster_kit.engine.kubernetes.api import Api, Refused
+from cluster_kit.engine.kubernetes.api import QUOTA, Api, Refused
 from cluster_kit.engine.kubernetes.client import KubernetesEngine
-from cluster_kit.engine.kubernetes.pods import id_of, waits_for
+from cluster_kit.engine.kubernetes.pods import task_of, waits_for
 from cluster_kit.errors import EngineError
 
 POLL_S = 1.0
@@ -73,10 +73,7 @@ def not_started(
     found = {}
     for pod in engine.pods(cluster, run):
         reason, message = waits_for(pod)
-        meta = pod["metadata"]
-        job = {"metadata": {"name": meta["labels"]["batch.kubernetes.io/job-name"]}}
-        index = int(meta["labels"]["batch.kubernetes.io/job-completion-index"])
-        name = ids.pop(id_of(job, index), "")
+        name = ids.pop(task_of(pod), "")
         if name and reason:
             found[name] = f"{reason}: {message}".strip(": ")
     complaints = engine.complaints(cluster) if ids else {}
@@ -109,7 +106,7 @@ def _cure(said: str) -> str:
             "`kubernetes.registry`, `kubernetes.pull_secret`"
         )
     if "exceeded quota" in said:
-        return "`kubectl describe quota` shows what is left: lower `cpus`, `memory` or the counts"
+        return QUOTA
     if "violates PodSecurity" in said or "forbidden" in said:
         return "the namespace does not allow such pods: `kubernetes.namespace` names another"
     if "PersistentVolumeClaim" in said or "persistentvolumeclaim" in said:

@@ -21,6 +21,7 @@ TIMEOUT_S = (5.0, 30.0)
 """To connect, and between two parts of an answer."""
 INSTALL = "`pip install 'cluster-kit[kubernetes]'`"
 CONTEXT = "`kubectl config get-contexts` shows what there is; KUBECONFIG names another file"
+QUOTA = "`kubectl describe quota` shows what is left: lower `cpus`, `memory` or the counts"
 JSON = "application/json"
 MERGE = "application/merge-patch+json"
 
@@ -151,7 +152,7 @@ def refused(status: int, data: bytes, what: str) -> Refused:
         message = f"Kubernetes does not know you: {words}"
         cure = "log in to the cluster again: its credentials have expired, or are another one's"
     elif status == 403 and "exceeded quota" in words:
-        cure = "`kubectl describe quota` shows what is left: lower `cpus`, `memory` or the counts"
+        cure = QUOTA
     elif status == 403 and "violates PodSecurity" in words:
         cure = "the namespace allows less than the file asks for: choose another namespace"
     elif status == 403:

@@ -21,6 +21,7 @@ from cluster_kit.engine.kubernetes.pods import (
     container_of,
     exit_code,
     id_of,
+    output_of,
     task_of,
 )
 from cluster_kit.engine.kubernetes.unreachable import Unreachable
@@ -86,10 +87,16 @@ class KubernetesEngine(Unreachable, Watching, PodLogs):
             for job in jobs
             for index in range(job["spec"]["completions"])
         ]
-        if found and found[0].output:
-            self._sync(cluster, Path(found[0].output))
+        self._bring(cluster, jobs)
         order = {role: position for position, role in enumerate(ROLES)}
         return sorted(found, key=lambda c: (order.get(c.role, len(order)), c.index))
+
+    def bring(self, cluster: str, run: str = "") -> None:
+        self._bring(cluster, self._jobs(cluster, run))
+
+    def _bring(self, cluster: str, jobs: list[Record]) -> None:
+        if jobs and (output := output_of(jobs[0])):
+            self._sync(cluster, Path(output))
 
     def glance(self) -> list[Glance]:
         return [
@@ -152,7 +159,7 @@ class KubernetesEngine(Unreachable, Watching, PodLogs):
                 self._api.patch(path, STOP)
         self._wait(lambda: all(exit_code(p) is not None for p in self.pods(cluster, run)))
         time.sleep(POLL_S if going else 0)
-        self.containers(cluster, run)  # what they wrote at their end is brought, too
+        self.bring(cluster, run)  # what they wrote at their end is brought, too
 
     def remove(self, cluster: str, run: str = "") -> int:
         count = len(self.containers(cluster, run))

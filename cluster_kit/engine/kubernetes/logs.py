@@ -6,11 +6,9 @@ import contextlib
 import time
 from collections.abc import Iterator
 
-from cluster_kit.engine.containers import seconds_of
+from cluster_kit.engine.elsewhere import follow, said_after
 from cluster_kit.engine.kubernetes.api import Api, Refused
 from cluster_kit.engine.kubernetes.pods import TASK, Record, by_task, is_over
-
-FOLLOW_S = 1.0
 
 
 class PodLogs:
@@ -28,6 +26,10 @@ class PodLogs:
         found = self._api.items(self._api.of("v1", "pods"), f"batch.kubernetes.io/job-name={job}")
         return by_task(found).get(container_id, [])
 
+    def _is_over(self, container_id: str) -> bool:
+        pods = self._pods_of(container_id)
+        return not pods or is_over(pods[-1])
+
     def logs(self, container_id: str, *, stderr: bool = False) -> str:
         """Kubernetes does not tell stderr apart: both are the same."""
         return "".join(f"{line}\n" for line in self._lines(container_id, None))
@@ -35,17 +37,12 @@ class PodLogs:
     def follow(
         self, container_id: str, since: float | None = None, *, times: bool = False
     ) -> Iterator[str]:
-        last = since
-        while True:
-            pods = self._pods_of(container_id)
-            over = not pods or is_over(pods[-1])
-            for line in self._lines(container_id, last):
-                stamp, _, text = line.partition(" ")
-                last = max(last or 0.0, seconds_of(stamp))
-                yield line if times else text
-            if over:
-                return
-            time.sleep(FOLLOW_S)
+        return follow(
+            lambda last: self._lines(container_id, last),
+            lambda: self._is_over(container_id),
+            since,
+            times=times,
+        )
 
     def _lines(self, container_id: str, since: float | None) -> list[str]:
         pods = self._pods_of(container_id)
@@ -54,7 +51,7 @@ class PodLogs:
         lines: list[str] = []
         for pod in pods:
             lines += self._read(str(pod["metadata"]["name"]), since)
-        return [line for line in lines if since is None or seconds_of(line.split(" ")[0]) > since]
+        return said_after(lines, since)
 
     def _read(self, pod: str, since: float | None, container: str = TASK) -> list[str]:
         """The lines of a pod, each with its time; [] if it has not started."""

@@ -29,6 +29,11 @@ def id_of(job: Record, index: int) -> str:
     return f"{job['metadata']['name']}/{index}"
 
 
+def output_of(job: Record) -> str:
+    """The host's directory that its output is brought to; "" if there is none."""
+    return str((job["metadata"].get("annotations") or {}).get(OUTPUT, ""))
+
+
 def task_of(pod: Record) -> str:
     """The id of the task that a pod is of."""
     metadata = pod["metadata"]
@@ -154,7 +159,7 @@ def container_of(job: Record, index: int, pods: Sequence[Record]) -> Container:
         created=seconds_of(job["metadata"]["creationTimestamp"]),
         started=began,
         finished=ended,
-        output=str((job["metadata"].get("annotations") or {}).get(OUTPUT, "")),
+        output=output_of(job),
         taken_away=reason,
     )
 

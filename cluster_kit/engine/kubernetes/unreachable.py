@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
-
 from cluster_kit.engine.containers import Container
-from cluster_kit.errors import EngineError
+from cluster_kit.engine.elsewhere import Elsewhere
 
 
-class Unreachable:
+class Unreachable(Elsewhere):
     """Methods of an engine: those about this host find nothing, those inside a container raise."""
+
+    _refusal = (
+        "that cannot be done to a pod: the kit has no hand on its node",
+        "`kubectl exec POD -- …` runs a command in it",
+    )
 
     def networks(self) -> list[tuple[str, str, str]]:
         return []
@@ -28,12 +31,3 @@ class Unreachable:
 
     def comes_back(self, container_id: str, within_s: float) -> bool:
         return False
-
-    def _elsewhere(self, *_given: Any, **_named: Any) -> NoReturn:
-        raise EngineError(
-            "that cannot be done to a pod: the kit has no hand on its node",
-            "`kubectl exec POD -- …` runs a command in it",
-        )
-
-    ask = execute = freeze = thaw = attach = detach = _elsewhere
-    limit_cpus = limit_memory = memory_used = start_helper = _elsewhere

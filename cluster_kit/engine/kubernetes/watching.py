@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cluster_kit import labels
-from cluster_kit.engine.containers import Container, Event
+from cluster_kit.engine.containers import Event
 from cluster_kit.engine.kubernetes.api import Api, Refused
 from cluster_kit.engine.kubernetes.mirror import Mirror
 from cluster_kit.engine.kubernetes.pods import TASK, Record, Told, exit_code
@@ -34,13 +34,14 @@ class Watching:
     def pods(self, cluster: str, run: str = "") -> list[Record]: ...
 
     @abstractmethod
-    def containers(self, cluster: str, run: str = "") -> list[Container]: ...
+    def bring(self, cluster: str, run: str = "") -> None:
+        """Bring the progress files of a cluster."""
 
     def events(self, cluster: str, since: float, run: str = "") -> Iterator[Event]:
         told, ended = Told(), dict[str, tuple[int, float]]()
         while True:
             pods = self.pods(cluster, run)
-            self.containers(cluster, run)  # brings the progress files
+            self.bring(cluster, run)
             ready = [pod for pod in pods if self._is_read(cluster, pod, ended)]
             gone_too = [pod for pod in pods if pod not in ready]
             yield from told.events([*ready, *map(_running, gone_too)], time.time())

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterator
 from typing import Any
 
 from docker.errors import APIError
 
-from cluster_kit.engine.containers import seconds_of
+from cluster_kit.engine.elsewhere import follow, said_after
 from cluster_kit.engine.failures import as_engine_errors
 from cluster_kit.engine.swarm.tasks import (
     ENDED,
@@ -20,8 +19,6 @@ from cluster_kit.engine.swarm.tasks import (
     with_lost,
 )
 from cluster_kit.util.masking import masked
-
-FOLLOW_S = 1.0
 
 
 class SwarmLogs:
@@ -48,16 +45,12 @@ class SwarmLogs:
     def follow(
         self, container_id: str, since: float | None = None, *, times: bool = False
     ) -> Iterator[str]:
-        last = since
-        while True:
-            over = self._is_over(container_id)
-            for line in self._lines(container_id, last):
-                stamp, _, text = line.partition(" ")
-                last = max(last or 0.0, seconds_of(stamp))
-                yield line if times else text
-            if over:
-                return
-            time.sleep(FOLLOW_S)
+        return follow(
+            lambda last: self._lines(container_id, last),
+            lambda: self._is_over(container_id),
+            since,
+            times=times,
+        )
 
     def _lines(self, container_id: str, since: float | None, *, stderr: bool = False) -> list[str]:
         """The lines of all of a service's tasks, oldest task first, each with its time.
@@ -75,7 +68,7 @@ class SwarmLogs:
                     raw = self._raw_logs(str(task["ID"]), wanted)
                     text = masked(raw.decode("utf-8", errors="replace"), secrets)
                     lines += text.splitlines()
-        return [line for line in lines if since is None or seconds_of(line.split(" ")[0]) > since]
+        return said_after(lines, since)
 
     def _raw_logs(self, task: str, wanted: dict[str, Any]) -> bytes:
         api = self._client.api

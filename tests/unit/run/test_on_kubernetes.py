@@ -11,7 +11,8 @@ import pytest
 
 from cluster_kit.backends.kubernetes import start
 from cluster_kit.engine import client as docker_client
-from cluster_kit.engine.kubernetes import api, client, logs, watching
+from cluster_kit.engine import elsewhere
+from cluster_kit.engine.kubernetes import api, client, watching
 from cluster_kit.errors import HostError
 from cluster_kit.run import watch
 from tests.fakes.kubernetes import FakeKubernetes, config, serving
@@ -34,7 +35,7 @@ def fake(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeKubernetes
         monkeypatch.setattr(module, "POLL_S", 0.02)
     monkeypatch.setattr(watching, "SYNC_S", 0.0)
     monkeypatch.setattr(docker_client, "connect", no_docker)
-    monkeypatch.setattr(logs, "FOLLOW_S", 0.02)
+    monkeypatch.setattr(elsewhere, "FOLLOW_S", 0.02)
     monkeypatch.setattr(start, "PATIENCE_S", 0.05)
     monkeypatch.setattr(start, "NODE_PATIENCE_S", 0.05)
     ready = FakeKubernetes(lasts_s=0.1, says={"chief-0": [{"event": "ready"}, ENDS]})
