@@ -7,9 +7,9 @@ KIT       := .venv/bin/cluster-kit
 DEV       := .venv/.dev
 PIP       := .venv/bin/pip install --quiet --disable-pip-version-check
 ENGINE    ?= auto
-# Tests that run at once: those with containers keep two cores busy, those without wait more.
+# Processes of tests: for those with containers, each of which keeps a core busy or two, and for the others.
 JOBS      ?= 2
-UNIT_JOBS ?= 6
+UNIT_JOBS ?= 4
 export ENGINE
 
 # A value as one word of the shell's, apostrophes and all.
@@ -160,9 +160,13 @@ $(DEV): $(KIT)
 test test-more test-unit fuzz: export PYTHONDONTWRITEBYTECODE :=
 test test-more test-unit fuzz: export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 
+# Collected once and run in forks of that process, which takes half of the CPU; the others follow.
+WITHOUT_ENGINE := tests/unit tests/docs tests/golden tests/trainer tests/ci
+
 .PHONY: test
 test: $(DEV) engine image browser prometheus ## Run the tests, those on real containers too; says what it skipped and why   [JOBS]
-	@.venv/bin/pytest --numprocesses=$(JOBS) --dist=loadgroup --durations=10
+	@.venv/bin/pytest --forks=$(UNIT_JOBS) $(WITHOUT_ENGINE); first=$$?; \
+	  .venv/bin/pytest --numprocesses=$(JOBS) --dist=loadgroup --durations=10 $(WITHOUT_ENGINE:%=--ignore=%) && exit $$first
 
 .PHONY: test-failed
 test-failed: $(DEV) engine image ## Run the tests that failed the last time once more, one after the other
@@ -178,16 +182,15 @@ test-more-failed: $(DEV) engine image ## Run those of them that failed the last 
 
 .PHONY: test-slow
 test-slow: $(DEV) engine image ## Run the tests that take minutes each: models at their real sizes
-	@.venv/bin/pytest -m slow tests/e2e --durations=10
+	@.venv/bin/pytest -m slow tests/e2e tests/slurm --durations=10
 
 .PHONY: test-versions
 test-versions: $(DEV) engine ## Run three systems on the oldest, a middle and the newest TensorFlow: an image for each
 	@.venv/bin/python -m tests.versions
 
 .PHONY: test-unit
-test-unit: $(DEV) ## Only the tests that need neither Docker nor TensorFlow   [UNIT_JOBS]
-	@.venv/bin/pytest --forks=$(UNIT_JOBS) \
-	  tests/unit tests/docs tests/golden tests/trainer tests/ci
+test-unit: $(DEV) ## Only the tests that need no Docker, no TensorFlow and no processes of their own   [UNIT_JOBS]
+	@.venv/bin/pytest --forks=$(UNIT_JOBS) -m "not processes" $(WITHOUT_ENGINE)
 
 .PHONY: fuzz
 fuzz: $(DEV) ## What holds for any manifest and host, with a thousand new examples each: minutes

@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Literal
 
 from cluster_kit.facts import Driver
-from cluster_kit.labels import kubernetes_name, project_of
+from cluster_kit.labels import kubernetes_host, project_of
 from cluster_kit.parts import (
     DEFAULT_ENGINE,
     Deadlines,
@@ -16,6 +16,7 @@ from cluster_kit.parts import (
     Fetch,
     Mount,
     OnKubernetes,
+    OnSlurm,
     Origin,
     Port,
     ProfileAt,
@@ -63,8 +64,7 @@ class Task:
     secrets: tuple[str, ...] = ()
     mounts: tuple[Mount, ...] = ()
     """Those that not every task has."""
-    env_file: str = ""
-    """The path of a file with further variables."""
+    env_file: str = ""  # the path of a file with further variables
     secret_files: tuple[tuple[str, str], ...] = ()
     """(file in SECRETS, variable of the caller whose value it has)."""
     shm: int | None = None  # bytes of shared memory, None for the usual ones
@@ -100,11 +100,10 @@ class Task:
 class Cluster:
     """A whole cluster: every value that its containers and its network are made from.
 
-    `variant` is the variant of the kit's own image, None if the manifest names another image.
-    `tf1`: its program is written for TensorFlow 1. `own_servers`: it starts no server and connects
-    to one, so each task that runs it has one. `tensorflow` is the version that it has instead of
-    the kit's own, `requirements` are the lines of pip requirements that `image` has on top, ""
-    for none. `chief_job` is TensorFlow's name of the chief's job, `user` `uid:gid` or OWNER.
+    `variant` is that of the kit's own image, None for another image. `tf1`: its program is written
+    for TensorFlow 1. `own_servers`: it starts no server and connects to one, so each task that runs
+    it has one. `tensorflow` is the version instead of the kit's own, `requirements` are lines of
+    pip requirements on top of `image`; "" for none. `user` is `uid:gid` or OWNER.
     """
 
     name: str
@@ -141,6 +140,7 @@ class Cluster:
     engine: EngineName = DEFAULT_ENGINE
     encrypted: bool = False  # the network, between the nodes of a swarm
     kubernetes: OnKubernetes | None = None
+    slurm: OnSlurm | None = None
     tensorboard: bool = False  # whether `up` shows the run in it
 
     @property
@@ -210,8 +210,8 @@ class Cluster:
 
     def host(self, task: Task) -> str:
         """A task's IP address or the name that it is found by, as `addressing` says."""
-        if self.engine == "kubernetes":
-            return f"{kubernetes_name(self.name)}-{task.name}.{kubernetes_name(self.name)}"
+        if on := self.kubernetes:
+            return kubernetes_host(self.name, task.role, task.index, in_set=on.jobset)
         return str(task.ip) if self.addressing == "ip" else task.name
 
     @property

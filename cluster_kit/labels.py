@@ -32,3 +32,13 @@ def kubernetes_name(cluster: str) -> str:
     it has at most 63 characters.
     """
     return f"ck-{cluster}"
+
+
+def kubernetes_job(cluster: str, role: str, *, in_set: bool) -> str:
+    """The Job of a role: in a JobSet the first, and only, one of its role."""
+    return f"{kubernetes_name(cluster)}-{role}{'-0' if in_set else ''}"
+
+
+def kubernetes_host(cluster: str, role: str, index: int, *, in_set: bool) -> str:
+    """The name by which a pod is found: its Job's, its index, and the Service."""
+    return f"{kubernetes_job(cluster, role, in_set=in_set)}-{index}.{kubernetes_name(cluster)}"

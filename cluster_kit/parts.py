@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 from typing import Literal
 
-EngineName = Literal["compose", "swarm", "kubernetes"]
+EngineName = Literal["compose", "swarm", "kubernetes", "slurm"]
 """What starts and runs a cluster's containers; `backends.choose` has a backend for each."""
 DEFAULT_ENGINE: EngineName = "compose"
 
@@ -119,6 +119,7 @@ class OnKubernetes:
 
     `claim` is the claim at OUTPUT, "" for an emptyDir; `storage` are the bytes of one of the job's
     own, None if it is there already. `claims` are (path in containers, claim, folder in it).
+    `jobset`: the Jobs are parts of one JobSet.
     """
 
     namespace: str
@@ -130,6 +131,28 @@ class OnKubernetes:
     claims: tuple[tuple[str, str, str], ...]
     egress: bool
     queue: str
+    jobset: bool = False
+
+
+@dataclass(frozen=True)
+class OnSlurm:
+    """What Slurm is told besides the job, as `[slurm]` of the manifest says; "" if it is not given.
+
+    Without an `image` of Apptainer tasks run in `python`, by the package in the directory
+    `trainer`. `port` is the first port of the tasks, None for one that depends on the job.
+    """
+
+    partition: str
+    account: str
+    time: str
+    options: tuple[str, ...]
+    image: str
+    python: str
+    trainer: str
+    datasets: str
+    setup: tuple[str, ...]
+    output: str
+    port: int | None
 
 
 @dataclass(frozen=True)

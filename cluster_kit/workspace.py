@@ -26,7 +26,7 @@ class Workspace:
         return self.root / "compose"
 
     def generated(self, cluster: str, name: str = "compose.yaml") -> Path:
-        """The generated file of a cluster: its compose.yaml, stack.yaml or kubernetes.yaml."""
+        """The generated file of a cluster: compose.yaml, stack.yaml, …, sbatch.sh."""
         return self.manifests / cluster / name
 
     def portable(self, cluster: str) -> Path:
@@ -54,7 +54,8 @@ class Workspace:
 
     def rendered(self) -> list[Path]:
         """The folders of clusters that have been rendered here."""
-        return sorted({path.parent for path in self.manifests.glob("*/*[eks].yaml")})
+        files = [*self.manifests.glob("*/*[eks].yaml"), *self.manifests.glob("*/sbatch.sh")]
+        return sorted({path.parent for path in files})
 
     def latest_runs(self) -> dict[str, Path]:
         """The newest run of each cluster that has run here, by the cluster's name."""

@@ -8,19 +8,26 @@ compute, N may be larger than the number of cores.
 
 from __future__ import annotations
 
+import functools
 import multiprocessing
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
 import pytest
 
+from tests.alone import turn
 from tests.reports import is_told
 
-AT_ONCE = 4
-"""Tests that a process takes in one go: neighbours share what their module has made."""
+AT_ONCE = 64
+"""Tests that a process takes in one go, all of one file or group: they share what their module
+has made, what it caches and what it imports."""
+SENT_AT_ONCE = 32
+"""Reports that are passed on together: one by one they cost as much as a short test."""
+TOOK = "forks/took"
+"""In pytest's cache: seconds of each file's tests."""
 FORK = multiprocessing.get_context("fork")
 
 
@@ -30,8 +37,12 @@ class Forks:
     def __init__(self, session: pytest.Session, count: int) -> None:
         self._session, self._count = session, count
         self._config: Any = session.config
+        self._cache = getattr(session.config, "cache", None)
+        self._took: dict[str, float] = {}
+        self._shares = shares(session.items, self._cache.get(TOOK, {}) if self._cache else {})
         self._taken = FORK.Value("q", 0)
-        self._running: dict[Connection, str] = {}
+        self._at = FORK.Array("q", [-1] * count, lock=False)
+        self._running: dict[Connection, int] = {}
 
     def run(self) -> None:
         """Run all tests.
@@ -44,15 +55,18 @@ class Forks:
         try:
             for number in range(self._count):
                 ours, theirs = FORK.Pipe(duplex=False)
-                share = Share(self._session, number, theirs, self._taken)
-                process = FORK.Process(target=share.run, args=([*processes, ours],))
+                share = Share(self._session, number, theirs, self._at)
+                given = (self._taken_by_one(), [*processes, ours])
+                process = FORK.Process(target=share.run, args=given)
                 process.start()
                 theirs.close()
                 processes[ours] = process
-                self._running[ours] = "nothing"
+                self._running[ours] = number
             while self._running:
                 for connection in wait(list(self._running)):
                     self._listen(connection, processes[connection])  # type: ignore[index, arg-type]
+            if self._cache:
+                self._cache.set(TOOK, {**self._cache.get(TOOK, {}), **self._took})
         finally:
             for process in processes.values():
                 process.kill()
@@ -60,39 +74,67 @@ class Forks:
 
     def _listen(self, connection: Connection, process: Any) -> None:
         try:
-            kind, said = connection.recv()
+            all_said = connection.recv()
         except EOFError:
             process.join()
-            running = self._running.pop(connection)
+            at = self._at[self._running.pop(connection)]
             if process.exitcode:
+                running = self._session.items[at].nodeid if at >= 0 else "nothing"
                 told = f"a process of tests ended with code {process.exitcode} while it ran"
                 self._session.shouldfail = f"{told} {running}"
         else:
-            self._pass_on(connection, kind, said)
+            for kind, said in all_said:
+                self._pass_on(kind, said)
         if self._session.shouldfail:
             raise self._session.Failed(self._session.shouldfail)
 
-    def _pass_on(self, connection: Connection, kind: str, said: Any) -> None:
+    def _pass_on(self, kind: str, said: Any) -> None:
         hook = self._config.hook
-        if kind == "begun":
-            self._running[connection] = said
-        elif kind == "report":
+        if kind == "report":
             report = hook.pytest_report_from_serializable(config=self._config, data=said)
+            file = report.nodeid.partition("::")[0]
+            self._took[file] = self._took.get(file, 0.0) + report.duration
             hook.pytest_runtest_logreport(report=report)
         elif kind == "warning":
             hook.pytest_warning_recorded.call_historic(kwargs=said)
         else:
             hook.pytest_runtest_logfinish(**said)
 
+    def _taken_by_one(self) -> Iterator[list[int]]:
+        """Shares that no other process has taken."""
+        while True:
+            with self._taken.get_lock():
+                number = self._taken.value
+                self._taken.value += 1
+            if number >= len(self._shares):
+                return
+            yield self._shares[number]
+
+
+def shares(items: list[pytest.Item], took: Mapping[str, float]) -> list[list[int]]:
+    """Places of the tests that a process takes in one go, by the seconds that each file `took` the
+    last time: the longest first, since the last one would be waited for."""
+    files: dict[str, list[int]] = {}
+    for place, item in enumerate(items):
+        group = item.get_closest_marker("xdist_group")
+        files.setdefault(group.args[0] if group else str(item.path), []).append(place)
+    parts = [f[n : n + AT_ONCE] for f in files.values() for n in range(0, len(f), AT_ONCE)]
+
+    def seconds(part: list[int]) -> float:
+        return max(took.get(items[place].nodeid.partition("::")[0], 0.0) for place in part)
+
+    return sorted(parts, key=lambda part: (-seconds(part), part[0]))
+
 
 class Share:
     """The tests that one of the processes runs; a plugin there."""
 
-    def __init__(self, session: pytest.Session, number: int, said: Connection, taken: Any) -> None:
-        self._session, self._number, self._said, self._taken = session, number, said, taken
+    def __init__(self, session: pytest.Session, number: int, said: Connection, at: Any) -> None:
+        self._session, self._number, self._said, self._at = session, number, said, at
         self._config: Any = session.config
+        self._waiting: list[tuple[str, Any]] = []
 
-    def run(self, others: list[Connection]) -> None:
+    def run(self, shares: Iterator[list[int]], others: list[Connection]) -> None:
         """Run tests as long as there are some, and end this process."""
         for connection in others:
             connection.close()
@@ -102,36 +144,45 @@ class Share:
         capture = plugins.getplugin("capturemanager")
         capture.stop_global_capturing()  # its files are those of the other processes, too
         capture.start_global_capturing()
+        for one in (capture._global_capturing.out, capture._global_capturing.err):
+            one.snap = _if_any(one.snap, one.tmpfile.fileno())
+        self._session.gethookproxy = functools.cache(self._session.gethookproxy)  # type: ignore[method-assign]
         paths = self._config._tmp_path_factory
         paths._basetemp = paths.getbasetemp() / f"fork{self._number}"
         paths._basetemp.mkdir(mode=0o700)
-        tests = self._tests()
-        item = next(tests, None)
-        while item is not None:
-            following = next(tests, None)
-            self._said.send(("begun", item.nodeid))
-            self._config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-            item = following
+        for share in shares:
+            self._run(share)
+        self._session._setupstate.teardown_exact(None)
+        self._send()
         os._exit(0)
 
-    def _tests(self) -> Iterator[pytest.Item]:
-        """Those that no other process has taken, a few each time."""
-        while True:
-            with self._taken.get_lock():
-                begin = self._taken.value
-                self._taken.value += AT_ONCE
-            if begin >= len(self._session.items):
-                return
-            yield from self._session.items[begin : begin + AT_ONCE]
+    def _run(self, share: list[int]) -> None:
+        """What a session has made for all tests stays; what comes next is not taken yet."""
+        items = [self._session.items[place] for place in share]
+        with turn(alone=any(item.get_closest_marker("alone") for item in items)):
+            for place, item, after in zip(share, items, [*items[1:], self._session], strict=True):
+                self._at[self._number] = place
+                self._config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+
+    def _tell(self, kind: str, said: Any) -> None:
+        self._waiting.append((kind, said))
+        if len(self._waiting) >= SENT_AT_ONCE:
+            self._send()
+
+    def _send(self) -> None:
+        self._said.send(self._waiting)
+        self._waiting = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if is_told(report):
             hook = self._config.hook
             data = hook.pytest_report_to_serializable(config=self._config, report=report)
-            self._said.send(("report", data))
+            self._tell("report", data)
+            if report.failed:
+                self._send()
 
     def pytest_runtest_logfinish(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
-        self._said.send(("finished", {"nodeid": nodeid, "location": location}))
+        self._tell("finished", {"nodeid": nodeid, "location": location})
 
     def pytest_warning_recorded(
         self,
@@ -145,7 +196,12 @@ class Share:
             UserWarning(text), UserWarning, warning_message.filename, warning_message.lineno
         )
         given = {"warning_message": plain, "when": when, "nodeid": nodeid, "location": location}
-        self._said.send(("warning", given))
+        self._tell("warning", given)
+
+
+def _if_any(snap: Callable[[], str], descriptor: int) -> Callable[[], str]:
+    """Reads what is captured, which takes much longer than to see that there is nothing."""
+    return lambda: snap() if os.fstat(descriptor).st_size else ""
 
 
 def add_option(parser: pytest.Parser) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -137,9 +138,15 @@ def problems(facts: HostFacts | None = None, **keys: Any) -> tuple[Problem, ...]
 
 def parse_compose(text: str) -> dict[str, Any]:
     """A compose file as Compose understands it: YAML, with `$$` meaning `$`."""
-    found = _interpolated(yaml.load(text, Loader=_LOADER))
+    found = _interpolated(_read(text))
     assert isinstance(found, dict)
     return found
+
+
+@functools.lru_cache(maxsize=4)
+def _read(text: str) -> Any:
+    """Nobody may change it: a run reads its own file several times."""
+    return yaml.load(text, Loader=_LOADER)
 
 
 def _interpolated(value: Any) -> Any:

@@ -6,6 +6,7 @@ altogether. That setup and teardown went well is nothing to be read.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -33,3 +34,15 @@ def _only_what_is_told(tell: Any) -> Any:
             tell(report)
 
     return pass_on
+
+
+GROUP = re.compile(r"@[\w-]+$")
+"""What xdist appends to the names of tests that share a process."""
+
+
+def forget_groups(config: pytest.Config) -> None:
+    """Write down which tests failed by their own names, so that `make test-failed` finds them."""
+    cache = config.cache
+    if cache is not None and not hasattr(config, "workerinput"):
+        failed = cache.get("cache/lastfailed", {})
+        cache.set("cache/lastfailed", {GROUP.sub("", name): True for name in failed})

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NoReturn
 
 from cluster_kit.backends.compose.backend import Compose
 from cluster_kit.backends.interface import Backend
 from cluster_kit.backends.kubernetes.backend import Kubernetes
+from cluster_kit.backends.slurm.backend import Slurm, not_run_by_the_kit
 from cluster_kit.backends.swarm.backend import Swarm
 from cluster_kit.engine import client
 from cluster_kit.engine.interface import Engine
@@ -26,11 +28,16 @@ class Entry:
     """Is given a namespace, which only Kubernetes has; "" for its usual one."""
 
 
+def _of_slurm() -> NoReturn:
+    raise not_run_by_the_kit()
+
+
 BACKENDS: Mapping[EngineName, Entry] = MappingProxyType(
     {
         "compose": Entry(Compose, lambda _: client.connect()),
         "swarm": Entry(Swarm, lambda _: SwarmEngine()),
         "kubernetes": Entry(Kubernetes, KubernetesEngine),
+        "slurm": Entry(Slurm, lambda _: _of_slurm()),
     }
 )
 

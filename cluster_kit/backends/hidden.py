@@ -21,7 +21,8 @@ def without_secrets(cluster: Cluster) -> Cluster:
 
 
 def _task_without(task: Task) -> Task:
-    return replace(task, environment=shown(task.environment))
+    environment = shown(task.environment)
+    return task if environment == task.environment else replace(task, environment=environment)
 
 
 def shown(environment: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:

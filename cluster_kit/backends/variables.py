@@ -35,12 +35,12 @@ def shared_variables(cluster: Cluster) -> dict[str, str]:
         "CLUSTER_KIT_SILENT_S": f"{deadlines.silent:.15g}",
         "CLUSTER_KIT_STALL_S": "auto" if deadlines.stall is None else f"{deadlines.stall:.15g}",
         "CLUSTER_KIT_START_DEADLINE_S": f"{deadlines.start:.15g}",
-        "NO_PROXY": _no_proxy(cluster),
-        "no_proxy": _no_proxy(cluster),
+        "NO_PROXY": no_proxy(cluster),
+        "no_proxy": no_proxy(cluster),
     }
 
 
-def _no_proxy(cluster: Cluster) -> str:
+def no_proxy(cluster: Cluster) -> str:
     """The hosts that proxies are not used for: the cluster's own gRPC must not go through them."""
     if cluster.engine == "kubernetes":  # whatever ends so: all pods of the job's own Service
         return f"localhost,127.0.0.1,.{kubernetes_name(cluster.name)}"
@@ -56,10 +56,11 @@ def own_variables(cluster: Cluster, task: Task, config: str, *, leads: bool) -> 
         leads: whether it is the cluster's leader.
     """
     # One bridge network, one interface: NCCL would otherwise try them all.
-    variables = {"NCCL_SOCKET_IFNAME": "eth0"} if task.gpus else {}
+    bridged = task.gpus and cluster.slurm is None
+    variables = {"NCCL_SOCKET_IFNAME": "eth0"} if bridged else {}
     variables |= task.environment
     for key in {"NO_PROXY", "no_proxy"} & variables.keys():
-        variables[key] = f"{variables[key]},{_no_proxy(cluster)}"
+        variables[key] = f"{variables[key]},{no_proxy(cluster)}"
     variables |= {"CLUSTER_KIT_TASK": task.name, "TF_CONFIG": config}
     if ROLES[task.role].sidecar:
         # It is alone in its own TF_CONFIG, which has no server.

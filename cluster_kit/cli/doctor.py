@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from cluster_kit.backends.slurm.backend import not_run_by_the_kit
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, out, print_json
 from cluster_kit.engine import client
@@ -43,6 +44,8 @@ def doctor(
     json_: options.Json = False,
 ) -> None:
     """Check this host: engine, Compose, disk, memory, GPUs, subnet, proxy, each with its cure."""
+    if on == "slurm":
+        raise not_run_by_the_kit(manifest or "NAME")
     if on == "kubernetes" and not manifest:
         checks = check_kubernetes(None)
     elif on == "kubernetes":

@@ -58,7 +58,7 @@ def render(
     """Write compose/<name>/compose.yaml, which runs with `docker compose up` alone.
 
     For a swarm it is stack.yaml, for `docker stack deploy`; for Kubernetes kubernetes.yaml, for
-    `kubectl apply`.
+    `kubectl apply`; for Slurm sbatch.sh, for `sbatch`.
     """
     workspace = here()
     made = _rendered(request, workspace, portable=portable)
@@ -126,13 +126,17 @@ def _tell(made: Rendered, request: Request, *, as_json: bool) -> None:
         tasks = {task.name: cluster.fixed_ip(task) for task in cluster.tasks}
         print_json({"file": str(made.file), "subnet": str(cluster.subnet), "tasks": tasks})
         return
-    where = "Kubernetes" if cluster.kubernetes else cluster.subnet
+    where = {"kubernetes": "Kubernetes", "slurm": "Slurm"}.get(cluster.engine, cluster.subnet)
     say(f"{short(made.file)}: {len(cluster.tasks)} tasks on {where}")
+    if cluster.slurm and not cluster.slurm.image:
+        return  # no image is needed
     if not made.portable and cluster.image_is_built and not image_present(cluster.image):
         build = command("image")
         if cluster.requirements or cluster.tensorflow or cluster.dockerfile:
             build = f"cluster-kit image build {request.manifest}"
         then = "`docker compose up` there"
+        if cluster.slurm:
+            then = f"make {cluster.slurm.image} of it, as the first lines of {short(made.file)} say"
         if cluster.kubernetes:
             local = local_name(made.prepared.manifest.manifest, cluster.image)
             named = f"`docker tag {local} {cluster.image}` and " if local != cluster.image else ""

@@ -18,16 +18,15 @@ THICK = 0.26
 def draw(results: Sequence[Result], accuracy: float, file: Path) -> bool:
     """Write the figure to `file`; False if matplotlib is not installed or there are no figures."""
     try:
-        import matplotlib
+        from matplotlib import rcParams
+        from matplotlib.figure import Figure
     except ModuleNotFoundError:
         return False
     if not any(result.measured for result in results):
         return False
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    pyplot.rcParams.update({"font.family": "DejaVu Sans", "font.size": 10, "text.color": DARK})
-    figure, axes = pyplot.subplots(2, 2, figsize=(14, 9.5), layout="constrained")
+    rcParams.update({"font.family": "DejaVu Sans", "font.size": 10, "text.color": DARK})
+    figure = Figure(figsize=(14, 9.5), layout="constrained")
+    axes = figure.subplots(2, 2)
     bars = (
         (axes[0][0], "images per second (logarithmic)", "{:,.0f}", lambda m: m.images_per_s),
         (axes[0][1], f"seconds to {accuracy:.0%} validation accuracy", "{:.1f}",
@@ -45,7 +44,6 @@ def draw(results: Sequence[Result], accuracy: float, file: Path) -> bool:
                   frameon=False, fontsize=11, handlelength=1.4)  # fmt: skip
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, dpi=130, facecolor="white")
-    pyplot.close(figure)
     return True
 
 

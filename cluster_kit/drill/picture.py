@@ -15,17 +15,14 @@ THICK = 0.42
 def draw(lanes: Lanes, title: str, file: Path) -> bool:
     """Write the figure to `file`; False if matplotlib is not installed."""
     try:
-        import matplotlib
+        from matplotlib import rcParams
+        from matplotlib.figure import Figure
     except ModuleNotFoundError:
         return False
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    pyplot.rcParams.update({"font.family": "DejaVu Sans", "font.size": 10, "text.color": DARK})
-    figure, (above, below) = pyplot.subplots(
-        2, 1, figsize=(12, 3.6 + 0.5 * len(lanes.lanes)), sharex=True, layout="constrained",
-        gridspec_kw={"height_ratios": [3, max(2, 0.55 * len(lanes.lanes))]},
-    )  # fmt: skip
+    rcParams.update({"font.family": "DejaVu Sans", "font.size": 10, "text.color": DARK})
+    figure = Figure(figsize=(12, 3.6 + 0.5 * len(lanes.lanes)), layout="constrained")
+    heights = {"height_ratios": [3, max(2, 0.55 * len(lanes.lanes))]}
+    above, below = figure.subplots(2, 1, sharex=True, gridspec_kw=heights)
     _steps(above, lanes)
     _tasks(below, lanes)
     for panel in (above, below):
@@ -33,7 +30,6 @@ def draw(lanes: Lanes, title: str, file: Path) -> bool:
         panel.set_xlim(min([0.0, *(fault.injected_at or 0.0 for fault in lanes.faults)]), lanes.end)
     figure.suptitle(title, x=0.01, ha="left", fontsize=13, fontweight="bold")
     figure.savefig(file, dpi=130, facecolor="white")
-    pyplot.close(figure)
     return True
 
 

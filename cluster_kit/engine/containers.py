@@ -67,6 +67,10 @@ class Glance:
     output: str
 
 
+ALL_TOLD = "all-told"
+"""The action of what is no event: the engine has told all that happened before it was asked."""
+
+
 @dataclass(frozen=True)
 class Event:
     """An event of a task's container: `start`, `die`, `oom`, `kill`, …; `time` in Unix seconds.

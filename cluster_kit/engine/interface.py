@@ -54,7 +54,8 @@ class Engine(Protocol):
     def events(self, cluster: str, since: float, run: str = "") -> Iterator[Event]:
         """Events of a cluster's containers, or only this run's, from Unix time `since`, live.
 
-        Ends if the engine closes the connection: it has stopped, or was killed.
+        Ends if the engine closes the connection: it has stopped, or was killed. One that knows
+        when it has told all of the past says so by `ALL_TOLD`, once.
         """
         ...
 

@@ -16,6 +16,7 @@ from cluster_kit.manifest.profile import ProfileTable
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.manifest.secrets import SecretTable
 from cluster_kit.manifest.sidecars import SidecarTable
+from cluster_kit.manifest.slurm import SlurmTable
 from cluster_kit.problem import Cure, Setting
 from cluster_kit.util.nearest import nearest
 from cluster_kit.util.toml_text import dotted
@@ -27,12 +28,14 @@ _TOP = dict.fromkeys(Manifest.model_fields, "at the top, above the first [table]
 _MOUNT = dict.fromkeys(MountTable.model_fields, "under [[mount]]")
 _NETWORK = dict.fromkeys(NetworkTable.model_fields, "under [network]")
 _KUBERNETES = dict.fromkeys(KubernetesTable.model_fields, "under [kubernetes]")
+_SLURM = dict.fromkeys(SlurmTable.model_fields, "under [slurm]")
 _SECRET = dict.fromkeys(SecretTable.model_fields, "under [secret.NAME]")
 _SIDECAR = dict.fromkeys(SidecarTable.model_fields, "under [sidecar.NAME]")
 _DATA = dict.fromkeys(DataTable.model_fields, "under [data]")
 _PROFILE = dict.fromkeys(ProfileTable.model_fields, "under [profile]")
 HOMES = (
-    _PROFILE
+    _SLURM
+    | _PROFILE
     | _SIDECAR
     | _DATA
     | _SECRET

@@ -45,5 +45,12 @@ class KubernetesTable(Strict):
         "cluster", description="Whom tasks may connect to: each other and DNS only, or anyone"
     )
     queue: Text = Field(
-        "", description="A LocalQueue of Kueue, which starts each Job when there is room for it"
+        "",
+        description="A LocalQueue of Kueue, which starts each Job when there is room for it; with "
+        "`jobset` all of them together",
+    )
+    jobset: bool = Field(
+        False,
+        description="Whether the Jobs are parts of one JobSet, for which JobSet has to be "
+        "installed there",
     )

@@ -34,7 +34,7 @@ OVERRIDES = (
              "[auto|coordinator|all-tasks]"),
     Override("name", "--name", "NAME", "text", "Run it under another name."),
     Override("engine", "--engine", "BACKEND", "text", "What runs the containers.",
-             "[compose|swarm]"),
+             "[compose|swarm|kubernetes|slurm]"),
     Override("program", "--program", "PROGRAM", "program",
              "Run this program instead (without args and evaluator)."),
     Override("args", "--args", "ARGS", "words", "Further arguments; the last of a flag wins."),

@@ -18,6 +18,7 @@ from cluster_kit.manifest.network import NetworkTable
 from cluster_kit.manifest.profile import ProfileTable
 from cluster_kit.manifest.secrets import Secret
 from cluster_kit.manifest.sidecars import SidecarTable
+from cluster_kit.manifest.slurm import SlurmTable
 from cluster_kit.manifest.units import Bytes
 from cluster_kit.parts import EngineName
 from cluster_kit.roles import ROLES
@@ -53,8 +54,8 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
 
     engine: EngineName = Field(
         "compose",
-        description='What runs the containers: `"compose"` on this host, Docker `"swarm"`, or '
-        '`"kubernetes"`',
+        description='What runs the containers: `"compose"` on this host, Docker `"swarm"`, '
+        '`"kubernetes"`, or `"slurm"`',
     )
     style: Literal["auto", "coordinator", "all-tasks"] = Field(
         "auto",
@@ -130,6 +131,7 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
     kubernetes: KubernetesTable = Field(
         KubernetesTable(), description="How the job runs on Kubernetes"
     )
+    slurm: SlurmTable = Field(SlurmTable(), description="How the job runs on Slurm")
     port: int = Field(
         2222, description="TensorFlow's port, 1024 to 65534; the next one is the beacon's"
     )

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Sequence
 
-from cluster_kit.engine.containers import Event
+from cluster_kit.engine.containers import ALL_TOLD, Event
 from cluster_kit.engine.failures import START_IT
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError
@@ -44,6 +44,7 @@ class Listener:
         self._since = since
         self._known_until = 0.0
         self._repeats_until: float | None = None
+        self._all_told = threading.Event()
         self._ask_at = time.monotonic() + _ASK_EVERY_S
         self._listen(since)
         if joins:
@@ -56,8 +57,10 @@ class Listener:
 
     @property
     def has_repeated(self) -> bool:
-        """Whether the engine has had the time to repeat what it remembers."""
-        return self._repeats_until is not None and time.monotonic() > self._repeats_until
+        """Whether the engine has repeated what it remembers, or has had the time to."""
+        if self._repeats_until is None:
+            return False
+        return self._all_told.is_set() or time.monotonic() > self._repeats_until
 
     def complete(self, known_until: float = 0.0) -> None:
         """Note that no event lacks any more; starts and ends before `known_until` are known."""
@@ -112,7 +115,10 @@ class Listener:
         """Queue every event, and then the error because of which there are no more."""
         try:
             for event in self._engine.events(self._cluster, since, self._run):
-                self._arrived.put(event)
+                if event.action == ALL_TOLD:
+                    self._all_told.set()
+                else:
+                    self._arrived.put(event)
             self._arrived.put(_LOST)
         except EngineError as error:
             self._arrived.put(error)
@@ -122,6 +128,7 @@ class Listener:
         if not self._engine.answers():
             raise lost
         self._lost = None
+        self._all_told.clear()
         self._listen(self._handed_out[-1].time if self._handed_out else self._since)
         self._expect_repeats()
 

@@ -78,4 +78,5 @@ def on_kubernetes(manifest: Manifest) -> OnKubernetes | None:
         ),
         egress=table.egress == "anywhere" and not manifest.network.internal,
         queue=table.queue,
+        jobset=table.jobset,
     )

@@ -32,6 +32,7 @@ from cluster_kit.plan.rules.resources import check_resources
 from cluster_kit.plan.rules.secrets import check_secret_files
 from cluster_kit.plan.rules.sidecars import check_sidecars
 from cluster_kit.plan.sidecars import sidecars_of
+from cluster_kit.plan.slurm import on_slurm
 from cluster_kit.plan.tasks import mounts_of, tasks_of
 from cluster_kit.problem import Problem
 from cluster_kit.programs.requirements import EXTRA, digest
@@ -59,13 +60,13 @@ def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, images: OwnImages) ->
         ManifestError: the manifest is invalid; the error has every problem, in its order.
     """
     manifest = loaded.manifest
-    if manifest.engine == "swarm":
+    if manifest.engine in ("swarm", "slurm"):
         facts = of_other_nodes(facts)
     elif manifest.engine == "kubernetes":
         facts = of_pods(manifest, of_other_nodes(facts))
     subnet, subnet_problems = find_subnet(manifest, facts)
     request, request_problems = request_of(manifest, without_pool=too_many(manifest))
-    if manifest.engine == "swarm":
+    if manifest.engine in ("swarm", "slurm"):
         grants, grant_problems = of_nodes(request)
     else:
         grants, grant_problems = assign(manifest.name, request, facts)
@@ -152,6 +153,7 @@ def _cluster(
         engine=manifest.engine,
         encrypted=manifest.network.encrypted,
         kubernetes=on_kubernetes(manifest),
+        slurm=on_slurm(manifest),
         origin=origin_of(loaded, inputs, facts, (images.cpu, images.gpu, images.built), subnet),
     )
 

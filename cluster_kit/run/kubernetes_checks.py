@@ -8,11 +8,14 @@ from collections.abc import Iterator, Mapping
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.kubernetes.api import Api
 from cluster_kit.engine.kubernetes.client import KubernetesEngine
+from cluster_kit.engine.kubernetes.sets import GROUP, NOT_INSTALLED
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.run.check import Check
 
 MINIMUM = (1, 33)
 """From then on retries by index are stable."""
+CHANGED = ("create", "patch", "list", "delete")
+"""What is done with objects that may be there from the last run, and are removed at the end."""
 NEEDS = (
     ("create", "batch", "jobs", ""),
     ("patch", "batch", "jobs", ""),
@@ -23,9 +26,9 @@ NEEDS = (
     ("delete", "", "pods", ""),
     ("get", "", "pods", "log"),
     ("list", "", "events", ""),
-    ("create", "", "services", ""),
-    ("create", "", "configmaps", ""),
-    ("create", "networking.k8s.io", "networkpolicies", ""),
+    *((verb, "", "services", "") for verb in CHANGED),
+    *((verb, "", "configmaps", "") for verb in CHANGED),
+    *((verb, "networking.k8s.io", "networkpolicies", "") for verb in CHANGED),
 )
 """(verb, group, kind, part) of what `up` does."""
 
@@ -58,6 +61,10 @@ def _checks_rights(api: Api, cluster: Cluster | None) -> Iterator[Check]:
     else:
         yield Check("rights", "ok", "all that `up` needs")
     on = cluster.kubernetes if cluster else None
+    if on is not None and on.jobset and not api.knows(GROUP):
+        yield Check("jobset", "fail", *NOT_INSTALLED)
+    elif on is not None and on.jobset:
+        yield Check("jobset", "ok", GROUP)
     if on is not None and not on.claim:
         found = "an emptyDir goes with its pod: nothing could be read of how the job ended"
         cure = 'write `output = "pvc"` under [kubernetes], or `kubectl apply` what `render` writes'
@@ -67,10 +74,14 @@ def _checks_rights(api: Api, cluster: Cluster | None) -> Iterator[Check]:
 def _needs(cluster: Cluster | None) -> Iterator[tuple[str, str, str, str]]:
     yield from NEEDS
     on = cluster.kubernetes if cluster else None
+    if on is not None and on.jobset:
+        for verb in CHANGED:
+            yield verb, GROUP.partition("/")[0], "jobsets", ""
     if on is not None and on.storage is not None:
         yield "create", "", "persistentvolumeclaims", ""
     if cluster is not None and (cluster.from_caller or any(t.secret_files for t in cluster.tasks)):
-        yield "create", "", "secrets", ""
+        for verb in CHANGED:
+            yield verb, "", "secrets", ""
 
 
 def _may(api: Api, verb: str, group: str, kind: str, part: str) -> bool:

@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from cluster_kit.backends.choose import backend, connect
+from cluster_kit.backends.slurm.backend import not_run_by_the_kit
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine import client
 from cluster_kit.engine.interface import Engine
@@ -25,7 +26,7 @@ from cluster_kit.run.data_step import ensure_data
 from cluster_kit.run.doctor import refuse_if_unfit
 from cluster_kit.run.observer import NOBODY, Observer
 from cluster_kit.run.outcome import Outcome
-from cluster_kit.run.prepare import Prepared, Request, on_kubernetes, prepare_locked
+from cluster_kit.run.prepare import Prepared, Request, engine_of, prepare_locked
 from cluster_kit.run.shared_folder import refuse_if_not_shared
 from cluster_kit.run.timings import Stopwatch
 from cluster_kit.show.view import View
@@ -83,7 +84,7 @@ def _ready(
     engine = _of_this_host(request, workspace)
     view.phase("planning")
     with timings.step("plan"):
-        prepared = prepare_locked(request, workspace, engine, view.phase)
+        prepared = _planned(request, workspace, engine, view)
     for hint in prepared.hints:
         view.warn(str(hint))
     check_arguments(cluster := prepared.cluster)
@@ -122,13 +123,30 @@ def _ready(
 
 
 def _of_this_host(request: Request, workspace: Workspace) -> Engine | None:
-    """The engine of this host; None if there is none, and the job runs on Kubernetes anyway."""
+    """The engine of this host; None if there is none, and the job runs on Kubernetes anyway.
+
+    Raises:
+        UsageError: it runs on Slurm, for which the kit only writes a script.
+    """
+    if request.overrides.get("engine") == "slurm":
+        raise not_run_by_the_kit(Path(request.manifest).stem)
     try:
         return client.connect()
     except HostError:
-        if on_kubernetes(request, workspace):
+        on = engine_of(request, workspace)
+        if on == "slurm":
+            raise not_run_by_the_kit(Path(request.manifest).stem) from None
+        if on == "kubernetes":
             return None
         raise
+
+
+def _planned(request: Request, workspace: Workspace, engine: Engine | None, view: View) -> Prepared:
+    """The plan of a job that the kit can start; raises UsageError for one of Slurm."""
+    prepared = prepare_locked(request, workspace, engine, view.phase)
+    if prepared.cluster.slurm is not None:
+        raise not_run_by_the_kit(prepared.cluster.name)
+    return prepared
 
 
 def _started(run: Launch, prepared: Prepared, text: str) -> Cluster:

@@ -40,10 +40,12 @@ def write_metrics(run: RunDirectory, secrets: Iterable[str] = ()) -> Path:
         OSError: it cannot be written.
     """
     secrets = set(secrets)
-    values = [
-        replace(value, labels={key: masked(of, secrets) for key, of in value.labels.items()})
-        for value in RunMetrics(run).values()
-    ]
+    values = RunMetrics(run).values()
+    if secrets:
+        values = [
+            replace(value, labels={key: masked(of, secrets) for key, of in value.labels.items()})
+            for value in values
+        ]
     path = run.path / FILE
     write_atomically(path, text(values))
     return path

@@ -21,6 +21,7 @@ from cluster_kit.image.build import Say
 from cluster_kit.manifest.find import find, names
 from cluster_kit.manifest.load import load
 from cluster_kit.manifest.loaded import Loaded
+from cluster_kit.parts import EngineName
 from cluster_kit.plan.debug import debugged
 from cluster_kit.plan.plan import OwnImages, plan
 from cluster_kit.plan.portable import check_portable, everywhere, moved, neutral
@@ -142,13 +143,10 @@ def _portable(
     return Prepared(request, loaded, inputs, images, facts, cluster, hints)
 
 
-def on_kubernetes(request: Request, workspace: Workspace) -> bool:
-    """Whether a manifest's job runs on Kubernetes, so that no engine of this host is needed.
-
-    Raises what `prepare` raises.
-    """
+def engine_of(request: Request, workspace: Workspace) -> EngineName:
+    """What a manifest's job runs on; raises what `prepare` raises."""
     path = find(request.manifest, workspace.manifests)
-    return load(path, request.overrides, workspace.root.resolve()).manifest.engine == "kubernetes"
+    return load(path, request.overrides, workspace.root.resolve()).manifest.engine
 
 
 def prepare_again(prepared: Prepared, engine: Engine) -> Prepared:

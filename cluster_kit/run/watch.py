@@ -151,10 +151,10 @@ class Watch:
         """
         if not self._listener.is_behind:
             return
-        asked = self._timeline.now()
+        has_repeated, asked = self._listener.has_repeated, self._timeline.now()
         containers = [self._timeline.container(c) for c in self._run.containers()]
         events = missed(self.seen, containers, asked)
-        if events and not self._listener.has_repeated:
+        if events and not has_repeated:
             return
         self._add(events)
         self._listener.complete(asked if events else 0.0)

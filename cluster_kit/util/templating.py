@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, TemplateError
@@ -28,6 +28,11 @@ def kit_template(name: str) -> Template:
     return environment.get_template(name)
 
 
+def kit_text(name: str) -> str:
+    """What a file in templates/ has that is no template."""
+    return (TEMPLATES / name).read_text(encoding="utf-8")
+
+
 class TextError(Exception):
     """A template in a manifest is invalid, or cannot be filled; the message is one line."""
 
@@ -43,12 +48,9 @@ class Text:
     def parse(cls, text: str) -> Text:
         """The parsed template; raises TextError if the text is not a valid template."""
         try:
-            tree = _sandbox().parse(text)
-            template = _sandbox().from_string(text)
+            return cls(*_parsed(text))
         except (TemplateError, RecursionError) as error:
             raise TextError(_one_line(error)) from error
-        names = find_undeclared_variables(tree) - _sandbox().globals.keys()
-        return cls(template, frozenset(names))
 
     def fill(self, values: Mapping[str, Any]) -> str:
         """The filled text; raises TextError if the template cannot be filled with these values."""
@@ -57,6 +59,14 @@ class Text:
         except Exception as error:
             # A template can evaluate expressions, so it can raise any exception.
             raise TextError(_one_line(error)) from error
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> tuple[Template, frozenset[str]]:
+    """The template, and the names that it uses; a plan looks at an argument several times."""
+    tree = _sandbox().parse(text)
+    names = find_undeclared_variables(tree) - _sandbox().globals.keys()
+    return _sandbox().from_string(tree), frozenset(names)
 
 
 @cache

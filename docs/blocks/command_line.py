@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import pkgutil
 import re
@@ -46,6 +47,7 @@ def place(words: str, order: list[str]) -> tuple[int, str]:
     return (known[0] if known else len(order)), words
 
 
+@functools.cache
 def application() -> Any:
     """The whole command line: its modules enter their verbs when they are imported."""
     for module in pkgutil.iter_modules(cli.__path__):

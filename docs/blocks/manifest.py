@@ -16,6 +16,7 @@ from cluster_kit.manifest.network import NetworkTable
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.manifest.secrets import SecretTable
 from cluster_kit.manifest.sidecars import SidecarTable
+from cluster_kit.manifest.slurm import SlurmTable
 from cluster_kit.util.own_files import FILES
 from cluster_kit.util.toml_text import to_toml
 from docs.blocks.table import table
@@ -28,6 +29,7 @@ TABLES = {
     "sidecar": "sidecar.<name>.",
     "network": "network.",
     "kubernetes": "kubernetes.",
+    "slurm": "slurm.",
     "role": "role.<role>.",
     "task": "task.<task>.",
 }
@@ -40,6 +42,7 @@ MODELS: dict[str, Any] = {
     "sidecar": SidecarTable,
     "network": NetworkTable,
     "kubernetes": KubernetesTable,
+    "slurm": SlurmTable,
     "role": Limits,
     "task": TaskLimits,
 }

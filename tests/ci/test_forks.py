@@ -6,9 +6,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from tests.forks import AT_ONCE, shares
 from tests.make import ROOT
 
+pytestmark = pytest.mark.processes
 CONFTEST = """
 from tests import forks
 pytest_addoption = forks.add_option
@@ -83,3 +88,21 @@ def test_no_more_run_after_as_many_failures_as_were_asked_for(tmp_path: Path) ->
     code, said = run(tmp_path, text, "--forks=2", "-x")
     assert code == 1
     assert "stopping after 1 failures" in said and "30 passed" not in said
+
+
+class Item:
+    def __init__(self, nodeid: str, group: str = "") -> None:
+        self.nodeid, self.path = nodeid, nodeid.partition("::")[0]
+        self._marks = {"xdist_group": pytest.mark.xdist_group(group).mark} if group else {}
+
+    def get_closest_marker(self, name: str) -> pytest.Mark | None:
+        return self._marks.get(name)
+
+
+def test_a_file_or_group_is_one_share_and_the_longest_begins() -> None:
+    one_more = [Item(f"e.py::{n}") for n in range(AT_ONCE + 1)]
+    items: Any = [Item("a.py::1"), Item("b.py::1"), Item("a.py::2"), Item("c.py::1", "g"),
+                  Item("d.py::1", "g"), *one_more]  # fmt: skip
+    of_e = [list(range(5, 5 + AT_ONCE)), [5 + AT_ONCE]]
+    assert shares(items, {}) == [[0, 2], [1], [3, 4], *of_e]
+    assert shares(items, {"d.py": 2.0, "b.py": 3.0}) == [[1], [3, 4], [0, 2], *of_e]

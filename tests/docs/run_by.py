@@ -119,7 +119,7 @@ RUN_BY = {
         "tests/unit/drill/test_matrix_command.py::test_cells_can_be_chosen"
     ),
     "make drill CLUSTER=quickstart": (
-        f"{E2E}/test_drill.py::test_every_kind_of_fault_is_injected_survived_and_measured"
+        f"{E2E}/test_drill.py::test_faults_are_injected_survived_and_measured"
     ),
     "make drill CLUSTER=quickstart FAULTS=2 SEED=7": (
         "tests/unit/drill/test_command.py::test_a_seed_repeats_a_random_drill"

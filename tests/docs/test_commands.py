@@ -25,6 +25,7 @@ from tests.docs.commands import (
 )
 from tests.docs.markdown import Page, all_pages
 from tests.docs.on_kubernetes import ON_KUBERNETES
+from tests.docs.on_slurm import ON_SLURM
 from tests.docs.run_by import BY_THE_PAGE, RUN_BY
 from tests.make import ROOT
 from tests.unit.command_line import Cli
@@ -51,6 +52,7 @@ FOR_ANOTHER_MACHINE = {
     "cluster-kit render quickstart --engine swarm",
     "docker service logs cluster-kit-quickstart_chief-0",
     *ON_KUBERNETES,
+    *ON_SLURM,
 }
 ONLY_OF_UP = {
     "--keep",

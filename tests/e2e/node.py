@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.e2e import graph
@@ -38,6 +39,7 @@ class Node:
     name: str
     address: str
     folder: Path
+    netns: str
     process: subprocess.Popen[bytes]
 
     @property
@@ -109,13 +111,26 @@ def start(
     configuration = {"bridge": "none", "cgroup-parent": f"/{name}", "storage-driver": "overlay2"}
     listed = {"node-generic-resources": list(resources)} if resources else {}
     (own / "daemon.json").write_text(json.dumps({**configuration, **listed}))
+    return Node(f"node-{place}", address, own, netns, _switched_on(f"node-{place}", own, netns))
+
+
+def started_again(node: Node) -> Node:
+    """A node whose power was cut, with what it had on its disk; returns when its engine answers."""
+    (node.folder / "pid").unlink(missing_ok=True)
+    shutil.rmtree(node.folder / "exec", ignore_errors=True)
+    again = replace(node, process=_switched_on(node.name, node.folder, node.netns))
+    wait_until_ready(again)
+    return again
+
+
+def _switched_on(name: str, own: Path, netns: str) -> subprocess.Popen[bytes]:
     with (own / "log").open("ab") as log:
-        process = subprocess.Popen(
+        return subprocess.Popen(
             [
                 *("setpriv", "--pdeathsig", "KILL"),  # not even a killed test run leaves it behind
                 *("nsenter", f"--net=/run/netns/{netns}"),
                 *("unshare", "--uts", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"),
-                *("sh", "-ec", START, "sh", f"node-{place}", str(own)),
+                *("sh", "-ec", START, "sh", name, str(own)),
                 *("dockerd", "--config-file", str(own / "daemon.json")),
                 *("--data-root", str(own / "data"), "--exec-root", str(own / "exec")),
                 *("--pidfile", str(own / "pid"), "-H", f"unix://{own / 'docker.sock'}"),
@@ -124,7 +139,6 @@ def start(
             stderr=log,
             start_new_session=True,
         )
-    return Node(f"node-{place}", address, own, process)
 
 
 def wait_until_ready(node: Node) -> None:

@@ -14,12 +14,13 @@ import os
 import secrets
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.e2e import graph
-from tests.e2e.node import Node, ip, start, wait_until_ready
+from tests.e2e.node import READY_TIMEOUT_S, Node, ip, start, started_again, wait_until_ready
 
 PREFIX = "ck-nodes-"
 TOOLS = ("dockerd", "docker", "ip", "nsenter", "unshare", "setpriv", "hostname")
@@ -50,7 +51,7 @@ _VXLAN = ("ip", "link", "add", "v", "type", "vxlan", "id", "1", "dstport", "4789
 class Swarm:
     """Nodes that are a swarm; the first is its only manager."""
 
-    nodes: tuple[Node, ...]
+    nodes: list[Node]
 
     @property
     def manager(self) -> Node:
@@ -60,6 +61,16 @@ class Swarm:
         """Take a node off the network; its engine and its containers run on."""
         hub = f"{node.folder.parent.name}-hub"
         ip("-n", hub, "link", "set", f"p{self.nodes.index(node)}", "down")
+
+    def switch_on(self) -> None:
+        """Start the nodes whose power was cut; returns when they are in the swarm again."""
+        for place, node in enumerate(self.nodes):
+            if node not in self.alive:
+                self.nodes[place] = started_again(node)
+        until = time.monotonic() + READY_TIMEOUT_S
+        while "Down" in (states := self.manager.said("node", "ls", "--format", "{{.Status}}")):
+            assert time.monotonic() < until, states
+            time.sleep(0.3)
 
     @property
     def alive(self) -> list[Node]:
@@ -98,7 +109,7 @@ def swarm(
         token = manager.said("swarm", "join-token", "-q", "worker")
         for node in workers:
             node.said("swarm", "join", "--token", token, f"{manager.address}:2377")
-        yield Swarm(tuple(nodes))
+        yield Swarm(nodes)
 
 
 @contextlib.contextmanager

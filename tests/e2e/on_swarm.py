@@ -7,15 +7,21 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
 
+from cluster_kit import labels
 from cluster_kit.image.build import image_tag
+from cluster_kit.plan.addresses import pick_subnet
+from tests.e2e.node import Node
 from tests.e2e.nodes import Swarm
 from tests.kit import Kit, new_kit
 
 WITHIN_S = 300
 MANAGER, BESIDE, OTHERS = "node.role==manager", "node.hostname==node-1", "node.role!=manager"
+HOLDS = "holds==yes"
 IMAGES = {image_tag("cpu"): image_tag("cpu")}
 
 
@@ -35,12 +41,49 @@ def started_with(swarm: Swarm, tmp_path: Path, **where: str) -> Kit:
     return kit
 
 
-def change(kit: Kit, **where: str) -> None:
-    """Give the quickstart this cluster's name, and each role its nodes."""
-    text = (kit.root / "compose" / "quickstart.toml").read_text()
-    more = "".join(f'[role.{role}]\nnodes = "{chosen}"\n' for role, chosen in where.items())
-    named = text.replace('name = "quickstart"', f'name = "{kit.name}"\nengine = "swarm"')
+def change(kit: Kit, manifest: str = "quickstart", **where: str) -> None:
+    """Give a manifest this cluster's name, and each role (`ps`) or task (`ps_1`) its nodes."""
+    text = (kit.root / "compose" / f"{manifest}.toml").read_text()
+    more = ""
+    for name, chosen in where.items():
+        part = f"task.{name.replace('_', '-')}" if "_" in name else f"role.{name}"
+        more += f'[{part}]\nnodes = "{chosen}"\n'
+    named = text.replace(f'name = "{manifest}"', f'name = "{kit.name}"\nengine = "swarm"')
     (kit.root / "compose" / f"{kit.name}.toml").write_text(named + more)
+
+
+def with_one_subnet(kit: Kit, subnet: IPv4Network | None) -> Kit:
+    """A kit whose cluster would have this subnet if nobody else had: they find out at the start."""
+    if subnet is None:
+        return kit
+    others = (replace(kit, name=f"{kit.name}-{number:x}") for number in range(99_999))
+    return next(other for other in others if pick_subnet(other.name, 24, ()) == subnet)
+
+
+def subnet_of(kit: Kit) -> str:
+    """The subnet of its newest run."""
+    stack = (kit.root / "runs" / kit.name / "latest" / "stack.yaml").read_text()
+    return stack.partition("- subnet: ")[2].split()[0]
+
+
+def placed(swarm: Swarm, kit: Kit) -> dict[str, str]:
+    """The nodes of this cluster's tasks that run, by task."""
+    of_it = ("ps", "--filter", f"label={labels.CLUSTER}={kit.name}", "--format")
+    name = f'{{{{.Label "{labels.ROLE}"}}}}-{{{{.Label "{labels.INDEX}"}}}}'
+    return {task: node.name for node in swarm.alive for task in node.said(*of_it, name).split()}
+
+
+def let_hold(swarm: Swarm, node: Node) -> None:
+    """Let a node have the tasks whose nodes are those that HOLDS chooses."""
+    swarm.manager.said("node", "update", "--label-add", HOLDS.replace("==", "="), node.name)
+
+
+def starts_of(kit: Kit, task: str) -> int:
+    """How often a container of this task has been started."""
+    path = kit.root / "runs" / kit.name / "latest" / "events.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
+    told = [json.loads(line) for line in lines]
+    return sum((one["task"], one["action"]) == (task, "start") for one in told)
 
 
 def epochs_of(kit: Kit) -> int:

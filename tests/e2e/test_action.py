@@ -22,6 +22,7 @@ from tests.e2e.others import Others, named
 from tests.kit import mine, remove
 from tests.make import ROOT
 
+pytestmark = [pytest.mark.xdist_group("action"), pytest.mark.more]
 NAME = f"e2e-action-{os.getpid()}"
 
 
@@ -66,7 +67,6 @@ def with_inputs(checkout: Path, **inputs: str) -> None:
     path.write_text(yaml.safe_dump(read))
 
 
-@pytest.mark.xdist_group("action")
 def test_the_workflow_of_this_repository_trains_and_keeps_its_evidence(
     runner: Runner, others: Others, client: docker.DockerClient
 ) -> None:
@@ -95,7 +95,6 @@ def test_the_workflow_of_this_repository_trains_and_keeps_its_evidence(
     assert mine(client, NAME) == ([], [])
 
 
-@pytest.mark.xdist_group("action")
 def test_a_manifest_that_is_wrong_fails_with_a_summary_and_evidence(
     runner: Runner, others: Others
 ) -> None:
@@ -118,7 +117,6 @@ def test_a_manifest_that_is_wrong_fails_with_a_summary_and_evidence(
     assert installed.outcome == "success" and "cluster-kit/trainer:cpu-" in installed.said
 
 
-@pytest.mark.xdist_group("action")
 def test_the_image_is_saved_once_and_loaded_after_that(
     runner: Runner, others: Others, client: docker.DockerClient
 ) -> None:
@@ -147,7 +145,6 @@ def test_the_image_is_saved_once_and_loaded_after_that(
         subprocess.run(["docker", "image", "rm", tag], capture_output=True)
 
 
-@pytest.mark.xdist_group("action")
 def test_a_cached_file_that_is_broken_is_only_warned_about(
     runner: Runner, machine: Path, others: Others
 ) -> None:
@@ -157,7 +154,6 @@ def test_a_cached_file_that_is_broken_is_only_warned_about(
     assert "::warning" in runner.said
 
 
-@pytest.mark.xdist_group("action")
 def test_a_copy_of_the_action_without_a_kit_says_so(runner: Runner, tmp_path: Path) -> None:
     shutil.copy(ROOT / "action.yml", tmp_path)
     well, outputs = runner.action(tmp_path, {})

@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,14 +33,19 @@ ON_SQUARES = "--log-steps 10 --save-secs 3 --keep 40"
 MODES = {"detection-async": 90, "detection-sync": 50, "detection-coordinator": 240}
 EXTRACTORS = {"detection-sync": "mobilenet_v2"}
 """Version 1, the default here, has half as many layers, which takes half of the time."""
+FURTHER = {"detection-coordinator": [pytest.mark.more]}
+"""The quickstart has a coordinator, too, and is trained in many tests."""
 ALONE = ("--set", "evaluator=0")
 PNG = b"\x89PNG\r\n\x1a\n"
 Trained = Callable[[str], Kit]
 
 
-def on_one_worker(*manifests: str) -> list[Any]:
+def on_one_worker(manifests: Iterable[str]) -> list[Any]:
     """Parameters whose tests share what was trained, so that it is trained once."""
-    return [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in manifests]
+    return [
+        pytest.param(name, marks=[pytest.mark.xdist_group(name), *FURTHER.get(name, ())])
+        for name in manifests
+    ]
 
 
 def command(kit: Kit, manifest: str, arguments: str, *more: str) -> list[str]:
@@ -94,7 +99,7 @@ def trained(
         remove(engine_client, kit.name)
 
 
-@pytest.mark.parametrize("manifest", on_one_worker(*MODES))
+@pytest.mark.parametrize("manifest", on_one_worker(MODES))
 def test_every_mode_learns_is_scored_and_ends_by_itself(trained: Trained, manifest: str) -> None:
     kit, steps = trained(manifest), MODES[manifest]
     reported(kit, "loss", "map_50", "steps_per_s")
@@ -151,6 +156,7 @@ def test_a_stopped_training_goes_on_until_its_loss_is_no_number(kit: Kit) -> Non
 
 
 @needs_root
+@pytest.mark.more
 @pytest.mark.xdist_group("detection-coordinator")
 def test_the_coordinator_survives_killed_tasks(trained: Trained) -> None:
     """What a worker was doing is done again by another; without a ps, the program starts again

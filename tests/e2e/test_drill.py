@@ -4,17 +4,24 @@ detected, survived and measured."""
 from __future__ import annotations
 
 import docker
+import pytest
 
-from tests.e2e.drilled import drilled
+from tests.e2e.drilled import Drilled, Fault, drilled
 from tests.e2e.evidence import events, restarts
 from tests.kit import Kit
 
-LONGER = "--args=--epochs 24 --steps-per-epoch 40"
-"""The evaluator has the lowest priority: beside other tests' clusters it takes its time."""
 SETS = ("--set", "deadline.silent=4", "--set", "deadline.evaluator_grace=180",
         "--set", "retries=10")  # fmt: skip
+"""The evaluator has the lowest priority: beside other tests' clusters it takes its time."""
 EARLY = "for = 1\nat = { step = 5 }\n"
-FAULTS = (
+SOME = (
+    ("loss", "ps-0", f"{EARLY}percent = 1"),
+    ("freeze", "worker-0", ""),
+    ("cut", "ps-0", ""),
+    ("memory", "worker-0", ""),
+    ("crash", "chief-0", ""),
+)
+EVERY_KIND = (
     ("freeze", "evaluator-0", "for = 2\nat = { after = 'ready' }"),
     ("delay", "worker-0", f"{EARLY}delay = 0.02"),
     ("loss", "ps-0", f"{EARLY}percent = 1"),
@@ -32,29 +39,50 @@ FAULTS = (
     ("freeze", "chief-0", ""),
 )
 LOST = {"crash": ("die", "failure"), "stop": ("die",), "memory": ("oom", "die")}
+SILENT = ("freeze", "cut")
 
 
-def test_every_kind_of_fault_is_injected_survived_and_measured(
-    kit: Kit, client: docker.DockerClient
+@pytest.mark.parametrize(
+    ("faults", "epochs"),
+    [
+        pytest.param(SOME, 12, id="some kinds"),
+        pytest.param(EVERY_KIND, 24, id="every kind", marks=pytest.mark.more),
+    ],
+)
+def test_faults_are_injected_survived_and_measured(
+    kit: Kit, client: docker.DockerClient, faults: tuple[Fault, ...], epochs: int
 ) -> None:
-    """Among them the leader, whose sign of life the host misses."""
-    found = drilled(kit, client, "smoke", FAULTS, LONGER, *SETS)
+    """Among them the leader: its crash, and that it is frozen, which the host alone can miss."""
+    longer = f"--args=--epochs {epochs} --steps-per-epoch 40"
+    found = drilled(kit, client, "smoke", faults, longer, *SETS)
+    each_fault_was_detected(found)
+    assert f"epoch {epochs}/{epochs}" in found.said, "the chief's log was lost"
+    outcome = kit.outcome()
+    assert outcome["blame"] is None
+    assert outcome["metrics"]["validation_accuracy"] > 0.8
+    again = [f for f in found.faults if f["kind"] in LOST or is_silent(f)]
+    for task in ("worker-0", "ps-0", "chief-0"):
+        assert restarts(kit)[task] >= sum(fault["task"] == task for fault in again)
+    silent = [fault["task"] for fault in again if is_silent(fault)]
+    missed = [event["of"] for event in events(kit, "chief-0", "silent")]
+    assert missed[:2] == ["worker-0", "ps-0"] == silent[:2]
+    notes = [note for note in outcome["notes"] if " has been silent for " in note]
+    for note, task in zip(notes, silent, strict=True):
+        assert note.startswith(f"{task} has been silent for ")
+        assert note.endswith("; it was started again")
+
+
+def each_fault_was_detected(found: Drilled) -> None:
     for fault in found.faults:
         if fault["kind"] in LOST:
             assert fault["detected_by"] in LOST[fault["kind"]]
             assert fault["detected_after_s"] < 5
-        if fault["kind"] in LOST or (fault["for"] is None and fault["kind"] in ("freeze", "cut")):
+        if fault["kind"] in LOST or is_silent(fault):
             assert fault["restarts"] >= 1, fault
         if fault["for"] is not None:
             assert fault["restarts"] == 0, fault
-    assert "epoch 24/24" in found.said, "the chief's log was lost"
-    outcome = kit.outcome()
-    assert outcome["blame"] is None
-    assert outcome["metrics"]["validation_accuracy"] > 0.8
-    silent = [event["of"] for event in events(kit, "chief-0", "silent")]
-    assert silent[:2] == ["worker-0", "ps-0"]
-    assert min(restarts(kit)[task] for task in ("worker-0", "ps-0", "chief-0")) >= 2
-    notes = [note for note in outcome["notes"] if " has been silent for " in note]
-    for note, task in zip(notes, ("worker-0", "ps-0", "chief-0"), strict=True):
-        assert note.startswith(f"{task} has been silent for ")
-        assert note.endswith("; it was started again")
+
+
+def is_silent(fault: dict[str, object]) -> bool:
+    """Whether it silences its task until that is started again."""
+    return fault["for"] is None and fault["kind"] in SILENT

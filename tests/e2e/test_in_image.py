@@ -34,10 +34,15 @@ READS_WHAT_TASKS_SAY = (
     "injected/test_with_tf_server_join.py",
     "supervisor/test_supervise.py",
 )
-
+WAITS_FOR_ITS_OWN_WORDS = ("injected/test_with_tf_sessions.py", "warm/test_with_tf_warm.py")
+"""They wait for what their own program prints, wherever that comes."""
 
 MANY_WAYS = (
+    "injected/test_with_tf_period.py",
+    "injected/test_with_tf_sessions.py",
     "programs/classifier/model/test_with_tf_export.py",
+    "programs/classifier/test_with_tf_classifier.py",
+    "programs/classifier/train/test_with_tf_classifier_modes.py",
     "programs/classifier/train/test_with_tf_clones.py",
     "programs/classifier/train/test_with_tf_interruption.py",
     "programs/detection/train/test_with_tf_detection_train.py",
@@ -50,7 +55,7 @@ MANY_WAYS = (
     [
         pytest.param("1", "others", marks=pytest.mark.first),
         pytest.param("1", "many ways", marks=[pytest.mark.first, pytest.mark.more]),
-        ("0", "what tasks say"),
+        pytest.param("0", "what tasks say", marks=pytest.mark.more),
     ],
 )
 def test_the_trainers_tests_pass_inside_the_image(tmp_path: Path, onednn: str, tests: str) -> None:
@@ -103,6 +108,12 @@ def copy_package(name: str, target: Path) -> None:
         destination = target / file
         destination.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(Path(str(file.locate())), destination)
+
+
+def test_those_that_read_what_tasks_say_are_known() -> None:
+    """They run twice: with a TensorFlow that announces oneDNN, and with one that does not."""
+    read = [name for name in need_the_image() if "from reading" in (TRAINER / name).read_text()]
+    assert read == sorted((*READS_WHAT_TASKS_SAY, *WAITS_FOR_ITS_OWN_WORDS))
 
 
 def test_all_that_use_tensorflow_are_run_there() -> None:

@@ -41,12 +41,17 @@ def test_the_pods_train_and_end_as_their_leader_says(kit: Kit, elsewhere: Path) 
 
 
 @pytest.mark.slow  # a second cluster, for what the one above cannot show
-def test_up_shows_judges_and_saves_what_the_pods_did(kit: Kit, elsewhere: Path) -> None:
+@pytest.mark.parametrize("jobset", ["false", "true"], ids=["Jobs", "JobSet"])
+def test_up_shows_judges_and_saves_what_the_pods_did(
+    kit: Kit, elsewhere: Path, jobset: str
+) -> None:
     with containers(f"{kit.name}-pods", elsewhere) as cluster:
+        cluster.knows_sets = jobset == "true"
         config = kit.root / "kubeconfig"
         with serving(cluster, config):
             on = replace(kit, extra={**kit.extra, "KUBECONFIG": str(config)})
-            up = on.run("up", "smoke", "--engine", "kubernetes", "--name", kit.name)
+            words = ("--engine", "kubernetes", "--set", f"kubernetes.jobset={jobset}")
+            up = on.run("up", "smoke", "--name", kit.name, *words)
         assert up.returncode == 0, up.stdout + up.stderr
     outcome = kit.outcome()
     assert outcome["success"] and outcome["reason"] == "finished"
@@ -59,3 +64,5 @@ def test_up_shows_judges_and_saves_what_the_pods_did(kit: Kit, elsewhere: Path) 
         assert (run / "output" / "progress" / there.name).read_bytes() == there.read_bytes()
     assert (claim / "model").is_dir(), "results stay in the claim"
     assert {kind for kind, _ in cluster.objects} == {"persistentvolumeclaims"}
+    made = "jobsets" if jobset == "true" else "jobs"
+    assert ("POST", made) in cluster.asked

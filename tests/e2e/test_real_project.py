@@ -107,11 +107,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(200)
         self.end_headers()
         self.wfile.write(json.dumps(facts).encode())
-        asked.set()
+        if self.path == "/end":
+            asked.set()
 
 server = http.server.ThreadingHTTPServer(("0.0.0.0", 8000), Handler)
 threading.Thread(target=server.serve_forever, daemon=True).start()
-assert asked.wait(60), "nobody asked"
+assert asked.wait(60), "nobody asked for the end"
 server.shutdown()
 """
 OVERRIDE = """
@@ -161,12 +162,12 @@ def project(kit: Kit, port: int) -> None:
     (kit.root / "scratch").mkdir()
 
 
-def ask(port: int) -> Any:
-    """What the program answers on this host's port; None as long as it does not."""
+def ask(port: int, path: str = "") -> Any:
+    """What the program answers on this host's port, as soon as it does; `end` ends it."""
 
     def look() -> Any:
         try:
-            with urlopen(f"http://127.0.0.1:{port}/", timeout=2) as answer:
+            with urlopen(f"http://127.0.0.1:{port}/{path}", timeout=2) as answer:
                 return json.loads(answer.read())
         except (URLError, OSError):
             return None
@@ -190,6 +191,7 @@ def test_all_of_it_reaches_the_tasks_and_no_secret_is_kept(
         shown = kit.run("status", "--json")
         (beside,) = json.loads(shown.stdout)["sidecars_of"][kit.name]
         assert (beside["name"], beside["state"]) == ("files", "running")
+        ask(port, "end")
         said, _ = process.communicate(timeout=60)
     assert process.returncode == 0, said
     saved = kit.root / "runs" / kit.name / "latest" / "logs" / "files.log"
@@ -213,6 +215,7 @@ def plain_compose(folder: Path, port: int) -> None:
     command = ["docker", "compose", "up"]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
         assert ask(port) == WANTED
+        ask(port, "end")
         said, _ = process.communicate(timeout=60)
     assert process.returncode == 0 and "worker-0 exited with code 0" in said
     asked = ["docker", "compose", "ps", "--services", "--status", "running"]

@@ -8,6 +8,7 @@ import tarfile
 import docker
 
 from tests.e2e.board import URL, answering, shown
+from tests.e2e.waiting import wait_for
 from tests.kit import Kit, mine
 from tests.unit.metrics.runs import Read
 
@@ -44,7 +45,7 @@ def test_one_manifest_runs_twice_at_once_under_two_names(
     assert "nothing to remove" in kit.run("runs", "prune", "--keep", "10").stderr
     with shown(kit, *names, runs=5) as board:  # trainings, their hyperparameters, and one evaluator
         found = board.runs()
-        assert {run.split("/")[0].rpartition("-2")[0] for run in found} == set(names), found
+        assert {run.split("/")[0].rsplit("-", 2)[0] for run in found} == set(names), found
     archive = kit.root / "bug.tar.gz"
     assert kit.run("bug-report", names[0], "-o", str(archive)).returncode == 0
     with tarfile.open(archive) as made:
@@ -74,6 +75,7 @@ def check_what_is_shown(said: str, notes: list[str]) -> None:
     assert told, said
     assert any(told[0] in note and "stays" in note for note in notes), notes
     board = answering(told[0], runs=3)
+    wait_for("what it has read of both curves", lambda: "validation" in board.tags("scalars"))
     scalars = board.tags("scalars")
     assert {"loss", "accuracy"} <= scalars["train"] & scalars["validation"]
     assert "learning_rate" in scalars["train"]

@@ -44,5 +44,6 @@ def test_a_supervisor_trains_on_every_worker_ends_and_resumes(kit: Kit) -> None:
     workers = ("worker-0", "worker-1")
     begun = [re.findall(r"begins at step (\d+)", log(kit, worker)) for worker in workers]
     first = min(int(steps[-1]) for steps in begun)
-    assert 400 <= first <= 402, f"one of them begins where the run before has ended: {begun}"
+    # Where the run before has ended, and what the other worker may have done by then.
+    assert 400 <= first < 500, f"one of them begins with the checkpoint: {begun}"
     assert re.search(r"task:0 step 50[0-2] ", log(kit, "worker-0"))

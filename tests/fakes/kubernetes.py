@@ -18,7 +18,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from tests.kubelet import sets
+
 INDEX = "batch.kubernetes.io/job-completion-index"
+SETS = "/apis/jobset.x-k8s.io/v1alpha2"
+IN_SET = f"{sets.PREFIX}/jobset-name"
 Object = dict[str, Any]
 
 
@@ -31,6 +35,8 @@ class FakeKubernetes:
     """What the server has, and how it behaves. Tasks run for `lasts_s`, then end with `codes`."""
 
     lasts_s: float = 0.3
+    lasts: dict[str, float] = field(default_factory=dict)
+    """Tasks that run for another time."""
     codes: dict[str, int] = field(default_factory=dict)
     says: dict[str, list[Object]] = field(default_factory=dict)
     """Progress entries by task; those of the leader are made if there are none."""
@@ -44,6 +50,10 @@ class FakeKubernetes:
     """(status, words) by method and kind."""
     denied: set[str] = field(default_factory=set)
     """Kinds that an access review denies."""
+    knows_sets: bool = False
+    """Whether JobSet is installed."""
+    controls_sets: bool = True
+    """Whether its controller runs."""
     minor: str = "35"
     objects: dict[tuple[str, str], Object] = field(default_factory=dict)
     asked: list[tuple[str, str]] = field(default_factory=list)
@@ -57,6 +67,10 @@ class FakeKubernetes:
         if parts[-1] == "selfsubjectaccessreviews":
             kind = body["spec"]["resourceAttributes"]["resource"]
             return 201, {"status": {"allowed": kind not in self.denied}}
+        if SETS in path and not self.knows_sets:
+            return 404, "404 page not found\n"
+        if "namespaces" not in parts:
+            return 200, {"kind": "APIResourceList", "groupVersion": "/".join(parts[1:])}
         kind, *rest = parts[parts.index("namespaces") + 2 :]
         self.asked.append((method, "/".join([kind, *rest])))
         if refusal := self.refuses.get((method, kind)):
@@ -67,6 +81,7 @@ class FakeKubernetes:
 
     def get(self, kind: str, name: str, query: dict[str, str], _body: Object) -> Any:
         self._live()
+        self._end_sets()
         if kind == "events":
             return 200, {"items": self._events()}
         if name:
@@ -80,9 +95,16 @@ class FakeKubernetes:
         name = body["metadata"]["name"]
         if (kind, name) in self.objects:
             return 409, _status(409, f'{kind} "{name}" already exists')
+        if kind == "jobsets" and (words := sets.refused(body)):
+            return 403, _status(
+                403, f'admission webhook "vjobset.kb.io" denied the request: {words}'
+            )
         body["metadata"]["creationTimestamp"] = now()
         self.objects[kind, name] = body
-        if kind == "jobs" and not self.complaint:
+        for job in sets.jobs_of(body) if kind == "jobsets" and self.controls_sets else ():
+            self.post("jobs", job["metadata"]["name"], {}, job)
+        suspended = body.get("spec", {}).get("suspend", False)
+        if kind == "jobs" and not self.complaint and not suspended:
             self._make_pods(body)
         return 201, body
 
@@ -93,13 +115,22 @@ class FakeKubernetes:
         found["spec"] = {**found.get("spec", {}), **body.get("spec", {})}
         notes = {**found["metadata"].get("annotations", {})}
         found["metadata"]["annotations"] = notes | body.get("metadata", {}).get("annotations", {})
-        if kind == "jobs" and found["spec"].get("suspend"):
-            self._live()
-            mine = [key for key, one in self.objects.items() if _of_job(one) == name]
-            active = ("Pending", "Running")
-            for key in [k for k in mine if self.objects[k]["status"]["phase"] in active]:
-                del self.objects[key]
+        suspend = found["spec"].get("suspend", False)
+        if kind == "jobs":
+            self._suspend(name) if suspend else self._resume(found)
+        for job in self._of_set(name) if kind == "jobsets" else ():
+            self.patch("jobs", job, {}, {"spec": {"suspend": suspend}})
         return 200, found
+
+    def _suspend(self, job: str) -> None:
+        self._live()
+        for key in [key for key, one in self.objects.items() if _of_job(one) == job]:
+            if self.objects[key]["status"]["phase"] in ("Pending", "Running"):
+                del self.objects[key]
+
+    def _resume(self, job: Object) -> None:
+        if not any(_of_job(one) == job["metadata"]["name"] for one in self.objects.values()):
+            self._make_pods(job)
 
     def delete(self, kind: str, name: str, _query: dict[str, str], _body: Object) -> Any:
         if self.objects.pop((kind, name), None) is None:
@@ -107,7 +138,32 @@ class FakeKubernetes:
         for key in [key for key, one in self.objects.items() if _of_job(one) == name]:
             if kind == "jobs":
                 del self.objects[key]
+        for job in self._of_set(name) if kind == "jobsets" else ():
+            self.delete("jobs", job, {}, {})
         return 200, {"status": "Success"}
+
+    def _of_set(self, name: str) -> list[str]:
+        """The Jobs of a set."""
+        jobs = [(known, one) for (kind, known), one in self.objects.items() if kind == "jobs"]
+        return [known for known, one in jobs if one["metadata"]["labels"].get(IN_SET) == name]
+
+    def _end_sets(self) -> None:
+        """A set that has succeeded or failed deletes its Jobs that have not."""
+        for name, one in [(n, o) for (kind, n), o in self.objects.items() if kind == "jobsets"]:
+            mine = {job: self._end_of(job) for job in self._of_set(name)}
+            ended = {job: how for job, how in mine.items() if how}
+            if how := sets.end_of(one, ended):
+                one["status"] = {"conditions": [{"type": how, "status": "True"}]}
+                for job in mine.keys() - ended.keys():
+                    self.delete("jobs", job, {}, {})
+
+    def _end_of(self, job: str) -> str:
+        """How a Job has ended, "" if it goes on."""
+        phases = [o["status"]["phase"] for o in self.objects.values() if _of_job(o) == job]
+        spec = self.objects["jobs", job]["spec"]
+        if "Failed" in phases and spec.get("backoffLimitPerIndex", 0) == 0:
+            return "Failed"
+        return "Complete" if phases.count("Succeeded") == spec["completions"] else ""
 
     def _make_pods(self, job: Object) -> None:
         name, template = job["metadata"]["name"], job["spec"]["template"]
@@ -138,7 +194,7 @@ class FakeKubernetes:
                 return {"phase": "Pending", "conditions": [one | {"message": message}]}
             state = {"waiting": {"reason": reason, "message": message}}
             return {"phase": "Pending", "containerStatuses": [{"name": "task", "state": state}]}
-        if age_s < self.lasts_s:
+        if age_s < self.lasts.get(task, self.lasts_s):
             state = {"running": {"startedAt": now()}}
             return {
                 "phase": "Running",

@@ -1,4 +1,4 @@
-"""The exact bytes of the files of ten manifests that differ in kind.
+"""The exact bytes of the files of eleven manifests that differ in kind.
 
 What single keys mean is asserted by key, in test_keys and test_own_manifests.
 """
@@ -27,8 +27,9 @@ HOST = host(gpus=gpus(8))
 
 
 def golden(path: Path) -> Path:
-    kind = {"swarm": "stack"}.get(engine := load(path).manifest.engine, engine)
-    return HERE / f"{path.stem}.{kind}.yaml"
+    own = {"swarm": "stack.yaml", "slurm": "sbatch.sh"}
+    kind = own.get(engine := load(path).manifest.engine, f"{engine}.yaml")
+    return HERE / f"{path.stem}.{kind}"
 
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
@@ -76,7 +77,7 @@ def test_a_portable_file_still_has_the_same_bytes() -> None:
 
 
 def test_every_golden_file_has_its_manifest() -> None:
-    assert {file.name for file in HERE.glob("*.yaml")} == {
+    assert {file.name for kind in ("yaml", "sh") for file in HERE.glob(f"*.{kind}")} == {
         PORTABLE.name,
         *(golden(path).name for path in MANIFESTS),
     }, f"remove the ones left over, or add the missing ones: {REPAIR}"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import kubernetes_validate
 import pytest
 import yaml
+from kubernetes_validate import utils
 
 from cluster_kit.backends.choose import backend
 from tests.golden.test_golden import HERE, rendered_anew
@@ -33,6 +36,15 @@ def rendered(**keys: Any) -> list[dict[str, Any]]:
 GOLDEN = read(rendered_anew(HERE / "kubernetes.toml"))
 PLAIN = rendered(worker=2, ps=1, evaluator=1)
 ALONE = rendered(chief=0, worker=3, ps=0, kubernetes={"output": "emptyDir", "egress": "anywhere"})
+
+
+@pytest.fixture(autouse=True, scope="module")
+def schemas_read_once() -> Iterator[None]:
+    """Megabytes, which are read for each object otherwise."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("schema_contents", "all_versions"):
+            patch.setattr(utils, name, functools.cache(getattr(utils, name)))
+        yield
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -19,9 +19,12 @@ from cluster_kit.workspace import Workspace
 from tests.golden.test_golden import HERE
 from tests.make import cluster
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("docker") is None, reason="Docker's command line is not on this machine"
-)
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(
+        shutil.which("docker") is None, reason="Docker's command line is not on this machine"
+    ),
+]
 LARGEST_MESSAGE = 4 * 2**20
 """Bytes of a message of swarm's, by gRPC's default."""
 LARGEST_CONFIG = 500 * 1024
@@ -109,3 +112,11 @@ def test_five_hundred_workers_fit_into_what_a_swarm_takes(tmp_path: Path) -> Non
     assert largest < 4096, "what grows with the cluster is in the config, not in every service"
     assert len(text) + beside < LARGEST_MESSAGE
     assert sum(len(json.dumps(service)) for service in services.values()) < LARGEST_MESSAGE
+
+
+def test_shared_memory_is_said_for_a_task_with_nothing_else_mounted(tmp_path: Path) -> None:
+    made = cluster(engine="swarm", role={"worker": {"shm_size": "1g"}})
+    services = read_by_docker(made, tmp_path)["services"]
+    found = {name: {v["target"]: v for v in one["volumes"]} for name, one in services.items()}
+    assert int(found["worker-0"]["/dev/shm"]["tmpfs"]["size"]) == 2**30
+    assert found["worker-0"].keys() - {"/dev/shm"} == found["chief-0"].keys()

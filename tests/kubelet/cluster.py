@@ -31,7 +31,8 @@ class Containers(FakeKubernetes):
 
     def _make_pods(self, job: Object) -> None:
         super()._make_pods(job)
-        for pod in pods([*self.objects.values()], "mine"):
+        known = [one for (kind, _), one in self.objects.items() if kind != "jobsets"]
+        for pod in pods(known, "mine"):
             if pod.job == job["metadata"]["name"]:
                 self._start(pod, f"{pod.hostname}-abcde")
 
@@ -52,6 +53,8 @@ class Containers(FakeKubernetes):
         return 200, "".join(f"{line}\n" for line in lines)
 
     def delete(self, kind: str, name: str, query: dict[str, str], body: Object) -> Any:
+        if kind == "jobsets":  # its Jobs are deleted one after the other, by this method
+            return super().delete(kind, name, query, body)
         before = {name for kind, name in self.objects if kind == "pods"}
         answer = super().delete(kind, name, query, body)
         gone = before - {name for kind, name in self.objects if kind == "pods"}

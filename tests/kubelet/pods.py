@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.kubelet.expand import Objects, environment, expand
+from tests.kubelet.sets import jobs_of
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 
@@ -37,9 +38,10 @@ class Pod:
 
 
 def pods(objects: list[dict[str, Any]], namespace: str = "default") -> list[Pod]:
-    """All pods of all Jobs among these objects."""
+    """All pods of all Jobs among these objects, and of those of their JobSets."""
     known = Objects(objects)
     jobs = [one for one in objects if one["kind"] == "Job"]
+    jobs += [job for one in objects if one["kind"] == "JobSet" for job in jobs_of(one)]
     services = {one["metadata"]["name"]: one["spec"] for one in objects if one["kind"] == "Service"}
     return [
         _pod(job, index, known, services, namespace)

@@ -47,6 +47,7 @@ def test_its_syntax_is_python_3_9(path: Path) -> None:
     assert not newer, f"lines {newer} need a newer Python"
 
 
+@pytest.mark.processes
 def test_python_3_9_imports_it() -> None:
     of_pyenv = sorted(Path.home().glob(".pyenv/versions/3.9.*/bin/python3.9"))
     found = str(of_pyenv[0]) if of_pyenv else shutil.which("python3.9")

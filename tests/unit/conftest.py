@@ -43,10 +43,12 @@ def no_docker_no_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "Popen", _refuse("starts a program"))
 
 
+verbs.load(())  # not by each process of tests: those of `make test-unit` are forked from this one
+
+
 @pytest.fixture(scope="session", autouse=True)
 def commands_made_once() -> Iterator[None]:
     """Typer makes all commands anew from the functions' signatures each time it is called."""
-    verbs.load(())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
         yield

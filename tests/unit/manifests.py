@@ -32,15 +32,20 @@ environments = st.dictionaries(
     variables.filter(lambda name: not RESERVED.fullmatch(name)), texts, max_size=3
 )
 seconds = st.floats(0.001, 1e6) | st.integers(1, 10**6)
-limits = st.fixed_dictionaries(
-    {},
-    optional={
-        "cpus": st.floats(0.01, 64),
-        "memory": st.integers(6 * 2**20, 2**32),
-        "bandwidth": st.integers(64, 10**6).map("{}kbit".format),
-        "environment": environments,
-    },
-)
+LIMITS: dict[str, st.SearchStrategy[Any]] = {
+    "cpus": st.floats(0.01, 64),
+    "memory": st.integers(6 * 2**20, 2**32),
+    "bandwidth": st.integers(64, 10**6).map("{}kbit".format),
+    "environment": environments,
+    "shm_size": st.just(6 * 2**20),
+    "ulimits": st.dictionaries(
+        st.sampled_from(["nofile", "core", "memlock"]), st.integers(64, 2**20), max_size=2
+    ),
+}
+NOT_DRAWN = {"env_file", "secrets", "ports", "nodes", "gpus"}
+"""Keys of `Limits` that need a file, a variable or a free port of the host, another engine, or no
+GPU for the workers."""
+limits = st.fixed_dictionaries({}, optional=LIMITS)
 names = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?", fullmatch=True)
 coordinated = st.fixed_dictionaries(
     {

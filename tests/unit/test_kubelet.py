@@ -64,11 +64,12 @@ def test_a_variable_sees_only_those_before_it() -> None:
     }  # fmt: skip
 
 
-def test_every_pod_is_the_task_that_its_index_says() -> None:
+@pytest.mark.parametrize("jobset", [False, True], ids=["Jobs", "JobSet"])
+def test_every_pod_is_the_task_that_its_index_says(jobset: bool) -> None:
     made = cluster(
         engine="kubernetes", worker=12, ps=2, evaluator=1, program="train.py", style="all-tasks",
         args=["--rank={{ index }}", "--price=$5 $(HOME)"],
-        kubernetes={"claims": {"/program": "code"}},
+        kubernetes={"claims": {"/program": "code"}, "jobset": jobset},
     )  # fmt: skip
     objects: list[dict[str, Any]] = [
         one for one in yaml.safe_load_all(backend("kubernetes").render(made)) if one
@@ -76,7 +77,8 @@ def test_every_pod_is_the_task_that_its_index_says() -> None:
     found = {pod.hostname: pod for pod in pods(objects)}
     assert len(found) == len(made.tasks)
     for task in made.tasks:
-        pod = found[f"ck-demo-{task.name}"]
+        pod = found[f"ck-demo-{task.role}-{'0-' if jobset else ''}{task.index}"]
+        assert pod.spec["subdomain"] == "ck-demo"
         assert f"{pod.names[0]}:2222" == made.address(task)
         assert pod.environment["CLUSTER_KIT_TASK"] == task.name
         assert pod.environment["JOB_COMPLETION_INDEX"] == str(task.index) == pod.labels[INDEX]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -17,7 +18,7 @@ from cluster_kit import roles
 from cluster_kit.cluster import Cluster
 from cluster_kit.manifest.schema import Manifest, RoleTable
 from tests.make import ROOT, parse_compose
-from tests.sources import nodes_of
+from tests.sources import nodes_of, text_of
 
 Import = Callable[[str], Any]
 FRESH: dict[str, ModuleType] = {}
@@ -191,9 +192,11 @@ KEYS = {"manifest/overrides.py": "the keys that have options", "cluster.py": "Te
 
 def test_no_other_module_knows_a_role_by_its_name() -> None:
     package = ROOT / "cluster_kit"
+    name = re.compile(rf"""["'}}](?:{"|".join(roles.ROLES)})["'{{]""")
     spelt = {
         f"{path.relative_to(package)}:{node.lineno} {node.value!r}"
         for path in package.rglob("*.py")
+        if name.search(text_of(path))
         for node in nodes_of(path)
         if isinstance(node, ast.Constant) and node.value in roles.ROLES
         if str(path.relative_to(package)) not in KEYS

@@ -13,6 +13,7 @@ from typing import Any
 
 from cluster_kit import labels
 from cluster_kit.backends.kubernetes.files import SECRET_FILES
+from cluster_kit.backends.kubernetes.jobset import templates
 from cluster_kit.engine.kubernetes.pods import OUTPUT, TASK
 from cluster_kit.engine.kubernetes.watching import READER
 
@@ -27,7 +28,7 @@ READS_WITH = {
 def for_run(
     objects: list[Object], run: str, output: Path, environment: Mapping[str, str]
 ) -> list[Object]:
-    """Returns the objects in the order in which they are made, Jobs last.
+    """Returns the objects in the order in which they are made, Jobs or their set last.
 
     Args:
         output: the directory of this host that progress files are brought to.
@@ -36,21 +37,22 @@ def for_run(
         OSError: the file of a secret cannot be read.
     """
     made = [_labelled(one, run, output) for one in objects]
-    jobs = [one for one in made if one["kind"] == "Job"]
-    others = [one for one in made if one["kind"] != "Job"]
+    last = [one for one in made if templates(one)]
+    others = [one for one in made if not templates(one)]
+    jobs = [job for one in last for job in templates(one)]
     leader = next(one for one in jobs if one["metadata"]["labels"][labels.LEADER] == "true")
-    secrets = [*_from_environment(jobs, environment), *_from_files(others)]
-    return [*others, *secrets, reader(leader), *jobs]
+    secrets = [*_from_environment(others[0], jobs, environment), *_from_files(others)]
+    return [*others, *secrets, reader(leader, others[0]), *last]
 
 
 def _labelled(one: Object, run: str, output: Path) -> Object:
     made = copy.deepcopy(one)
     metadata = made["metadata"]
     metadata["labels"][labels.RUN] = run
-    if made["kind"] == "Job":
-        metadata["annotations"] = {**metadata.get("annotations", {}), OUTPUT: str(output)}
-        template = made["spec"]["template"]
-        template["metadata"]["labels"][labels.RUN] = run
+    for job in templates(made):
+        of_job, template = job["metadata"], job["spec"]["template"]
+        of_job["labels"][labels.RUN] = template["metadata"]["labels"][labels.RUN] = run
+        of_job["annotations"] = {**of_job.get("annotations", {}), OUTPUT: str(output)}
         (container,) = template["spec"]["containers"]
         for mount in container["volumeMounts"]:
             if mount["name"] == "output":
@@ -58,9 +60,10 @@ def _labelled(one: Object, run: str, output: Path) -> Object:
     return made
 
 
-def reader(job: Object) -> Object:
-    """Returns the pod that prints what tasks write, with the rights of this Job's pods."""
-    metadata, spec = job["metadata"], copy.deepcopy(job["spec"]["template"]["spec"])
+def reader(job: Object, like: Object) -> Object:
+    """Returns the pod that prints what tasks write, with the rights of this Job's pods, and the
+    labels and the namespace of another object."""
+    metadata, spec = like["metadata"], copy.deepcopy(job["spec"]["template"]["spec"])
     own = metadata["labels"]
     name = f"{labels.kubernetes_name(own[labels.CLUSTER])}-{READER}"
     (task,) = spec["containers"]
@@ -86,14 +89,16 @@ def reader(job: Object) -> Object:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
 
 
-def _from_environment(jobs: list[Object], environment: Mapping[str, str]) -> list[Object]:
+def _from_environment(
+    like: Object, jobs: list[Object], environment: Mapping[str, str]
+) -> list[Object]:
     found: dict[str, dict[str, str]] = {}
     for job in jobs:
         (container,) = job["spec"]["template"]["spec"]["containers"]
         for variable in container["env"]:
             if ref := variable.get("valueFrom", {}).get("secretKeyRef"):
                 found.setdefault(ref["name"], {})[ref["key"]] = environment.get(ref["key"], "")
-    return [_secret(jobs[0], name, values) for name, values in found.items()]
+    return [_secret(like, name, values) for name, values in found.items()]
 
 
 def _from_files(others: list[Object]) -> list[Object]:

@@ -25,9 +25,16 @@ def escaped(text: str) -> str:
 
 def template(texts: Sequence[str]) -> str | None:
     """Returns what Kubernetes makes the texts of indexes 0, 1, … from; None if nothing does so."""
+    found = parts_of(texts)
+    return None if found is None else REFERENCE.join(map(escaped, found))
+
+
+def parts_of(texts: Sequence[str]) -> list[str] | None:
+    """Returns the parts between which the index stands in the texts of indexes 0, 1, …; None if
+    they differ otherwise."""
     first = texts[0]
     if all(text == first for text in texts):
-        return escaped(first)
+        return [first]
     second = texts[1]  # an index has one digit in both, so that only digits differ
     if len(first) != len(second):
         return None
@@ -41,7 +48,7 @@ def template(texts: Sequence[str]) -> str | None:
             return None
     if any(str(index).join(parts) != text for index, text in enumerate(texts)):
         return None
-    return REFERENCE.join(map(escaped, parts))
+    return parts
 
 
 def command(role: Sequence[ContainerSpec]) -> list[str]:

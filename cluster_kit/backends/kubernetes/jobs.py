@@ -14,17 +14,22 @@ from cluster_kit.backends.kubernetes.volumes import CONFIG, Object, volumes
 from cluster_kit.backends.swarm.spec import FILE, without_shared
 from cluster_kit.backends.variables import GROWING, SHARED
 from cluster_kit.cluster import Cluster, Task
-from cluster_kit.labels import kubernetes_name
+from cluster_kit.labels import kubernetes_job, kubernetes_name
 from cluster_kit.plan.kubernetes import USER
 from cluster_kit.plan.nodes import requirement
 from cluster_kit.roles import ROLES
 
 COMPLETION_INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+ENDLESS = 2**31 - 1
+"""How often tasks of a JobSet are started again, but for those of the leader's role: a Job that
+fails takes its whole set away, the leader with its verdict. The leader counts by itself."""
 PULLING_S = 1800.0
 """What a Job's deadline has on top of the job's own: pods wait for nodes, and pull the image."""
 CONTAINER = "task"
 """The name of each pod's only container."""
 GPU = "nvidia.com/gpu"
+QUEUE = "kueue.x-k8s.io/queue-name"
+"""The label by which Kueue finds what it holds back until there is room."""
 
 
 def jobs(cluster: Cluster, files: Sequence[Carried]) -> list[Object]:
@@ -35,11 +40,6 @@ def jobs(cluster: Cluster, files: Sequence[Carried]) -> list[Object]:
         for tasks in map(cluster.of, ROLES)
         if tasks
     ]
-
-
-def job_name(cluster: Cluster, role: str) -> str:
-    """The name of a role's Job; a pod of it has this name and its index as its host name."""
-    return f"{kubernetes_name(cluster.name)}-{role}"
 
 
 def tags(cluster: Cluster, spec: ContainerSpec, role: str = "") -> dict[str, str]:
@@ -68,15 +68,17 @@ def _job(
         "podReplacementPolicy": "Failed",
     }
     # A leader is not started again: its end decides the job. One among other workers shares theirs.
-    restarts = max(cluster.restarts(task) for task in tasks)
+    restarts = max(spec.restarts for spec in specs)
+    if on.jobset and role != cluster.leader.role:
+        restarts = ENDLESS
     spec |= {"backoffLimitPerIndex": restarts} if restarts else {"backoffLimit": 0}
-    if on.queue:
-        own, spec["suspend"] = own | {"kueue.x-k8s.io/queue-name": on.queue}, True
+    if on.queue and not on.jobset:
+        own, spec["suspend"] = own | {QUEUE: on.queue}, True
     spec["template"] = {
         "metadata": {"labels": tags(cluster, first, role), **_secrets_of(first)},
         "spec": _pod(cluster, tasks, specs, files),
     }
-    metadata = {"name": job_name(cluster, role), "labels": own}
+    metadata = {"name": kubernetes_job(cluster.name, role, in_set=on.jobset), "labels": own}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
 
 

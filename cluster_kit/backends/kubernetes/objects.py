@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from cluster_kit.backends.container_spec import container_specs
 from cluster_kit.backends.kubernetes.files import SECRET_FILES, Carried, secret_files
 from cluster_kit.backends.kubernetes.jobs import jobs, tags
+from cluster_kit.backends.kubernetes.jobset import jobset
 from cluster_kit.backends.kubernetes.volumes import Object, keys
 from cluster_kit.backends.swarm.spec import FILE, spec_text
 from cluster_kit.cluster import BEACON_PORT_OFFSET, Cluster
@@ -16,7 +17,8 @@ from cluster_kit.labels import kubernetes_name
 
 
 def objects(cluster: Cluster, files: Sequence[Carried]) -> list[Object]:
-    """Returns Service, NetworkPolicy, ConfigMaps, claim and Jobs, each with the kit's labels."""
+    """Returns Service, NetworkPolicy, ConfigMaps, claim, and Jobs or their JobSet, each with the
+    kit's labels."""
     own = tags(cluster, container_specs(cluster)[0])
     name, on = kubernetes_name(cluster.name), cluster.kubernetes
     assert on is not None
@@ -28,7 +30,8 @@ def objects(cluster: Cluster, files: Sequence[Carried]) -> list[Object]:
     ]
     if on.storage is not None:
         found.append(_claim(cluster, own))
-    found += jobs(cluster, files)
+    made = jobs(cluster, files)
+    found += [jobset(cluster, made)] if on.jobset else made
     if on.namespace:
         for one in found:
             meta = one["metadata"]

@@ -12,7 +12,7 @@ from cluster_kit.backends.kubernetes.files import Carried, secret_files
 from cluster_kit.backends.kubernetes.objects import objects
 from cluster_kit.backends.yaml import comment, scalar
 from cluster_kit.cluster import Cluster
-from cluster_kit.labels import CLUSTER, PLAN, kubernetes_name
+from cluster_kit.labels import CLUSTER, PLAN, kubernetes_job, kubernetes_name
 
 
 def render(cluster: Cluster, files: Sequence[Carried]) -> str:
@@ -27,15 +27,17 @@ def own_lines(cluster: Cluster) -> list[str]:
     """What the file says of itself in its first lines."""
     name = kubernetes_name(cluster.name)
     on = cluster.kubernetes
-    kubectl = f"kubectl -n {on.namespace}" if on and on.namespace else "kubectl"
+    assert on is not None
+    kubectl = f"kubectl -n {on.namespace}" if on.namespace else "kubectl"
+    leader = kubernetes_job(cluster.name, cluster.leader.role, in_set=on.jobset)
+    jobs = "jobset" if on.jobset else "job"
     return [
         f"`{kubectl} apply -f kubernetes.yaml` starts it. Nodes need its image:",
         f"{cluster.image}",
         *_secrets(cluster, f"{kubectl} create secret generic {name}"),
-        f"`{kubectl} logs -f job/{name}-{cluster.leader.role}` shows its leader, whose end decides "
-        "the job.",
-        f"`{kubectl} delete job,svc,cm,netpol,pvc -l {CLUSTER}={cluster.name}` removes it, with "
-        "the claim of its own.",
+        f"`{kubectl} logs -f job/{leader}` shows its leader, whose end decides the job.",
+        f"`{kubectl} delete {jobs},svc,cm,netpol -l {CLUSTER}={cluster.name}` removes it; the "
+        "results stay in its claim.",
     ]
 
 

@@ -6,16 +6,18 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cluster_kit.engine.kubernetes.api import QUOTA, Api, Refused
+from cluster_kit.engine.kubernetes.api import OF_QUOTA, QUOTA, Api, Refused
 from cluster_kit.engine.kubernetes.client import KubernetesEngine
 from cluster_kit.engine.kubernetes.pods import task_of, waits_for
+from cluster_kit.engine.kubernetes.sets import GROUP, NOT_INSTALLED, NOT_MADE
 from cluster_kit.errors import EngineError
 
 POLL_S = 1.0
 PATIENCE_S = 15.0
 """What keeps a pod from starting has to last so long: Kubernetes tries again by itself."""
 NODE_PATIENCE_S = 180.0
-"""A node for a pod may have to be made first, by an autoscaler."""
+"""A node for a pod may have to be made first, by an autoscaler; JobSet's controller may have much
+to do, or be about to start."""
 LONGEST_S = 1800.0
 PATHS = {
     "Service": "services",
@@ -25,6 +27,7 @@ PATHS = {
     "Secret": "secrets",
     "Pod": "pods",
     "Job": "jobs",
+    "JobSet": "jobsets",
 }
 KEEPS = ("PersistentVolumeClaim",)
 
@@ -36,14 +39,16 @@ def make(api: Api, objects: Sequence[Mapping[str, Any]]) -> None:
         try:
             api.post(path, dict(one))
         except Refused as error:
-            if error.status != 409 or one["kind"] in ("Pod", "Job"):
+            if error.status == 404 and one["kind"] == "JobSet" and not api.knows(GROUP):
+                raise EngineError(*NOT_INSTALLED) from None
+            if error.status != 409 or one["kind"] in ("Pod", "Job", "JobSet"):
                 raise
             if one["kind"] not in KEEPS:
                 api.patch(f"{path}/{one['metadata']['name']}", dict(one))
 
 
 def wait_for_start(engine: KubernetesEngine, cluster: str, run: str) -> None:
-    """Return when every task has a pod that has started.
+    """Return when every task has a pod that has started, however long a queue holds them back.
 
     Raises:
         EngineError: some have not, and why.
@@ -52,6 +57,8 @@ def wait_for_start(engine: KubernetesEngine, cluster: str, run: str) -> None:
     while True:
         waiting, why = not_started(engine, cluster, run)
         now = time.monotonic()
+        if waiting and engine.is_queued(cluster, run):
+            began = now  # a queue may take hours
         since = {task: since.get(task, now) for task in why}
         late = {task: said for task, said in why.items() if now - since[task] > _patience(said)}
         if not waiting:
@@ -84,7 +91,7 @@ def not_started(
 
 
 def _patience(said: str) -> float:
-    return NODE_PATIENCE_S if said.startswith("Unschedulable") else PATIENCE_S
+    return NODE_PATIENCE_S if said.startswith(("Unschedulable", NOT_MADE)) else PATIENCE_S
 
 
 def refusal(waiting: Sequence[str], why: Mapping[str, str]) -> EngineError:
@@ -105,8 +112,10 @@ def _cure(said: str) -> str:
             "push the image to where the nodes pull from, and name it: `docker push`, "
             "`kubernetes.registry`, `kubernetes.pull_secret`"
         )
-    if "exceeded quota" in said:
+    if any(words in said for words in OF_QUOTA):
         return QUOTA
+    if NOT_MADE in said:
+        return "`kubectl get pods -n jobset-system` shows whether its controller runs"
     if "violates PodSecurity" in said or "forbidden" in said:
         return "the namespace does not allow such pods: `kubernetes.namespace` names another"
     if "PersistentVolumeClaim" in said or "persistentvolumeclaim" in said:

@@ -27,7 +27,7 @@ def volumes(
     assert on is not None  # it is a cluster of this engine
     found: list[tuple[Object, list[Object]]] = [
         _volume("cluster", {"configMap": {"name": name}}, CONFIG, read_only=True),
-        output(cluster),
+        output(cluster, spec.shared.output),
         _volume("shm", _memory(spec.shm or SHM), "/dev/shm"),
     ]
     for path in spec.shared.tmpfs:
@@ -49,14 +49,14 @@ def volumes(
     return [volume for volume, _ in found], [mount for _, own in found for mount in own]
 
 
-def output(cluster: Cluster) -> tuple[Object, list[Object]]:
-    """Returns the volume at the output, and its mount: a folder of its own in a claim."""
+def output(cluster: Cluster, path: str) -> tuple[Object, list[Object]]:
+    """Returns the volume at the output's path, and its mount: a folder of its own in a claim."""
     assert cluster.kubernetes is not None
     claim = cluster.kubernetes.claim
     if not claim:
-        return _volume("output", _empty(), "/output")
+        return _volume("output", _empty(), path)
     source = {"persistentVolumeClaim": {"claimName": claim}}
-    return _volume("output", source, "/output", subPath=cluster.name)
+    return _volume("output", source, path, subPath=cluster.name)
 
 
 def _volume(

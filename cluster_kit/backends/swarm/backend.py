@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cluster_kit.backends.header import changed
-from cluster_kit.backends.interface import Build, Tool
+from cluster_kit.backends.interface import Tool
+from cluster_kit.backends.own_file import OwnFile, why_stale
 from cluster_kit.backends.swarm import cli
 from cluster_kit.backends.swarm.render import render
 from cluster_kit.backends.swarm.spec import FILE, spec_text
@@ -22,8 +22,10 @@ NOT_PORTABLE = UsageError(
 )
 
 
-class Swarm:
+class Swarm(OwnFile):
     """See `interface.Backend`, whose methods these are."""
+
+    _not_portable = NOT_PORTABLE
 
     def file(self, workspace: Workspace, name: str) -> Path:
         return workspace.generated(name, "stack.yaml")
@@ -41,21 +43,8 @@ class Swarm:
     def render(self, cluster: Cluster) -> str:
         return render(cluster)
 
-    def render_portable(self, cluster: Cluster, build: Build | None) -> str:
-        raise NOT_PORTABLE
-
-    def write_portable(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
-        raise NOT_PORTABLE
-
-    def changed(self, old: str, new: str) -> tuple[str, ...]:
-        return changed(old, new)
-
     def stale_beside(self, file: Path, cluster: Cluster) -> str:
-        try:
-            beside = (file.parent / FILE).read_text(encoding="utf-8")
-        except (OSError, ValueError):
-            return f"{FILE} beside it is missing"
-        return "" if beside == spec_text(cluster) else f"{FILE} beside it was edited"
+        return why_stale(file.parent / FILE, spec_text(cluster))
 
     def write(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
         """Write the stack file, what all tasks are given, and the output of a plain deploy."""
@@ -64,9 +53,6 @@ class Swarm:
         write_atomically(file, text)
         (file.parent / "output").mkdir(exist_ok=True)
         return file
-
-    def merges(self, file: Path) -> Path | None:
-        return None
 
     def up(self, file: Path, output: Path, run: str) -> None:
         """Deploy the stack, and wait until a node has started each of its tasks."""

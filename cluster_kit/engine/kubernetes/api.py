@@ -21,7 +21,12 @@ TIMEOUT_S = (5.0, 30.0)
 """To connect, and between two parts of an answer."""
 INSTALL = "`pip install 'cluster-kit[kubernetes]'`"
 CONTEXT = "`kubectl config get-contexts` shows what there is; KUBECONFIG names another file"
-QUOTA = "`kubectl describe quota` shows what is left: lower `cpus`, `memory` or the counts"
+QUOTA = (
+    "`kubectl describe quota` shows what is left, and what it asks for: lower `cpus`, `memory` or "
+    "the counts, or give every role `cpus` and `memory`"
+)
+OF_QUOTA = ("exceeded quota", "failed quota")
+"""What Kubernetes says of a pod that is too much for a quota, or lacks what it counts."""
 JSON = "application/json"
 MERGE = "application/merge-patch+json"
 
@@ -99,6 +104,16 @@ class Api:
     def delete(self, path: str, **query: str) -> None:
         self._call("DELETE", path, query)
 
+    def knows(self, group: str) -> bool:
+        """Whether the server has a group of objects, with its version: others install some."""
+        try:
+            self.get(f"/apis/{group}")
+        except Refused as error:
+            if error.status != 404:
+                raise
+            return False
+        return True
+
     def of(self, group: str, kind: str) -> str:
         """The path of a kind of objects in the namespace: `of("batch/v1", "jobs")`."""
         root = "/api/v1" if group == "v1" else f"/apis/{group}"
@@ -151,7 +166,7 @@ def refused(status: int, data: bytes, what: str) -> Refused:
     if status == 401:
         message = f"Kubernetes does not know you: {words}"
         cure = "log in to the cluster again: its credentials have expired, or are another one's"
-    elif status == 403 and "exceeded quota" in words:
+    elif status == 403 and any(said in words for said in OF_QUOTA):
         cure = QUOTA
     elif status == 403 and "violates PodSecurity" in words:
         cure = "the namespace allows less than the file asks for: choose another namespace"

@@ -12,6 +12,7 @@ from typing import Any
 from cluster_kit import labels
 from cluster_kit.engine.containers import Container, Glance
 from cluster_kit.engine.kubernetes.api import Api, Refused
+from cluster_kit.engine.kubernetes.listing import selector
 from cluster_kit.engine.kubernetes.logs import PodLogs
 from cluster_kit.engine.kubernetes.mirror import Mirror
 from cluster_kit.engine.kubernetes.pods import (
@@ -24,6 +25,7 @@ from cluster_kit.engine.kubernetes.pods import (
     output_of,
     task_of,
 )
+from cluster_kit.engine.kubernetes.sets import GROUP
 from cluster_kit.engine.kubernetes.unreachable import Unreachable
 from cluster_kit.engine.kubernetes.watching import POLL_S, Watching
 from cluster_kit.errors import EngineError
@@ -42,7 +44,7 @@ KINDS = (
 """What is removed with a cluster; its claims stay, with the results in them."""
 
 
-class KubernetesEngine(Unreachable, Watching, PodLogs):
+class KubernetesEngine(Unreachable, PodLogs, Watching):
     """The cluster of the current context; `interface.Engine` describes the methods.
 
     A container's id is its Job's name and its index.
@@ -53,7 +55,8 @@ class KubernetesEngine(Unreachable, Watching, PodLogs):
 
     def __init__(self, namespace: str = "") -> None:
         self._api = Api(namespace)
-        self._kept = {}
+        self._kept, self._ended = {}, {}
+        self._no_sets = False
         self._mirrors: dict[str, tuple[Mirror, float]] = {}
 
     @property
@@ -105,26 +108,6 @@ class KubernetesEngine(Unreachable, Watching, PodLogs):
             for c in self.containers(cluster)
         ]
 
-    def _jobs(self, cluster: str, run: str = "") -> list[Record]:
-        path = self._api.of("batch/v1", "jobs")
-        return [*self._api.items(path, f"{labels.ROLE},{_selector(cluster, run)}")]
-
-    def pods(self, cluster: str, run: str = "") -> list[Record]:
-        """The records of all pods of tasks."""
-        path = self._api.of("v1", "pods")
-        return [*self._api.items(path, f"{labels.ROLE},{_selector(cluster, run)}")]
-
-    def complaints(self, cluster: str) -> dict[str, str]:
-        """What Kubernetes says of Jobs for which it makes no pods, by the Job's name."""
-        found: dict[str, str] = {}
-        events = self._api.get(self._api.of("v1", "events"), fieldSelector="type=Warning")["items"]
-        names = {job["metadata"]["name"] for job in self._jobs(cluster)}
-        for event in events:
-            about = event["involvedObject"]
-            if about["kind"] == "Job" and about["name"] in names:
-                found[about["name"]] = str(event.get("message", ""))
-        return found
-
     def kill(self, container_id: str) -> None:
         """Its Job makes another pod, as often as the index may be started again."""
         for pod in self._pods_of(container_id):
@@ -149,13 +132,15 @@ class KubernetesEngine(Unreachable, Watching, PodLogs):
             )
 
     def stop(self, cluster: str, run: str = "") -> None:
-        """Suspend the Jobs: their pods are deleted, with what they have said, which is kept."""
+        """Suspend the Jobs, or their set, which would resume them: their pods are deleted, with
+        what they have said, which is kept."""
         going = {task_of(pod) for pod in self.pods(cluster, run) if exit_code(pod) is None}
         for known in going:
             self._kept[known] = self._lines(known, None)
-        for job in {known.partition("/")[0] for known in going}:
+        jobs, sets = self._api.of("batch/v1", "jobs"), self._api.of(GROUP, "jobsets")
+        paths = [f"{sets}/{one['metadata']['name']}" for one in self._sets(cluster, run)]
+        for path in paths or sorted({f"{jobs}/{known.partition('/')[0]}" for known in going}):
             with contextlib.suppress(Refused):  # it has ended by now
-                path = f"{self._api.of('batch/v1', 'jobs')}/{job}"
                 self._api.patch(path, STOP)
         self._wait(lambda: all(exit_code(p) is not None for p in self.pods(cluster, run)))
         time.sleep(POLL_S if going else 0)
@@ -163,10 +148,13 @@ class KubernetesEngine(Unreachable, Watching, PodLogs):
 
     def remove(self, cluster: str, run: str = "") -> int:
         count = len(self.containers(cluster, run))
+        for one in self._sets(cluster):  # first: a set makes its Jobs anew
+            self._delete(GROUP, "jobsets", one["metadata"]["name"])
         for group, kind in KINDS:
-            for one in self._api.items(self._api.of(group, kind), _selector(cluster, "")):
+            for one in self._removable(group, kind, cluster):
                 self._delete(group, kind, one["metadata"]["name"])
-        gone = self._wait(lambda: not self.pods(cluster, run))
+        gone = self._wait(lambda: not self._listed(cluster, run))
+        self._forget(cluster)
         self._mirrors.pop(cluster, None)
         if not gone:
             raise EngineError(
@@ -174,6 +162,15 @@ class KubernetesEngine(Unreachable, Watching, PodLogs):
                 f"`kubectl get pods -l {labels.CLUSTER}={cluster} -o wide` shows on which nodes",
             )
         return count
+
+    def _removable(self, group: str, kind: str, cluster: str) -> list[Record]:
+        """Its objects of a kind; no Secrets for whoever may not list them: a job may have none."""
+        try:
+            return [*self._api.items(self._api.of(group, kind), selector(cluster, ""))]
+        except Refused as error:
+            if kind != "secrets" or error.status != 403:
+                raise
+            return []
 
     def _delete(self, group: str, kind: str, name: str, **query: str) -> None:
         try:
@@ -190,8 +187,3 @@ class KubernetesEngine(Unreachable, Watching, PodLogs):
                 return False
             time.sleep(POLL_S)
         return True
-
-
-def _selector(cluster: str, run: str) -> str:
-    mine = f"{labels.CLUSTER}={cluster}" if cluster else labels.CLUSTER
-    return f"{mine},{labels.RUN}={run}" if run else mine

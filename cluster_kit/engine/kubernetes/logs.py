@@ -47,7 +47,7 @@ class PodLogs:
     def _lines(self, container_id: str, since: float | None) -> list[str]:
         pods = self._pods_of(container_id)
         if not pods:
-            return self._kept.get(container_id, [])
+            return said_after(self._kept.get(container_id, []), since)
         lines: list[str] = []
         for pod in pods:
             lines += self._read(str(pod["metadata"]["name"]), since)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from cluster_kit import labels
 from cluster_kit.engine.containers import Event
-from cluster_kit.engine.kubernetes.api import Api, Refused
+from cluster_kit.engine.kubernetes.api import Refused
+from cluster_kit.engine.kubernetes.listing import Listing
 from cluster_kit.engine.kubernetes.mirror import Mirror
 from cluster_kit.engine.kubernetes.pods import TASK, Record, Told, exit_code
 
@@ -24,14 +25,10 @@ READER = "reader"
 """Which pod prints what tasks write: the last word of its name."""
 
 
-class Watching:
+class Watching(Listing):
     """The part of the engine that tells events; `interface.Engine` describes it."""
 
-    _api: Api
     _mirrors: dict[str, tuple[Mirror, float]]
-
-    @abstractmethod
-    def pods(self, cluster: str, run: str = "") -> list[Record]: ...
 
     @abstractmethod
     def bring(self, cluster: str, run: str = "") -> None:
@@ -41,6 +38,7 @@ class Watching:
         told, ended = Told(), dict[str, tuple[int, float]]()
         while True:
             pods = self.pods(cluster, run)
+            self._keep(pods)
             self.bring(cluster, run)
             ready = [pod for pod in pods if self._is_read(cluster, pod, ended)]
             gone_too = [pod for pod in pods if pod not in ready]

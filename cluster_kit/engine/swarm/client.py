@@ -12,7 +12,7 @@ from docker.errors import APIError, NotFound
 
 from cluster_kit import labels
 from cluster_kit.engine.client import DockerEngine
-from cluster_kit.engine.containers import Container, Event
+from cluster_kit.engine.containers import ALL_TOLD, Container, Event
 from cluster_kit.engine.failures import as_engine_errors
 from cluster_kit.engine.found import board_of, of_cluster
 from cluster_kit.engine.removal import remove_all
@@ -32,6 +32,8 @@ from cluster_kit.errors import EngineError, HostError
 from cluster_kit.roles import ROLES
 
 POLL_S = 0.5
+SOON_S = 0.2
+"""Between looks at what is about to be gone; the agent of each node takes 2 s for each task."""
 STOP_S, REMOVE_S = 25.0, 60.0
 PARALLEL = 8
 INIT = "`docker swarm init --advertise-addr ADDRESS` makes one (127.0.0.1 for this host alone)"
@@ -91,7 +93,10 @@ class SwarmEngine(Unreachable, SwarmLogs, DockerEngine):
         while True:
             with as_engine_errors():
                 tasks = self._tasks(of_cluster(cluster, run))
+            first = not told.began
             yield from (one for one in told.events(tasks, time.time()) if one.time >= since)
+            if first:
+                yield Event(time.time(), ALL_TOLD, "", None)
             time.sleep(POLL_S)
 
     def not_started(self, cluster: str, run: str) -> tuple[list[str], dict[str, str]]:
@@ -99,6 +104,12 @@ class SwarmEngine(Unreachable, SwarmLogs, DockerEngine):
         waiting = [c.name for c in self.containers(cluster, run) if c.state == "created"]
         with as_engine_errors():
             return waiting, refusals(self._tasks(of_cluster(cluster, run)), self.nodes())
+
+    @as_engine_errors()
+    def lacks_subnet(self, cluster: str, run: str) -> bool:
+        """Whether the swarm has not given a run's network its subnet."""
+        found = self._client.api.networks(filters=_of_the_swarm(of_cluster(cluster, run)))
+        return any(not (one.get("IPAM") or {}).get("Config") for one in found)
 
     def comes_back(self, container_id: str, within_s: float) -> bool:
         deadline = time.monotonic() + within_s
@@ -133,23 +144,22 @@ class SwarmEngine(Unreachable, SwarmLogs, DockerEngine):
         with ThreadPoolExecutor(PARALLEL) as pool:
             list(pool.map(self.end, running))
         deadline = time.monotonic() + STOP_S
-        while time.monotonic() < deadline and not all(map(self._is_quiet, running)):
-            time.sleep(POLL_S)
+        while time.monotonic() < deadline and not self._is_quiet(cluster, run):
+            time.sleep(SOON_S)
 
-    def _is_quiet(self, service_id: str) -> bool:
-        """Whether none of its tasks runs, or is about to."""
+    def _is_quiet(self, cluster: str, run: str) -> bool:
+        """Whether no task runs, or is about to."""
         with as_engine_errors():
-            groups = by_service(self._tasks({"service": service_id}))
-        return all(state_of(task) in ENDED for task in groups.get(service_id, ()))
+            groups = by_service(self._tasks(of_cluster(cluster, run)))
+        return all(state_of(task) in ENDED for group in groups.values() for task in group)
 
     @as_engine_errors()
     def remove(self, cluster: str, run: str = "") -> int:
-        filters, api = of_cluster(cluster, run), self._client.api
+        filters = of_cluster(cluster, run)
         services = self._services(filters)
         remove_all(self._list(board_of(cluster, run)), ())
-        for one in services:
-            with contextlib.suppress(NotFound):
-                api.remove_service(one["ID"])
+        with ThreadPoolExecutor(PARALLEL) as pool:
+            list(pool.map(self._remove_service, services))
         deadline = time.monotonic() + REMOVE_S
         while not self._remove_rest(cluster, filters):
             if time.monotonic() > deadline:
@@ -157,8 +167,12 @@ class SwarmEngine(Unreachable, SwarmLogs, DockerEngine):
                     f"the network of {cluster} is still in use {REMOVE_S:.0f} s after its services",
                     f"`cluster-kit down {cluster} --engine swarm` when the nodes answer again",
                 )
-            time.sleep(POLL_S)
+            time.sleep(SOON_S)
         return len(services)
+
+    def _remove_service(self, service: dict[str, Any]) -> None:
+        with contextlib.suppress(NotFound):
+            self._client.api.remove_service(service["ID"])
 
     def _remove_rest(self, cluster: str, filters: Any) -> bool:
         """Remove networks, configs and secrets; False if they are still in use."""
@@ -166,7 +180,7 @@ class SwarmEngine(Unreachable, SwarmLogs, DockerEngine):
         if self._client.containers.list(all=True, filters=filters):
             return False
         try:
-            for network in api.networks(filters={**filters, "driver": "overlay"}):
+            for network in api.networks(filters=_of_the_swarm(filters)):
                 api.remove_network(network["Id"])
             for config in api.configs(filters=mine):
                 api.remove_config(config["ID"])
@@ -179,6 +193,11 @@ class SwarmEngine(Unreachable, SwarmLogs, DockerEngine):
                 return False
             raise
         return True
+
+
+def _of_the_swarm(filters: dict[str, Any]) -> dict[str, Any]:
+    """Only its networks. One that has no subnet yet has no driver either."""
+    return {**filters, "scope": "swarm"}
 
 
 def _hold(template: dict[str, Any]) -> None:

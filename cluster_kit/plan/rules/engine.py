@@ -8,6 +8,7 @@ from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan.arguments import names_in
 from cluster_kit.plan.nodes import CONSTRAINT
 from cluster_kit.plan.rules.kubernetes import check_kubernetes
+from cluster_kit.plan.rules.slurm import check_slurm
 from cluster_kit.problem import Cure, Problem, Setting
 from cluster_kit.util.masking import looks_secret
 from cluster_kit.util.toml_text import to_toml
@@ -24,6 +25,8 @@ def check_engine(manifest: Manifest) -> Iterator[Problem]:
         yield from _on_swarm(manifest)
     elif manifest.engine == "kubernetes":
         yield from check_kubernetes(manifest)
+    elif manifest.engine == "slurm":
+        yield from check_slurm(manifest)
     else:
         yield from _on_one_host(manifest)
 

@@ -131,7 +131,7 @@ def read_task(env: Mapping[str, str] = os.environ) -> Task:
         retries=int(number(env, "CLUSTER_KIT_RETRIES", 0)),
         server=server,
         gpu_memory_mb=int(number(env, "CLUSTER_KIT_GPU_MEMORY_MB", 0)) or None,
-        gpus=read_json(env, "CLUSTER_KIT_GPUS", promise.read),
+        gpus=read_json(env, "CLUSTER_KIT_GPUS", promise.reader(env)),
         promises=read_json(env, "CLUSTER_KIT_PROMISES", promise.read_promises),
         simulate_gpus=int(number(env, "CLUSTER_KIT_SIMULATE_GPUS", 0)),
         gpu_check=env.get("CLUSTER_KIT_GPU_CHECK") != "off",

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import IMAGE
 
+pytestmark = pytest.mark.processes
 RUNNER = IMAGE / "trainer" / "injected" / "runner.py"
 
 

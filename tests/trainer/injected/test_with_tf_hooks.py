@@ -191,6 +191,27 @@ def test_gpus_are_told_apart_by_what_the_driver_says(output, events, second, cod
         )
 
 
+@pytest.mark.parametrize(("second", "code"), [("5e", 0), ("86", 3)], ids=["the same", "another"])
+def test_gpus_that_a_swarm_gave_are_told_apart_by_their_uuids(output, events, second, code):
+    uuids = [f"{bus}000000-1111-2222-3333-444444444444" for bus in ("3b", "5e")]
+    driver = f"""
+from trainer.injected.gpus import cuda
+cuda.devices = lambda: [cuda.CudaDevice("", uuid) for uuid in {uuids}]
+"""
+    variables = {
+        "CLUSTER_KIT_GPUS": json.dumps([{"name": "one"}, {"name": "two"}]),
+        "DOCKER_RESOURCE_GPU": f"GPU-{second}000000,GPU-{uuids[0]}",
+    }
+    output(f"import os; os.environ |= {variables}\n" + driver + PRETENDS, code)
+    [seen] = [event for event in events("worker-0") if event["event"] == "devices"]
+    assert seen["sees"] == ["NVIDIA H200"] * 2
+    if code:
+        assert events("worker-0")[-1]["message"] == (
+            f"worker-0 was promised 2 GPUs (one (GPU-86000000), two (GPU-{uuids[0]})), "
+            f"sees NVIDIA H200 (uuid {uuids[0]}), NVIDIA H200 (uuid {uuids[1]})"
+        )
+
+
 def test_functions_are_not_taken_back_from_the_servers(monkeypatch):
     from tensorflow.python.eager import context
 

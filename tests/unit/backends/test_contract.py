@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cluster_kit.backends import variables
 from cluster_kit.backends.container_spec import STOP_GRACE_S, container_specs
-from cluster_kit.backends.swarm.render import render
+from cluster_kit.backends.swarm.render import GPU_KIND, render
 from cluster_kit.cluster import BEACON_PORT_OFFSET, OUTPUT, SECRETS
 from cluster_kit.observe import asked
 from cluster_kit.observe.progress import SUFFIX
@@ -46,6 +46,12 @@ def test_the_contract_and_the_host_know_the_same_variables() -> None:
     given = {name for one in made for spec in container_specs(one) for name in spec.environment}
     assert given - NASTY.keys() - {"API_TOKEN", "OPEN"} == named() - {variables.SHARED}
     assert variables.SHARED in render(cluster(engine="swarm"))
+
+
+def test_a_swarm_gives_gpus_in_the_variable_of_the_contract() -> None:
+    """Docker names it by the kind of the generic resource."""
+    meaning = CONTRACT["variables"]["CLUSTER_KIT_GPUS"]["meaning"]
+    assert f"`DOCKER_RESOURCE_{GPU_KIND}`" in meaning
 
 
 def test_the_contract_and_the_host_agree_on_numbers_and_paths() -> None:

@@ -32,6 +32,13 @@ def test_it_writes_one_file_that_says_how_it_starts(root: Path, cli: Cli) -> Non
     assert not (root / FILE.parent / "compose.yaml").exists()
 
 
+def test_the_file_of_a_set_names_its_own_objects(root: Path, cli: Cli) -> None:
+    assert cli(*RENDER, "--set", "kubernetes.jobset=true").code == 0
+    text = (root / FILE).read_text()
+    assert "kubectl logs -f job/ck-demo-chief-0" in text
+    assert "kubectl delete jobset,svc,cm,netpol -l cluster-kit.cluster=demo" in text
+
+
 def test_a_stale_file_is_told(root: Path, cli: Cli) -> None:
     assert "is missing" in cli(*RENDER, "--check").err
     cli(*RENDER)
@@ -59,6 +66,7 @@ def test_values_of_secrets_are_never_in_it(
     [
         (("--portable",), "--portable is for Docker Compose"),
         (("--set", "kubernetes.output=disk"), 'must be "pvc", "pvc:NAME" or "emptyDir"'),
+        (("--set", "kubernetes.jobset=maybe"), "must be a valid boolean"),
         (("--set", "kubernetes.namespce=a"), "did you mean `namespace`?"),
         (("--set", 'kubernetes.pull_policy="never"'), "Never"),
     ],

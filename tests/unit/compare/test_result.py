@@ -133,6 +133,7 @@ def fonts() -> None:
     importlib.import_module("matplotlib.font_manager")
 
 
+@pytest.mark.xdist_group("pictures")
 @pytest.mark.usefixtures("fonts")
 def test_the_picture_is_drawn_from_whatever_there_is(entries: Any, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")

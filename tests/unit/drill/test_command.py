@@ -52,6 +52,7 @@ def test_the_manifests_own_scenario_is_the_usual_one(stage: Stage, drill: Any) -
     assert "drill: fault 1 (crash of worker-1 at step 1)" in err
 
 
+@pytest.mark.xdist_group("pictures")
 def test_the_picture_is_in_the_runs_directory(
     stage: Stage, drill: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ from cluster_kit.manifest.profile import ProfileTable
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.manifest.secrets import SecretTable
 from cluster_kit.manifest.sidecars import SidecarTable
+from cluster_kit.manifest.slurm import SlurmTable
 from cluster_kit.problem import Setting
 
 
@@ -30,6 +31,7 @@ def test_every_key_has_a_home() -> None:
         *SecretTable.model_fields,
         *DataTable.model_fields,
         *SidecarTable.model_fields,
+        *SlurmTable.model_fields,
     }
 
 
@@ -44,6 +46,8 @@ def test_every_key_has_a_home() -> None:
         (("mount", "0", "cpus"), "write it under [role.worker] or [task.worker-0]"),
         (("readonly",), "did you mean `read_only`? write it under [[mount]]"),
         (("storage_clas",), "did you mean `storage_class`? write it under [kubernetes]"),
+        (("jobset",), "write it under [kubernetes]"),
+        (("kubernetes", "jobsets"), "did you mean `jobset`?"),
         (("mtu",), "write it under [network]"),
         (("secret", "mine", "enviroment"), "did you mean `environment`?"),
         (("sidecar", "x", "imgae"), "did you mean `image`?"),

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from cluster_kit.manifest.limits import Limits, TaskLimits, overlay
 from tests.make import manifest
+from tests.unit.manifests import LIMITS, NOT_DRAWN
 
 GIVEN: dict[str, Any] = {
     "cpus": 0.5,
@@ -47,6 +48,11 @@ class Tomorrow(Limits):
 
 def test_every_key_is_tried_here() -> None:
     assert GIVEN.keys() == OTHERS.keys() == Limits.model_fields.keys()
+
+
+def test_every_key_is_drawn_for_manifests_of_any_kind_or_known_not_to_be() -> None:
+    """`make fuzz` would not see a key that is left out there."""
+    assert sorted([*LIMITS, *NOT_DRAWN]) == sorted(Limits.model_fields)
 
 
 @pytest.mark.parametrize("key", GIVEN)

@@ -18,6 +18,7 @@ from cluster_kit.run import watch
 from tests.fakes.kubernetes import FakeKubernetes, config, serving
 from tests.unit.command_line import Cli
 
+pytestmark = pytest.mark.processes
 ENDS = {"event": "end", "exit_code": 0, "reason": "finished", "message": "done", "tasks": []}
 UP = ("up", "demo", "--engine", "kubernetes")
 
@@ -100,11 +101,12 @@ def test_each_run_has_a_folder_of_its_own_in_the_claim(
 def test_one_that_was_left_is_found_waited_for_and_judged(
     root: Path, cli: Cli, fake: FakeKubernetes
 ) -> None:
-    fake.lasts_s = 0.4
+    fake.lasts_s = 60.0
     assert cli(*UP, "--detach").code == 0
     assert json.loads(cli("status", "demo", "--json").out)["demo"][0]["state"] != "ended"
     again = cli(*UP)
     assert again.code == 3 and "already up" in again.err
+    fake.lasts_s = 0.1
     assert cli("wait", "demo").code == 0
     assert outcome(root)["success"]
 
@@ -118,6 +120,8 @@ def test_one_that_was_left_is_found_waited_for_and_judged(
          "ps-0: Unschedulable: 0/3 nodes", "lower `cpus`"),
         ({"complaint": 'pods "x" is forbidden: exceeded quota: q, requested: pods=2'}, 4,
          "exceeded quota: q", "kubectl describe quota"),
+        ({"complaint": 'pods "x" is forbidden: failed quota: q: must specify limits.cpu'}, 4,
+         "failed quota: q", "give every role `cpus`"),
         ({"refuses": {("POST", "jobs"): (403, 'jobs.batch is forbidden: exceeded quota: q')}}, 4,
          "exceeded quota: q", "kubectl describe quota"),
         ({"refuses": {("POST", "services"): (403, 'services is forbidden: User "u" cannot')}}, 4,
@@ -133,8 +137,8 @@ def test_one_that_was_left_is_found_waited_for_and_judged(
         ({"codes": {"chief-0": 137}, "says": {"chief-0": [{"event": "ready"}]}}, 4,
          "ck-demo-chief/0 has ended with exit code 137", "memory"),
     ],
-    ids=["image", "room", "quota", "quota-at-once", "forbidden", "namespace", "unknown", "rights",
-         "old", "evicted", "killed"],
+    ids=["image", "room", "quota", "quota-that-counts", "quota-at-once", "forbidden", "namespace",
+         "unknown", "rights", "old", "evicted", "killed"],
 )  # fmt: skip
 def test_what_goes_wrong_is_told_with_its_cure(
     cli: Cli, fake: FakeKubernetes, behaves: dict[str, Any], code: int, words: str, cure: str
@@ -146,6 +150,21 @@ def test_what_goes_wrong_is_told_with_its_cure(
     assert said.code == code, said.err
     fake.refuses.clear()
     assert left(fake) <= {"persistentvolumeclaims"}, "nothing half-made is left"
+
+
+def test_who_may_not_see_secrets_needs_none(cli: Cli, fake: FakeKubernetes) -> None:
+    fake.refuses = {("GET", "secrets"): (403, 'secrets is forbidden: User "u" cannot list')}
+    assert cli(*UP).code == 0
+    assert left(fake) == {"persistentvolumeclaims"}
+
+
+@pytest.mark.parametrize("verb", ["list", "delete"])
+def test_what_is_done_at_the_end_takes_rights_too(
+    cli: Cli, fake: FakeKubernetes, verb: str
+) -> None:
+    fake.denied = {"services"}
+    said = cli("doctor", "demo", "--engine", "kubernetes")
+    assert said.code == 3 and f"{verb} services" in said.out + said.err
 
 
 def test_a_run_that_takes_too_long_is_stopped_and_keeps_what_was_said(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import signal
@@ -56,8 +57,11 @@ pytestmark = pytest.mark.usefixtures("usual_handlers")
 
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """Without the plugins that happen to be installed here: to find them takes longer than all."""
+    """Without the plugins that happen to be installed here: to find them takes longer than all. So
+    does to show the source of all of pytest where a session is interrupted."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    briefly = functools.partialmethod(pytest.ExceptionInfo.getrepr, style="value")
+    monkeypatch.setattr(pytest.ExceptionInfo, "getrepr", briefly)
     return Project(pytester)
 
 

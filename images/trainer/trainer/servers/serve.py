@@ -19,7 +19,7 @@ from trainer.injected import dead_connections
 from trainer.outcome import Outcome
 from trainer.queue import next_event
 from trainer.sampling.recorder import Recorder
-from trainer.servers import native, python, slices, wire
+from trainer.servers import native, own_gpus, python, wire
 from trainer.servers.ports import check_port
 from trainer.task import Task
 
@@ -50,7 +50,7 @@ def serve(task: Task) -> int:
     except TrainerError as problem:
         Outcome(problem.exit_code, outcome.FAILED, str(problem)).record(progress)
         raise
-    if wrong := slices.broken(task):
+    if wrong := own_gpus.broken(task):
         wrong.record(progress)
         if task.beacon:
             client.send_report(task.beacon, Report(wrong.reason, task.name, wrong.message))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cluster_kit.backends.interface import SubnetTaken
 from cluster_kit.backends.swarm import start
 from cluster_kit.errors import EngineError
 
@@ -15,10 +16,15 @@ class Slow:
 
     def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
+        self.lacks: list[bool] = []
 
     def not_started(self, cluster: str, run: str) -> Answer:
         assert (cluster, run) == ("demo", "1")
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+    def lacks_subnet(self, cluster: str, run: str) -> bool:
+        assert (cluster, run) == ("demo", "1")
+        return self.lacks.pop(0) if self.lacks else False
 
 
 @pytest.fixture(autouse=True)
@@ -50,6 +56,20 @@ def test_what_a_node_says_is_told_once_with_a_cure(said: str, cure: str) -> None
         start.wait_for_start(swarm, "demo", "1")
     assert f"ps-0, ps-1: {said}" in raised.value.message
     assert cure in raised.value.cure
+
+
+def test_a_network_that_gets_its_subnet_late_is_waited_for() -> None:
+    swarm = Slow(*[(["ps-0"], {})] * 6, ([], {}))
+    swarm.lacks = [True] * 4
+    start.wait_for_start(swarm, "demo", "1")
+
+
+def test_a_network_that_gets_no_subnet_is_told_at_once() -> None:
+    swarm = Slow((["ps-0"], {}))
+    swarm.lacks = [True] * 99
+    with pytest.raises(SubnetTaken, match="the subnet of demo is taken"):
+        start.wait_for_start(swarm, "demo", "1")
+    assert len(swarm.lacks) > 99 - 2 - start.WITHOUT_SUBNET_S / start.POLL_S
 
 
 def test_one_that_never_starts_is_named() -> None:

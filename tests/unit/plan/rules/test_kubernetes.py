@@ -68,6 +68,12 @@ def test_it_is_planned_with_names_whatever_this_host_has() -> None:
     assert made.image == "cluster-kit/trainer:gpu-0123456789ab"
 
 
+def test_tasks_of_a_set_have_its_names() -> None:
+    made = cluster(engine="kubernetes", worker=3, kubernetes={"jobset": True})
+    assert made.address(made.of("worker")[1]) == "ck-demo-worker-0-1.ck-demo:2222"
+    assert made.beacon == "ck-demo-chief-0-0.ck-demo:2223"
+
+
 def test_an_image_that_the_kit_builds_comes_from_the_registry() -> None:
     made = cluster(engine="kubernetes", kubernetes={"registry": "ghcr.io/me/"})
     assert made.image == "ghcr.io/me/cluster-kit/trainer:cpu-0123456789ab"

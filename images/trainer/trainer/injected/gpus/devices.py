@@ -21,7 +21,7 @@ def prepare(
 ) -> None:
     """Called once, right after the import; `hidden`: the program chose its GPUs by itself."""
     gpus = tf.config.list_physical_devices("GPU")
-    promised = promises.read(os.environ.get("CLUSTER_KIT_GPUS", ""))
+    promised = promises.reader(os.environ)(os.environ.get("CLUSTER_KIT_GPUS", ""))
     if promised and not hidden:
         check(promised, seen(tf, gpus, promises, cuda), promises, mailbox)
     limit = number("CLUSTER_KIT_GPU_MEMORY_MB")

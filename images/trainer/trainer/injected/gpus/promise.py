@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 PCI = re.compile(r"(?:([0-9a-f]+):)?([0-9a-f]{2}):([0-9a-f]{2})\.([0-9a-f])$", re.IGNORECASE)
 UUID = re.compile(r"(?:GPU-|MIG-)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$", re.IGNORECASE)
+ABBREVIATED = re.compile(r"(?:GPU|MIG)-([0-9a-f][0-9a-f-]{,34})$", re.IGNORECASE)
+"""The first digits of a UUID, as the nodes of a swarm may announce their GPUs."""
+GIVEN = "DOCKER_RESOURCE_GPU"
+"""Docker's variable with what a node of a swarm gave: "GPU-5c1d…,GPU-77ab…", or a number."""
 RULE = 'must be a JSON list of {"name": …, "pci": …, "uuid": …}'
 
 
@@ -36,9 +39,22 @@ def broken(task: str, promised: Sequence[Gpu], sees: Sequence[Gpu]) -> str:
     """'worker-1 was promised GPU 1 (GPU-5c1d…), sees none'; '' if the promise was kept."""
     if len(promised) == len(sees) and not _others(promised, sees):
         return ""
-    seen = ", ".join(map(shown, sees)) or "none"
+    by_uuid = any(gpu.uuid and not gpu.pci for gpu in promised)
+    seen = ", ".join(shown(gpu, by_uuid=by_uuid) for gpu in sees) or "none"
     counted = f"{len(sees)} ({seen})" if len(sees) != len(promised) and sees else seen
     return f"{task} was promised {_named(promised)}, sees {counted}"
+
+
+def _with_uuids(promised: Sequence[Gpu], value: str) -> tuple[Gpu, ...]:
+    """Those promised with the UUIDs that the engine gave, `value` of GIVEN, if only their number
+    was promised; as they are if it gave none: nodes may announce a number of GPUs."""
+    uuids = [text.strip() for text in value.split(",")]
+    known = any(gpu.uuid or gpu.pci for gpu in promised)
+    if known or len(uuids) != len(promised) or not all(_uuid(Gpu("", "", u)) for u in uuids):
+        return tuple(promised)
+    return tuple(
+        gpu._replace(name=f"{gpu.name} ({uuid})", uuid=uuid) for gpu, uuid in zip(promised, uuids)
+    )
 
 
 def _others(promised: Sequence[Gpu], sees: Sequence[Gpu]) -> bool:
@@ -46,13 +62,25 @@ def _others(promised: Sequence[Gpu], sees: Sequence[Gpu]) -> bool:
     for identity in (_uuid, _pci):
         ours, theirs = [list(map(identity, gpus)) for gpus in (promised, sees)]
         if all(ours) and all(theirs):
-            return Counter(ours) != Counter(theirs)
+            return not _pairs(ours, theirs)
     return False
+
+
+def _pairs(ours: Sequence[str], theirs: Sequence[str]) -> bool:
+    """Whether each of ours begins one of theirs: the longest choose first, since what a shorter
+    one begins is all that a longer one begins, and more."""
+    left = list(theirs)
+    for one in sorted(ours, key=len, reverse=True):
+        found = next((other for other in left if other.startswith(one)), None)
+        if found is None:
+            return False
+        left.remove(found)
+    return True
 
 
 def _uuid(gpu: Gpu) -> str:
     """Without the prefix, which CUDA does not know; "" for the old form `MIG-GPU-…/1/0`."""
-    match = UUID.match(gpu.uuid)
+    match = UUID.match(gpu.uuid) or ABBREVIATED.match(gpu.uuid)
     return match[1].lower() if match else ""
 
 
@@ -65,9 +93,9 @@ def _pci(gpu: Gpu) -> str:
     return f"{int(domain, 16):04x}:{rest[0]}:{rest[1]}.{rest[2]}".lower()
 
 
-def shown(gpu: Gpu) -> str:
-    """Name and bus id, and a slice's UUID: 'NVIDIA H200 (pci 0000:3b:00.0)'."""
-    ids = [gpu.uuid] if gpu.sliced else []
+def shown(gpu: Gpu, *, by_uuid: bool = False) -> str:
+    """Name and bus id, and the UUID if it counts: 'NVIDIA H200 (pci 0000:3b:00.0)'."""
+    ids = [gpu.uuid] if gpu.sliced else [f"uuid {_uuid(gpu)}"] if by_uuid and _uuid(gpu) else []
     ids += [f"pci {_pci(gpu) or gpu.pci}"] if gpu.pci else []
     return f"{gpu.name} ({', '.join(ids)})" if ids else gpu.name
 
@@ -80,6 +108,11 @@ def read(text: str) -> tuple[Gpu, ...]:
         ValueError, TypeError: it is not such a list.
     """
     return _gpus(json.loads(text or "[]"))
+
+
+def reader(env: Mapping[str, str]) -> Callable[[str], tuple[Gpu, ...]]:
+    """What reads such a list of a task's own GPUs, and adds the UUIDs that a swarm gave."""
+    return lambda text: _with_uuids(read(text), env.get(GIVEN, ""))
 
 
 def read_promises(text: str) -> dict[str, tuple[Gpu, ...]]:

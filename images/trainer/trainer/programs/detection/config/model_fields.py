@@ -69,7 +69,7 @@ class Matcher(Part):
     """Which anchors stand for which ground-truth box, by intersection over union."""
 
     matched_threshold: Fraction = Field(0.5, description="An anchor is positive from this IoU on")
-    unmatched_threshold: Fraction = Field(0.5, description="and background below this one")
+    unmatched_threshold: Fraction = Field(0.5, description="An anchor is background below this IoU")
     force_match_for_each_row: bool = Field(
         True, description="Every box gets its best anchor, whatever their IoU"
     )
@@ -114,7 +114,7 @@ class PostProcessing(Part):
 
     score_threshold: Fraction = Field(0.01, description="Detections below this score are dropped")
     iou_threshold: Fraction = Field(
-        0.5, description="Of two of a class that overlap more, one goes"
+        0.5, description="The weaker of two of a class with a larger IoU is dropped"
     )
     max_detections_per_class: Count = Field(50, description="Detections of one class per image")
     max_total_detections: Count = Field(50, description="Detections per image")

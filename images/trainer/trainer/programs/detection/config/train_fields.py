@@ -153,24 +153,26 @@ class TrainConfig(Part):
     batch_size: Count = Field(32, description="Images per step of one replica (of one clone)")
     num_steps: Count = Field(
         1200,
-        description="Training ends at this global step; where absent: --default-steps, if given",
+        description="Training ends at this global step; without it at --default-steps, if given",
     )
-    loss_threshold: Positive | None = Field(None, description="or as soon as the loss is below")
+    loss_threshold: Positive | None = Field(
+        None, description="Training ends as soon as the loss is below this"
+    )
     optimizer: Optimizer = Field(Momentum(), description="The optimizer, by its `type`")
     learning_rate: LearningRate = Field(description="The schedule, by its `type`")
     sync_replicas: bool | None = Field(
         None, description="true: one update for a round of all replicas' gradients; as --update"
     )
     replicas_to_aggregate: CountOrNone = Field(
-        0, description="Gradients of a round that are waited for; 0 for one of each replica"
+        0, description="Gradients that a round waits for; 0: one from each replica"
     )
     startup_delay_steps: NotNegative = Field(
-        0.0, description="Global step at which all but the chief begin (asynchronous updates only)"
+        0.0, description="Global step at which all replicas but the chief begin (asynchronous only)"
     )
     gradient_clipping_by_norm: NotNegative = Field(0.0, description="0 for no clipping")
     fine_tune_checkpoint: PlaceText | None = Field(None, description="Checkpoint to start from")
     fine_tune_checkpoint_type: Literal["detection", "classification"] = Field(
-        "detection", description="Take all variables that fit, or only the backbone's"
+        "detection", description="Load all variables that fit, or only the backbone's"
     )
     max_number_of_boxes: Count = Field(100, description="Boxes per image are padded to this")
     augmentation: Augmentation = Field(Augmentation(), description="Done to training images")

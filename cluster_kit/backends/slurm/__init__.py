@@ -1,0 +1,1 @@
+"""Slurm as a backend: one script for `sbatch`."""

@@ -1,0 +1,189 @@
+# The job: its places, its steps, and how it ended.
+
+refuse() { # $1: exit code, $2: what is wrong, $3: what to do
+  printf 'error: %s\n  -> %s\n' "$2" "$3" >&2
+  exit "$1"
+}
+
+slots() { # how many tasks each node takes, a line for each, from Slurm's `2(x3),1`
+  local part count times
+  for part in ${1//,/ }; do
+    count=${part%%(*} times=1
+    if [[ $part == *x* ]]; then times=${part##*x} times=${times%)}; fi
+    while ((times-- > 0)); do echo "$count"; done
+  done
+}
+
+place() { # $1: part of the job, $2: its nodes, $3: their slots, then its tasks: one for each in turn
+  local part=$1 nodes free task at=0 tried
+  mapfile -t nodes < <(scontrol show hostnames "$2")
+  mapfile -t free < <(slots "$3")
+  shift 3
+  for task; do
+    tried=0
+    until ((${free[at]:-0} > 0)); do
+      [[ -n ${nodes[tried++]:-} ]] || refuse 4 "there is no place for $task on ${nodes[*]}" \
+        'take options out of [slurm] that lay out tasks: the job asks for as many as it needs'
+      at=$((at + 1))
+      [[ -n ${nodes[at]:-} ]] || at=0
+    done
+    free[at]=$((free[at] - 1))
+    printf '%s %s %s %s\n' "$task" "$part" "${nodes[at]}" "$port"
+    port=$((port + 1))
+    if [[ $task == "$leader" ]]; then port=$((port + 1)); fi # its beacon's
+    at=$((at + 1))
+    [[ -n ${nodes[at]:-} ]] || at=0
+  done
+}
+
+read_places() { # the addresses of all tasks; $1: the run
+  local task host port role seen=,
+  while read -r task _ host port; do
+    role=${task%-*} address[$task]=$host:$port
+    listed[$role]=${listed[$role]:+${listed[$role]},}$host:$port
+    if [[ $task == "$leader" ]]; then beacon=$host:$((port + 1)); fi
+    if [[ $seen != *",$host,"* ]]; then seen+=$host,; fi
+  done < "$1/places"
+  hosts=${seen#,} hosts=${hosts%,}
+}
+
+json_list() { # the addresses of these tasks as JSON
+  local task list=''
+  for task; do list+=", \"${address[$task]}\""; done
+  printf '[%s]' "${list#, }"
+}
+
+new_run() { # makes the run's folder, sets `run`, and points `latest` at it
+  local folder=$output/$name stem again=1
+  printf -v stem '%(%Y%m%d-%H%M%S)T' -1
+  mkdir -p "$folder" || refuse 3 "the output $folder cannot be made" \
+    'name a folder that all nodes share and you may write: [slurm] output'
+  run=$folder/$stem
+  until mkdir "$run" 2> /dev/null; do
+    ((++again < 1000)) || refuse 3 "no run can be made in $folder" 'look at its owner and its disk'
+    run=$folder/$stem-$again
+  done
+  mkdir -p "$run/output/progress" "$run/logs" "$run/events" "$run/ended"
+  ln -sfn "${run##*/}" "$folder/latest"
+  cp "$0" "$run/sbatch.sh"
+}
+
+write_record() { # what was started, if this is submitted where it was rendered; $1: now
+  [[ -r compose/$name/sbatch.json ]] || return 0
+  {
+    printf '{"id": "slurm-%s", "since": %s, ' "$SLURM_JOB_ID" "$1"
+    printf '"began": {"unix": %s, "ticks": 0, "boot": ""}, ' "$1"
+    printf '"timings_s": {}, "sizes": {}, "cluster": %s}\n' "$(< "compose/$name/sbatch.json")"
+  } > "$run/run.json"
+}
+
+step() { # $1: a part of the job, then options: starts its tasks where they were placed
+  local part=$1
+  shift
+  awk -v part="$part" '$2 == part {print $3}' "$run/places" > "$run/.hosts-$part"
+  SLURM_HOSTFILE=$run/.hosts-$part srun "$@" --distribution=arbitrary --kill-on-bad-exit=0 \
+    --wait=0 --mpi=none bash "$run/sbatch.sh" task "$run" "$part" < /dev/null &
+  steps+=("$!")
+}
+
+finish() { # waits for the steps; those that hang get their grace, SIGTERM, and SIGKILL
+  local until=0 told='' alive pid
+  while :; do
+    alive=()
+    for pid in "${steps[@]}"; do
+      if kill -0 "$pid" 2> /dev/null; then alive+=("$pid"); fi
+    done
+    [[ -n ${alive[*]} ]] || return 0
+    if ((until == 0)); then
+      if [[ -n $stopped ]]; then
+        until=1
+      elif [[ -e $run/ended/$leader ]]; then
+        until=$((SECONDS + grace_s))
+        [[ $(< "$run/ended/$leader") == 0 ]] || until=$((SECONDS + failed_grace_s))
+      fi
+    elif ((SECONDS >= until)); then
+      if [[ -z $told ]]; then scancel --signal=TERM "$SLURM_JOB_ID"; else kill "${alive[@]}"; fi
+      told=1 until=$((SECONDS + stop_s)) # srun kills its step if it is ended itself
+    fi
+    sleep 1 &
+    wait "$!"
+  done
+}
+
+field() { # $1: a line of JSON, $2: a key: the text that it has, still quoted and escaped
+  if [[ $1 =~ \"$2\":\ \[?(\"([^\"\\]|\\.)*\") ]]; then echo "${BASH_REMATCH[1]}"; fi
+}
+
+verdict() { # sets `code`, the kit's, and `reason`, `message` and `blame`, as JSON, for the outcome
+  local task=$leader own end='' evaluator late=''
+  own=$(cat "$run/ended/$task" 2> /dev/null)
+  if [[ $own == 0 ]]; then
+    for evaluator in "${evaluators[@]}"; do
+      own=$(cat "$run/ended/$evaluator" 2> /dev/null)
+      [[ -n $own ]] || late='evaluator-grace'
+      task=$evaluator
+    done
+    case $own in 0 | 143)
+      code=0 reason='"finished"' message='""' blame=null
+      return
+      ;;
+    esac
+  fi
+  end=$(tail -n 1 "$run/output/progress/$task.jsonl" 2> /dev/null)
+  [[ $end == *'"event": "end"'* ]] || end=''
+  reason=$(field "$end" reason) message=$(field "$end" message) blame=$(field "$end" tasks)
+  if [[ -z $reason && -n $late ]]; then reason="\"$late\""; fi
+  if [[ -z $reason ]] && [[ -n $stopped || $own == 143 ]]; then reason='"stopped"'; fi
+  reason=${reason:-'"failed"'}
+  case $reason in
+    *-deadline* | *evaluator-grace* | *silent* | *stall*) code=6 ;;
+    *gpu-missing* | *cannot-shape* | *disk-full* | *output-lost*) code=3 ;;
+    *stopped*) code=7 ;;
+    *) code=5 ;;
+  esac
+  case $reason in
+    *stopped* | *disk-full* | *output-lost*) blame=null ;;
+    *) blame=${blame:-"\"$task\""} ;;
+  esac
+  message=${message:-"\"$task left no word, and ended with exit code ${own:-unknown}\""}
+}
+
+write_outcome() { # what `cluster-kit report` and `cluster-kit runs` read
+  local success=false
+  if ((code == 0)); then success=true; fi
+  cat "$run"/events/*.jsonl > "$run/events.jsonl" 2> /dev/null
+  {
+    printf '{"format": 1, "id": "slurm-%s", "cluster": "%s", ' "$SLURM_JOB_ID" "$name"
+    printf '"success": %s, "exit_code": %s, "reason": %s, ' "$success" "$code" "$reason"
+    printf '"blame": %s, "message": %s, "run": "%s", ' "$blame" "$message" "$run"
+    printf '"timings_s": {"total": %s}, "last_words": "", "notes": [], "tasks": [], ' "$SECONDS"
+    printf '"metrics": {}, "cure": ""}\n'
+  } > "$run/outcome.json"
+}
+
+main() { # the job: on the first of its nodes
+  local code reason message blame stopped='' steps=() run
+  [[ -n ${SLURM_JOB_ID:-} ]] || refuse 2 'this script runs as a job of Slurm' \
+    "submit it: sbatch compose/$name/sbatch.sh"
+  [[ $output == /* ]] || output=$PWD/$output
+  check
+  local port=${first_port:-$((10000 + SLURM_JOB_ID * (count + 1) % (22000 - count)))}
+  new_run
+  place_all > "$run/places" || exit
+  read_places "$run"
+  write_cluster > "$run/output/cluster.json"
+  write_record "$(date +%s.%3N)"
+  echo "$name: $count tasks on $hosts; everything is in $run"
+  trap 'stopped=1' TERM INT
+  start_all
+  finish
+  verdict
+  write_outcome
+  if ((code == 0)); then
+    echo "success in $SECONDS s; everything is in $run"
+  else
+    echo "failed: reason $reason, blame $blame: $message"
+    echo "exit code $code; everything is in $run"
+  fi
+  exit "$code"
+}

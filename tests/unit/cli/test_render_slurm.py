@@ -1,0 +1,140 @@
+"""Slurm on the command line: what `render` writes and refuses, and that nothing else runs a job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from cluster_kit.backends.slurm.backend import Slurm
+from cluster_kit.cli import render
+from cluster_kit.errors import HostError, UsageError
+from cluster_kit.plan.debug import debugged
+from cluster_kit.run import launch
+from cluster_kit.workspace import Workspace
+from tests.make import cluster
+from tests.unit.command_line import Cli
+
+FILE = Path("compose/demo/sbatch.sh")
+RENDER = ("render", "demo", "--engine", "slurm", "--set", "slurm.image=trainer.sif")
+
+
+@pytest.fixture(autouse=True)
+def _manifest(root: Path) -> None:
+    (root / "compose" / "demo.toml").write_text('format = 1\nname = "demo"\n')
+
+
+def test_it_writes_a_script_that_says_how_it_is_submitted(
+    root: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert json.loads(cli(*RENDER, "--json").out)["file"] == str(root / FILE)
+    text = (root / FILE).read_text()
+    for words in (
+        "`sbatch compose/demo/sbatch.sh`",
+        "`squeue --me`, `tail -F cluster-kit-demo-*.log`",
+        "`scancel --name=cluster-kit-demo`",
+        "apptainer build trainer.sif docker-archive://trainer.tar",
+        "cluster-kit render demo --engine slurm --set",
+    ):
+        assert words in text
+    assert cli(*RENDER).err == "compose/demo/sbatch.sh: 5 tasks on Slurm\n"
+    monkeypatch.setattr(render, "image_present", lambda _tag: False)
+    assert "make trainer.sif of it" in cli(*RENDER).err
+    assert Workspace(root).known() == ["demo"]
+
+
+def test_without_an_image_no_image_is_asked_for(root: Path, cli: Cli) -> None:
+    said = cli(*RENDER[:4], "--set", "slurm.datasets=/shared/datasets")
+    assert (said.code, said.err) == (0, "compose/demo/sbatch.sh: 5 tasks on Slurm\n")
+
+
+def test_a_stale_script_is_told(root: Path, cli: Cli) -> None:
+    assert "is missing" in cli(*RENDER, "--check").err
+    cli(*RENDER)
+    assert cli(*RENDER, "--check").code == 0
+    assert "manifest has changed" in cli(*RENDER, "--workers", "3", "--check").err
+    (root / FILE).with_name("sbatch.json").write_text("{}")
+    assert "sbatch.json beside it was edited" in cli(*RENDER, "--check").err
+    (root / FILE).with_name("sbatch.json").unlink()
+    assert "sbatch.json beside it is missing" in cli(*RENDER, "--check").err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("up", "demo", "--engine", "slurm"),
+        ("up", "demo", "--engine", "slurm", "--detach"),
+        ("status", "demo", "--engine", "slurm"),
+        ("logs", "demo", "--engine", "slurm"),
+        ("down", "demo", "--engine", "slurm"),
+        ("doctor", "demo", "--engine", "slurm"),
+        ("doctor", "--engine", "slurm"),
+    ],
+)
+def test_nothing_else_runs_a_job_of_slurm(root: Path, cli: Cli, words: tuple[str, ...]) -> None:
+    found = cli(*words)
+    assert found.code == 2
+    assert 'engine = "slurm": the kit writes a script for Slurm and does not run it' in found.err
+    assert "--engine slurm`, then `sbatch compose/" in found.err
+    assert not (root / "runs").exists() and not (root / FILE).exists()
+
+
+def no_engine() -> NoReturn:
+    raise HostError("no engine answers", "install one")
+
+
+@pytest.mark.parametrize("connect", [no_engine, lambda: None], ids=["no engine", "an engine"])
+def test_up_refuses_a_manifest_that_names_slurm(
+    connect: Callable[[], None], root: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch.client, "connect", connect)
+    with (root / "compose" / "demo.toml").open("a") as file:
+        file.write('engine = "slurm"\n[slurm]\nimage = "trainer.sif"\n')
+    found = cli("up", "demo")
+    assert found.code == 2 and "then `sbatch compose/demo/sbatch.sh`" in found.err
+    assert not (root / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--portable",), "--portable is for Docker Compose"),
+        (("--set", "slurm.time=soon"), "not a time as Slurm writes it"),
+        (("--set", "slurm.partitoin=a"), "did you mean `partition`?"),
+        (("--set", "slurm.setup=module"), "slurm.setup"),
+        (("--set", "slurm.options=[1]"), "slurm.options.0"),
+    ],
+)
+def test_what_cannot_be_said_is_refused(
+    root: Path, cli: Cli, words: tuple[str, ...], said: str
+) -> None:
+    found = cli(*RENDER, *words)
+    assert found.code == 2 and said in found.err
+    assert not (root / FILE).exists()
+
+
+def test_values_of_secrets_are_never_in_it(
+    root: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WANDB_API_KEY", "very-secret")
+    with (root / "compose" / "demo.toml").open("a") as file:
+        file.write('[role.chief]\nsecrets = ["WANDB_API_KEY"]\n')
+    assert cli(*RENDER).code == 0
+    for path in (root / FILE).parent.iterdir():
+        assert "very-secret" not in path.read_text()
+    assert "WANDB_API_KEY is not set, which tasks are to have" in (root / FILE).read_text()
+
+
+def test_a_debugger_is_refused() -> None:
+    made = debugged(cluster(engine="slurm", slurm={"image": "a.sif"}), "chief-0", "/debugpy")
+    with pytest.raises(UsageError, match="tasks of Slurm publish none on this host"):
+        Slurm().render(made)
+
+
+def test_characters_of_the_script_s_own_are_refused() -> None:
+    made = cluster(engine="slurm", program="train.py", args=["a\ue000b"])
+    with pytest.raises(UsageError, match=r"U\+E000"):
+        Slurm().render(made)

@@ -1,0 +1,47 @@
+"""An engine that knows when it has told all of the past is not waited for any longer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import cast
+
+from cluster_kit.engine.containers import ALL_TOLD, Event
+from cluster_kit.engine.interface import Engine
+from cluster_kit.observe.listener import Listener
+
+START = Event(1.0, "start", "ps-0", None)
+
+
+class Telling:
+    """Tells these events, and nothing more for as long as a test may take."""
+
+    def __init__(self, *events: Event) -> None:
+        self._events = events
+        self.told = threading.Event()
+
+    def answers(self) -> bool:
+        return True
+
+    def events(self, cluster: str, since: float, run: str = "") -> Iterator[Event]:
+        yield from self._events
+        self.told.set()
+        threading.Event().wait(60)
+
+
+def joined(engine: Telling) -> Listener:
+    listener = Listener(cast(Engine, engine), "demo", 0.0, joins=True)
+    assert engine.told.wait(30)
+    return listener
+
+
+def test_all_that_it_has_told_is_enough() -> None:
+    listener = joined(Telling(START, Event(2.0, ALL_TOLD, "", None)))
+    assert listener.has_repeated and listener.is_behind
+    assert listener.drain() == [START]
+
+
+def test_one_that_does_not_say_so_has_time_to_repeat() -> None:
+    listener = joined(Telling(START))
+    assert not listener.has_repeated
+    assert listener.drain() == [START]

@@ -1,0 +1,82 @@
+"""What a Slurm job cannot keep is refused, by its key and with what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.make import cluster, gpus, host, problems
+
+IMAGE = {"image": "/shared/trainer.sif"}
+REFUSED: dict[str, dict[str, Any]] = {
+    "task.worker-1.ip": {"subnet": "172.28.0.0/24", "task": {"worker-1": {"ip": "172.28.0.150"}}},
+    "addressing": {"addressing": "ip"},
+    "subnet": {"subnet": "172.28.0.0/24"},
+    "network.mtu": {"network": {"mtu": 1400}},
+    "network.encrypted": {"network": {"encrypted": True}},
+    "network.internal": {"network": {"internal": True}},
+    "gpus": {"gpus": "auto"},
+    "share_gpus": {"gpus": "require", "share_gpus": True},
+    "role.chief.gpus": {"role": {"chief": {"gpus": ["0"]}}},
+    "role.ps.ports": {"role": {"ps": {"ports": [6006]}}},
+    "role.ps.bandwidth": {"role": {"ps": {"bandwidth": "1gbit"}}},
+    "role.ps.ulimits": {"role": {"ps": {"ulimits": {"nofile": 65536}}}},
+    "role.ps.shm_size": {"role": {"ps": {"shm_size": "1g"}}},
+    "role.ps.env_file": {"role": {"ps": {"env_file": "some.env"}}},
+    "role.ps.nodes": {"role": {"ps": {"nodes": "disk==ssd"}}},
+    "role.ps.environment.API_TOKEN": {"role": {"ps": {"environment": {"API_TOKEN": "x"}}}},
+    "sidecar.cache": {"sidecar": {"cache": {"image": "redis:7"}}},
+    "secret.token": {"secret": {"token": "token.txt"}},
+    "args.0": {"args": ["--bind={{ ip }}:{{ port }}"], "program": "train.py"},
+    "data.fetch": {"data": {"fetch": "fetch.py"}},
+    "tensorboard": {"tensorboard": True},
+    "slurm.partition": {"slurm": {**IMAGE, "partition": "a b"}},
+    "slurm.account": {"slurm": {**IMAGE, "account": "a\nb"}},
+    "slurm.time": {"slurm": {**IMAGE, "time": "2h"}},
+    "slurm.image": {"slurm": {"image": "~/trainer.sif"}},
+    "slurm.trainer": {"slurm": {**IMAGE, "trainer": "a:b"}},
+    "slurm.datasets": {"slurm": {**IMAGE, "datasets": "a\nb"}},
+    "slurm.python": {"slurm": {**IMAGE, "python": ""}},
+    "slurm.output": {"slurm": {**IMAGE, "output": ""}},
+    "slurm.options.0": {"slurm": {**IMAGE, "options": ["-N3"]}},
+    "slurm.options.1": {"slurm": {**IMAGE, "options": ["--nodes=3", "--ntasks=9"]}},
+    "slurm.setup.0": {"slurm": {**IMAGE, "setup": ["a\nb"]}},
+}
+WITHOUT_IMAGE: dict[str, dict[str, Any]] = {
+    "image": {"image": "tensorflow/tensorflow:2.15.0"},
+    "build": {"build": "Dockerfile"},
+    "tensorflow": {"tensorflow": "2.15"},
+    "mount.0.target": {"mount": [{"source": "extra", "target": "/extra"}]},
+    "data": {"data": "digits"},
+}
+
+
+@pytest.mark.parametrize("place", REFUSED)
+def test_what_slurm_cannot_keep_is_refused_by_its_key(place: str) -> None:
+    keys = {"slurm": IMAGE, **REFUSED[place]}
+    found = problems(host(gpus=gpus(8)), engine="slurm", **keys)
+    assert place in [problem.place for problem in found]
+    assert all(problem.cure_text() for problem in found)
+
+
+@pytest.mark.parametrize("place", WITHOUT_IMAGE)
+def test_what_takes_a_container_is_refused_without_an_image(place: str) -> None:
+    found = problems(engine="slurm", **WITHOUT_IMAGE[place])
+    assert place in [problem.place for problem in found]
+    assert all(problem.cure_text() for problem in found)
+    assert not problems(engine="slurm", slurm=IMAGE, **WITHOUT_IMAGE[place])
+
+
+@pytest.mark.parametrize("time", ["90", "90:00", "2:00:00", "1-12", "1-12:30", "1-12:30:00"])
+def test_times_are_those_of_slurm(time: str) -> None:
+    cluster(engine="slurm", slurm={**IMAGE, "time": time})
+
+
+def test_a_program_of_ones_own_may_need_no_data() -> None:
+    cluster(engine="slurm", program="train.py")
+    cluster(engine="slurm", program="linear-regression", style="all-tasks", chief=0)
+
+
+def test_another_engine_does_not_read_the_table() -> None:
+    cluster(slurm={"time": "soon", "options": ["-N3"]})
