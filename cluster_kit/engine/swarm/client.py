@@ -24,6 +24,7 @@ from cluster_kit.engine.swarm.tasks import (
     Told,
     by_service,
     container_of,
+    has_run,
     refusals,
     state_of,
 )
@@ -100,10 +101,13 @@ class SwarmEngine(Unreachable, SwarmLogs, DockerEngine):
             time.sleep(POLL_S)
 
     def not_started(self, cluster: str, run: str) -> tuple[list[str], dict[str, str]]:
-        """Names of the tasks that have not started yet, and why, as far as the swarm says so."""
-        waiting = [c.name for c in self.containers(cluster, run) if c.state == "created"]
+        """Names of the tasks that have never run, and why, as far as the swarm says so now."""
+        filters = of_cluster(cluster, run)
         with as_engine_errors():
-            return waiting, refusals(self._tasks(of_cluster(cluster, run)), self.nodes())
+            services, tasks = self._services(filters), self._tasks(filters)
+            ran = {one for one, group in by_service(tasks).items() if has_run(group)}
+            waiting = [container_of(one, ()).name for one in services if one["ID"] not in ran]
+            return waiting, refusals(tasks, self.nodes())
 
     @as_engine_errors()
     def lacks_subnet(self, cluster: str, run: str) -> bool:

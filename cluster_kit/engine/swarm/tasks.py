@@ -24,6 +24,7 @@ LOST = 137
 """The exit code of a task whose node is down: it is as if it were killed."""
 HOMELESS_S = 15.0
 """A task that no node takes for so long has no place on the nodes that are left."""
+RAN = ENDED - {"rejected"} | {"running"}
 Task = Mapping[str, Any]
 
 
@@ -190,8 +191,13 @@ class Told:
             yield Event(now, "homeless", name_of(newest), None, str(status["Err"]))
 
 
+def has_run(group: Sequence[Task]) -> bool:
+    """Whether any of a service's tasks has ever run: a node that rejects one has not run it."""
+    return any(state_of(task) in RAN for task in group)
+
+
 def refusals(tasks: Iterable[Task], nodes: Mapping[str, str]) -> dict[str, str]:
-    """Why tasks of the kit have not started, by name: what their newest task says.
+    """Why tasks of the kit have never run, by name: what their newest task says.
 
     Args:
         nodes: host names of nodes by id.
@@ -199,7 +205,7 @@ def refusals(tasks: Iterable[Task], nodes: Mapping[str, str]) -> dict[str, str]:
     found = {}
     for group in by_service(tasks).values():
         status = group[-1]["Status"]
-        if said := status.get("Err"):
+        if (said := status.get("Err")) and not has_run(group):
             node = nodes.get(group[-1].get("NodeID") or "", "")
             if status["State"] in ("rejected", "pending"):
                 found[name_of(group[-1])] = f"{said} (node {node})" if node else str(said)

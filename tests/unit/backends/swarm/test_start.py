@@ -75,3 +75,20 @@ def test_a_network_that_gets_no_subnet_is_told_at_once() -> None:
 def test_one_that_never_starts_is_named() -> None:
     with pytest.raises(EngineError, match="ps-0: no node has said why"):
         start.wait_for_start(Slow((["ps-0"], {})), "demo", "1")
+
+
+REFUSED: Answer = (["ps-0"], {"ps-0": "No such image: demo:1 (node b)"})
+TRIED_AGAIN: Answer = (["ps-0"], {})
+
+
+def test_what_is_said_lasts_while_the_swarm_tries_again() -> None:
+    tries = [answer for _ in range(40) for answer in (REFUSED, TRIED_AGAIN)]
+    swarm = Slow(*tries)
+    with pytest.raises(EngineError, match="ps-0: No such image"):
+        start.wait_for_start(swarm, "demo", "1")
+    assert len(swarm.answers) > 40, "it is told before it has tried for ever"
+
+
+def test_a_node_that_works_on_it_is_waited_for() -> None:
+    pulled = [TRIED_AGAIN] * round(60 / start.POLL_S)
+    start.wait_for_start(Slow(REFUSED, *pulled, ([], {})), "demo", "1")

@@ -72,3 +72,24 @@ def test_a_network_that_the_swarm_gave_no_subnet(
     manager = Manager()
     manager._client = SimpleNamespace(api=Networks(config))
     assert manager.lacks_subnet("demo", "1") is lacks
+
+
+@pytest.mark.parametrize(
+    ("ours", "waiting"),
+    [
+        ([], ["worker-0", "worker-1"]),
+        ([task(1, "preparing", 1)], ["worker-0", "worker-1"]),
+        (
+            [task(1, "rejected", 1, err="No such image"), task(2, "preparing", 2)],
+            ["worker-0", "worker-1"],
+        ),
+        ([task(1, "rejected", 1, err="No such image"), task(2, "running", 3)], ["worker-1"]),
+        ([task(1, "failed", 1, code=1), task(2, "preparing", 2)], ["worker-1"]),
+    ],
+)
+def test_a_task_waits_until_a_node_has_run_it(
+    ours: list[dict[str, Any]], waiting: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager = Manager(ours)
+    monkeypatch.setattr(manager, "nodes", dict)
+    assert manager.not_started("demo", "1") == (waiting, {})

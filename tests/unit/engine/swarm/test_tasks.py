@@ -144,3 +144,5 @@ def test_why_a_task_has_not_started_names_its_node() -> None:
         "worker-0": f"{said} (node big-one)"
     }
     assert refusals([task(1, "failed", 2, code=1, err="task: non-zero exit (1)")], {}) == {}
+    tried_again = [task(1, "running", 2), task(3, "rejected", 4, err=said)]
+    assert refusals(tried_again, {}) == {}, "it has run: that is a crash, not a start"
