@@ -7,9 +7,10 @@ KIT       := .venv/bin/cluster-kit
 DEV       := .venv/.dev
 PIP       := .venv/bin/pip install --quiet --disable-pip-version-check
 ENGINE    ?= auto
-# Processes of tests: for those with containers, each of which keeps a core busy or two, and for the others.
+# Processes of tests: for those with containers, each of which keeps a core busy or two, and for the others,
+# a third of whose time is spent waiting.
 JOBS      ?= 2
-UNIT_JOBS ?= 4
+UNIT_JOBS ?= 8
 export ENGINE
 
 # A value as one word of the shell's, apostrophes and all.
@@ -156,9 +157,8 @@ $(DEV): $(KIT)
 	@touch $(DEV)
 
 ##@ Develop
-# Tests start hundreds of Pythons: each would compile all modules where none may be written beside them.
+# Tests start hundreds of Pythons, each of which would compile all modules again.
 test test-more test-unit fuzz: export PYTHONDONTWRITEBYTECODE :=
-test test-more test-unit fuzz: export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 
 # Collected once and run in forks of that process, which takes half of the CPU; the others follow.
 WITHOUT_ENGINE := tests/unit tests/docs tests/golden tests/trainer tests/ci
@@ -245,6 +245,7 @@ MEASURED := bench compare drill speedup
 .PHONY: clean
 clean: ## Remove generated compose files and caches; results, measurements and what you wrote are kept
 	@rm -rf .pytest_cache .mypy_cache .ruff_cache
+	@find cluster_kit images tests docs -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 	@rm -f compose/*/compose.yaml compose/*/secrets.yaml compose/*/.gitignore
 	@find build -mindepth 1 -maxdepth 1 $(MEASURED:%=! -name %) -exec rm -rf {} + 2>/dev/null || true
 	@find build compose -mindepth 1 -type d -empty -delete 2>/dev/null || true

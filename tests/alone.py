@@ -14,6 +14,8 @@ from pathlib import Path
 
 PATIENCE_S = 900.0
 """Longer than any test: whoever waits longer waits for something that hangs."""
+FOLDER = Path(tempfile.gettempdir())
+"""The same for all of them, wherever each has its temporary files later."""
 
 
 @contextmanager
@@ -34,7 +36,7 @@ def turn(alone: bool) -> Iterator[None]:
 
 @contextmanager
 def _file(name: str) -> Iterator[int]:
-    path = Path(tempfile.gettempdir()) / f"cluster-kit-tests-{os.getuid()}-{name}"
+    path = FOLDER / f"cluster-kit-tests-{os.getuid()}-{name}"
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         yield descriptor

@@ -19,7 +19,7 @@ import yaml
 from hypothesis import settings
 
 from cluster_kit.util import stdio
-from tests import forks, grammars, reports
+from tests import forks, grammars, in_memory, reports
 from tests.alone import turn
 
 gc.disable()  # as long as tests are collected
@@ -77,6 +77,7 @@ def _fixtures(item: pytest.Item) -> list[str]:
 
 
 pytest_addoption = forks.add_option
+pytest_configure = in_memory.write_there
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -14,7 +14,8 @@ pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is no
 
 MADE = (
     "compose/mine/compose.yaml",
-    "build/pycache/x.pyc",
+    "build/browser/x",
+    "cluster_kit/plan/__pycache__/x.pyc",
     ".ruff_cache/x",
     "compose/old/compose.yaml",
 )

@@ -15,7 +15,7 @@ from tests.alone import turn
 
 @pytest.fixture(autouse=True)
 def locks_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alone.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(alone, "FOLDER", tmp_path)
 
 
 def test_others_run_side_by_side() -> None:

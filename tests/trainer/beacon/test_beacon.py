@@ -16,6 +16,8 @@ from trainer.beacon.server import BeaconServer
 from trainer.errors import ServerError
 from trainer.task import Address
 
+pytestmark = pytest.mark.first
+
 REPORT = Report("gpu-missing", "worker-1", "worker-1 was promised GPU 1, sees none")
 
 

@@ -14,6 +14,8 @@ from trainer.stragglers.watch import StragglerWatch, groups
 from trainer.task import Task, read_task
 from trainer.usage import Usage
 
+pytestmark = pytest.mark.first
+
 
 def task(name: str, cluster: dict[str, int], tmp_path="/nowhere") -> Task:
     hosts = {role: [f"127.0.0.1:{port}" for port in range(1, count + 1)]

@@ -11,6 +11,8 @@ import watchfiles
 
 from cluster_kit.util.changes import Changes, Watched
 
+pytestmark = pytest.mark.first
+
 NOTICED_S = 20.0
 
 

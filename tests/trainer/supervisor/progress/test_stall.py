@@ -8,11 +8,15 @@ import shutil
 import threading
 import time
 
+import pytest
+
 from trainer.events import Progress, Reports
 from trainer.supervisor.progress.stall import Stalled, watch, written
 from trainer.supervisor.progress.waits import Waits
 from trainer.task import read_task
 from trainer.usage import Usage
+
+pytestmark = pytest.mark.first
 
 ALONE = {"chief": ["127.0.0.1:1"]}
 HANGS = """import json, os, pathlib, threading, time
