@@ -1,4 +1,4 @@
-"""Tests that are forked write to memory only where there is room, and nobody chose another place."""
+"""Tests in forks write to memory only where there is room, and nobody chose another place."""
 
 from __future__ import annotations
 
