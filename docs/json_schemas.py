@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from cluster_kit.engine.containers import Event
-from cluster_kit.run.outcome import FORMAT, Outcome
-from cluster_kit.run.verdict import Reason
+from cluster_kit.run.judging.outcome import FORMAT, Outcome
+from cluster_kit.run.judging.verdict import Reason
 from docs.blocks import contract
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"

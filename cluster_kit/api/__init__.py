@@ -20,7 +20,7 @@ from cluster_kit.errors import (
     TrainingFailed,
     UsageError,
 )
-from cluster_kit.run.outcome import Outcome
+from cluster_kit.run.judging.outcome import Outcome
 
 __all__ = [
     "Cluster",

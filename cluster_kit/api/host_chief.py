@@ -23,7 +23,7 @@ from cluster_kit.errors import (
 from cluster_kit.observe.progress import ProgressReader
 from cluster_kit.roles import CHIEF, ROLES
 from cluster_kit.run.context import Launch
-from cluster_kit.run.outcome import Outcome
+from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.workspace import RunDirectory
 
 HOST = "host"

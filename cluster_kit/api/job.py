@@ -20,11 +20,17 @@ from cluster_kit.manifest.find import find
 from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.parts import DEFAULT_ENGINE
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
+from cluster_kit.run.judging.outcome import Outcome
+from cluster_kit.run.judging.verdict import Reason
 from cluster_kit.run.launch import launch, launch_detached
-from cluster_kit.run.outcome import Outcome
-from cluster_kit.run.prepare import Prepared, Request, engine_or_none, prepare, refuse_unlocked
+from cluster_kit.run.starting.prepare import (
+    Prepared,
+    Request,
+    engine_or_none,
+    prepare,
+    refuse_unlocked,
+)
 from cluster_kit.run.take_down import take_down
-from cluster_kit.run.verdict import Reason
 from cluster_kit.workspace import Workspace, here
 
 AUTO = "auto"

@@ -19,7 +19,7 @@ from cluster_kit.plan.tf_config import tf_configs
 from cluster_kit.run import inside
 from cluster_kit.run.attach import wait
 from cluster_kit.run.context import Launch
-from cluster_kit.run.outcome import Outcome
+from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.show.view import View
 from cluster_kit.workspace import RunDirectory
 

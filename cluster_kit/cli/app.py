@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from cluster_kit.errors import KitError, UsageError
-from cluster_kit.run.prepare import USUAL, unnamed
+from cluster_kit.run.starting.prepare import USUAL, unnamed
 from cluster_kit.run.versions import versions
 from cluster_kit.util.nearest import proposal
 from cluster_kit.util.terminal import harmless

@@ -18,12 +18,12 @@ from cluster_kit.engine.swarm.client import SwarmEngine
 from cluster_kit.errors import HostError
 from cluster_kit.host.gather import gather
 from cluster_kit.parts import EngineName
-from cluster_kit.run.check import Check
-from cluster_kit.run.doctor import check_host
-from cluster_kit.run.kubernetes_checks import check_kubernetes
-from cluster_kit.run.prepare import Request, prepare
-from cluster_kit.run.swarm_checks import check_swarm
-from cluster_kit.run.swarm_probe import probe_nodes
+from cluster_kit.run.checks.check import Check
+from cluster_kit.run.checks.doctor import check_host
+from cluster_kit.run.checks.kubernetes_checks import check_kubernetes
+from cluster_kit.run.checks.swarm_checks import check_swarm
+from cluster_kit.run.checks.swarm_probe import probe_nodes
+from cluster_kit.run.starting.prepare import Request, prepare
 from cluster_kit.workspace import here
 
 _MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "bold red")}

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from cluster_kit.cli.app import out, print_json, say, short
 from cluster_kit.run.context import Launch
-from cluster_kit.run.outcome import Outcome
-from cluster_kit.run.verdict import Reason
+from cluster_kit.run.judging.outcome import Outcome
+from cluster_kit.run.judging.verdict import Reason
 from cluster_kit.workspace import RunDirectory
 
 

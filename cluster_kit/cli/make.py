@@ -29,7 +29,7 @@ from cluster_kit.image.build import (
 from cluster_kit.image.contents import packages_of
 from cluster_kit.image.registry import tag_image
 from cluster_kit.plan.kubernetes import local_name
-from cluster_kit.run.prepare import Request, engine_or_none, prepare_locked
+from cluster_kit.run.starting.prepare import Request, engine_or_none, prepare_locked
 from cluster_kit.workspace import here
 
 image = typer.Typer(help="The shared training image.", no_args_is_help=True)

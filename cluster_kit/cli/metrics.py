@@ -9,8 +9,8 @@ import typer
 
 from cluster_kit.cli.app import app, say, short
 from cluster_kit.errors import HostError, UsageError
-from cluster_kit.run.metrics import exposition
-from cluster_kit.run.past_run import run_named
+from cluster_kit.run.keeping.metrics import exposition
+from cluster_kit.run.keeping.past_run import run_named
 from cluster_kit.util.own_files import TEMPLATES
 from cluster_kit.workspace import here, write_atomically
 

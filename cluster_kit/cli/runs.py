@@ -14,9 +14,17 @@ from rich.text import Text
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, out, print_json, say, short
 from cluster_kit.errors import HostError, UsageError
-from cluster_kit.run.history import Change, Run, difference, read_run, runs_of, size_of, to_prune
-from cluster_kit.run.past_run import run_named
-from cluster_kit.run.prepare import engine_or_none
+from cluster_kit.run.keeping.history import (
+    Change,
+    Run,
+    difference,
+    read_run,
+    runs_of,
+    size_of,
+    to_prune,
+)
+from cluster_kit.run.keeping.past_run import run_named
+from cluster_kit.run.starting.prepare import engine_or_none
 from cluster_kit.util.nearest import proposal
 from cluster_kit.util.terminal import harmless
 from cluster_kit.workspace import here

@@ -16,7 +16,7 @@ from cluster_kit.engine import client
 from cluster_kit.errors import KitError
 from cluster_kit.manifest.find import find
 from cluster_kit.manifest.load import load
-from cluster_kit.run.prepare import Request, cluster_name, engine_or_none
+from cluster_kit.run.starting.prepare import Request, cluster_name, engine_or_none
 from cluster_kit.workspace import Workspace, here
 
 

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from cluster_kit.cli.app import app, say, short
-from cluster_kit.run.board import name_of
-from cluster_kit.run.past_run import run_named
-from cluster_kit.run.tensorboard import event_files, serving
+from cluster_kit.run.beside.board import name_of
+from cluster_kit.run.beside.tensorboard import event_files, serving
+from cluster_kit.run.keeping.past_run import run_named
 from cluster_kit.workspace import here
 
 

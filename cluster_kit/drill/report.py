@@ -10,7 +10,7 @@ from rich.table import Table
 
 from cluster_kit.drill.lanes import Lanes
 from cluster_kit.drill.measure import Result
-from cluster_kit.run.outcome import Outcome
+from cluster_kit.run.judging.outcome import Outcome
 
 COLUMNS = ("fault", "moment", "injected", "detected after", "going on", "lost", "restarts")
 NOTHING = "-"

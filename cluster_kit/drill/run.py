@@ -18,10 +18,10 @@ from cluster_kit.drill.report import Drill
 from cluster_kit.drill.verdict import misses
 from cluster_kit.errors import Interrupted, UsageError
 from cluster_kit.parts import DEFAULT_ENGINE
+from cluster_kit.run.keeping.report import DRILL, write_report
+from cluster_kit.run.keeping.secrets import values_of
 from cluster_kit.run.launch import launch
-from cluster_kit.run.prepare import Request
-from cluster_kit.run.report import DRILL, write_report
-from cluster_kit.run.secrets import values_of
+from cluster_kit.run.starting.prepare import Request
 from cluster_kit.show.view import View
 from cluster_kit.workspace import RunDirectory, Workspace, write_atomically
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from cluster_kit.drill.measure import Result
 from cluster_kit.drill.scenario import Bounds, Expect
-from cluster_kit.run.outcome import Outcome
+from cluster_kit.run.judging.outcome import Outcome
 
 
 def misses(expect: Expect, results: Sequence[Result], outcome: Outcome) -> list[str]:

@@ -17,18 +17,20 @@ from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import HostError
 from cluster_kit.observe.progress import sizes
 from cluster_kit.parts import DEFAULT_ENGINE
-from cluster_kit.run import board, room, start
-from cluster_kit.run.arguments import check_arguments
-from cluster_kit.run.attend import Start, attend, begin
-from cluster_kit.run.claim import claim
+from cluster_kit.run import room
+from cluster_kit.run.beside import board
+from cluster_kit.run.checks.doctor import refuse_if_unfit
 from cluster_kit.run.context import Launch
-from cluster_kit.run.data_step import ensure_data
-from cluster_kit.run.doctor import refuse_if_unfit
+from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.run.observer import NOBODY, Observer
-from cluster_kit.run.outcome import Outcome
-from cluster_kit.run.prepare import Prepared, Request, engine_of, prepare_locked
-from cluster_kit.run.shared_folder import refuse_if_not_shared
+from cluster_kit.run.starting import start
+from cluster_kit.run.starting.arguments import check_arguments
+from cluster_kit.run.starting.claim import claim
+from cluster_kit.run.starting.data_step import ensure_data
+from cluster_kit.run.starting.prepare import Prepared, Request, engine_of, prepare_locked
+from cluster_kit.run.starting.shared_folder import refuse_if_not_shared
 from cluster_kit.run.timings import Stopwatch
+from cluster_kit.run.watching.attend import Start, attend, begin
 from cluster_kit.show.view import View
 from cluster_kit.workspace import RunDirectory, Workspace, last_run, new_id, new_run
 

@@ -12,7 +12,7 @@ from cluster_kit.errors import ManifestError, UsageError
 from cluster_kit.manifest.find import find
 from cluster_kit.manifest.load import load
 from cluster_kit.parts import EngineName
-from cluster_kit.run.record import read_outcome, read_record
+from cluster_kit.run.keeping.record import read_outcome, read_record
 from cluster_kit.workspace import Workspace, newest_run_directory
 
 

@@ -11,8 +11,8 @@ from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import KitError
 from cluster_kit.observe import asked
 from cluster_kit.run.attach import attach
-from cluster_kit.run.claim import is_claimed
-from cluster_kit.run.start import run_of, unjudged
+from cluster_kit.run.starting.claim import is_claimed
+from cluster_kit.run.starting.start import run_of, unjudged
 from cluster_kit.show.quiet import QuietView
 from cluster_kit.workspace import Workspace
 

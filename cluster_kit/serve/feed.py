@@ -8,9 +8,9 @@ from pathlib import Path
 
 from cluster_kit.engine.containers import SIDECAR
 from cluster_kit.errors import UsageError
-from cluster_kit.run.record import Record, read_record
-from cluster_kit.run.report import outcome_facts, saved_report
-from cluster_kit.run.verdict import Reason
+from cluster_kit.run.judging.verdict import Reason
+from cluster_kit.run.keeping.record import Record, read_record
+from cluster_kit.run.keeping.report import outcome_facts, saved_report
 from cluster_kit.serve.reading import Reading
 from cluster_kit.serve.server import event
 from cluster_kit.serve.site import Site

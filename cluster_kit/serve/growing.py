@@ -16,8 +16,8 @@ from cluster_kit.report.curves import FIGURES, Curves, means
 from cluster_kit.report.evidence import Evidence
 from cluster_kit.report.facts import facts_with, points_facts, traffic_facts
 from cluster_kit.report.traffic import Traffic
-from cluster_kit.run.outcome import metrics
-from cluster_kit.run.task_outcome import task_outcome
+from cluster_kit.run.judging.outcome import metrics
+from cluster_kit.run.judging.task_outcome import task_outcome
 
 REPEATED = "step"
 """Many times a second at most; for lanes and marks the first of several in a row is enough."""

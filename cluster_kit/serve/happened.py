@@ -8,8 +8,8 @@ import time
 
 from cluster_kit.engine.containers import Event
 from cluster_kit.errors import EngineError, HostError
-from cluster_kit.run.evidence import read_events
-from cluster_kit.run.record import Record
+from cluster_kit.run.keeping.evidence import read_events
+from cluster_kit.run.keeping.record import Record
 from cluster_kit.serve.site import Site
 from cluster_kit.workspace import RunDirectory
 

@@ -12,7 +12,7 @@ from cluster_kit.engine.containers import Glance
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError, UsageError
 from cluster_kit.observe.logs import follow_logs
-from cluster_kit.run.past_run import Line, merged, saved_logs
+from cluster_kit.run.keeping.past_run import Line, merged, saved_logs
 from cluster_kit.serve.site import Site
 from cluster_kit.util.nearest import proposal
 from cluster_kit.util.terminal import harmless

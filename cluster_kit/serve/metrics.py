@@ -14,7 +14,7 @@ from cluster_kit.metrics.exposition import CONTENT_TYPE, text
 from cluster_kit.metrics.table import PREFIX
 from cluster_kit.metrics.values import Value
 from cluster_kit.observe.task_view import State
-from cluster_kit.run.metrics import RunMetrics
+from cluster_kit.run.keeping.metrics import RunMetrics
 from cluster_kit.serve.site import Site
 from cluster_kit.serve.web import Response
 from cluster_kit.workspace import RunDirectory

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cluster_kit.engine.containers import SIDECAR
-from cluster_kit.run.history import Run, runs_of
+from cluster_kit.run.keeping.history import Run, runs_of
 from cluster_kit.serve.server import event
 from cluster_kit.serve.site import Site
 

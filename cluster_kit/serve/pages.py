@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cluster_kit.report.page import DRAWS, document
-from cluster_kit.run.report import saved_report
+from cluster_kit.run.keeping.report import saved_report
 from cluster_kit.serve.site import Site
 from cluster_kit.serve.web import Response
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.observe.progress import USAGE, ProgressReader
 from cluster_kit.report.evidence import checkpoints_of
-from cluster_kit.run.record import Record
-from cluster_kit.run.report import text_of
+from cluster_kit.run.keeping.record import Record
+from cluster_kit.run.keeping.report import text_of
 from cluster_kit.serve.growing import About, Facts, Growing
 from cluster_kit.serve.happened import Happened
 from cluster_kit.serve.site import Site

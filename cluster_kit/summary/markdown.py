@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from cluster_kit.roles import ROLES
-from cluster_kit.run.outcome import Outcome
-from cluster_kit.run.task_outcome import TaskOutcome
-from cluster_kit.run.verdict import Reason
+from cluster_kit.run.judging.outcome import Outcome
+from cluster_kit.run.judging.task_outcome import TaskOutcome
+from cluster_kit.run.judging.verdict import Reason
 from cluster_kit.summary.chart import curve, gantt, losses, spans
 from cluster_kit.summary.read import Evidence
 from cluster_kit.util.terminal import harmless

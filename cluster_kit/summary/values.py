@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cluster_kit.run.outcome import Outcome
+from cluster_kit.run.judging.outcome import Outcome
 
 
 def values(outcome: Outcome) -> dict[str, str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cluster_kit.api import Outcome
-from cluster_kit.run.record import outcome_from
+from cluster_kit.run.keeping.record import outcome_from
 from cluster_kit.workspace import RunDirectory
 
 

@@ -16,25 +16,15 @@ from cluster_kit.engine import client
 from cluster_kit.host import gather
 from cluster_kit.image import base, build, built, extra, own, turn
 from cluster_kit.observe import asked, listener, shown, timeline
-from cluster_kit.run import (
-    absence,
-    arguments,
-    attach,
-    attend,
-    claim,
-    data_step,
-    doctor,
-    images,
-    record,
-    recover,
-    sidecars,
-    start,
-    timings,
-    watch,
-)
+from cluster_kit.run import attach, timings
 from cluster_kit.run import launch as launching
-from cluster_kit.run.outcome import Outcome
-from cluster_kit.run.prepare import Request
+from cluster_kit.run.beside import sidecars
+from cluster_kit.run.checks import doctor
+from cluster_kit.run.judging.outcome import Outcome
+from cluster_kit.run.keeping import record
+from cluster_kit.run.starting import arguments, claim, data_step, images, start
+from cluster_kit.run.starting.prepare import Request
+from cluster_kit.run.watching import absence, attend, recover, watch
 from cluster_kit.util import elapsed, signals
 from cluster_kit.util.process import Completed
 from cluster_kit.workspace import RunDirectory, Workspace

@@ -21,9 +21,9 @@ from cluster_kit.backends.slurm.render import ENVIRONMENT, FAILED_JOB_GRACE_S, W
 from cluster_kit.cluster import Cluster
 from cluster_kit.errors import UsageError
 from cluster_kit.plan.tf_config import tf_configs
-from cluster_kit.run.record import read_record
-from cluster_kit.run.report import report_of
-from cluster_kit.run.verdict import CODES, NOBODYS, Reason
+from cluster_kit.run.judging.verdict import CODES, NOBODYS, Reason
+from cluster_kit.run.keeping.record import read_record
+from cluster_kit.run.keeping.report import report_of
 from cluster_kit.workspace import RunDirectory, Workspace
 from tests.fakes.slurm import Job, submit
 from tests.golden.test_golden import HERE, rendered_anew

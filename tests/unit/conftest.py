@@ -19,7 +19,7 @@ import typer.main
 import cluster_kit.engine.client
 from cluster_kit import __main__
 from cluster_kit.cli import render, verbs
-from cluster_kit.run import images, prepare
+from cluster_kit.run.starting import images, prepare
 from cluster_kit.util import signals, stdio
 from tests.make import host
 from tests.unit.command_line import MANIFEST, Cli, Said

@@ -10,7 +10,7 @@ from typing import Any
 from cluster_kit.drill.matrix.cells import Cell
 from cluster_kit.drill.measure import Result
 from cluster_kit.drill.report import Drill
-from cluster_kit.run.verdict import Reason
+from cluster_kit.run.judging.verdict import Reason
 
 DETECTED_WITHIN_S = 12.0
 GOING_ON_WITHIN_S = 6.0

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.host import gather
-from cluster_kit.run import prepare
+from cluster_kit.run.starting import prepare
 from tests.fakes.acting import LEADS, Life, ends, says
 from tests.fakes.stage import NAME, Stage, set_up
 from tests.unit.command_line import Cli

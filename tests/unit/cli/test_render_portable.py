@@ -15,7 +15,7 @@ from cluster_kit import workspace
 from cluster_kit.cli import render as verb
 from cluster_kit.facts import HostFacts
 from cluster_kit.image.base import REGISTRY_BASE
-from cluster_kit.run import images, portable_build, prepare
+from cluster_kit.run.starting import images, portable_build, prepare
 from tests.make import gpus, host, network
 from tests.unit.command_line import MANIFEST, Cli
 

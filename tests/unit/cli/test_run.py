@@ -11,7 +11,7 @@ import yaml
 from cluster_kit.cli import app as application
 from cluster_kit.cli import run
 from cluster_kit.manifest.schema import json_schema
-from cluster_kit.run.outcome import Outcome
+from cluster_kit.run.judging.outcome import Outcome
 from tests.unit.command_line import MANIFEST, Cli
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from cluster_kit.cli import bug_report, runs
-from cluster_kit.run.bug_report import in_arguments
-from cluster_kit.run.record import Record, write_record
+from cluster_kit.run.keeping.bug_report import in_arguments
+from cluster_kit.run.keeping.record import Record, write_record
 from cluster_kit.util.elapsed import moment
 from cluster_kit.workspace import RunDirectory, new_run
 from tests.make import cluster
@@ -136,8 +136,8 @@ def test_an_archive_has_the_evidence_and_neither_results_nor_secrets(
     (run.output / "model").mkdir()
     (run.output / "model" / "weights.bin").write_text("x")
     (run.progress / "chief-0.jsonl").write_text("{}\n")
-    monkeypatch.setattr("cluster_kit.run.bug_report.values_of", lambda *_: {"hunter22"})
-    monkeypatch.setattr("cluster_kit.run.bug_report.versions", lambda: ["cluster-kit 1"])
+    monkeypatch.setattr("cluster_kit.run.keeping.bug_report.values_of", lambda *_: {"hunter22"})
+    monkeypatch.setattr("cluster_kit.run.keeping.bug_report.versions", lambda: ["cluster-kit 1"])
     assert cli("bug-report").code == 0
     with tarfile.open(root / "bug-report-demo-20261122-090000.tar.gz") as made:
         found = {name.partition("/")[2]: made.extractfile(name).read().decode()  # type: ignore[union-attr]
@@ -163,8 +163,8 @@ def test_of_an_archive_that_fails_nothing_is_left(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("cluster_kit.run.bug_report._write", full)
-    monkeypatch.setattr("cluster_kit.run.bug_report.versions", lambda: [])
+    monkeypatch.setattr("cluster_kit.run.keeping.bug_report._write", full)
+    monkeypatch.setattr("cluster_kit.run.keeping.bug_report.versions", lambda: [])
     said = cli("bug-report", "demo", "-o", "x.tar.gz")
     assert said.code == 3 and "No space left" in said.err
     assert not (root / "x.tar.gz").exists()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.host import gather
-from cluster_kit.run import prepare
+from cluster_kit.run.starting import prepare
 from cluster_kit.util import process
 from tests.fakes.acting import BESIDE, Life, dies, ends, prints, says
 from tests.fakes.stage import NAME, Stage, set_up

@@ -19,7 +19,7 @@ from cluster_kit.drill.plan import Planned
 from cluster_kit.drill.report import Drill
 from cluster_kit.drill.scenario import At
 from cluster_kit.manifest.load import load
-from cluster_kit.run.outcome import Outcome
+from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.workspace import Workspace
 from tests.fakes.acting import Life, ends, says
 from tests.fakes.stage import Stage

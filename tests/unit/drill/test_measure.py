@@ -13,7 +13,7 @@ from cluster_kit.drill.verdict import misses
 from cluster_kit.engine.containers import Event
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
-from cluster_kit.run.outcome import Outcome
+from cluster_kit.run.judging.outcome import Outcome
 
 FAULT = Planned(1, "crash", "worker-1", At(step=5))
 OTHER = Planned(2, "crash", "ps-0", At(step=9))

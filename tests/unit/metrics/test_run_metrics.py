@@ -14,7 +14,7 @@ from cluster_kit.errors import UsageError
 from cluster_kit.metrics.exposition import text
 from cluster_kit.metrics.table import FAMILIES, STATES
 from cluster_kit.observe.task_view import State
-from cluster_kit.run.metrics import RunMetrics, exposition, write_metrics
+from cluster_kit.run.keeping.metrics import RunMetrics, exposition, write_metrics
 from cluster_kit.workspace import RunDirectory
 from tests.make import cluster
 from tests.unit.metrics.runs import (

@@ -11,10 +11,10 @@ import pytest
 from cluster_kit import labels
 from cluster_kit.backends.container_spec import plan_hash
 from cluster_kit.errors import EngineError, HostError, UsageError
-from cluster_kit.run import attend
-from cluster_kit.run.claim import Watched, claim
-from cluster_kit.run.outcome import Outcome
-from cluster_kit.run.record import read_record
+from cluster_kit.run.judging.outcome import Outcome
+from cluster_kit.run.keeping.record import read_record
+from cluster_kit.run.starting.claim import Watched, claim
+from cluster_kit.run.watching import attend
 from tests.fakes.acting import LEADS, Life, dies, ends, prints, says
 from tests.fakes.stage import NAME, Stage
 from tests.unit.run.reason_stories import STORIES, Acting

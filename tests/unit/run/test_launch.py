@@ -160,7 +160,7 @@ def test_a_full_disk_costs_the_evidence_and_leaves_no_container(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("cluster_kit.run.conclude.save_events", full)
+    monkeypatch.setattr("cluster_kit.run.ending.conclude.save_events", full)
     with pytest.raises(HostError, match=r"the run ended \(finished\), but .*No space left") as told:
         stage.up()
     assert told.value.run == str(stage.directory.path)

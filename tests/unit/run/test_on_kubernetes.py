@@ -14,7 +14,7 @@ from cluster_kit.engine import client as docker_client
 from cluster_kit.engine import elsewhere
 from cluster_kit.engine.kubernetes import api, client, watching
 from cluster_kit.errors import HostError
-from cluster_kit.run import watch
+from cluster_kit.run.watching import watch
 from tests.fakes.kubernetes import FakeKubernetes, config, serving
 from tests.unit.command_line import Cli
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster_kit.errors import EngineError, HostError, KitError, ManifestError
-from cluster_kit.run.verdict import CODES, Reason
+from cluster_kit.run.judging.verdict import CODES, Reason
 from tests.fakes.stage import Stage
 from tests.schemas import check_run
 from tests.unit.run.reason_stories import STORIES

@@ -12,8 +12,11 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.errors import HostError
-from cluster_kit.run import conclude, evidence, launch, room, start
-from cluster_kit.run.endings import OUTPUT_CODE
+from cluster_kit.run import launch, room
+from cluster_kit.run.ending import conclude
+from cluster_kit.run.judging.endings import OUTPUT_CODE
+from cluster_kit.run.keeping import evidence
+from cluster_kit.run.starting import start
 from tests.fakes.acting import LEADS, Life, dies, ends, prints, says
 from tests.fakes.stage import Stage
 from tests.make import ROOT

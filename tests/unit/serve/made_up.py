@@ -12,7 +12,7 @@ from typing import Any
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import SIDECAR, Container, Event, Glance
 from cluster_kit.errors import EngineError
-from cluster_kit.run.record import Record, write_record
+from cluster_kit.run.keeping.record import Record, write_record
 from cluster_kit.serve.site import Site
 from cluster_kit.util.elapsed import moment
 from cluster_kit.workspace import RunDirectory, Workspace, new_run

@@ -1,0 +1,1 @@
+"""What runs beside a job's tasks: TensorBoard, sidecars."""

@@ -1,0 +1,103 @@
+"""Sidecars of a run: noticed if one crashes, told, and blamed if the job needs it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+
+from cluster_kit.cluster import Cluster
+from cluster_kit.engine.containers import SIDECAR, Container
+from cluster_kit.errors import TrainingFailed
+from cluster_kit.observe import asked
+from cluster_kit.observe.state import RunState
+from cluster_kit.observe.task_view import State
+from cluster_kit.run.context import Launch
+from cluster_kit.run.judging.endings import Ending
+from cluster_kit.run.judging.verdict import STOP_CODES, Reason, Verdict
+
+LOOK_S = 1.0
+"""One that a person restarts is down for less, so a crash is one that is seen at two looks."""
+
+
+class Sidecars:
+    """Looks at the sidecars of one run from time to time, and tells of each crash once.
+
+    `has_failed`: one that the job needs has crashed.
+    """
+
+    def __init__(self, run: Launch, cluster: Cluster) -> None:
+        self.has_failed = False
+        self._run = run
+        self._required = {one.name for one in cluster.sidecars if one.required}
+        self._next = time.monotonic() + LOOK_S if cluster.sidecars else float("inf")
+        self._down: set[tuple[str, float]] = set()
+        self._told: set[tuple[str, float]] = set()
+
+    def look(self, seen: RunState) -> None:
+        """See which are down, if the last look is long enough ago; raises EngineError."""
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + LOOK_S
+        if _is_to_end(seen):
+            self._down = set()
+            return
+        down = {(one.name, one.finished): one for one in crashed(self._run.sidecars())}
+        for key, one in down.items():
+            if key in self._down and key not in self._told:
+                self._told.add(key)
+                self._run.view.phase(words(one))
+                self.has_failed |= one.name in self._required
+        self._down = set(down)
+
+
+def _is_to_end(seen: RunState) -> bool:
+    """Whether a person has asked for an end of the cluster, for a while or for good."""
+    one = asked.last(seen.entries, seen.leader)
+    return one is not None and one.time > seen.started.get(seen.leader, 0.0)
+
+
+def crashed(containers: Iterable[Container]) -> list[Container]:
+    """Those sidecars that have ended by themselves, and not well."""
+    return [
+        one
+        for one in containers
+        if one.role == SIDECAR
+        and State.of_engine(one.state) is State.ENDED
+        and (one.oom or one.exit_code not in STOP_CODES)
+    ]
+
+
+def words(one: Container) -> str:
+    """What is told of one that has crashed."""
+    why = ": out of memory" if one.oom else ""
+    return f"the sidecar {one.name} has ended with exit code {one.exit_code}{why}"
+
+
+def notes_of(containers: Iterable[Container], blame: str) -> list[str]:
+    """A note for each that crashed before the job's end, and is not to blame for that."""
+    return [
+        f"{words(one)}; its log is logs/{one.name}.log"
+        for one in crashed(containers)
+        if one.name != blame
+    ]
+
+
+def blamed(
+    cluster: Cluster, verdict: Verdict, ending: Ending, containers: Sequence[Container]
+) -> Verdict:
+    """The verdict; of a job that failed after a sidecar which it needs, the one on that sidecar.
+
+    Args:
+        containers: of tasks and sidecars, before they were stopped.
+    """
+    if verdict.success or ending not in ("ended", "sidecar"):
+        return verdict
+    required = {one.name for one in cluster.sidecars if one.required}
+    ends = [c.finished for c in containers if c.leader and c.exit_code is not None]
+    ended = min(ends, default=float("inf"))
+    down = [c for c in crashed(containers) if c.name in required and c.finished <= ended]
+    if not down:
+        return verdict
+    first = min(down, key=lambda c: c.finished)
+    message = f"{words(first)}, and the job needs it (`required = true`)"
+    return Verdict(False, TrainingFailed.exit_code, Reason.FAILED, first.name, message)

@@ -1,0 +1,134 @@
+"""Checks whether this host can run a cluster: `doctor` shows the checks, `up` needs them all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from cluster_kit.backends.choose import backend
+from cluster_kit.backends.interface import Tool
+from cluster_kit.cluster import Cluster
+from cluster_kit.errors import HostError
+from cluster_kit.facts import HostFacts
+from cluster_kit.image.build import image_present, image_tag
+from cluster_kit.parts import DEFAULT_ENGINE
+from cluster_kit.run.checks.check import Check
+from cluster_kit.run.checks.gpu_checks import gpu_checks
+from cluster_kit.run.checks.kind_checks import check_kind, podman, podman_builds
+from cluster_kit.run.checks.kubernetes_checks import check_kubernetes
+from cluster_kit.run.checks.network_checks import check_proxy, check_subnet
+from cluster_kit.run.checks.port_checks import check_ports
+from cluster_kit.run.checks.secret_checks import check_secrets
+from cluster_kit.run.checks.swarm_checks import check_swarm
+from cluster_kit.util.process import run
+
+MINIMUM_ENGINE = (23, 0)
+DISK_TO_BUILD = 8 * 2**30
+DISK_TO_RUN = 1 * 2**30
+SERVER_MEMORY = 200 * 2**20
+PROGRAM_MEMORY = 900 * 2**20
+"""In bytes: resident private memory of a server and of a program, measured and rounded up."""
+SMALLEST = PROGRAM_MEMORY + 2 * SERVER_MEMORY
+"""In bytes: what a chief, a worker and a ps need."""
+
+
+def check_host(facts: HostFacts, cluster: Cluster | None) -> list[Check]:
+    """The checks of this host, and of what `cluster` needs if one is given."""
+    if cluster is not None and cluster.kubernetes is not None:
+        tool = _tool(backend(cluster.engine).tool())
+        asked = check_kubernetes(cluster) if tool.state == "ok" else []
+        return [tool, *asked, *check_secrets(cluster, os.environ)]
+    return [
+        podman(facts.engine) if facts.kind.podman else _engine(facts.engine),
+        *check_kind(facts.kind, cluster),
+        _tool(backend(cluster.engine if cluster else DEFAULT_ENGINE).tool()),
+        podman_builds(_lacks(cluster)) if facts.kind.podman else _buildx(cluster),
+        _disk(facts.engine_root or "/", cluster),
+        _memory(facts.memory, None if on_nodes(cluster) else cluster),
+        *(check_swarm(cluster) if cluster is not None and cluster.engine == "swarm" else ()),
+        *gpu_checks(facts),
+        check_subnet(facts, cluster),
+        check_proxy(cluster),
+        *check_secrets(cluster, os.environ),
+        *check_ports(cluster),
+    ]
+
+
+def on_nodes(cluster: Cluster | None) -> bool:
+    """Whether its tasks run on the nodes of a swarm, whose memory is not known here."""
+    return cluster is not None and cluster.engine != DEFAULT_ENGINE
+
+
+def refuse_if_unfit(facts: HostFacts, cluster: Cluster) -> None:
+    """Raises HostError with all failed checks; warnings are ignored."""
+    failed = [check for check in check_host(facts, cluster) if check.state == "fail"]
+    if failed:
+        problems = "\n".join(f"  {check.name}: {check.found}" for check in failed)
+        cures = "\n    ".join(check.cure for check in failed)
+        raise HostError(f"this host is not fit to run {cluster.name}:\n{problems}", cures)
+
+
+def _engine(version: str) -> Check:
+    numbers = tuple(int(part) for part in version.split("+")[0].split(".")[:2] if part.isdigit())
+    if numbers < MINIMUM_ENGINE:
+        return Check("engine", "fail", f"Docker Engine {version}", "needs 23.0 or newer: upgrade")
+    return Check("engine", "ok", f"Docker Engine {version}")
+
+
+def _tool(tool: Tool) -> Check:
+    """The check of the backend's program."""
+    needed = ".".join(map(str, tool.minimum))
+    if tool.version is None:
+        return Check(tool.name, "fail", tool.absent, f"{tool.install}, {needed} or newer")
+    text = f"{tool.title} {'.'.join(map(str, tool.version))}"
+    if tool.version < tool.minimum:
+        return Check(tool.name, "fail", text, f"needs {needed} or newer: upgrade it")
+    return Check(tool.name, "ok", text)
+
+
+def _buildx(cluster: Cluster | None) -> Check:
+    done = run(["docker", "buildx", "version"])
+    if done.ok:
+        return Check("buildx", "ok", done.output.split()[1] if done.output.split() else "found")
+    found, cure = "the Buildx plugin was not found", "install it: building images needs it"
+    return Check("buildx", "fail" if _lacks(cluster) else "warn", found, cure)
+
+
+def _lacks(cluster: Cluster | None) -> str:
+    """The tag of the image that has to be built first; "" if there is nothing to build."""
+    return "" if cluster is None or _built(cluster) else cluster.image
+
+
+def _disk(root: str, cluster: Cluster | None) -> Check:
+    path = Path(root)
+    if not path.exists():
+        return Check("disk", "ok", "the engine's disk is not visible from here")
+    free = shutil.disk_usage(path).free
+    needed = DISK_TO_RUN if cluster is None or _built(cluster) else DISK_TO_BUILD
+    text = f"{free / 2**30:.0f} GiB free in {root}"
+    if free < needed:
+        cure = f"needs {needed / 2**30:.0f} GiB: free some (docker system prune)"
+        return Check("disk", "fail", text, cure)
+    return Check("disk", "ok", text)
+
+
+def _built(cluster: Cluster) -> bool:
+    """Whether the kit has nothing to build for a cluster."""
+    if cluster.variant is None or cluster.tensorflow:
+        return not cluster.image_is_built or image_present(cluster.image)
+    return image_present(image_tag(cluster.variant))
+
+
+def _memory(total: int, cluster: Cluster | None) -> Check:
+    text = f"{total / 2**30:.1f} GiB"
+    if cluster is None:
+        if total >= SMALLEST:
+            return Check("memory", "ok", text)
+        needs = f"the smallest cluster needs about {SMALLEST / 2**30:.1f} GiB"
+        return Check("memory", "warn", f"{text}; {needs}", "give the engine more memory")
+    needed = sum(SERVER_MEMORY if task.serves else PROGRAM_MEMORY for task in cluster.tasks)
+    text += f", about {needed / 2**30:.1f} GiB needed before the program's own"
+    if needed > total:
+        return Check("memory", "fail", text, "ask for fewer tasks, or give the engine more memory")
+    return Check("memory", "ok", text)

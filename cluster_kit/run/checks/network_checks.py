@@ -1,0 +1,100 @@
+"""The lines of `doctor` about networks: a free subnet, and proxies that would break gRPC."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from cluster_kit.cluster import Cluster
+from cluster_kit.facts import HostFacts
+from cluster_kit.plan import addresses
+from cluster_kit.run.checks.check import Check
+
+OWN_EXCEPTIONS = "no_grpc_proxy"
+"""Hosts that gRPC reaches without a proxy; it looks into `no_proxy` only if this is not set."""
+NO_CLUSTER = "."
+"""The name of no cluster: none begins with a dot."""
+
+
+def check_subnet(facts: HostFacts, cluster: Cluster | None) -> Check:
+    """Whether the cluster's subnet is still free; without a cluster, whether any is."""
+    if cluster is None:
+        subnet = addresses.pick_subnet(NO_CLUSTER, addresses.WHOLE, facts.networks)
+        if subnet is not None:
+            return Check("subnet", "ok", "there is a free one; it is chosen for each manifest")
+        pools = ", ".join(map(str, addresses.POOLS))
+        found = f"every part of {pools} is taken by a Docker network or a route of this host"
+        cure = "remove unused networks (`docker network prune`), or state a `subnet` in manifests"
+        return Check("subnet", "fail", found, cure)
+    for network in facts.networks:
+        if network.cluster != cluster.name and network.subnet.overlaps(cluster.subnet):
+            found = f"{cluster.subnet} overlaps {network.subnet} of {network.owner}"
+            cure = 'remove that network, or write another `subnet` or `subnet = "auto"`'
+            return Check("subnet", "fail", found, cure)
+    return Check("subnet", "ok", f"{cluster.subnet} is free")
+
+
+def check_proxy(cluster: Cluster | None) -> Check:
+    """Whether proxies that containers get leave the cluster's own connections alone.
+
+    Docker's client passes those of its configuration to containers. The kit exempts the subnet by
+    `no_proxy`, but gRPC prefers a `no_grpc_proxy` if a manifest sets one.
+    """
+    for task in cluster.tasks if cluster else ():
+        given = {name.lower(): value for name, value in task.environment}
+        exceptions = given.get(OWN_EXCEPTIONS, "")
+        if cluster and exceptions and str(cluster.subnet) not in exceptions.split(","):
+            found = f"{task.name} sets {OWN_EXCEPTIONS} without {cluster.subnet}: its connections "
+            cure = f"take {OWN_EXCEPTIONS} out of `environment`: the kit sets no_proxy"
+            return Check("proxy", "fail", f"{found}to other tasks go through the proxy", cure)
+    file = Path(os.environ.get("DOCKER_CONFIG", Path.home() / ".docker")) / "config.json"
+    try:
+        proxies = _proxies(file)
+    except (OSError, ValueError, AttributeError) as error:
+        return Check(
+            "proxy",
+            "warn",
+            f"{file} cannot be read: {error}",
+            "mend it: Docker's client takes registries' passwords and proxies from it",
+        )
+    local = {name: url for name, url in proxies.items() if _is_loopback(url)}
+    if local:
+        listed = ", ".join(f"{name} = {url}" for name, url in local.items())
+        return Check(
+            "proxy",
+            "warn",
+            f"{file} passes {listed} to containers, where that is the container itself",
+            "name the proxy by an address that containers reach, e.g. the host's on its network",
+        )
+    if proxies:
+        return Check("proxy", "ok", f"set in {file}; the cluster's subnet is exempted by no_proxy")
+    return Check("proxy", "ok", "none handed to containers")
+
+
+def _proxies(file: Path) -> dict[str, str]:
+    """The URLs of proxies in Docker's client configuration, by name; {} without a file.
+
+    Raises:
+        OSError, ValueError, AttributeError: it cannot be read, or is not what Docker writes.
+    """
+    if not file.exists():
+        return {}
+    of_hosts: Mapping[str, Mapping[str, str]] = json.loads(file.read_text()).get("proxies") or {}
+    return {
+        name: str(url)
+        for proxies in of_hosts.values()
+        for name, url in proxies.items()
+        if name.endswith("Proxy") and name != "noProxy"
+    }
+
+
+def _is_loopback(url: str) -> bool:
+    try:
+        host = urlsplit(url if "//" in url else f"//{url}").hostname or ""
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,1 @@
+"""Ends a run: judges, stops, saves and removes."""

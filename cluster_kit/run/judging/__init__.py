@@ -1,0 +1,1 @@
+"""How a run has ended: its verdict, what is noted, what outcome.json says."""

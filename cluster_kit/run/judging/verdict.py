@@ -1,0 +1,220 @@
+"""Judges a run from what was observed: how it ended, and which task is to blame. Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from cluster_kit.cluster import Cluster
+from cluster_kit.engine.containers import Event
+from cluster_kit.errors import DeadlinePassed, HostError, Interrupted, Stopped, TrainingFailed
+from cluster_kit.observe import lost_nodes, on_request, silences
+from cluster_kit.observe.progress import Entry
+from cluster_kit.observe.state import RunState
+from cluster_kit.run.judging.endings import OUTPUT_CODE, STOPPED_CODE, Ending
+
+
+class Reason(StrEnum):
+    """Why a run ended: `reason` of outcome.json.
+
+    FINISHED to STOPPED are reported by supervisors (images/trainer/contract.toml); the last five
+    are of runs that failed before a verdict.
+    """
+
+    FINISHED = "finished"
+    FAILED = "failed"
+    START_DEADLINE = "start-deadline"
+    JOB_DEADLINE = "job-deadline"
+    EVALUATOR_GRACE = "evaluator-grace"
+    SILENT = "silent"
+    STALL = "stall"
+    GPU_MISSING = "gpu-missing"
+    CANNOT_SHAPE = "cannot-shape"
+    DISK_FULL = "disk-full"
+    OUTPUT_LOST = "output-lost"
+    STOPPED = "stopped"
+    INTERRUPTED = "interrupted"
+    MANIFEST = "manifest"
+    HOST = "host"
+    ENGINE = "engine"
+    DATA = "data"
+    INTERNAL = "internal"
+
+
+CODES = {
+    Reason.START_DEADLINE: DeadlinePassed.exit_code,
+    Reason.JOB_DEADLINE: DeadlinePassed.exit_code,
+    Reason.EVALUATOR_GRACE: DeadlinePassed.exit_code,
+    Reason.SILENT: DeadlinePassed.exit_code,
+    Reason.STALL: DeadlinePassed.exit_code,
+    Reason.GPU_MISSING: HostError.exit_code,
+    Reason.CANNOT_SHAPE: HostError.exit_code,
+    Reason.DISK_FULL: HostError.exit_code,
+    Reason.OUTPUT_LOST: HostError.exit_code,
+    Reason.STOPPED: Stopped.exit_code,
+}
+"""The kit's exit code by the supervisor's reason; any other reason is a failed training."""
+NOBODYS = (Reason.DISK_FULL, Reason.OUTPUT_LOST, Reason.STOPPED)
+"""The reasons of runs whose end no task is to blame for."""
+STOP_CODES = (0, 143)
+SURVIVED_S = 30.0
+"""A chief fails 2 s after a ps is lost, an all-reduce worker 9 s after another worker."""
+OUTPUT_LOST = "the output directory cannot be written any more"
+OUT_OF_MEMORY = " (out of memory: raise its `memory` limit)"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a run ended.
+
+    `exit_code` is the kit's (see `errors`); `blame` is a task, and `cure` what helps, or "".
+    """
+
+    success: bool
+    exit_code: int
+    reason: str
+    blame: str = ""
+    message: str = ""
+    cure: str = ""
+
+
+def judge(cluster: Cluster, seen: RunState, ending: Ending) -> Verdict:
+    """The verdict on a run, from its observed state and from how watching it ended."""
+    if ending == "interrupted":
+        message = "interrupted by a signal"
+        return Verdict(False, Interrupted.exit_code, Reason.INTERRUPTED, "", message)
+    if ending == "superseded":
+        message = "stopped to run again: its files have changed (`--watch`)"
+        return Verdict(False, CODES[Reason.STOPPED], Reason.STOPPED, "", message)
+    if ending == "sidecar":  # which one, `sidecars.blamed` says
+        return Verdict(False, TrainingFailed.exit_code, Reason.FAILED, "", "a sidecar has crashed")
+    if ending == "overdue":
+        message = f"the run went past its deadlines ({cluster.deadlines.job:g} s for the job)"
+        code = CODES[Reason.JOB_DEADLINE]
+        return Verdict(False, code, Reason.JOB_DEADLINE, seen.leader, message)
+    if seen.tasks[seen.leader].exit_code == 0:
+        return _judge_evaluators(seen)
+    verdict = _judge_leader(seen)
+    if told := lost_nodes.words(seen, verdict.blame):
+        verdict = replace(verdict, exit_code=CODES[Reason.SILENT], reason=Reason.SILENT)
+    told = told or on_request.before_blame(seen, verdict.blame)
+    return replace(verdict, message=f"{verdict.message} ({told})") if told else verdict
+
+
+def _judge_leader(seen: RunState) -> Verdict:
+    """The verdict if the leader failed: by itself, or because of the task that is to blame."""
+    leader, code = seen.leader, seen.tasks[seen.leader].exit_code
+    end = seen.end_entry(leader)
+    if end is None and (silence := silences.current(seen).get(leader)):
+        message = silences.words(silence)
+        return Verdict(False, CODES[Reason.SILENT], Reason.SILENT, leader, message)
+    if end is None and code == OUTPUT_CODE:
+        return Verdict(False, CODES[Reason.OUTPUT_LOST], Reason.OUTPUT_LOST, "", OUTPUT_LOST)
+    if end is None and any((e.task, e.action) == (leader, "destroy") for e in seen.events):
+        removed = f"{leader} was removed while it ran"
+        return Verdict(False, CODES[Reason.STOPPED], Reason.STOPPED, "", removed)
+    if end is None and code == STOPPED_CODE:
+        return Verdict(False, CODES[Reason.STOPPED], Reason.STOPPED, "", _stopped(leader))
+    reason, message, named = _end_report(end)
+    if reason in CODES:
+        blame = "" if reason in NOBODYS else named or leader
+        if reason == Reason.STOPPED:
+            message = _stopped(leader)
+        if reason == Reason.START_DEADLINE and out_of_memory(seen, blame):
+            message += f"; {blame} ran out of memory: raise its `memory` limit"
+        return Verdict(False, CODES[Reason(reason)], reason, blame, message)
+    blame = named
+    if not blame:
+        blame, code = _first_failure(seen, code)
+    own = seen.final_failures(blame) if not named and blame != leader else []
+    if own and own[-1].fields.get("message"):
+        message = f"{blame}: {own[-1].fields['message']}"
+    elif not named and (blame != leader or not message):
+        message = f"{blame} ended with exit code {code}{_meaning(seen, blame, code)}"
+    elif out_of_memory(seen, blame):
+        message += OUT_OF_MEMORY
+    return Verdict(False, TrainingFailed.exit_code, reason, blame, message)
+
+
+def _stopped(leader: str) -> str:
+    return f"{leader} was stopped from outside: by `cluster-kit down`, say"
+
+
+def _judge_evaluators(seen: RunState) -> Verdict:
+    """The verdict if the training succeeded: success, unless a sidecar failed."""
+    for name in sorted(seen.evaluators):
+        code = seen.tasks[name].exit_code
+        if code in STOP_CODES:
+            continue
+        reason, message, _ = _end_report(seen.end_entry(name))
+        if code is None:
+            message = message or f"{name} was still running after its grace"
+            late = Reason.EVALUATOR_GRACE
+            return Verdict(False, CODES[late], late, name, message)
+        if reason in CODES:
+            return Verdict(False, CODES[Reason(reason)], reason, name, message)
+        message = message or f"{name} ended with exit code {code}"
+        if out_of_memory(seen, name):
+            message += OUT_OF_MEMORY
+        return Verdict(False, TrainingFailed.exit_code, reason, name, message)
+    return Verdict(True, 0, Reason.FINISHED)
+
+
+def _end_report(end: Entry | None) -> tuple[str, str, str]:
+    """(reason, message, first named task or "") of a supervisor's `end` entry, if there is one."""
+    fields = end.fields if end else {}
+    named = fields.get("tasks") or [""]
+    reason = str(fields.get("reason", Reason.FAILED))
+    return reason, str(fields.get("message", "")), str(named[0])
+
+
+def _first_failure(seen: RunState, code: int | None) -> tuple[str, int | None]:
+    """(task, exit code) of the first failure in the leader's last attempt; it caused the others.
+
+    Sidecars take no part in the training and are never the cause.
+    """
+    leader = seen.leader
+    attempt = seen.last(leader, "start")
+    since = attempt.time if attempt else 0.0
+    failure = seen.last(leader, "failure")
+    until = failure.time if failure and failure.time >= since else math.inf
+    failed = [
+        event
+        for event in seen.events
+        if event.action == "die"
+        and event.time >= since
+        and event.task not in seen.evaluators
+        and (event.task == leader or event.time <= until)
+        and event.exit_code not in STOP_CODES
+        and not _was_survived(seen, event)
+        and not on_request.is_of(seen, event.task, event.time)
+    ]
+    if not failed:
+        return leader, code
+    first = min(failed, key=lambda event: event.time)
+    return first.task, first.exit_code
+
+
+def _was_survived(seen: RunState, death: Event) -> bool:
+    """Whether the task restarted and the training went on, so that this did not end it."""
+    came_back = any(
+        event.task == death.task and event.action == "start" and event.time > death.time
+        for event in seen.events
+    )
+    ends = [e.time for e in seen.events if (e.task, e.action) == (seen.leader, "die")]
+    return came_back and bool(ends) and ends[-1] - death.time > SURVIVED_S
+
+
+def _meaning(seen: RunState, task: str, code: int | None) -> str:
+    """What an exit code means, for the end of a message; "" if it says nothing special."""
+    if out_of_memory(seen, task):
+        return OUT_OF_MEMORY
+    if code is not None and code > 128:
+        return f" (killed by signal {code - 128})"
+    return ""
+
+
+def out_of_memory(seen: RunState, task: str) -> bool:
+    """Whether a process of the task was killed because the memory limit was reached."""
+    return any(event.action == "oom" and event.task == task for event in seen.events)

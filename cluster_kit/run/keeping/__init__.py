@@ -1,0 +1,1 @@
+"""What is kept of a run in its directory, and read there again."""

@@ -1,0 +1,188 @@
+"""The runs that a workspace has: what there is, how two differ, and which may go."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from cluster_kit.run.keeping.past_run import verdict_of
+from cluster_kit.workspace import RunDirectory, Workspace
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run: its directory, cluster, when it began (local time), and outcome.json, {} if none."""
+
+    directory: RunDirectory
+    cluster: str
+    began: datetime | None
+    outcome: Mapping[str, Any]
+    newest: bool = False
+
+    @property
+    def name(self) -> str:
+        """`quickstart/20261122-101500`."""
+        return f"{self.directory.path.parent.name}/{self.directory.path.name}"
+
+    @property
+    def verdict(self) -> str:
+        """One line; "" if it has none."""
+        return verdict_of(self.outcome) if self.outcome else ""
+
+    @property
+    def metrics(self) -> Mapping[str, Any]:
+        found = self.outcome.get("metrics")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def timings(self) -> Mapping[str, Any]:
+        found = self.outcome.get("timings_s")
+        return found if isinstance(found, dict) else {}
+
+
+def runs_of(workspace: Workspace, cluster: str = "") -> list[Run]:
+    """All runs, or those of one cluster, the newest first."""
+    found = [
+        read_run(RunDirectory(path))
+        for path in (workspace.root / "runs").glob(f"{cluster or '*'}/*")
+        if path.is_dir() and not path.is_symlink() and (path / "output").is_dir()
+    ]
+    return sorted(found, key=lambda run: (run.began or datetime.min, run.name), reverse=True)
+
+
+def read_run(directory: RunDirectory) -> Run:
+    """What a run has left; nothing of it has to be there."""
+    path = directory.path
+    try:
+        outcome = json.loads(directory.outcome.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        outcome = {}
+    latest = path.parent / "latest"
+    return Run(
+        directory,
+        path.parent.name,
+        _began(path),
+        outcome if isinstance(outcome, dict) else {},
+        newest=latest.is_symlink() and latest.resolve() == path.resolve(),
+    )
+
+
+def _began(path: Path) -> datetime | None:
+    """The time in a run's name: `20261122-101500`, perhaps with `-2` after it."""
+    try:
+        return datetime.strptime("-".join(path.name.split("-")[:2]), "%Y%m%d-%H%M%S")
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True)
+class Change:
+    """A value that differs between two runs; None where one does not have it."""
+
+    what: str
+    name: str
+    before: Any
+    after: Any
+
+    @property
+    def ratio(self) -> float | None:
+        """The second by the first, None if that is not known."""
+        numbers = all(isinstance(value, int | float) and not isinstance(value, bool)
+                      for value in (self.before, self.after))  # fmt: skip
+        return self.after / self.before if numbers and self.before else None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How a second run differs from a first: values, and the lines of the manifest."""
+
+    changes: tuple[Change, ...]
+    manifest: tuple[str, ...]
+
+
+def difference(first: Run, second: Run) -> Difference:
+    """What differs in cluster, versions, verdict, metrics and timings, and in the manifest."""
+    changes = [
+        *_changed("cluster", _cluster(first), _cluster(second)),
+        *_changed("verdict", {"verdict": first.verdict}, {"verdict": second.verdict}),
+        *_changed("metric", first.metrics, second.metrics),
+        *_changed("seconds", first.timings, second.timings),
+    ]
+    lines = difflib.unified_diff(
+        _lines(first.directory.manifest), _lines(second.directory.manifest),
+        first.name, second.name, lineterm="", n=1,
+    )  # fmt: skip
+    return Difference(tuple(changes), tuple(lines))
+
+
+def _changed(what: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterable[Change]:
+    for name in dict.fromkeys([*before, *after]):
+        if before.get(name) != after.get(name):
+            yield Change(what, name, before.get(name), after.get(name))
+
+
+def _cluster(run: Run) -> dict[str, Any]:
+    """The values of run.json that tell two clusters apart; addresses are not among them."""
+    try:
+        cluster = json.loads(run.directory.record.read_text(encoding="utf-8"))["cluster"]
+        tasks = cluster["tasks"]
+        roles = [task["role"] for task in tasks]
+        counts = {f"number of {role}": roles.count(role) for role in dict.fromkeys(roles)}
+        programs = {
+            " ".join(task["command"]): None for task in tasks if task["command"][0] == "run"
+        }
+        origin = cluster.get("origin", {})
+        return {
+            **counts,
+            "image": cluster["image"],
+            "kit": origin.get("kit", ""),
+            "program": "; ".join(programs),
+            "data": cluster.get("data", ""),
+            "gpus": [task["gpus"] for task in tasks if task["gpus"]],
+        }
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return {}
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+
+
+def to_prune(runs: Sequence[Run], keep: int, used: Collection[Path] | None) -> list[Run]:
+    """Those that may go: of each cluster all but the newest `keep`.
+
+    The newest run stays, and so do runs whose containers are there.
+
+    Args:
+        runs: the newest first.
+        used: directories of runs that containers have mounted; None if no engine tells, then
+            runs without a verdict stay, and those whose containers were left on purpose.
+    """
+    seen: dict[str, int] = {}
+    gone = []
+    for run in runs:
+        seen[run.cluster] = seen.get(run.cluster, 0) + 1
+        unknown = not run.outcome or run.outcome.get("kept")
+        there = unknown if used is None else run.directory.path.resolve() in used
+        busy = run.newest or there
+        if seen[run.cluster] > keep and not busy:
+            gone.append(run)
+    return gone
+
+
+def size_of(run: Run) -> int:
+    """Bytes on disk; a file with several names counts once."""
+    found: dict[tuple[int, int], int] = {}
+    for path in run.directory.path.rglob("*"):
+        if not path.is_symlink() and path.is_file():
+            about = path.stat()
+            found[about.st_dev, about.st_ino] = about.st_blocks * 512
+    return sum(found.values())

@@ -1,0 +1,151 @@
+"""metrics.prom of a run, and what `/metrics` says of one that goes on: read from its directory."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from cluster_kit.engine.containers import Event
+from cluster_kit.errors import UsageError
+from cluster_kit.metrics.exposition import text
+from cluster_kit.metrics.facts import RunFacts, facts_of, facts_of_outcome
+from cluster_kit.metrics.tally import Tally
+from cluster_kit.metrics.values import Value, values_of
+from cluster_kit.observe import stragglers
+from cluster_kit.observe.progress import USAGE, Entry, ProgressReader
+from cluster_kit.observe.stragglers import Straggler
+from cluster_kit.observe.task_view import State
+from cluster_kit.observe.usage import sample_of
+from cluster_kit.report.evidence import checkpoints_of
+from cluster_kit.run.keeping.evidence import read_events
+from cluster_kit.run.keeping.record import Record, read_record
+from cluster_kit.util.masking import masked
+from cluster_kit.workspace import RunDirectory, write_atomically
+
+FILE = "metrics.prom"
+"""In a run's directory."""
+
+
+def write_metrics(run: RunDirectory, secrets: Iterable[str] = ()) -> Path:
+    """Write metrics.prom into the run's directory; its path.
+
+    Args:
+        secrets: values that no label may have.
+    Raises:
+        UsageError: there is nothing to tell.
+        OSError: it cannot be written.
+    """
+    secrets = set(secrets)
+    values = RunMetrics(run).values()
+    if secrets:
+        values = [
+            replace(value, labels={key: masked(of, secrets) for key, of in value.labels.items()})
+            for value in values
+        ]
+    path = run.path / FILE
+    write_atomically(path, text(values))
+    return path
+
+
+def exposition(runs: Iterable[RunDirectory]) -> str:
+    """The metrics of these runs together; raises UsageError if one has nothing to tell."""
+    return text(value for run in runs for value in RunMetrics(run).values())
+
+
+class RunMetrics:
+    """The metrics of one run; each call of `values` reads what is new in its directory."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self._run = run
+        self._record_at: int | None = None
+        self._begin(None)
+
+    def _begin(self, record: Record | None) -> None:
+        self._record = record
+        since, sizes = (record.since, record.sizes) if record else (0.0, {})
+        progress = self._run.progress
+        self._entries = ProgressReader(progress, since, sizes)
+        self._usage = ProgressReader(progress, since, sizes, suffix=USAGE)
+        self._first = None if any(sizes.values()) else 0
+        self._tallies: dict[str, Tally] = {}
+        self._events = 0
+        self._stragglers: Mapping[str, Straggler] = {}
+
+    def values(
+        self, engine: Mapping[str, State] | None = None, now: float | None = None
+    ) -> list[Value]:
+        """All values of the run.
+
+        Args:
+            engine: the states of its containers by task; without them, what tasks wrote must do.
+            now: Unix seconds, if it is another time.
+        Raises:
+            UsageError: the run has left neither a record nor an outcome.
+        """
+        self._look_at_record()
+        facts = self._facts()
+        tallies = {t.name: self._tallies.setdefault(t.name, Tally(self._first))
+                   for t in facts.tasks}  # fmt: skip
+        self._read(tallies)
+        found = checkpoints_of(self._run.output, facts.since or 0.0)
+        facts = replace(facts, engine=engine or {}, checkpoint=found[-1] if found else None,
+                        stragglers=frozenset(self._stragglers))  # fmt: skip
+        return list(values_of(facts, tallies, time.time() if now is None else now))
+
+    def _look_at_record(self) -> None:
+        """Begin anew if the directory has another run's record: it was resumed."""
+        try:
+            changed = self._run.record.stat().st_mtime_ns
+        except OSError:
+            changed = None
+        if changed == self._record_at:
+            return
+        self._record_at = changed
+        try:
+            self._begin(read_record(self._run))
+        except UsageError:
+            self._begin(None)  # another version of the kit wrote it
+
+    def _facts(self) -> RunFacts:
+        path, outcome = self._run.path, self._outcome()
+        if self._record is not None:
+            facts = facts_of(self._record.cluster, path.name, self._record.since)
+            return replace(facts, outcome=outcome)
+        if not outcome:
+            raise UsageError(
+                f"{path} has neither {self._run.record.name} of this version of the kit nor "
+                f"{self._run.outcome.name}: there is nothing to tell",
+                "`cluster-kit metrics` takes the name of a cluster or the directory of a run",
+            )
+        return facts_of_outcome(outcome, str(outcome.get("cluster") or path.parent.name), path.name)
+
+    def _outcome(self) -> dict[str, Any]:
+        """outcome.json, {} as long as there is none: a resumed run has that of the run before."""
+        try:
+            found = json.loads(self._run.outcome.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        if not isinstance(found, dict) or (self._record and found.get("id") != self._record.id):
+            return {}
+        return found
+
+    def _read(self, tallies: Mapping[str, Tally]) -> None:
+        events = read_events(self._run, self._record.since if self._record else 0.0)
+        new, self._events = events[self._events :], len(events)
+        told: list[Event | Entry] = [*new, *self._entries.poll()]
+        for one in sorted(told, key=lambda one: one.time):
+            tally = tallies.get(one.task)
+            if isinstance(one, Entry):
+                self._stragglers = stragglers.after(self._stragglers, one)
+                if tally is not None:
+                    tally.told(one)
+            elif tally is not None:
+                tally.happened(one)
+        for line in self._usage.poll():
+            sample, tally = sample_of(line), tallies.get(line.task)
+            if sample is not None and tally is not None:
+                tally.used(sample)

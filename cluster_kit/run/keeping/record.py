@@ -1,0 +1,98 @@
+"""What is kept with a run from its start on, so that another process can go on with it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from cluster_kit.cluster import Cluster
+from cluster_kit.errors import UsageError
+from cluster_kit.run.judging.outcome import FORMAT, NOTHING, Outcome
+from cluster_kit.run.timings import Stopwatch
+from cluster_kit.util.elapsed import Moment
+from cluster_kit.workspace import RunDirectory, write_atomically
+
+
+@dataclass(frozen=True)
+class Record:
+    """The content of run.json: the cluster that was started, when, and by which run.
+
+    `began` is when the command began, `since` (Unix seconds) when its containers were about to be
+    started; `timings_s` are the steps until then. `id` is the containers' label `labels.RUN`.
+    `sizes` are those of progress files before it, in bytes: that part is of an earlier run.
+    """
+
+    id: str
+    cluster: Cluster
+    began: Moment
+    since: float
+    timings_s: Mapping[str, float]
+    sizes: Mapping[str, int]
+
+    def stopwatch(self) -> Stopwatch:
+        """One that goes on measuring the run from where it began."""
+        return Stopwatch(dict(self.timings_s), time.monotonic() - self.began.seconds)
+
+
+_RECORD = TypeAdapter(Record)
+_OUTCOME = TypeAdapter(Outcome)
+
+
+def write_record(run: RunDirectory, record: Record) -> None:
+    """Write run.json; raises OSError."""
+    write_atomically(run.record, _RECORD.dump_json(record, indent=2).decode() + "\n")
+
+
+def read_record(run: RunDirectory) -> Record | None:
+    """The record of a run, None if there is none: it was not started by `up`.
+
+    Raises:
+        UsageError: it cannot be read.
+    """
+    try:
+        return _RECORD.validate_json(run.record.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unreadable(run, str(error.strerror)) from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise _unreadable(run, f"{where}: {first['msg']} (another version of the kit?)") from None
+
+
+def _unreadable(run: RunDirectory, why: str) -> UsageError:
+    return UsageError(
+        f"{run.record} cannot be read: {why}",
+        "`cluster-kit logs NAME` shows what its tasks said, `cluster-kit down NAME` removes it",
+    )
+
+
+def read_outcome(run: RunDirectory, of: str = "") -> Outcome | None:
+    """The saved outcome of a directory's run, None without a valid one, or if it is of another run.
+
+    A resumed run has the outcome of the run before until it has its own.
+
+    Args:
+        of: the id of the run; any if it is not given.
+    """
+    try:
+        outcome = _OUTCOME.validate_json(run.outcome.read_bytes())
+    except (OSError, ValidationError):
+        return None
+    return outcome if of in ("", outcome.id) else None
+
+
+def outcome_from(facts: Mapping[str, Any]) -> Outcome:
+    """The outcome that `as_json` gave; keys that an older kit did not write are left at nothing.
+
+    Raises:
+        ValueError: it is none, or of a format that this kit does not know.
+    """
+    if facts.get("format", FORMAT) != FORMAT:
+        raise ValueError(f"format {facts['format']!r} is not {FORMAT}, which this kit reads")
+    return _OUTCOME.validate_python({**NOTHING.as_json(), **facts})

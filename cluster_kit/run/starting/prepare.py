@@ -1,0 +1,213 @@
+"""Loads and plans a manifest, once per command: the first step of every verb with a manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cluster_kit.advice import Hint, advise
+from cluster_kit.advice.gpus import gpus_in_use, refused_gpus
+from cluster_kit.advice.portable import portable_hints
+from cluster_kit.cluster import Cluster
+from cluster_kit.engine import client
+from cluster_kit.engine.interface import Engine
+from cluster_kit.errors import HostError, ManifestError, UsageError
+from cluster_kit.facts import HostFacts
+from cluster_kit.host.gather import gather, gather_networks
+from cluster_kit.image import debugger, locked
+from cluster_kit.image.build import Say
+from cluster_kit.manifest.find import find, names
+from cluster_kit.manifest.load import load
+from cluster_kit.manifest.loaded import Loaded
+from cluster_kit.parts import EngineName
+from cluster_kit.plan.debug import debugged
+from cluster_kit.plan.plan import OwnImages, plan
+from cluster_kit.plan.portable import check_portable, everywhere, moved, neutral
+from cluster_kit.programs import resolve
+from cluster_kit.programs.resolve import Inputs, without_trainer
+from cluster_kit.run.starting.images import images_of
+from cluster_kit.util.nearest import proposal
+from cluster_kit.workspace import Workspace
+
+USUAL = "quickstart"
+"""The manifest and the cluster of a command that names none."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for: a manifest, by path or name, and its overrides."""
+
+    manifest: str
+    overrides: Mapping[str, Any]
+    debug: str = ""
+    """The task whose program waits for a debugger, with `:PORT` if that is given."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Everything that a verb needs to know about a manifest, made by `prepare`.
+
+    `hints` are warnings about the program, and about GPUs that it does not get.
+    """
+
+    request: Request
+    manifest: Loaded
+    inputs: Inputs
+    images: OwnImages
+    facts: HostFacts
+    cluster: Cluster
+    hints: tuple[Hint, ...]
+
+
+def prepare(
+    request: Request, workspace: Workspace, engine: Engine | None, *, portable: bool = False
+) -> Prepared:
+    """The cluster of a manifest on this host, and everything that it was planned from.
+
+    Args:
+        engine: None to plan without one (see `gather`).
+        portable: plan for no host in particular (see `plan.portable`).
+    Raises:
+        UsageError: the manifest was not found.
+        ManifestError: it is invalid; the error has every problem.
+        EngineError: the engine stopped answering.
+    """
+    path = find(request.manifest, workspace.manifests)
+    loaded = load(path, request.overrides, workspace.root.resolve())
+    inputs = resolve.resolve(loaded.manifest, path.parent, workspace.fetched.resolve())
+    images, unread = images_of(loaded.manifest, inputs, workspace)
+    inputs = replace(inputs, problems=(*inputs.problems, *unread))
+    if portable:
+        return _portable(request, workspace, loaded, inputs, images)
+    facts = gather(engine)
+    cluster = _asked(plan(loaded, inputs, facts, images), request)
+    program = resolve.program_file(loaded.manifest, path.parent)
+    hints = (
+        *advise(program, loaded.manifest),
+        *refused_gpus(loaded.manifest, facts),
+        *gpus_in_use(loaded.manifest, cluster, facts),
+    )
+    return Prepared(request, loaded, inputs, images, facts, cluster, hints)
+
+
+def _asked(cluster: Cluster, request: Request) -> Cluster:
+    """The cluster with what was asked for besides its manifest."""
+    if not request.debug:
+        return cluster
+    return debugged(cluster, request.debug, str(debugger.place()))
+
+
+def prepare_locked(
+    request: Request, workspace: Workspace, engine: Engine | None, say: Say
+) -> Prepared:
+    """The same, and the packages of another TensorFlow are resolved if nobody has done so.
+
+    Raises what `prepare` and `image.locked.ensure` raise.
+    """
+    prepared = prepare(request, workspace, engine)
+    if locked.ensure(prepared.cluster, workspace.manifests, say):
+        return prepare(request, workspace, engine)
+    return prepared
+
+
+def refuse_unlocked(prepared: Prepared) -> None:
+    """Raises UsageError if a file that is rendered would name no image."""
+    if locked.is_unlocked(prepared.cluster):
+        raise UsageError(
+            f"the packages of TensorFlow {prepared.cluster.tensorflow} are not resolved yet",
+            f"run `cluster-kit image build {prepared.request.manifest}`: it writes a lock file "
+            "beside the manifests, and builds the image",
+        )
+
+
+def _portable(
+    request: Request, workspace: Workspace, loaded: Loaded, inputs: Inputs, images: OwnImages
+) -> Prepared:
+    """The same for no host in particular; see `prepare`."""
+    manifest, root = loaded.manifest, workspace.root.resolve()
+    if not loaded.path.is_relative_to(root):
+        raise UsageError(
+            f"{loaded.path} is outside of {root}: a copy of that folder would not have it",
+            "run this in the folder that has the manifest, below which there is a compose/",
+        )
+    loaded.refuse([*check_portable(manifest), *inputs.problems])
+    facts = neutral(manifest)
+    inputs = without_trainer(inputs)
+    cluster = plan(loaded, inputs, facts, images)
+    file = workspace.portable(cluster.name)
+    cluster = moved(cluster, file.parent.resolve(), root, everywhere(loaded))
+    program = resolve.program_file(manifest, loaded.path.parent)
+    hints = (*advise(program, manifest), *portable_hints(manifest, cluster))
+    return Prepared(request, loaded, inputs, images, facts, cluster, hints)
+
+
+def engine_of(request: Request, workspace: Workspace) -> EngineName:
+    """What a manifest's job runs on; raises what `prepare` raises."""
+    path = find(request.manifest, workspace.manifests)
+    return load(path, request.overrides, workspace.root.resolve()).manifest.engine
+
+
+def prepare_again(prepared: Prepared, engine: Engine) -> Prepared:
+    """The same plan with what is free now: subnets and GPUs; other facts are not gathered again.
+
+    Raises:
+        ManifestError: no subnet is free, or too few GPUs are.
+        EngineError: the engine stopped answering.
+    """
+    facts = replace(prepared.facts, networks=gather_networks(engine))
+    if facts.gpus:
+        facts = replace(facts, gpus_taken=engine.gpus_taken())
+    cluster = plan(prepared.manifest, prepared.inputs, facts, prepared.images)
+    cluster = _asked(cluster, prepared.request)
+    return replace(prepared, facts=facts, cluster=cluster)
+
+
+def cluster_name(reference: str, workspace: Workspace, up: Iterable[str]) -> str:
+    """The name of the cluster that a command line names directly or by its manifest.
+
+    A cluster that is up, or has run, is found by its own name even if its manifest is gone or
+    invalid.
+
+    Args:
+        up: the names of the clusters that are up.
+    Raises:
+        UsageError: no cluster of that name was found.
+        ManifestError: its manifest was found, but cannot be read.
+    """
+    known = workspace.known()
+    if reference in up:
+        return reference
+    try:
+        return load(find(reference, workspace.manifests)).manifest.name
+    except (UsageError, ManifestError) as error:
+        if reference in known:
+            return reference
+        if isinstance(error, ManifestError):
+            raise
+    raise UsageError(
+        f"no cluster `{reference}`: neither up, nor a manifest in compose/, nor a run in runs/",
+        proposal(Path(reference).stem, sorted({*up, *known, *names(workspace.manifests)})),
+    )
+
+
+def unnamed(up: Sequence[str]) -> str:
+    """The cluster that is meant if none is named: the only one that is up, else quickstart.
+
+    Raises:
+        UsageError: several are up, and quickstart is not among them.
+    """
+    if not up or USUAL in up:
+        return USUAL
+    if len(up) > 1:
+        raise UsageError(f"{len(up)} clusters are up", f"name one: {', '.join(up)}")
+    return up[0]
+
+
+def engine_or_none() -> Engine | None:
+    """The engine, None if none answers: rendering then uses only the host's own routes."""
+    try:
+        return client.connect()
+    except HostError:
+        return None

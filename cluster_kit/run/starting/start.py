@@ -1,0 +1,212 @@
+"""Starts the containers of a plan: removes old ones, builds the image, writes the file, `up`."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from cluster_kit.backends.hidden import without_secrets
+from cluster_kit.backends.interface import ImageMissing, SubnetTaken
+from cluster_kit.cluster import Cluster
+from cluster_kit.engine.containers import Container
+from cluster_kit.engine.interface import Engine
+from cluster_kit.errors import EngineError, HostError, UsageError
+from cluster_kit.image import built, debugger
+from cluster_kit.image import extra as extra_image
+from cluster_kit.image import own as own_image
+from cluster_kit.image.build import image_present
+from cluster_kit.observe.task_view import State
+from cluster_kit.run import again, room
+from cluster_kit.run.context import Launch
+from cluster_kit.run.keeping.record import Record, read_outcome, read_record, write_record
+from cluster_kit.run.keeping.secrets import values_of
+from cluster_kit.run.starting import gpu_turn
+from cluster_kit.run.starting.prepare import Prepared, prepare_again
+from cluster_kit.show.view import View
+from cluster_kit.util.elapsed import moment
+from cluster_kit.util.masking import masked
+from cluster_kit.workspace import RunDirectory, Workspace, write_atomically
+
+PLANS = 3
+"""The most plans that are tried if each one's subnet is taken before the start."""
+BUILD = "build"
+"""Whose lines those of a build are in the view."""
+
+
+def make_room(engine: Engine, name: str) -> None:
+    """Remove containers and networks that an earlier run of this name has left.
+
+    Raises:
+        HostError: a cluster of this name is up, has ended and was not judged, or was kept.
+        EngineError: the engine cannot remove it, or does not answer.
+    """
+    containers = engine.containers(name)
+    up = [
+        container.name
+        for container in containers
+        if State.of_engine(container.state) not in (State.ENDED, State.CREATED)
+    ]
+    other = f"`cluster-kit down {name}` removes it, `--name OTHER` runs one beside it"
+    if up:
+        offer = f"`cluster-kit attach {name}` goes on with it; " if _recorded(containers) else ""
+        whose = f"; its run is {run_of(containers).path}" if offer else ""
+        raise HostError(f"the cluster {name} is already up: {', '.join(up)}{whose}", offer + other)
+    if again.is_stopped(containers):
+        raise HostError(
+            f"the cluster {name} is stopped: its run is {run_of(containers).path}",
+            f"`cluster-kit start {name}` goes on with it; {other}",
+        )
+    if unjudged(containers):
+        raise HostError(
+            f"the cluster {name} has ended, and was neither judged nor saved",
+            f"`cluster-kit attach {name}` does that; {other}",
+        )
+    if containers and (kept := _kept(containers)):
+        raise HostError(
+            f"the cluster {name} was kept after its end, to be looked at: {kept.path}",
+            f"`cluster-kit down {name}` (make: `make down NAME={name}`) removes it, "
+            f"`--name OTHER` (make: NAME=OTHER) runs one beside it",
+        )
+    if containers or engine.sidecars(name):
+        engine.remove(name)
+
+
+def _recorded(containers: Sequence[Container]) -> bool:
+    """Whether `up` started these containers, so that another process can go on with them."""
+    return run_of(containers).record.exists()
+
+
+def unjudged(containers: Sequence[Container]) -> bool:
+    """Whether these containers are of a run that was started, and not judged yet."""
+    if not any(container.leader and container.started > 0 for container in containers):
+        return False
+    run = run_of(containers)
+    try:
+        record = read_record(run)
+    except UsageError:
+        return False
+    return record is not None and read_outcome(run, record.id) is None
+
+
+def _kept(containers: Sequence[Container]) -> RunDirectory | None:
+    """The run whose containers were left on purpose; None if they were not."""
+    run = run_of(containers)
+    try:
+        record = read_record(run)
+    except UsageError:
+        return None
+    outcome = read_outcome(run, record.id) if record else None
+    return run if outcome is not None and outcome.kept else None
+
+
+def run_of(containers: Sequence[Container]) -> RunDirectory:
+    """The directory of the run that containers are of, by what they have as /output.
+
+    It has no record if they were started without the kit.
+    """
+    return RunDirectory(Path(containers[0].output).parent)
+
+
+def ensure_image(cluster: Cluster, workspace: Workspace, view: View) -> None:
+    """Build the cluster's image if it is the kit's own, or a Dockerfile's, and absent; look into
+    any that is not the kit's.
+
+    A debugger that a program waits for is fetched, too.
+
+    Raises:
+        HostError, ManifestError, EngineError: see `image.extra.ensure`, `image.own`,
+            `image.built.ensure`, `image.debugger`.
+    """
+    if cluster.kubernetes is not None:
+        return  # nodes take it from a registry, or tell that they cannot
+    if any(task.debug for task in cluster.tasks):
+        debugger.ensure(view.phase)
+    built.ensure(cluster, view.phase, lambda line: view.log(BUILD, line))
+    if cluster.mounts_trainer:
+        own_image.refuse_if_unfit(cluster, view.phase)
+    for one in cluster.sidecars:
+        if one.image != cluster.image and not image_present(one.image):
+            view.phase(f"pulling {one.image} for the sidecar {one.name}")
+    if cluster.variant is None or image_present(cluster.image):
+        return
+    view.phase(f"building the shared image {cluster.image}")
+    view.close()
+    extra_image.ensure(cluster, workspace.manifests, view.phase, show=view.draws)
+
+
+def up(launch: Launch, prepared: Prepared, text: str) -> Cluster:
+    """Write the cluster's file, start its containers, and return the cluster that was started.
+
+    If the subnet or a GPU has been taken since the plan, a new plan finds others; if the kit's own
+    image has been removed, it is built again.
+
+    Raises:
+        HostError: the workspace cannot be written, or GPUs are handed out to others for too long.
+        SubnetTaken: the manifest's fixed subnet is taken, or the subnets of PLANS plans were.
+        EngineError: Compose or the engine failed.
+        ManifestError: no subnet is free any more, or too few GPUs are.
+    """
+    for attempt in range(1, PLANS + 1):
+        try:
+            with launch.timings.step("up"), gpu_turn.turn(launch.engine, prepared.cluster):
+                now = gpu_turn.planned_now(prepared, launch.engine)
+                if now is not prepared:
+                    prepared, text = now, launch.backend.render(now.cluster)
+                file = _write(launch, prepared, text)
+                if own := launch.backend.merges(file):
+                    launch.view.phase(f"merging {own}")
+                launch.backend.up(file, launch.directory.output, launch.id)
+                _refuse_others(launch)
+            with contextlib.suppress(OSError):  # the end of the run reports it
+                _record(launch, prepared.cluster)
+            return prepared.cluster
+        except ImageMissing:
+            if attempt == PLANS or not prepared.cluster.image_is_built:
+                raise
+            launch.engine.remove(launch.name, launch.id)
+            ensure_image(prepared.cluster, launch.workspace, launch.view)
+        except SubnetTaken:
+            if attempt == PLANS or prepared.manifest.manifest.subnet != "auto":
+                raise
+            launch.engine.remove(launch.name, launch.id)
+            prepared = prepare_again(prepared, launch.engine)
+            text = launch.backend.render(prepared.cluster)
+    raise AssertionError("unreachable")
+
+
+def _write(launch: Launch, prepared: Prepared, text: str) -> Path:
+    """Write the cluster's file, and with the run a copy and the record; returns the file's path."""
+    with room.writing(launch.workspace.root):
+        file = launch.backend.write(launch.workspace, prepared.cluster, text)
+        shown = without_secrets(prepared.cluster)
+        copy = text if shown == prepared.cluster else launch.backend.render(shown)
+        write_atomically(launch.directory.path / file.name, copy)
+        manifest = prepared.manifest.path.read_text(encoding="utf-8", errors="replace")
+        write_atomically(
+            launch.directory.manifest, masked(manifest, values_of(prepared.cluster, ()))
+        )
+        room.reserve(launch.directory)
+        _record(launch, prepared.cluster)
+    return file
+
+
+def _refuse_others(launch: Launch) -> None:
+    """Raise EngineError if the containers are another run's: one of another host, say."""
+    own = {container.id for container in launch.containers()}
+    others = [c for c in launch.engine.containers(launch.name) if c.id not in own]
+    if others:
+        raise EngineError(
+            f"another run has started the cluster {launch.name} at the same moment: "
+            f"{run_of(others).path}, perhaps on another machine",
+            "run it with `--name OTHER`, or when that run has ended",
+        )
+
+
+def _record(launch: Launch, cluster: Cluster) -> None:
+    timings = launch.timings
+    began = moment(time.monotonic() - timings.began)
+    shown = without_secrets(cluster)
+    record = Record(launch.id, shown, began, launch.since, dict(timings.timings), launch.sizes)
+    write_record(launch.directory, record)

@@ -1,0 +1,1 @@
+"""A run from the start of its containers to the end of its tasks."""

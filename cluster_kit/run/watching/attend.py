@@ -1,0 +1,125 @@
+"""Attends a run from the start of its containers, or from when one joins it, to its outcome."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from cluster_kit.cluster import LOOPBACK, Cluster
+from cluster_kit.observe.listener import Listener
+from cluster_kit.observe.state import RunState
+from cluster_kit.run.beside import board
+from cluster_kit.run.context import Launch
+from cluster_kit.run.ending.conclude import conclude, fail
+from cluster_kit.run.judging.endings import Ending
+from cluster_kit.run.judging.outcome import Outcome
+from cluster_kit.run.keeping.evidence import read_events
+from cluster_kit.run.observer import Superseded
+from cluster_kit.run.watching import debugging
+from cluster_kit.run.watching.absence import DOCKER, Absence
+from cluster_kit.run.watching.watch import Watch
+from cluster_kit.util import signals
+
+Start = Callable[[], Cluster]
+"""Starts the containers, and returns the cluster that was started."""
+
+
+def attend(run: Launch, start: Start) -> Outcome:
+    """Start a run, watch it to its end and conclude it; an error is raised after that."""
+    return _attend(run, start, Listener(run.engine, run.name, run.since, run=run.id))
+
+
+def join(run: Launch, *, leaves: bool) -> Outcome:
+    """Go on watching a run that was started before, to its end, and conclude it.
+
+    Args:
+        leaves: on an interrupt, raise KeyboardInterrupt and leave the run as it is.
+    """
+    known = read_events(run.directory, run.since)
+    listener = Listener(run.engine, run.name, run.since, run=run.id, known=known, joins=True)
+    return _attend(run, lambda: run.cluster, listener, leaves=leaves)
+
+
+def begin(run: Launch, start: Start) -> Cluster:
+    """Start a run that nobody watches, and return the cluster that was started.
+
+    One that fails to start is concluded.
+    """
+    seen = RunState.of(run.cluster)
+    try:
+        cluster = start()
+        board.begin(run, cluster)
+        if waiting := debugging.task_of(cluster):
+            run.view.phase(debugging.words(waiting))
+        return cluster
+    except KeyboardInterrupt:
+        _say_interrupted(run)
+        conclude(run, run.cluster, seen, "interrupted")
+        raise
+    except BaseException as error:
+        signals.ignore()
+        fail(run, run.cluster, seen, error)
+        raise
+
+
+def _attend(run: Launch, start: Start, listener: Listener, *, leaves: bool = False) -> Outcome:
+    cluster, joined_at = run.cluster, time.time() if listener.is_behind else None
+    watch = _watch(run, cluster, listener)
+    ending: Ending = "interrupted"
+    try:
+        cluster = start()
+        watch = _watch(run, cluster, listener)
+        beside = f"{_published(cluster)}{board.begin(run, cluster)}"
+        where = "Kubernetes" if cluster.kubernetes else cluster.subnet
+        run.view.phase(f"running {cluster.name} on {where}{beside}")
+        if waiting := debugging.task_of(cluster):
+            run.view.phase(debugging.words(waiting))
+        _follow(run, joined_at)
+        ending = watch.until_ended(lambda seen: _show(run, cluster, seen))
+        signals.ignore()
+    except KeyboardInterrupt:
+        if leaves:
+            raise
+        _say_interrupted(run)
+    except Superseded:
+        run.view.phase("its files have changed: stopping the containers")
+        ending = "superseded"
+    except BaseException as error:
+        signals.ignore()
+        fail(run, cluster, watch.seen, error)
+        raise
+    return conclude(run, cluster, watch.seen, ending)
+
+
+def _published(cluster: Cluster) -> str:
+    """What to say of published ports; "" if there are none."""
+    return "".join(
+        f", {name}:{port.container} at {LOOPBACK}:{port.host}" for name, port in cluster.ports
+    )
+
+
+def _show(run: Launch, cluster: Cluster, seen: RunState) -> None:
+    run.view.update(seen)
+    run.followed.settle()
+    run.observer.observe(run.engine, cluster, seen)
+
+
+def _watch(run: Launch, cluster: Cluster, listener: Listener) -> Watch:
+    def back() -> None:
+        _follow(run, time.time())
+
+    title = "Kubernetes" if cluster.kubernetes else DOCKER
+    absence = Absence(cluster.deadlines.engine, run.view.phase, back, title)
+    return Watch(run, cluster, listener, absence, back)
+
+
+def _follow(run: Launch, since: float | None) -> None:
+    """Pass log lines of the leader, the evaluators and a debugged task to the view as they come."""
+    tasks = {run.cluster.leader.name, *(task.name for task in run.cluster.evaluators)}
+    tasks |= {task.name for task in run.cluster.tasks if task.debug}
+    containers = [c for c in run.containers() if c.name in tasks]
+    run.followed.follow(run.engine, containers, run.view.log, since)
+
+
+def _say_interrupted(run: Launch) -> None:
+    run.view.phase("interrupted: stopping the containers, saving the evidence and cleaning up")

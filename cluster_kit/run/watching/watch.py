@@ -1,0 +1,218 @@
+"""Watches a running cluster until its leader and then its other tasks have ended."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+
+from cluster_kit.cluster import Cluster
+from cluster_kit.engine.containers import Event
+from cluster_kit.errors import EngineError
+from cluster_kit.observe import lost_nodes, on_request
+from cluster_kit.observe.listener import Listener
+from cluster_kit.observe.missed import missed
+from cluster_kit.observe.progress import USAGE, ProgressReader
+from cluster_kit.observe.state import RunState
+from cluster_kit.observe.task_view import State
+from cluster_kit.observe.timeline import Timeline
+from cluster_kit.run.beside.sidecars import Sidecars
+from cluster_kit.run.context import Launch
+from cluster_kit.run.judging.endings import OUTPUT_CODE, STOPPED_CODE, Ending
+from cluster_kit.run.keeping.evidence import read_events, save_events
+from cluster_kit.run.watching.absence import Absence
+from cluster_kit.run.watching.ended_by_engine import refuse_if_ended_by_engine, refuse_if_taken_away
+from cluster_kit.run.watching.recover import Recovery
+from cluster_kit.run.watching.requests import Requests
+
+POLL_S = 0.2
+FOLLOW_S = 15.0
+"""Servers end within a second of the leader; on a very busy host this is the limit."""
+OVERDUE_SLACK_S = 60.0
+START_S = 30.0
+"""After an `up` that was killed, Compose may still start containers: 0.2 s for each."""
+
+Show = Callable[[RunState], None]
+
+
+class Watch:
+    """Observes one run. `seen` is the state so far, also after an interruption."""
+
+    def __init__(
+        self,
+        run: Launch,
+        cluster: Cluster,
+        listener: Listener,
+        absence: Absence,
+        follow: Callable[[], None],
+    ) -> None:
+        self.seen = RunState.of(cluster)
+        self._run = run
+        self._engine = run.engine
+        self._cluster = cluster
+        self._timeline = Timeline()
+        self._progress = ProgressReader(run.directory.progress, sizes=run.sizes)
+        self._usage = ProgressReader(run.directory.progress, sizes=run.sizes, suffix=USAGE)
+        self._sidecars = Sidecars(run, cluster)
+        self._recovery = Recovery(run, cluster, self._timeline)
+        self._listener = listener
+        self._absence = absence
+        self._requests = Requests(run.view.phase, follow)
+        self._joins = listener.is_behind
+        if self._joins:
+            self._add(read_events(run.directory, run.since))
+        self._began = time.monotonic()
+        self._too_late = False
+        self._leader_restarts = 0
+
+    def until_ended(self, show: Show) -> Ending:
+        """Wait until the run is over and return how it ended; calls `show` with each new state.
+
+        Raises:
+            EngineError: the engine was lost for longer than it may be, or has ended the leader.
+        """
+        deadlines = self._cluster.deadlines
+        already_s = self._run.timings.since_start_s if self._joins else 0.0
+        overdue = time.monotonic() + deadlines.start + deadlines.job + OVERDUE_SLACK_S - already_s
+        while not self._is_over():
+            lost_s = self._absence.total_s + on_request.away_s(self.seen, self._timeline.now())
+            if time.monotonic() > overdue + lost_s and not self._is_blind():
+                return "overdue"
+            if self._sidecars.has_failed:
+                return "sidecar"
+            self._poll(show)
+        scores = self.seen.evaluators and self.seen.tasks[self.seen.leader].exit_code == 0
+        waits = scores or any(task.debug for task in self._cluster.tasks)
+        grace = deadlines.evaluator_grace if waits else 0.0
+        deadline = time.monotonic() + grace + FOLLOW_S - self._absence.total_s
+        while self._is_blind() or (
+            not all(map(self.seen.is_done, self.seen.tasks))
+            and time.monotonic() < deadline + self._absence.total_s
+        ):
+            self._poll(show)
+        self._poll(show)
+        return "ended"
+
+    def _is_blind(self) -> bool:
+        """Whether the state may be an old one: the engine is away, or has to repeat its events."""
+        return self._absence.lasts or self._listener.is_behind
+
+    def _poll(self, show: Show) -> None:
+        time.sleep(POLL_S)
+        with self._absence:
+            self.catch_up()
+            self._complete()
+            if not self._is_blind():
+                self.seen = self._recovery.look(self.seen)
+                self._sidecars.look(self.seen)
+        if not self._listener.is_behind:
+            show(self.seen)
+        if self._joins and not self._is_blind():
+            self._joined()
+
+    def _joined(self) -> None:
+        """Note where the run is when the watch has joined it; raises EngineError if it never began.
+
+        A leader whose whole job has ended is not started again: it would wait for its servers.
+        """
+        leader = self.seen.leader
+        others = set(self.seen.tasks) - {leader} - self.seen.evaluators
+        ended = [name for name in others if self.seen.tasks[name].state is State.ENDED]
+        stopped = on_request.pending(self.seen) is not None
+        self._too_late = bool(others) and len(ended) == len(others) and not stopped
+        self._joins = leader not in self.seen.started
+        if self._joins and time.monotonic() > self._began + START_S:
+            raise EngineError(
+                f"{leader} was never started: `up` has ended while it started the containers",
+                "run it again",
+            )
+
+    def catch_up(self) -> None:
+        """Add all new events and progress entries to `seen`.
+
+        Raises:
+            EngineError: the engine was lost; progress entries have been added all the same.
+        """
+        try:
+            self._add(self._listener.drain())
+        finally:
+            for entry in self._progress.poll():
+                self.seen = self.seen.with_entry(self._timeline.entry(entry))
+            self._requests.look(self.seen)
+            for entry in self._usage.poll():
+                self.seen = self.seen.with_usage(self._timeline.entry(entry))
+
+    def _complete(self) -> None:
+        """Add what the engine does not tell, if it has had the time to.
+
+        Raises:
+            EngineError: the engine was lost.
+            EndedByEngine: it is back, and has ended the leader.
+        """
+        if not self._listener.is_behind:
+            return
+        has_repeated, asked = self._listener.has_repeated, self._timeline.now()
+        containers = [self._timeline.container(c) for c in self._run.containers()]
+        events = missed(self.seen, containers, asked)
+        if events and not has_repeated:
+            return
+        self._add(events)
+        self._listener.complete(asked if events else 0.0)
+        if not self._joins:
+            lost_at = self._timeline.of(self._absence.lost_at)
+            refuse_if_ended_by_engine(self.seen, events, lost_at, containers)
+
+    def _add(self, events: Sequence[Event]) -> None:
+        """Add events to `seen`, and save them for who may have to go on with the run."""
+        events = [self._timeline.event(event) for event in events]
+        for event in events:
+            self.seen = self.seen.with_event(event)
+        if events:
+            with contextlib.suppress(OSError):  # the end of the run reports it
+                save_events(self._run.directory, events)
+
+    def _is_over(self) -> bool:
+        """Whether the leader ended for good; that is not known while the engine is away."""
+        if self._is_blind():
+            return False
+        try:
+            over = self._leader_ended()
+        except EngineError:
+            if self._engine.answers():
+                raise
+            return False
+        if over and self.seen.tasks[self.seen.leader].exit_code:
+            with self._absence:  # an engine that is told to end stops its containers first
+                self._listener.ask()
+        return over and not self._is_blind()
+
+    def _leader_ended(self) -> bool:
+        """Whether the leader ended for good.
+
+        One that crashed without an `end` entry is started again, up to the manifest's `retries`.
+        One that a person has stopped, or restarts, has not.
+        """
+        leader = self.seen.tasks[self.seen.leader]
+        if leader.state is not State.ENDED:
+            return False
+        if self._cluster.kubernetes and leader.exit_code:
+            refuse_if_taken_away(self._run.containers())
+        removed = any((e.task, e.action) == (leader.name, "destroy") for e in self.seen.events)
+        if on_request.pending(self.seen) and not removed:
+            return False
+        wordless = leader.exit_code in (0, OUTPUT_CODE, STOPPED_CODE)
+        if wordless or self.seen.end_entry(leader.name) or self._too_late:
+            return True
+        if lost_nodes.is_homeless(self.seen, leader.name):
+            return True
+        if self._leader_restarts > leader.restarts:
+            return False  # started again; the event has not arrived yet
+        if self.seen.own_restarts(leader.name) >= self._cluster.retries:
+            return True
+        containers = self._run.containers()
+        container = next((c for c in containers if c.leader), None)
+        if container is None:
+            return True  # it was removed by hand
+        self._engine.start_again(container.id)
+        self._leader_restarts = leader.restarts + 1
+        return False

@@ -1,0 +1,85 @@
+"""TensorBoard from the image: how it is started, and what may go wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.errors import EngineError, HostError
+from cluster_kit.run.beside import tensorboard
+from cluster_kit.util.process import Completed
+
+
+def test_it_reads_only_and_listens_on_this_host_only() -> None:
+    said = tensorboard.command({"demo-1": Path("/runs/a, b")}, 0, "7:8", "image:1")
+    assert "--publish=127.0.0.1::6006" in said and "--user=7:8" in said
+    assert '--mount=type=bind,"source=/runs/a, b","target=/logs/demo-1",readonly' in said
+    assert said[said.index("image:1") :][:3] == ["image:1", "-m", "tensorboard.main"]
+    assert "--publish=127.0.0.1:7007:6006" in tensorboard.command({}, 7007, "0:0", "i")
+
+
+def test_event_files_are_below_tensorboard_or_anywhere(tmp_path: Path) -> None:
+    assert tensorboard.event_files(tmp_path) == tmp_path
+    (tmp_path / "tensorboard").mkdir()
+    assert tensorboard.event_files(tmp_path) == tmp_path / "tensorboard"
+
+
+def answered(monkeypatch: pytest.MonkeyPatch, **answers: Completed) -> list[str]:
+    """Docker's answers by its verb; the verbs that were asked for."""
+    asked: list[str] = []
+
+    def run(command: list[str], **_: object) -> Completed:
+        asked.append(command[1])
+        return answers.get(command[1], Completed((), 0, "", ""))
+
+    monkeypatch.setattr(tensorboard, "run", run)
+    monkeypatch.setattr(tensorboard, "present", lambda _image: True)
+    return asked
+
+
+STARTED = Completed((), 0, "abc\n", "")
+
+
+def start(port: int = 0) -> str:
+    with tensorboard.serving({}, port, "0:0", lambda _text: None) as url:
+        return url
+
+
+def test_the_url_has_the_port_and_the_container_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = answered(monkeypatch, run=STARTED, port=Completed((), 0, "127.0.0.1:4711\n", ""))
+    monkeypatch.setattr(tensorboard, "_wait", lambda *_: None)
+    assert start() == "http://127.0.0.1:4711/"
+    assert asked == ["run", "port", "rm"]
+
+
+def test_a_port_that_is_taken_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = Completed((), 125, "", "Bind for 127.0.0.1:80 failed: port is already allocated")
+    answered(monkeypatch, run=failed)
+    with pytest.raises(HostError, match=r"port 80 of 127\.0\.0\.1 is taken"):
+        start(80)
+
+
+def test_an_engine_that_refuses_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    answered(monkeypatch, run=Completed((), 125, "", "no space left"))
+    with pytest.raises(EngineError, match="no space left"):
+        start()
+
+
+def test_one_that_ends_at_once_says_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = answered(
+        monkeypatch, run=STARTED, port=Completed((), 1, "", ""), logs=Completed((), 0, "oh", "")
+    )
+    with pytest.raises(EngineError, match="ended at once:\noh"):
+        start()
+    assert asked[-1] == "rm"
+
+
+def test_one_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    dead = Completed((), 0, "false\n", "")
+    answered(
+        monkeypatch, run=STARTED, port=Completed((), 0, "127.0.0.1:1\n", ""), inspect=dead,
+        logs=Completed((), 0, "", "bye"),
+    )  # fmt: skip
+    with pytest.raises(EngineError, match=r"does not answer at http://127\.0\.0\.1:1/:\nbye"):
+        start()

@@ -1,0 +1,186 @@
+"""Each line of `doctor` can fail, and then has a cure; if all is well, none has one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cluster_kit.backends.compose import cli as compose
+from cluster_kit.cluster import Cluster
+from cluster_kit.errors import HostError
+from cluster_kit.facts import EngineKind, GpuSetup, HostFacts
+from cluster_kit.plan import addresses
+from cluster_kit.run.checks import doctor
+from cluster_kit.run.checks.check import Check
+from cluster_kit.util.process import Completed
+from tests.make import cluster, gpus, host, network
+
+WELL = host(engine="26.1.5", engine_root="/", no_gpu="no driver")
+GIB = 2**30
+
+
+class Host:
+    """What the programs and the disk of a host say; each can be changed."""
+
+    def __init__(self) -> None:
+        self.compose = "2.26.1"
+        self.buildx = "github.com/docker/buildx v0.13.1"
+        self.free = 100 * GIB
+        self.built = True
+
+    def run(self, command: list[str], **_: object) -> Completed:
+        said = self.compose if command[1] == "compose" else self.buildx
+        return Completed(tuple(command), 0 if said else 1, f"{said}\n", "")
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Host:
+    made = Host()
+    monkeypatch.setattr(compose, "run", made.run)
+    monkeypatch.setattr(doctor, "run", made.run)
+    monkeypatch.setattr(doctor, "image_present", lambda _tag: made.built)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: SimpleNamespace(free=made.free))
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    return made
+
+
+def checks(facts: HostFacts = WELL, of: Cluster | None = None) -> dict[str, Check]:
+    return {check.name: check for check in doctor.check_host(facts, of)}
+
+
+@pytest.mark.parametrize("of", [None, cluster()], ids=["no manifest", "a manifest"])
+def test_a_host_on_which_all_is_well(machine: Host, of: Cluster | None) -> None:
+    found = checks(of=of)
+    assert list(found) == [
+        "engine", "compose", "buildx", "disk", "memory", "gpus", "subnet", "proxy",
+    ]  # fmt: skip
+    assert {(check.state, check.cure) for check in found.values()} == {("ok", "")}
+
+
+EVERYWHERE = tuple(network(str(pool), "a VPN") for pool in addresses.POOLS)
+PROXY = {"HTTP_PROXY": "http://proxy:3128", "no_grpc_proxy": "example.org"}
+BROKEN: dict[str, tuple[str, str, str, dict[str, Any]]] = {
+    "engine of long ago": ("engine", "fail", "upgrade", {"facts": {"engine": "20.10.5+dfsg1"}}),
+    "engine without a version": ("engine", "fail", "upgrade", {"facts": {"engine": ""}}),
+    "no Compose v2": ("compose", "fail", "install its plugin", {"compose": ""}),
+    "Compose of long ago": ("compose", "fail", "needs 2.20", {"compose": "v2.19.9"}),
+    "no Buildx": ("buildx", "warn", "install it", {"buildx": ""}),
+    "no Buildx for what must be built": (
+        "buildx", "fail", "install it", {"buildx": "", "built": False, "of": cluster()}
+    ),
+    "a full disk": ("disk", "fail", "docker system prune", {"free": GIB // 2}),
+    "no room to build": (
+        "disk", "fail", "needs 8 GiB", {"free": 4 * GIB, "built": False, "of": cluster()}
+    ),
+    "little memory": ("memory", "warn", "more memory", {"facts": {"memory": GIB}}),
+    "memory for fewer tasks": (
+        "memory", "fail", "fewer tasks", {"facts": {"memory": GIB}, "of": cluster(worker=20)}
+    ),
+    "GPUs without a driver": (
+        "gpu driver", "warn", "install NVIDIA's driver", {"facts": {"gpu_setup": GpuSetup(1, "x")}}
+    ),
+    "GPUs that are refused": (
+        "gpus", "warn", "restart the engine",
+        {"facts": {"gpus": gpus(1), "no_gpu": "", "gpu_refusal": "no"}},
+    ),
+    "no free subnet": (
+        "subnet", "fail", "docker network prune", {"facts": {"networks": EVERYWHERE}}
+    ),
+    "a subnet that was taken meanwhile": (
+        "subnet", "fail", "another `subnet`",
+        {"facts": {"networks": EVERYWHERE}, "of": cluster(subnet="172.28.0.0/24")},
+    ),
+    "a proxy that is the container itself": (
+        "proxy", "warn", "an address that containers reach",
+        {"config": {"proxies": {"default": {"httpsProxy": "http://127.0.0.1:3128"}}}},
+    ),
+    "the same by name, without a scheme": (
+        "proxy", "warn", "an address that containers reach",
+        {"config": {"proxies": {"default": {"allProxy": "localhost:3128"}}}},
+    ),
+    "a configuration that is no table": ("proxy", "warn", "mend it", {"config": ["a"]}),
+    "secrets that are not set": (
+        "secrets", "fail", "export HUSH_HUSH=",
+        {"of": cluster(role={"chief": {"secrets": ["HUSH_HUSH"]}})},
+    ),
+    "exceptions of gRPC's own": (
+        "proxy", "fail", "take no_grpc_proxy out",
+        {"of": cluster(role={"worker": {"environment": PROXY}})},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "state", "cure", "given"), BROKEN.values(), ids=BROKEN)
+def test_what_is_wrong_has_its_line_and_its_cure(
+    name: str, state: str, cure: str, given: dict[str, Any], machine: Host, tmp_path: Path
+) -> None:
+    facts = replace(WELL, **given.pop("facts", {}))
+    if config := given.pop("config", None):
+        (tmp_path / "config.json").write_text(json.dumps(config))
+    of = given.pop("of", None)
+    for key, value in given.items():
+        setattr(machine, key, value)
+    found = checks(facts, of)
+    assert (found[name].state, cure in found[name].cure) == (state, True), found[name]
+    others = {check for key, check in found.items() if key != name}
+    assert {check.state for check in others} == {"ok"}
+    if of is not None and state == "fail":
+        with pytest.raises(HostError) as refused:
+            doctor.refuse_if_unfit(facts, of)
+        assert cure in refused.value.cure
+
+
+def test_every_line_is_seen_to_be_wrong_in_some_case(machine: Host) -> None:
+    assert checks().keys() <= {name for name, *_ in BROKEN.values()}
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"proxies": {"default": 3}}'])
+def test_a_client_configuration_that_cannot_be_read(
+    machine: Host, tmp_path: Path, text: str
+) -> None:
+    (tmp_path / "config.json").write_text(text)
+    assert checks()["proxy"].state == "warn"
+
+
+def test_proxies_that_are_exempted_are_well(machine: Host, tmp_path: Path) -> None:
+    proxies = {"default": {"httpProxy": "http://proxy.example:3128", "noProxy": "localhost"}}
+    (tmp_path / "config.json").write_text(json.dumps({"proxies": proxies}))
+    found = checks()["proxy"]
+    assert found.state == "ok" and "exempted" in found.found
+
+
+def test_a_cluster_does_not_collide_with_itself(machine: Host) -> None:
+    mine = cluster(subnet="172.28.0.0/24")
+    own = network("172.28.0.0/24", "Docker network cluster-kit-demo_cluster", "demo")
+    assert checks(replace(WELL, networks=(own,)), mine)["subnet"].state == "ok"
+
+
+def test_a_disk_that_cannot_be_seen_is_not_judged(machine: Host) -> None:
+    machine.free = 0
+    assert checks(replace(WELL, engine_root="/nowhere"))["disk"].state == "ok"
+
+
+@pytest.mark.parametrize(
+    ("version", "state"),
+    [("4.3.1", "warn"), ("5.4.0-dev", "warn"), ("4.2.0", "fail"), ("", "fail")],
+)
+def test_podman_is_measured_by_its_own_versions(machine: Host, version: str, state: str) -> None:
+    check = checks(host(engine=version, kind=EngineKind(podman=True)))["engine"]
+    assert check.state == state and check.cure
+    assert f"Podman {version}" in check.found
+
+
+def test_podman_takes_images_and_builds_none(machine: Host) -> None:
+    podman = host(engine="4.3.1", kind=EngineKind(podman=True))
+    assert checks(podman)["buildx"].state == "warn"
+    assert checks(podman, cluster())["buildx"].state == "warn"
+    machine.built = False
+    check = checks(podman, cluster())["buildx"]
+    assert check.state == "fail"
+    assert f"docker save {cluster().image} | podman load" in check.cure

@@ -1,0 +1,56 @@
+"""What `doctor` says of an engine that is not the usual one."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster_kit.facts import EngineKind
+from cluster_kit.run.checks.kind_checks import check_kind
+from tests.make import cluster, gpus, host
+
+
+def test_nothing_is_said_of_the_usual_engine() -> None:
+    assert not list(check_kind(EngineKind(), cluster()))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "words"),
+    [
+        (EngineKind(rootless=True), "rootless", "which is this user on the host"),
+        (EngineKind(desktop=True), "desktop", "no route to the tasks' addresses"),
+        (EngineKind(remote="ssh://far"), "remote", "on another machine (ssh://far)"),
+        (EngineKind(unlimited=("cpus",)), "limits", "cannot limit cpus"),
+        (EngineKind(machine="aarch64"), "processor", "are locked for it; it was not tried"),
+        (EngineKind(machine="ppc64le"), "processor", "locked for x86_64 and aarch64"),
+    ],
+)
+def test_each_difference_has_its_line(kind: EngineKind, name: str, words: str) -> None:
+    (check,) = check_kind(kind, None)
+    assert check.name == name and words in check.found
+    assert bool(check.cure) is (check.state != "ok")
+
+
+def test_a_limit_that_is_asked_for_and_cannot_be_held_fails() -> None:
+    kind = EngineKind(rootless=True, unlimited=("cpus", "memory"))
+    asks = cluster(role={"worker": {"memory": "1g"}}, task={"ps-0": {"cpus": 0.5}})
+    *_, limits = check_kind(kind, asks)
+    assert limits.state == "fail"
+    assert "ps-0: cpus, worker-0: memory, worker-1: memory" in limits.found
+    *_, free = check_kind(kind, cluster())
+    assert free.state == "warn"
+
+
+def test_on_an_unknown_processor_only_an_image_of_ones_own_runs() -> None:
+    (check,) = check_kind(EngineKind(machine="riscv64"), cluster())
+    assert check.state == "fail" and 'image = "' in check.cure
+    assert not list(check_kind(EngineKind(machine="riscv64"), cluster(image="mine:1")))
+
+
+@pytest.mark.parametrize("machine", ["aarch64", "arm64"])
+def test_on_arm64_the_kits_image_is_tried_and_that_for_gpus_refused(machine: str) -> None:
+    kind = EngineKind(machine=machine)
+    (check,) = check_kind(kind, cluster())
+    assert check.state == "warn" and check.cure
+    (check,) = check_kind(kind, cluster(host(gpus=gpus(2)), gpus="auto"))
+    assert check.state == "fail" and 'gpus = "none"' in check.cure
+    assert not list(check_kind(kind, cluster(build="image")))

@@ -1,0 +1,187 @@
+"""What outcome.json holds: the verdict, every task, notes and metrics."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster_kit.cluster import Cluster
+from cluster_kit.engine.containers import Container
+from cluster_kit.run.judging.endings import Ending
+from cluster_kit.run.judging.outcome import metrics, outcome_of
+from cluster_kit.run.judging.verdict import judge
+from cluster_kit.workspace import RunDirectory
+from tests.unit.stories import CLUSTER, WITHOUT_CHIEF, Story, container
+
+RUN = RunDirectory(Path("/runs/demo/1"))
+
+
+def told(
+    of: Cluster, story: Story, *containers: Container, ending: Ending = "ended", words: str = ""
+) -> dict[str, Any]:
+    """outcome.json of a run that was seen so."""
+    verdict = judge(of, story.seen, ending)
+    return outcome_of(of, verdict, story.seen, containers, RUN, last_words=words).as_json()
+
+
+def test_traffic_is_what_the_tasks_counted_at_their_end() -> None:
+    story = Story.of().says(9, "ps-0", "end", exit_code=0, rx_bytes=10, tx_bytes=2000)
+    story = story.dies(9.1, "ps-0", 0)
+    tasks = told(CLUSTER, story, ending="interrupted")["tasks"]
+    assert [(task["rx_bytes"], task["tx_bytes"]) for task in tasks if task["role"] == "ps"] == [
+        (10, 2000),
+        (None, None),
+    ]
+
+
+def test_what_a_task_used_is_its_mean_and_its_peak() -> None:
+    story = Story.of()
+    for second, cpu_s, memory, sent in ((1, 1.0, 10, 0), (2, 1.5, 50, 900), (4, 4.5, 30, 1000)):
+        story = story.uses(second, "ps-0", cpu_s, memory, sent)
+    tasks = {task["name"]: task for task in told(CLUSTER, story)["tasks"]}
+    assert tasks["ps-0"]["usage"] == {
+        "cpus_mean": 1.167, "cpus_peak": 1.5, "memory_mean": 37, "memory_peak": 50,
+        "network_peak_bps": 900, "gpu_busy_mean": None, "gpu_memory_peak": None,
+    }  # fmt: skip
+    assert tasks["worker-0"]["usage"] is None
+
+
+def test_a_worker_that_was_cut_off_is_no_failure_but_noted() -> None:
+    words = "the program was still running 10 s after the leader's end, and was stopped"
+    story = (
+        Story.of(WITHOUT_CHIEF)
+        .ends(50, "worker-0", 0, "finished")
+        .ends(60, "worker-1", 0, "cut-off", words)
+    )
+    found = told(WITHOUT_CHIEF, story)
+    assert (found["success"], found["notes"]) == (True, [f"worker-1: {words}"])
+
+
+def test_a_cut_between_two_tasks_is_noted_with_both_names() -> None:
+    story = (
+        Story.of(WITHOUT_CHIEF)
+        .says(30, "worker-0", "unanswered", of="worker-1", by="worker-2", seconds=10.2)
+        .says(31, "worker-0", "unanswered", of="nobody-7", by="worker-1", seconds=10.2)
+        .ends(50, "worker-0", 0, "finished")
+    )
+    assert told(WITHOUT_CHIEF, story)["notes"] == [
+        "worker-2 had no answer from worker-1 for 10.2 s or more (the network between them was cut;"
+        " both answered worker-0)"
+    ]
+
+
+def test_what_training_waited_for_is_noted() -> None:
+    story = (
+        Story.of(WITHOUT_CHIEF)
+        .says(20, "worker-0", "waiting", of="worker-1", seconds=5.0)
+        .says(28, "worker-0", "waited", of="worker-1", seconds=13.1)
+        .says(30, "worker-0", "waiting", of="worker-1", seconds=5.0)
+        .says(31, "worker-0", "waiting", of="nobody-7", seconds=5.0)
+        .ends(50, "worker-0", 0, "finished")
+    )
+    assert told(WITHOUT_CHIEF, story)["notes"] == [
+        "training waited 13.1 s for worker-1", "training waited for worker-1 until the end",
+    ]  # fmt: skip
+
+
+def test_a_straggler_is_noted() -> None:
+    begun = {"of": "worker-1", "seconds": 20.0, "share": 0.2, "message": "worker-1 is a straggler"}
+    story = (
+        Story.of(WITHOUT_CHIEF)
+        .says(30, "worker-0", "straggling", **begun)
+        .says(31, "worker-0", "straggling", **(begun | {"of": "nobody-7"}))
+        .says(49, "worker-0", "straggled", of="worker-1", seconds=39.0, share=0.25, message="")
+        .ends(50, "worker-0", 0, "finished")
+    )
+    found = told(WITHOUT_CHIEF, story)
+    [note] = found["notes"]
+    assert found["success"] and note.startswith("worker-1 is a straggler (from ")
+    assert note.endswith(", 39 s, with 25% of the steps)")
+
+
+def worker_fails(times: int, words: str = "ValueError: no\nsecond line") -> Story:
+    """Worker 1 of two that run the program, started again after each failure."""
+    story = Story.of(WITHOUT_CHIEF)
+    for i in range(times):
+        story = story.ends(5.0 + i, "worker-1", 1, "failed", words).start(5.5 + i, "worker-1")
+        story = story.says(5.6 + i, "worker-1", "start", attempt=1)
+    return story
+
+
+def told_after(story: Story, *containers: Container) -> tuple[list[str], int | None]:
+    """Notes, and the exit code of worker 1."""
+    found = told(WITHOUT_CHIEF, story, *containers)
+    (code,) = (task["exit_code"] for task in found["tasks"] if task["name"] == "worker-1")
+    return found["notes"], code
+
+
+@pytest.mark.parametrize(("times", "shown"), [(1, "once"), (2, "twice"), (3, "3 times")])
+def test_a_worker_that_the_leader_ended_without_is_noted(times: int, shown: str) -> None:
+    story = worker_fails(times).ends(60, "worker-0", 0, "finished")
+    note = f"worker-1: failed {shown} (exit code 1), and the leader ended without it"
+    expected = ([f"{note}; its last words: ValueError: no"], 1)
+    assert told_after(story) == expected
+    restarting = container("worker-1", state="restarting", exit_code=None)
+    assert told_after(story, restarting) == expected
+    over_its_end = story.ends(61, "worker-1", 0, "finished", "ValueError: no", after_job=True)
+    assert told_after(over_its_end) == (expected[0], 0)
+
+
+def test_a_worker_that_came_back_is_not_noted() -> None:
+    story = worker_fails(2).ends(60, "worker-0", 0, "finished")
+    assert told_after(story.ends(61, "worker-1", 0, "finished")) == ([], 0)
+    trains = worker_fails(2).says(9, "worker-1", "step", step=3)
+    assert told_after(trains.ends(60, "worker-0", 0, "finished")) == ([], None)
+
+
+def test_what_ended_the_leader_is_told_by_the_verdict_and_not_by_a_note() -> None:
+    story = worker_fails(3).ends(60, "worker-0", 5, "failed", "worker-1 failed", "worker-1")
+    assert told_after(story) == ([], 1)
+
+
+def test_a_note_is_one_line_of_bounded_length() -> None:
+    story = worker_fails(1, "x" * 1000 + "\ny").ends(60, "worker-0", 0, "finished")
+    (note,) = told_after(story)[0]
+    assert len(note) < 300 and note.endswith("x…")
+    notes = told_after(worker_fails(1, "").ends(60, "worker-0", 0, "finished"))[0]
+    assert notes == ["worker-1: failed once (exit code 1), and the leader ended without it"]
+
+
+def test_the_outcome_holds_every_task_with_what_the_engine_says_of_it() -> None:
+    story = Story.of().dies(9, "ps-1", 137).start(9.4, "ps-1").dies(10, "ps-1", 137)
+    story = story.ends(11, "chief-0", 1, "failed", "ValueError: no")
+    found = told(CLUSTER, story, container("ps-1"), words="words")
+    assert (found["cluster"], found["success"], found["exit_code"]) == ("demo", False, 5)
+    assert (found["blame"], found["last_words"]) == ("ps-1", "words")
+    assert found["run"] == "/runs/demo/1"
+    tasks = {task["name"]: task for task in found["tasks"]}
+    assert list(tasks) == [task.name for task in CLUSTER.tasks]
+    assert tasks["ps-1"] == {
+        "name": "ps-1", "role": "ps", "index": 1, "ip": "172.28.0.9", "gpu": ["1"],
+        "gpu_seen": None,
+        "exit_code": 137, "restarts": 1, "oom": True, "rx_bytes": None, "tx_bytes": None,
+        "usage": None,
+    }  # fmt: skip
+    assert tasks["chief-0"]["exit_code"] == 1
+    assert tasks["chief-0"]["ip"] == str(CLUSTER.leader.ip)
+
+
+def test_the_evaluators_last_score_is_the_validation_accuracy_where_none_was_reported() -> None:
+    story = (
+        Story.of()
+        .says(5, "evaluator-0", "evaluation", accuracy=0.5)
+        .says(9, "evaluator-0", "evaluation", accuracy=0.9)
+        .says(10, "chief-0", "metrics", test_accuracy=0.97)
+    )
+    found = metrics(story.seen)
+    assert found == {"validation_accuracy": 0.9, "test_accuracy": 0.97}
+    reported = story.says(11, "chief-0", "metrics", validation_accuracy=0.8)
+    assert metrics(reported.seen)["validation_accuracy"] == 0.8
+
+
+def test_metrics_are_always_valid_json() -> None:
+    found = metrics(Story.of().says(1, "chief-0", "metrics", loss=float("nan")).seen)
+    assert json.loads(json.dumps(found, allow_nan=False)) == {"loss": None}

@@ -1,0 +1,170 @@
+"""Who is to blame: the first task that failed, by its own words, not the flood that follows."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster_kit.run.judging.verdict import judge
+from tests.unit.stories import (
+    CLUSTER,
+    UNAVAILABLE,
+    WITHOUT_CHIEF,
+    Story,
+    chief_succeeds,
+    evaluator_ends,
+)
+
+# what was seen, how the watch ended, exit code, reason, blame, part of the message
+SCENARIOS = {
+    "success": (evaluator_ends(chief_succeeds(Story.of())), "ended", 0, "finished", "", ""),
+    "success, evaluator stopped by SIGTERM": (
+        chief_succeeds(Story.of()).dies(61, "evaluator-0", 143), "ended", 0, "finished", "", "",
+    ),
+    "the chief raises": (
+        Story.of().ends(9, "chief-0", 1, "failed", "ValueError: shapes differ").servers_end(9.2),
+        "ended", 5, "failed", "chief-0", "ValueError: shapes differ",
+    ),
+    "a ps runs out of memory and the chief falls over it": (
+        Story.of()
+        .oom(9.0, "ps-1").dies(9.1, "ps-1", 137)
+        .ends(10, "chief-0", 1, "failed", UNAVAILABLE).servers_end(10.2),
+        "ended", 5, "failed", "ps-1", "ps-1 ended with exit code 137 (out of memory",
+    ),
+    "a ps is killed, comes back at once, and the chief falls over it all the same": (
+        Story.of()
+        .dies(9.0, "ps-1", 137).start(9.3, "ps-1").says(9.6, "ps-1", "ready")
+        .ends(10, "chief-0", 1, "failed", UNAVAILABLE),
+        "ended", 5, "failed", "ps-1", "killed by signal 9",
+    ),
+    "the engine tells the chief's death before the ps's, which was earlier": (
+        Story.of()
+        .ends(10, "chief-0", 1, "failed", UNAVAILABLE).dies(9.5, "ps-0", 139),
+        "ended", 5, "failed", "ps-0", "killed by signal 11",
+    ),
+    "a worker is killed, comes back, and the job succeeds": (
+        evaluator_ends(chief_succeeds(Story.of().dies(5, "worker-1", 137).start(5.4, "worker-1"))),
+        "ended", 0, "finished", "", "",
+    ),
+    "a worker is killed, comes back, and long after the chief fails by itself": (
+        Story.of().dies(5, "worker-1", 137).start(5.4, "worker-1")
+        .ends(90, "chief-0", 1, "failed", "OSError: disk full"),
+        "ended", 5, "failed", "chief-0", "OSError: disk full",
+    ),
+    "a worker never comes back, and the chief fails": (
+        Story.of().dies(5, "worker-1", 137).ends(90, "chief-0", 1, "failed", UNAVAILABLE),
+        "ended", 5, "failed", "worker-1", "killed by signal 9",
+    ),
+    "a ps fails an attempt that was retried; the chief fails the next by itself": (
+        Story.of()
+        .dies(9, "ps-0", 137).start(9.3, "ps-0").says(10, "chief-0", "retry", attempt=1)
+        .says(10.5, "chief-0", "start", attempt=2)
+        .ends(20, "chief-0", 1, "failed", "KeyError: 'x'"),
+        "ended", 5, "failed", "chief-0", "KeyError",
+    ),
+    "the evaluator dies first, but the chief fails by itself": (
+        Story.of().dies(5, "evaluator-0", 1).ends(9, "chief-0", 1, "failed", "ValueError: no"),
+        "ended", 5, "failed", "chief-0", "ValueError: no",
+    ),
+    "servers stopped by the end are nobody's fault": (
+        Story.of().dies(8.9, "ps-0", 143).dies(8.95, "worker-0", 0)
+        .ends(9, "chief-0", 3, "failed", "exit 3"),
+        "ended", 5, "failed", "chief-0", "exit 3",
+    ),
+    "the chief runs out of memory": (
+        Story.of().oom(8.9, "chief-0").ends(9, "chief-0", 137, "failed", "killed by signal 9"),
+        "ended", 5, "failed", "chief-0", "killed by signal 9 (out of memory: raise its `memory`",
+    ),
+    "the start deadline names worker-1": (
+        Story.of().ends(30, "chief-0", 6, "start-deadline", "worker-1 is missing", "worker-1"),
+        "ended", 6, "start-deadline", "worker-1", "worker-1 is missing",
+    ),
+    "the start deadline names the first of several": (
+        Story.of().ends(30, "chief-0", 6, "start-deadline", "missing", "ps-0", "worker-1"),
+        "ended", 6, "start-deadline", "ps-0", "missing",
+    ),
+    "the job deadline": (
+        Story.of().ends(600, "chief-0", 6, "job-deadline", "600 s passed").servers_end(600.2),
+        "ended", 6, "job-deadline", "chief-0", "600 s passed",
+    ),
+    "a hang that even the deadline inside does not end": (
+        Story.of(), "overdue", 6, "job-deadline", "chief-0", "3600 s for the job",
+    ),
+    "the evaluator does not end within its grace": (
+        chief_succeeds(Story.of())
+        .ends(180, "evaluator-0", 6, "evaluator-grace", "ckpt-8 not scored"),
+        "ended", 6, "evaluator-grace", "evaluator-0", "ckpt-8 not scored",
+    ),
+    "the evaluator never ends": (
+        chief_succeeds(Story.of()),
+        "ended", 6, "evaluator-grace", "evaluator-0", "still running after its grace",
+    ),
+    "the evaluator crashes": (
+        chief_succeeds(Story.of()).ends(61, "evaluator-0", 1, "failed", "ValueError: no model"),
+        "ended", 5, "failed", "evaluator-0", "ValueError: no model",
+    ),
+    "the evaluator is killed without a last word": (
+        chief_succeeds(Story.of()).oom(61, "evaluator-0").dies(61, "evaluator-0", 137),
+        "ended", 5, "failed", "evaluator-0", "exit code 137 (out of memory",
+    ),
+    "the evaluator crashed once and came back": (
+        evaluator_ends(
+            chief_succeeds(Story.of().dies(5, "evaluator-0", 1).start(5.3, "evaluator-0"))
+        ),
+        "ended", 0, "finished", "", "",
+    ),
+    "the leader is killed without a last word": (
+        Story.of().dies(9, "chief-0", 137), "ended", 5, "failed", "chief-0",
+        "chief-0 ended with exit code 137 (killed by signal 9)",
+    ),
+    "the leader's last word of an earlier life does not count": (
+        Story.of()
+        .ends(9, "chief-0", 6, "start-deadline", "old", "ps-0")
+        .start(20, "chief-0").says(20.5, "chief-0", "start", attempt=1).dies(30, "chief-0", 139),
+        "ended", 5, "failed", "chief-0", "killed by signal 11",
+    ),
+    "interrupted": (Story.of(), "interrupted", 130, "interrupted", "", "interrupted"),
+    "interrupted in the middle of a failure": (
+        Story.of().dies(9, "ps-0", 137), "interrupted", 130, "interrupted", "", "interrupted",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_the_verdict_on(scenario: str) -> None:
+    story, how, code, reason, blame, message = SCENARIOS[scenario]
+    verdict = judge(CLUSTER, story.seen, how)
+    assert (verdict.exit_code, verdict.reason, verdict.blame) == (code, reason, blame)
+    assert verdict.success == (code == 0)
+    assert message in verdict.message
+
+
+def test_without_a_chief_the_first_worker_to_fail_is_blamed() -> None:
+    story = (
+        Story.of(WITHOUT_CHIEF)
+        .dies(5, "worker-1", 137).start(5.3, "worker-1")
+        .ends(14, "worker-0", 1, "failed", UNAVAILABLE)
+    )  # fmt: skip
+    assert judge(WITHOUT_CHIEF, story.seen, "ended").blame == "worker-1"
+
+
+def test_the_leader_names_the_peer_over_which_it_failed() -> None:
+    story = (
+        Story.of(WITHOUT_CHIEF)
+        .says(8, "worker-0", "failure", exit_code=1)
+        .ends(9, "worker-0", 1, "failed", "worker-1: no such file", "worker-1")
+    )
+    verdict = judge(WITHOUT_CHIEF, story.seen, "ended")
+    assert (verdict.exit_code, verdict.blame) == (5, "worker-1")
+    assert verdict.message == "worker-1: no such file"
+
+
+def test_who_dies_after_the_leaders_program_failed_fell_over_it() -> None:
+    """The leader's container ends later than its program: it waits for what its peers say."""
+    story = (
+        Story.of(WITHOUT_CHIEF)
+        .says(8, "worker-0", "failure", exit_code=1)
+        .dies(8.5, "worker-1", 1)
+        .ends(9, "worker-0", 1, "failed", "ValueError: shapes differ")
+    )
+    verdict = judge(WITHOUT_CHIEF, story.seen, "ended")
+    assert (verdict.blame, verdict.message) == ("worker-0", "ValueError: shapes differ")

@@ -1,0 +1,157 @@
+"""The value of a secret is in nothing that a run keeps or says, whoever has set it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cluster_kit.backends.hidden import without_secrets
+from cluster_kit.errors import HostError
+from cluster_kit.run.checks.secret_checks import check_secrets
+from cluster_kit.run.keeping.secrets import mask_files
+from tests.fakes.acting import Life, ends, prints, says
+from tests.fakes.stage import NAME, Stage
+from tests.make import cluster
+from tests.unit.command_line import MANIFEST, Cli
+
+CLEAR, CALLERS = "in-clear-it's$5", "only-the-caller-has-it"
+ROLE = {"chief": {"environment": {"API_TOKEN": CLEAR, "OPEN": "plain-text"}, "secrets": ["MINE"]}}
+TELLS = Life(
+    (
+        says(0.1, "start", attempt=1, token=CALLERS),
+        prints(0.5, f"token={CLEAR} mine={CALLERS} plain-text"),
+        prints(0.6, f"ValueError: bad key {CALLERS}"),
+        ends(1.0, 1, "program", f"ValueError: bad keys {CALLERS} and {CLEAR}"),
+    )
+)
+
+
+@pytest.fixture(autouse=True)
+def caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINE", CALLERS)
+
+
+def kept(folder: Path) -> str:
+    """All texts below a folder."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return "\n".join(path.read_text(errors="replace") for path in files)
+
+
+def test_nothing_that_a_run_keeps_has_it(stage: Stage) -> None:
+    outcome = stage.up({"chief-0": [TELLS]}, role=ROLE)
+    texts = kept(stage.directory.path)
+    for value in (CLEAR, CALLERS, CLEAR.replace("$", "$$").replace("'", "''")):
+        assert value not in texts
+        assert value not in str(outcome.as_json())
+    assert outcome.message == "ValueError: bad keys *** and ***"
+    log = (stage.directory.logs / "chief-0.log").read_text()
+    assert "token=*** mine=*** plain-text" in log
+    copy = yaml.safe_load((stage.directory.path / "compose.yaml").read_text())
+    variables = copy["services"]["chief-0"]["environment"]
+    assert (variables["API_TOKEN"], variables["OPEN"]) == ("***", "plain-text")
+    assert "plain-text" in stage.directory.record.read_text()
+
+
+def test_no_compose_file_and_no_hash_of_the_workspace_has_it(stage: Stage) -> None:
+    stage.up({"chief-0": [TELLS]}, role=ROLE)
+    (holder,) = [path for path in stage.workspace.root.rglob("*") if _has(path, "in-clear-it")]
+    assert (holder.name, holder.stat().st_mode & 0o777) == ("secrets.yaml", 0o600)
+
+
+def _has(path: Path, text: str) -> bool:
+    return path.is_file() and text in path.read_text(errors="replace")
+
+
+def test_what_is_in_a_secrets_file_is_masked_like_any_other(stage: Stage, tmp_path: Path) -> None:
+    account = tmp_path / "account.json"
+    account.write_text('{"private_key": "k3y-of-mine", "id": 7, "note": "short"}\n')
+    tells = Life((prints(0.5, "key k3y-of-mine, short"), ends(1.0, 1, "program", "k3y-of-mine")))
+    outcome = stage.up({"chief-0": [tells]}, secret={"account": str(account)})
+    assert outcome.message == "***"
+    assert "k3y-of-mine" not in kept(stage.directory.path)
+    assert "key ***, short" in (stage.directory.logs / "chief-0.log").read_text()
+
+
+def test_a_file_from_the_callers_environment_needs_it(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = {"mine": {"environment": "MINE"}}
+    outcome = stage.up({"chief-0": [TELLS]}, secret=secret)
+    assert CALLERS not in kept(stage.workspace.root) and CALLERS not in str(outcome.as_json())
+    monkeypatch.delenv("MINE")
+    with pytest.raises(HostError, match="secrets: not set: MINE"):
+        stage.up(secret=secret)
+
+
+def test_a_run_that_another_process_goes_on_with_knows_them_from_the_containers(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.detach({"chief-0": [TELLS]}, role=ROLE)
+    monkeypatch.delenv("MINE")
+    stage.attach()
+    texts = kept(stage.directory.path)
+    assert CLEAR not in texts and CALLERS not in texts
+
+
+def test_the_callers_are_in_no_compose_file_either(stage: Stage) -> None:
+    stage.up(role={"chief": {"secrets": ["MINE"]}})
+    (file,) = stage.workspace.manifests.glob(f"{NAME}/compose.yaml")
+    variables = yaml.safe_load(file.read_text())["services"]["chief-0"]["environment"]
+    assert "MINE" in variables and variables["MINE"] is None
+    assert CALLERS not in kept(stage.workspace.root)
+
+
+def test_one_that_is_not_set_starts_nothing(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MINE")
+    with pytest.raises(HostError, match="secrets: not set: MINE") as refused:
+        stage.up(role=ROLE)
+    assert "export MINE=" in refused.value.cure
+    assert stage.is_clean()
+
+
+def test_doctor_has_a_line_about_them_if_there_are_any() -> None:
+    made = cluster(role=ROLE)
+    assert check_secrets(None, {}) == check_secrets(cluster(), {}) == []
+    (well,) = check_secrets(made, {"MINE": CALLERS})
+    assert (well.state, well.found) == ("ok", "set: MINE")
+    for nothing in ({}, {"MINE": ""}):
+        (check,) = check_secrets(made, nothing)
+        assert (check.state, check.found) == ("fail", "not set: MINE")
+
+
+def test_a_cluster_is_shown_without_them() -> None:
+    made = cluster(role=ROLE)
+    shown = without_secrets(made)
+    assert dict(shown.of("chief")[0].environment) == {"API_TOKEN": "***", "OPEN": "plain-text"}
+    assert without_secrets(shown) == shown
+    assert without_secrets(cluster()) == cluster()
+
+
+def test_files_without_them_stay_as_they_are(tmp_path: Path) -> None:
+    for name in ("a.jsonl", "b.jsonl"):
+        (tmp_path / name).write_text(f"{name} {CALLERS}" if name[0] == "a" else name)
+    before = (tmp_path / "b.jsonl").stat().st_ino
+    mask_files(tmp_path, {CALLERS})
+    assert (tmp_path / "a.jsonl").read_text() == "a.jsonl ***"
+    assert (tmp_path / "b.jsonl").stat().st_ino == before
+
+
+def test_render_warns_of_one_in_clear_and_refuses_it_in_a_portable_file(
+    cli: Cli, root: Path
+) -> None:
+    more = '[role.chief.environment]\nAPI_TOKEN = "in-clear"\n'
+    (root / "compose" / "demo.toml").write_text(MANIFEST + more)
+    said = cli("render", "demo")
+    assert said.code == 0
+    assert "role.chief.environment.API_TOKEN: it looks like a secret" in said.err
+    assert 'write `secrets = ["API_TOKEN"]`' in said.err and "in-clear" not in said.err
+    said = cli("render", "demo", "--portable")
+    assert said.code == 2
+    assert "role.chief.environment.API_TOKEN" in said.err and "in-clear" not in said.err
+    more = '[role.chief]\nsecrets = ["API_TOKEN"]\n'
+    (root / "compose" / "demo.toml").write_text(MANIFEST + more)
+    said = cli("render", "demo", "--portable", "--dry-run")
+    assert (said.code, said.err) == (0, "")
+    assert "      API_TOKEN:\n" in said.out

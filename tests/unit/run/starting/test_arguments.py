@@ -1,0 +1,169 @@
+"""Arguments of built-in programs: wrong ones are found before anything starts, the word first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster_kit.cli import run as verbs
+from cluster_kit.errors import UsageError
+from cluster_kit.manifest.load import load
+from cluster_kit.plan.plan import plan
+from cluster_kit.programs.resolve import resolve
+from cluster_kit.run.starting import arguments
+from cluster_kit.util.process import Completed
+from tests.fakes.stage import Stage
+from tests.make import OWN, ROOT, host
+from tests.unit.command_line import Cli
+
+USAGE = "usage: classifier [-h] [--epochs EPOCHS] [--update {async,sync}]\nclassifier: error: "
+TOLD = {
+    "unrecognized arguments: --epohcs 3": (
+        "`--epohcs`: the classifier has no such argument", "did you mean `--epochs`? "
+    ),
+    "unrecognized arguments: --color=red": ("`--color`: the classifier has no such argument", ""),
+    "unrecognized arguments: 12": ("`12`: the classifier has no such argument", ""),
+    "argument --epochs: invalid positive value: 'many'": (
+        "`many`: no valid value of the classifier's `--epochs`", ""
+    ),
+    "argument --update: invalid choice: 'x' (choose from 'async', 'sync')": (
+        "`x`: no valid value of the classifier's `--update` (choose from 'async', 'sync')", ""
+    ),
+    "argument --steps/--num-steps: 0: must be 1 or more": (
+        "`--steps` of the classifier: 0: must be 1 or more", ""
+    ),
+    "argument --epochs: expected one argument": (
+        "`--epochs` of the classifier: expected one argument", ""
+    ),
+    "--learning-rates starts at epoch 3: the first must be 0": (
+        "arguments of the classifier: --learning-rates starts at epoch 3: the first must be 0", ""
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", TOLD)
+def test_the_wrong_word_comes_first(rule: str) -> None:
+    message, near = TOLD[rule]
+    assert arguments.told("classifier", f"{USAGE}{rule}\n") == (
+        message, f"{near}`ARGS=--help` (cluster-kit: --args=--help) lists all of them"
+    )  # fmt: skip
+
+
+class Parser:
+    """Stands in for the program's own parser; `asked` are the words that it got."""
+
+    def __init__(self, code: int, output: str = "", errors: str = "") -> None:
+        self.asked: list[tuple[str, ...]] = []
+        self._ends = code, output, errors
+
+    def run(self, command: Sequence[str], **_: Any) -> Completed:
+        self.asked.append(tuple(command))
+        return Completed(tuple(command), *self._ends)
+
+
+def test_a_wrong_argument_starts_nothing(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    parser = Parser(2, errors=f"{USAGE}unrecognized arguments: --epohcs 3")
+    monkeypatch.setattr(arguments, "run", parser.run)
+    with pytest.raises(UsageError, match="`--epohcs`: the classifier has no such argument"):
+        stage.up(extra_args=["--epohcs", "3"])
+    assert parser.asked[0][-5:] == ("trainer", "arguments", "classifier", "--epohcs", "3")
+    assert not stage.ran and stage.docker.ups == []
+
+
+def test_a_program_of_the_users_is_not_asked_before_it_runs(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parser = Parser(2)
+    monkeypatch.setattr(arguments, "run", parser.run)
+    mine = stage.workspace.root / "train.py"
+    mine.write_text("print(1)\n")
+    assert stage.up(program=str(mine), extra_args=["--any"]).success
+    assert stage.up().success, "nor is one without arguments"
+    assert parser.asked == []
+
+
+@pytest.mark.parametrize("option", ["--help", "-h", "--epochs 3 --help"])
+def test_help_is_the_programs_own_and_starts_no_cluster(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    parser = Parser(0, "usage: classifier [-h]\n")
+    monkeypatch.setattr(arguments, "run", parser.run)
+    monkeypatch.setattr(verbs, "engine_or_none", lambda: None)
+    monkeypatch.setattr(verbs, "launch", lambda *_, **__: pytest.fail("a cluster was started"))
+    said = cli("up", "demo", f"--args={option}")
+    assert (said.code, said.out, said.err) == (0, "usage: classifier [-h]\n", "")
+
+
+def test_help_of_a_program_of_ones_own_comes_from_its_image(
+    cli: Cli, root: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "mine.py").write_text("print(1)\n")
+    parser = Parser(0, "usage: mine.py\n")
+    monkeypatch.setattr(arguments, "run", parser.run)
+    monkeypatch.setattr(verbs, "engine_or_none", lambda: None)
+    monkeypatch.setattr(verbs, "ensure_image", lambda *_: None)
+    (root / "token").write_text("secret")
+    (root / "fetch.py").write_text("print()\n")
+    more = ("--set=data.fetch=../fetch.py", "--set=secret.token=../token")
+    said = cli("up", "demo", "--program=mine.py", "--args=--help", *more)
+    assert (said.code, said.out) == (0, "usage: mine.py\n")
+    [command] = parser.asked
+    assert command[:3] == ("docker", "run", "--rm") and "--network=none" in command
+    assert f"--volume={root}:/program:ro" in command
+    assert command[-2:] == ("/program/mine.py", "--help")
+    # What a first start fetches is not there yet, and the engine would make a directory of it.
+    assert not [word for word in command if word.endswith((":/data:ro", "token:ro"))]
+
+
+def test_a_program_without_help_says_how_it_ended(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arguments, "run", Parser(1, errors="KeyError: 'TF_CONFIG'").run)
+    monkeypatch.setattr(verbs, "engine_or_none", lambda: None)
+    said = cli("up", "demo", "--args=--help")
+    assert said.code == 2
+    assert "classifier --help ended with exit code 1:" in said.err
+    assert "KeyError: 'TF_CONFIG'" in said.err
+
+
+def test_the_parser_is_told_which_cluster_the_arguments_are_for(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environments = []
+
+    def run(command: Sequence[str], env: dict[str, str], **_: Any) -> Completed:
+        environments.append(env)
+        return Completed(tuple(command), 2, "", "error: --save-secs does nothing with …; leave it")
+
+    monkeypatch.setattr(arguments, "run", run)
+    with pytest.raises(UsageError, match="--save-secs does nothing"):
+        stage.up(extra_args=["--save-secs", "3"])
+    (environment,) = environments
+    assert json.loads(environment["TF_CONFIG"])["task"] == {"type": "chief", "index": 0}
+    assert "worker-0" in environment["CLUSTER_KIT_SERVERS"]
+    assert not stage.ran and stage.docker.ups == []
+
+
+OWN_MANIFESTS = [
+    path
+    for path in sorted((ROOT / "compose").glob("*.toml"))
+    if 'program = "classifier"' in path.read_text()
+]
+
+
+@pytest.mark.parametrize("path", OWN_MANIFESTS, ids=lambda path: path.stem)
+def test_the_kits_own_manifests_have_no_option_that_does_nothing(path: Path) -> None:
+    from docs.blocks import classifier  # puts the image's code on sys.path
+
+    assert classifier.MODES
+    from trainer.programs.classifier import option_rules, options
+    from trainer.task import read_task
+
+    read = load(path, {"data": "digits"})
+    cluster = plan(read, resolve(read.manifest, path.parent), host(), OWN)
+    given = options.parse(cluster.leader.command[2:], Path("/data"), Path("/output"))
+    option_rules.check(given, read_task(arguments._place(cluster)))

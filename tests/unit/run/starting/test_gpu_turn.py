@@ -1,0 +1,94 @@
+"""Two clusters that start at the same moment never get the same GPU."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from cluster_kit import labels
+from cluster_kit.errors import HostError, ManifestError
+from cluster_kit.host import gather
+from cluster_kit.run.starting import claim, gpu_turn
+from cluster_kit.run.starting.gpu_turn import turn
+from tests.fakes.stage import Stage
+from tests.make import cluster, gpus, host
+
+
+@pytest.fixture
+def four(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    """A host with four GPUs."""
+    monkeypatch.setattr(gather, "gpu_inventory", lambda: gpus(4))
+    return stage
+
+
+def takes(stage: Stage, devices: str) -> None:
+    """Let another cluster start with these GPUs after the plan: while the image is looked for."""
+
+    def other(name: str) -> None:
+        if name == "image inspect" and "other" not in {
+            b.cluster for b in stage.engine.boxes.values()
+        }:
+            marks = {labels.CLUSTER: "other", labels.GPUS: devices}
+            box = stage.engine.create("worker-0", {"labels": marks}, "")
+            box.state = "running"
+
+    stage.docker.on_call = other
+
+
+def test_gpus_that_are_taken_after_the_plan_are_left_to_who_has_them(four: Stage) -> None:
+    takes(four, "0,1")
+    outcome = four.up(gpus="auto")
+    assert outcome.success
+    found = {task.name: task.gpu for task in outcome.tasks if task.gpu}
+    assert found == {"worker-0": ["2"], "worker-1": ["3"]}
+    assert f"{labels.GPUS}: '3'" in four.docker.ups[-1].read_text()
+
+
+def test_too_few_that_are_left_end_it_before_anything_starts(four: Stage) -> None:
+    takes(four, "0,1,2")
+    with pytest.raises(ManifestError, match="0 is other's"):
+        four.up(gpus="auto")
+    assert four.docker.ups == []
+
+
+def test_one_start_waits_for_the_other(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = cluster(host(gpus=gpus(2)), gpus="auto", worker=2)
+    order, first_is_in = [], threading.Event()
+
+    def first() -> None:
+        with turn(stage.engine, made):
+            first_is_in.set()
+            threading.Event().wait(0.2)
+            order.append("first")
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    assert first_is_in.wait(5)
+    with turn(stage.engine, cluster(host())):
+        order.append("a cluster without GPUs")
+    with turn(stage.engine, made):
+        order.append("second")
+    thread.join()
+    assert order == ["a cluster without GPUs", "first", "second"]
+
+
+def test_a_turn_that_never_ends_is_told(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_turn, "WAIT_S", 0.1)
+    made = cluster(host(gpus=gpus(2)), gpus="auto", worker=2)
+    with turn(stage.engine, made), pytest.raises(HostError) as error, turn(stage.engine, made):
+        pass
+    assert "GPUs have been handed out by process" in error.value.message
+    assert "(demo)" in error.value.message
+
+
+def test_a_place_without_room_for_the_lock_is_told(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claim, "LOCKS", tmp_path / "nowhere")
+    made = cluster(host(gpus=gpus(2)), gpus="auto", worker=2)
+    with pytest.raises(HostError, match="cannot be made"), turn(stage.engine, made):
+        pass

@@ -1,0 +1,100 @@
+"""A command prepares once: it reads the manifest, gathers the host's facts and tries GPUs once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from cluster_kit.cli import doctor as doctor_verb
+from cluster_kit.cli import make, render
+from cluster_kit.engine.interface import Engine
+from cluster_kit.host import gather
+from cluster_kit.run.starting import prepare
+from cluster_kit.workspace import Workspace
+from tests.fakes.stage import Stage
+from tests.make import gpus, host, network
+from tests.unit.command_line import Cli
+
+
+def counted(asked: Counter[str], what: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*arguments: Any, **options: Any) -> Any:
+        asked[what] += 1
+        return function(*arguments, **options)
+
+    return call
+
+
+@pytest.fixture
+def asked(root: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """What a command has asked so far, on a host with two GPUs."""
+    counts: Counter[str] = Counter()
+    engine = stage.engine
+    monkeypatch.setattr(render, "engine_or_none", lambda: engine)
+    monkeypatch.setattr(make, "image_size", lambda _tag: 10**9)
+    monkeypatch.setattr(gather, "gpu_inventory", counted(counts, "driver", lambda: gpus(2)))
+    monkeypatch.setattr(prepare, "load", counted(counts, "manifest", prepare.load))
+    counting = counted(counts, "facts", gather.gather)
+    monkeypatch.setattr(prepare, "gather", counting)
+    monkeypatch.setattr(doctor_verb, "gather", counting)
+    monkeypatch.setattr(engine, "info", counted(counts, "info", engine.info))
+    monkeypatch.setattr(engine, "gpu_refusal", counted(counts, "gpu probe", lambda *_: ""))
+    return counts
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("up", "demo"),
+        ("render", "demo"),
+        ("render", "demo", "--check"),
+        ("doctor", "demo"),
+        ("image", "build", "demo"),
+    ],
+    ids=" ".join,
+)
+def test_a_verb_prepares_once(words: tuple[str, ...], cli: Cli, asked: Counter[str]) -> None:
+    if "--check" in words:
+        cli("render", "demo")
+        asked.clear()
+    said = cli(*words)
+    assert said.code == 0, said.err
+    once = ("manifest", "facts", "driver", "info", "gpu probe")
+    assert dict(asked) == dict.fromkeys(once, 1)
+
+
+def test_doctor_without_a_manifest_gathers_once(cli: Cli, asked: Counter[str]) -> None:
+    assert cli("doctor").code == 0
+    assert dict(asked) == dict.fromkeys(("facts", "driver", "info", "gpu probe"), 1)
+
+
+class Busy:
+    """An engine whose networks are asked for, and nothing else."""
+
+    def __init__(self, *taken: str) -> None:
+        self._taken = taken
+
+    def networks(self) -> list[tuple[str, str, str]]:
+        return [("other", "", cidr) for cidr in self._taken]
+
+
+def test_preparing_again_looks_at_the_networks_alone(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = host(networks=(network("172.17.0.0/16"),))
+    monkeypatch.setattr(prepare, "gather", lambda _engine: facts)
+    monkeypatch.setattr(gather, "_routes", lambda _table: [])
+    request = prepare.Request("demo", {"worker": 3})
+    first = prepare.prepare(request, Workspace(root), None)
+    (root / "compose/demo.toml").unlink()
+    again = prepare.prepare_again(first, cast(Engine, Busy(str(first.cluster.subnet))))
+    assert not again.cluster.subnet.overlaps(first.cluster.subnet)
+    assert (again.manifest, again.inputs, again.hints) == (
+        first.manifest,
+        first.inputs,
+        first.hints,
+    )
+    assert len(again.cluster.of("worker")) == 3

@@ -1,0 +1,180 @@
+"""Tasks that are frozen or cut off: who is started again, how often, and what is said of it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.engine.containers import Container
+from cluster_kit.observe.silences import SignOfLife
+from cluster_kit.observe.state import RunState
+from cluster_kit.observe.task_view import State
+from cluster_kit.run.watching.recover import to_start_again
+from tests.fakes.acting import LEADS, Life, ends, says
+from tests.fakes.clock import BEGAN
+from tests.fakes.stage import Stage
+
+READY = (says(0.1, "start", attempt=1), says(0.4, "ready"), says(0.9, "step", step=1))
+
+
+def hears_nothing_of(task: str, *more: object, end: float = 9.0) -> Life:
+    """A leader that says so, and ends well."""
+    silent = says(2.0, "silent", of=task, last_heard=BEGAN - 9, server=False)
+    return Life((*READY, silent, *more, ends(end, 0, "finished")))  # type: ignore[arg-type]
+
+
+def test_a_frozen_worker_is_killed_and_started_again(stage: Stage) -> None:
+    stage.clock.at(1.5, lambda: stage.engine.pause("worker-1", True))
+    outcome = stage.up({"chief-0": [hears_nothing_of("worker-1")]})
+    assert outcome.success, outcome
+    assert {task.name: task.restarts for task in outcome.tasks}["worker-1"] == 1
+    actions = [event["action"] for event in stage.events() if event["task"] == "worker-1"]
+    assert actions[:6] == ["create", "start", "pause", "kill", "die", "start"]
+    (note,) = outcome.notes
+    said = r"worker-1 has been silent for 1\d s \(frozen or cut off; last heard \d\d:\d\d:\d\d\)"
+    assert re.fullmatch(rf"{said}; it was started again", note)
+
+
+def test_one_that_is_cut_off_gets_its_network_first(stage: Stage) -> None:
+    calls: list[str] = []
+    stage.engine.on_call = calls.append
+    stage.clock.at(1.0, lambda: cut_off(stage, "worker-1"))
+    assert stage.up({"chief-0": [hears_nothing_of("worker-1")]}).success
+    assert [c for c in calls if c in ("kill", "attach", "start_again")] == [
+        "kill", "attach", "start_again",
+    ]  # fmt: skip
+
+
+def cut_off(stage: Stage, task: str) -> None:
+    box = next(box for box in stage.engine.boxes.values() if box.task == task)
+    box.attached = False
+
+
+def test_one_that_spoke_again_in_time_is_left_alone(stage: Stage) -> None:
+    spoke = says(2.0, "heard", of="worker-1", seconds=11.0)
+    outcome = stage.up({"chief-0": [hears_nothing_of("worker-1", spoke)]})
+    assert outcome.success
+    assert {task.restarts for task in outcome.tasks} == {0}
+
+
+def test_as_often_as_any_other_loss_and_no_more(stage: Stage) -> None:
+    silent = [says(2.0 + i, "silent", of="ps-0", last_heard=BEGAN, server=False) for i in range(5)]
+    leader = Life((*READY, *silent, ends(9.0, 6, "silent", "ps-0 has been silent", "ps-0")))
+    outcome = stage.up({"chief-0": [leader]})
+    assert (outcome.reason, outcome.exit_code, outcome.blame) == ("silent", 6, "ps-0")
+    assert {task.name: task.restarts for task in outcome.tasks}["ps-0"] == 2
+
+
+def test_nothing_is_started_again_where_that_is_switched_off(stage: Stage) -> None:
+    outcome = stage.up({"chief-0": [hears_nothing_of("worker-1")]}, deadline={"silent": 0})
+    assert {task.restarts for task in outcome.tasks} == {0}
+
+
+def give_a_sign(stage: Stage) -> None:
+    (stage.directory.progress / "chief-0.beat").touch()
+
+
+def test_a_frozen_leader_is_started_again(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SignOfLife, "look", sign_until(stage, 1.0))
+    stage.clock.at(1.0, lambda: stage.engine.pause("chief-0", True))
+    outcome = stage.up({"chief-0": [Life(READY), LEADS]})
+    assert outcome.success, outcome
+    assert {task.name: task.restarts for task in outcome.tasks}["chief-0"] == 1
+    assert re.match(r"chief-0 has been silent for 1\d s .*; it was started again", outcome.notes[0])
+
+
+def test_a_leader_that_freezes_each_time_ends_the_run_by_that_name(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SignOfLife, "look", sign_until(stage, 0.5))
+    outcome = stage.up({"chief-0": [Life(READY, stubborn=True)]})
+    assert (outcome.reason, outcome.exit_code, outcome.blame) == ("silent", 6, "chief-0")
+    assert "chief-0 has been silent for 1" in outcome.message
+    assert {task.name: task.restarts for task in outcome.tasks}["chief-0"] == 2
+
+
+def sign_until(stage: Stage, seconds: float):  # type: ignore[no-untyped-def]
+    """A sign of life that stops so many seconds after each start of a life without an end."""
+
+    def look(_self: SignOfLife, _moment: float, started: float) -> float:
+        leads = next((b for b in stage.engine.boxes.values() if b.leads), None)
+        if leads is None or stage.engine.life(leads) is LEADS:
+            return 0.0
+        return max(0.0, stage.clock.time() - started - seconds)
+
+    return look
+
+
+def test_a_sign_of_life_is_counted_from_a_start_and_by_our_own_looks(tmp_path: Path) -> None:
+    import os
+
+    file = tmp_path / "chief-0.beat"
+    sign = SignOfLife(file)
+    assert sign.look(4.0, 1000.0) == 0, "it has not begun"
+    file.touch()
+    os.utime(file, (900.0, 900.0))
+    sign = SignOfLife(file)
+    assert sign.look(5.0, 1000.0) == 0
+    assert [sign.look(t, 1000.0) for t in (6.0, 7.0)] == [0, 0], "of the life before"
+    os.utime(file, (1001.0, 1001.0))
+    assert [sign.look(t, 1000.0) for t in (8.0, 9.0, 10.5)] == [0, 1, 2.5]
+    assert sign.look(600.0, 1000.0) == 4.5, "the host was asleep"
+    os.utime(file, (1002.0, 1002.0))
+    assert sign.look(601.0, 1000.0) == 0
+    assert sign.look(602.0, 1500.0) == 0, "it was started again"
+    os.utime(file, (800.0, 800.0))
+    assert [sign.look(t, 1500.0) for t in (603.0, 604.0)] == [0, 1], "the clock was set back"
+    file.unlink()
+    assert sign.look(605.0, 1500.0) == 0
+
+
+def container(name: str, *, attached: bool = True, state: str = "running") -> Container:
+    role, _, index = name.rpartition("-")
+    return Container(
+        id=name, cluster="demo", name=name, role=role, index=int(index), leader=name == "chief-0",
+        ip="10.0.0.1", gpus=(), state=state, exit_code=None, restarts=0, oom=False, created=0.0,
+        started=0.0, finished=-1.0, output="", attached=attached,
+    )  # fmt: skip
+
+
+SERVERS = ["worker-0", "worker-1", "ps-0"]
+NAMES = ("chief-0", "worker-0", "worker-1", "ps-0", "evaluator-0")
+
+
+@pytest.mark.parametrize(
+    ("silent", "others", "expected"),
+    [
+        (["worker-1"], {}, ["worker-1"]),
+        (["evaluator-0"], {}, ["evaluator-0"]),
+        (["worker-1", "ps-0"], {}, ["worker-1", "ps-0"]),
+        (["chief-0", "worker-1"], {}, ["chief-0"]),
+        (["worker-0", "worker-1", "ps-0", "evaluator-0"], {}, ["chief-0", *SERVERS]),
+        (["worker-0"], {"chief-0": {"attached": False}}, ["chief-0", *SERVERS]),
+        (["worker-0", "worker-1", "ps-0"], {"ps-0": {"state": "paused"}},
+         ["worker-0", "worker-1", "ps-0"]),
+        (["worker-0", "worker-1", "ps-0"], {"worker-0": {"attached": False}},
+         ["worker-0", "worker-1", "ps-0"]),
+    ],
+)  # fmt: skip
+def test_who_is_to_be_started_again(
+    stage: Stage, silent: list[str], others: dict[str, dict[str, object]], expected: list[str]
+) -> None:
+    from cluster_kit.observe.task_view import TaskView
+
+    tasks = {n: TaskView(n, n[:-2], "10.0.0.1", (), State.TRAINING) for n in NAMES}
+    seen = RunState(tasks, "chief-0")
+    containers = [container(n, **others.get(n, {})) for n in NAMES]  # type: ignore[arg-type]
+    assert [c.name for c in to_start_again(seen, silent, containers, {*SERVERS})] == expected
+
+
+def test_a_job_that_has_failed_waits_for_no_score(stage: Stage) -> None:
+    """A task that hears of no end is waited for as long as servers take, and no longer."""
+    failed = Life((*READY, ends(3.0, 5, "failed", "boom")))
+    began = stage.clock.time()
+    outcome = stage.up(
+        {"chief-0": [failed], "worker-1": [Life((), deaf=True)]}, deadline={"evaluator_grace": 600}
+    )
+    assert (outcome.reason, outcome.message) == ("failed", "boom")
+    assert stage.clock.time() - began < 30
