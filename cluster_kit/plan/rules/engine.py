@@ -5,18 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cluster_kit.manifest.schema import Manifest
-from cluster_kit.plan.arguments import names_in
 from cluster_kit.plan.nodes import CONSTRAINT
+from cluster_kit.plan.rules import refusals
 from cluster_kit.plan.rules.kubernetes import check_kubernetes
+from cluster_kit.plan.rules.refusals import HERE, REQUIRE, refused
 from cluster_kit.plan.rules.slurm import check_slurm
 from cluster_kit.problem import Cure, Problem, Setting
-from cluster_kit.util.masking import looks_secret
 from cluster_kit.util.toml_text import to_toml
 
 LONGEST_NAME = 39
 """Of a cluster on a swarm: the name of a service there has at most 63 characters."""
-REQUIRE = Setting("gpus", "require")
-HERE = ("take it out, or run it on this host: ", Setting("engine", "compose"))
+_ON_SWARM: dict[str, tuple[str, Cure]] = {
+    "gpus": (
+        "which GPUs the nodes have is not known here; workers get theirs by their number",
+        ("write ", REQUIRE),
+    ),
+    "ports": ("a swarm publishes ports at every address of its nodes, not at 127.0.0.1", HERE),
+}
+_BY_COMPOSE: dict[str, tuple[str, Cure]] = {
+    "nodes": (
+        "Docker Compose runs all tasks on this host",
+        ("take it out, or write ", Setting("engine", "swarm")),
+    ),
+}
 
 
 def check_engine(manifest: Manifest) -> Iterator[Problem]:
@@ -32,66 +43,34 @@ def check_engine(manifest: Manifest) -> Iterator[Problem]:
 
 
 def _on_one_host(manifest: Manifest) -> Iterator[Problem]:
-    cure = ("take it out, or write ", Setting("engine", "swarm"))
     for table, limits in manifest.limits_by_table():
-        if limits.nodes is not None:
-            rule = "Docker Compose runs all tasks on this host"
-            yield Problem(f"{table}.nodes", to_toml(limits.nodes), rule, cure, ("engine",))
+        yield from refusals.in_limits(table, limits, _BY_COMPOSE)
     if manifest.network.encrypted:
-        rule = "Docker Compose runs all tasks on this host: nothing leaves it"
-        yield Problem("network.encrypted", "true", rule, cure, ("engine",))
+        rule, cure = _BY_COMPOSE["nodes"]
+        yield refused("network.encrypted", "true", f"{rule}: nothing leaves it", cure)
 
 
 def _on_swarm(manifest: Manifest) -> Iterator[Problem]:
     if len(manifest.name) > LONGEST_NAME:
         rule = f"a cluster's name has at most {LONGEST_NAME} characters on a swarm"
         example = Setting("name", manifest.name[:LONGEST_NAME].rstrip("-"))
-        yield Problem("name", to_toml(manifest.name), rule, ("for example ", example), ("engine",))
-    if manifest.addressing == "ip" and "addressing" in manifest.model_fields_set:
-        rule = "a swarm gives a task another address at each start"
-        yield _refused("addressing", '"ip"', rule, ("write ", Setting("addressing", "name")))
-    if manifest.gpus not in ("none", "require"):
-        rule = "which GPUs the nodes have is not known here: a swarm chooses them by their number"
-        cure: Cure = ("write ", REQUIRE, " (and `gpus_per_worker`), or ", Setting("gpus", "none"))
-        yield _refused("gpus", to_toml(manifest.gpus), rule, cure)
+        yield refused("name", to_toml(manifest.name), rule, ("for example ", example))
+    rule = "a swarm gives a task another address at each start"
+    cure = "write {{ name }}: a task is found by its name there"
+    yield from refusals.addresses(manifest, rule, cure)
+    rule = "which GPUs the nodes have is not known here: a swarm chooses them by their number"
+    yield from refusals.of_this_host(manifest, rule)
     if manifest.share_gpus and manifest.gpus != "none":
         rule = "a swarm gives a GPU to one task at a time"
-        cure = ("write ", Setting("share_gpus", False))
-        yield _refused("share_gpus", "true", rule, cure)
-    for number, argument in enumerate(manifest.args):
-        if "ip" in names_in([argument]):
-            cure = "write {{ name }}: a task is found by its name there"
-            rule = "a swarm gives a task another address at each start"
-            yield _refused(f"args.{number}", to_toml(argument), rule, cure)
-    for name in manifest.sidecar:
-        yield _refused(f"sidecar.{name}", "", "the kit runs sidecars beside tasks of one host only")
-    for name, task in manifest.task.items():
-        if task.ip is not None:
-            rule = "a swarm gives a task another address at each start"
-            yield _refused(f"task.{name}.ip", to_toml(task.ip), rule)
-    yield from _in_tables(manifest)
-
-
-def _in_tables(manifest: Manifest) -> Iterator[Problem]:
-    """Yields what a swarm cannot say in `[role.…]` and `[task.…]`."""
+        yield refused("share_gpus", "true", rule, ("write ", Setting("share_gpus", False)))
     for table, limits in manifest.limits_by_table():
-        if limits.gpus:
-            rule = "which GPUs the nodes have is not known here; workers get theirs by their number"
-            yield _refused(f"{table}.gpus", to_toml(limits.gpus), rule, ("write ", REQUIRE))
-        if limits.ports:
-            rule = "a swarm publishes ports at every address of its nodes, not at 127.0.0.1"
-            yield _refused(f"{table}.ports", to_toml(limits.ports), rule)
-        for key in filter(looks_secret, limits.environment):
-            rule = "it looks like a secret, and stack.yaml would have it in clear"
-            instead = f'write `secrets = ["{key}"]` there instead, and export the variable'
-            yield _refused(f"{table}.environment.{key}", "", rule, instead)
-        parts = [part.strip() for part in (limits.nodes or "==").split(",")]
-        wrong = [part for part in parts if not CONSTRAINT.fullmatch(part)]
-        if limits.nodes is not None and wrong:
-            rule = "not `label==value` or `label!=value`"
-            cure = ("for example ", Setting(f"{table}.nodes", "disk==ssd"))
-            yield _refused(f"{table}.nodes", to_toml(limits.nodes), rule, cure)
+        yield from refusals.in_limits(table, limits, _ON_SWARM)
+        yield from refusals.in_clear(table, limits, "stack.yaml", ", and export the variable")
+        yield from _nodes(f"{table}.nodes", limits.nodes)
 
 
-def _refused(place: str, value: str, rule: str, cure: Cure = HERE) -> Problem:
-    return Problem(place, value, rule, cure, ("engine",))
+def _nodes(place: str, nodes: str | None) -> Iterator[Problem]:
+    parts = [] if nodes is None else nodes.split(",")
+    if not all(CONSTRAINT.fullmatch(part.strip()) for part in parts):
+        cure = ("for example ", Setting(place, "disk==ssd"))
+        yield refused(place, to_toml(nodes), "not `label==value` or `label!=value`", cure)

@@ -6,16 +6,15 @@ import re
 from collections.abc import Iterator
 
 from cluster_kit.manifest.data import DataTable
-from cluster_kit.manifest.limits import Limits
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.manifest.slurm import SlurmTable
 from cluster_kit.plan.arguments import names_in
+from cluster_kit.plan.rules import refusals
+from cluster_kit.plan.rules.refusals import HERE, REQUIRE, refused
 from cluster_kit.problem import Cure, Problem, Setting
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
-from cluster_kit.util.masking import looks_secret
 from cluster_kit.util.toml_text import to_toml
 
-HERE = ("take it out, or run it on this host: ", Setting("engine", "compose"))
 IMAGE = ("write ", Setting("slurm.image", "trainer.sif"), ", or take it out")
 NAME = re.compile(r"[\w.,@-]+", re.ASCII)
 TIME = re.compile(r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}")
@@ -26,22 +25,29 @@ OWN = (
     "wait", "wrap",
 )  # fmt: skip
 """Options of sbatch that the kit gives itself, or that its script cannot live with."""
-_IN_LIMITS: dict[str, str] = {
-    "gpus": "Slurm decides which GPUs a task gets",
-    "ports": "tasks have the nodes' own network: nothing is published on this host",
-    "bandwidth": "shaping it takes rights that a Slurm job does not have",
-    "ulimits": "Slurm gives tasks the limits of the shell that submits them: `ulimit` sets them",
-    "shm_size": "tasks have the /dev/shm of their nodes",
-    "env_file": "its format is that of Compose, which the nodes do not have",
-    "nodes": "nodes of Slurm have features, not labels",
-}
-_INSTEAD: dict[str, Cure] = {
-    "gpus": ("take it out, or give each worker some: ", Setting("gpus", "require")),
-    "ports": "take it out: `ssh -L PORT:NODE:PORT` does that while it runs",
-    "ulimits": "take it out, and run `ulimit` before `sbatch`",
-    "shm_size": "take it out",
-    "env_file": "write its names in `secrets`, or `set -a; . FILE; set +a` in `setup` of [slurm]",
-    "nodes": 'write under [slurm]: `options = ["--constraint=FEATURE"]`',
+_IN_LIMITS: dict[str, tuple[str, Cure]] = {
+    "gpus": (
+        "Slurm decides which GPUs a task gets",
+        ("take it out, or give each worker some: ", REQUIRE),
+    ),
+    "ports": (
+        "tasks have the nodes' own network: nothing is published on this host",
+        "take it out: `ssh -L PORT:NODE:PORT` does that while it runs",
+    ),
+    "bandwidth": ("shaping it takes rights that a Slurm job does not have", HERE),
+    "ulimits": (
+        "Slurm gives tasks the limits of the shell that submits them: `ulimit` sets them",
+        "take it out, and run `ulimit` before `sbatch`",
+    ),
+    "shm_size": ("tasks have the /dev/shm of their nodes", "take it out"),
+    "env_file": (
+        "its format is that of Compose, which the nodes do not have",
+        "write its names in `secrets`, or `set -a; . FILE; set +a` in `setup` of [slurm]",
+    ),
+    "nodes": (
+        "nodes of Slurm have features, not labels",
+        'write under [slurm]: `options = ["--constraint=FEATURE"]`',
+    ),
 }
 
 
@@ -52,55 +58,43 @@ def check_slurm(manifest: Manifest) -> Iterator[Problem]:
     if not manifest.slurm.image:
         yield from _without_image(manifest)
     for table, limits in manifest.limits_by_table():
-        yield from _in_limits(table, limits)
-    for name, task in manifest.task.items():
-        if task.ip is not None:
-            rule = "a task has the address of the node that Slurm gives it"
-            yield _refused(f"task.{name}.ip", to_toml(task.ip), rule)
+        yield from refusals.in_limits(table, limits, _IN_LIMITS)
+        yield from refusals.in_clear(table, limits, "sbatch.sh", ", and export the variable")
     yield from _table(manifest.slurm)
 
 
 def _addresses(manifest: Manifest) -> Iterator[Problem]:
-    if manifest.addressing == "ip" and "addressing" in manifest.model_fields_set:
-        rule = "tasks are found by the names of their nodes, which Slurm gives when the job starts"
-        yield _refused("addressing", '"ip"', rule, ("write ", Setting("addressing", "name")))
+    cure = "write {{ ps_hosts }}, {{ worker_hosts }} or {{ master }}, or read TF_CONFIG"
+    rule = "a task has the address of its node, which is known when the job starts, not now"
+    yield from refusals.addresses(manifest, rule, cure)
     for number, argument in enumerate(manifest.args):
-        for name in sorted({"ip", "port"} & names_in([argument])):
-            rule = f"a task's {name} is known when the job starts, not now"
-            cure = "write {{ ps_hosts }}, {{ worker_hosts }} or {{ master }}, or read TF_CONFIG"
-            yield _refused(f"args.{number}", to_toml(argument), rule, cure)
+        if "port" in names_in([argument]):
+            rule = "a task's port is known when the job starts, not now"
+            yield refused(f"args.{number}", to_toml(argument), rule, cure)
     own = "the network is that of the nodes"
-    if manifest.subnet != "auto":
-        yield _refused("subnet", to_toml(manifest.subnet), own)
-    if manifest.network.mtu is not None:
-        yield _refused("network.mtu", str(manifest.network.mtu), own)
+    yield from refusals.own_network(manifest, own)
     for key in ("encrypted", "internal"):
         if getattr(manifest.network, key):
-            yield _refused(f"network.{key}", "true", own)
+            yield refused(f"network.{key}", "true", own)
 
 
 def _of_this_host(manifest: Manifest) -> Iterator[Problem]:
-    if manifest.gpus not in ("none", "require"):
-        rule = "whether the nodes have GPUs, and which, is not known here"
-        cure: Cure = ("write ", Setting("gpus", "require"), " or ", Setting("gpus", "none"))
-        yield _refused("gpus", to_toml(manifest.gpus), rule, cure)
+    rule = "whether the nodes have GPUs, and which, is not known here"
+    yield from refusals.of_this_host(manifest, rule)
     if manifest.share_gpus:
-        yield _refused("share_gpus", "true", "Slurm gives a GPU to one task at a time")
+        yield refused("share_gpus", "true", "Slurm gives a GPU to one task at a time")
     if isinstance(manifest.data, DataTable):
         rule = "data are fetched on this host, which the nodes do not see"
         cure = "fetch them into a directory that all nodes share, and name it: `data = DIRECTORY`"
-        yield _refused("data.fetch", to_toml(manifest.data.fetch), rule, cure)
+        yield refused("data.fetch", to_toml(manifest.data.fetch), rule, cure)
     if manifest.tensorboard:
         rule = "the kit starts TensorBoard beside tasks of this host only"
         cure = "take it out: `tensorboard --logdir runs/NAME/latest/output/tensorboard` shows it"
-        yield _refused("tensorboard", "true", rule, cure)
+        yield refused("tensorboard", "true", rule, cure)
     for name in manifest.secret:
         rule = "a Slurm job has no secrets that are files"
         cure = 'write names of variables, e.g. `secrets = ["TOKEN"]`, under [role.worker]'
-        yield _refused(f"secret.{name}", "", rule, cure)
-    for name in manifest.sidecar:
-        rule = "the kit runs sidecars beside tasks of one host only"
-        yield _refused(f"sidecar.{name}", "", rule)
+        yield refused(f"secret.{name}", "", rule, cure)
 
 
 def _without_image(manifest: Manifest) -> Iterator[Problem]:
@@ -108,18 +102,18 @@ def _without_image(manifest: Manifest) -> Iterator[Problem]:
     rule = "without an image of Apptainer tasks run in the nodes' own Python"
     for key in ("build", "tensorflow"):
         if value := getattr(manifest, key):
-            yield _refused(key, to_toml(value), rule, IMAGE)
+            yield refused(key, to_toml(value), rule, IMAGE)
     if not manifest.runs_in_kits_image and not manifest.build:
-        yield _refused("image", to_toml(manifest.image), rule, IMAGE)
+        yield refused("image", to_toml(manifest.image), rule, IMAGE)
     for number, mount in enumerate(manifest.mount):
-        yield _refused(f"mount.{number}.target", to_toml(mount.target), rule, IMAGE)
+        yield refused(f"mount.{number}.target", to_toml(mount.target), rule, IMAGE)
     if _reads_data_set(manifest) and not manifest.slurm.datasets:
         cure: Cure = (
             "name the directory that has it on the nodes: ",
             Setting("slurm.datasets", "/shared/datasets"),
             "; docs/beyond.md says how it is made",
         )
-        yield _refused("data", to_toml(str(manifest.data)), f"{rule}, which has no data sets", cure)
+        yield refused("data", to_toml(str(manifest.data)), f"{rule}, which has no data sets", cure)
 
 
 def _reads_data_set(manifest: Manifest) -> bool:
@@ -127,17 +121,6 @@ def _reads_data_set(manifest: Manifest) -> bool:
     own = manifest.program not in PROGRAMS
     reads = "data" in manifest.model_fields_set if own else PROGRAMS[manifest.program].sample
     return str(manifest.data) in DATA_SETS and bool(reads)
-
-
-def _in_limits(table: str, limits: Limits) -> Iterator[Problem]:
-    for key, rule in _IN_LIMITS.items():
-        if value := getattr(limits, key):
-            text = "" if isinstance(value, dict) else to_toml(value)
-            yield _refused(f"{table}.{key}", text, rule, _INSTEAD.get(key, HERE))
-    for key in filter(looks_secret, limits.environment):
-        rule = "it looks like a secret, and sbatch.sh would have it in clear"
-        instead = f'write `secrets = ["{key}"]` there instead, and export the variable'
-        yield _refused(f"{table}.environment.{key}", "", rule, instead)
 
 
 def _table(table: SlurmTable) -> Iterator[Problem]:
@@ -178,7 +161,3 @@ def _option(place: str, option: str) -> Iterator[Problem]:
         if match[1] in ("account", "partition", "time", "output"):
             cure = f"write `{match[1]}` itself under [slurm]"
         yield Problem(place, to_toml(option), "the kit gives sbatch this option itself", cure)
-
-
-def _refused(place: str, value: str, rule: str, cure: Cure = HERE) -> Problem:
-    return Problem(place, value, rule, cure, ("engine",))

@@ -1,0 +1,75 @@
+"""What engines refuse alike; the rule says why each of them does. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from cluster_kit.manifest.limits import Limits
+from cluster_kit.manifest.schema import Manifest
+from cluster_kit.plan.arguments import names_in
+from cluster_kit.problem import Cure, Problem, Setting
+from cluster_kit.util.masking import looks_secret
+from cluster_kit.util.toml_text import to_toml
+
+HERE = ("take it out, or run it on this host: ", Setting("engine", "compose"))
+REQUIRE = Setting("gpus", "require")
+
+
+def refused(place: str, value: str, rule: str, cure: Cure = HERE) -> Problem:
+    """Returns the problem of a key that an engine cannot keep."""
+    return Problem(place, value, rule, cure, ("engine",))
+
+
+def addresses(manifest: Manifest, rule: str, cure: str) -> Iterator[Problem]:
+    """Yields refusals of IP addresses that are to be known before the start.
+
+    Args:
+        cure: what arguments can be given in their place.
+    """
+    if manifest.addressing == "ip" and "addressing" in manifest.model_fields_set:
+        yield refused("addressing", '"ip"', rule, ("write ", Setting("addressing", "name")))
+    for number, argument in enumerate(manifest.args):
+        if "ip" in names_in([argument]):
+            yield refused(f"args.{number}", to_toml(argument), rule, cure)
+    for name, task in manifest.task.items():
+        if task.ip is not None:
+            yield refused(f"task.{name}.ip", to_toml(task.ip), rule)
+
+
+def own_network(manifest: Manifest, rule: str) -> Iterator[Problem]:
+    """Yields refusals of what describes a network, where the engine makes none."""
+    if manifest.subnet != "auto":
+        yield refused("subnet", to_toml(manifest.subnet), rule)
+    if manifest.network.mtu is not None:
+        yield refused("network.mtu", str(manifest.network.mtu), rule)
+
+
+def of_this_host(manifest: Manifest, rule: str) -> Iterator[Problem]:
+    """Yields refusals of GPUs that are found on this host or listed (`rule`), and of sidecars."""
+    if manifest.gpus not in ("none", "require"):
+        cure = ("write ", REQUIRE, " (and `gpus_per_worker`), or ", Setting("gpus", "none"))
+        yield refused("gpus", to_toml(manifest.gpus), rule, cure)
+    for name in manifest.sidecar:
+        yield refused(f"sidecar.{name}", "", "the kit runs sidecars beside tasks of one host only")
+
+
+def in_limits(
+    table: str, limits: Limits, cannot: Mapping[str, tuple[str, Cure]]
+) -> Iterator[Problem]:
+    """Yields refusals of keys of a role or a task; `cannot` has the rule and cure of each key."""
+    for key, (rule, cure) in cannot.items():
+        if value := getattr(limits, key):
+            text = "" if isinstance(value, dict) else to_toml(value)
+            yield refused(f"{table}.{key}", text, rule, cure)
+
+
+def in_clear(table: str, limits: Limits, file: str, then: str = "") -> Iterator[Problem]:
+    """Yields refusals of variables that look like secrets: the engine's file would have them.
+
+    Args:
+        then: what else is to be done once they are under `secrets`.
+    """
+    for key in filter(looks_secret, limits.environment):
+        rule = f"it looks like a secret, and {file} would have it in clear"
+        cure = f'write `secrets = ["{key}"]` there instead{then}'
+        yield refused(f"{table}.environment.{key}", "", rule, cure)
