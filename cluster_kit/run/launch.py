@@ -14,7 +14,6 @@ from cluster_kit.backends.slurm.backend import not_run_by_the_kit
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine import client
 from cluster_kit.engine.interface import Engine
-from cluster_kit.errors import HostError
 from cluster_kit.observe.progress import sizes
 from cluster_kit.parts import DEFAULT_ENGINE
 from cluster_kit.run import room
@@ -27,7 +26,13 @@ from cluster_kit.run.starting import start
 from cluster_kit.run.starting.arguments import check_arguments
 from cluster_kit.run.starting.claim import claim
 from cluster_kit.run.starting.data_step import ensure_data
-from cluster_kit.run.starting.prepare import Prepared, Request, engine_of, prepare_locked
+from cluster_kit.run.starting.prepare import (
+    Prepared,
+    Request,
+    engine_of,
+    engine_or_none,
+    prepare_locked,
+)
 from cluster_kit.run.starting.shared_folder import refuse_if_not_shared
 from cluster_kit.run.timings import Stopwatch
 from cluster_kit.run.watching.attend import Start, attend, begin
@@ -86,7 +91,7 @@ def _ready(
     engine = _of_this_host(request, workspace)
     view.phase("planning")
     with timings.step("plan"):
-        prepared = _planned(request, workspace, engine, view)
+        prepared = prepare_locked(request, workspace, engine, view.phase)
     for hint in prepared.hints:
         view.warn(str(hint))
     check_arguments(cluster := prepared.cluster)
@@ -130,25 +135,10 @@ def _of_this_host(request: Request, workspace: Workspace) -> Engine | None:
     Raises:
         UsageError: it runs on Slurm, for which the kit only writes a script.
     """
-    if request.overrides.get("engine") == "slurm":
+    on = engine_of(request, workspace)
+    if on == "slurm":
         raise not_run_by_the_kit(Path(request.manifest).stem)
-    try:
-        return client.connect()
-    except HostError:
-        on = engine_of(request, workspace)
-        if on == "slurm":
-            raise not_run_by_the_kit(Path(request.manifest).stem) from None
-        if on == "kubernetes":
-            return None
-        raise
-
-
-def _planned(request: Request, workspace: Workspace, engine: Engine | None, view: View) -> Prepared:
-    """The plan of a job that the kit can start; raises UsageError for one of Slurm."""
-    prepared = prepare_locked(request, workspace, engine, view.phase)
-    if prepared.cluster.slurm is not None:
-        raise not_run_by_the_kit(prepared.cluster.name)
-    return prepared
+    return engine_or_none() if on == "kubernetes" else client.connect()
 
 
 def _started(run: Launch, prepared: Prepared, text: str) -> Cluster:
