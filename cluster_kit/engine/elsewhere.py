@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
 from cluster_kit.engine.containers import seconds_of
@@ -25,29 +25,32 @@ class Elsewhere:
     limit_cpus = limit_memory = memory_used = start_helper = _elsewhere
 
 
-def follow(
-    read: Callable[[float | None], Iterable[str]],
-    is_over: Callable[[], bool],
-    since: float | None,
-    *,
-    times: bool,
-) -> Iterator[str]:
-    """Lines as they are said, until the one who says them is over and all was read.
+class LogsByAsking:
+    """The part of such an engine that reads logs; `interface.Engine` describes its methods."""
 
-    Args:
-        read: the lines after a time, each with its time in front.
-        times: whether those stay there.
-    """
-    last = since
-    while True:
-        over = is_over()
-        for line in read(last):
-            stamp, _, text = line.partition(" ")
-            last = max(last or 0.0, seconds_of(stamp))
-            yield line if times else text
-        if over:
-            return
-        time.sleep(FOLLOW_S)
+    def _lines(self, container_id: str, since: float | None, *, stderr: bool = False) -> list[str]:
+        """What was said after a time, each line with its time in front; all without a time."""
+        raise NotImplementedError
+
+    def _is_over(self, container_id: str) -> bool:
+        raise NotImplementedError
+
+    def logs(self, container_id: str, *, stderr: bool = False) -> str:
+        return "".join(f"{line}\n" for line in self._lines(container_id, None, stderr=stderr))
+
+    def follow(
+        self, container_id: str, since: float | None = None, *, times: bool = False
+    ) -> Iterator[str]:
+        last = since
+        while True:
+            over = self._is_over(container_id)
+            for line in self._lines(container_id, last):
+                stamp, _, text = line.partition(" ")
+                last = max(last or 0.0, seconds_of(stamp))
+                yield line if times else text
+            if over:
+                return
+            time.sleep(FOLLOW_S)
 
 
 def said_after(lines: Iterable[str], since: float | None) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cluster_kit import labels
 from cluster_kit.engine.kubernetes.api import Api, Refused
 from cluster_kit.engine.kubernetes.ended import Ended
-from cluster_kit.engine.kubernetes.pods import STOPPED_BY_KIT, Record
+from cluster_kit.engine.kubernetes.pods import Record, is_stopped_by_kit
 from cluster_kit.engine.kubernetes.sets import AWAITED, GROUP, IN_SET, NOT_MADE, with_sets
 
 
@@ -38,8 +38,7 @@ class Listing(Ended):
     def is_queued(self, cluster: str, run: str) -> bool:
         """Whether a queue holds Jobs back, or their set; one that the kit has stopped is not."""
         return any(
-            one["spec"].get("suspend")
-            and STOPPED_BY_KIT not in (one["metadata"].get("annotations") or {})
+            one["spec"].get("suspend") and not is_stopped_by_kit(one)
             for one in self._sets(cluster, run) or self._jobs(cluster, run)
         )
 

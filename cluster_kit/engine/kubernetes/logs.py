@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
 
-from cluster_kit.engine.elsewhere import follow, said_after
+from cluster_kit.engine.elsewhere import LogsByAsking, said_after
 from cluster_kit.engine.kubernetes.api import Api, Refused
 from cluster_kit.engine.kubernetes.pods import TASK, Record, by_task, is_over
 
 
-class PodLogs:
-    """The part of the engine that reads logs; `interface.Engine` describes it.
+class PodLogs(LogsByAsking):
+    """The logs of pods.
 
-    What was read of pods that have been stopped since is kept: Kubernetes deletes it with them.
+    What was read of those that have been stopped since is kept: Kubernetes deletes it with them.
     """
 
     _api: Api
@@ -30,21 +29,8 @@ class PodLogs:
         pods = self._pods_of(container_id)
         return not pods or is_over(pods[-1])
 
-    def logs(self, container_id: str, *, stderr: bool = False) -> str:
+    def _lines(self, container_id: str, since: float | None, *, stderr: bool = False) -> list[str]:
         """Kubernetes does not tell stderr apart: both are the same."""
-        return "".join(f"{line}\n" for line in self._lines(container_id, None))
-
-    def follow(
-        self, container_id: str, since: float | None = None, *, times: bool = False
-    ) -> Iterator[str]:
-        return follow(
-            lambda last: self._lines(container_id, last),
-            lambda: self._is_over(container_id),
-            since,
-            times=times,
-        )
-
-    def _lines(self, container_id: str, since: float | None) -> list[str]:
         pods = self._pods_of(container_id)
         if not pods:
             return said_after(self._kept.get(container_id, []), since)

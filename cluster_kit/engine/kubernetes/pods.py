@@ -24,6 +24,16 @@ TASK = "task"
 Record = Mapping[str, Any]
 
 
+def notes_of(record: Record) -> Mapping[str, str]:
+    """The annotations of a Job, a set or a pod; Kubernetes leaves the key out if it has none."""
+    return record["metadata"].get("annotations") or {}
+
+
+def is_stopped_by_kit(record: Record) -> bool:
+    """Whether the kit has suspended a Job or a set."""
+    return STOPPED_BY_KIT in notes_of(record)
+
+
 def id_of(job: Record, index: int) -> str:
     """The id of a task: its Job and its index in it."""
     return f"{job['metadata']['name']}/{index}"
@@ -31,7 +41,7 @@ def id_of(job: Record, index: int) -> str:
 
 def output_of(job: Record) -> str:
     """The host's directory that its output is brought to; "" if there is none."""
-    return str((job["metadata"].get("annotations") or {}).get(OUTPUT, ""))
+    return str(notes_of(job).get(OUTPUT, ""))
 
 
 def task_of(pod: Record) -> str:
@@ -46,9 +56,7 @@ def name_of(pod: Record) -> str:
 
 
 def _index(pod: Record) -> int:
-    metadata = pod["metadata"]
-    found = (metadata.get("annotations") or {}).get(INDEX) or metadata["labels"].get(INDEX)
-    return int(found or 0)
+    return int(notes_of(pod).get(INDEX) or pod["metadata"]["labels"].get(INDEX) or 0)
 
 
 def by_task(pods: Iterable[Record]) -> dict[str, list[Record]]:
@@ -140,7 +148,7 @@ def container_of(job: Record, index: int, pods: Sequence[Record]) -> Container:
             state = "running"
         elif len(pods) > 1:
             state, code = "restarting", exit_code(pods[-2])
-    elif STOPPED_BY_KIT in (job["metadata"].get("annotations") or {}):
+    elif is_stopped_by_kit(job):
         state, code = "exited", STOPPED
     terminated = _state(newest).get("terminated") if newest else None
     return Container(

@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from cluster_kit.engine.kubernetes.pods import STOPPED_BY_KIT, Record
+from cluster_kit.engine.kubernetes.pods import (
+    STOPPED_BY_KIT,
+    Record,
+    is_stopped_by_kit,
+    notes_of,
+)
 
 GROUP = "jobset.x-k8s.io/v1alpha2"
 NOT_INSTALLED = (
@@ -37,7 +42,7 @@ def with_sets(jobs: Sequence[Record], sets: Iterable[Record]) -> list[Record]:
 
 def is_over(jobset: Record) -> bool:
     """Whether a set has succeeded or failed, or was stopped by the kit."""
-    if STOPPED_BY_KIT in (jobset["metadata"].get("annotations") or {}):
+    if is_stopped_by_kit(jobset):
         return True
     conditions = jobset.get("status", {}).get("conditions") or ()
     return any(c["type"] in ("Completed", "Failed") and c["status"] == "True" for c in conditions)
@@ -57,6 +62,5 @@ def _jobs(jobset: Record) -> Iterator[dict[str, Any]]:
 
 
 def _stopped(job: Record) -> Record:
-    metadata = job["metadata"]
-    notes = {**(metadata.get("annotations") or {}), STOPPED_BY_KIT: "true"}
-    return {**job, "metadata": {**metadata, "annotations": notes}}
+    notes = {**notes_of(job), STOPPED_BY_KIT: "true"}
+    return {**job, "metadata": {**job["metadata"], "annotations": notes}}

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 from docker.errors import APIError
 
-from cluster_kit.engine.elsewhere import follow, said_after
+from cluster_kit.engine.elsewhere import LogsByAsking, said_after
 from cluster_kit.engine.failures import as_engine_errors
 from cluster_kit.engine.swarm.tasks import (
     ENDED,
@@ -21,8 +20,8 @@ from cluster_kit.engine.swarm.tasks import (
 from cluster_kit.util.masking import masked
 
 
-class SwarmLogs:
-    """The part of a swarm's engine that reads logs; `interface.Engine` describes it."""
+class SwarmLogs(LogsByAsking):
+    """The logs of the tasks of a swarm."""
 
     _client: Any
 
@@ -37,20 +36,6 @@ class SwarmLogs:
     def _is_over(self, service: str) -> bool:
         tasks = self._of(service)
         return bool(tasks) and state_of(tasks[-1]) in ENDED
-
-    def logs(self, container_id: str, *, stderr: bool = False) -> str:
-        lines = self._lines(container_id, None, stderr=stderr)
-        return "".join(f"{line}\n" for line in lines)
-
-    def follow(
-        self, container_id: str, since: float | None = None, *, times: bool = False
-    ) -> Iterator[str]:
-        return follow(
-            lambda last: self._lines(container_id, last),
-            lambda: self._is_over(container_id),
-            since,
-            times=times,
-        )
 
     def _lines(self, container_id: str, since: float | None, *, stderr: bool = False) -> list[str]:
         """The lines of all of a service's tasks, oldest task first, each with its time.
