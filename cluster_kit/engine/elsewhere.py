@@ -53,6 +53,11 @@ class LogsByAsking:
             time.sleep(FOLLOW_S)
 
 
+def stamped(text: str) -> list[str]:
+    """The lines of a log, each with its time in front. A progress bar has other ends of lines."""
+    return [line for line in text.split("\n") if " " in line]
+
+
 def said_after(lines: Iterable[str], since: float | None) -> list[str]:
     """The lines, each with its time in front, that are later; all without a time."""
     return [line for line in lines if since is None or seconds_of(line.split(" ")[0]) > since]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 
-from cluster_kit.engine.elsewhere import LogsByAsking, said_after
+from cluster_kit.engine.elsewhere import LogsByAsking, said_after, stamped
 from cluster_kit.engine.kubernetes.api import Api, Refused
 from cluster_kit.engine.kubernetes.pods import TASK, Record, by_task, is_over
 
@@ -46,5 +46,5 @@ class PodLogs(LogsByAsking):
             wanted["sinceSeconds"] = str(max(1, int(time.time() - since) + 2))
         path = f"{self._api.of('v1', 'pods')}/{pod}/log"
         with contextlib.suppress(Refused):
-            return [line for line in self._api.text(path, **wanted).splitlines() if " " in line]
+            return stamped(self._api.text(path, **wanted))
         return []

@@ -7,7 +7,7 @@ from typing import Any
 
 from docker.errors import APIError
 
-from cluster_kit.engine.elsewhere import LogsByAsking, said_after
+from cluster_kit.engine.elsewhere import LogsByAsking, said_after, stamped
 from cluster_kit.engine.failures import as_engine_errors
 from cluster_kit.engine.swarm.tasks import (
     ENDED,
@@ -52,7 +52,7 @@ class SwarmLogs(LogsByAsking):
                 with contextlib.suppress(APIError):
                     raw = self._raw_logs(str(task["ID"]), wanted)
                     text = masked(raw.decode("utf-8", errors="replace"), secrets)
-                    lines += text.splitlines()
+                    lines += stamped(text)
         return said_after(lines, since)
 
     def _raw_logs(self, task: str, wanted: dict[str, Any]) -> bytes:
