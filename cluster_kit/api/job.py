@@ -14,6 +14,7 @@ from cluster_kit.api.running import RunningCluster
 from cluster_kit.backends.choose import backend
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine import client
+from cluster_kit.engine.client import engine_or_none
 from cluster_kit.errors import ManifestError, UsageError
 from cluster_kit.manifest import load as manifests
 from cluster_kit.manifest.find import find
@@ -23,13 +24,8 @@ from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
 from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.run.judging.verdict import Reason
 from cluster_kit.run.launch import launch, launch_detached
-from cluster_kit.run.starting.prepare import (
-    Prepared,
-    Request,
-    engine_or_none,
-    prepare,
-    refuse_unlocked,
-)
+from cluster_kit.run.request import Request
+from cluster_kit.run.starting.prepare import Prepared, prepare, refuse_unlocked
 from cluster_kit.run.take_down import take_down
 from cluster_kit.workspace import Workspace, here
 

@@ -8,7 +8,7 @@ from cluster_kit.cli.inside import task_named
 from cluster_kit.engine import client
 from cluster_kit.engine.interface import Engine
 from cluster_kit.run import again
-from cluster_kit.run.starting.prepare import cluster_name
+from cluster_kit.run.reach import cluster_name
 from cluster_kit.workspace import here
 
 

@@ -13,8 +13,7 @@ import typer
 from rich.console import Console
 
 from cluster_kit.errors import KitError, UsageError
-from cluster_kit.run.starting.prepare import USUAL, unnamed
-from cluster_kit.run.versions import versions
+from cluster_kit.run.request import USUAL, unnamed
 from cluster_kit.util.nearest import proposal
 from cluster_kit.util.terminal import harmless
 
@@ -85,6 +84,8 @@ def print_error(error: KitError, as_json: bool = False) -> None:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
+        from cluster_kit.run.versions import versions  # a tenth of a second for this option only
+
         typer.echo("\n".join(versions()))
         raise typer.Exit
 

@@ -9,10 +9,10 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from cluster_kit.backends.slurm.backend import not_run_by_the_kit
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, out, print_json
 from cluster_kit.engine import client
+from cluster_kit.engine.choose import not_run_by_the_kit
 from cluster_kit.engine.interface import Engine
 from cluster_kit.engine.swarm.client import SwarmEngine
 from cluster_kit.errors import HostError
@@ -23,7 +23,8 @@ from cluster_kit.run.checks.doctor import check_host
 from cluster_kit.run.checks.kubernetes_checks import check_kubernetes
 from cluster_kit.run.checks.swarm_checks import check_swarm
 from cluster_kit.run.checks.swarm_probe import probe_nodes
-from cluster_kit.run.starting.prepare import Request, prepare
+from cluster_kit.run.request import Request
+from cluster_kit.run.starting.prepare import prepare
 from cluster_kit.workspace import here
 
 _MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "bold red")}

@@ -18,7 +18,7 @@ from cluster_kit.drill.plan import random_scenario
 from cluster_kit.drill.report import Drill
 from cluster_kit.drill.run import drill as run_drill
 from cluster_kit.errors import DrillFailed, UsageError
-from cluster_kit.run.starting.prepare import Request
+from cluster_kit.run.request import Request
 from cluster_kit.show.view import make_view
 from cluster_kit.util import stdio
 from cluster_kit.util.own_files import extra

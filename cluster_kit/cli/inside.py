@@ -14,7 +14,7 @@ from cluster_kit.engine.containers import Container
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import UsageError
 from cluster_kit.run import inside
-from cluster_kit.run.starting.prepare import cluster_name
+from cluster_kit.run.reach import cluster_name
 from cluster_kit.workspace import here
 
 AS_IT_IS = {"ignore_unknown_options": True}

@@ -1,4 +1,4 @@
-"""Verbs that only read: status, logs, schema."""
+"""Verbs that only read: status, logs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from cluster_kit.cli import options
 from cluster_kit.cli.app import app, chosen, named, out, print_json, say, short
 from cluster_kit.engine.containers import SIDECAR
 from cluster_kit.engine.interface import Engine
-from cluster_kit.manifest.schema import json_schema
 from cluster_kit.observe.logs import follow_logs
 from cluster_kit.observe.progress import USAGE, entries_of
 from cluster_kit.observe.task_view import TaskView
@@ -21,8 +20,7 @@ from cluster_kit.observe.unwatched import from_containers
 from cluster_kit.run import again
 from cluster_kit.run.beside.sidecars import crashed
 from cluster_kit.run.keeping.past_run import PastRun, merged, newest_run, saved_logs
-from cluster_kit.run.reach import reach
-from cluster_kit.run.starting.prepare import cluster_name
+from cluster_kit.run.reach import cluster_name, reach
 from cluster_kit.show.sidecar_lines import facts_of, line_of
 from cluster_kit.show.task_table import remarks, status_table
 from cluster_kit.util.terminal import harmless
@@ -166,9 +164,3 @@ def _print_json_line(task: str, stamped: str) -> None:
     """Print a line of a log, its time in front, as a JSON object in a line of its own."""
     time, _, text = stamped.partition(" ")
     typer.echo(json.dumps({"time": time, "task": task, "text": text}))
-
-
-@app.command()
-def schema() -> None:
-    """Print the manifest's JSON Schema, for editors."""
-    print_json(json_schema())

@@ -12,6 +12,7 @@ from rich.text import Text
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, out, print_json, say
 from cluster_kit.engine import client
+from cluster_kit.engine.client import engine_or_none
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.host.engine_install import ensure_engine
 from cluster_kit.host.gather import gather
@@ -29,7 +30,8 @@ from cluster_kit.image.build import (
 from cluster_kit.image.contents import packages_of
 from cluster_kit.image.registry import tag_image
 from cluster_kit.plan.kubernetes import local_name
-from cluster_kit.run.starting.prepare import Request, engine_or_none, prepare_locked
+from cluster_kit.run.request import Request
+from cluster_kit.run.starting.prepare import prepare_locked
 from cluster_kit.workspace import here
 
 image = typer.Typer(help="The shared training image.", no_args_is_help=True)

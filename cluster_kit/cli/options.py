@@ -12,7 +12,7 @@ import typer
 from cluster_kit.cli.override_values import values
 from cluster_kit.manifest.overrides import OVERRIDES, SET_OPTION, Override
 from cluster_kit.parts import EngineName
-from cluster_kit.run.starting.prepare import Request
+from cluster_kit.run.request import Request
 
 Reference = Annotated[str, typer.Argument(help="A manifest's path, or its name in compose/.")]
 ClusterName = Annotated[

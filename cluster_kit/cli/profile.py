@@ -10,7 +10,7 @@ from cluster_kit.cli import options
 from cluster_kit.cli.app import app, named, out, print_json, say, short
 from cluster_kit.engine import client
 from cluster_kit.run.profiling import profile, refuse_seconds
-from cluster_kit.run.starting.prepare import cluster_name
+from cluster_kit.run.reach import cluster_name
 from cluster_kit.show.profile_lines import HOW, ops_table, remarks, size, tasks_table
 from cluster_kit.workspace import here
 

@@ -1,4 +1,4 @@
-"""Verbs that start or remove a cluster: up, down."""
+"""The verb that runs a cluster: up."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from typing import Annotated
 import typer
 
 from cluster_kit.cli import options
-from cluster_kit.cli.app import app, err, named, print_json, say
+from cluster_kit.cli.app import app, err, say
 from cluster_kit.cli.ending import end_with, print_started
 from cluster_kit.cli.serve import cluster_of, live
 from cluster_kit.cli.watch import run_on_changes
-from cluster_kit.engine.interface import Engine
+from cluster_kit.engine.client import engine_or_none
 from cluster_kit.errors import UsageError
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.run.launch import launch, launch_detached
-from cluster_kit.run.reach import reach
+from cluster_kit.run.request import Request
 from cluster_kit.run.starting.arguments import program_help, wants_help
-from cluster_kit.run.starting.prepare import Request, cluster_name, engine_or_none, prepare_locked
+from cluster_kit.run.starting.prepare import prepare_locked
 from cluster_kit.run.starting.start import ensure_image
-from cluster_kit.run.take_down import take_down
 from cluster_kit.show.view import make_view
 from cluster_kit.util import stdio
 from cluster_kit.workspace import here
@@ -102,30 +101,3 @@ def _print_help(request: Request) -> None:
         if cluster.leader.command[1] not in PROGRAMS:
             ensure_image(cluster, here(), view)
         typer.echo(program_help(cluster), nl=False)
-
-
-@app.command()
-def down(
-    name: options.ClusterName = None,
-    engine: options.OnEngine = None,
-    json_: options.Json = False,
-) -> None:
-    """Remove a cluster's containers and network, found by their labels."""
-    _down(name, reach(name, here(), engine), json_=json_)
-
-
-def _down(name: str | None, engine: Engine, *, json_: bool) -> None:
-    up = engine.clusters()
-    cluster = cluster_name(named(name, up), here(), up)
-    if cluster not in engine.clusters():
-        others = ", ".join(engine.clusters()) or "none"
-        if json_:
-            print_json({"cluster": cluster, "removed": 0})
-        else:
-            say(f"nothing to remove: no cluster {cluster} is up (up: {others})")
-        return
-    count = take_down(engine, cluster)
-    if json_:
-        print_json({"cluster": cluster, "removed": count})
-    else:
-        say(f"{cluster}: {count} containers and their network removed")

@@ -24,7 +24,6 @@ from cluster_kit.run.keeping.history import (
     to_prune,
 )
 from cluster_kit.run.keeping.past_run import run_named
-from cluster_kit.run.starting.prepare import engine_or_none
 from cluster_kit.util.nearest import proposal
 from cluster_kit.util.terminal import harmless
 from cluster_kit.workspace import here
@@ -129,6 +128,8 @@ def _found(cluster: str) -> list[Run]:
 
 def _used() -> set[Path] | None:
     """Directories of runs whose containers are there; None if no engine answers."""
+    from cluster_kit.engine.client import engine_or_none  # half of what `runs` takes to begin
+
     if (engine := engine_or_none()) is None:
         return None
     containers = [one for name in engine.clusters() for one in engine.containers(name)]

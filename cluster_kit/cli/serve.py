@@ -13,10 +13,12 @@ import typer
 from cluster_kit.cli.app import app, say
 from cluster_kit.cluster import LOOPBACK
 from cluster_kit.engine import client
+from cluster_kit.engine.client import engine_or_none
 from cluster_kit.errors import KitError
 from cluster_kit.manifest.find import find
 from cluster_kit.manifest.load import load
-from cluster_kit.run.starting.prepare import Request, cluster_name, engine_or_none
+from cluster_kit.run.reach import cluster_name
+from cluster_kit.run.request import Request
 from cluster_kit.workspace import Workspace, here
 
 

@@ -19,9 +19,9 @@ from cluster_kit.compare.speedup import (
     speedups,
 )
 from cluster_kit.compare.table import number
+from cluster_kit.engine.client import engine_or_none
 from cluster_kit.errors import Interrupted, TrainingFailed
 from cluster_kit.host.gather import gather
-from cluster_kit.run.starting.prepare import engine_or_none
 from cluster_kit.show.view import make_view
 from cluster_kit.util import stdio
 from cluster_kit.workspace import here

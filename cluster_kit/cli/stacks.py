@@ -15,7 +15,7 @@ from cluster_kit.engine.containers import Container
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import HostError
 from cluster_kit.observe.task_view import State
-from cluster_kit.run.starting.prepare import cluster_name
+from cluster_kit.run.reach import cluster_name
 from cluster_kit.util.own_files import command
 from cluster_kit.workspace import here
 

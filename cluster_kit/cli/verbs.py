@@ -15,7 +15,8 @@ VERBS = {
     "drill": ("drill",),
     "gpus": ("gpus",),
     "inside": ("exec", "shell"),
-    "look": ("logs", "ps", "schema", "status"),
+    "look": ("logs", "ps", "status"),
+    "schema": ("schema",),
     "make": ("engine", "image"),
     "matrix": ("matrix",),
     "metrics": ("metrics",),
@@ -23,7 +24,8 @@ VERBS = {
     "profile": ("profile",),
     "render": ("render",),
     "report": ("report",),
-    "run": ("down", "up"),
+    "run": ("up",),
+    "down": ("down",),
     "runs": ("runs",),
     "serve": ("serve",),
     "speedup": ("speedup",),
@@ -35,8 +37,13 @@ VERBS = {
 
 
 def load(words: Sequence[str]) -> None:
-    """Make the verb known that begins a command line; all of them if none does, as for `--help`."""
+    """Make the verb known that begins a command line; all of them if none does, as for `--help`.
+
+    `--version` ends the command before any verb is looked for.
+    """
     verb = words[0] if words else ""
+    if verb == "--version":
+        return
     named = [module for module, verbs in VERBS.items() if verb in verbs]
     for module in named or VERBS:
         importlib.import_module(f"cluster_kit.cli.{module}")

@@ -13,8 +13,8 @@ from cluster_kit.errors import HostError, Interrupted, ManifestError
 from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.run.judging.verdict import Reason
 from cluster_kit.run.launch import launch
+from cluster_kit.run.request import Request
 from cluster_kit.run.rerun import UntilChanged, files_of
-from cluster_kit.run.starting.prepare import Request
 from cluster_kit.show.view import make_view
 from cluster_kit.util import signals
 from cluster_kit.util.changes import Changes

@@ -12,7 +12,7 @@ from cluster_kit.compare.variants import Run
 from cluster_kit.errors import Interrupted, KitError
 from cluster_kit.observe.progress import ProgressReader
 from cluster_kit.run.launch import launch
-from cluster_kit.run.starting.prepare import Request
+from cluster_kit.run.request import Request
 from cluster_kit.show.view import View
 from cluster_kit.util import signals
 from cluster_kit.workspace import RunDirectory, Workspace, write_atomically

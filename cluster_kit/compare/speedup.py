@@ -16,7 +16,7 @@ from cluster_kit.errors import Interrupted, KitError
 from cluster_kit.roles import CHIEF, PS, WORKER
 from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.run.launch import launch
-from cluster_kit.run.starting.prepare import Request
+from cluster_kit.run.request import Request
 from cluster_kit.show.view import View
 from cluster_kit.util import signals
 from cluster_kit.workspace import Workspace

@@ -21,7 +21,7 @@ from cluster_kit.parts import DEFAULT_ENGINE
 from cluster_kit.run.keeping.report import DRILL, write_report
 from cluster_kit.run.keeping.secrets import values_of
 from cluster_kit.run.launch import launch
-from cluster_kit.run.starting.prepare import Request
+from cluster_kit.run.request import Request
 from cluster_kit.show.view import View
 from cluster_kit.workspace import RunDirectory, Workspace, write_atomically
 

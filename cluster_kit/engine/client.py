@@ -32,7 +32,7 @@ from cluster_kit.engine.failures import as_engine_errors, no_engine
 from cluster_kit.engine.found import Filters, board_of, of_a_swarm, of_cluster
 from cluster_kit.engine.interface import Engine
 from cluster_kit.engine.removal import remove_all, stop_all
-from cluster_kit.errors import EngineError
+from cluster_kit.errors import EngineError, HostError
 from cluster_kit.roles import ROLES
 from cluster_kit.util.masking import masked
 
@@ -48,6 +48,14 @@ def connect() -> Engine:
         HostError: no engine answers.
     """
     return DockerEngine()
+
+
+def engine_or_none() -> Engine | None:
+    """The engine, None if none answers: rendering then uses only the host's own routes."""
+    try:
+        return connect()
+    except HostError:
+        return None
 
 
 class DockerEngine(Adjustments):

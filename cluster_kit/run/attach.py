@@ -11,11 +11,10 @@ from cluster_kit.errors import UsageError
 from cluster_kit.run.context import Launch
 from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.run.judging.verdict import Reason
+from cluster_kit.run.keeping.of_containers import run_of
 from cluster_kit.run.keeping.record import Record, read_outcome, read_record
-from cluster_kit.run.reach import reach
+from cluster_kit.run.reach import cluster_name, reach
 from cluster_kit.run.starting.claim import Watched, claim
-from cluster_kit.run.starting.prepare import cluster_name
-from cluster_kit.run.starting.start import run_of
 from cluster_kit.run.watching.attend import join
 from cluster_kit.show.view import View
 from cluster_kit.workspace import RunDirectory, Workspace, newest_run_directory

@@ -9,10 +9,10 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from cluster_kit.backends.choose import backend, connect
-from cluster_kit.backends.slurm.backend import not_run_by_the_kit
+from cluster_kit.backends.choose import backend
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine import client
+from cluster_kit.engine.choose import connect, not_run_by_the_kit
 from cluster_kit.engine.interface import Engine
 from cluster_kit.observe.progress import sizes
 from cluster_kit.parts import DEFAULT_ENGINE
@@ -22,17 +22,12 @@ from cluster_kit.run.checks.doctor import refuse_if_unfit
 from cluster_kit.run.context import Launch
 from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.run.observer import NOBODY, Observer
+from cluster_kit.run.request import Request
 from cluster_kit.run.starting import start
 from cluster_kit.run.starting.arguments import check_arguments
 from cluster_kit.run.starting.claim import claim
 from cluster_kit.run.starting.data_step import ensure_data
-from cluster_kit.run.starting.prepare import (
-    Prepared,
-    Request,
-    engine_of,
-    engine_or_none,
-    prepare_locked,
-)
+from cluster_kit.run.starting.prepare import Prepared, engine_of, prepare_locked
 from cluster_kit.run.starting.shared_folder import refuse_if_not_shared
 from cluster_kit.run.timings import Stopwatch
 from cluster_kit.run.watching.attend import Start, attend, begin
@@ -138,7 +133,7 @@ def _of_this_host(request: Request, workspace: Workspace) -> Engine | None:
     on = engine_of(request, workspace)
     if on == "slurm":
         raise not_run_by_the_kit(Path(request.manifest).stem)
-    return engine_or_none() if on == "kubernetes" else client.connect()
+    return client.engine_or_none() if on == "kubernetes" else client.connect()
 
 
 def _started(run: Launch, prepared: Prepared, text: str) -> Cluster:

@@ -1,18 +1,17 @@
-"""Which engine a cluster that is up runs on: it is looked for, nothing is written down."""
+"""Which cluster a command line names, and which engine it runs on: looked for, not written down."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from cluster_kit.backends.choose import connect
 from cluster_kit.engine import client
+from cluster_kit.engine.choose import connect
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import ManifestError, UsageError
-from cluster_kit.manifest.find import find
-from cluster_kit.manifest.load import load
+from cluster_kit.manifest.find import find, names
 from cluster_kit.parts import EngineName
-from cluster_kit.run.keeping.record import read_outcome, read_record
+from cluster_kit.util.nearest import proposal
 from cluster_kit.workspace import Workspace, newest_run_directory
 
 
@@ -50,12 +49,16 @@ def _on_kubernetes(reference: str | None, workspace: Workspace) -> str | None:
     """The namespace of a run of the cluster that goes on, or was kept; None if there is none."""
     name = _name(reference, workspace, ()) if reference else ""
     newest = newest_run_directory(workspace.runs(name)) if name else None
+    if newest is None:
+        return None
+    from cluster_kit.run.keeping.record import read_outcome, read_record  # see `_name_in`
+
     try:
-        record = read_record(newest) if newest else None
+        record = read_record(newest)
     except UsageError:
         return None
     on = record.cluster.kubernetes if record else None
-    if newest is None or record is None or on is None:
+    if record is None or on is None:
         return None
     outcome = read_outcome(newest, record.id)
     return on.namespace if outcome is None or outcome.kept else None
@@ -66,6 +69,42 @@ def _name(reference: str, workspace: Workspace, up: Sequence[str]) -> str:
     if reference in up:
         return reference
     try:
-        return load(find(reference, workspace.manifests)).manifest.name
+        return _name_in(find(reference, workspace.manifests))
     except (UsageError, ManifestError):
         return Path(reference).stem
+
+
+def _name_in(manifest: Path) -> str:
+    """The name of a manifest's cluster; raises ManifestError."""
+    # It takes pydantic, a quarter of all that a `status` without a name does.
+    from cluster_kit.manifest.load import load
+
+    return load(manifest).manifest.name
+
+
+def cluster_name(reference: str, workspace: Workspace, up: Iterable[str]) -> str:
+    """The name of the cluster that a command line names directly or by its manifest.
+
+    A cluster that is up, or has run, is found by its own name even if its manifest is gone or
+    invalid.
+
+    Args:
+        up: the names of the clusters that are up.
+    Raises:
+        UsageError: no cluster of that name was found.
+        ManifestError: its manifest was found, but cannot be read.
+    """
+    known = workspace.known()
+    if reference in up:
+        return reference
+    try:
+        return _name_in(find(reference, workspace.manifests))
+    except (UsageError, ManifestError) as error:
+        if reference in known:
+            return reference
+        if isinstance(error, ManifestError):
+            raise
+    raise UsageError(
+        f"no cluster `{reference}`: neither up, nor a manifest in compose/, nor a run in runs/",
+        proposal(Path(reference).stem, sorted({*up, *known, *names(workspace.manifests)})),
+    )

@@ -14,7 +14,7 @@ from cluster_kit.observe.state import RunState
 from cluster_kit.programs.build import find_dockerfile
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.run.observer import Nobody, Superseded
-from cluster_kit.run.starting.prepare import Request
+from cluster_kit.run.request import Request
 from cluster_kit.util.changes import Watched
 from cluster_kit.util.paths import seen_from
 from cluster_kit.workspace import Workspace

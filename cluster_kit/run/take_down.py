@@ -10,9 +10,8 @@ from rich.console import Console
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import KitError
 from cluster_kit.observe import asked
-from cluster_kit.run.attach import attach
+from cluster_kit.run.keeping.of_containers import run_of, unjudged
 from cluster_kit.run.starting.claim import is_claimed
-from cluster_kit.run.starting.start import run_of, unjudged
 from cluster_kit.show.quiet import QuietView
 from cluster_kit.workspace import Workspace
 
@@ -37,6 +36,8 @@ def take_down(engine: Engine, name: str) -> int:
         while time.monotonic() < until and is_claimed(engine, name):
             time.sleep(POLL_S)
     elif containers and unjudged(containers):
+        from cluster_kit.run.attach import attach  # the whole story of a run: a third of `down`
+
         engine.stop(name)
         workspace = Workspace(run_of(containers).path.parents[2])
         with contextlib.suppress(KitError):  # without a verdict it is removed all the same

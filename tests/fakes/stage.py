@@ -22,8 +22,8 @@ from cluster_kit.run.beside import sidecars
 from cluster_kit.run.checks import doctor
 from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.run.keeping import record
+from cluster_kit.run.request import Request
 from cluster_kit.run.starting import arguments, claim, data_step, images, start
-from cluster_kit.run.starting.prepare import Request
 from cluster_kit.run.watching import absence, attend, recover, watch
 from cluster_kit.util import elapsed, signals
 from cluster_kit.util.process import Completed

@@ -8,6 +8,7 @@ from cluster_kit.backends.interface import Tool
 from cluster_kit.backends.own_file import OwnFile, why_stale
 from cluster_kit.backends.slurm.render import cluster_text, render
 from cluster_kit.cluster import Cluster
+from cluster_kit.engine.choose import not_run_by_the_kit
 from cluster_kit.errors import UsageError
 from cluster_kit.workspace import Workspace, write_atomically
 
@@ -20,15 +21,6 @@ NOT_PORTABLE = UsageError(
     "--portable is for Docker Compose: sbatch.sh is for the nodes of one Slurm cluster",
     "leave --portable out",
 )
-
-
-def not_run_by_the_kit(name: str = "NAME") -> UsageError:
-    """The error of every verb that would have to start a job of Slurm, or look into one."""
-    return UsageError(
-        'engine = "slurm": the kit writes a script for Slurm and does not run it',
-        f"`cluster-kit render {name} --engine slurm`, then `sbatch compose/{name}/{FILE}`; "
-        "`squeue --me` shows the job, `scancel` ends it",
-    )
 
 
 class Slurm(OwnFile):

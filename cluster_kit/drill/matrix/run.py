@@ -15,7 +15,7 @@ from cluster_kit.engine import client
 from cluster_kit.engine.interface import Engine
 from cluster_kit.manifest.find import find
 from cluster_kit.manifest.load import load
-from cluster_kit.run.starting.prepare import Request
+from cluster_kit.run.request import Request
 from cluster_kit.show.view import View
 from cluster_kit.util import signals
 from cluster_kit.workspace import Workspace

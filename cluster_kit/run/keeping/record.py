@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -38,13 +39,20 @@ class Record:
         return Stopwatch(dict(self.timings_s), time.monotonic() - self.began.seconds)
 
 
-_RECORD = TypeAdapter(Record)
-_OUTCOME = TypeAdapter(Outcome)
+@cache
+def _records() -> TypeAdapter[Record]:
+    """Made when it is used: it takes pydantic 10 ms, and few commands read a record."""
+    return TypeAdapter(Record)
+
+
+@cache
+def _outcomes() -> TypeAdapter[Outcome]:
+    return TypeAdapter(Outcome)
 
 
 def write_record(run: RunDirectory, record: Record) -> None:
     """Write run.json; raises OSError."""
-    write_atomically(run.record, _RECORD.dump_json(record, indent=2).decode() + "\n")
+    write_atomically(run.record, _records().dump_json(record, indent=2).decode() + "\n")
 
 
 def read_record(run: RunDirectory) -> Record | None:
@@ -54,7 +62,7 @@ def read_record(run: RunDirectory) -> Record | None:
         UsageError: it cannot be read.
     """
     try:
-        return _RECORD.validate_json(run.record.read_bytes())
+        return _records().validate_json(run.record.read_bytes())
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -81,7 +89,7 @@ def read_outcome(run: RunDirectory, of: str = "") -> Outcome | None:
         of: the id of the run; any if it is not given.
     """
     try:
-        outcome = _OUTCOME.validate_json(run.outcome.read_bytes())
+        outcome = _outcomes().validate_json(run.outcome.read_bytes())
     except (OSError, ValidationError):
         return None
     return outcome if of in ("", outcome.id) else None
@@ -95,4 +103,4 @@ def outcome_from(facts: Mapping[str, Any]) -> Outcome:
     """
     if facts.get("format", FORMAT) != FORMAT:
         raise ValueError(f"format {facts['format']!r} is not {FORMAT}, which this kit reads")
-    return _OUTCOME.validate_python({**NOTHING.as_json(), **facts})
+    return _outcomes().validate_python({**NOTHING.as_json(), **facts})

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
 
 from cluster_kit.advice import Hint, advise
 from cluster_kit.advice.gpus import gpus_in_use, refused_gpus
 from cluster_kit.advice.portable import portable_hints
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine import client
 from cluster_kit.engine.interface import Engine
-from cluster_kit.errors import HostError, ManifestError, UsageError
+from cluster_kit.errors import UsageError
 from cluster_kit.facts import HostFacts
 from cluster_kit.host.gather import gather, gather_networks
 from cluster_kit.image import debugger, locked
 from cluster_kit.image.build import Say
-from cluster_kit.manifest.find import find, names
+from cluster_kit.manifest.find import find
 from cluster_kit.manifest.load import load
 from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.parts import EngineName
@@ -27,22 +23,9 @@ from cluster_kit.plan.plan import OwnImages, plan
 from cluster_kit.plan.portable import check_portable, everywhere, moved, neutral
 from cluster_kit.programs import resolve
 from cluster_kit.programs.resolve import Inputs, without_trainer
+from cluster_kit.run.request import Request
 from cluster_kit.run.starting.images import images_of
-from cluster_kit.util.nearest import proposal
 from cluster_kit.workspace import Workspace
-
-USUAL = "quickstart"
-"""The manifest and the cluster of a command that names none."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the user asked for: a manifest, by path or name, and its overrides."""
-
-    manifest: str
-    overrides: Mapping[str, Any]
-    debug: str = ""
-    """The task whose program waits for a debugger, with `:PORT` if that is given."""
 
 
 @dataclass(frozen=True)
@@ -162,52 +145,3 @@ def prepare_again(prepared: Prepared, engine: Engine) -> Prepared:
     cluster = plan(prepared.manifest, prepared.inputs, facts, prepared.images)
     cluster = _asked(cluster, prepared.request)
     return replace(prepared, facts=facts, cluster=cluster)
-
-
-def cluster_name(reference: str, workspace: Workspace, up: Iterable[str]) -> str:
-    """The name of the cluster that a command line names directly or by its manifest.
-
-    A cluster that is up, or has run, is found by its own name even if its manifest is gone or
-    invalid.
-
-    Args:
-        up: the names of the clusters that are up.
-    Raises:
-        UsageError: no cluster of that name was found.
-        ManifestError: its manifest was found, but cannot be read.
-    """
-    known = workspace.known()
-    if reference in up:
-        return reference
-    try:
-        return load(find(reference, workspace.manifests)).manifest.name
-    except (UsageError, ManifestError) as error:
-        if reference in known:
-            return reference
-        if isinstance(error, ManifestError):
-            raise
-    raise UsageError(
-        f"no cluster `{reference}`: neither up, nor a manifest in compose/, nor a run in runs/",
-        proposal(Path(reference).stem, sorted({*up, *known, *names(workspace.manifests)})),
-    )
-
-
-def unnamed(up: Sequence[str]) -> str:
-    """The cluster that is meant if none is named: the only one that is up, else quickstart.
-
-    Raises:
-        UsageError: several are up, and quickstart is not among them.
-    """
-    if not up or USUAL in up:
-        return USUAL
-    if len(up) > 1:
-        raise UsageError(f"{len(up)} clusters are up", f"name one: {', '.join(up)}")
-    return up[0]
-
-
-def engine_or_none() -> Engine | None:
-    """The engine, None if none answers: rendering then uses only the host's own routes."""
-    try:
-        return client.connect()
-    except HostError:
-        return None

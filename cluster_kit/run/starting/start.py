@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 from cluster_kit.backends.hidden import without_secrets
 from cluster_kit.backends.interface import ImageMissing, SubnetTaken
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine.containers import Container
 from cluster_kit.engine.interface import Engine
-from cluster_kit.errors import EngineError, HostError, UsageError
+from cluster_kit.errors import EngineError, HostError
 from cluster_kit.image import built, debugger
 from cluster_kit.image import extra as extra_image
 from cluster_kit.image import own as own_image
@@ -20,14 +18,15 @@ from cluster_kit.image.build import image_present
 from cluster_kit.observe.task_view import State
 from cluster_kit.run import again, room
 from cluster_kit.run.context import Launch
-from cluster_kit.run.keeping.record import Record, read_outcome, read_record, write_record
+from cluster_kit.run.keeping.of_containers import is_recorded, kept_run, run_of, unjudged
+from cluster_kit.run.keeping.record import Record, write_record
 from cluster_kit.run.keeping.secrets import values_of
 from cluster_kit.run.starting import gpu_turn
 from cluster_kit.run.starting.prepare import Prepared, prepare_again
 from cluster_kit.show.view import View
 from cluster_kit.util.elapsed import moment
 from cluster_kit.util.masking import masked
-from cluster_kit.workspace import RunDirectory, Workspace, write_atomically
+from cluster_kit.workspace import Workspace, write_atomically
 
 PLANS = 3
 """The most plans that are tried if each one's subnet is taken before the start."""
@@ -50,7 +49,7 @@ def make_room(engine: Engine, name: str) -> None:
     ]
     other = f"`cluster-kit down {name}` removes it, `--name OTHER` runs one beside it"
     if up:
-        offer = f"`cluster-kit attach {name}` goes on with it; " if _recorded(containers) else ""
+        offer = f"`cluster-kit attach {name}` goes on with it; " if is_recorded(containers) else ""
         whose = f"; its run is {run_of(containers).path}" if offer else ""
         raise HostError(f"the cluster {name} is already up: {', '.join(up)}{whose}", offer + other)
     if again.is_stopped(containers):
@@ -63,7 +62,7 @@ def make_room(engine: Engine, name: str) -> None:
             f"the cluster {name} has ended, and was neither judged nor saved",
             f"`cluster-kit attach {name}` does that; {other}",
         )
-    if containers and (kept := _kept(containers)):
+    if containers and (kept := kept_run(containers)):
         raise HostError(
             f"the cluster {name} was kept after its end, to be looked at: {kept.path}",
             f"`cluster-kit down {name}` (make: `make down NAME={name}`) removes it, "
@@ -71,42 +70,6 @@ def make_room(engine: Engine, name: str) -> None:
         )
     if containers or engine.sidecars(name):
         engine.remove(name)
-
-
-def _recorded(containers: Sequence[Container]) -> bool:
-    """Whether `up` started these containers, so that another process can go on with them."""
-    return run_of(containers).record.exists()
-
-
-def unjudged(containers: Sequence[Container]) -> bool:
-    """Whether these containers are of a run that was started, and not judged yet."""
-    if not any(container.leader and container.started > 0 for container in containers):
-        return False
-    run = run_of(containers)
-    try:
-        record = read_record(run)
-    except UsageError:
-        return False
-    return record is not None and read_outcome(run, record.id) is None
-
-
-def _kept(containers: Sequence[Container]) -> RunDirectory | None:
-    """The run whose containers were left on purpose; None if they were not."""
-    run = run_of(containers)
-    try:
-        record = read_record(run)
-    except UsageError:
-        return None
-    outcome = read_outcome(run, record.id) if record else None
-    return run if outcome is not None and outcome.kept else None
-
-
-def run_of(containers: Sequence[Container]) -> RunDirectory:
-    """The directory of the run that containers are of, by what they have as /output.
-
-    It has no record if they were started without the kit.
-    """
-    return RunDirectory(Path(containers[0].output).parent)
 
 
 def ensure_image(cluster: Cluster, workspace: Workspace, view: View) -> None:

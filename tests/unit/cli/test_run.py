@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cluster_kit.cli import app as application
 from cluster_kit.cli import run
 from cluster_kit.manifest.schema import json_schema
 from cluster_kit.run.judging.outcome import Outcome
@@ -183,7 +182,8 @@ def test_a_wrong_command_line_exits_with_2(cli: Cli, arguments: tuple[str, ...])
 
 
 def test_the_versions_are_printed(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(application, "versions", lambda: ["cluster-kit 1.2.3", "Docker Engine 26"])
+    told = ["cluster-kit 1.2.3", "Docker Engine 26"]
+    monkeypatch.setattr("cluster_kit.run.versions.versions", lambda: told)
     said = cli("--version")
     assert (said.code, said.out) == (0, "cluster-kit 1.2.3\nDocker Engine 26\n")
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.cli import bug_report, runs
+from cluster_kit.cli import bug_report
+from cluster_kit.engine import client
 from cluster_kit.run.keeping.bug_report import in_arguments
 from cluster_kit.run.keeping.record import Record, write_record
 from cluster_kit.util.elapsed import moment
@@ -22,7 +23,7 @@ from tests.unit.stories import container
 
 @pytest.fixture(autouse=True)
 def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "engine_or_none", lambda: None)
+    monkeypatch.setattr(client, "engine_or_none", lambda: None)
     monkeypatch.setattr(bug_report, "engine_or_none", lambda: None)
 
 
@@ -97,7 +98,7 @@ def test_a_run_that_containers_have_mounted_stays(
         def containers(self, name: str) -> list[Any]:
             return [container("ps-0", output=str(used.output))]
 
-    monkeypatch.setattr(runs, "engine_or_none", Engine)
+    monkeypatch.setattr(client, "engine_or_none", Engine)
     assert cli("runs", "prune", "--keep", "1").err == "nothing to remove\n"
 
 
@@ -182,7 +183,7 @@ def test_a_run_that_was_cut_off_goes_once_no_container_has_it(
         def clusters(self) -> list[str]:
             return []
 
-    monkeypatch.setattr(runs, "engine_or_none", Engine)
+    monkeypatch.setattr(client, "engine_or_none", Engine)
     assert cli("runs", "prune", "--keep", "1").code == 0
     assert not cut_off.path.exists()
 

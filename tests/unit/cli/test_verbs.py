@@ -40,6 +40,7 @@ def test_each_verb_is_in_the_module_that_is_named() -> None:
         (["init", "demo"], ["new"]),
         (["pu"], list(verbs.VERBS)),
         (["--help"], list(verbs.VERBS)),
+        (["--version"], []),
         ([], list(verbs.VERBS)),
     ],
 )

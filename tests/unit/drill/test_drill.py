@@ -18,7 +18,7 @@ from cluster_kit.errors import EngineError, HostError, Interrupted, ManifestErro
 from cluster_kit.manifest.load import load as load_manifest
 from cluster_kit.observe.state import RunState
 from cluster_kit.plan.plan import plan as plan_cluster
-from cluster_kit.run.starting.prepare import Request
+from cluster_kit.run.request import Request
 from tests.fakes.acting import LEADS, Life, ends, says
 from tests.fakes.stage import NAME, Stage
 from tests.make import OWN, ROOT, cluster, host, inputs

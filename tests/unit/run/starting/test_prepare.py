@@ -13,6 +13,7 @@ from cluster_kit.cli import doctor as doctor_verb
 from cluster_kit.cli import make, render
 from cluster_kit.engine.interface import Engine
 from cluster_kit.host import gather
+from cluster_kit.run.request import Request
 from cluster_kit.run.starting import prepare
 from cluster_kit.workspace import Workspace
 from tests.fakes.stage import Stage
@@ -89,7 +90,7 @@ def test_preparing_again_looks_at_the_networks_alone(
     facts = host(networks=(network("172.17.0.0/16"),))
     monkeypatch.setattr(prepare, "gather", lambda _engine: facts)
     monkeypatch.setattr(gather, "_routes", lambda _table: [])
-    request = prepare.Request("demo", {"worker": 3})
+    request = Request("demo", {"worker": 3})
     first = prepare.prepare(request, Workspace(root), None)
     (root / "compose/demo.toml").unlink()
     again = prepare.prepare_again(first, cast(Engine, Busy(str(first.cluster.subnet))))

@@ -1,0 +1,37 @@
+"""The verb that removes a cluster: down."""
+
+from __future__ import annotations
+
+from cluster_kit.cli import options
+from cluster_kit.cli.app import app, named, print_json, say
+from cluster_kit.engine.interface import Engine
+from cluster_kit.run.reach import cluster_name, reach
+from cluster_kit.run.take_down import take_down
+from cluster_kit.workspace import here
+
+
+@app.command()
+def down(
+    name: options.ClusterName = None,
+    engine: options.OnEngine = None,
+    json_: options.Json = False,
+) -> None:
+    """Remove a cluster's containers and network, found by their labels."""
+    _down(name, reach(name, here(), engine), json_=json_)
+
+
+def _down(name: str | None, engine: Engine, *, json_: bool) -> None:
+    up = engine.clusters()
+    cluster = cluster_name(named(name, up), here(), up)
+    if cluster not in engine.clusters():
+        others = ", ".join(engine.clusters()) or "none"
+        if json_:
+            print_json({"cluster": cluster, "removed": 0})
+        else:
+            say(f"nothing to remove: no cluster {cluster} is up (up: {others})")
+        return
+    count = take_down(engine, cluster)
+    if json_:
+        print_json({"cluster": cluster, "removed": count})
+    else:
+        say(f"{cluster}: {count} containers and their network removed")
