@@ -10,9 +10,11 @@ from typing import Literal
 
 from cluster_kit.engine.failures import disk_cure, may_not
 from cluster_kit.errors import EngineError, UsageError
-from cluster_kit.util.process import pass_on, run
+from cluster_kit.util.process import CUT_OFF, pass_on, run
 
 TELL_S = 2.0
+NO_IMAGE = "No such image"
+HERE = "`docker info` has to work on this host"
 ADDRESS = re.compile(r"(ssh|tcp|unix)://.+")
 CONTEXT = re.compile(r"[A-Za-z0-9][\w.+-]*", re.ASCII)
 WHAT = "{{.Id}} {{.Size}} {{json .RootFS.Layers}}"
@@ -51,8 +53,10 @@ def push(image: str, targets: Sequence[str], say: Callable[[str], None]) -> list
         EngineError: this host's engine does not have the image.
     """
     here = _ask([], image)
-    if isinstance(here, str):
+    if isinstance(here, str) and NO_IMAGE in here:
         raise EngineError(f"{image} is not here: {here}", "`cluster-kit image build` makes it")
+    if isinstance(here, str):
+        raise EngineError(f"this host's engine: {here}", f"{HERE} (`docker context show`: which)")
     done = []
     for target in dict.fromkeys(targets):
         pushed = _to(target, image, here, say)
@@ -75,7 +79,7 @@ def refuse_if_failed(done: Sequence[Pushed], image: str) -> None:
 def _to(target: str, image: str, here: _Image, say: Callable[[str], None]) -> Pushed:
     engine = ["-H", target] if ADDRESS.fullmatch(target) else ["--context", target]
     there = _ask(engine, image)
-    if isinstance(there, str) and "No such image" not in there:
+    if isinstance(there, str) and NO_IMAGE not in there:
         return _failed(target, there)
     if not isinstance(there, str) and there.is_as(here):
         return Pushed(target, "present", here.size)
@@ -88,10 +92,11 @@ def _to(target: str, image: str, here: _Image, say: Callable[[str], None]) -> Pu
             say(f"{target}: {passed / 1e6:.0f} MB of about {here.size / 1e6:.0f} MB")
 
     saved, loaded = pass_on(["docker", "save", image], ["docker", *engine, "load", "--quiet"], tell)
+    if saved.code not in (0, CUT_OFF):  # what was loaded then ends too early, and says so
+        said = f"docker save ended here with exit code {saved.code}: {saved.tail(3)}"
+        return Pushed(target, "failed", message=said, cure=disk_cure(said) or HERE)
     if not loaded.ok:
         return _failed(target, loaded.tail(3))
-    if not saved.ok:
-        return _failed(target, f"docker save ended with exit code {saved.code}: {saved.tail(3)}")
     there = _ask(engine, image)
     if isinstance(there, str):
         return _failed(target, f"it was loaded, but is not there: {there}")

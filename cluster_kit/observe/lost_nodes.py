@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from cluster_kit.engine.containers import Event
 from cluster_kit.observe.state import RunState
@@ -24,11 +24,11 @@ def words(seen: RunState, task: str) -> str:
 
 def notes(seen: RunState) -> Iterator[str]:
     """Yields a line for each node that went down, with the tasks that were on it."""
-    lost = [event for event in seen.events if event.action == "lost"]
-    for node in dict.fromkeys(event.said for event in lost):
-        on_it = [event for event in lost if event.said == node]
-        tasks = ", ".join(dict.fromkeys(event.task for event in on_it))
-        back = [event.task for event in on_it if _came_back(seen, event)]
+    lost = [(place, one) for place, one in enumerate(seen.events) if one.action == "lost"]
+    for node in dict.fromkeys(event.said for _, event in lost):
+        on_it = [(place, event.task) for place, event in lost if event.said == node]
+        tasks = ", ".join(dict.fromkeys(task for _, task in on_it))
+        back = [task for place, task in on_it if _started(seen.events[place + 1 :], task)]
         after = f"; started again on other nodes: {', '.join(dict.fromkeys(back))}" if back else ""
         yield f"the node {node} went down, with {tasks} on it{after}"
 
@@ -45,8 +45,6 @@ def _since_start(seen: RunState, task: str) -> list[Event]:
     return events[starts[-1] + 1 :] if starts else events
 
 
-def _came_back(seen: RunState, lost: Event) -> bool:
-    return any(
-        (event.task, event.action) == (lost.task, "start") and event.time >= lost.time
-        for event in seen.events
-    )
+def _started(events: Sequence[Event], task: str) -> bool:
+    """Whether a task was started. Times do not tell: those of starts are of the nodes' clocks."""
+    return any((event.task, event.action) == (task, "start") for event in events)

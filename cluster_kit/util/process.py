@@ -17,7 +17,7 @@ from typing import Any
 
 PATIENCE_S = 15.0
 """Time for a command to end after SIGTERM, and again after SIGKILL."""
-NOT_FOUND = 127
+NOT_FOUND, CUT_OFF = 127, -signal.SIGTERM
 _LAST_LINES = 100
 _PASSED = 4 * 2**20
 DRAWN_S = 1.0
@@ -135,7 +135,7 @@ def pass_on(
 ) -> tuple[Completed, Completed]:
     """Run two commands to their ends, the second reading what the first writes; how both ended.
 
-    If the second ends early, the first is ended.
+    If the second ends early, the first is ended: its code is CUT_OFF, whatever it makes of that.
 
     Args:
         each: told how many bytes have passed so far, after every few MB.
@@ -161,13 +161,14 @@ def pass_on(
         if part:
             writer.terminate()
         _, wrong = writer.communicate()
+        code = CUT_OFF if part else writer.returncode
         said, _ = reader.communicate()
     except BaseException:
         _end(writer)
         _end(reader)
         raise
     return (
-        Completed(tuple(source), writer.returncode, "", wrong.decode(errors="replace")),
+        Completed(tuple(source), code, "", wrong.decode(errors="replace")),
         Completed(tuple(sink), reader.returncode, "", said.decode(errors="replace")),
     )
 

@@ -7,12 +7,12 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from docker.errors import APIError
 from docker.types import ContainerSpec, RestartPolicy, ServiceMode, TaskTemplate
 from docker.types import Mount as SdkMount
 
 from cluster_kit.engine.failures import as_engine_errors
 from cluster_kit.engine.swarm.tasks import ENDED, Task, exit_code_of, state_of
+from cluster_kit.errors import EngineError
 from cluster_kit.parts import Mount
 
 PROBE = "cluster-kit.probe"
@@ -85,11 +85,10 @@ def _said(task: Task) -> NodeSaid:
 
 def _remove(api: Any, service: str, probe: Probe) -> None:
     """Remove the service, and wait until its tasks are gone: nodes then remove the containers."""
-    with contextlib.suppress(APIError):
+    with contextlib.suppress(EngineError), as_engine_errors():
         api.remove_service(service)
-    deadline = time.monotonic() + GONE_S
-    while time.monotonic() < deadline:
-        with contextlib.suppress(APIError):
-            if not api.tasks(filters={"label": f"{PROBE}={probe.name}"}):
+        deadline = time.monotonic() + GONE_S
+        while api.tasks(filters={"label": f"{PROBE}={probe.name}"}):
+            if time.monotonic() > deadline:
                 return
-        time.sleep(POLL_S)
+            time.sleep(POLL_S)

@@ -20,6 +20,7 @@ FOLDER = "/cluster-kit-probe"
 SCRIPT = f'cat {FOLDER}/token > "{FOLDER}/$NODE"'
 NO_IMAGE = "No such image"
 NO_FOLDER = "bind source path does not exist: "
+AGAIN = "ask again: a node that pulls the image takes longer; `docker node ls` shows which answer"
 SHARE = "mount one network file system (NFS) at that path on every node and on this host"
 
 
@@ -44,9 +45,10 @@ def probe_nodes(engine: SwarmEngine, cluster: Cluster, beside: Path) -> list[Che
         (folder / "token").write_text(token)
         told = engine.run_on_each_node(_probe(cluster, folder, token), WITHIN_S)
         written = {one.name: one.read_text() for one in folder.iterdir()}
-    except (EngineError, OSError) as error:
-        words = error.message if isinstance(error, EngineError) else str(error)
-        return [Check("shared storage", "fail", words, "`docker node ls` shows the nodes")]
+    except EngineError as error:
+        return [Check("shared storage", "fail", error.message, error.cure)]
+    except OSError as error:
+        return [Check("shared storage", "fail", str(error), SHARE)]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     seen = [node for node, text in written.items() if text == token]
@@ -57,6 +59,9 @@ def image_check(cluster: Cluster, nodes: Mapping[str, str], told: Sequence[NodeS
     """Whether every node has the image."""
     lacking = [nodes.get(one.node, one.node) for one in told if NO_IMAGE in one.error]
     if not lacking:
+        if len(told) < len(nodes):
+            on = f"{cluster.image} on {len(told)} of {_count(len(nodes))}: the others say nothing"
+            return Check("image on nodes", "warn", on, AGAIN)
         return Check("image on nodes", "ok", f"{cluster.image} on {_count(len(nodes))}")
     targets = " ".join(f"--to ssh://{name}" for name in lacking)
     return Check(
@@ -94,7 +99,9 @@ def storage_check(
     if not wrong:
         return Check("shared storage", "ok", f"{_existing(beside)} is one for all nodes")
     found = "; ".join(f"{name} {what}" for name, what in wrong.items())
-    return Check("shared storage", "fail", f"{_existing(beside)}: {found}", SHARE)
+    all_silent = not said.keys() & {node for node, name in nodes.items() if name in wrong}
+    cure = AGAIN if all_silent else SHARE
+    return Check("shared storage", "fail", f"{_existing(beside)}: {found}", cure)
 
 
 def _probe(cluster: Cluster, folder: Path, token: str) -> Probe:

@@ -10,7 +10,7 @@ import pytest
 from cluster_kit.cli import make
 from cluster_kit.errors import EngineError, UsageError
 from cluster_kit.image import push
-from cluster_kit.util.process import Completed
+from cluster_kit.util.process import CUT_OFF, Completed
 from tests.unit.command_line import Cli
 
 IMAGE = "cluster-kit/trainer:cpu-1"
@@ -25,6 +25,7 @@ class Engines:
         self.images = {"": OURS, **images}
         self.loaded: list[str] = []
         self.refuses: dict[str, str] = {}
+        self.saved = Completed((), 0, "", "")
 
     def run(self, command: Sequence[str], **_: object) -> Completed:
         name = command[2] if command[1] in ("-H", "--context") else ""
@@ -37,8 +38,10 @@ class Engines:
     ) -> tuple[Completed, Completed]:
         assert source[1] == "save" and sink[-2:] == ["load", "--quiet"]
         each(600_000_000)
+        if not self.saved.ok:
+            return self.saved, Completed((), 1, "", "unexpected EOF")
         if why := self.refuses.get(sink[2]):
-            return Completed((), -15, "", ""), Completed((), 1, "", why)
+            return Completed((), CUT_OFF, "", ""), Completed((), 1, "", why)
         self.loaded.append(sink[2])
         self.images[sink[2]] = OURS
         return Completed((), 0, "", ""), Completed((), 0, "", "")
@@ -110,6 +113,17 @@ def test_what_is_not_here_cannot_be_brought(engines: Engines) -> None:
     engines.images[""] = NONE
     with pytest.raises(EngineError, match="is not here"):
         push.push(IMAGE, ["b"], lambda _line: None)
+    engines.images[""] = "Cannot connect to the Docker daemon"
+    with pytest.raises(EngineError, match="this host's engine: Cannot connect") as raised:
+        push.push(IMAGE, ["b"], lambda _line: None)
+    assert "`docker info` has to work on this host" in raised.value.cure
+
+
+def test_what_cannot_be_saved_here_is_not_said_of_the_target(engines: Engines) -> None:
+    engines.saved = Completed((), 1, "", "unexpected read: input/output error")
+    (failed,) = push.push(IMAGE, ["ssh://me@a"], lambda _line: None)
+    assert failed.message.startswith("docker save ended here with exit code 1: unexpected read")
+    assert "this host" in failed.cure
 
 
 @pytest.mark.parametrize("target", ["http://a", "a b", "", "ssh://", "-x"])

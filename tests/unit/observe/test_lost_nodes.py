@@ -37,6 +37,13 @@ def test_tasks_that_came_back_are_a_note() -> None:
     assert lost_nodes.words(seen, "ps-0") == "its node big is down"
 
 
+def test_one_whose_new_nodes_clock_is_behind_came_back_too() -> None:
+    seen = told(Story.of(), (5.0, "lost", "ps-0", "big"), (4.0, "start", "ps-0", ""))
+    assert list(lost_nodes.notes(seen)) == [
+        "the node big went down, with ps-0 on it; started again on other nodes: ps-0"
+    ]
+
+
 def test_a_leader_that_no_other_node_takes_ends_the_run_with_the_node_named() -> None:
     seen = told(
         Story.of(),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.util.process import NOT_FOUND, pass_on
+from cluster_kit.util.process import CUT_OFF, NOT_FOUND, pass_on
 
 DO = sys.executable
 WRITTEN = 9 * 2**20
@@ -70,11 +70,11 @@ def test_everything_passes_and_is_counted(children: Children) -> None:
 
 def test_one_that_reads_no_more_ends_the_other(children: Children) -> None:
     children.stdin.closed_after = 2**22
-    children.codes |= {"write": -15, "read": 1}
+    children.codes |= {"write": 143, "read": 1}
     children.said["read"] = b"no space left on device\n"
     written, read = pass_on([DO, "write"], [DO, "read"], lambda _count: None)
     assert children.ended == ["write"]
-    assert (written.code, read.code, read.tail()) == (-15, 1, "no space left on device")
+    assert (written.code, read.code, read.tail()) == (CUT_OFF, 1, "no space left on device")
 
 
 def test_one_that_fails_to_write_is_told(children: Children) -> None:

@@ -91,3 +91,14 @@ def test_a_swarm_that_does_not_answer_is_an_error_and_nothing_is_left() -> None:
     with pytest.raises(EngineError, match="quota"):
         run_on_each_node(api, ASKED, 5.0)
     assert api.removed == 1
+
+
+def test_an_engine_that_goes_away_is_an_error_of_the_engine() -> None:
+    api = Api([])
+
+    def gone(*_given: Any, **_named: Any) -> Any:
+        raise ConnectionError("refused")
+
+    api.tasks = api.remove_service = gone  # type: ignore[method-assign]
+    with pytest.raises(EngineError, match="does not answer: refused"):
+        run_on_each_node(api, ASKED, 5.0)

@@ -60,14 +60,18 @@ def test_nodes_that_have_all_of_it(tmp_path: Path) -> None:
         (NodeSaid("id-b", 1, "task: non-zero exit (1)"), "b may not write there (exit code 1)"),
         (NodeSaid("id-b", 0), "b has a folder of its own there"),
         (NodeSaid("id-b", None, "no room"), "b no room"),
-        (None, "b has said nothing for 30 s"),
     ],
 )
-def test_a_node_without_the_folders_is_named(
-    tmp_path: Path, said: NodeSaid | None, words: str
-) -> None:
+def test_a_node_without_the_folders_is_named(tmp_path: Path, said: NodeSaid, words: str) -> None:
     check = told(tmp_path, lambda _folder, _probe: said)["shared storage"]
     assert (check.state, words in check.found, "NFS" in check.cure) == ("fail", True, True)
+
+
+def test_a_node_that_says_nothing_is_asked_again_and_not_counted(tmp_path: Path) -> None:
+    image, storage = told(tmp_path, lambda _folder, _probe: None).values()
+    assert storage.state == "fail" and "b has said nothing for 30 s" in storage.found
+    assert image.state == "warn" and "on 1 of 2 nodes" in image.found
+    assert image.cure == storage.cure and image.cure.startswith("ask again")
 
 
 def test_the_folder_of_runs_is_named_and_not_the_probes_own(tmp_path: Path) -> None:
@@ -88,7 +92,8 @@ def test_a_swarm_that_refuses_leaves_nothing(tmp_path: Path) -> None:
     def refuses(_folder: Path, _probe: Probe) -> NodeSaid:
         raise EngineError("the Docker engine refused: quota", "wait")
 
-    assert told(tmp_path, refuses)["shared storage"].found.endswith("quota")
+    check = told(tmp_path, refuses)["shared storage"]
+    assert check.found.endswith("quota") and check.cure == "wait"
 
 
 def test_the_mounts_of_the_manifest_are_tried_too(tmp_path: Path) -> None:
