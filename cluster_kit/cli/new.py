@@ -13,7 +13,7 @@ from cluster_kit.cli import options
 from cluster_kit.cli.app import app, out, print_json, say
 from cluster_kit.errors import UsageError
 from cluster_kit.manifest.names import near_name
-from cluster_kit.programs import starter
+from cluster_kit.project import starter
 from cluster_kit.project.addition import Addition
 from cluster_kit.project.ci import SYSTEMS, ci_files
 from cluster_kit.project.make import make_part

@@ -1,1 +1,1 @@
-"""What a project of somebody's has beside its clusters: a part for its Makefile, files for CI."""
+"""What `new` writes: a manifest with its program, a part for a Makefile, files for CI."""

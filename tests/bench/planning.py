@@ -12,8 +12,8 @@ import yaml
 
 from cluster_kit.backends.compose.render import render
 from cluster_kit.backends.kubernetes.backend import Kubernetes
+from cluster_kit.backends.shared_file import spec_text
 from cluster_kit.backends.swarm.render import render as render_stack
-from cluster_kit.backends.swarm.spec import spec_text
 from cluster_kit.cluster import Cluster
 from cluster_kit.facts import HostFacts, Network
 from cluster_kit.manifest.load import load as read

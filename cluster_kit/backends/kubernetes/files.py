@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from cluster_kit.backends.swarm.secrets import is_secret
+from cluster_kit.backends.secrets import is_secret
 from cluster_kit.cluster import Cluster
 from cluster_kit.errors import UsageError
 from cluster_kit.labels import kubernetes_name

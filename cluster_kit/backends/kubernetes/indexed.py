@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 
+from cluster_kit.backends.by_index import parts_of
 from cluster_kit.backends.container_spec import ContainerSpec
 from cluster_kit.errors import UsageError
 
@@ -27,28 +28,6 @@ def template(texts: Sequence[str]) -> str | None:
     """Returns what Kubernetes makes the texts of indexes 0, 1, … from; None if nothing does so."""
     found = parts_of(texts)
     return None if found is None else REFERENCE.join(map(escaped, found))
-
-
-def parts_of(texts: Sequence[str]) -> list[str] | None:
-    """Returns the parts between which the index stands in the texts of indexes 0, 1, …; None if
-    they differ otherwise."""
-    first = texts[0]
-    if all(text == first for text in texts):
-        return [first]
-    second = texts[1]  # an index has one digit in both, so that only digits differ
-    if len(first) != len(second):
-        return None
-    parts = [""]
-    for one, other in zip(first, second, strict=True):
-        if one == other:
-            parts[-1] += one
-        elif (one, other) == ("0", "1"):
-            parts.append("")
-        else:
-            return None
-    if any(str(index).join(parts) != text for index, text in enumerate(texts)):
-        return None
-    return parts
 
 
 def command(role: Sequence[ContainerSpec]) -> list[str]:

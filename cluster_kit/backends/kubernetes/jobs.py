@@ -11,7 +11,7 @@ from cluster_kit.backends.container_spec import ContainerSpec, container_specs
 from cluster_kit.backends.kubernetes.files import Carried
 from cluster_kit.backends.kubernetes.indexed import INDEX, command, environment
 from cluster_kit.backends.kubernetes.volumes import CONFIG, Object, volumes
-from cluster_kit.backends.swarm.spec import FILE, without_shared
+from cluster_kit.backends.shared_file import FILE, without_shared
 from cluster_kit.backends.variables import GROWING, SHARED
 from cluster_kit.cluster import Cluster, Task
 from cluster_kit.labels import kubernetes_job, kubernetes_name

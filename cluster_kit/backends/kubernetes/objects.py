@@ -11,7 +11,7 @@ from cluster_kit.backends.kubernetes.files import SECRET_FILES, Carried, secret_
 from cluster_kit.backends.kubernetes.jobs import jobs, tags
 from cluster_kit.backends.kubernetes.jobset import jobset
 from cluster_kit.backends.kubernetes.volumes import Object, keys
-from cluster_kit.backends.swarm.spec import FILE, spec_text
+from cluster_kit.backends.shared_file import FILE, spec_text
 from cluster_kit.cluster import BEACON_PORT_OFFSET, Cluster
 from cluster_kit.labels import kubernetes_name
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from cluster_kit.backends.container_spec import ContainerSpec
 from cluster_kit.backends.kubernetes.files import Carried
-from cluster_kit.backends.swarm.secrets import is_secret
+from cluster_kit.backends.secrets import is_secret
 from cluster_kit.cluster import SECRETS, Cluster
 from cluster_kit.labels import kubernetes_name
 

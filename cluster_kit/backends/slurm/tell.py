@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from cluster_kit.backends.by_index import parts_of
 from cluster_kit.backends.container_spec import ContainerSpec
-from cluster_kit.backends.kubernetes.indexed import parts_of
 from cluster_kit.backends.slurm.shell import HOSTS, INDEX, PRIVATE, Texts, word
 from cluster_kit.backends.variables import SHARED, no_proxy
 from cluster_kit.backends.yaml import Pair

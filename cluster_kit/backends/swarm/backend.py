@@ -6,9 +6,9 @@ from pathlib import Path
 
 from cluster_kit.backends.interface import Tool
 from cluster_kit.backends.own_file import OwnFile, why_stale
+from cluster_kit.backends.shared_file import FILE, spec_text
 from cluster_kit.backends.swarm import cli
 from cluster_kit.backends.swarm.render import render
-from cluster_kit.backends.swarm.spec import FILE, spec_text
 from cluster_kit.backends.swarm.start import wait_for_start
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.swarm.client import SwarmEngine

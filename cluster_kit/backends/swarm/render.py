@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cluster_kit import labels
+from cluster_kit.backends import shared_file
 from cluster_kit.backends.container_spec import (
     ContainerSpec,
     NetworkSpec,
@@ -13,9 +14,8 @@ from cluster_kit.backends.container_spec import (
     network_spec,
 )
 from cluster_kit.backends.header import header
+from cluster_kit.backends.secrets import FileSecret, file_secrets, is_secret
 from cluster_kit.backends.service import from_caller, limits, ulimits
-from cluster_kit.backends.swarm import spec as shared_file
-from cluster_kit.backends.swarm.secrets import FileSecret, file_secrets, is_secret
 from cluster_kit.backends.variables import GROWING, SHARED
 from cluster_kit.backends.yaml import Pair, Volume, boolean, flow, pairs, quote, volumes
 from cluster_kit.cluster import Cluster, Task

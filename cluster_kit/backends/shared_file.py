@@ -1,7 +1,7 @@
-"""What a cluster's tasks have in common on a swarm, as one file that each is given. Pure.
+"""What a cluster's tasks have in common, as one file that each is given. Pure.
 
-An environment is copied into every service; what grows with the cluster is therefore in this file,
-a config of the swarm.
+A swarm copies an environment into every service, Kubernetes into every pod; what grows with the
+cluster is therefore in this file: a config of the swarm, a ConfigMap.
 """
 
 from __future__ import annotations
