@@ -59,5 +59,15 @@ def stamped(text: str) -> list[str]:
 
 
 def said_after(lines: Iterable[str], since: float | None) -> list[str]:
-    """The lines, each with its time in front, that are later; all without a time."""
-    return [line for line in lines if since is None or seconds_of(line.split(" ")[0]) > since]
+    """The lines, each with its time in front, that are later; without a time, all of them.
+
+    A line that has none is left out: it is of an engine that could not get at a log.
+    """
+    return [line for line in lines if (at := _time(line)) is not None and at > (since or -1.0)]
+
+
+def _time(line: str) -> float | None:
+    try:
+        return seconds_of(line.partition(" ")[0])
+    except ValueError:
+        return None

@@ -1,4 +1,4 @@
-"""What is known of tasks whose nodes went down: events of a swarm. Pure."""
+"""What is known of tasks whose nodes went down, or could not start them. Pure."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from cluster_kit.engine.containers import Event
 from cluster_kit.observe.state import RunState
 
 
-def is_homeless(seen: RunState, task: str) -> bool:
-    """Whether no node takes a task that has run before."""
-    return bool(_homeless(seen, task))
+def has_no_place(seen: RunState, task: str) -> bool:
+    """Whether no node takes a task that has run before, or the one that did could not start it."""
+    return bool(_homeless(seen, task) or _refused(seen, task))
 
 
 def words(seen: RunState, task: str) -> str:
@@ -18,7 +18,7 @@ def words(seen: RunState, task: str) -> str:
     node = next((e.said for e in reversed(_since_start(seen, task)) if e.action == "lost"), "")
     if not node:
         return ""
-    why = _homeless(seen, task)
+    why = _homeless(seen, task) or _refused(seen, task)
     return f"its node {node} is down" + (f", and no other takes it: {why}" if why else "")
 
 
@@ -31,6 +31,17 @@ def notes(seen: RunState) -> Iterator[str]:
         back = [task for place, task in on_it if _started(seen.events[place + 1 :], task)]
         after = f"; started again on other nodes: {', '.join(dict.fromkeys(back))}" if back else ""
         yield f"the node {node} went down, with {tasks} on it{after}"
+
+
+def refusal(seen: RunState, task: str) -> str:
+    """Why a node could not start a task again, "" if it has run since, or if none has tried."""
+    why = _refused(seen, task)
+    return f"a node could not start it again: {why}" if why else ""
+
+
+def _refused(seen: RunState, task: str) -> str:
+    events = _since_start(seen, task)
+    return next((e.said for e in reversed(events) if e.action == "die" and e.said), "")
 
 
 def _homeless(seen: RunState, task: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from cluster_kit.engine.kubernetes.api import OF_QUOTA, QUOTA, Api, Refused
 from cluster_kit.engine.kubernetes.client import KubernetesEngine
-from cluster_kit.engine.kubernetes.pods import task_of, waits_for
+from cluster_kit.engine.kubernetes.pods import by_task, has_run, waits_for
 from cluster_kit.engine.kubernetes.sets import GROUP, NOT_INSTALLED, NOT_MADE
 from cluster_kit.errors import EngineError
 
@@ -71,23 +71,29 @@ def wait_for_start(engine: KubernetesEngine, cluster: str, run: str) -> None:
 def not_started(
     engine: KubernetesEngine, cluster: str, run: str
 ) -> tuple[list[str], dict[str, str]]:
-    """(names of tasks whose pods have not started, why, by task)."""
-    containers = engine.containers(cluster, run)
-    waiting = [one.name for one in containers if one.state == "created"]
-    ids = {one.id: one.name for one in containers if one.name in waiting}
-    if not waiting:
-        return [], {}
-    found = {}
-    for pod in engine.pods(cluster, run):
-        reason, message = waits_for(pod)
-        name = ids.pop(task_of(pod), "")
-        if name and reason:
-            found[name] = f"{reason}: {message}".strip(": ")
-    complaints = engine.complaints(cluster) if ids else {}
-    for known, name in ids.items():
-        if said := complaints.get(known.partition("/")[0]):
-            found[name] = said
-    return waiting, found
+    """(names of tasks none of whose pods has ever run, why, by task).
+
+    What a pod has said that was refused is told until another one runs.
+    """
+    containers, groups = engine.containers(cluster, run), by_task(engine.pods(cluster, run))
+    stopped = {one.id for one in containers if one.state == "exited" and one.id not in groups}
+    waiting = {
+        one.id: one.name
+        for one in containers
+        if one.id not in stopped and not any(map(has_run, groups.get(one.id, ())))
+    }
+    found, silent = {}, []
+    for known, name in waiting.items():
+        said = [why for pod in groups.get(known, ()) if (why := waits_for(pod)) != ("", "")]
+        if said:
+            found[name] = "{}: {}".format(*said[-1]).strip(": ")
+        elif known not in groups:
+            silent.append(known)
+    complaints = engine.complaints(cluster) if silent else {}
+    for known in silent:
+        if said_of_job := complaints.get(known.partition("/")[0]):
+            found[waiting[known]] = said_of_job
+    return [*waiting.values()], found
 
 
 def _patience(said: str) -> float:
@@ -123,6 +129,8 @@ def _cure(said: str) -> str:
             "`kubectl get pvc` shows the claim: it needs a StorageClass with ReadWriteMany, "
             "`kubernetes.storage_class`"
         )
+    if "StartError" in said or "ContainerCannotRun" in said:
+        return "the node has the image, and cannot start it: mend what it says, or `nodes`"
     if "Unschedulable" in said:
         return "no node has room for it: lower `cpus`, `memory` or `gpus`, or mend `nodes`"
     return "`kubectl describe pods -l cluster-kit.cluster=NAME` says more"

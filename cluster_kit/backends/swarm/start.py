@@ -98,6 +98,10 @@ def _cure(said: str) -> str:
         return "bring the image to that node: `cluster-kit image push NAME --to ssh://USER@NODE`"
     if "bind source path does not exist" in said:
         return "every node needs that folder at the same path: mount it there (NFS)"
+    if "error mounting" in said:
+        return "every node needs the same file or folder at that path: mount it there (NFS)"
+    if "Range of CPUs" in said:
+        return "that node has fewer: lower `cpus`, or choose larger nodes with `nodes`"
     if "scheduling constraints" in said:
         return (
             "`docker node ls` and `docker node inspect NODE` show the nodes' labels; mend `nodes`"

@@ -21,6 +21,8 @@ TAKEN = 137
 """The exit code of a pod that has none of its own, since it was evicted, or its node is gone."""
 STOPPED = 143
 TASK = "task"
+NOT_STARTED = ("StartError", "ContainerCannotRun")
+"""Why a container has ended that its node could not start."""
 Record = Mapping[str, Any]
 
 
@@ -108,9 +110,22 @@ def _time(text: str | None) -> float:
     return -1.0 if not text else seconds_of(text) + 0.999
 
 
+def _refused(pod: Record) -> Record:
+    """How its node ended a container that it could not start; {} if it did not."""
+    ended: Record = _state(pod).get("terminated") or {}
+    return ended if ended.get("reason") in NOT_STARTED else {}
+
+
+def has_run(pod: Record) -> bool:
+    """Whether its container runs, or has; those of a pod that its node refused never do."""
+    return started(pod) > 0
+
+
 def started(pod: Record) -> float:
     """When its container started; negative if it has not."""
     state = _state(pod)
+    if _refused(pod):
+        return -1.0
     return _time((state.get("running") or state.get("terminated") or {}).get("startedAt"))
 
 
@@ -120,7 +135,12 @@ def finished(pod: Record) -> float:
 
 
 def waits_for(pod: Record) -> tuple[str, str]:
-    """(reason, message) of what keeps a pod from starting, ("", "") if nothing does."""
+    """(reason, message) of what keeps a pod from starting, or kept it, ("", "") if nothing does."""
+    if refused := _refused(pod):
+        return str(refused["reason"]), str(refused.get("message", ""))
+    if (why := taken_away(pod)) and not has_run(pod):
+        reason, _, message = why.partition(": ")
+        return reason, message
     waiting = _state(pod).get("waiting") or {}
     if waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
         return str(waiting["reason"]), str(waiting.get("message", ""))

@@ -18,14 +18,13 @@ from cluster_kit.engine.found import board_of, of_cluster
 from cluster_kit.engine.removal import remove_all
 from cluster_kit.engine.swarm.logs import SwarmLogs
 from cluster_kit.engine.swarm.probe import NodeSaid, Probe, run_on_each_node
+from cluster_kit.engine.swarm.starts import has_run, refusals
 from cluster_kit.engine.swarm.tasks import (
     ENDED,
     HELD,
     Told,
     by_service,
     container_of,
-    has_run,
-    refusals,
     state_of,
 )
 from cluster_kit.engine.swarm.unreachable import Unreachable

@@ -17,14 +17,15 @@ from cluster_kit.engine.containers import Container, Event, seconds_of, secrets_
 HELD = "node.hostname == cluster-kit-holds-it"
 """The constraint of a service that is stopped: no node fulfils it, and its logs stay."""
 ORPHANED = "orphaned"
+RAN = "Ran"
+"""The key of an orphaned task's status that says whether it ran: it is the kit's own."""
 ENDED = frozenset(("complete", "failed", "shutdown", "rejected", "remove", ORPHANED))
 NEVER_STARTED = 125
-"""The exit code of a task that its node has rejected; it is Docker's own for that."""
+"""The exit code of a task that its node could not start; it is Docker's own for that."""
 LOST = 137
 """The exit code of a task whose node is down: it is as if it were killed."""
 HOMELESS_S = 15.0
 """A task that no node takes for so long has no place on the nodes that are left."""
-RAN = ENDED - {"rejected"} | {"running"}
 Task = Mapping[str, Any]
 
 
@@ -45,11 +46,27 @@ def with_lost(tasks: Iterable[Task], nodes: Iterable[Mapping[str, Any]]) -> list
     """
     down = {n["ID"]: n["Description"]["Hostname"] for n in nodes if n["Status"]["State"] == "down"}
     return [
-        {**task, "Status": {**task["Status"], "State": ORPHANED, "Err": down[task["NodeID"]]}}
+        _lost(task, down[task["NodeID"]])
         if task.get("NodeID") in down and state_of(task) not in ENDED
         else task
         for task in tasks
     ]
+
+
+def _lost(task: Task, node: str) -> Task:
+    status = {**task["Status"], "State": ORPHANED, "Err": node, RAN: state_of(task) == "running"}
+    return {**task, "Status": status}
+
+
+def never_ran(task: Task) -> bool:
+    """Whether it has ended without ever having run: its node has rejected it, could not start its
+    container, was down before, or was told to stop it before it had one."""
+    state, status = state_of(task), task["Status"]
+    if state == "failed":
+        return str(status.get("Message")) == "starting"
+    if state in ("shutdown", "remove"):
+        return not (status.get("ContainerStatus") or {}).get("ContainerID", "?")
+    return state == "rejected" or (state == ORPHANED and not status.get(RAN, True))
 
 
 def exit_code_of(task: Task) -> int | None:
@@ -57,7 +74,7 @@ def exit_code_of(task: Task) -> int | None:
     state = state_of(task)
     if state not in ENDED:
         return None
-    if state in (ORPHANED, "rejected"):
+    if state == ORPHANED or never_ran(task):
         return LOST if state == ORPHANED else NEVER_STARTED
     code = (task["Status"].get("ContainerStatus") or {}).get("ExitCode")
     return None if code is None else int(code)
@@ -170,7 +187,7 @@ class Told:
             self.ended.add(known)
         if known not in self.started and (over or state_of(task) == "running"):
             self.started.add(known)
-            if state_of(task) != "rejected":
+            if not never_ran(task):
                 yield Event(seconds_of(task["CreatedAt"]) if over else time, "start", name, None)
         if over and known not in self.ended:
             self.ended.add(known)
@@ -178,7 +195,8 @@ class Told:
                 yield Event(time, "kill", name, None)
             if gone := state_of(task) == ORPHANED:
                 yield Event(now, "lost", name, None, str(task["Status"].get("Err", "")))
-            yield Event(now if lost or gone else time, "die", name, exit_code_of(task))
+            why = "" if gone or not never_ran(task) else str(task["Status"].get("Err", ""))
+            yield Event(now if lost or gone else time, "die", name, exit_code_of(task), why)
 
     def _without_node(self, group: Sequence[Task], now: float) -> Iterator[Event]:
         """Yields once that a task which has run before has no node any more."""
@@ -189,24 +207,3 @@ class Told:
         if waits and long and str(newest["ID"]) not in self.homeless:
             self.homeless.add(str(newest["ID"]))
             yield Event(now, "homeless", name_of(newest), None, str(status["Err"]))
-
-
-def has_run(group: Sequence[Task]) -> bool:
-    """Whether any of a service's tasks has ever run: a node that rejects one has not run it."""
-    return any(state_of(task) in RAN for task in group)
-
-
-def refusals(tasks: Iterable[Task], nodes: Mapping[str, str]) -> dict[str, str]:
-    """Why tasks of the kit have never run, by name: what their newest task says.
-
-    Args:
-        nodes: host names of nodes by id.
-    """
-    found = {}
-    for group in by_service(tasks).values():
-        status = group[-1]["Status"]
-        if (said := status.get("Err")) and not has_run(group):
-            node = nodes.get(group[-1].get("NodeID") or "", "")
-            if status["State"] in ("rejected", "pending"):
-                found[name_of(group[-1])] = f"{said} (node {node})" if node else str(said)
-    return found

@@ -91,13 +91,13 @@ def judge(cluster: Cluster, seen: RunState, ending: Ending) -> Verdict:
         return Verdict(False, TrainingFailed.exit_code, Reason.FAILED, "", "a sidecar has crashed")
     if ending == "overdue":
         message = f"the run went past its deadlines ({cluster.deadlines.job:g} s for the job)"
-        code = CODES[Reason.JOB_DEADLINE]
-        return Verdict(False, code, Reason.JOB_DEADLINE, seen.leader, message)
+        return Verdict(False, CODES[Reason.JOB_DEADLINE], Reason.JOB_DEADLINE, seen.leader, message)
     if seen.tasks[seen.leader].exit_code == 0:
         return _judge_evaluators(seen)
     verdict = _judge_leader(seen)
     if told := lost_nodes.words(seen, verdict.blame):
         verdict = replace(verdict, exit_code=CODES[Reason.SILENT], reason=Reason.SILENT)
+    told = told or lost_nodes.refusal(seen, verdict.blame)
     told = told or on_request.before_blame(seen, verdict.blame)
     return replace(verdict, message=f"{verdict.message} ({told})") if told else verdict
 

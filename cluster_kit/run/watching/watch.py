@@ -22,12 +22,11 @@ from cluster_kit.run.judging.endings import OUTPUT_CODE, STOPPED_CODE, Ending
 from cluster_kit.run.keeping.evidence import read_events, save_events
 from cluster_kit.run.watching.absence import Absence
 from cluster_kit.run.watching.ended_by_engine import refuse_if_ended_by_engine, refuse_if_taken_away
+from cluster_kit.run.watching.patience import follow_s
 from cluster_kit.run.watching.recover import Recovery
 from cluster_kit.run.watching.requests import Requests
 
 POLL_S = 0.2
-FOLLOW_S = 15.0
-"""Servers end within a second of the leader; on a very busy host this is the limit."""
 OVERDUE_SLACK_S = 60.0
 START_S = 30.0
 """After an `up` that was killed, Compose may still start containers: 0.2 s for each."""
@@ -84,7 +83,7 @@ class Watch:
         scores = self.seen.evaluators and self.seen.tasks[self.seen.leader].exit_code == 0
         waits = scores or any(task.debug for task in self._cluster.tasks)
         grace = deadlines.evaluator_grace if waits else 0.0
-        deadline = time.monotonic() + grace + FOLLOW_S - self._absence.total_s
+        deadline = time.monotonic() + grace + follow_s(self.seen) - self._absence.total_s
         while self._is_blind() or (
             not all(map(self.seen.is_done, self.seen.tasks))
             and time.monotonic() < deadline + self._absence.total_s
@@ -203,7 +202,7 @@ class Watch:
         wordless = leader.exit_code in (0, OUTPUT_CODE, STOPPED_CODE)
         if wordless or self.seen.end_entry(leader.name) or self._too_late:
             return True
-        if lost_nodes.is_homeless(self.seen, leader.name):
+        if lost_nodes.has_no_place(self.seen, leader.name):
             return True
         if self._leader_restarts > leader.restarts:
             return False  # started again; the event has not arrived yet

@@ -50,12 +50,36 @@ def test_a_leader_that_no_other_node_takes_ends_the_run_with_the_node_named() ->
         (5.0, "lost", "chief-0", "big"), (5.0, "die", "chief-0", ""),
         (25.0, "homeless", "chief-0", NO_NODE),
     )  # fmt: skip
-    assert lost_nodes.is_homeless(seen, "chief-0")
+    assert lost_nodes.has_no_place(seen, "chief-0")
     verdict = judge(CLUSTER, seen, "ended")
     assert (verdict.exit_code, verdict.reason, verdict.blame) == (6, "silent", "chief-0")
     assert f"its node big is down, and no other takes it: {NO_NODE}" in verdict.message
     again = told(Story(seen), (30.0, "start", "chief-0", ""))
-    assert not lost_nodes.is_homeless(again, "chief-0")
+    assert not lost_nodes.has_no_place(again, "chief-0")
+
+
+NO_IMAGE = "No such image: demo:1"
+
+
+def test_a_leader_that_its_new_node_cannot_start_ends_the_run_with_the_reason() -> None:
+    lost = told(
+        Story.of(), (5.0, "lost", "chief-0", "big"), (5.0, "die", "chief-0", ""),
+        (9.0, "die", "chief-0", NO_IMAGE),
+    )  # fmt: skip
+    assert lost_nodes.has_no_place(lost, "chief-0")
+    verdict = judge(CLUSTER, lost, "ended")
+    assert (verdict.exit_code, verdict.blame) == (6, "chief-0")
+    assert f"its node big is down, and no other takes it: {NO_IMAGE}" in verdict.message
+    again = told(Story(lost), (30.0, "start", "chief-0", ""))
+    assert not lost_nodes.has_no_place(again, "chief-0")
+
+
+def test_a_task_that_crashed_and_could_not_be_started_again_says_why() -> None:
+    story = Story.of().dies(5, "worker-1", 137)
+    seen = told(story, (9.0, "die", "worker-1", NO_IMAGE))
+    assert lost_nodes.refusal(seen, "worker-1") == f"a node could not start it again: {NO_IMAGE}"
+    verdict = judge(CLUSTER, Story(seen).ends(60, "chief-0", 1, "failed", "gone").seen, "ended")
+    assert verdict.blame == "worker-1" and NO_IMAGE in verdict.message
 
 
 def test_what_a_leader_says_that_is_cut_off_with_its_node_is_void() -> None:

@@ -46,6 +46,8 @@ def test_it_waits_for_the_last_task() -> None:
         ("No such image: demo:1 (node b)", "image push"),
         ('invalid mount config: bind source path does not exist: "/a"', "NFS"),
         ("no suitable node (scheduling constraints not satisfied on 2 nodes)", "`nodes`"),
+        ('starting container failed: … error mounting "/a" to rootfs', "same file or folder"),
+        ("Range of CPUs is from 0.01 to 2.00 (node b)", "lower `cpus`"),
         ("no suitable node (insufficient resources on 1 node)", "memory"),
         ("something else", "docker node ls"),
     ],

@@ -13,6 +13,7 @@ from cluster_kit.engine.kubernetes.pods import (
     by_task,
     container_of,
     exit_code,
+    has_run,
     taken_away,
     waits_for,
 )
@@ -104,6 +105,18 @@ def test_what_keeps_a_pod_from_starting() -> None:
     assert waits_for(pod("a-1", {"waiting": {"reason": "ContainerCreating"}})) == ("", "")
     room = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no"}
     assert waits_for(pod("a-1", conditions=[room])) == ("Unschedulable", "no")
+
+
+def test_a_pod_whose_node_refused_it_has_never_run() -> None:
+    unable = pod("a-1", ended(128, "StartError"))
+    unable["status"]["containerStatuses"][0]["state"]["terminated"]["message"] = "no such file"
+    assert waits_for(unable) == ("StartError", "no such file")
+    assert not has_run(unable) and exit_code(unable) == 128
+    assert [event.action for event in Told().events([unable], 1.0)] == ["die"]
+    full = pod("a-1", phase="Failed", reason="OutOfcpu", message="3 asked, 2 left")
+    assert waits_for(full) == ("OutOfcpu", "3 asked, 2 left") and not has_run(full)
+    evicted = pod("a-1", ended(137), phase="Failed", reason="Evicted", message="no room")
+    assert has_run(evicted) and waits_for(evicted) == ("", "")
 
 
 def test_a_job_that_a_queue_holds_back_waits_and_one_that_was_stopped_has_ended() -> None:

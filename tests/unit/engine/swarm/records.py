@@ -39,6 +39,8 @@ def task(
         status["ContainerStatus"] = {"ExitCode": code}
     if "err" in more:
         status["Err"] = more["err"]
+    if "message" in more:
+        status["Message"] = more["message"]
     return {
         "ID": f"t{number}",
         "ServiceID": f"s-{role}-0",

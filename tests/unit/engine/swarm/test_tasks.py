@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 from cluster_kit import labels
-from cluster_kit.engine.swarm.tasks import (
-    HELD,
-    Told,
-    by_service,
-    container_of,
-    refusals,
-    with_lost,
-)
+from cluster_kit.engine.swarm.tasks import HELD, Told, by_service, container_of, with_lost
 from tests.unit.engine.swarm.records import NOON, service, task
 
 
@@ -138,11 +131,18 @@ def test_a_stopped_service_is_what_its_task_was() -> None:
     assert [one["ID"] for one in by_service(tasks)["s-worker-0"]] == ["t1"]
 
 
-def test_why_a_task_has_not_started_names_its_node() -> None:
-    said = "No such image: demo:1"
-    assert refusals([task(1, "rejected", 2, err=said)], {"n1": "big-one"}) == {
-        "worker-0": f"{said} (node big-one)"
-    }
-    assert refusals([task(1, "failed", 2, code=1, err="task: non-zero exit (1)")], {}) == {}
-    tried_again = [task(1, "running", 2), task(3, "rejected", 4, err=said)]
-    assert refusals(tried_again, {}) == {}, "it has run: that is a crash, not a start"
+def test_a_container_that_could_not_be_started_has_never_run() -> None:
+    unable = task(1, "failed", 2, code=127, err="starting container failed: no", message="starting")
+    (died,) = Told(began=True).events([unable], NOON + 3)
+    assert (died.action, died.exit_code) == ("die", 125)
+    assert died.said == "starting container failed: no"
+    assert container_of(service(), [unable]).exit_code == 125
+
+
+def test_a_task_that_was_lost_before_it_ran_was_not_started() -> None:
+    lost = with_lost([task(1, "preparing", 1)], [node("big", "down")])
+    events = list(Told(began=True).events(lost, NOON + 20))
+    assert [(e.action, e.said, e.exit_code) for e in events] == [
+        ("lost", "big", None),
+        ("die", "", 137),
+    ]
