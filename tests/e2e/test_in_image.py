@@ -32,7 +32,7 @@ READS_WHAT_TASKS_SAY = (
     "servers/test_with_tf_server.py",
     "injected/test_with_tf_hooks.py",
     "injected/test_with_tf_server_join.py",
-    "supervisor/test_supervise.py",
+    "supervisor/test_whole_job.py",
 )
 WAITS_FOR_ITS_OWN_WORDS = ("injected/test_with_tf_sessions.py", "warm/test_with_tf_warm.py")
 """They wait for what their own program prints, wherever that comes."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -21,11 +20,7 @@ from cluster_kit.backends.slurm.render import ENVIRONMENT, FAILED_JOB_GRACE_S, W
 from cluster_kit.cluster import Cluster
 from cluster_kit.errors import UsageError
 from cluster_kit.plan.tf_config import tf_configs
-from cluster_kit.run.judging.verdict import CODES, NOBODYS, Reason
-from cluster_kit.run.keeping.record import read_record
-from cluster_kit.run.keeping.report import report_of
-from cluster_kit.workspace import RunDirectory, Workspace
-from tests.fakes.slurm import Job, submit
+from tests.fakes.slurm import submit
 from tests.golden.test_golden import HERE, rendered_anew
 from tests.make import ROOT, cluster
 from tests.unit import manifests
@@ -266,102 +261,6 @@ def test_a_large_cluster_stays_small(tmp_path: Path) -> None:
     assert f"--me=grpc://{places['worker-499']}".encode() in (tmp_path / "told").read_bytes()
 
 
-# The whole script, with Slurm's commands replaced.
-
-
-def ran(
-    folder: Path, ends: dict[str, list[dict[str, object]]], loopback: str = "", **keys: Any
-) -> Job:
-    (folder / "kit" / "trainer").mkdir(parents=True)
-    (folder / "kit" / "trainer" / "__main__.py").touch()
-    made = planned(**{"ps": 1, **keys})
-    Workspace(folder).manifests.mkdir()
-    file = backend("slurm").write(Workspace(folder), made, backend("slurm").render(made))
-    return submit(file.read_text(), folder, TWO, ends, FAKE_LOOPBACK=loopback)
-
-
-@pytest.mark.processes
-def test_a_run_leaves_what_the_kit_reads(tmp_path: Path) -> None:
-    crashes: dict[str, list[dict[str, object]]] = {
-        "worker-1": [{"code": 137}, {"code": 0}],
-        "chief-0": [{"code": 0, "after": ("worker-1", 2), "end": {"exit_code": 0}}],
-    }
-    job = ran(tmp_path, {**crashes, "ps-0": [{"code": 0, "after_leader": True}]}, evaluator=1)
-    assert job.code == 0, job.said
-    assert "success in" in job.said and "chief-0 | chief-0 says hello" in job.said
-    assert "worker-0 | " not in job.said
-    first = job.told("chief-0")[0]
-    assert first["environment"]["CLUSTER_KIT_OUTPUT"] == str(job.run / "output")
-    assert first["environment"]["CLUSTER_KIT_DATA"] == "/shared/datasets/digits"
-    assert first["environment"]["PYTHONPATH"].startswith(f"{tmp_path}/kit")
-    assert len(job.told("worker-1")) == 2
-    log = (job.run / "logs" / "worker-1.log").read_text().splitlines()
-    assert re.fullmatch(r"20\d\d-\d\d-\d\dT[\d:]{8}\.\d{6}Z worker-1 says hello", log[0])
-    assert "worker-1 ended with exit code 137 and is started again" in log[1]
-    record = read_record(RunDirectory(job.run))
-    assert record is not None and record.cluster.leader.name == "chief-0"
-    report = report_of(RunDirectory(job.run))
-    assert report["verdict"]["success"] is True
-    assert (job.run.parent / "latest").resolve() == job.run
-    assert not [path for path in tmp_path.glob("**/cluster-kit-??????") if path.is_dir()]
-
-
-JUDGED = """
-for run in "$PWD"/*/; do
-  stopped=''
-  verdict
-  printf '{"run": "%s", "code": %s, "reason": %s, "blame": %s, "message": %s}\\n' \\
-    "$(basename "$run")" "$code" "$reason" "$blame" "$message"
-done > judged
-"""
-
-
-@pytest.mark.processes
-def test_the_verdict_is_the_kits_for_each_reason_of_a_leader(tmp_path: Path) -> None:
-    head = script(ps=1).rpartition("if [[ ${1:-} == task ]]")[0]
-    for reason in (*CODES, Reason.FAILED):
-        said = {"event": "end", "reason": reason, "message": 'a "b"\n', "tasks": ["ps-0"]}
-        folder = tmp_path / str(reason)
-        (folder / "output" / "progress").mkdir(parents=True)
-        (folder / "output" / "progress" / "chief-0.jsonl").write_text(json.dumps(said) + "\n")
-        (folder / "ended").mkdir()
-        (folder / "ended" / "chief-0").write_text("9\n")
-    job = submit(head + JUDGED, tmp_path, TWO)
-    assert job.code == 0, job.said
-    lines = [json.loads(line) for line in (tmp_path / "judged").read_text().splitlines()]
-    found = {line["run"]: line for line in lines}
-    for reason in (*CODES, Reason.FAILED):
-        assert found[reason]["code"] == CODES.get(reason, 5)
-        assert found[reason]["blame"] == (None if reason in NOBODYS else "ps-0")
-        assert (found[reason]["reason"], found[reason]["message"]) == (reason, 'a "b"\n')
-
-
-@pytest.mark.processes
-def test_a_failed_run_ends_with_the_kits_code(tmp_path: Path) -> None:
-    said = {"exit_code": 9, "reason": "stall", "message": 'a "quoted"\nword', "tasks": ["ps-0"]}
-    job = ran(tmp_path, {"chief-0": [{"code": 9, "end": said}]})
-    assert job.code == 6
-    report = report_of(RunDirectory(job.run))["verdict"]
-    assert (report["exit_code"], report["blame"]) == (6, "ps-0")
-    assert len(job.told("chief-0")) == 1, "the leader is not started again"
-
-
-@pytest.mark.processes
-def test_a_failed_evaluator_fails_a_good_training(tmp_path: Path) -> None:
-    late = {"exit_code": 6, "reason": "evaluator-grace", "message": "late", "tasks": []}
-    job = ran(tmp_path, {"evaluator-0": [{"code": 6, "end": late}] * 2}, evaluator=1, retries=1)
-    assert job.code == 6 and '"evaluator-grace", blame "evaluator-0"' in job.said
-
-
-@pytest.mark.processes
-def test_a_leader_whose_name_is_loopback_on_its_node_listens_for_all(tmp_path: Path) -> None:
-    job = ran(tmp_path, {}, loopback="yes", worker=1, ps=0, style="all-tasks")
-    assert job.code == 0, job.said
-    told_of = {task: job.told(task)[0]["environment"] for task in ("chief-0", "worker-0")}
-    port = told_of["worker-0"]["CLUSTER_KIT_BEACON"].removeprefix("n1:")
-    assert told_of["chief-0"]["CLUSTER_KIT_BEACON"] == f"0.0.0.0:{port}"
-
-
 def test_what_it_has_in_common_with_the_image_is_the_same() -> None:
     folder = ROOT / "images" / "trainer"
     times = tomllib.loads((folder / "contract.toml").read_text())["times"]
@@ -370,30 +269,3 @@ def test_what_it_has_in_common_with_the_image_is_the_same() -> None:
     recipe = (folder / "recipe" / "Dockerfile").read_text()
     for name, value in ENVIRONMENT.items():
         assert f"{name}={value}" in recipe
-
-
-@pytest.mark.processes
-def test_a_task_is_started_again_so_often_and_no_more(tmp_path: Path) -> None:
-    ends: dict[str, list[dict[str, object]]] = {"worker-0": [{"code": 1}] * 9, "chief-0": []}
-    job = ran(tmp_path, {**ends, "ps-0": [{"code": 0}]}, retries=2)
-    assert len(job.told("worker-0")) <= 3
-    assert job.code == 0, "the leader decides"
-
-
-@pytest.mark.processes
-def test_what_is_missing_is_told_before_anything_starts(tmp_path: Path) -> None:
-    job = submit(script(), tmp_path, TWO)
-    assert job.code == 3
-    assert f"the package trainer is not in {tmp_path}/kit" in job.said
-    assert "--set slurm.trainer=DIRECTORY" in job.said
-    assert not (tmp_path / "runs").exists()
-    job = submit(script(), tmp_path, TWO, SLURM_JOB_ID="")
-    assert job.code == 2 and "submit it: sbatch compose/demo/sbatch.sh" in job.said
-
-
-@pytest.mark.processes
-def test_too_few_places_are_told(tmp_path: Path) -> None:
-    (tmp_path / "kit" / "trainer").mkdir(parents=True)
-    (tmp_path / "kit" / "trainer" / "__main__.py").touch()
-    job = submit(script(), tmp_path, [("n1,n2", "1(x2)")])
-    assert job.code == 4 and "there is no place for worker-1 on n1 n2" in job.said

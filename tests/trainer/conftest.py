@@ -128,3 +128,15 @@ def pictures(tmp_path: Path) -> Path:
                 png = tf.io.encode_png(tf.cast(pixels, tf.uint8))
                 (folder / f"{index:02}.png").write_bytes(png.numpy())
     return root
+
+
+@pytest.fixture
+def program(tmp_path: Path):
+    """A function that writes a Python program; its path."""
+
+    def write(text: str) -> str:
+        path = tmp_path / "program.py"
+        path.write_text("import os, sys, time, signal\n" + text)
+        return str(path)
+
+    return write

@@ -61,24 +61,6 @@ def test_values_of_secrets_are_never_in_it(
     assert f"--from-file=token={root}/compose/token.txt" in text
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--portable",), "--portable is for Docker Compose"),
-        (("--set", "kubernetes.output=disk"), 'must be "pvc", "pvc:NAME" or "emptyDir"'),
-        (("--set", "kubernetes.jobset=maybe"), "must be a valid boolean"),
-        (("--set", "kubernetes.namespce=a"), "did you mean `namespace`?"),
-        (("--set", 'kubernetes.pull_policy="never"'), "Never"),
-    ],
-)
-def test_what_cannot_be_said_is_refused(
-    root: Path, cli: Cli, words: tuple[str, ...], said: str
-) -> None:
-    found = cli(*RENDER, *words)
-    assert found.code == 2 and said in found.err
-    assert not (root / FILE).exists()
-
-
 def test_a_program_that_is_too_large_is_refused_and_a_small_one_carried(
     root: Path, cli: Cli
 ) -> None:

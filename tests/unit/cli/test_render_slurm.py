@@ -98,24 +98,6 @@ def test_up_refuses_a_manifest_that_names_slurm(
     assert not (root / "runs").exists()
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--portable",), "--portable is for Docker Compose"),
-        (("--set", "slurm.time=soon"), "not a time as Slurm writes it"),
-        (("--set", "slurm.partitoin=a"), "did you mean `partition`?"),
-        (("--set", "slurm.setup=module"), "slurm.setup"),
-        (("--set", "slurm.options=[1]"), "slurm.options.0"),
-    ],
-)
-def test_what_cannot_be_said_is_refused(
-    root: Path, cli: Cli, words: tuple[str, ...], said: str
-) -> None:
-    found = cli(*RENDER, *words)
-    assert found.code == 2 and said in found.err
-    assert not (root / FILE).exists()
-
-
 def test_values_of_secrets_are_never_in_it(
     root: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:

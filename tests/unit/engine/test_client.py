@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
-import docker
 import pytest
-import requests
-import urllib3
-from docker.errors import APIError, DockerException, NotFound
+from docker.errors import APIError, NotFound
 
 from cluster_kit import labels
 from cluster_kit.engine import adjust
 from cluster_kit.engine.client import DockerEngine
-from cluster_kit.engine.helper import Helper
-from cluster_kit.engine.interface import Engine
-from cluster_kit.errors import EngineError, HostError
+from cluster_kit.errors import EngineError
 from tests.unit.engine.test_containers import inspected, told
-
-CONNECTS = DockerEngine.__init__
-"""As it is outside of unit tests, where nothing connects."""
 
 
 def connected(sdk: Any) -> DockerEngine:
@@ -30,119 +21,6 @@ def connected(sdk: Any) -> DockerEngine:
     engine = object.__new__(DockerEngine)
     engine._client = sdk
     return engine
-
-
-class Broken:
-    """An SDK that raises one error, whatever is asked of it."""
-
-    def __init__(self, error: Exception) -> None:
-        self._error = error
-
-    def __getattr__(self, _name: str) -> Broken:
-        return self
-
-    def __call__(self, *_: object, **__: object) -> Any:
-        raise self._error
-
-
-CALLS: dict[str, Callable[[DockerEngine], object]] = {
-    "info": lambda e: e.info(),
-    "networks": lambda e: e.networks(),
-    "clusters": lambda e: e.clusters(),
-    "containers": lambda e: e.containers("demo"),
-    "sidecars": lambda e: e.sidecars("demo"),
-    "glance": lambda e: e.glance(),
-    "events": lambda e: list(e.events("demo", 0.0)),
-    "gpus_taken": lambda e: e.gpus_taken(),
-    "gpus_reserved": lambda e: e.gpus_reserved(),
-    "gpu_refusal": lambda e: e.gpu_refusal("nvidia", "0"),
-    "logs": lambda e: e.logs("id"),
-    "follow": lambda e: list(e.follow("id")),
-    "comes_back": lambda e: e.comes_back("id", 1.0),
-    "ask": lambda e: e.ask("id", ["ls"], 5),
-    "execute": lambda e: e.execute("id", ["ls"]),
-    "detach": lambda e: e.detach("id", "demo"),
-    "limit_cpus": lambda e: e.limit_cpus("id", 0.5),
-    "memory_used": lambda e: e.memory_used("id"),
-    "limit_memory": lambda e: e.limit_memory("id", 2**30, swap=True),
-    "start_helper": lambda e: e.start_helper("demo", Helper("image", ("true",))),
-    "freeze": lambda e: e.freeze("id"),
-    "thaw": lambda e: e.thaw("id"),
-    "kill": lambda e: e.kill("id"),
-    "attach": lambda e: e.attach("id", "demo", "worker-0", "10.0.0.5"),
-    "end": lambda e: e.end("id"),
-    "start_again": lambda e: e.start_again("id"),
-    "identity": lambda e: e.identity(),
-    "stop": lambda e: e.stop("demo"),
-    "remove": lambda e: e.remove("demo"),
-}
-LOST = (
-    requests.exceptions.ConnectionError("Connection aborted"),
-    requests.exceptions.ReadTimeout("Read timed out"),
-    urllib3.exceptions.ProtocolError("Connection broken"),
-    DockerException("Error while fetching server API version"),
-    ConnectionResetError("Connection reset by peer"),
-)
-
-
-def test_every_method_of_the_interface_is_tried_here() -> None:
-    methods = {name for name, _ in inspect.getmembers(Engine, inspect.isfunction)}
-    assert {name for name in methods if not name.startswith("_")} == {*CALLS, "answers", "close"}
-
-
-@pytest.mark.parametrize("method", CALLS)
-@pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)
-def test_an_engine_that_is_lost_is_an_engine_error_with_its_words(
-    method: str, error: Exception
-) -> None:
-    with pytest.raises(EngineError, match=f"does not answer: {error}") as caught:
-        CALLS[method](connected(Broken(error)))
-    assert "cluster-kit down NAME" in caught.value.cure
-
-
-@pytest.mark.parametrize("method", CALLS)
-def test_what_the_engine_refuses_is_told_in_its_own_words(method: str) -> None:
-    refused = APIError("500 Server Error", explanation="no space left on device")
-    with pytest.raises(EngineError, match="refused: no space left on device") as caught:
-        CALLS[method](connected(Broken(refused)))
-    assert "docker system df" in caught.value.cure
-
-
-@pytest.mark.parametrize("error", [LOST[0], LOST[3], LOST[4]], ids=lambda e: type(e).__name__)
-def test_where_no_engine_answers_the_cure_is_make_engine(
-    error: Exception, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(docker, "from_env", lambda **_: Broken(error))
-    monkeypatch.setattr(DockerEngine, "__init__", CONNECTS)
-    with pytest.raises(HostError, match="no Docker engine answers"):
-        DockerEngine()
-
-
-@pytest.mark.parametrize("host", ["", "unix:///run/other.sock"])
-def test_a_user_who_may_not_use_the_engine_is_told_how_to(
-    host: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    words = "('Connection aborted.', PermissionError(13, 'Permission denied'))"
-    error = DockerException(f"Error while fetching server API version: {words}")
-    monkeypatch.setenv("DOCKER_HOST", host)
-    monkeypatch.setattr(docker, "from_env", lambda **_: Broken(error))
-    monkeypatch.setattr(DockerEngine, "__init__", CONNECTS)
-    with pytest.raises(HostError, match="this user may not use the Docker engine") as told:
-        DockerEngine()
-    assert told.value.message.endswith(host or "/var/run/docker.sock")
-    assert "usermod -aG docker $USER" in told.value.cure and "log in again" in told.value.cure
-
-
-def test_an_engine_answers_or_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine, limits = connected(SimpleNamespace()), []
-
-    def asks(sdk: object) -> bool:
-        monkeypatch.setattr(docker, "from_env", lambda timeout, **_: limits.append(timeout) or sdk)
-        return engine.answers()
-
-    assert asks(SimpleNamespace(ping=lambda: True, close=lambda: None))
-    assert not asks(SimpleNamespace(ping=Broken(LOST[0]).ping, close=lambda: None))
-    assert limits == [3, 3], "one that hangs is not waited for"
 
 
 def test_events_are_handed_out_until_the_engine_closes_the_stream() -> None:
@@ -272,95 +150,6 @@ def test_containers_come_in_task_order() -> None:
     sdk = SimpleNamespace(containers=SimpleNamespace(list=lambda **_: unsorted))
     names = [c.name for c in connected(sdk).containers("demo")]
     assert names == ["chief-0", "worker-2", "worker-10", "ps-0", "evaluator-0", "odd-0"]
-
-
-class Thing:
-    """A container or a network of the SDK's, which notes what was done to it."""
-
-    def __init__(
-        self, status: str = "", error: Exception | None = None, id: str = "", joins: str = "",
-        kind: str = "cluster",
-    ) -> None:  # fmt: skip
-        self.id, self.kind = id, "helper" if joins else kind
-        self.attrs = {"HostConfig": {"NetworkMode": f"container:{joins}", "PidMode": ""}}
-        self.name, self.status, self.done = "demo_cluster", status, []
-        self._error = error
-
-    def unpause(self) -> None:
-        self.done.append("unpause")
-        if self._error:
-            raise self._error
-
-    def stop(self) -> None:
-        self.done.append("stop")
-
-    def remove(self, **_: object) -> None:
-        self.done.append("remove")
-        if self._error:
-            raise self._error
-
-
-def holding(containers: list[Thing], networks: list[Thing]) -> DockerEngine:
-    return connected(
-        SimpleNamespace(
-            containers=SimpleNamespace(
-                list=lambda filters, **_: [
-                    c for c in containers if f"cluster-kit.{c.kind}=" in str(filters)
-                ]
-            ),
-            networks=SimpleNamespace(list=lambda **_: networks),
-        )
-    )
-
-
-def test_removing_stops_what_runs_and_forgives_what_is_gone() -> None:
-    runs, ended = Thing("running"), Thing("exited", NotFound("gone"))
-    network = Thing(error=NotFound("gone"))
-    assert holding([runs, ended], [network]).remove("demo") == 2
-    assert (runs.done, ended.done, network.done) == (["stop", "remove"], ["remove"], ["remove"])
-
-
-def test_a_helper_that_the_engine_is_removing_is_gone() -> None:
-    words = "removal of container e77e9 is already in progress"
-    ends = Thing("running", APIError(words), joins="a")
-    assert holding([Thing("running", id="a"), ends], []).remove("demo") == 1
-    with pytest.raises(EngineError, match="refused"):
-        holding([Thing("running", APIError("refused"))], []).remove("demo")
-
-
-def test_helpers_go_with_the_containers_that_they_work_on() -> None:
-    task = Thing("running", id="a")
-    helper, of_another_run = Thing("running", joins="a"), Thing("running", joins="b")
-    assert holding([task, helper, of_another_run], []).remove("demo", "run 1") == 1
-    assert (helper.done, of_another_run.done) == (["stop", "remove"], [])
-    assert holding([task, helper, of_another_run], []).remove("demo") == 1
-    assert of_another_run.done == ["stop", "remove"]
-
-
-def test_the_tensorboard_that_began_with_a_cluster_goes_with_it() -> None:
-    board = Thing("running", kind="tensorboard.cluster")
-    assert holding([Thing("running"), board], []).remove("demo", "run 1") == 1
-    assert board.done == ["stop", "remove"]
-
-
-def test_a_network_that_somebody_uses_is_named_with_the_cure() -> None:
-    network = Thing(error=APIError("has active endpoints"))
-    with pytest.raises(EngineError, match="network demo_cluster cannot be removed") as caught:
-        holding([], [network]).remove("demo")
-    assert "docker network inspect demo_cluster" in caught.value.cure
-
-
-def test_stopping_leaves_what_has_ended_alone() -> None:
-    things = [Thing(status) for status in ("running", "restarting", "paused", "exited", "created")]
-    holding(things, []).stop("demo")
-    stopped = [["stop"], ["stop"], ["unpause", "stop"], [], []]
-    assert [thing.done for thing in things] == stopped
-
-
-def test_a_frozen_container_is_thawed_to_hear_that_it_ends() -> None:
-    thawed_meanwhile = Thing("paused", APIError("Container demo-ps-0 is not paused"))
-    holding([thawed_meanwhile], []).stop("demo")
-    assert thawed_meanwhile.done == ["unpause", "stop"]
 
 
 def test_gpus_that_others_reserve_are_those_of_containers_without_the_kits_label() -> None:

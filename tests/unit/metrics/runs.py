@@ -101,3 +101,18 @@ def read(metrics: RunMetrics | RunDirectory, at: float = 10.0,
     """The metrics of a run so many seconds after its start."""
     metrics = RunMetrics(metrics) if isinstance(metrics, RunDirectory) else metrics
     return Read(text(metrics.values(engine, now=SINCE + at)))
+
+
+def trains(run: RunDirectory) -> None:
+    """Ten seconds of a run: all tasks are up, the chief has made 60 steps, one is scored."""
+    for task in CLUSTER.tasks:
+        happens(run, 0, task.name, "start")
+        uses(run, 1, task.name, 0.5, rx=100)
+        uses(run, 10, task.name, 4.5, rx=900)
+    says(run, 0.5, "chief-0", "start", attempt=1)
+    says(run, 1, "ps-0", "ready")
+    says(run, 2, "chief-0", "training", strategy="ps", images_per_step=32, steps=360)
+    says(run, 3, "chief-0", "step", step=1, steps_per_s=1, loss=2.0)
+    says(run, 9, "chief-0", "step", step=60, steps_per_s=10.5, loss=0.5)
+    says(run, 9.5, "chief-0", "epoch", epoch=1, step=60, loss=0.4, accuracy=0.9, staleness=0.5)
+    says(run, 9.6, "evaluator-0", "evaluation", checkpoint="ckpt-1", step=60, loss=0.3, map_50=0.7)

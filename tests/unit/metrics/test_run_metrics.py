@@ -1,8 +1,7 @@
-"""The metrics of a run, from its directory: while it goes on, at its end, and if it is damaged."""
+"""The metrics of a run, from its directory: while it goes on, and at its end."""
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from pathlib import Path
@@ -10,44 +9,22 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.errors import UsageError
-from cluster_kit.metrics.exposition import text
-from cluster_kit.metrics.table import FAMILIES, STATES
+from cluster_kit.metrics.table import FAMILIES
 from cluster_kit.observe.task_view import State
-from cluster_kit.run.keeping.metrics import RunMetrics, exposition, write_metrics
+from cluster_kit.run.keeping.metrics import RunMetrics
 from cluster_kit.workspace import RunDirectory
 from tests.make import cluster
 from tests.unit.metrics.runs import (
     CLUSTER,
-    Read,
     begun,
     ends,
     happens,
     read,
     says,
     tells,
+    trains,
     uses,
 )
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> RunDirectory:
-    return begun(tmp_path)
-
-
-def trains(run: RunDirectory) -> None:
-    """Ten seconds of a run: all tasks are up, the chief has made 60 steps, one is scored."""
-    for task in CLUSTER.tasks:
-        happens(run, 0, task.name, "start")
-        uses(run, 1, task.name, 0.5, rx=100)
-        uses(run, 10, task.name, 4.5, rx=900)
-    says(run, 0.5, "chief-0", "start", attempt=1)
-    says(run, 1, "ps-0", "ready")
-    says(run, 2, "chief-0", "training", strategy="ps", images_per_step=32, steps=360)
-    says(run, 3, "chief-0", "step", step=1, steps_per_s=1, loss=2.0)
-    says(run, 9, "chief-0", "step", step=60, steps_per_s=10.5, loss=0.5)
-    says(run, 9.5, "chief-0", "epoch", epoch=1, step=60, loss=0.4, accuracy=0.9, staleness=0.5)
-    says(run, 9.6, "evaluator-0", "evaluation", checkpoint="ckpt-1", step=60, loss=0.3, map_50=0.7)
 
 
 def test_a_run_that_goes_on(run: RunDirectory) -> None:
@@ -88,23 +65,6 @@ def test_labels_say_of_which_task_of_which_run(run: RunDirectory) -> None:
         "cluster": CLUSTER.name, "run": "20261122-100000", "role": "worker", "task": "worker-1",
         "index": "1", "ip": ip, "gpus": "",
     }  # fmt: skip
-
-
-def test_all_that_is_written_is_in_the_table_with_its_labels(run: RunDirectory) -> None:
-    trains(run)
-    ends(run)
-    for sample in read(run).samples:
-        assert set(sample.labels) == set(FAMILIES[sample.name].all_labels)
-    assert len(read(run).all("task_state", task="ps-0")) == len(STATES)
-
-
-def test_names_and_units_are_as_prometheus_asks() -> None:
-    for name, family in FAMILIES.items():
-        assert name.startswith("clusterkit_")
-        assert name.endswith("_total") == (family.kind == "counter")
-        assert not name.endswith(("_ms", "_milliseconds", "_mb", "_mib", "_percent"))
-        assert family.help.endswith(".") and "\n" not in family.help
-        assert not {"job", "instance", "le", "quantile"} & set(family.all_labels)
 
 
 def test_a_run_that_ended(run: RunDirectory) -> None:
@@ -296,101 +256,3 @@ def test_a_loss_that_is_no_number_any_more_is_told(run: RunDirectory) -> None:
     says(run, 2, "chief-0", "step", step=2, loss=math.nan)
     loss = read(run)("task_loss", task="chief-0")
     assert loss is not None and math.isnan(loss)
-
-
-def test_odd_figures_of_a_users_program_are_left_out(run: RunDirectory) -> None:
-    for odd in (None, "1", True, [1], {}, 1e40, 10**400):
-        fields = dict.fromkeys(("step", "own_steps", "steps_per_s", "loss", "epoch"), odd)
-        tells(run, "chief-0", {"time": 1001, "event": "step", **fields},
-              {"time": 1001, "event": "metrics", "odd": odd})  # fmt: skip
-    tells(run, "chief-0", {"time": 1001, "event": "step", "step": -1})
-    told = read(run)
-    assert not any(told.all(f"task_{name}") for name in ("step", "steps_total", "loss", "epoch"))
-    assert told.all("run_metric") == []
-
-
-def test_a_program_cannot_make_a_series_for_each_step(run: RunDirectory) -> None:
-    says(run, 1, "chief-0", "metrics", **{"x" * 500: 1}, **{f"loss_{n}": n for n in range(300)})
-    assert len(read(run).all("run_metric")) == 200
-
-
-def test_names_that_are_hard_to_write_are_escaped(run: RunDirectory) -> None:
-    name = 'a"b\\c\nd é'
-    says(run, 1, "chief-0", "metrics", **{name: 1, "\ud800": 2})
-    assert read(run)("run_metric", metric=name) == 1
-    assert read(run)("run_metric", metric="?") == 2
-
-
-def test_halves_of_files_and_strangers_files_are_passed_over(run: RunDirectory) -> None:
-    metrics = RunMetrics(run)
-    uses(run, 1, "ps-0", 1.0)
-    tells(run, "ps-0", '{"time": 1002, "event": "usage", "cpu_', suffix=".usage")
-    tells(run, "ps-0", "no json\n", "[]\n", '{"time": 1002}\n', "\x00\n")
-    uses(run, 1, "stranger-7", 1.0)
-    (run.path / "events.jsonl").write_text("{half\n")
-    run.outcome.write_text('{"id": "id", "succ')
-    assert read(metrics)("task_cpu_seconds_total") == 1.0
-    line = 's": 3.0, "memory": 1, "rx_bytes": 0, "tx_bytes": 0}\n'
-    tells(run, "ps-0", line, suffix=".usage")
-    assert read(metrics)("task_cpu_seconds_total") == 3.0
-
-
-def test_a_run_without_usage_files_is_told_all_the_same(run: RunDirectory) -> None:
-    says(run, 1, "chief-0", "step", step=5)
-    ends(run)
-    told = read(run)
-    assert told.all("task_cpu_seconds_total") == [] and told("run_success") == 1
-    assert told("task_step", task="chief-0") == 5
-
-
-@pytest.mark.parametrize("record", ['{"id": "old"}', "{half", None])
-def test_a_run_of_an_earlier_version_is_told_by_its_outcome(
-    run: RunDirectory, record: str | None
-) -> None:
-    if record is None:
-        run.record.unlink()
-    else:
-        run.record.write_text(record)
-    says(run, 1, "chief-0", "step", step=5)
-    tasks = [{"name": "chief-0", "role": "chief", "exit_code": 0}, {"name": 1}, None, {}]
-    ends(run, cluster="demo", id="", tasks=tasks, timings_s="?", metrics=[], exit_code="?")
-    told = read(run)
-    assert told("run_success", cluster="demo", run="20261122-100000") == 1
-    assert told("task_exit_code", task="chief-0") == 0 and told("task_step", task="chief-0") == 5
-    assert told("run_start_time_seconds") is None and told("run_exit_code") is None
-
-
-def test_a_directory_with_nothing_to_tell_is_refused(run: RunDirectory) -> None:
-    run.record.unlink()
-    with pytest.raises(UsageError, match="has neither run"):
-        RunMetrics(run).values()
-
-
-def test_the_file_is_written_whole_without_secrets(run: RunDirectory) -> None:
-    says(run, 1, "chief-0", "metrics", **{"of hunter22": 1})
-    path = write_metrics(run, {"hunter22", "1"})
-    assert path == run.path / "metrics.prom"
-    assert not list(run.path.glob(".metrics*"))
-    told = Read(path.read_text())
-    assert told("run_metric", metric="of ***") == 1 and "hunter22" not in path.read_text()
-    assert told.all("task_info", task="worker-1") == [1]
-
-
-def test_several_runs_are_told_together_each_once(tmp_path: Path) -> None:
-    one, other = begun(tmp_path), begun(tmp_path, cluster(worker=1, ps=1))
-    told = Read(exposition([one, other, one]))
-    assert sorted(told.all("run_info")) == [1, 1]
-    assert exposition([one, other]).count("# TYPE clusterkit_run_up gauge") == 1
-
-
-def test_nothing_is_told_of_no_run() -> None:
-    assert text([]) == ""
-
-
-def test_all_runs_have_the_same_help(run: RunDirectory) -> None:
-    """node_exporter refuses files that differ in it."""
-    written = write_metrics(run).read_text()
-    for name, family in FAMILIES.items():
-        if f"# TYPE {name} " in written:
-            assert f"# HELP {name} {family.help}\n" in written
-    assert json.loads(run.record.read_text())

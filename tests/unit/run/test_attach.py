@@ -1,27 +1,41 @@
-"""Clusters whose `up` was killed, or has left them: `attach` and `wait` go on with them."""
+"""Clusters whose `up` was killed: `attach` goes on with them."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-from pathlib import Path
 
 import pytest
 
-from cluster_kit import labels
-from cluster_kit.backends.container_spec import plan_hash
-from cluster_kit.errors import EngineError, HostError, UsageError
+from cluster_kit.errors import EngineError
 from cluster_kit.run.judging.outcome import Outcome
-from cluster_kit.run.keeping.record import read_record
-from cluster_kit.run.starting.claim import Watched, claim
 from cluster_kit.run.watching import attend
 from tests.fakes.acting import LEADS, Life, dies, ends, prints, says
-from tests.fakes.stage import NAME, Stage
+from tests.fakes.stage import Stage
 from tests.unit.run.reason_stories import STORIES, Acting
 
 
 class Killed(BaseException):
     """The kit's process is killed: nothing of its own is done any more."""
+
+
+def up_is_killed(
+    stage: Stage, patch: pytest.MonkeyPatch, acting: Acting | None = None, *, resume: bool = False
+) -> None:
+    """`up`, which is killed as the stage has it."""
+    with patch.context() as here, pytest.raises(Killed):
+        here.setattr(attend, "fail", lambda *_: None)
+        stage.up(acting, resume=resume)
+
+
+def killed_while_it_starts(stage: Stage, patch: pytest.MonkeyPatch) -> None:
+    """`up`, killed when the chief's container is to be started."""
+
+    def kill(name: str) -> None:
+        if name == "start chief-0":
+            raise Killed
+
+    stage.docker.on_call = kill
+    up_is_killed(stage, patch)
 
 
 def killed(
@@ -33,9 +47,7 @@ def killed(
         raise Killed
 
     stage.clock.at(after_s, kill)
-    with patch.context() as here, pytest.raises(Killed):
-        here.setattr(attend, "fail", lambda *_: None)
-        stage.up(acting)
+    up_is_killed(stage, patch, acting)
     assert not stage.directory.outcome.exists()
     assert len(stage.engine.boxes) == 5
 
@@ -146,14 +158,7 @@ def test_a_leader_whose_whole_job_has_ended_is_not_started_again(stage: Stage) -
 def test_an_up_that_was_killed_while_it_started_containers(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def kill(name: str) -> None:
-        if name == "start chief-0":
-            raise Killed
-
-    stage.docker.on_call = kill
-    with monkeypatch.context() as here, pytest.raises(Killed):
-        here.setattr(attend, "fail", lambda *_: None)
-        stage.up()
+    killed_while_it_starts(stage, monkeypatch)
     with pytest.raises(EngineError, match="chief-0 was never started"):
         stage.attach()
     assert (stage.saved()["reason"], stage.saved()["exit_code"]) == ("engine", 4)
@@ -163,14 +168,7 @@ def test_an_up_that_was_killed_while_it_started_containers(
 def test_compose_may_still_be_starting_containers(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def kill(name: str) -> None:
-        if name == "start chief-0":
-            raise Killed
-
-    stage.docker.on_call = kill
-    with monkeypatch.context() as here, pytest.raises(Killed):
-        here.setattr(attend, "fail", lambda *_: None)
-        stage.up()
+    killed_while_it_starts(stage, monkeypatch)
     for box in stage.engine.boxes.values():
         if box.state == "created":
             stage.clock.at(6.0, lambda box=box: stage.engine.start(box))  # type: ignore[misc]
@@ -187,127 +185,6 @@ def test_what_the_tasks_say_is_heard_from_then_on(stage: Stage) -> None:
     assert ("chief-0", "early") not in stage.view.lines
 
 
-def test_an_interrupted_attach_ends_the_run(stage: Stage) -> None:
-    stage.detach()
-    stage.clock.at(0.7, _interrupt)
-    outcome = stage.attach()
-    assert (outcome.reason, outcome.exit_code) == ("interrupted", 130)
-    assert stage.is_clean()
-
-
-def test_an_interrupted_wait_leaves_the_run(stage: Stage) -> None:
-    stage.detach()
-    stage.clock.at(0.7, _interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        stage.wait()
-    assert len(stage.engine.boxes) == 5
-    assert not stage.directory.outcome.exists()
-    assert stage.wait().success
-    assert stage.is_clean()
-
-
-def _interrupt() -> None:
-    raise KeyboardInterrupt
-
-
-def test_a_cluster_that_was_left_is_up_and_nobody_watches_it(stage: Stage) -> None:
-    stage.detach()
-    assert len(stage.engine.boxes) == 5
-    assert stage.view.phases == ["planning", "starting 5 containers"]
-    with pytest.raises(HostError, match="demo is already up") as refused:
-        stage.up()
-    assert "`cluster-kit attach demo` goes on with it" in refused.value.cure
-    assert stage.attach().success
-    assert stage.up().success
-
-
-def test_a_start_that_is_interrupted_leaves_nothing(stage: Stage) -> None:
-    def interrupt(name: str) -> None:
-        if name == "start ps-0":
-            _interrupt()
-
-    stage.docker.on_call = interrupt
-    with pytest.raises(KeyboardInterrupt):
-        stage.detach()
-    assert stage.saved()["reason"] == "interrupted"
-    assert stage.is_clean()
-
-
-def test_a_start_that_fails_leaves_nothing(stage: Stage) -> None:
-    stage.engine.refuses["ps-0"] = "no space left on device"
-    with pytest.raises(EngineError, match="no space left on device"):
-        stage.detach()
-    assert stage.saved()["reason"] == "engine"
-    assert stage.is_clean()
-
-
-def test_an_ended_cluster_is_not_removed_before_it_was_judged(stage: Stage) -> None:
-    stage.detach()
-    stage.clock.pass_by(60)
-    with pytest.raises(HostError, match="has ended, and was neither judged nor saved") as refused:
-        stage.up()
-    assert "cluster-kit attach demo" in refused.value.cure
-    assert stage.attach(keep=True).success
-    assert len(stage.engine.boxes) == 5
-    with pytest.raises(HostError, match="was kept after its end"):
-        stage.up()
-
-
-def test_a_second_attach_is_told_who_watches(stage: Stage) -> None:
-    stage.detach()
-    with (
-        claim(stage.engine, NAME, stage.workspace.runs(NAME)),
-        pytest.raises(Watched, match="process") as told,
-    ):
-        stage.attach()
-    assert "cluster-kit wait demo" in told.value.cure
-    assert stage.attach().success
-
-
-def test_a_second_attach_disturbs_nothing(stage: Stage) -> None:
-    told: list[HostError] = []
-
-    def second() -> None:
-        with pytest.raises(Watched) as error:
-            stage.attach()
-        told.append(error.value)
-
-    stage.clock.at(1.2, second)
-    assert stage.up().success
-    assert told
-    assert stage.is_clean()
-
-
-def test_a_wait_waits_for_the_one_that_watches(stage: Stage) -> None:
-    stage.detach()
-    watches = contextlib.ExitStack()
-    watches.enter_context(claim(stage.engine, NAME, stage.workspace.runs(NAME)))
-    stage.clock.settle = lambda: None  # nobody listens to events until then
-
-    def asked(name: str) -> None:
-        if name == "events":
-            stage.clock.settle = stage.engine.settle
-
-    stage.engine.on_call = asked
-    stage.clock.at(10.0, watches.close)
-    began = stage.clock.time()
-    outcome = stage.wait()
-    assert outcome.success
-    assert stage.clock.time() - began >= 10.0
-    assert stage.is_clean()
-
-
-def test_a_run_that_was_judged_has_its_outcome_told_again(stage: Stage) -> None:
-    first = stage.up({"chief-0": [Life((ends(1.0, 1, "failed", "E: no"),))]}, keep=True)
-    events = len(stage.events())
-    assert stage.attach() == first
-    assert stage.wait().exit_code == 5
-    assert len(stage.events()) == events
-    assert len(stage.engine.boxes) == 5, "they were kept"
-    stage.engine.remove(NAME)
-    assert stage.attach() == first
-
-
 def test_a_resumed_runs_own_end_counts_not_that_of_the_run_before(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -319,48 +196,7 @@ def test_a_resumed_runs_own_end_counts_not_that_of_the_run_before(
         raise Killed
 
     stage.clock.at(1.0, kill)
-    with monkeypatch.context() as here, pytest.raises(Killed):
-        here.setattr(attend, "fail", lambda *_: None)
-        stage.up(resume=True)
+    up_is_killed(stage, monkeypatch, resume=True)
     assert stage.saved()["reason"] == "failed"
     assert stage.attach().success
     assert stage.saved()["success"]
-
-
-def test_there_is_nothing_to_attach_to(stage: Stage) -> None:
-    with pytest.raises(UsageError, match="no container of the cluster demo is there"):
-        stage.attach()
-    stage.detach()
-    stage.engine.remove(NAME)
-    with pytest.raises(UsageError, match="has no verdict") as refused:
-        stage.wait()
-    assert refused.value.exit_code == 2
-
-
-def test_a_cluster_that_the_kit_did_not_start_is_left_alone(stage: Stage) -> None:
-    stage.detach()
-    stage.directory.record.unlink()
-    with pytest.raises(UsageError, match="was not started by `cluster-kit up`"):
-        stage.attach()
-    with pytest.raises(HostError, match="already up") as refused:
-        stage.up()
-    assert "attach" not in refused.value.cure
-    assert len(stage.engine.boxes) == 5
-
-
-@pytest.mark.parametrize("text", ["", "{}", '{"cluster": 1}', "[" * 5000])
-def test_a_record_that_cannot_be_read_is_named(stage: Stage, text: str) -> None:
-    stage.detach()
-    stage.directory.record.write_text(text)
-    with pytest.raises(UsageError, match=r"run\.json cannot be read"):
-        stage.attach()
-    assert len(stage.engine.boxes) == 5
-
-
-def test_the_record_holds_the_whole_cluster(stage: Stage) -> None:
-    stage.detach(gpus="none", worker=3, requirements="")
-    record = read_record(stage.directory)
-    assert record is not None
-    box = next(iter(stage.engine.boxes.values()))
-    assert plan_hash(record.cluster) == box.mark[labels.PLAN]
-    assert Path(box.output).parent == stage.directory.path

@@ -9,9 +9,8 @@ import pytest
 import cluster_kit as ck
 from cluster_kit.testing import turns
 from cluster_kit.util import locks
-from tests.fakes.stage import NAME, Stage, stage
+from tests.fakes.stage import NAME, Stage
 
-__all__ = ["stage"]
 FIXED = "172.30.5.0/24"
 LOCK = "cluster-kit-subnet-172-30-5-0-24.lock"
 

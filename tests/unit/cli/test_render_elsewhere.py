@@ -1,0 +1,37 @@
+"""The verb render for Kubernetes and Slurm: what it refuses, without writing anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.command_line import Cli
+
+ENGINES = {"kubernetes.yaml": "kubernetes", "sbatch.sh": "slurm"}
+
+
+@pytest.mark.parametrize(
+    ("file", "words", "said"),
+    [
+        ("kubernetes.yaml", ("--portable",), "--portable is for Docker Compose"),
+        ("kubernetes.yaml", ("--set", "kubernetes.output=disk"), 'must be "pvc", "pvc:NAME" or'),
+        ("kubernetes.yaml", ("--set", "kubernetes.jobset=maybe"), "must be a valid boolean"),
+        ("kubernetes.yaml", ("--set", "kubernetes.namespce=a"), "did you mean `namespace`?"),
+        ("kubernetes.yaml", ("--set", 'kubernetes.pull_policy="never"'), "Never"),
+        ("sbatch.sh", ("--portable",), "--portable is for Docker Compose"),
+        ("sbatch.sh", ("--set", "slurm.time=soon"), "not a time as Slurm writes it"),
+        ("sbatch.sh", ("--set", "slurm.partitoin=a"), "did you mean `partition`?"),
+        ("sbatch.sh", ("--set", "slurm.setup=module"), "slurm.setup"),
+        ("sbatch.sh", ("--set", "slurm.options=[1]"), "slurm.options.0"),
+    ],
+)
+def test_what_cannot_be_said_is_refused(
+    root: Path, cli: Cli, file: str, words: tuple[str, ...], said: str
+) -> None:
+    (root / "compose" / "demo.toml").write_text(
+        'format = 1\nname = "demo"\n[slurm]\nimage = "trainer.sif"\n'
+    )
+    found = cli("render", "demo", "--engine", ENGINES[file], *words)
+    assert found.code == 2 and said in found.err
+    assert not (root / "compose" / "demo" / file).exists()
