@@ -13,6 +13,7 @@ from rich.text import Text
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, err, out, print_json, say, short
 from cluster_kit.cli.ending import print_metrics
+from cluster_kit.cli.requested import requested
 from cluster_kit.drill import load, picture, report
 from cluster_kit.drill.plan import random_scenario
 from cluster_kit.drill.report import Drill
@@ -42,7 +43,7 @@ PICTURE = "drill.png"
 
 
 @app.command()
-@options.requested
+@requested
 def drill(
     request: Request,
     *,

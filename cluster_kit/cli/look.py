@@ -18,7 +18,7 @@ from cluster_kit.observe.progress import USAGE, entries_of
 from cluster_kit.observe.task_view import TaskView
 from cluster_kit.observe.unwatched import from_containers
 from cluster_kit.run import again
-from cluster_kit.run.beside.sidecars import crashed
+from cluster_kit.run.judging.sidecars import crashed
 from cluster_kit.run.keeping.past_run import PastRun, merged, newest_run, saved_logs
 from cluster_kit.run.reach import cluster_name, reach
 from cluster_kit.show.sidecar_lines import facts_of, line_of

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, out, print_json, say
+from cluster_kit.cli.requested import requested
 from cluster_kit.engine import client
 from cluster_kit.engine.client import engine_or_none
 from cluster_kit.errors import EngineError, HostError
@@ -72,7 +73,7 @@ def build(
 
 
 @image.command("tag")
-@options.requested
+@requested
 def tag(request: Request, *, json_: options.Json = False) -> None:
     """Print the name of the image that a manifest runs on: it changes with what is in the image."""
     name = prepare_locked(request, here(), engine_or_none(), say).cluster.image
@@ -83,7 +84,7 @@ def tag(request: Request, *, json_: options.Json = False) -> None:
 
 
 @image.command("push")
-@options.requested
+@requested
 def push(
     request: Request,
     *,

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from inspect import Parameter, Signature, signature
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from cluster_kit.cli.override_values import values
-from cluster_kit.manifest.overrides import OVERRIDES, SET_OPTION, Override
 from cluster_kit.parts import EngineName
-from cluster_kit.run.request import Request
 
-Reference = Annotated[str, typer.Argument(help="A manifest's path, or its name in compose/.")]
 ClusterName = Annotated[
     str | None,
     typer.Argument(
@@ -50,40 +43,3 @@ ExitCode = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print facts as JSON on stdout.")]
-Sets = Annotated[
-    list[str] | None,
-    typer.Option(SET_OPTION, help="Any other key, as TOML: --set deadline.start=30"),
-]
-
-
-def requested(verb: Callable[..., None]) -> Callable[..., None]:
-    """The command of a verb that takes a `Request`: manifest, an option per override, its own ones.
-
-    typer makes options from a function's signature. Setting `__signature__` (PEP 362) makes them
-    from the table of overrides.
-    """
-    _, *own = signature(verb, eval_str=True).parameters.values()
-
-    @wraps(verb)
-    def command(manifest: str, sets: list[str] | None, **given: Any) -> None:
-        options = {override.key: given.pop(override.key) for override in OVERRIDES}
-        texts = {key: option and str(option) for key, option in options.items()}
-        verb(Request(manifest, values(texts, sets or ())), **given)
-
-    reference = _parameter("manifest", Reference, "quickstart")
-    keys = [_parameter(override.key, _option(override)) for override in OVERRIDES]
-    parameters = Signature([reference, *keys, _parameter("sets", Sets), *own])
-    command.__signature__ = parameters  # type: ignore[attr-defined]
-    return command
-
-
-def _parameter(name: str, annotation: Any, default: str | None = None) -> Parameter:
-    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def _option(override: Override) -> Any:
-    """The annotation from which typer makes the override's option."""
-    option = typer.Option(override.option, help=override.help, metavar=override.metavar)
-    if override.kind == "switch":
-        return Annotated[bool | None, option]
-    return Annotated[str | None, option]

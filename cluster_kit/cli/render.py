@@ -14,6 +14,7 @@ import typer
 from cluster_kit.backends.choose import backend
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, print_json, say, short
+from cluster_kit.cli.requested import requested
 from cluster_kit.engine.client import engine_or_none
 from cluster_kit.errors import UsageError
 from cluster_kit.image.build import image_present
@@ -37,7 +38,7 @@ class Rendered:
 
 
 @app.command()
-@options.requested
+@requested
 def render(
     request: Request,
     *,

@@ -11,6 +11,7 @@ import typer
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, err, say
 from cluster_kit.cli.ending import end_with, print_started
+from cluster_kit.cli.requested import requested
 from cluster_kit.cli.serve import cluster_of, live
 from cluster_kit.cli.watch import run_on_changes
 from cluster_kit.engine.client import engine_or_none
@@ -27,7 +28,7 @@ from cluster_kit.workspace import here
 
 
 @app.command()
-@options.requested
+@requested
 def up(
     request: Request,
     *,

@@ -13,11 +13,12 @@ from cluster_kit.errors import EngineError, KitError, UsageError
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.tracebacks import cure, last_words, on_host, without_message
 from cluster_kit.run import room
-from cluster_kit.run.beside import board, sidecars
+from cluster_kit.run.beside import board
 from cluster_kit.run.context import Launch
 from cluster_kit.run.ending.ending_failures import Failures, answering
 from cluster_kit.run.ending.output_trouble import explained
 from cluster_kit.run.ending.unfinished import incomplete, without_verdict
+from cluster_kit.run.judging import sidecars
 from cluster_kit.run.judging.endings import Ending
 from cluster_kit.run.judging.outcome import Outcome, outcome_of
 from cluster_kit.run.judging.verdict import Verdict, judge
