@@ -22,8 +22,9 @@ GIVEN: dict[str, Any] = {
     "ulimits": {"nofile": 1024},
     "ports": [6006],
     "nodes": "disk==ssd",
-    "gpus": ["0"],
+    "gpus": ["1"],
 }
+"""One value of every key of `[role.…]`: a key that is added to the schema needs one here."""
 OTHERS: dict[str, Any] = {
     "cpus": 4.0,
     "memory": "2g",
@@ -35,7 +36,7 @@ OTHERS: dict[str, Any] = {
     "ulimits": {"nofile": "1:2"},
     "ports": ["80:90"],
     "nodes": "disk!=ssd",
-    "gpus": ["1"],
+    "gpus": ["0"],
 }
 
 

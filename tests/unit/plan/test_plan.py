@@ -2,31 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from cluster_kit.manifest.limits import Limits
 from tests.make import cluster, gpus, host
-
-GIVEN: dict[str, Any] = {
-    "cpus": 0.5,
-    "memory": "1g",
-    "bandwidth": "1mbit",
-    "environment": {"A": "1"},
-    "secrets": ["B"],
-    "env_file": "some.env",
-    "shm_size": "512m",
-    "ulimits": {"nofile": 1024},
-    "ports": [6006],
-    "nodes": "disk==ssd",
-    "gpus": ["1"],
-}
-"""One value of every key of `[role.…]`: a key that is added to the schema needs one here."""
-
-
-def test_every_key_of_a_role_is_tried() -> None:
-    assert GIVEN.keys() == Limits.model_fields.keys()
+from tests.unit.manifest.test_limits import GIVEN
 
 
 @pytest.mark.parametrize("key", GIVEN)
