@@ -201,13 +201,13 @@ class FakeKubernetes:
                 "podIP": "10.1.2.3",
                 "containerStatuses": [{"name": "task", "state": state}],
             }
-        if task in self.evicted:
-            return {"phase": "Failed", "reason": "Evicted", "message": self.evicted[task]}
-        code = self.codes.get(task, 0)
+        code = self.codes.get(task, 137 if task in self.evicted else 0)
         ended = {"exitCode": code, "startedAt": now(), "finishedAt": now(), "reason": "Completed"}
         state = {"terminated": ended}
-        phase = "Failed" if code else "Succeeded"
-        return {"phase": phase, "containerStatuses": [{"name": "task", "state": state}]}
+        status = {"phase": "Failed" if code else "Succeeded"}
+        if task in self.evicted:
+            status |= {"reason": "Evicted", "message": self.evicted[task]}
+        return {**status, "containerStatuses": [{"name": "task", "state": state}]}
 
     def _events(self) -> list[Object]:
         jobs = [name for kind, name in self.objects if kind == "jobs"]

@@ -164,7 +164,10 @@ def test_what_is_done_at_the_end_takes_rights_too(
 ) -> None:
     fake.denied = {"services"}
     said = cli("doctor", "demo", "--engine", "kubernetes")
-    assert said.code == 3 and f"{verb} services" in said.out + said.err
+    words = " ".join(
+        (said.out + said.err).split()
+    )  # the table's lines are broken where it is narrow
+    assert said.code == 3 and f"{verb} services" in words
 
 
 def test_a_run_that_takes_too_long_is_stopped_and_keeps_what_was_said(
