@@ -76,7 +76,8 @@ class Event:
     """An event of a task's container: `start`, `die`, `oom`, `kill`, …; `time` in Unix seconds.
 
     On a swarm also `lost`, before its `die`, with the node that is down, and `homeless`: no node
-    takes it, with the reason. A `die` has a reason if no container ran at all.
+    takes it, with the reason. A `die` has a reason if no container ran at all, a `kill` the node
+    if that is drained.
     """
 
     time: float

@@ -1,4 +1,4 @@
-"""What is known of tasks whose nodes went down, or could not start them. Pure."""
+"""What is known of tasks whose nodes went down, are drained, or could not start them. Pure."""
 
 from __future__ import annotations
 
@@ -31,6 +31,13 @@ def notes(seen: RunState) -> Iterator[str]:
         back = [task for place, task in on_it if _started(seen.events[place + 1 :], task)]
         after = f"; started again on other nodes: {', '.join(dict.fromkeys(back))}" if back else ""
         yield f"the node {node} went down, with {tasks} on it{after}"
+
+
+def stopped_by(seen: RunState, task: str) -> str:
+    """Who may have stopped a task from outside: its node that is drained, or a person."""
+    events = reversed(_since_start(seen, task))
+    node = next((e.said for e in events if e.action == "kill" and e.said), "")
+    return f"its node {node} is drained" if node else "by `cluster-kit down`, say"
 
 
 def refusal(seen: RunState, task: str) -> str:

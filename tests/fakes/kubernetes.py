@@ -44,6 +44,8 @@ class FakeKubernetes:
     """(reason, message) of tasks that never start."""
     evicted: dict[str, str] = field(default_factory=dict)
     """Tasks that are evicted at their end, and the kubelet's words."""
+    unmounted: str = ""
+    """Why no pod gets its volumes."""
     complaint: str = ""
     """Why the controller makes no pods."""
     refuses: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
@@ -212,7 +214,12 @@ class FakeKubernetes:
     def _events(self) -> list[Object]:
         jobs = [name for kind, name in self.objects if kind == "jobs"]
         about = [{"kind": "Job", "name": name} for name in jobs if self.complaint]
-        return [{"involvedObject": one, "message": self.complaint} for one in about]
+        pods = [name for kind, name in self.objects if kind == "pods" and self.unmounted]
+        return [
+            *({"involvedObject": one, "message": self.complaint} for one in about),
+            *({"involvedObject": {"kind": "Pod", "name": name}, "reason": "FailedMount",
+               "message": self.unmounted} for name in pods),
+        ]  # fmt: skip
 
     def _log(self, pod: str) -> Any:
         if pod.endswith("-reader"):

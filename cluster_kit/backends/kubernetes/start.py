@@ -8,6 +8,7 @@ from typing import Any
 
 from cluster_kit.engine.kubernetes.api import OF_QUOTA, QUOTA, Api, Refused
 from cluster_kit.engine.kubernetes.client import KubernetesEngine
+from cluster_kit.engine.kubernetes.listing import NOT_READY
 from cluster_kit.engine.kubernetes.pods import by_task, has_run, waits_for
 from cluster_kit.engine.kubernetes.sets import GROUP, NOT_INSTALLED, NOT_MADE
 from cluster_kit.errors import EngineError
@@ -18,6 +19,8 @@ PATIENCE_S = 15.0
 NODE_PATIENCE_S = 180.0
 """A node for a pod may have to be made first, by an autoscaler; JobSet's controller may have much
 to do, or be about to start."""
+MOUNT_PATIENCE_S = 600.0
+"""A volume may come late, and a pull that takes long hides that it has come."""
 LONGEST_S = 1800.0
 PATHS = {
     "Service": "services",
@@ -53,14 +56,15 @@ def wait_for_start(engine: KubernetesEngine, cluster: str, run: str) -> None:
     Raises:
         EngineError: some have not, and why.
     """
-    began, since = time.monotonic(), dict[str, float]()
+    began, since = time.monotonic(), dict[tuple[str, float], float]()
     while True:
         waiting, why = not_started(engine, cluster, run)
         now = time.monotonic()
         if waiting and engine.is_queued(cluster, run):
             began = now  # a queue may take hours
-        since = {task: since.get(task, now) for task in why}
-        late = {task: said for task, said in why.items() if now - since[task] > _patience(said)}
+        lasting = {task: (task, _patience(said)) for task, said in why.items()}
+        since = {key: since.get(key, now) for key in lasting.values()}
+        late = {t: why[t] for t, key in lasting.items() if now - since[key] > key[1]}
         if not waiting:
             return
         if late or now - began > LONGEST_S:
@@ -87,16 +91,20 @@ def not_started(
         said = [why for pod in groups.get(known, ()) if (why := waits_for(pod)) != ("", "")]
         if said:
             found[name] = "{}: {}".format(*said[-1]).strip(": ")
-        elif known not in groups:
+        else:
             silent.append(known)
     complaints = engine.complaints(cluster) if silent else {}
     for known in silent:
-        if said_of_job := complaints.get(known.partition("/")[0]):
-            found[waiting[known]] = said_of_job
+        pods = groups.get(known)
+        about = pods[-1]["metadata"]["name"] if pods else known.partition("/")[0]
+        if complaint := complaints.get(about):
+            found[waiting[known]] = complaint
     return [*waiting.values()], found
 
 
 def _patience(said: str) -> float:
+    if said.startswith(NOT_READY):
+        return MOUNT_PATIENCE_S
     return NODE_PATIENCE_S if said.startswith(("Unschedulable", NOT_MADE)) else PATIENCE_S
 
 
@@ -129,6 +137,8 @@ def _cure(said: str) -> str:
             "`kubectl get pvc` shows the claim: it needs a StorageClass with ReadWriteMany, "
             "`kubernetes.storage_class`"
         )
+    if any(words in said for words in NOT_READY):
+        return "`kubectl describe pods` says more: of volumes look at `kubectl get pvc,pv`"
     if "StartError" in said or "ContainerCannotRun" in said:
         return "the node has the image, and cannot start it: mend what it says, or `nodes`"
     if "Unschedulable" in said:

@@ -8,6 +8,10 @@ from cluster_kit.engine.kubernetes.ended import Ended
 from cluster_kit.engine.kubernetes.pods import Record, is_stopped_by_kit
 from cluster_kit.engine.kubernetes.sets import AWAITED, GROUP, IN_SET, NOT_MADE, with_sets
 
+NOT_READY = ("FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox")
+"""Reasons of events about a pod that has a node, and whose containers are not made: no more is said
+of it than that they are being made."""
+
 
 class Listing(Ended):
     """The part of the engine that lists what is there."""
@@ -52,7 +56,8 @@ class Listing(Ended):
 
     def complaints(self, cluster: str) -> dict[str, str]:
         """What Kubernetes says of Jobs for which it makes no pods, by the Job's name; what it says
-        of a set, of all of its Jobs."""
+        of a set, of all of its Jobs; and what keeps a node from making a pod's containers, by the
+        pod's name."""
         found: dict[str, str] = {}
         events = self._api.get(self._api.of("v1", "events"), fieldSelector="type=Warning")["items"]
         jobs = self._jobs(cluster)
@@ -62,6 +67,8 @@ class Listing(Ended):
             about = event["involvedObject"]
             if about["kind"] == "Job" and about["name"] in names:
                 found[about["name"]] = str(event.get("message", ""))
+            if about["kind"] == "Pod" and event.get("reason") in NOT_READY:
+                found[about["name"]] = f"{event['reason']}: {event.get('message', '')}"
             if about["kind"] == "JobSet" and about["name"] == labels.kubernetes_name(cluster):
                 sets = dict.fromkeys(names, str(event.get("message", "")))
         return {**sets, **found}

@@ -19,6 +19,8 @@ HELD = "node.hostname == cluster-kit-holds-it"
 ORPHANED = "orphaned"
 RAN = "Ran"
 """The key of an orphaned task's status that says whether it ran: it is the kit's own."""
+DRAINED = "Drained"
+"""The key of a task's status with the node that is drained, which stopped it; the kit's, too."""
 ENDED = frozenset(("complete", "failed", "shutdown", "rejected", "remove", ORPHANED))
 NEVER_STARTED = 125
 """The exit code of a task that its node could not start; it is Docker's own for that."""
@@ -40,22 +42,29 @@ def state_of(task: Task) -> str:
 
 
 def with_lost(tasks: Iterable[Task], nodes: Iterable[Mapping[str, Any]]) -> list[Task]:
-    """The tasks, those of nodes that are down as `orphaned`, and what is said of them the node.
+    """The tasks, those of nodes that are down as `orphaned`, and what is said of them the node;
+    those that were stopped on nodes that are drained say so.
 
-    A swarm says so itself after a day only: until then they run, for all that it knows.
+    A swarm says of none that it is lost before a day: until then they run, for all that it knows.
     """
-    down = {n["ID"]: n["Description"]["Hostname"] for n in nodes if n["Status"]["State"] == "down"}
-    return [
-        _lost(task, down[task["NodeID"]])
-        if task.get("NodeID") in down and state_of(task) not in ENDED
-        else task
-        for task in tasks
-    ]
+    down, drained = dict[str, str](), dict[str, str]()
+    for node in nodes:
+        if node["Status"]["State"] == "down":
+            down[node["ID"]] = node["Description"]["Hostname"]
+        elif (node.get("Spec") or {}).get("Availability") == "drain":
+            drained[node["ID"]] = node["Description"]["Hostname"]
+    return [_of_node(task, down, drained) for task in tasks]
 
 
-def _lost(task: Task, node: str) -> Task:
-    status = {**task["Status"], "State": ORPHANED, "Err": node, RAN: state_of(task) == "running"}
-    return {**task, "Status": status}
+def _of_node(task: Task, down: Mapping[str, str], drained: Mapping[str, str]) -> Task:
+    node, state = task.get("NodeID", ""), state_of(task)
+    if node in down and state not in ENDED:
+        more = {"State": ORPHANED, "Err": down[node], RAN: state == "running"}
+    elif node in drained and state == "shutdown":
+        more = {DRAINED: drained[node]}
+    else:
+        return task
+    return {**task, "Status": {**task["Status"], **more}}
 
 
 def never_ran(task: Task) -> bool:
@@ -192,7 +201,7 @@ class Told:
         if over and known not in self.ended:
             self.ended.add(known)
             if state_of(task) == "shutdown":
-                yield Event(time, "kill", name, None)
+                yield Event(time, "kill", name, None, str(task["Status"].get(DRAINED, "")))
             if gone := state_of(task) == ORPHANED:
                 yield Event(now, "lost", name, None, str(task["Status"].get("Err", "")))
             why = "" if gone or not never_ran(task) else str(task["Status"].get("Err", ""))

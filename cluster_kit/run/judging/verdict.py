@@ -115,12 +115,12 @@ def _judge_leader(seen: RunState) -> Verdict:
         removed = f"{leader} was removed while it ran"
         return Verdict(False, CODES[Reason.STOPPED], Reason.STOPPED, "", removed)
     if end is None and code == STOPPED_CODE:
-        return Verdict(False, CODES[Reason.STOPPED], Reason.STOPPED, "", _stopped(leader))
+        return Verdict(False, CODES[Reason.STOPPED], Reason.STOPPED, "", _stopped(seen))
     reason, message, named = _end_report(end)
     if reason in CODES:
         blame = "" if reason in NOBODYS else named or leader
         if reason == Reason.STOPPED:
-            message = _stopped(leader)
+            message = _stopped(seen)
         if reason == Reason.START_DEADLINE and out_of_memory(seen, blame):
             message += f"; {blame} ran out of memory: raise its `memory` limit"
         return Verdict(False, CODES[Reason(reason)], reason, blame, message)
@@ -137,8 +137,8 @@ def _judge_leader(seen: RunState) -> Verdict:
     return Verdict(False, TrainingFailed.exit_code, reason, blame, message)
 
 
-def _stopped(leader: str) -> str:
-    return f"{leader} was stopped from outside: by `cluster-kit down`, say"
+def _stopped(seen: RunState) -> str:
+    return f"{seen.leader} was stopped from outside: {lost_nodes.stopped_by(seen, seen.leader)}"
 
 
 def _judge_evaluators(seen: RunState) -> Verdict:

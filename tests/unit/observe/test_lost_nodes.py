@@ -58,6 +58,17 @@ def test_a_leader_that_no_other_node_takes_ends_the_run_with_the_node_named() ->
     assert not lost_nodes.has_no_place(again, "chief-0")
 
 
+def test_a_leader_whose_node_is_drained_was_stopped_by_that() -> None:
+    seen = told(Story.of(), (5.0, "kill", "chief-0", "big")).with_event(
+        Event(5.0, "die", "chief-0", 143)
+    )
+    verdict = judge(CLUSTER, seen, "ended")
+    assert (verdict.exit_code, verdict.reason) == (7, "stopped")
+    assert verdict.message == "chief-0 was stopped from outside: its node big is drained"
+    by_hand = told(Story.of(), (5.0, "kill", "chief-0", ""))
+    assert lost_nodes.stopped_by(by_hand, "chief-0") == "by `cluster-kit down`, say"
+
+
 NO_IMAGE = "No such image: demo:1"
 
 

@@ -39,6 +39,7 @@ def fake(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeKubernetes
     monkeypatch.setattr(elsewhere, "FOLLOW_S", 0.02)
     monkeypatch.setattr(start, "PATIENCE_S", 0.05)
     monkeypatch.setattr(start, "NODE_PATIENCE_S", 0.05)
+    monkeypatch.setattr(start, "MOUNT_PATIENCE_S", 0.05)
     ready = FakeKubernetes(lasts_s=0.1, says={"chief-0": [{"event": "ready"}, ENDS]})
     with serving(ready, root / "kubeconfig") as made:
         yield made
@@ -118,6 +119,8 @@ def test_one_that_was_left_is_found_waited_for_and_judged(
          "worker-1: ImagePullBackOff: Back-off pulling image", "kubernetes.registry"),
         ({"waiting": {"ps-0": ("Unschedulable", "0/3 nodes: Insufficient cpu")}}, 4,
          "ps-0: Unschedulable: 0/3 nodes", "lower `cpus`"),
+        ({"waiting": {"ps-0": ("ContainerCreating", "")}, "unmounted": "mount.nfs: timed out"}, 4,
+         "ps-0: FailedMount: mount.nfs: timed out", "kubectl get pvc,pv"),
         ({"complaint": 'pods "x" is forbidden: exceeded quota: q, requested: pods=2'}, 4,
          "exceeded quota: q", "kubectl describe quota"),
         ({"complaint": 'pods "x" is forbidden: failed quota: q: must specify limits.cpu'}, 4,
@@ -137,8 +140,8 @@ def test_one_that_was_left_is_found_waited_for_and_judged(
         ({"codes": {"chief-0": 137}, "says": {"chief-0": [{"event": "ready"}]}}, 4,
          "ck-demo-chief/0 has ended with exit code 137", "memory"),
     ],
-    ids=["image", "room", "quota", "quota-that-counts", "quota-at-once", "forbidden", "namespace",
-         "unknown", "rights", "old", "evicted", "killed"],
+    ids=["image", "room", "mount", "quota", "quota-that-counts", "quota-at-once", "forbidden",
+         "namespace", "unknown", "rights", "old", "evicted", "killed"],
 )  # fmt: skip
 def test_what_goes_wrong_is_told_with_its_cure(
     cli: Cli, fake: FakeKubernetes, behaves: dict[str, Any], code: int, words: str, cure: str

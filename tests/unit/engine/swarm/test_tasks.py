@@ -74,6 +74,16 @@ def test_a_task_whose_node_is_down_has_ended_and_the_node_is_named() -> None:
     assert with_lost([ended], [node("big", "down")]) == [ended]
 
 
+def test_a_task_that_its_drained_node_has_stopped_names_the_node() -> None:
+    known, stopped = Told(), task(1, "shutdown", 4, code=143)
+    told(known, task(1, "running", 2))
+    drained = {**node("big", "ready"), "Spec": {"Availability": "drain"}}
+    assert with_lost([task(1, "running", 2)], [drained]) == [task(1, "running", 2)]
+    assert with_lost([stopped], [node("big", "ready")]) == [stopped]
+    events = known.events(with_lost([stopped], [drained]), NOON + 5)
+    assert [(e.action, e.said) for e in events] == [("kill", "big"), ("die", "")]
+
+
 def test_one_that_no_node_takes_any_more_is_told_once_after_a_while() -> None:
     known = Told()
     told(known, task(1, "running", 2))
