@@ -50,10 +50,16 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "-l", str(tmp_path)], check=False)
 
 
-def start(run_task, folder: Path, text: str):
+@pytest.fixture
+def roomy(tmp_path_factory) -> str:
+    """A directory for temporary files that is neither full nor removed."""
+    return str(tmp_path_factory.mktemp("roomy"))
+
+
+def start(run_task, folder: Path, roomy: str, text: str):
     program = folder / "program.py"
     program.write_text(text)
-    return run_task("chief-0", ALONE, "run", str(program), TMPDIR="/tmp")
+    return run_task("chief-0", ALONE, "run", str(program), TMPDIR=roomy)
 
 
 def ended(task) -> tuple[int, str]:
@@ -70,8 +76,8 @@ def read_until(task, words: str) -> None:
 
 @pytest.mark.mounts
 @needs_mounts
-def test_a_program_that_fills_the_disk_ends_with_its_name_and_room(run_task, small_disk):
-    code, said = ended(start(run_task, small_disk, FILLS))
+def test_a_program_that_fills_the_disk_ends_with_its_name_and_room(run_task, small_disk, roomy):
+    code, said = ended(start(run_task, small_disk, roomy, FILLS))
     assert code == EXIT_OUTPUT
     last = said.splitlines()[-1]
     assert last.startswith(f"chief-0: the disk of {small_disk} is full (0 of 1 MB free)")
@@ -80,8 +86,8 @@ def test_a_program_that_fills_the_disk_ends_with_its_name_and_room(run_task, sma
 
 @pytest.mark.mounts
 @needs_mounts
-def test_a_disk_that_somebody_else_fills_ends_the_job(run_task, small_disk):
-    task = start(run_task, small_disk, WAITS)
+def test_a_disk_that_somebody_else_fills_ends_the_job(run_task, small_disk, roomy):
+    task = start(run_task, small_disk, roomy, WAITS)
     read_until(task, "trains")
     (small_disk / "kept").write_bytes(b"a checkpoint")
     with pytest.raises(OSError, match="No space left"):
@@ -107,11 +113,11 @@ def test_an_output_that_becomes_read_only_is_told_as_that(alone: Task, monkeypat
     assert said[0].message.endswith("cannot be written any more: Read-only file system")
 
 
-def test_an_output_that_is_removed_ends_the_job(run_task, tmp_path):
+def test_an_output_that_is_removed_ends_the_job(run_task, tmp_path, roomy):
     output, program = tmp_path / "output", tmp_path / "program.py"
     output.mkdir()
     program.write_text(WAITS)
-    variables = {"CLUSTER_KIT_OUTPUT": str(output), "TMPDIR": "/tmp"}
+    variables = {"CLUSTER_KIT_OUTPUT": str(output), "TMPDIR": roomy}
     task = run_task("chief-0", ALONE, "run", str(program), **variables)
     read_until(task, "trains")
     until = time.monotonic() + 20
