@@ -18,8 +18,9 @@ from tests.make import ROOT
 PROGRAM = ROOT / "tests" / "trainer" / "period" / "sync_softmax.py"
 FLAGS = (
     "--job_name={{ role }} --task_index={{ index }} --ps_hosts={{ ps_hosts }}"
-    " --worker_hosts={{ worker_hosts }} --data_dir={{ data }}"
+    " --worker_hosts={{ worker_hosts }} --data_dir={{ data }} --train_steps=500"
 )
+"""Worker 1 looks once a second whether worker 0 has begun, which does 150 steps in that time."""
 SIZE = 28
 
 
@@ -54,7 +55,7 @@ def test_a_softmax_with_synchronous_replicas_reads_mnist_and_learns_it(
     said = done.stdout + done.stderr
     assert done.returncode == 0, said
     last = re.search(r"After (\d+) training step\(s\), test accuracy = (\S+)", said)
-    assert last and int(last[1]) >= 100 and float(last[2]) > 0.9, said
+    assert last and int(last[1]) >= 500 and float(last[2]) > 0.9, said
     assert re.search(r"Worker 1: [1-9]\d* steps of its own", log(kit, "worker-1")), said
     assert "job name = ps" in log(kit, "ps-0")
     assert codes(kit) == {"worker-0": 0, "worker-1": 0, "ps-0": 0}
