@@ -10,7 +10,7 @@ ENGINE    ?= auto
 # Processes of tests: for those with containers, each of which keeps a core busy or two, and for the others,
 # a third of whose time is spent waiting.
 JOBS      ?= 2
-UNIT_JOBS ?= 8
+UNIT_JOBS ?= 6
 export ENGINE
 
 # A value as one word of the shell's, apostrophes and all.
