@@ -42,7 +42,7 @@ GROUP = re.compile(r"@[\w-]+$")
 
 def forget_groups(config: pytest.Config) -> None:
     """Write down which tests failed by their own names, so that `make test-failed` finds them."""
-    cache = config.cache
+    cache = getattr(config, "cache", None)  # none with `-p no:cacheprovider`
     if cache is not None and not hasattr(config, "workerinput"):
         failed = cache.get("cache/lastfailed", {})
         cache.set("cache/lastfailed", {GROUP.sub("", name): True for name in failed})

@@ -48,3 +48,10 @@ def test_one_that_shares_a_process_is_found_again_and_no_other(tmp_path: Path) -
     assert "1 failed, 1 passed" in run(tmp_path, "--numprocesses=2", "--dist=loadgroup")
     again = run(tmp_path, "--last-failed", "--last-failed-no-failures=none", AGAIN="1")
     assert "1 passed" in again and "2 passed" not in again, again
+
+
+def test_a_run_that_writes_nothing_down_ends_as_well(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "test_it.py").write_text(TESTS)
+    said = run(tmp_path, "-p", "no:cacheprovider", AGAIN="1")
+    assert "2 passed" in said and "Traceback" not in said, said
