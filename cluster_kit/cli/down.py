@@ -23,8 +23,8 @@ def down(
 def _down(name: str | None, engine: Engine, *, json_: bool) -> None:
     up = engine.clusters()
     cluster = cluster_name(named(name, up), here(), up)
-    if cluster not in engine.clusters():
-        others = ", ".join(engine.clusters()) or "none"
+    if cluster not in up:
+        others = ", ".join(up) or "none"
         if json_:
             print_json({"cluster": cluster, "removed": 0})
         else:
