@@ -61,6 +61,15 @@ def test_pictures_are_there_with_their_size(tmp_path):
     assert list(tf.make_ndarray(shown.tensor)) == [b"320", b"200", b"one", b"two"]
 
 
+def test_each_writer_of_one_second_has_an_event_file_of_its_own(tmp_path):
+    for step in range(3):
+        summary = tf.compat.v1.Summary()
+        summary.value.add(tag="loss", simple_value=0.5)
+        with board.graph_writer(tmp_path) as writer:
+            writer.add_summary(summary, step)
+    assert sorted(step for step, _ in found(tmp_path)) == [0, 1, 2]
+
+
 def test_hyperparameters_are_told_as_the_plugin_reads_them(tmp_path):
     from tensorboard.plugins.hparams import plugin_data_pb2
 

@@ -65,8 +65,18 @@ def tell_hyperparameters(
 
     counts = {f"number of {role}": len(tasks) for role, tasks in cluster.items()}
     told = summary_v2.hparams_pb(dict(flat(counts | values)), start_time_secs=time.time())
-    with tf.Graph().as_default(), tf1.summary.FileWriter(str(output / FOLDER)) as writer:
+    with graph_writer(output / FOLDER) as writer:
         writer.add_summary(told.SerializeToString())
+
+
+def graph_writer(folder: Path) -> tf1.summary.FileWriter:
+    """A writer for graph mode, with an event file of its own in `folder`.
+
+    TensorFlow names the file after the host and the second in which it is made: of two that are
+    made in one second the later would empty the earlier one.
+    """
+    with tf.Graph().as_default():
+        return tf1.summary.FileWriter(str(folder), filename_suffix=f".{time.time_ns()}")
 
 
 def flat(values: Mapping[str, Any], before: str = "") -> list[tuple[str, bool | int | float | str]]:

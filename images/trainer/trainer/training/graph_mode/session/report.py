@@ -10,11 +10,11 @@ from pathlib import Path
 import tensorflow as tf
 
 from trainer.events import Progress
+from trainer.training.board import graph_writer
 from trainer.training.graph_mode.options import GraphOptions
 from trainer.training.graph_mode.session.step import StepResult
 from trainer.training.speed import per_second
 
-tf1 = tf.compat.v1
 LOSSES = 20
 EVENT_S = 1.0
 
@@ -35,8 +35,7 @@ class Report:
         self._said = (0, 0.0)
         self._event = (0, 0.0)
         self._summarized = 0
-        with tf.Graph().as_default():
-            self._writer = tf1.summary.FileWriter(str(logs)) if logs else None
+        self._writer = graph_writer(logs) if logs else None
 
     def show(self, graph: tf.Graph) -> None:
         """The graph, for TensorBoard's tab of that name."""
