@@ -14,7 +14,7 @@ from cluster_kit.errors import EngineError, HostError
 from cluster_kit.observe import asked
 from cluster_kit.observe.progress import entries_of
 from cluster_kit.observe.task_view import State
-from cluster_kit.run import room
+from cluster_kit.run import disk_space
 
 AT_ONCE = 8
 
@@ -147,7 +147,7 @@ def _note(containers: Sequence[Container], what: str, tasks: Sequence[str]) -> N
         raise HostError(
             f"{output}/progress cannot be written, by which it is told that a person asks: "
             f"{error.strerror}",
-            room.CURE,
+            disk_space.CURE,
         ) from None
 
 

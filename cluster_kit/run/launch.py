@@ -16,7 +16,7 @@ from cluster_kit.engine.choose import connect, not_run_by_the_kit
 from cluster_kit.engine.interface import Engine
 from cluster_kit.observe.progress import sizes
 from cluster_kit.parts import DEFAULT_ENGINE
-from cluster_kit.run import room
+from cluster_kit.run import disk_space
 from cluster_kit.run.beside import board
 from cluster_kit.run.checks.doctor import refuse_if_unfit
 from cluster_kit.run.context import Launch
@@ -147,7 +147,7 @@ def _started(run: Launch, prepared: Prepared, text: str) -> Cluster:
 
 def _directory(runs: Path, prepared: Prepared, *, resume: bool) -> RunDirectory:
     refuse_if_not_shared(prepared.facts.kind, prepared.cluster.image, runs)
-    with room.writing(runs):
+    with disk_space.writing(runs):
         return last_run(runs) if resume else new_run(runs, datetime.now())
 
 

@@ -1,5 +1,5 @@
 """What the host does to a run: a full disk, another clone, a `down`. The fake engine has all
-moments: tests/unit/run/test_room.py, test_claim.py, test_take_down.py."""
+moments: tests/unit/run/test_disk_space.py, test_claim.py, test_take_down.py."""
 
 from __future__ import annotations
 

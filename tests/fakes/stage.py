@@ -23,7 +23,7 @@ from cluster_kit.run.checks import doctor
 from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.run.keeping import record
 from cluster_kit.run.request import Request
-from cluster_kit.run.starting import arguments, claim, data_step, images, start
+from cluster_kit.run.starting import arguments, claim, data_step, image_tags, start
 from cluster_kit.run.watching import absence, attend, recover, watch
 from cluster_kit.util import elapsed, signals
 from cluster_kit.util.process import Completed
@@ -143,7 +143,7 @@ def set_up(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
         monkeypatch.setattr(module, "time", made.clock)
     monkeypatch.setattr(data_step, "run", lambda *a, **k: made.docker.run(*a, **k))
     monkeypatch.setattr(data_step, "stream", lambda *a: made.docker.stream(*a))
-    monkeypatch.setattr(images, "image_tag", lambda variant: f"cluster-kit/trainer:{variant}-0")
+    monkeypatch.setattr(image_tags, "image_tag", lambda variant: f"cluster-kit/trainer:{variant}-0")
     monkeypatch.setattr(gather, "_routes", lambda _table: [])
     monkeypatch.setattr(gather, "gpu_inventory", lambda: ())
     monkeypatch.setattr(turn, "LOCKS", root)

@@ -30,7 +30,7 @@ from typing import NoReturn
 PRELOADED = ("trainer.supervisor.supervise", "trainer.stacks", "trainer.servers.serve")
 PATIENCE_S = 60.0
 HURRIED = {
-    "trainer.room:LOOK_S": 0.1,
+    "trainer.disk_space:LOOK_S": 0.1,
     "trainer.supervisor.progress.stall:LOOK_S": 0.1,
     "trainer.supervisor.latecomer:LOOK_S": 0.05,
 }

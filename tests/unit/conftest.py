@@ -19,7 +19,7 @@ import typer.main
 import cluster_kit.engine.client
 from cluster_kit import __main__
 from cluster_kit.cli import render, verbs
-from cluster_kit.run.starting import images, prepare
+from cluster_kit.run.starting import image_tags, prepare
 from cluster_kit.util import signals, stdio
 from tests.make import host
 from tests.unit.command_line import MANIFEST, Cli, Said
@@ -54,7 +54,7 @@ def commands_made_once() -> Iterator[None]:
         yield
 
 
-image_tag = functools.cache(images.image_tag)
+image_tag = functools.cache(image_tags.image_tag)
 """The hash of 250 files, which no test with a workspace changes."""
 
 
@@ -67,7 +67,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(render, "engine_or_none", lambda: None)
     monkeypatch.setattr(render, "image_present", lambda _tag: True, raising=False)
     monkeypatch.setattr(prepare, "gather", lambda _engine: host())
-    monkeypatch.setattr(images, "image_tag", image_tag)
+    monkeypatch.setattr(image_tags, "image_tag", image_tag)
     monkeypatch.setattr(signals, "interrupt_once", lambda: None)
     monkeypatch.setattr(stdio, "outlive_readers", lambda: None)
     monkeypatch.setenv("COLUMNS", "200")

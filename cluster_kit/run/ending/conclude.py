@@ -12,7 +12,7 @@ from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError, KitError, UsageError
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.tracebacks import cure, last_words, on_host, without_message
-from cluster_kit.run import room
+from cluster_kit.run import disk_space
 from cluster_kit.run.beside import board
 from cluster_kit.run.context import Launch
 from cluster_kit.run.ending.ending_failures import Failures, answering
@@ -112,7 +112,7 @@ def _saved(
     verdict = explained(verdict, said, directory)
     launch.followed.finish(logs, told if verdict.blame else "")
     known_cure = verdict.cure or cure(f"{verdict.message}\n{words}")
-    room.release(directory)
+    disk_space.release(directory)
     with failures:
         save_events(directory, seen.events)
     outcome = outcome_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cluster_kit.run import room
+from cluster_kit.run import disk_space
 from cluster_kit.run.judging.verdict import CODES, Reason, Verdict
 from cluster_kit.workspace import RunDirectory
 
@@ -26,7 +26,7 @@ def explained(verdict: Verdict, said: str, run: RunDirectory) -> Verdict:
     if verdict.reason not in (Reason.DISK_FULL, Reason.OUTPUT_LOST):
         return verdict
     output = run.output
-    if verdict.reason == Reason.DISK_FULL or _says_full(said) or room.is_full(output):
+    if verdict.reason == Reason.DISK_FULL or _says_full(said) or disk_space.is_full(output):
         return _full(verdict, run)
     gone = "was removed" if not output.is_dir() else "cannot be written any more"
     message = f"the output directory {output} {gone} while the run went on"
@@ -35,8 +35,8 @@ def explained(verdict: Verdict, said: str, run: RunDirectory) -> Verdict:
 
 def _full(verdict: Verdict, run: RunDirectory) -> Verdict:
     """As a program fails, it may free what it had begun to write: then the disk was full."""
-    free = room.free(run.output)
-    full = f"was full ({free} now)" if room.has_room(run.output) else f"is full ({free})"
+    free = disk_space.free(run.output)
+    full = f"was full ({free} now)" if disk_space.has_room(run.output) else f"is full ({free})"
     return replace(
         verdict,
         exit_code=CODES[Reason.DISK_FULL],

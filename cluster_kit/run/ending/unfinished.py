@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cluster_kit.errors import EngineError, HostError, KitError
-from cluster_kit.run import room
+from cluster_kit.run import disk_space
 from cluster_kit.run.context import Launch
 from cluster_kit.run.judging.outcome import REASON_BY_CODE, Outcome
 from cluster_kit.run.judging.verdict import Reason, Verdict
@@ -27,6 +27,6 @@ def incomplete(launch: Launch, outcome: Outcome, error: EngineError | OSError) -
                            error.cure)  # fmt: skip
     return HostError(
         f"{ended} its evidence in {launch.directory.path} is not complete: "
-        f"{room.why(error, launch.directory.path)}",
-        room.CURE,
+        f"{disk_space.why(error, launch.directory.path)}",
+        disk_space.CURE,
     )

@@ -11,7 +11,7 @@ from cluster_kit import labels
 from cluster_kit.cluster import SECRETS, Cluster
 from cluster_kit.errors import DataFailed, HostError
 from cluster_kit.parts import Fetch
-from cluster_kit.run import room
+from cluster_kit.run import disk_space
 from cluster_kit.show.view import View
 from cluster_kit.util.locks import Locked, lock
 from cluster_kit.util.masking import masked
@@ -35,13 +35,13 @@ def ensure_data(cluster: Cluster, view: View) -> None:
     if step is None or Path(step.directory).is_dir():
         return
     directory = Path(step.directory)
-    with room.writing(directory.parent):
+    with disk_space.writing(directory.parent):
         directory.parent.mkdir(parents=True, exist_ok=True)
     _refuse_if_unset(step)
     told = False
     while not directory.is_dir():
         try:
-            with room.writing(directory.parent), lock(_beside(directory, "lock"), _about()):
+            with disk_space.writing(directory.parent), lock(_beside(directory, "lock"), _about()):
                 if not directory.is_dir():
                     _fetch(cluster, step, directory, view)
         except Locked as held:

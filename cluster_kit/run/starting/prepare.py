@@ -24,7 +24,7 @@ from cluster_kit.plan.portable import check_portable, everywhere, moved, neutral
 from cluster_kit.programs import resolve
 from cluster_kit.programs.resolve import Inputs, without_trainer
 from cluster_kit.run.request import Request
-from cluster_kit.run.starting.images import images_of
+from cluster_kit.run.starting.image_tags import images_of
 from cluster_kit.workspace import Workspace
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.facts import EngineKind
 from cluster_kit.image.bind import bind
-from cluster_kit.run import room
+from cluster_kit.run import disk_space
 from cluster_kit.util.process import run
 
 _ABSENT = "bind source path does not exist"
@@ -25,7 +25,7 @@ def refuse_if_not_shared(kind: EngineKind, image: str, runs: Path) -> None:
     """
     if not kind.remote:
         return
-    with room.writing(runs):
+    with disk_space.writing(runs):
         runs.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".shared-", dir=runs) as folder:
         mount = bind(Path(folder).resolve(), "/mnt")

@@ -16,7 +16,7 @@ from cluster_kit.image import extra as extra_image
 from cluster_kit.image import own as own_image
 from cluster_kit.image.build import image_present
 from cluster_kit.observe.task_view import State
-from cluster_kit.run import again, room
+from cluster_kit.run import again, disk_space
 from cluster_kit.run.context import Launch
 from cluster_kit.run.keeping.of_containers import is_recorded, kept_run, run_of, unjudged
 from cluster_kit.run.keeping.record import Record, write_record
@@ -141,7 +141,7 @@ def up(launch: Launch, prepared: Prepared, text: str) -> Cluster:
 
 def _write(launch: Launch, prepared: Prepared, text: str) -> Path:
     """Write the cluster's file, and with the run a copy and the record; returns the file's path."""
-    with room.writing(launch.workspace.root):
+    with disk_space.writing(launch.workspace.root):
         file = launch.backend.write(launch.workspace, prepared.cluster, text)
         shown = without_secrets(prepared.cluster)
         copy = text if shown == prepared.cluster else launch.backend.render(shown)
@@ -150,7 +150,7 @@ def _write(launch: Launch, prepared: Prepared, text: str) -> Path:
         write_atomically(
             launch.directory.manifest, masked(manifest, values_of(prepared.cluster, ()))
         )
-        room.reserve(launch.directory)
+        disk_space.reserve(launch.directory)
         _record(launch, prepared.cluster)
     return file
 

@@ -15,7 +15,7 @@ from cluster_kit import workspace
 from cluster_kit.cli import render as verb
 from cluster_kit.facts import HostFacts
 from cluster_kit.image.base import REGISTRY_BASE
-from cluster_kit.run.starting import images, portable_build, prepare
+from cluster_kit.run.starting import image_tags, portable_build, prepare
 from tests.make import gpus, host, network
 from tests.unit.command_line import MANIFEST, Cli
 
@@ -237,7 +237,7 @@ def test_check_says_which_of_manifest_kit_and_host_has_changed(
     on(monkeypatch, replace(usual, networks=ELSEWHERE.networks, user="7:7"))
     assert stale(cli) == "the host (user, subnet) has changed"
     on(monkeypatch, usual)
-    monkeypatch.setattr(images, "image_tag", lambda variant: f"cluster-kit/trainer:{variant}-9")
+    monkeypatch.setattr(image_tags, "image_tag", lambda variant: f"cluster-kit/trainer:{variant}-9")
     assert stale(cli) == "the kit has changed"
     (mine / "compose/demo.toml").write_text(before + "port = 4000\n")
     assert stale(cli) == "the manifest and the kit have changed"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from queue import SimpleQueue
 from typing import NoReturn
 
-from trainer import outcome, room
+from trainer import disk_space, outcome
 from trainer.beacon import client
 from trainer.beacon.heard import Heard
 from trainer.beacon.messages import Report
@@ -52,7 +52,7 @@ def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
             dead_connections.limit(task.silent_s, os.environ.get("TF_CONFIG", ""))
             at_step.begin(task, progress)
             watched = (task, events.put, over)
-            threading.Thread(target=room.watch, args=watched, name="room", daemon=True).start()
+            threading.Thread(target=disk_space.watch, args=watched, daemon=True).start()
             ended = Leader(task, program, progress, events, beacon_server).run()
         else:
             if task.role == EVALUATOR:
@@ -61,11 +61,11 @@ def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
     except TrainerError as problem:
         ended = Outcome(problem.exit_code, outcome.FAILED, str(problem))
     except OSError as problem:  # the program cannot be started in an output that is gone
-        if room.trouble(task) is None:
+        if disk_space.trouble(task) is None:
             raise
-        ended = room.of(task, problem)
+        ended = disk_space.of(task, problem)
     over.set()
-    ended = room.instead(task, ended)
+    ended = disk_space.instead(task, ended)
     recorder.stop()
     ended.record(progress)
     if not ended.printed and (ended.exit_code or ended.reason == outcome.CUT_OFF):

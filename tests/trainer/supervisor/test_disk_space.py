@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from trainer import disk_space, outcome
 from trainer import events as trainer_events
-from trainer import outcome, room
 from trainer.errors import EXIT_OUTPUT
 from trainer.events import Progress
 from trainer.outcome import Outcome
@@ -106,9 +106,9 @@ def test_an_output_that_becomes_read_only_is_told_as_that(alone: Task, monkeypat
         raise OSError(errno.EROFS, "Read-only file system")
 
     monkeypatch.setattr(Path, "write_bytes", refused)
-    monkeypatch.setattr(room, "LOOK_S", 0.01)
+    monkeypatch.setattr(disk_space, "LOOK_S", 0.01)
     said: list[Outcome] = []
-    room.watch(alone, said.append, threading.Event())
+    disk_space.watch(alone, said.append, threading.Event())
     assert [found.reason for found in said] == [outcome.OUTPUT_LOST]
     assert said[0].message.endswith("cannot be written any more: Read-only file system")
 
@@ -136,7 +136,7 @@ def test_a_progress_directory_that_is_removed_is_made_again(tmp_path):
     progress = Progress(task.progress_file)
     progress.write("start", attempt=1)
     shutil.rmtree(task.progress_file.parent)
-    assert room.trouble(task) is None
+    assert disk_space.trouble(task) is None
     progress.write("ready")
     assert trainer_events.last_event(task.progress_file)["event"] == "ready"
 
@@ -184,20 +184,20 @@ def test_what_is_said_instead_of_a_programs_end(
     alone: Task, monkeypatch, found: str, before: Outcome, reason: str
 ) -> None:
     numbers = {"full": errno.ENOSPC, "lost": errno.EROFS}
-    known = room.of(alone, OSError(numbers[found], "why")) if found else None
-    monkeypatch.setattr(room, "trouble", lambda _task: known)
-    after = room.instead(alone, before)
+    known = disk_space.of(alone, OSError(numbers[found], "why")) if found else None
+    monkeypatch.setattr(disk_space, "trouble", lambda _task: known)
+    after = disk_space.instead(alone, before)
     assert after.reason == reason
     if reason == outcome.DISK_FULL:
         assert after.message.endswith(": ResourceExhausted: No space left on device")
 
 
 def test_a_disk_that_is_full_for_a_moment_ends_nothing(alone: Task, monkeypatch) -> None:
-    problem = room.of(alone, OSError(errno.ENOSPC, "why"))
+    problem = disk_space.of(alone, OSError(errno.ENOSPC, "why"))
     looks = iter([problem, problem, None, problem, problem, problem])
-    monkeypatch.setattr(room, "LOOK_S", 0.01)
-    monkeypatch.setattr(room, "trouble", lambda _task: next(looks))
+    monkeypatch.setattr(disk_space, "LOOK_S", 0.01)
+    monkeypatch.setattr(disk_space, "trouble", lambda _task: next(looks))
     said: list[Outcome] = []
-    room.watch(alone, said.append, threading.Event())
+    disk_space.watch(alone, said.append, threading.Event())
     assert said == [problem]
     assert next(looks, "all were looked at") == "all were looked at"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.errors import HostError
-from cluster_kit.run import launch, room
+from cluster_kit.run import disk_space, launch
 from cluster_kit.run.ending import conclude
 from cluster_kit.run.judging.endings import OUTPUT_CODE
 from cluster_kit.run.keeping import evidence
@@ -37,7 +37,7 @@ def raising(error: OSError) -> Callable[..., None]:
 def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the system says of a disk of 64 MB."""
     disk = namedtuple("disk", "f_bavail f_frsize f_blocks")
-    monkeypatch.setattr(room.os, "statvfs", lambda _path: disk(0, 4096, 16_000))
+    monkeypatch.setattr(disk_space.os, "statvfs", lambda _path: disk(0, 4096, 16_000))
 
 
 def test_a_task_that_cannot_write_ends_with_the_code_of_the_contract() -> None:
@@ -58,7 +58,7 @@ def test_a_full_disk_is_named_with_its_room(stage: Stage) -> None:
 def test_a_leader_that_could_not_say_why_is_understood(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, "is_full", lambda _folder: True)
+    monkeypatch.setattr(disk_space, "is_full", lambda _folder: True)
     outcome = stage.up(LOST)
     assert (outcome.reason, outcome.exit_code) == ("disk-full", 3)
     assert {task.name: task.restarts for task in outcome.tasks}["chief-0"] == 0
@@ -101,7 +101,7 @@ def test_room_is_kept_for_the_end_and_given_back(stage: Stage) -> None:
     stage.clock.at(2.0, lambda: sizes.append((stage.directory.path / reserve).stat().st_size))
     saved = evidence.save_events
     assert stage.up().success
-    assert sizes == [room.RESERVED_BYTES]
+    assert sizes == [disk_space.RESERVED_BYTES]
     assert not (stage.directory.path / reserve).exists()
     assert saved is evidence.save_events
 
@@ -109,7 +109,7 @@ def test_room_is_kept_for_the_end_and_given_back(stage: Stage) -> None:
 @pytest.mark.usefixtures("full_disk")
 @pytest.mark.parametrize(
     ("module", "name"),
-    [(launch, "new_run"), (start, "write_atomically"), (start, "_record"), (room, "reserve")],
+    [(launch, "new_run"), (start, "write_atomically"), (start, "_record"), (disk_space, "reserve")],
 )
 def test_a_workspace_that_is_full_is_told_before_anything_starts(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, module: object, name: str
@@ -123,8 +123,8 @@ def test_a_workspace_that_is_full_is_told_before_anything_starts(
 
 
 def test_free_room_is_of_the_nearest_folder_that_exists(tmp_path: Path) -> None:
-    assert room.free(tmp_path / "not" / "there") == room.free(tmp_path)
-    assert not room.is_full(tmp_path)
+    assert disk_space.free(tmp_path / "not" / "there") == disk_space.free(tmp_path)
+    assert not disk_space.is_full(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
