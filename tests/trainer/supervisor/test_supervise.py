@@ -193,3 +193,11 @@ def test_usage():
     from trainer.__main__ import main
 
     assert main([]) == main(["dance"]) == 2
+
+
+def test_what_a_program_writes_beside_itself_is_kept(run_task, tmp_path):
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "program.py").write_text("open('mine.txt', 'w').write('kept')")
+    path = str(tmp_path / "code" / "program.py")
+    assert run_task("chief-0", {"chief": ["127.0.0.1:1"]}, "run", path).wait(60) == 0
+    assert (tmp_path / "mine.txt").read_text() == "kept"

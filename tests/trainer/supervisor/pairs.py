@@ -1,0 +1,30 @@
+"""Programs that run side by side: worker-0 leads with one, worker-1 follows with the other."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+PAIR = {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}
+MARK = "import os, sys, time, pathlib, signal\nhere = pathlib.Path(__file__).parent\n"
+
+
+def start(run_task, free_port, tmp_path: Path, leader: str, follower: str, **variables: object):
+    """worker-0 leads with one program, worker-1 follows with the other."""
+    common = {"CLUSTER_KIT_BEACON": f"127.0.0.1:{free_port()}", **variables}
+    paths = []
+    for name, text in (("leader.py", leader), ("follower.py", follower)):
+        paths.append(tmp_path / name)
+        paths[-1].write_text(MARK + text)
+    tasks = [
+        run_task(f"worker-{index}", PAIR, "run", str(path), **common)
+        for index, path in enumerate(paths)
+    ]
+    return (*tasks, lambda: run_task("worker-1", PAIR, "run", str(paths[1]), **common))
+
+
+def wait_for(condition, seconds: float = 30.0) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "it did not happen in time"
+        time.sleep(0.02)

@@ -1,0 +1,152 @@
+"""A peer that is lost, never comes or fails: who is named, and whether the leader tries again."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from pairs import PAIR, start, wait_for
+
+
+def test_a_peer_that_never_comes_is_named_at_the_start_deadline(
+    run_task, free_port, tmp_path, events
+):
+    (tmp_path / "leader.py").write_text("import time; time.sleep(60)")
+    task = run_task(
+        "worker-0", PAIR, "run", str(tmp_path / "leader.py"),
+        CLUSTER_KIT_BEACON=f"127.0.0.1:{free_port()}", CLUSTER_KIT_START_DEADLINE_S=0.5,
+    )  # fmt: skip
+    assert task.wait(60) == 6
+    end = events("worker-0")[-1]
+    assert (end["reason"], end["tasks"]) == ("start-deadline", ["worker-1"])
+    assert "1 of 1 tasks that run the program did not appear within 0.5 s" in end["message"]
+
+
+def test_a_program_that_says_that_its_failure_is_final_is_not_tried_again(
+    run_task, free_port, tmp_path, events
+):
+    """A training to its end, whose result is not good enough: a lost peer is not the reason."""
+    leader = (
+        "mail = pathlib.Path(os.environ['CLUSTER_KIT_MAILBOX'])\n"
+        "while not (here / 'lost').exists(): time.sleep(0.02)\n"
+        "(mail / 'final').touch()\n"
+        "sys.exit(5)\n"
+    )
+    follower = (
+        "(here / 'pid').write_text(str(os.getppid()))\n"
+        "while not (here / 'done').exists(): time.sleep(0.02)\n"
+    )
+    led, followed, _ = start(run_task, free_port, tmp_path, leader, follower, CLUSTER_KIT_RETRIES=1)
+    wait_for((tmp_path / "pid").exists)
+    time.sleep(0.6)  # the longest pause between two attempts to reach the beacon
+    followed.kill()
+    followed.wait()
+    (tmp_path / "lost").touch()
+    assert led.wait(60) == 5
+    kinds = [event["event"] for event in events("worker-0") if event["event"] != "ready"]
+    assert kinds == ["start", "failure", "end"]
+
+
+def test_the_leaders_program_starts_again_when_it_fails_over_a_lost_peer(
+    run_task, free_port, tmp_path, events
+):
+    leader = (
+        "(here / 'attempts').open('a').write('x')\n"
+        "while (here / 'attempts').read_text() == 'x':\n"
+        "    time.sleep(0.02)\n"
+        "    if (here / 'lost').exists(): sys.exit(1)\n"
+    )
+    follower = (
+        "(here / 'pid').write_text(str(os.getppid()))\n"
+        "while not (here / 'done').exists(): time.sleep(0.02)\n"
+    )
+    led, followed, again = start(
+        run_task, free_port, tmp_path, leader, follower, CLUSTER_KIT_RETRIES=1
+    )
+    wait_for((tmp_path / "pid").exists)
+    wait_for((tmp_path / "attempts").exists)
+    time.sleep(0.6)  # the longest pause between two attempts to reach the beacon
+    followed.kill()
+    followed.wait()
+    (tmp_path / "lost").touch()
+    wait_for(lambda: any(e["event"] == "failure" for e in events("worker-0")))
+    (tmp_path / "lost").unlink()
+    (tmp_path / "done").touch()
+    second = again()
+    assert led.wait(60) == 0
+    assert second.wait(60) == 0
+    found = events("worker-0")
+    assert [e["event"] for e in found if e["event"] != "ready"] == [
+        "start", "failure", "retry", "start", "end",
+    ]  # fmt: skip
+    assert found[-1]["exit_code"] == 0
+    assert next(e for e in found if e["event"] == "retry")["reason"] == "worker-1 was lost"
+
+
+def test_a_peer_that_fails_by_itself_is_to_blame_where_the_leader_falls_over_it(
+    run_task, free_port, tmp_path, events
+):
+    leader = "time.sleep(1.0); sys.exit(1)"
+    follower = "print('shapes'); sys.exit(7)"
+    led, followed, _ = start(run_task, free_port, tmp_path, leader, follower, CLUSTER_KIT_RETRIES=2)
+    assert led.wait(60) == 1
+    assert followed.wait(60) == 7
+    end = events("worker-0")[-1]
+    assert (end["reason"], end["tasks"]) == ("failed", ["worker-1"])
+    assert end["message"] == "worker-1: the program ended with exit code 7"
+
+
+def test_a_peer_without_retries_ends_a_job_that_would_wait_for_it(
+    run_task, free_port, tmp_path, events
+):
+    began = time.monotonic()
+    led, followed, _ = start(run_task, free_port, tmp_path, "time.sleep(60)", "sys.exit(7)")
+    assert (led.wait(60), followed.wait(60)) == (1, 7)
+    assert time.monotonic() - began < 6
+    assert events("worker-0")[-1]["tasks"] == ["worker-1"]
+
+
+def test_a_lost_peer_that_does_not_come_back_is_named_at_the_start_deadline(
+    run_task, free_port, tmp_path, events
+):
+    leader = (
+        "(here / 'attempts').open('a').write('x')\n"
+        "while (here / 'attempts').read_text() != 'x' or not (here / 'lost').exists():\n"
+        "    time.sleep(0.02)\n"
+        "sys.exit(1)\n"
+    )
+    follower = "(here / 'pid').write_text(str(os.getppid())); time.sleep(30)"
+    led, followed, _ = start(
+        run_task, free_port, tmp_path, leader, follower,
+        CLUSTER_KIT_RETRIES=3, CLUSTER_KIT_START_DEADLINE_S=2.5,
+    )  # fmt: skip
+    wait_for((tmp_path / "pid").exists)
+    wait_for((tmp_path / "attempts").exists)
+    time.sleep(0.6)  # the longest pause between two attempts to reach the beacon
+    followed.kill()
+    followed.wait()
+    (tmp_path / "lost").touch()
+    assert led.wait(60) == 6
+    end = events("worker-0")[-1]
+    assert (end["reason"], end["tasks"]) == ("start-deadline", ["worker-1"])
+    assert "after it was started again" in end["message"]
+
+
+MISTAKEN = (
+    "mail = pathlib.Path(os.environ['CLUSTER_KIT_MAILBOX'])\n"
+    "(mail / 'last-words').write_text('a.toml: 1 problem\\n  {key} = 1: no such key')\n"
+    "sys.exit(2)\n"
+)
+
+
+@pytest.mark.parametrize(("key", "blamed"), [("x", []), ("y", ["worker-1"])])
+def test_a_peers_message_of_several_lines_arrives_as_it_is(
+    run_task, free_port, tmp_path, events, key, blamed
+):
+    """Where all say the same, the leader says it for all."""
+    leader, follower = MISTAKEN.format(key=key), MISTAKEN.format(key="x")
+    led, _, _ = start(run_task, free_port, tmp_path, leader, follower, CLUSTER_KIT_RETRIES=1)
+    assert led.wait(60) == 2
+    end = events("worker-0")[-1]
+    assert end["tasks"] == blamed
+    assert end["message"].splitlines()[1] == "  x = 1: no such key"
