@@ -1,12 +1,10 @@
-"""With TensorFlow: records there and back, converters to the end, and every bad record named."""
+"""With TensorFlow: records there and back, those of others, and converters to the end."""
 
 from __future__ import annotations
 
 import dataclasses
-import io
 import json
 import os
-import random
 from pathlib import Path
 
 import pytest
@@ -14,72 +12,12 @@ import pytest
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
-from PIL import Image  # noqa: E402
 
-from trainer.errors import ContractError  # noqa: E402
-from trainer.programs.detection.config.pipeline import Pipeline  # noqa: E402
+from made_up_records import CAT, DOG, HEIGHT, LABELS, WIDTH, changed, image, picture  # noqa: E402
+
 from trainer.programs.detection.convert import __main__ as command  # noqa: E402
-from trainer.programs.detection.data import check, examples, label_map, records  # noqa: E402
-from trainer.programs.detection.data.annotation import PNG, Box, LabelledImage  # noqa: E402
-
-LABELS = label_map.of_names(["cat", "dog"])
-HEIGHT, WIDTH = 20, 40
-
-
-def picture() -> bytes:
-    file = io.BytesIO()
-    Image.new("RGB", (WIDTH, HEIGHT), (10, 200, 30)).save(file, "PNG")
-    return file.getvalue()
-
-
-def image(*boxes: Box, **changes: object) -> LabelledImage:
-    made = LabelledImage(picture(), PNG, HEIGHT, WIDTH, "a.png", "7", boxes)
-    return dataclasses.replace(made, **changes)
-
-
-CAT = Box(0.25, 0.25, 0.5, 0.75, "cat", 1)
-DOG = Box(0.0, 0.5, 1.0, 1.0, "dog", 2, difficult=True, crowd=True)
-
-
-@pytest.fixture
-def pipeline(tmp_path: Path) -> Pipeline:
-    """Two training files of two images, one evaluation file."""
-    records.write([image(CAT), image(DOG, CAT), image(), image(CAT)], tmp_path / "train", 2)
-    records.write([image(DOG)], tmp_path / "val", 1)
-    (tmp_path / "map.pbtxt").write_text(LABELS.to_text())
-    reader = {"label_map_path": str(tmp_path / "map.pbtxt")}
-    return Pipeline.model_validate(
-        {
-            "model": {"num_classes": 2},
-            "train_config": {
-                "num_steps": 1,
-                "learning_rate": {"type": "constant", "learning_rate": 0.1},
-            },
-            "train_input_reader": {**reader, "input_path": (str(tmp_path / "train-*"),)},
-            "eval_input_reader": {**reader, "input_path": (str(tmp_path / "val-*"),)},
-        }
-    )
-
-
-def spoil(tmp_path: Path, *made: bytes | LabelledImage) -> Path:
-    """Put these in place of the second training file."""
-    file = tmp_path / "train-00001-of-00002.tfrecord"
-    with tf.io.TFRecordWriter(str(file)) as writer:
-        for one in made:
-            writer.write(one if isinstance(one, bytes) else examples.to_example(one))
-    return file
-
-
-def changed(**features: list) -> bytes:
-    """The record of an image with a cat, some features replaced; None takes one out."""
-    example = tf.train.Example.FromString(examples.to_example(image(CAT)))
-    for key, values in features.items():
-        name = key.replace("__", "/")
-        del example.features.feature[name]
-        if values is not None:
-            kind = {bytes: "bytes_list", int: "int64_list", float: "float_list"}[type(values[0])]
-            getattr(example.features.feature[name], kind).value.extend(values)
-    return example.SerializeToString()
+from trainer.programs.detection.data import examples, label_map, records  # noqa: E402
+from trainer.programs.detection.data.annotation import Box  # noqa: E402
 
 
 def test_an_image_is_the_same_after_writing_and_reading() -> None:
@@ -149,124 +87,6 @@ def test_shards_take_turns_and_are_there_only_when_complete(tmp_path: Path) -> N
     assert list((tmp_path / "e").iterdir()) == []
 
 
-def test_good_records_are_counted(pipeline: Pipeline) -> None:
-    checked = check.check(pipeline)
-    assert checked.labels == LABELS
-    assert (checked.train.images, checked.train.boxes, checked.train.most_boxes) == (4, 4, 2)
-    assert checked.train.per_class == {1: 3, 2: 1}
-    assert (checked.evaluation.images, checked.evaluation.per_class) == (1, {2: 1})
-    assert [Path(file).name for file in checked.train.files] == [
-        "train-00000-of-00002.tfrecord",
-        "train-00001-of-00002.tfrecord",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("record", "said"),
-    [
-        (image(dataclasses.replace(CAT, number=3)), "box 0 has label 3 (cat), not in the label"),
-        (image(dataclasses.replace(CAT, number=0)), "box 0 has label 0 (cat), not in the label"),
-        (image(dataclasses.replace(CAT, number=2)), "is a 'cat' with label 2, which the label map"),
-        (image(dataclasses.replace(CAT, xmax=1.2)), "xmax 1.2: outside the image"),
-        (image(dataclasses.replace(CAT, ymin=-0.1)), "ymin -0.1, xmin 0.25"),
-        (image(dataclasses.replace(CAT, ymin=0.6)), "a box needs ymin < ymax and xmin < xmax"),
-        (image(CAT, dataclasses.replace(CAT, xmin=float("nan"))), "box 1 (cat) has ymin 0.25"),
-        (image(dataclasses.replace(CAT, xmin=float("-inf"))), "not a number"),
-        (image(CAT, encoded=b"<html>no such image</html>"), "(26 bytes) is not a PNG or JPEG"),
-        (image(CAT, encoded=picture()[:-8]), "bytes) breaks off before the image's end"),
-        (image(CAT, encoded=b""), "(0 bytes) is not a PNG or JPEG"),
-        (image(CAT, height=21), "are 21 and 40, the image itself is 20 high and 40 wide"),
-        (b"no example", "not a tf.train.Example"),
-        (changed(image__height=None), "needs one value of image/height"),
-        (changed(image__height=[1.5]), "image/height is a float_list, must be a int64_list"),
-        (changed(image__object__bbox__xmin=[0.1, 0.2]), "image/object/bbox/xmin has 2 entries"),
-        (changed(image__object__class__label=None), "image/object/class/label has 0 entries"),
-    ],
-    # Not by the bytes: an example's features are written in another order by every process.
-    ids=lambda value: value if isinstance(value, str) else "record",
-)
-def test_a_bad_record_is_named_with_its_file_and_number(
-    pipeline: Pipeline, tmp_path: Path, record: LabelledImage | bytes, said: str
-) -> None:
-    file = spoil(tmp_path, image(CAT), record)
-    with pytest.raises(ContractError) as found:
-        check.check(pipeline)
-    assert f"{file}, record 1: " in str(found.value)
-    assert said in str(found.value)
-    assert "train_input_reader: 1 problem" in str(found.value)
-
-
-def test_all_bad_records_of_all_files_are_said_and_many_are_counted(
-    pipeline: Pipeline, tmp_path: Path
-) -> None:
-    spoil(tmp_path, *[image(dataclasses.replace(CAT, number=9))] * 30)
-    (tmp_path / "train-empty.tfrecord").write_bytes(b"")
-    with pytest.raises(ContractError) as found:
-        check.check(pipeline)
-    assert "31 problems" in str(found.value) and "… and 21 more" in str(found.value)
-
-
-def test_an_empty_file_is_named(pipeline: Pipeline, tmp_path: Path) -> None:
-    file = spoil(tmp_path)
-    with pytest.raises(ContractError, match=f"{file}: empty, it holds no record"):
-        check.check(pipeline)
-
-
-@pytest.mark.parametrize("how", ["truncated", "flipped", "text", "length"])
-def test_a_damaged_file_is_named_with_the_record(
-    pipeline: Pipeline, tmp_path: Path, how: str
-) -> None:
-    file = spoil(tmp_path, image(CAT), image(CAT))
-    content = bytearray(file.read_bytes())
-    second = len(content) // 2
-    match how:
-        case "truncated":
-            del content[-10:]
-        case "flipped":
-            content[-30] ^= 0xFF
-        case "length":
-            content[second] ^= 0xFF
-        case "text":
-            content = bytearray(b"these are no records, but some text of a person")
-    file.write_bytes(content)
-    with pytest.raises(ContractError) as found:
-        check.check(pipeline)
-    index = 0 if how == "text" else 1
-    assert f"{file}, record {index}: damaged" in str(found.value)
-
-
-def test_a_pattern_that_matches_nothing_says_what_is_there(
-    pipeline: Pipeline, tmp_path: Path
-) -> None:
-    reader = pipeline.train_input_reader.model_copy(update={"input_path": (f"{tmp_path}/x-*",)})
-    wrong = pipeline.model_copy(update={"train_input_reader": reader})
-    with pytest.raises(ContractError) as found:
-        check.check(wrong)
-    assert f"train_input_reader.input_path = {tmp_path}/x-*: no file matches" in str(found.value)
-    assert "map.pbtxt, train-00000-of-00002.tfrecord" in str(found.value)
-    reader = pipeline.eval_input_reader.model_copy(update={"input_path": ("/none/x-*",)})
-    with pytest.raises(ContractError, match="/none is not a directory"):
-        check.check(pipeline.model_copy(update={"eval_input_reader": reader}))
-
-
-def test_classes_boxes_and_label_maps_must_go_together(pipeline: Pipeline, tmp_path: Path) -> None:
-    few = pipeline.model.model_copy(update={"num_classes": 1})
-    with pytest.raises(ContractError, match=r"goes up to id 2 \(dog\); write num_classes = 2"):
-        check.check(pipeline.model_copy(update={"model": few}))
-    padded = pipeline.train_config.model_copy(update={"max_number_of_boxes": 1})
-    with pytest.raises(ContractError, match="one training image has 2 boxes"):
-        check.check(pipeline.model_copy(update={"train_config": padded}))
-    (tmp_path / "other.pbtxt").write_text(label_map.of_names(["dog", "cat"]).to_text())
-    other = pipeline.eval_input_reader.model_copy(
-        update={"label_map_path": str(tmp_path / "other.pbtxt")}
-    )
-    with pytest.raises(ContractError, match=r"map.pbtxt and .*other.pbtxt differ"):
-        check.check(pipeline.model_copy(update={"eval_input_reader": other}))
-    records.write([image()], tmp_path / "val", 1)
-    with pytest.raises(ContractError, match="1 images, and not one box among them"):
-        check.check(pipeline)
-
-
 def test_converted_annotations_are_right_records(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -297,30 +117,3 @@ def test_converted_annotations_are_right_records(
     file.write_text(json.dumps(content))
     assert command.main(arguments) == 2  # another set's numbers are in that directory already
     assert "label_map.pbtxt is there and has other classes" in capsys.readouterr().err
-
-
-def mutated(octets: bytes, draw: random.Random) -> bytes:
-    """A few places overwritten, cut out or doubled: nearly valid, which is where mistakes are."""
-    for _ in range(draw.randint(1, 4)):
-        at, length = draw.randrange(len(octets) + 1), draw.randrange(9)
-        piece = draw.choice([b"", b"\0", b"\xff" * 8, draw.randbytes(5), octets[:20]])
-        octets = octets[:at] + piece + octets[at + length :]
-    return octets
-
-
-def test_any_record_is_an_image_or_a_problem_in_words():
-    draw, valid = random.Random(11), examples.to_example(image(CAT, DOG))
-    found = [check.looked_at(mutated(valid, draw), LABELS) for _ in range(400)]
-    assert any(wrong for _, wrong in found)
-    assert all(isinstance(what, str) and what for _, wrong in found for what in wrong)
-
-
-def test_any_file_is_read_or_named_with_its_record(pipeline, tmp_path):
-    file, draw = tmp_path / "train-00001-of-00002.tfrecord", random.Random(12)
-    valid = file.read_bytes()
-    for _ in range(100):
-        file.write_bytes(mutated(valid, draw))
-        try:
-            check.check(pipeline)
-        except ContractError as problem:
-            assert str(file) in str(problem) and "→" in str(problem)
