@@ -1,76 +1,18 @@
-"""status, logs and down of clusters that are up, that have ended, and that there never were."""
+"""Which cluster status, logs and down mean: one that is up, that has ended, that never was."""
 
 from __future__ import annotations
 
 import json
-import os
-import threading
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cluster_kit.engine import client
-from cluster_kit.engine.containers import SIDECAR, Container
-from cluster_kit.workspace import RunDirectory, new_run
+from tests.unit.cli.looking import FakeEngine, engine, ran
 from tests.unit.command_line import MANIFEST, Cli
 from tests.unit.stories import container
 
-STARTED, ENDED = datetime(2025, 3, 1, 10, 0), datetime(2025, 3, 1, 10, 20, 30)
-
-
-@dataclass
-class FakeEngine:
-    """Clusters by name, each with its containers."""
-
-    up: dict[str, list[Container]] = field(default_factory=dict)
-
-    def clusters(self) -> list[str]:
-        return sorted(self.up)
-
-    def containers(self, cluster: str) -> list[Container]:
-        return [one for one in self.up.get(cluster, []) if one.role != SIDECAR]
-
-    def sidecars(self, cluster: str) -> list[Container]:
-        return [one for one in self.up.get(cluster, []) if one.role == SIDECAR]
-
-    def logs(self, container_id: str) -> str:
-        return f"2025-03-01T10:00:01.5Z {container_id} says\n"
-
-    def follow(
-        self, container_id: str, since: float | None = None, *, times: bool = False
-    ) -> Iterator[str]:
-        assert since is None
-        for second, word in enumerate(("one", "\x1b[2Jtwo")):
-            yield f"2025-03-01T10:00:0{second}.5Z {word}" if times else word
-
-    def comes_back(self, container_id: str, within_s: float) -> bool:
-        return False
-
-    def info(self) -> dict[str, Any]:
-        return {}
-
-
-@pytest.fixture(autouse=True)
-def engine(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
-    fake = FakeEngine()
-    monkeypatch.setattr(client, "connect", lambda: fake)
-    return fake
-
-
-def ran(root: Path, cluster: str = "demo", **outcome: Any) -> RunDirectory:
-    """A run that has ended, with two tasks' logs; without an outcome where none is given."""
-    made = new_run(root / "runs" / cluster, STARTED)
-    chief = "2025-03-01T10:00:02.0Z first\n2025-03-01T10:00:04.0Z 4\n"
-    (made.logs / "chief-0.log").write_text(chief)
-    (made.logs / "ps-0.log").write_text("2025-03-01T10:00:03.0Z 10%\r20%\n")
-    if outcome:
-        made.outcome.write_text(json.dumps(outcome))
-        os.utime(made.outcome, (ENDED.timestamp(), ENDED.timestamp()))
-    return made
+__all__ = ["engine"]
 
 
 @pytest.mark.parametrize(
@@ -156,30 +98,6 @@ def test_an_outcome_that_cannot_be_read_is_no_verdict(outcome: str, cli: Cli, ro
     assert "has no verdict" in cli("status", "demo").err
 
 
-def test_logs_of_an_ended_cluster_are_those_of_its_newest_run(cli: Cli, root: Path) -> None:
-    ran(root, success=True)
-    said = cli("logs", "demo")
-    assert said.code == 0
-    assert [line.split() for line in said.out.splitlines()] == [
-        ["chief-0", "first"],
-        ["ps-0", "10%20%"],
-        ["chief-0", "4"],
-    ]
-    assert "runs/demo/20250301-100000, ended" in said.err
-    assert "these are its logs" in said.err
-    assert cli("logs", "demo", "ps-0").out.split() == ["ps-0", "10%20%"]
-    found = json.loads(cli("logs", "demo", "ps-0", "--json").out)
-    assert found == [{"time": "2025-03-01T10:00:03.0Z", "task": "ps-0", "text": "10%\r20%"}]
-    assert "there are: chief-0, ps-0" in cli("logs", "demo", "worker-0").err
-
-
-def test_a_cluster_that_never_ran_has_no_logs(cli: Cli) -> None:
-    said = cli("logs", "demo")
-    assert (said.code, said.out) == (0, "")
-    assert "there is no run of it in runs/demo/" in said.err
-    assert cli("logs", "demo", "--json").out == "[]\n"
-
-
 def test_a_cluster_that_is_up_shows_itself_and_not_its_last_run(
     cli: Cli, root: Path, engine: FakeEngine
 ) -> None:
@@ -230,29 +148,6 @@ def test_a_cluster_that_never_ran_has_no_newest_run(cli: Cli) -> None:
     assert told == {"demo": [], "newest_runs": {"demo": None}}
 
 
-def test_followed_logs_are_json_a_line_each_where_json_was_asked_for(
-    cli: Cli, root: Path, engine: FakeEngine
-) -> None:
-    engine.up["demo"] = [container("chief-0", id="a"), container("ps-0", id="b")]
-    said = cli("logs", "demo", "ps-0", "--follow", "--json")
-    assert said.code == 0
-    assert [json.loads(line) for line in said.out.splitlines()] == [
-        {"time": "2025-03-01T10:00:00.5Z", "task": "ps-0", "text": "one"},
-        {"time": "2025-03-01T10:00:01.5Z", "task": "ps-0", "text": "\x1b[2Jtwo"},
-    ]
-    shown = cli("logs", "demo", "--follow").out
-    assert sorted(line.split()[0] for line in shown.splitlines()) == ["chief-0"] * 2 + ["ps-0"] * 2
-    assert "\x1b" not in shown
-    del engine.up["demo"]
-    ran(root, success=True)
-    ended = cli("logs", "demo", "ps-0", "--follow", "--json").out
-    assert json.loads(ended) == {
-        "time": "2025-03-01T10:00:03.0Z",
-        "task": "ps-0",
-        "text": "10%\r20%",
-    }
-
-
 @pytest.mark.parametrize("verb", ["logs", "down", "stacks"])
 def test_without_a_name_the_only_cluster_that_is_up_is_meant(
     verb: str, cli: Cli, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
@@ -271,29 +166,3 @@ def test_without_a_name_the_only_cluster_that_is_up_is_meant(
     assert set(meant) == {"other", "quickstart"}
     engine.up = {}
     assert "quickstart" in cli(verb).err
-
-
-def test_a_name_that_is_given_is_meant_whatever_is_up(cli: Cli, engine: FakeEngine) -> None:
-    engine.up = {"other": [], "demo": [container("chief-0", id="a")]}
-    said = cli("logs", "demo")
-    assert said.out.split() == ["chief-0", "a", "says"]
-    assert "only cluster" not in said.err
-
-
-def test_following_ends_with_the_tasks_though_a_sidecar_goes_on(
-    cli: Cli, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    beside = replace(container("x-0"), id="beside", name="cache", role=SIDECAR)
-    engine.up["demo"] = [container("ps-0"), beside]
-    over, ended = threading.Event(), []
-
-    def follow(container_id: str, *_: object, **__: object) -> Iterator[str]:
-        yield f"{container_id} says"
-        if container_id == "beside":
-            over.wait(20)
-            ended.append(container_id)
-
-    monkeypatch.setattr(engine, "follow", follow)
-    shown = cli("logs", "demo", "--follow").out
-    assert "ps-0 ffffffffffff says" in shown and not ended
-    over.set()

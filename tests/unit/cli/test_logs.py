@@ -1,0 +1,91 @@
+"""logs of clusters that are up, that have ended, and that never ran."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.engine.containers import SIDECAR
+from tests.unit.cli.looking import FakeEngine, engine, ran
+from tests.unit.command_line import Cli
+from tests.unit.stories import container
+
+__all__ = ["engine"]
+
+
+def test_logs_of_an_ended_cluster_are_those_of_its_newest_run(cli: Cli, root: Path) -> None:
+    ran(root, success=True)
+    said = cli("logs", "demo")
+    assert said.code == 0
+    assert [line.split() for line in said.out.splitlines()] == [
+        ["chief-0", "first"],
+        ["ps-0", "10%20%"],
+        ["chief-0", "4"],
+    ]
+    assert "runs/demo/20250301-100000, ended" in said.err
+    assert "these are its logs" in said.err
+    assert cli("logs", "demo", "ps-0").out.split() == ["ps-0", "10%20%"]
+    found = json.loads(cli("logs", "demo", "ps-0", "--json").out)
+    assert found == [{"time": "2025-03-01T10:00:03.0Z", "task": "ps-0", "text": "10%\r20%"}]
+    assert "there are: chief-0, ps-0" in cli("logs", "demo", "worker-0").err
+
+
+def test_a_cluster_that_never_ran_has_no_logs(cli: Cli) -> None:
+    said = cli("logs", "demo")
+    assert (said.code, said.out) == (0, "")
+    assert "there is no run of it in runs/demo/" in said.err
+    assert cli("logs", "demo", "--json").out == "[]\n"
+
+
+def test_followed_logs_are_json_a_line_each_where_json_was_asked_for(
+    cli: Cli, root: Path, engine: FakeEngine
+) -> None:
+    engine.up["demo"] = [container("chief-0", id="a"), container("ps-0", id="b")]
+    said = cli("logs", "demo", "ps-0", "--follow", "--json")
+    assert said.code == 0
+    assert [json.loads(line) for line in said.out.splitlines()] == [
+        {"time": "2025-03-01T10:00:00.5Z", "task": "ps-0", "text": "one"},
+        {"time": "2025-03-01T10:00:01.5Z", "task": "ps-0", "text": "\x1b[2Jtwo"},
+    ]
+    shown = cli("logs", "demo", "--follow").out
+    assert sorted(line.split()[0] for line in shown.splitlines()) == ["chief-0"] * 2 + ["ps-0"] * 2
+    assert "\x1b" not in shown
+    del engine.up["demo"]
+    ran(root, success=True)
+    ended = cli("logs", "demo", "ps-0", "--follow", "--json").out
+    assert json.loads(ended) == {
+        "time": "2025-03-01T10:00:03.0Z",
+        "task": "ps-0",
+        "text": "10%\r20%",
+    }
+
+
+def test_a_name_that_is_given_is_meant_whatever_is_up(cli: Cli, engine: FakeEngine) -> None:
+    engine.up = {"other": [], "demo": [container("chief-0", id="a")]}
+    said = cli("logs", "demo")
+    assert said.out.split() == ["chief-0", "a", "says"]
+    assert "only cluster" not in said.err
+
+
+def test_following_ends_with_the_tasks_though_a_sidecar_goes_on(
+    cli: Cli, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside = replace(container("x-0"), id="beside", name="cache", role=SIDECAR)
+    engine.up["demo"] = [container("ps-0"), beside]
+    over, ended = threading.Event(), []
+
+    def follow(container_id: str, *_: object, **__: object) -> Iterator[str]:
+        yield f"{container_id} says"
+        if container_id == "beside":
+            over.wait(20)
+            ended.append(container_id)
+
+    monkeypatch.setattr(engine, "follow", follow)
+    shown = cli("logs", "demo", "--follow").out
+    assert "ps-0 ffffffffffff says" in shown and not ended
+    over.set()

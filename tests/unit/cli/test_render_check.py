@@ -1,0 +1,60 @@
+"""`render --check`: which source has changed since the file was rendered."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.run.starting import image_tags
+from tests.make import gpus, host
+from tests.unit.cli.rendering import ELSEWHERE, PORTABLE, manifest, mine, on, stale
+from tests.unit.command_line import Cli
+
+__all__ = ["mine"]
+
+
+def test_check_says_which_of_manifest_kit_and_host_has_changed(
+    cli: Cli, mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = (mine / "compose/demo.toml").read_text()
+    cli("render", "demo")
+    (mine / "compose/demo.toml").write_text(before + "# a remark\n")
+    assert cli("render", "demo", "--check").code == 0, "a comment changes nothing"
+    (mine / "compose/demo.toml").write_text(before + "worker = 40\n")
+    assert stale(cli) == "the manifest has changed"
+    (mine / "compose/demo.toml").write_text(before)
+    assert stale(cli, "--ps", "4") == "the manifest has changed"
+    usual = host()
+    on(monkeypatch, replace(usual, user="7:7"))
+    assert stale(cli) == "the host (user) has changed"
+    on(monkeypatch, replace(usual, networks=ELSEWHERE.networks, user="7:7"))
+    assert stale(cli) == "the host (user, subnet) has changed"
+    on(monkeypatch, usual)
+    monkeypatch.setattr(image_tags, "image_tag", lambda variant: f"cluster-kit/trainer:{variant}-9")
+    assert stale(cli) == "the kit has changed"
+    (mine / "compose/demo.toml").write_text(before + "port = 4000\n")
+    assert stale(cli) == "the manifest and the kit have changed"
+    monkeypatch.undo()
+
+
+def test_check_tells_a_file_that_was_edited_or_is_of_an_older_kit(cli: Cli, root: Path) -> None:
+    cli("render", "demo", "--portable")
+    assert cli("render", "demo", "--portable", "--check").code == 0
+    text = (root / PORTABLE).read_text()
+    (root / PORTABLE).write_text(text.replace("init: true", "init: false"))
+    assert stale(cli, "--portable") == "the file itself was edited"
+    (root / PORTABLE).write_text(text.replace("# made of", "# of"))
+    assert stale(cli, "--portable") == "the kit has changed"
+
+
+def test_gpus_that_others_take_are_the_hosts_change(
+    cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest(root, 'gpus = "auto"\n')
+    facts = host(gpus=gpus(4))
+    on(monkeypatch, facts)
+    cli("render", "demo")
+    on(monkeypatch, replace(facts, gpus_taken=(("0", "other"),)))
+    assert stale(cli) == "the host (gpus) has changed"
