@@ -1,46 +1,24 @@
-"""Whole drills with an engine in memory: what is injected when, ended, measured and judged."""
+"""Whole drills with an engine in memory: what is injected when, measured, told and judged."""
 
 from __future__ import annotations
 
 import json
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from cluster_kit.drill import check, load
 from cluster_kit.drill.director import Director
 from cluster_kit.drill.plan import plan
-from cluster_kit.drill.report import Drill
-from cluster_kit.drill.run import drill
-from cluster_kit.errors import EngineError, HostError, Interrupted, ManifestError
+from cluster_kit.errors import EngineError, Interrupted, ManifestError
 from cluster_kit.manifest.load import load as load_manifest
 from cluster_kit.observe.state import RunState
 from cluster_kit.plan.plan import plan as plan_cluster
-from cluster_kit.run.request import Request
-from tests.fakes.acting import LEADS, Life, ends, says
-from tests.fakes.stage import NAME, Stage
+from tests.fakes.acting import LEADS, Life, says
+from tests.fakes.stage import Stage
 from tests.make import OWN, ROOT, cluster, host, inputs
-
-STEPS = (
-    says(0.1, "start", attempt=1),
-    says(0.4, "ready"),
-    *(says(1.0 + i, "step", step=10 * (i + 1)) for i in range(9)),
-    ends(10.0, 0, "finished"),
-)
-LONG = {"chief-0": [Life(STEPS)]}
-
-
-def played(stage: Stage, text: str, acting: Any = LONG, **overrides: Any) -> Drill:
-    stage.engine.acting = dict(acting)
-    written = load.parse(tomllib.loads(text), "mine.toml")
-    return drill(Request(NAME, overrides), lambda _c: written, 5, stage.workspace, stage.view)
-
-
-def fault(kind: str, task: str, at: str, *lines: str) -> str:
-    more = "\n".join(lines)
-    return f'[[fault]]\nkind = "{kind}"\ntask = "{task}"\nat = {{ {at} }}\n{more}\n'
+from tests.unit.drill.played import STEPS, fault, played
 
 
 def test_a_crash_is_injected_at_its_step_and_measured(stage: Stage) -> None:
@@ -118,92 +96,6 @@ def test_a_cluster_that_is_not_there_yet_or_no_more_is_looked_at_again_later(sta
     director.planned(demo)
     director.observe(stage.engine, demo, RunState.of(demo))
     assert director.done == []
-
-
-def test_a_cut_and_a_slow_task_are_mended_in_time(stage: Stage) -> None:
-    calls: list[tuple[str, float]] = []
-    stage.engine.on_call = lambda name: calls.append((name, stage.clock.time()))
-    text = fault("cut", "worker-1", "step = 10", 'for = "2s"') + fault(
-        "slow", "worker-0", "step = 10", "cpus = 0.25", "for = 1"
-    )
-    assert played(stage, text, role={"worker": {"cpus": 1.5}}).passed
-    times = {name: moment for name, moment in calls if name in ("detach", "attach")}
-    assert times["attach"] - times["detach"] == pytest.approx(2.0, abs=0.3)
-    assert stage.engine.cpus == [("worker-0", 0.25), ("worker-0", 1.5)]
-
-
-def test_without_a_limit_a_slow_task_gets_the_whole_host_back(stage: Stage) -> None:
-    played(stage, fault("slow", "worker-0", "step = 10", "for = 1"))
-    assert stage.engine.cpus == [("worker-0", 0.1), ("worker-0", 64.0)]
-
-
-@pytest.mark.parametrize(("limit", "lowered", "usual"), [
-    ({}, 564 << 20, 2**38),
-    ({"role": {"worker": {"memory": "2g"}}}, 564 << 20, 2 << 30),
-    ({"role": {"worker": {"memory": "512m"}}}, 512 << 20, 512 << 20),
-])  # fmt: skip
-def test_a_task_is_killed_for_its_memory_and_comes_back_with_its_limit(
-    stage: Stage, limit: Any, lowered: int, usual: int
-) -> None:
-    moments: list[tuple[str, float]] = []
-    stage.engine.on_call = lambda name: moments.append((name, stage.clock.time()))
-    done = played(stage, fault("memory", "worker-1", "step = 30"), **limit)
-    (result,) = done.results
-    assert done.passed, done.misses
-    assert (result.detected_by, result.restarts, result.steps_lost) == ("oom", 1, 0)
-    assert stage.engine.memory == [("worker-1", lowered, False), ("worker-1", usual, True)]
-    low, back = (moment for name, moment in moments if name == "limit_memory")
-    assert back - low < 0.3
-    note = "worker-1 ran out of memory (raise its `memory` limit), and was started again"
-    assert done.outcome.notes == [note]
-    assert done.outcome.tasks[2].oom
-
-
-def test_where_memory_is_not_limited_nobody_is_killed_and_that_is_told(stage: Stage) -> None:
-    stage.engine.heeds_limits = False
-    done = played(stage, fault("memory", "worker-1", "step = 30"))
-    (miss,) = done.misses
-    assert "was not injected: nothing was killed for its memory: 564 MiB were taken" in miss
-    assert stage.engine.memory[-1] == ("worker-1", 2**38, True)
-
-
-def test_faults_from_beside_are_tried_first_and_keep_their_time_themselves(stage: Stage) -> None:
-    text = fault("delay", "worker-0", "step = 10", "for = 1") + fault(
-        "cut", "worker-1", "step = 10", 'from = ["ps-0"]', "for = 1"
-    )
-    done = played(stage, text)
-    assert done.passed, done.misses
-    trial, delay, cut = stage.engine.helpers
-    assert trial.network_of == "" and delay.network_of.endswith("worker-0")
-    assert cut.network_of.endswith("worker-1") and '"loss": 1.0' in cut.command[-1]
-    assert done.facts()["faults"][1]["from"] == ["ps-0"]
-
-
-def test_what_this_host_cannot_do_is_told_before_anything_starts(stage: Stage) -> None:
-    stage.engine.helper_says = "Operation not permitted"
-    with pytest.raises(HostError, match=r"delay: Operation not permitted"):
-        played(stage, fault("delay", "worker-0", "step = 10", "for = 1"))
-    assert not stage.ran and stage.is_clean()
-
-
-def test_a_helper_that_fails_is_tried_again_once_a_second(stage: Stage) -> None:
-    def fail_once_started(name: str) -> None:
-        if name == "containers" and stage.ran:
-            stage.engine.helper_says = "Device or resource busy"
-
-    stage.engine.on_call = fail_once_started
-    done = played(stage, fault("loss", "worker-0", "step = 10", "for = 1"))
-    (miss,) = done.misses
-    assert miss.endswith("was not injected: loss is not possible: Device or resource busy")
-    assert 5 <= len(stage.engine.helpers) <= 11
-
-
-def test_a_stopped_follower_comes_back_and_a_stopped_leader_ends_the_job(stage: Stage) -> None:
-    done = played(stage, fault("stop", "worker-1", "step = 20", "grace = 2"))
-    assert done.passed and done.results[0].restarts == 1
-    assert stage.engine.executed == [("worker-1", "kill -TERM 1; sleep 2; kill -9 -1")]
-    text = fault("stop", "chief-0", "step = 20") + '[expect]\nreason = "stopped"'
-    assert played(stage, text).passed
 
 
 def test_a_fault_whose_moment_never_came_is_told(stage: Stage) -> None:
