@@ -9,7 +9,7 @@ from cluster_kit.run import again
 from cluster_kit.run.take_down import take_down
 from tests.fakes.acting import BESIDE, LEADS, Life, dies, ends, prints, runs_out_of_memory, says
 from tests.fakes.stage import NAME, Stage
-from tests.unit.run.test_again import LONG, TRAINS, box, do
+from tests.unit.run.asking import LONG, TRAINS, box, do
 
 CACHE = {"image": "redis:7"}
 NEEDED = {**CACHE, "required": True}
