@@ -15,7 +15,8 @@ from cluster_kit.backends.hidden import without_secrets
 from cluster_kit.backends.sidecar_spec import SidecarSpec, sidecar_specs
 from tests.make import cluster, host, parse_compose
 from tests.unit.backends.docker_run import docker_run_sidecar
-from tests.unit.backends.test_container_spec import NASTY, Reading, options
+from tests.unit.backends.said import Reading, options
+from tests.unit.backends.test_container_spec import NASTY
 
 WHOLE = {
     "image": "redis:7",
