@@ -14,7 +14,7 @@ from cluster_kit.backends.kubernetes import start
 from cluster_kit.run.watching import watch
 from tests.fakes.kubernetes import FakeKubernetes
 from tests.unit.command_line import Cli
-from tests.unit.run.test_on_kubernetes import UP, fake, left, outcome
+from tests.unit.run.on_kubernetes import UP, fake, left, outcome
 
 __all__ = ["fake"]
 pytestmark = pytest.mark.processes

@@ -1,0 +1,113 @@
+"""What goes wrong on Kubernetes is told with its cure: rights, room, no server at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster_kit.engine.kubernetes import api
+from tests.fakes.kubernetes import FakeKubernetes, config
+from tests.unit.command_line import Cli
+from tests.unit.run.on_kubernetes import UP, fake, left
+
+__all__ = ["fake"]
+pytestmark = pytest.mark.processes
+
+
+@pytest.mark.parametrize(
+    ("behaves", "code", "words", "cure"),
+    [
+        ({"waiting": {"worker-1": ("ImagePullBackOff", "Back-off pulling image")}}, 4,
+         "worker-1: ImagePullBackOff: Back-off pulling image", "kubernetes.registry"),
+        ({"waiting": {"ps-0": ("Unschedulable", "0/3 nodes: Insufficient cpu")}}, 4,
+         "ps-0: Unschedulable: 0/3 nodes", "lower `cpus`"),
+        ({"waiting": {"ps-0": ("ContainerCreating", "")}, "unmounted": "mount.nfs: timed out"}, 4,
+         "ps-0: FailedMount: mount.nfs: timed out", "kubectl get pvc,pv"),
+        ({"complaint": 'pods "x" is forbidden: exceeded quota: q, requested: pods=2'}, 4,
+         "exceeded quota: q", "kubectl describe quota"),
+        ({"complaint": 'pods "x" is forbidden: failed quota: q: must specify limits.cpu'}, 4,
+         "failed quota: q", "give every role `cpus`"),
+        ({"refuses": {("POST", "jobs"): (403, 'jobs.batch is forbidden: exceeded quota: q')}}, 4,
+         "exceeded quota: q", "kubectl describe quota"),
+        ({"refuses": {("POST", "services"): (403, 'services is forbidden: User "u" cannot')}}, 4,
+         "you may not do that in this namespace", "Role"),
+        ({"refuses": {("POST", "configmaps"): (404, 'namespaces "mine" not found')}}, 4,
+         'namespaces "mine" not found', "kubectl create namespace"),
+        ({"refuses": {("GET", "jobs"): (401, "Unauthorized")}}, 4,
+         "Kubernetes does not know you", "log in"),
+        ({"denied": {"networkpolicies"}}, 3, "you may not create networkpolicies", "Role"),
+        ({"minor": "30"}, 3, "v1.30.0", "needs 1.33 or newer"),
+        ({"evicted": {"chief-0": "The node was low on resource: memory."}}, 4,
+         "has ended chief-0 in the middle of the run: Evicted: The node was low", "--resume"),
+        ({"codes": {"chief-0": 137}, "says": {"chief-0": [{"event": "ready"}]}}, 4,
+         "ck-demo-chief/0 has ended with exit code 137", "memory"),
+    ],
+    ids=["image", "room", "mount", "quota", "quota-that-counts", "quota-at-once", "forbidden",
+         "namespace", "unknown", "rights", "old", "evicted", "killed"],
+)  # fmt: skip
+def test_what_goes_wrong_is_told_with_its_cure(
+    cli: Cli, fake: FakeKubernetes, behaves: dict[str, Any], code: int, words: str, cure: str
+) -> None:
+    for key, value in behaves.items():
+        setattr(fake, key, value)
+    said = cli(*UP)
+    assert (words in said.err, cure in said.err) == (True, True), said.err
+    assert said.code == code, said.err
+    fake.refuses.clear()
+    assert left(fake) <= {"persistentvolumeclaims"}, "nothing half-made is left"
+
+
+def test_who_may_not_see_secrets_needs_none(cli: Cli, fake: FakeKubernetes) -> None:
+    fake.refuses = {("GET", "secrets"): (403, 'secrets is forbidden: User "u" cannot list')}
+    assert cli(*UP).code == 0
+    assert left(fake) == {"persistentvolumeclaims"}
+
+
+@pytest.mark.parametrize("verb", ["list", "delete"])
+def test_what_is_done_at_the_end_takes_rights_too(
+    cli: Cli, fake: FakeKubernetes, verb: str
+) -> None:
+    fake.denied = {"services"}
+    said = cli("doctor", "demo", "--engine", "kubernetes")
+    words = " ".join(
+        (said.out + said.err).split()
+    )  # the table's lines are broken where it is narrow
+    assert said.code == 3 and f"{verb} services" in words
+
+
+def test_no_cluster_and_one_that_does_not_answer(
+    root: Path, cli: Cli, fake: FakeKubernetes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "kubeconfig").write_text(config("http://127.0.0.1:9"))
+    said = cli(*UP)
+    assert said.code == 4 and "does not answer" in said.err and "kubectl cluster-info" in said.err
+    monkeypatch.setenv("KUBECONFIG", str(root / "none"))
+    said = cli(*UP)
+    assert said.code == 3 and "no Kubernetes cluster is configured" in said.err
+
+
+def test_without_the_client_the_message_says_what_to_install(
+    cli: Cli, fake: FakeKubernetes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "kubernetes", None)
+    said = cli(*UP)
+    assert said.code == 3 and "pip install 'cluster-kit[kubernetes]'" in said.err
+    assert api.INSTALL in said.err
+
+
+def test_an_empty_dir_is_refused_since_nothing_could_be_read(
+    cli: Cli, fake: FakeKubernetes
+) -> None:
+    alone = ("--chief", "0", "--ps", "0")
+    said = cli(*UP, *alone, "--set", "kubernetes.output=emptyDir")
+    assert said.code == 3 and 'output = "pvc"' in said.err
+
+
+def test_doctor_names_the_server_and_what_lacks(cli: Cli, fake: FakeKubernetes) -> None:
+    said = cli("doctor", "--engine", "kubernetes")
+    assert said.code == 0 and "v1.35.0" in said.out and "mine" in said.out
+    fake.denied = {"jobs", "pods"}
+    said = cli("doctor", "demo", "--engine", "kubernetes")
+    assert said.code == 3 and "create jobs" in said.out and "get pods/log" in said.out
