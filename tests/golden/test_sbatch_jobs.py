@@ -15,7 +15,7 @@ from cluster_kit.run.keeping.record import read_record
 from cluster_kit.run.keeping.report import report_of
 from cluster_kit.workspace import RunDirectory, Workspace
 from tests.fakes.slurm import Job, submit
-from tests.golden.test_sbatch import TWO, planned, script
+from tests.golden.sbatch import TWO, planned, script
 
 pytestmark = pytest.mark.processes
 
