@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.fakes.kubernetes import serving
+from tests.fakes.kubernetes_server import serving
 from tests.kit import Kit
 from tests.kubelet.cluster import containers
 from tests.kubelet.node import running

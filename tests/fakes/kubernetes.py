@@ -7,43 +7,25 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
+from tests.fakes.pods import Object, Pods, job_of, made_of, now, task_of
 from tests.kubelet import sets
 
-INDEX = "batch.kubernetes.io/job-completion-index"
 SETS = "/apis/jobset.x-k8s.io/v1alpha2"
 IN_SET = f"{sets.PREFIX}/jobset-name"
-Object = dict[str, Any]
-
-
-def now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @dataclass
-class FakeKubernetes:
-    """What the server has, and how it behaves. Tasks run for `lasts_s`, then end with `codes`."""
+class FakeKubernetes(Pods):
+    """What the server has, and how it behaves."""
 
-    lasts_s: float = 0.3
-    lasts: dict[str, float] = field(default_factory=dict)
-    """Tasks that run for another time."""
-    codes: dict[str, int] = field(default_factory=dict)
     says: dict[str, list[Object]] = field(default_factory=dict)
     """Progress entries by task; those of the leader are made if there are none."""
-    waiting: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """(reason, message) of tasks that never start."""
-    evicted: dict[str, str] = field(default_factory=dict)
-    """Tasks that are evicted at their end, and the kubelet's words."""
     unmounted: str = ""
     """Why no pod gets its volumes."""
     complaint: str = ""
@@ -126,18 +108,18 @@ class FakeKubernetes:
 
     def _suspend(self, job: str) -> None:
         self._live()
-        for key in [key for key, one in self.objects.items() if _of_job(one) == job]:
+        for key in [key for key, one in self.objects.items() if job_of(one) == job]:
             if self.objects[key]["status"]["phase"] in ("Pending", "Running"):
                 del self.objects[key]
 
     def _resume(self, job: Object) -> None:
-        if not any(_of_job(one) == job["metadata"]["name"] for one in self.objects.values()):
+        if not any(job_of(one) == job["metadata"]["name"] for one in self.objects.values()):
             self._make_pods(job)
 
     def delete(self, kind: str, name: str, _query: dict[str, str], _body: Object) -> Any:
         if self.objects.pop((kind, name), None) is None:
             return 404, _status(404, f'{kind} "{name}" not found')
-        for key in [key for key, one in self.objects.items() if _of_job(one) == name]:
+        for key in [key for key, one in self.objects.items() if job_of(one) == name]:
             if kind == "jobs":
                 del self.objects[key]
         for job in self._of_set(name) if kind == "jobsets" else ():
@@ -161,55 +143,21 @@ class FakeKubernetes:
 
     def _end_of(self, job: str) -> str:
         """How a Job has ended, "" if it goes on."""
-        phases = [o["status"]["phase"] for o in self.objects.values() if _of_job(o) == job]
+        phases = [o["status"]["phase"] for o in self.objects.values() if job_of(o) == job]
         spec = self.objects["jobs", job]["spec"]
         if "Failed" in phases and spec.get("backoffLimitPerIndex", 0) == 0:
             return "Failed"
         return "Complete" if phases.count("Succeeded") == spec["completions"] else ""
 
     def _make_pods(self, job: Object) -> None:
-        name, template = job["metadata"]["name"], job["spec"]["template"]
-        for index in range(job["spec"]["completions"]):
-            marks = {**template["metadata"]["labels"], INDEX: str(index)}
-            marks["batch.kubernetes.io/job-name"] = name
-            metadata = {"name": f"{name}-{index}-abcde", "labels": marks}
-            metadata |= {"annotations": {INDEX: str(index)}, "creationTimestamp": now()}
-            pod = {
-                "kind": "Pod",
-                "metadata": metadata,
-                "spec": template["spec"],
-                "since": time.monotonic(),
-            }
-            self.objects["pods", metadata["name"]] = pod | {"status": {"phase": "Pending"}}
+        for pod in made_of(job):
+            self.objects["pods", pod["metadata"]["name"]] = pod
 
     def _live(self) -> None:
         """Let time pass: pods start at once, and end when their time has come."""
         for (kind, _), pod in self.objects.items():
             if kind == "pods" and "since" in pod:
-                pod["status"] = self._status_of(_task(pod), time.monotonic() - pod["since"])
-
-    def _status_of(self, task: str, age_s: float) -> Object:
-        if task in self.waiting:
-            reason, message = self.waiting[task]
-            if reason == "Unschedulable":
-                one = {"type": "PodScheduled", "status": "False", "reason": reason}
-                return {"phase": "Pending", "conditions": [one | {"message": message}]}
-            state = {"waiting": {"reason": reason, "message": message}}
-            return {"phase": "Pending", "containerStatuses": [{"name": "task", "state": state}]}
-        if age_s < self.lasts.get(task, self.lasts_s):
-            state = {"running": {"startedAt": now()}}
-            return {
-                "phase": "Running",
-                "podIP": "10.1.2.3",
-                "containerStatuses": [{"name": "task", "state": state}],
-            }
-        code = self.codes.get(task, 137 if task in self.evicted else 0)
-        ended = {"exitCode": code, "startedAt": now(), "finishedAt": now(), "reason": "Completed"}
-        state = {"terminated": ended}
-        status = {"phase": "Failed" if code else "Succeeded"}
-        if task in self.evicted:
-            status |= {"reason": "Evicted", "message": self.evicted[task]}
-        return {**status, "containerStatuses": [{"name": "task", "state": state}]}
+                pod["status"] = self.status_of(task_of(pod), time.monotonic() - pod["since"])
 
     def _events(self) -> list[Object]:
         jobs = [name for kind, name in self.objects if kind == "jobs"]
@@ -246,61 +194,3 @@ def _fits(one: Object, part: str) -> bool:
     key, equals, value = part.partition("=")
     marks = one["metadata"].get("labels", {})
     return not part or (marks.get(key) == value if equals else key in marks)
-
-
-def _of_job(one: Object) -> str:
-    return str(one["metadata"].get("labels", {}).get("batch.kubernetes.io/job-name", ""))
-
-
-def _task(pod: Object) -> str:
-    marks = pod["metadata"]["labels"]
-    return f"{marks['cluster-kit.role']}-{marks[INDEX]}"
-
-
-@contextmanager
-def serving(fake: FakeKubernetes, kubeconfig: Path) -> Iterator[FakeKubernetes]:
-    """Serve on 127.0.0.1, with a kubeconfig for it."""
-    guard = threading.Lock()
-
-    class Handler(BaseHTTPRequestHandler):
-        def _serve(self) -> None:
-            size = int(self.headers.get("Content-Length") or 0)
-            body = json.loads(self.rfile.read(size) or b"{}")
-            query = {key: values[0] for key, values in parse_qs(urlsplit(self.path).query).items()}
-            with guard:
-                status, found = fake.answer(self.command, self.path, query, body)
-                data = (found if isinstance(found, str) else json.dumps(found)).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        do_GET = do_POST = do_PATCH = do_DELETE = _serve
-
-        def log_message(self, *_arguments: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    kubeconfig.write_text(config(f"http://127.0.0.1:{server.server_port}"), encoding="utf-8")
-    try:
-        yield fake
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
-def config(server: str) -> str:
-    """A kubeconfig with one cluster."""
-    return json.dumps(
-        {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "c", "cluster": {"server": server}}],
-            "users": [{"name": "u", "user": {"token": "t"}}],
-            "contexts": [
-                {"name": "x", "context": {"cluster": "c", "user": "u", "namespace": "mine"}}
-            ],
-            "current-context": "x",
-        }
-    )

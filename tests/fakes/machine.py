@@ -4,45 +4,32 @@ from __future__ import annotations
 
 import contextlib
 import json
-import queue
-import threading
-import time as real_time
 from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
 
 from cluster_kit import labels
-from cluster_kit.engine.containers import Container, Event
+from cluster_kit.engine.containers import Container
 from cluster_kit.errors import EngineError
 from tests.fakes.acting import BESIDE, Life, Step, ends, usual
 from tests.fakes.box import Box
 from tests.fakes.clock import Clock
+from tests.fakes.streams import Streams
 
 BACKOFF_S = 0.3
-_PATIENCE_S = 10.0
 
 
-class Machine:
+class Machine(Streams):
     """Containers and networks. `acting` says what tasks do, life by life; the last is repeated.
     Tasks in `refuses` do not start, with these words."""
 
     def __init__(self, clock: Clock, acting: Mapping[str, Sequence[Life]] | None = None) -> None:
-        self.clock = clock
+        super().__init__(clock)
         self.acting = dict(acting or {})
-        self.boxes: dict[str, Box] = {}
         self.subnets: dict[str, tuple[str, IPv4Network]] = {}
         self.refuses: dict[str, str] = {}
-        self.lost = False
         self.hangs = False
-        self._history: list[Event] = []
-        self._forgotten = 0
-        self._listeners: list[queue.Queue[Event | None]] = []
-        self._closing: list[queue.Queue[Event | None]] = []
-        self._changed = threading.Condition()
-        self._over = False
-        self._hung_up = False
-        clock.settle = self.settle
 
     def seen(self, cluster: str) -> list[Container]:
         """As `containers`, for a test that looks."""
@@ -139,37 +126,6 @@ class Machine:
                 self.stop_box(box)
             self.forget()
 
-    def forget(self) -> None:
-        """The engine remembers its last events only, and here none."""
-        self._forgotten = len(self._history)
-
-    def hang_up(self) -> None:
-        """Close the streams of events; who asks whether the engine answers may listen again."""
-        self._hung_up = True
-        with self._changed:
-            for heard in self._listeners:
-                heard.put(None)
-            self._closing += self._listeners
-            self._listeners.clear()
-
-    def finish(self) -> None:
-        """The test is over: let go of all threads."""
-        self._over = True
-        self.hang_up()
-        with self._changed:
-            self._changed.notify_all()
-
-    def settle(self) -> None:
-        """Wait until all events that were told have been taken in."""
-        until = real_time.monotonic() + _PATIENCE_S
-        while real_time.monotonic() < until:
-            listening = self._hung_up or self._listeners or not self.boxes
-            streams = (*self._listeners, *self._closing)
-            if listening and not any(heard.unfinished_tasks for heard in streams):
-                return
-            real_time.sleep(0.0005)
-        raise AssertionError("nobody listens to the engine's events")
-
     def _doing(self, box: Box, life: int, step: Step) -> Callable[[], None]:
         def do() -> None:
             alive = box.id in self.boxes and box.lives == life and box.state == "running"
@@ -232,26 +188,6 @@ class Machine:
         life = self.life(box)
         if not life.deaf:
             self.clock.at(life.after_job_s, self._doing(box, box.lives, life.last))
-
-    def _tell(self, box: Box, action: str, code: int | None = None) -> None:
-        event = Event(self.clock.time() + 1e-6 * len(self._history), action, box.task, code)
-        if box.sidecar:  # as the kit hears them: not at all
-            return
-        with self._changed:
-            self._history.append(event)
-            if self.lost:
-                self._forgotten = len(self._history)
-            for heard in self._listeners:
-                heard.put(event)
-        self._notify()
-
-    def _notify(self) -> None:
-        with self._changed:
-            self._changed.notify_all()
-
-    def _wait(self) -> None:
-        with self._changed:
-            self._changed.wait(0.01)
 
     def _of(self, cluster: str, run: str = "") -> list[Box]:
         boxes = (box for box in self.boxes.values() if box.cluster == cluster)

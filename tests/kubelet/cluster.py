@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.fakes.kubernetes import FakeKubernetes, Object
+from tests.fakes.kubernetes import FakeKubernetes
+from tests.fakes.pods import Object
 from tests.kubelet.node import Node, docker
 from tests.kubelet.pods import Pod, pods
 

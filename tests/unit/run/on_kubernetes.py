@@ -15,7 +15,8 @@ from cluster_kit.engine import elsewhere
 from cluster_kit.engine.kubernetes import client, watching
 from cluster_kit.errors import HostError
 from cluster_kit.run.watching import watch
-from tests.fakes.kubernetes import FakeKubernetes, serving
+from tests.fakes.kubernetes import FakeKubernetes
+from tests.fakes.kubernetes_server import serving
 
 ENDS = {"event": "end", "exit_code": 0, "reason": "finished", "message": "done", "tasks": []}
 UP = ("up", "demo", "--engine", "kubernetes")

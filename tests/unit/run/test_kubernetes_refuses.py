@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from cluster_kit.engine.kubernetes import api
-from tests.fakes.kubernetes import FakeKubernetes, config
+from tests.fakes.kubernetes import FakeKubernetes
+from tests.fakes.kubernetes_server import config
 from tests.unit.command_line import Cli
 from tests.unit.run.on_kubernetes import UP, fake, left
 
