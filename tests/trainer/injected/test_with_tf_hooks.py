@@ -210,13 +210,3 @@ cuda.devices = lambda: [cuda.CudaDevice("", uuid) for uuid in {uuids}]
             f"worker-0 was promised 2 GPUs (one (GPU-86000000), two (GPU-{uuids[0]})), "
             f"sees NVIDIA H200 (uuid {uuids[0]}), NVIDIA H200 (uuid {uuids[1]})"
         )
-
-
-def test_functions_are_not_taken_back_from_the_servers(monkeypatch):
-    from tensorflow.python.eager import context
-
-    from trainer.injected import remote_functions
-
-    monkeypatch.setattr(context.Context, "remove_function", context.Context.remove_function)
-    assert remote_functions.keep()
-    context.context().remove_function("a name that nobody ever registered")
