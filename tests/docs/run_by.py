@@ -27,7 +27,7 @@ WHEEL = (
 )
 PIPX = f"{E2E}/test_packages.py::test_pipx_runs_the_wheel"
 TOOL = f"{E2E}/test_packages.py::test_tools_that_install_commands_take_the_wheel"
-STARTER = f"{OWN}::test_a_new_cluster_trains_at_once_and_goes_on"
+STARTER = f"{E2E}/test_new.py::test_a_new_cluster_trains_at_once_and_goes_on"
 CONVERT = f"{DOCS}::test_the_converters_run_as_the_page_has_them"
 FLOWERS = f"{DOCS}::test_class_folders_train_and_the_result_is_loaded_as_the_page_says"
 TF1 = f"{E2E}/test_supervisor.py::test_a_supervisor_trains_on_every_worker_ends_and_resumes"
@@ -112,7 +112,7 @@ RUN_BY = {
         f"{OWN}::test_flags_from_before_tf_config_tell_each_task_its_place"
     ),
     "make cluster PROGRAM=path/to/train.py REQUIREMENTS=path/to/requirements.txt": (
-        f"{OWN}::test_a_programs_own_requirements_are_installed_once"
+        f"{E2E}/test_requirements.py::test_a_programs_own_requirements_are_installed_once"
     ),
     "make drill": f"{E2E}/test_matrix.py::test_a_role_is_broken_in_several_ways_in_one_run",
     'make drill ROLE="leader ps" FAULT=freeze': (

@@ -3,35 +3,19 @@ those that fail."""
 
 from __future__ import annotations
 
-import json
 import re
-import secrets
-import signal
-from pathlib import Path
-from typing import Any
 
 import docker
-import pytest
 
-from cluster_kit.programs.requirements import EXTRA, digest, lines_of
 from tests.e2e.evidence import codes, log, output
-from tests.e2e.running import running
-from tests.e2e.waiting import wait_for
+from tests.e2e.own_program import up
 from tests.kit import Kit, mine
 
-PROGRAMS = Path(__file__).parent / "programs"
 ALL_TASKS = ("--style", "all-tasks")
 FLAGS = (
     "--job_name={{ role }} --task_index={{ index }} --ps_hosts={{ ps_hosts }} "
     "--worker_hosts={{ worker_hosts }} --train_dir={{ output }}/train"
 )
-
-
-def up(kit: Kit, program: str, *arguments: str) -> tuple[int, str]:
-    """Run a program on one chief, one worker and one ps; the exit code and what was said."""
-    path = str(PROGRAMS / program)
-    done = kit.run("up", "smoke", "--name", kit.name, "--program", path, *arguments)
-    return done.returncode, done.stdout + done.stderr
 
 
 def test_a_coordinators_loop_runs_on_the_chief_alone(kit: Kit) -> None:
@@ -145,106 +129,3 @@ def test_doctor_reads_the_program_of_a_manifest(kit: Kit) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"warn +program +train\.py:2: MultiWorkerMirroredStrategy", done.stdout)
     assert "→ write `chief = 0`" in done.stdout
-
-
-@pytest.fixture
-def requirements(kit: Kit, client: docker.DockerClient) -> Any:
-    """A file of requirements that nobody else has, so that its image can be removed again."""
-    file = kit.root / "requirements.txt"
-    unique = secrets.randbelow(10**9)
-    file.write_text(f"# small and pure\niniconfig>=1.0,!=1.0.{unique}\ntensorflow>=2.15\n")
-    yield file
-    kept = "".join(f"{line}\n" for line in lines_of(file.read_text()))
-    for tag in [tag for image in client.images.list() for tag in image.tags]:
-        if tag.endswith(EXTRA + digest(kept)):
-            client.images.remove(tag)
-
-
-def test_a_programs_own_requirements_are_installed_once(
-    kit: Kit, client: docker.DockerClient, requirements: Path
-) -> None:
-    manifest = kit.root / "mine.toml"
-    manifest.write_text(
-        f'format = 1\nname = "{kit.name}"\nworker = 1\nps = 1\nrequirements = "requirements.txt"\n'
-        f'program = "{PROGRAMS / "needs_a_package.py"}"\n'
-    )
-    built = kit.run("image", "build", str(manifest))
-    assert built.returncode == 0, built.stdout + built.stderr
-    found = re.search(r"installing 2 requirements into (\S+-with-\w+)", built.stderr)
-    assert found, built.stderr
-    done = kit.run("up", str(manifest))
-    said = done.stdout + done.stderr
-    assert done.returncode == 0, said
-    assert "installing" not in said
-    assert re.search(r"iniconfig \S+ from /opt/venv/\S+, TensorFlow 2\.", said), said
-    size = client.images.get(found[1]).attrs["Size"]
-    trainer = client.images.get(found[1].partition("-with-")[0]).attrs["Size"]
-    assert 0 < size - trainer < 2_000_000, "no second TensorFlow, and no pip"
-
-
-def test_a_requirement_that_does_not_fit_the_image_is_named(
-    kit: Kit, client: docker.DockerClient
-) -> None:
-    file = kit.root / "old.txt"
-    file.write_text("iniconfig\nnumpy==1.26.4\n")
-    code, said = up(kit, "needs_a_package.py", "--requirements", str(file))
-    assert code == 2, said
-    assert "requirements: pip cannot install it beside what the image has" in said
-    assert "The user requested numpy==1.26.4" in said
-    assert re.search(r"The image has numpy==(?!1\.26\.4)\d", said), said
-    assert "Traceback" not in said
-    assert mine(client, kit.name) == ([], [])
-
-
-@pytest.mark.parametrize(
-    ("style", "leader", "tasks"),
-    [("coordinator", "chief-0", 4), ("all-tasks", "worker-0", 2)],
-)
-def test_a_new_cluster_trains_at_once_and_goes_on(
-    kit: Kit, style: str, leader: str, tasks: int
-) -> None:
-    made = kit.run("new", kit.name, "--style", style)
-    assert made.returncode == 0, made.stderr
-    done = kit.run("up", kit.name, "--args", "--steps-per-epoch 30")
-    assert done.returncode == 0, done.stdout + done.stderr
-    learned = re.search(r"learned y = (\S+) x0", log(kit, leader))
-    assert learned and abs(float(learned[1]) - 2) < 0.05, log(kit, leader)
-    outcome = kit.outcome()
-    assert outcome["metrics"]["loss"] < 0.1
-    assert len(outcome["tasks"]) == tasks
-    assert (output(kit) / "checkpoints" / "ckpt-5.index").exists()
-    steps = (output(kit) / "progress" / f"{leader}.jsonl").read_text()
-    assert '"event": "step", "step": 150' in steps
-
-    if style == "coordinator":
-        more = kit.run("up", kit.name, "--resume", "--args", "--epochs 7 --steps-per-epoch 30")
-        assert more.returncode == 0, more.stdout + more.stderr
-        assert re.findall(r"epoch (\d)/7", more.stderr) == ["6", "7"], "it goes on where it ended"
-
-
-@pytest.mark.more
-@pytest.mark.parametrize(
-    ("style", "leader"), [("coordinator", "chief-0"), ("all-tasks", "worker-0")]
-)
-def test_a_new_cluster_goes_on_within_the_epoch_in_which_it_was_stopped(
-    kit: Kit, style: str, leader: str
-) -> None:
-    assert kit.run("new", kit.name, "--style", style).returncode == 0
-    endless = ("--args", "--epochs 1 --steps-per-epoch 100000 --save-steps 20")
-    progress = output(kit) / "progress" / f"{leader}.jsonl"
-
-    def steps() -> list[int]:
-        lines = progress.read_text().splitlines() if progress.exists() else []
-        return [event["step"] for event in map(json.loads, lines) if event["event"] == "step"]
-
-    with running(kit, "up", kit.name, *endless) as process:
-        wait_for("a few backups", lambda: len(steps()) > 3, 120)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
-    made = steps()
-    with running(kit, "up", kit.name, "--resume", *endless) as process:
-        wait_for("a step more", lambda: len(steps()) > len(made), 120)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
-    first = steps()[len(made)]
-    assert made[-1] <= first <= made[-1] + 20, (made, first)
