@@ -17,7 +17,7 @@ from tests.e2e.waiting import wait_for
 from tests.kit import Kit, mine
 
 STEPS = str(Path(__file__).parent / "programs" / "steps.py")
-"""A program that makes five steps within three seconds."""
+"""A program that makes five steps within three seconds, and waits for a file if one is named."""
 
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0, reason="killing a container's process takes root"

@@ -9,6 +9,7 @@ import json
 
 import docker
 
+from tests.e2e.evidence import output
 from tests.e2e.running import STEPS, read_until, running
 from tests.kit import Kit, mine
 
@@ -16,17 +17,21 @@ QUICK = ("--program", STEPS, "--set", "evaluator=0")
 
 
 def test_a_run_whose_up_was_killed_is_attached_to(kit: Kit, client: docker.DockerClient) -> None:
-    with running(kit, "up", "smoke", "--name", kit.name, *QUICK) as process:
+    stays = ("--args", "go", *QUICK)  # whoever asks for it meets a run that has not ended
+    with running(kit, "up", "smoke", "--name", kit.name, *stays) as process:
         read_until(process, "ready")
         told = kit.run("attach", kit.name)
         assert (told.returncode, f"by process {process.pid}" in told.stderr) == (3, True), told
         process.kill()
         process.wait(timeout=10)
-    again = kit.run("up", "smoke", "--name", kit.name, *QUICK)
+    again = kit.run("up", "smoke", "--name", kit.name, *stays)
     assert again.returncode == 3
     assert f"`cluster-kit attach {kit.name}`" in again.stderr
-    attached = kit.run("attach", kit.name)
-    assert attached.returncode == 0, attached.stderr
+    with running(kit, "attach", kit.name) as attached:
+        read_until(attached, "chief-0")
+        (output(kit) / "go").touch()
+        said, _ = attached.communicate(timeout=60)
+    assert attached.returncode == 0, said
     outcome = kit.outcome()
     assert (outcome["success"], outcome["reason"]) == (True, "finished")
     assert {task["exit_code"] for task in outcome["tasks"]} == {0}

@@ -133,7 +133,7 @@ def again(kit: Kit, client: docker.DockerClient) -> None:
         read_until(watch, "the cluster was started again")
         assert addresses(client, kit) == before
         assert (kit.root / "runs" / kit.name / "latest" / "output" / "here").exists()
-        assert inside(kit, "chief-0", "sh", "-c", "echo 41 > code").returncode == 0
+        assert inside(kit, "chief-0", "sh", "-c", "echo 41 > new && mv new code").returncode == 0
         assert watch.wait(timeout=60) == 41
 
 

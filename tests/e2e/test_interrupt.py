@@ -14,6 +14,9 @@ import pytest
 from tests.e2e.running import STEPS, read_until, running
 from tests.kit import Kit, mine
 
+LONG = "--args=--epochs 500 --steps-per-epoch 20"
+"""On no machine is it done before it is interrupted."""
+
 
 @pytest.mark.parametrize(
     ("moment", "delay_s", "number"),
@@ -27,7 +30,7 @@ from tests.kit import Kit, mine
 def test_an_interrupted_run_cleans_up(
     kit: Kit, client: docker.DockerClient, moment: str, delay_s: float, number: signal.Signals
 ) -> None:
-    with running(kit, "up", "smoke", "--name", kit.name) as process:
+    with running(kit, "up", "smoke", "--name", kit.name, LONG) as process:
         read_until(process, moment)
         time.sleep(delay_s)
         process.send_signal(number)

@@ -15,6 +15,8 @@ FLAGS = (
     "--job_name={{ role }} --task_index={{ index }} --ps_hosts={{ ps_hosts }}"
     " --worker_hosts={{ worker_hosts }} --log_dir={{ output }}/train"
 )
+FIRST = 800
+"""A worker alone takes 8 s for it, a second of which may be over before the other one joins."""
 
 
 def command(kit: Kit, last_step: int, *more: str) -> list[str]:
@@ -27,23 +29,23 @@ def command(kit: Kit, last_step: int, *more: str) -> list[str]:
 
 @pytest.mark.more
 def test_a_supervisor_trains_on_every_worker_ends_and_resumes(kit: Kit) -> None:
-    done = kit.run(*command(kit, 400))
+    done = kit.run(*command(kit, FIRST))
     said = done.stdout + done.stderr
     assert done.returncode == 0, said
     last = re.search(r"task:0 step (\d+) loss (\S+) w (\S+) b (\S+)", log(kit, "worker-0"))
-    assert last and 400 <= int(last[1]) <= 402, said
+    assert last and FIRST <= int(last[1]) <= FIRST + 2, said
     assert abs(float(last[3]) - 2) < 0.2 and abs(float(last[4]) + 1) < 0.2
-    assert re.search(r"task:1 step 40[0-2] ", log(kit, "worker-1"))
+    assert re.search(r"task:1 step 80[0-2] ", log(kit, "worker-1"))
     assert codes(kit) == {"worker-0": 0, "worker-1": 0, "ps-0": 0}
     train = output(kit) / "train"
     assert len(list(train.glob("model.ckpt-*.index"))) == 1
     assert list(train.glob("events.out.tfevents.*.worker-0"))
     assert not list(train.glob("events.out.tfevents.*.worker-1"))
-    again = kit.run(*command(kit, 500, "--resume"))
+    again = kit.run(*command(kit, FIRST + 100, "--resume"))
     assert again.returncode == 0, again.stdout + again.stderr
     workers = ("worker-0", "worker-1")
     begun = [re.findall(r"begins at step (\d+)", log(kit, worker)) for worker in workers]
     first = min(int(steps[-1]) for steps in begun)
     # Where the run before has ended, and what the other worker may have done by then.
-    assert 400 <= first < 500, f"one of them begins with the checkpoint: {begun}"
-    assert re.search(r"task:0 step 50[0-2] ", log(kit, "worker-0"))
+    assert FIRST <= first < FIRST + 100, f"one of them begins with the checkpoint: {begun}"
+    assert re.search(r"task:0 step 90[0-2] ", log(kit, "worker-0"))

@@ -1,7 +1,11 @@
-"""Five steps that train nothing, for tests of what is around a program; without TensorFlow."""
+"""Five steps that train nothing, for tests of what is around a program; without TensorFlow.
+
+With an argument it then waits until there is a file of that name in its directory, the output.
+"""
 
 import json
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -11,3 +15,6 @@ with Path(os.environ["CLUSTER_KIT_PROGRESS"]).open("a", buffering=1) as progress
         print(json.dumps(event), file=progress)
         print("step", step, flush=True)
         time.sleep(0.5)
+for awaited in sys.argv[1:]:
+    while not Path(awaited).exists():
+        time.sleep(0.05)
