@@ -8,7 +8,7 @@ import re
 import signal
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +48,10 @@ class Board:
         asked = {"experimentName": "", "hparamsLimit": 1000}
         found = self.ask("plugin/hparams/experiment", asked)
         return {one["name"] for one in found["hparamInfos"]}
+
+    def read_of(self, runs: Sequence[str]) -> bool:
+        """Whether it has read of all these runs, and the hyperparameters: it does so by and by."""
+        return self.tags("scalars").keys() >= set(runs) and bool(self.hyperparameters())
 
     def graphs(self) -> dict[str, Any]:
         """The same as `tags` for graphs: of a run its graph, of a tag a model's layers."""

@@ -11,6 +11,8 @@ import docker
 
 from tests.kit import Kit, mine
 
+CALM = "1s"
+"""Of training between two faults: a fast machine does many steps in it, and must not be done."""
 Fault = tuple[str, str, str]
 """Kind, task, and further keys as TOML."""
 
@@ -61,5 +63,5 @@ def assert_reported(facts: dict[str, Any], report: dict[str, Any]) -> None:
 
 def written(fault: Fault) -> str:
     kind, task, more = fault
-    at = "" if "at =" in more else 'at = { calm = "2s" }\n'
+    at = "" if "at =" in more else f'at = {{ calm = "{CALM}" }}\n'
     return f'[[fault]]\nkind = "{kind}"\ntask = "{task}"\n{at}{more}\n'

@@ -29,8 +29,10 @@ SMALL = (
     " --set train_config.learning_rate.warmup_steps=0 --set eval_config.num_examples=50"
     " --log-steps 10 --save-secs 3"
 )
-ON_SQUARES = "--log-steps 10 --save-secs 3 --keep 40"
+ON_SQUARES = "--log-steps 10 --save-secs {} --keep 40"
 MODES = {"detection-async": 90, "detection-sync": 50, "detection-coordinator": 240}
+SAVE_SECS = {"detection-coordinator": 1}
+"""3 elsewhere: its tasks are killed once there is a checkpoint, and have to be before the end."""
 EXTRACTORS = {"detection-sync": "mobilenet_v2"}
 """Version 1, the default here, has half as many layers, which takes half of the time."""
 FURTHER = {"detection-coordinator": [pytest.mark.more]}
@@ -54,7 +56,8 @@ def command(kit: Kit, manifest: str, arguments: str, *more: str) -> list[str]:
 
 
 def on_squares(kit: Kit, manifest: str, arguments: str) -> list[str]:
-    given = ("--data", str(kit.root / "squares"), f"--args={ON_SQUARES} {arguments}")
+    fixed = ON_SQUARES.format(SAVE_SECS.get(manifest, 3))
+    given = ("--data", str(kit.root / "squares"), f"--args={fixed} {arguments}")
     return ["up", manifest, "--name", kit.name, "--workers", "1", *given]
 
 
@@ -114,7 +117,7 @@ def test_every_mode_learns_is_scored_and_ends_by_itself(trained: Trained, manife
     assert statistics.mean(losses[-3:]) < 0.85 * losses[0], losses  # one batch of 8 is noisy
     scored = events(kit, "evaluator-0", "evaluation")
     found = [(score["step"], score["map_50"]) for score in scored]
-    assert found[-1][1] > found[0][1] + 0.2, f"it finds no more than at the begin: {found}"
+    assert found[-1][1] > 0.3, f"it finds next to nothing, as at the begin, with 0.02: {found}"
     assert scored[-1]["step"] == metrics["updates"] == saved_step(kit)
     assert scored[-1]["map_50"] == pytest.approx(metrics["map_50"], abs=1e-3)
     for picture in ("last.png", "best.png"):
@@ -128,6 +131,8 @@ def test_every_mode_learns_is_scored_and_ends_by_itself(trained: Trained, manife
 def check_board(kit: Kit) -> None:
     """TensorBoard shows the same figures of both runs, and what was found in the images."""
     with shown(kit, runs=3) as board:
+        wait_for("what it has read", lambda: board.read_of(("train", "validation")))
+        wait_for("pictures in TensorBoard", lambda: board.tags("images"))
         scalars, images = board.tags("scalars"), board.tags("images")
         assert "loss" in scalars["train"] & scalars["validation"]
         assert "map_50" in scalars["validation"] and images == {"validation": {"detections"}}

@@ -45,7 +45,7 @@ SILENT = ("freeze", "cut")
 @pytest.mark.parametrize(
     ("faults", "epochs"),
     [
-        pytest.param(SOME, 12, id="some kinds"),
+        pytest.param(SOME, 16, id="some kinds"),
         pytest.param(EVERY_KIND, 24, id="every kind", marks=pytest.mark.more),
     ],
 )

@@ -47,9 +47,9 @@ def test_the_line_of_a_csv_file_is_found_by_two_workers(kit: Kit, tmp_path: Path
     data.mkdir()
     rows = [f"{n / 20 - 1},{5 * (n / 20 - 1) + 3}" for n in range(41)]
     (data / "points.csv").write_text("\n".join(["x,y", *rows]))
-    arguments = ["--args=--csv points.csv --tolerance 0.1 --learning-rate 0.05 --steps 400 --pause-ms 2"]
+    given = "--csv points.csv --tolerance 0.1 --learning-rate 0.05 --steps 400 --pause-ms 2"
     done = kit.run(
-        *("up", "linear-regression", "--name", kit.name, "--data", str(data)), *arguments
+        *("up", "linear-regression", "--name", kit.name, "--data", str(data)), f"--args={given}"
     )
     assert done.returncode == 0, done.stdout + done.stderr
     metrics = kit.outcome()["metrics"]

@@ -75,7 +75,8 @@ def check_what_is_shown(said: str, notes: list[str]) -> None:
     assert told, said
     assert any(told[0] in note and "stays" in note for note in notes), notes
     board = answering(told[0], runs=3)
-    wait_for("what it has read of both curves", lambda: "validation" in board.tags("scalars"))
+    wait_for("what it has read of both", lambda: board.read_of(("train", "validation")))
+    wait_for("the network in TensorBoard", lambda: "train" in board.graphs())
     scalars = board.tags("scalars")
     assert {"loss", "accuracy"} <= scalars["train"] & scalars["validation"]
     assert "learning_rate" in scalars["train"]

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from connected import reached
 
 from trainer.beacon.asked import Requests, restarted
 from trainer.beacon.heard import FAILED, LOST, Left
@@ -55,15 +56,6 @@ def test_a_peer_may_be_restarted_more_often_than_it_may_fail(tmp_path: Path, ask
     assert peers.lost() == "worker-1 was lost"
     failed = [peers.heard(Left("worker-1", FAILED, "no")) for _ in range(2)]
     assert failed[-1] is not None
-
-
-def reached(port: int) -> bool:
-    """Whether somebody is connected to this port of the host."""
-    return any(
-        words[1].endswith(f":{port:04X}") and words[3] == "01"
-        for table in ("tcp", "tcp6")
-        for words in map(str.split, Path("/proc/net", table).read_text().splitlines()[1:])
-    )
 
 
 def test_the_leaders_program_begins_again_without_a_retry(run_task, free_port, tmp_path, events):

@@ -25,11 +25,11 @@ REPORT = Report("gpu-missing", "worker-1", "worker-1 was promised GPU 1, sees no
 def test_every_follower_hears_the_end_and_nobody_lingers(free_port):
     address = Address("127.0.0.1", free_port())
     heard: SimpleQueue[JobEnded] = SimpleQueue()
-    BeaconClient(address, "worker-1", 5, heard.put)
+    followers = [BeaconClient(address, "worker-1", 5, heard.put)]
     beacon_server = BeaconServer(address)
-    for _ in range(4):
-        BeaconClient(address, "worker-1", 5, heard.put)
-    time.sleep(0.4)
+    followers += [BeaconClient(address, "worker-1", 5, heard.put) for _ in range(4)]
+    for follower in followers:
+        wait_for_connection(follower)
     began = time.monotonic()
     beacon_server.announce(7)
     assert time.monotonic() - began < 0.4

@@ -7,11 +7,16 @@ from pathlib import Path
 
 PAIR = {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}
 MARK = "import os, sys, time, pathlib, signal\nhere = pathlib.Path(__file__).parent\n"
+IS_HERE = "(here / 'there').touch()\n"
+ONCE_THE_OTHER_IS_HERE = "while not (here / 'there').exists(): time.sleep(0.02)\n"
+HAS_BEEN_HEARD = f"{ONCE_THE_OTHER_IS_HERE}time.sleep(0.8)\n"
+"""More than the longest pause between two attempts of the other one to reach the beacon."""
 
 
 def start(run_task, free_port, tmp_path: Path, leader: str, follower: str, **variables: object):
     """worker-0 leads with one program, worker-1 follows with the other."""
-    common = {"CLUSTER_KIT_BEACON": f"127.0.0.1:{free_port()}", **variables}
+    port = variables.pop("port", None) or free_port()
+    common = {"CLUSTER_KIT_BEACON": f"127.0.0.1:{port}", **variables}
     paths = []
     for name, text in (("leader.py", leader), ("follower.py", follower)):
         paths.append(tmp_path / name)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 
 import pytest
-from pairs import PAIR, start, wait_for
+from connected import wait_for_a_follower
+from pairs import HAS_BEEN_HEARD, IS_HERE, ONCE_THE_OTHER_IS_HERE, PAIR, start, wait_for
 
 
 def test_a_peer_that_never_comes_is_named_at_the_start_deadline(
@@ -36,9 +37,12 @@ def test_a_program_that_says_that_its_failure_is_final_is_not_tried_again(
         "(here / 'pid').write_text(str(os.getppid()))\n"
         "while not (here / 'done').exists(): time.sleep(0.02)\n"
     )
-    led, followed, _ = start(run_task, free_port, tmp_path, leader, follower, CLUSTER_KIT_RETRIES=1)
+    port = free_port()
+    led, followed, _ = start(
+        run_task, free_port, tmp_path, leader, follower, port=port, CLUSTER_KIT_RETRIES=1
+    )
     wait_for((tmp_path / "pid").exists)
-    time.sleep(0.6)  # the longest pause between two attempts to reach the beacon
+    wait_for_a_follower(port)
     followed.kill()
     followed.wait()
     (tmp_path / "lost").touch()
@@ -60,12 +64,13 @@ def test_the_leaders_program_starts_again_when_it_fails_over_a_lost_peer(
         "(here / 'pid').write_text(str(os.getppid()))\n"
         "while not (here / 'done').exists(): time.sleep(0.02)\n"
     )
+    port = free_port()
     led, followed, again = start(
-        run_task, free_port, tmp_path, leader, follower, CLUSTER_KIT_RETRIES=1
+        run_task, free_port, tmp_path, leader, follower, port=port, CLUSTER_KIT_RETRIES=1
     )
     wait_for((tmp_path / "pid").exists)
     wait_for((tmp_path / "attempts").exists)
-    time.sleep(0.6)  # the longest pause between two attempts to reach the beacon
+    wait_for_a_follower(port)
     followed.kill()
     followed.wait()
     (tmp_path / "lost").touch()
@@ -86,8 +91,8 @@ def test_the_leaders_program_starts_again_when_it_fails_over_a_lost_peer(
 def test_a_peer_that_fails_by_itself_is_to_blame_where_the_leader_falls_over_it(
     run_task, free_port, tmp_path, events
 ):
-    leader = "time.sleep(1.0); sys.exit(1)"
-    follower = "print('shapes'); sys.exit(7)"
+    leader = f"{HAS_BEEN_HEARD}sys.exit(1)"
+    follower = f"{IS_HERE}print('shapes'); sys.exit(7)"
     led, followed, _ = start(run_task, free_port, tmp_path, leader, follower, CLUSTER_KIT_RETRIES=2)
     assert led.wait(60) == 1
     assert followed.wait(60) == 7
@@ -116,13 +121,14 @@ def test_a_lost_peer_that_does_not_come_back_is_named_at_the_start_deadline(
         "sys.exit(1)\n"
     )
     follower = "(here / 'pid').write_text(str(os.getppid())); time.sleep(30)"
+    port = free_port()
     led, followed, _ = start(
-        run_task, free_port, tmp_path, leader, follower,
+        run_task, free_port, tmp_path, leader, follower, port=port,
         CLUSTER_KIT_RETRIES=3, CLUSTER_KIT_START_DEADLINE_S=2.5,
     )  # fmt: skip
     wait_for((tmp_path / "pid").exists)
     wait_for((tmp_path / "attempts").exists)
-    time.sleep(0.6)  # the longest pause between two attempts to reach the beacon
+    wait_for_a_follower(port)
     followed.kill()
     followed.wait()
     (tmp_path / "lost").touch()
@@ -144,7 +150,8 @@ def test_a_peers_message_of_several_lines_arrives_as_it_is(
     run_task, free_port, tmp_path, events, key, blamed
 ):
     """Where all say the same, the leader says it for all."""
-    leader, follower = MISTAKEN.format(key=key), MISTAKEN.format(key="x")
+    leader = ONCE_THE_OTHER_IS_HERE + MISTAKEN.format(key=key)
+    follower = IS_HERE + MISTAKEN.format(key="x")
     led, _, _ = start(run_task, free_port, tmp_path, leader, follower, CLUSTER_KIT_RETRIES=1)
     assert led.wait(60) == 2
     end = events("worker-0")[-1]

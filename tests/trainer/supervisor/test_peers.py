@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 
 import pytest
-from pairs import MARK, PAIR, start, wait_for
+from pairs import HAS_BEEN_HEARD, IS_HERE, MARK, PAIR, start, wait_for
 
 
 def test_a_peer_that_has_done_its_share_may_go(run_task, free_port, tmp_path, events):
-    led, followed, _ = start(run_task, free_port, tmp_path, "time.sleep(0.7)", "pass")
+    led, followed, _ = start(run_task, free_port, tmp_path, HAS_BEEN_HEARD, IS_HERE)
     assert (followed.wait(60), led.wait(60)) == (0, 0)
 
 
@@ -17,7 +17,7 @@ def test_a_peer_that_is_done_before_its_leader_is_there_still_tells_it(
     run_task, free_port, tmp_path, events
 ):
     common = {"CLUSTER_KIT_BEACON": f"127.0.0.1:{free_port()}"}
-    for name, text in (("leader", "time.sleep(0.5)"), ("follower", "(here / 'done').touch()")):
+    for name, text in (("leader", "time.sleep(1)"), ("follower", "(here / 'done').touch()")):
         (tmp_path / f"{name}.py").write_text(MARK + text)
     followed = run_task("worker-1", PAIR, "run", str(tmp_path / "follower.py"), **common)
     wait_for((tmp_path / "done").exists)
@@ -53,12 +53,12 @@ def test_sigterm_ends_a_peer_that_waits_for_its_leader(run_task, free_port, tmp_
 def test_a_peer_that_stumbles_over_the_end_of_the_job_has_not_failed(
     run_task, free_port, tmp_path, events
 ):
-    follower = (
+    follower = IS_HERE + (
         "leaders = here / 'progress' / 'worker-0.jsonl'\n"
         "while not leaders.exists() or 'end' not in leaders.read_text(): time.sleep(0.01)\n"
         "sys.exit(1)\n"
     )
-    led, followed, _ = start(run_task, free_port, tmp_path, "time.sleep(0.5)", follower)
+    led, followed, _ = start(run_task, free_port, tmp_path, HAS_BEEN_HEARD, follower)
     assert (led.wait(60), followed.wait(60)) == (0, 0)
     end = events("worker-1")[-1]
     assert (end["reason"], end["after_job"]) == ("finished", True)

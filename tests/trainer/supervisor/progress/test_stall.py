@@ -44,7 +44,7 @@ def start(run_task, tmp_path, hangs: int, **variables: object):
 
 
 def test_it_is_started_again_once_and_where_it_hung_is_kept(run_task, events, tmp_path):
-    task = start(run_task, tmp_path, 1, CLUSTER_KIT_STALL_S=1.2, CLUSTER_KIT_RETRIES=3)
+    task = start(run_task, tmp_path, 1, CLUSTER_KIT_STALL_S=2, CLUSTER_KIT_RETRIES=3)
     assert task.wait(60) == 0
     found = events("chief-0")
     retry = next(event for event in found if event["event"] == "retry")
@@ -54,7 +54,7 @@ def test_it_is_started_again_once_and_where_it_hung_is_kept(run_task, events, tm
 
 
 def test_the_second_time_ends_the_job(run_task, events, tmp_path):
-    task = start(run_task, tmp_path, 2, CLUSTER_KIT_STALL_S=1.2, CLUSTER_KIT_RETRIES=3)
+    task = start(run_task, tmp_path, 2, CLUSTER_KIT_STALL_S=2, CLUSTER_KIT_RETRIES=3)
     assert task.wait(60) == 6
     end = events("chief-0")[-1]
     assert (end["reason"], end["exit_code"]) == ("stall", 6)

@@ -19,8 +19,9 @@ os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
 
-GIVEN = ("--learning-rates", "0:1e-3", "--model", "cnn", "--image-size", "8", "--batch-size", "8",
-         "--no-flip")  # fmt: skip
+GIVEN = ("--learning-rates", "0:1e-3", "--model", "cnn", "--image-size", "8", "--no-flip")
+QUICK, SLOW = 8, 128
+"""Sizes of batches: whoever is to be stopped within an epoch is slow, on any machine."""
 SERVED = ("worker-0", "worker-1", "ps-0")
 WAYS = {
     "alone": (200, ("worker-0",), (), {}),
@@ -28,7 +29,7 @@ WAYS = {
     "all-reduce": (60, ("worker-0", "worker-1"), ("--strategy", "all-reduce"), {}),
     "sync": (100, ("chief-0", *SERVED), ("--update", "sync"), {}),
 }
-"""Steps of an epoch: a second's at least, to be stopped in; the tasks, the first of which leads."""
+"""Steps of an epoch, seconds of slow ones; the tasks, the first of which leads."""
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -39,7 +40,8 @@ def test_a_stop_within_an_epoch_costs_no_step(
     given = (*GIVEN, "--epochs", "2", "--steps-per-epoch", str(steps), *more)
     output = pictures.parent
 
-    def start() -> list[subprocess.Popen]:
+    def start(batch: int) -> list[subprocess.Popen]:
+        sized = (*given, "--batch-size", str(batch))
         cluster: dict[str, list[str]] = {}
         for name in names:
             cluster.setdefault(name.partition("-")[0], []).append(f"127.0.0.1:{free_port()}")
@@ -52,11 +54,11 @@ def test_a_stop_within_an_epoch_costs_no_step(
         return [
             run_task(name, cluster, "serve", **shared)
             if name in SERVED and "ps-0" in names
-            else run_task(name, cluster, "run", "classifier", *given, **shared)
+            else run_task(name, cluster, "run", "classifier", *sized, **shared)
             for name in names
         ]
 
-    tasks = start()
+    tasks = start(SLOW)
     step = within_an_epoch(tasks[0], lambda: events(names[0]))
     began = time.monotonic()
     for task in tasks:
@@ -68,7 +70,7 @@ def test_a_stop_within_an_epoch_costs_no_step(
     assert saved, said[0]
     assert step <= int(saved[1]) < steps
 
-    tasks = start()
+    tasks = start(QUICK)
     said = [task.communicate(timeout=120)[0] for task in tasks]
     assert [task.returncode for task in tasks] == [0] * len(tasks), said
     resumed = re.search(
@@ -99,12 +101,12 @@ def within_an_epoch(leader: subprocess.Popen, read) -> int:
 
 
 def test_a_damaged_snapshot_costs_only_the_epoch(run_task, events, pictures: Path) -> None:
-    def start(steps: int) -> subprocess.Popen:
+    def start(steps: int, batch: int) -> subprocess.Popen:
         return run_task("worker-0", {"worker": ["127.0.0.1:1"]}, "run", "classifier", *GIVEN,
                         "--epochs", "2", "--steps-per-epoch", str(steps),
-                        CLUSTER_KIT_DATA=pictures)  # fmt: skip
+                        "--batch-size", str(batch), CLUSTER_KIT_DATA=pictures)  # fmt: skip
 
-    task = start(200)
+    task = start(200, SLOW)
     within_an_epoch(task, lambda: events("worker-0"))
     task.send_signal(signal.SIGTERM)
     task.communicate(timeout=30)
@@ -115,7 +117,7 @@ def test_a_damaged_snapshot_costs_only_the_epoch(run_task, events, pictures: Pat
             shutil.rmtree(pictures.parent / left, ignore_errors=True)
         shutil.copytree(whole, snapshot)
         (snapshot / damaged).write_bytes((whole / damaged).read_bytes()[:100])
-        task = start(20)
+        task = start(20, QUICK)
         said = task.communicate(timeout=60)[0]
         assert task.returncode == 0, said
         assert re.search(r"error: .+; going on from the last saved epoch", said), said
