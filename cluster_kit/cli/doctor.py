@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -11,19 +10,21 @@ from rich.text import Text
 
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, out, print_json
+from cluster_kit.cli.requested import perhaps_requested
 from cluster_kit.engine import client
-from cluster_kit.engine.choose import not_run_by_the_kit
+from cluster_kit.engine.choose import ENGINES, not_run_by_the_kit
 from cluster_kit.engine.interface import Engine
 from cluster_kit.engine.swarm.client import SwarmEngine
-from cluster_kit.errors import HostError
+from cluster_kit.errors import HostError, UsageError
 from cluster_kit.host.gather import gather
-from cluster_kit.parts import EngineName
+from cluster_kit.manifest.command_line import option_of
+from cluster_kit.parts import DEFAULT_ENGINE
 from cluster_kit.run.checks.check import Check
 from cluster_kit.run.checks.doctor import check_host
 from cluster_kit.run.checks.kubernetes_checks import check_kubernetes
 from cluster_kit.run.checks.swarm_checks import check_swarm
 from cluster_kit.run.checks.swarm_probe import probe_nodes
-from cluster_kit.run.request import Request
+from cluster_kit.run.request import USUAL, Request
 from cluster_kit.run.starting.prepare import prepare
 from cluster_kit.workspace import here
 
@@ -31,28 +32,20 @@ _MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "b
 
 
 @app.command()
-def doctor(
-    manifest: Annotated[
-        str, typer.Argument(help="Also check what this manifest needs: path or name.")
-    ] = "",
-    on: Annotated[
-        EngineName | None,
-        typer.Option(
-            "--engine",
-            help="Check what it needs: compose, swarm (nodes, labels) or kubernetes (rights).",
-        ),
-    ] = None,
-    json_: options.Json = False,
-) -> None:
+@perhaps_requested
+def doctor(request: Request, *, json_: options.Json = False) -> None:
     """Check this host: engine, Compose, disk, memory, GPUs, subnet, proxy, each with its cure."""
+    on, manifest = request.overrides.get("engine"), request.manifest
+    if not manifest:
+        _refuse_what_is_of_a_manifest(request)
     if on == "slurm":
         raise not_run_by_the_kit(manifest or "NAME")
     if on == "kubernetes" and not manifest:
         checks = check_kubernetes(None)
     elif on == "kubernetes":
-        checks = _checks(manifest, None, on)
+        checks = _checks(request, None)
     else:
-        checks = _of_this_host(manifest, on)
+        checks = _of_this_host(request)
     if json_:
         print_json([check.__dict__ for check in checks])
     else:
@@ -61,20 +54,34 @@ def doctor(
         raise typer.Exit(HostError.exit_code)
 
 
-def _of_this_host(manifest: str, on: EngineName | None) -> list[Check]:
+def _refuse_what_is_of_a_manifest(request: Request) -> None:
+    """Raise UsageError for an option that says nothing without a cluster, or an unknown engine."""
+    others = [key for key in request.overrides if key != "engine"]
+    if others:
+        raise UsageError(
+            f"{', '.join(map(option_of, others))} without a manifest: there is no cluster to check",
+            f"name one: `cluster-kit doctor {USUAL} …`",
+        )
+    on = request.overrides.get("engine", DEFAULT_ENGINE)
+    if on not in ENGINES:
+        raise UsageError(f"--engine {on}: there is no such engine", f"one of {', '.join(ENGINES)}")
+
+
+def _of_this_host(request: Request) -> list[Check]:
     try:
         engine = client.connect()
     except HostError as error:
         return [Check("engine", "fail", error.message, error.cure)]
-    return _checks(manifest, engine, on)
+    return _checks(request, engine)
 
 
-def _checks(manifest: str, engine: Engine | None, on: EngineName | None) -> list[Check]:
+def _checks(request: Request, engine: Engine | None) -> list[Check]:
     """The checks of this host, and of what a manifest needs if one is named."""
-    if not manifest:
-        return check_host(gather(engine), None) + (_of_any_swarm() if on == "swarm" else [])
+    if not request.manifest:
+        on_swarm = request.overrides.get("engine") == "swarm"
+        return check_host(gather(engine), None) + (_of_any_swarm() if on_swarm else [])
     workspace = here()
-    prepared = prepare(Request(manifest, {"engine": on} if on else {}), workspace, engine)
+    prepared = prepare(request, workspace, engine)
     checks = check_host(prepared.facts, prepared.cluster)
     if prepared.cluster.engine == "swarm" and not _failed(checks, "swarm"):
         checks += probe_nodes(

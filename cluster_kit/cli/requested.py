@@ -11,7 +11,7 @@ import typer
 
 from cluster_kit.cli.override_values import values
 from cluster_kit.manifest.overrides import OVERRIDES, SET_OPTION, Override
-from cluster_kit.run.request import Request
+from cluster_kit.run.request import USUAL, Request
 
 Reference = Annotated[str, typer.Argument(help="A manifest's path, or its name in compose/.")]
 Sets = Annotated[
@@ -20,8 +20,23 @@ Sets = Annotated[
 ]
 
 
+Perhaps = Annotated[
+    str, typer.Argument(help="Also check what this manifest needs: its path, or its name.")
+]
+
+
 def requested(verb: Callable[..., None]) -> Callable[..., None]:
-    """The command of a verb that takes a `Request`: manifest, an option per override, its own ones.
+    """The command of a verb that takes a `Request`: manifest, an option per override, own ones."""
+    return _command(verb, _parameter("manifest", Reference, USUAL))
+
+
+def perhaps_requested(verb: Callable[..., None]) -> Callable[..., None]:
+    """The same for a verb that says something without a manifest, too: `manifest` is "" then."""
+    return _command(verb, _parameter("manifest", Perhaps, ""))
+
+
+def _command(verb: Callable[..., None], reference: Parameter) -> Callable[..., None]:
+    """The verb with its options.
 
     typer makes options from a function's signature. Setting `__signature__` (PEP 362) makes them
     from the table of overrides.
@@ -34,7 +49,6 @@ def requested(verb: Callable[..., None]) -> Callable[..., None]:
         texts = {key: option and str(option) for key, option in options.items()}
         verb(Request(manifest, values(texts, sets or ())), **given)
 
-    reference = _parameter("manifest", Reference, "quickstart")
     keys = [_parameter(override.key, _option(override)) for override in OVERRIDES]
     parameters = Signature([reference, *keys, _parameter("sets", Sets), *own])
     command.__signature__ = parameters  # type: ignore[attr-defined]

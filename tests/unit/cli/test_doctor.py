@@ -1,0 +1,65 @@
+"""`doctor` on the command line: it checks the cluster that the same options make with `up`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.cli import doctor
+from cluster_kit.cluster import Cluster
+from cluster_kit.facts import HostFacts
+from cluster_kit.run.checks.check import Check
+from tests.fakes.stage import Stage, stage
+from tests.unit.command_line import Cli
+
+__all__ = ["stage"]
+
+
+@pytest.fixture
+def checked(root: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> list[Cluster | None]:
+    """The clusters that were checked so far; None for the host alone."""
+    clusters: list[Cluster | None] = []
+
+    def check(_: HostFacts, cluster: Cluster | None) -> list[Check]:
+        clusters.append(cluster)
+        return [Check("engine", "ok", "answers")]
+
+    monkeypatch.setattr(doctor, "check_host", check)
+    return clusters
+
+
+def test_overrides_are_those_of_up(cli: Cli, checked: list[Cluster | None]) -> None:
+    said = cli("doctor", "demo", "--workers", "3", "--set", "role.worker.cpus=0.5", "--json")
+    assert (said.code, json.loads(said.out)[0]["name"]) == (0, "engine")
+    (cluster,) = checked
+    assert cluster is not None
+    assert [t.cpus for t in cluster.tasks if t.role == "worker"] == [0.5, 0.5, 0.5]
+
+
+def test_what_up_would_refuse_is_refused(cli: Cli, checked: list[Cluster | None]) -> None:
+    said = cli("doctor", "demo", "--set", "role.worker.cpus=99")
+    assert (said.code, checked) == (2, [])
+    assert "--set role.worker.cpus (make: SET) = 99: this host has" in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--workers", "3", "--set", "port=3"),
+         "--workers (make: N_WORKERS), --set port (make: SET) without a manifest: there is no"
+         " cluster to check\n  → name one: `cluster-kit doctor quickstart …`"),
+        (("--engine", "podman"),
+         "--engine podman: there is no such engine\n  → one of compose, swarm, kubernetes, slurm"),
+    ],
+    ids=["overrides", "engine"],
+)  # fmt: skip
+def test_without_a_manifest_only_an_engine_can_be_asked_for(
+    words: tuple[str, ...], why: str, cli: Cli, checked: list[Cluster | None]
+) -> None:
+    assert cli("doctor", "--engine", "compose").code == 0
+    assert checked == [None]
+    said = cli("doctor", *words)
+    assert (said.code, checked) == (2, [None])
+    assert f"error: {why}" in said.err
