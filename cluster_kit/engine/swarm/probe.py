@@ -7,17 +7,21 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from docker.errors import NotFound
 from docker.types import ContainerSpec, RestartPolicy, ServiceMode, TaskTemplate
 from docker.types import Mount as SdkMount
 
+from cluster_kit.engine.containers import seconds_of
 from cluster_kit.engine.failures import as_engine_errors
 from cluster_kit.engine.swarm.tasks import ENDED, Task, exit_code_of, state_of
 from cluster_kit.errors import EngineError
 from cluster_kit.parts import Mount
 
 PROBE = "cluster-kit.probe"
-"""The label of its containers: one is looked for by that when its service is gone."""
+"""The label of its service, and of its containers: one is looked for by that when that is gone."""
 POLL_S, GONE_S = 0.3, 20.0
+FORGOTTEN_S = 600.0
+"""From this age on nobody waits for a probe any more: what has made it was ended in the middle."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +54,9 @@ def run_on_each_node(api: Any, probe: Probe, within_s: float) -> list[NodeSaid]:
         EngineError: the swarm refuses, or does not answer.
     """
     with as_engine_errors():
+        _remove_forgotten(api)
         service = api.create_service(
-            _template(probe), name=probe.name, mode=ServiceMode("global"), labels={}
+            _template(probe), name=probe.name, mode=ServiceMode("global"), labels={PROBE: ""}
         )["ID"]
     try:
         deadline = time.monotonic() + within_s
@@ -64,6 +69,13 @@ def run_on_each_node(api: Any, probe: Probe, within_s: float) -> list[NodeSaid]:
             time.sleep(POLL_S)
     finally:
         _remove(api, service, probe)
+
+
+def _remove_forgotten(api: Any) -> None:
+    for service in api.services(filters={"label": PROBE}):
+        if time.time() - seconds_of(service["CreatedAt"]) > FORGOTTEN_S:
+            with contextlib.suppress(NotFound):  # another command has done it by now
+                api.remove_service(service["ID"])
 
 
 def _template(probe: Probe) -> Any:

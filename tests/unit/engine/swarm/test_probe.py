@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -23,6 +24,12 @@ class Api:
         self.made: list[Any] = []
         self.removed = 0
         self.left = 2
+        self.others: dict[str, str] = {}
+        """When each service of other probes was made, by its id."""
+
+    def services(self, filters: dict[str, str]) -> list[dict[str, Any]]:
+        assert filters == {"label": probe.PROBE}
+        return [{"ID": one, "CreatedAt": at} for one, at in self.others.items()]
 
     def create_service(self, template: Any, **named: Any) -> dict[str, str]:
         self.made.append((template, named))
@@ -36,8 +43,11 @@ class Api:
         return self.told.pop(0) if len(self.told) > 1 else self.told[0]
 
     def remove_service(self, service: str) -> None:
-        assert service == "s"
-        self.removed += 1
+        if service in self.others:
+            del self.others[service]
+        else:
+            assert service == "s"
+            self.removed += 1
 
 
 def task(node: str, state: str, code: int | None = None, err: str = "") -> dict[str, Any]:
@@ -71,6 +81,19 @@ def test_it_waits_for_every_node_and_removes_what_it_made() -> None:
     assert (container["Image"], container["User"]) == ("demo:1", "7:7")
     (mount,) = container["Mounts"]
     assert (mount["Source"], mount["Target"], mount["ReadOnly"]) == ("/runs", "/probe", False)
+
+
+def test_what_an_ended_command_has_left_is_removed_and_what_another_one_waits_for_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    api = Api([task("a", "complete", 0)])
+    api.others = {"old": "2026-11-23T10:00:00.5Z", "new": "2026-11-23T10:09:00.5Z"}
+    now = datetime(2026, 11, 23, 10, 10, 30, tzinfo=UTC).timestamp()
+    monkeypatch.setattr(probe.time, "time", lambda: now)
+    assert run_on_each_node(api, ASKED, 5.0) == [NodeSaid("a", 0)]
+    assert list(api.others) == ["new"]
+    ((_, named),) = api.made
+    assert probe.PROBE in named["labels"]
 
 
 def test_a_node_that_says_nothing_is_not_waited_for_for_ever() -> None:
