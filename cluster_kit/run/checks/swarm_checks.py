@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -30,6 +31,7 @@ def check_swarm(cluster: Cluster | None) -> list[Check]:
         *check_nodes(records),
         *check_managers(records),
         *check_constraints(records, cluster),
+        *check_cpus(records, cluster),
         *check_gpus(records, cluster),
         *check_mtu(cluster, mtu_at(str(swarm.get("NodeAddr", "")))),
     ]
@@ -62,6 +64,21 @@ def check_constraints(
             found = f"no node for {', '.join(tasks)}: {', '.join(chosen)}"
             cure = "`docker node update --label-add NAME=VALUE NODE`, or mend `nodes`"
             yield Check("nodes", "fail", found, cure)
+
+
+def check_cpus(records: Sequence[Mapping[str, Any]], cluster: Cluster | None) -> Iterator[Check]:
+    """Yields a failed check for tasks with more `cpus` than any node has that they may be on.
+
+    An engine refuses to make such a container; a swarm would try it on one node after the other.
+    """
+    for task in cluster.tasks if cluster else ():
+        fits = [one for one in records if is_usable(one) and fulfils(one, task.nodes)]
+        have = {_name(one): cpus_of(one) for one in fits}
+        if task.cpus and have and task.cpus > max(have.values()):
+            each = ", ".join(f"{name} {count:g}" for name, count in have.items())
+            found = f"{task.name} is given {task.cpus:g} CPUs, its nodes have fewer: {each}"
+            cure = f"give it `cpus = {max(have.values()):g}` or less, or other `nodes`"
+            yield Check("CPUs of nodes", "fail", found, cure)
 
 
 def check_managers(records: Sequence[Mapping[str, Any]]) -> Iterator[Check]:
@@ -108,6 +125,12 @@ def check_gpus(records: Sequence[Mapping[str, Any]], cluster: Cluster | None) ->
         yield Check("GPUs of nodes", "fail", text, cure)
     else:
         yield Check("GPUs of nodes", "ok", found)
+
+
+def cpus_of(record: Mapping[str, Any]) -> float:
+    """How many CPUs a node has; without end if it does not say so."""
+    resources = record["Description"].get("Resources") or {}
+    return int(resources.get("NanoCPUs") or 0) / 1e9 or math.inf
 
 
 def gpus_of(record: Mapping[str, Any]) -> int:

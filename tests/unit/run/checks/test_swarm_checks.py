@@ -11,6 +11,7 @@ import pytest
 from cluster_kit.run.checks import swarm_checks
 from cluster_kit.run.checks.swarm_checks import (
     check_constraints,
+    check_cpus,
     check_gpus,
     check_managers,
     check_mtu,
@@ -50,6 +51,22 @@ def test_a_choice_that_no_node_fulfils_is_a_failure() -> None:
     assert (failed.state, "ps-0" in failed.found) == ("fail", True)
     assert "label-add" in failed.cure
     assert list(check_constraints([node("a")], None)) == []
+
+
+def test_more_cpus_than_any_node_has_that_a_task_may_be_on_is_a_failure() -> None:
+    one, two, unknown = node("a"), node("b", disk="ssd"), node("c", rack="9")
+    for record, cpus in ((one, 4), (two, 2)):
+        record["Description"]["Resources"] = {"NanoCPUs": cpus * 10**9}
+    roles = {"ps": {"nodes": "disk==ssd", "cpus": 2}, "worker": {"cpus": 4}}
+    assert list(check_cpus([one, two], cluster(engine="swarm", role=roles))) == []
+    roles = {"ps": {"nodes": "disk==ssd", "cpus": 2.5}, "worker": {"cpus": 4.5}}
+    made = cluster(engine="swarm", role=roles, worker=1, ps=1)
+    ps, worker = sorted(check_cpus([one, two], made), key=lambda check: check.found)
+    assert ps.found == "ps-0 is given 2.5 CPUs, its nodes have fewer: b 2"
+    assert worker.found == "worker-0 is given 4.5 CPUs, its nodes have fewer: a 4, b 2"
+    assert worker.cure == "give it `cpus = 4` or less, or other `nodes`"
+    (ps,) = check_cpus([one, two, unknown], made)
+    assert list(check_cpus([one], None)) == list(check_cpus([], made)) == []
 
 
 def test_constraints_are_read_as_a_swarm_reads_them() -> None:
