@@ -16,6 +16,8 @@ from tests.e2e.running import read_until, running
 from tests.kit import Kit
 
 SHORT = "--steps 800 --learning-rate 0.02 --log-steps 100 --save-secs 1 --pause-ms 5"
+SAVED = 'at = { calm = "2s" }'
+"""A checkpoint is written every second: the one after the fault before is there."""
 
 
 def command(kit: Kit, arguments: str = "", *more: str) -> list[str]:
@@ -59,7 +61,7 @@ def test_the_line_of_a_csv_file_is_found_by_two_workers(kit: Kit, tmp_path: Path
 
 def test_killed_tasks_come_back_and_the_job_finishes(kit: Kit, client: docker.DockerClient) -> None:
     """One after the other, each beyond a checkpoint; whoever holds no variables loses nothing."""
-    crashed = tuple(("crash", task, "") for task in ("worker-1", "ps-0", "worker-0"))
+    crashed = tuple(("crash", task, SAVED) for task in ("worker-1", "ps-0", "worker-0"))
     arguments = f"--args={SHORT} --update sync --steps 1500"
     found = drilled(kit, client, "linear-regression", crashed, arguments)
     assert [fault["steps_lost"] <= fault["steps_at_risk"] for fault in found.faults] == [True] * 3
@@ -78,7 +80,7 @@ def test_workers_do_not_end_without_an_asynchronous_chief(
 ) -> None:
     """The other worker goes on while the chief is away, and must not be done when it is back."""
     arguments = f"--args={SHORT} --update async --steps 3000"
-    found = drilled(kit, client, "linear-regression", (("crash", "worker-0", ""),), arguments)
+    found = drilled(kit, client, "linear-regression", (("crash", "worker-0", SAVED),), arguments)
     metrics = kit.outcome()["metrics"]
     assert metrics["w_error"] <= 0.02
     assert 3000 <= metrics["updates"] <= 3001

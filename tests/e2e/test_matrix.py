@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.evidence import log
 from tests.kit import Kit, mine
 
-EPOCHS, STEPS = 24, 30
+EPOCHS, STEPS = 20, 30
 MANIFEST = f"""
 format = 1
 name = "all-reduce"

@@ -31,8 +31,8 @@ TASKS = [task.name for task in CLUSTER.tasks]
 SCRAPES = """
 scrape_configs:
   - job_name: cluster-kit
-    scrape_interval: 200ms
-    scrape_timeout: 200ms
+    scrape_interval: 500ms
+    scrape_timeout: 500ms
     authorization: {{credentials_file: {token}}}
     static_configs: [targets: ["{address}"]]
 """

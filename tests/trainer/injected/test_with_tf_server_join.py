@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from connected import wait_for_a_follower
 from reading import read_until
 
 pytest.importorskip("tensorflow", reason="TensorFlow, a part of the image, is not installed here")
@@ -22,7 +23,8 @@ print("after the job")
 
 def test_join_returns_when_the_job_has_ended(run_task, free_port, tmp_path):
     cluster = {"worker": [f"127.0.0.1:{free_port()}" for _ in range(2)]}
-    beacon = {"CLUSTER_KIT_BEACON": f"127.0.0.1:{free_port()}"}
+    port = free_port()
+    beacon = {"CLUSTER_KIT_BEACON": f"127.0.0.1:{port}"}
     (tmp_path / "joins.py").write_text(JOINS)
     (tmp_path / "leads.py").write_text(
         "import pathlib, time\n"
@@ -31,6 +33,7 @@ def test_join_returns_when_the_job_has_ended(run_task, free_port, tmp_path):
     follower = run_task("worker-1", cluster, "run", str(tmp_path / "joins.py"), **beacon)
     leader = run_task("worker-0", cluster, "run", str(tmp_path / "leads.py"), **beacon)
     read_until(follower, "joining")
+    wait_for_a_follower(port)
     (tmp_path / "end").touch()
     assert leader.wait(10) == 0
     began = time.monotonic()

@@ -68,7 +68,7 @@ def test_a_server_answers_as_itself_and_ends_on_sigterm(run_task, free_port, eve
     server = run_task("ps-0", cluster, "serve", CLUSTER_KIT_SERVER=kind, CUDA_VISIBLE_DEVICES="-1")
     read_until(server, "server ready")
     assert isinstance(probe.wait_for({"ps-0": address}, 20), probe.ServersReady)
-    misplaced = probe.wait_for({"worker-0": address}, 0.3)
+    misplaced = probe.wait_for({"worker-0": address}, 1.0)
     assert f"{address} answers as ps:0, expected worker:0" in str(misplaced)
     began = time.monotonic()
     server.terminate()

@@ -57,12 +57,13 @@ def test_one_start_waits_for_the_other(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = cluster(host(gpus=gpus(2)), gpus="auto", worker=2)
-    order, first_is_in = [], threading.Event()
+    order, first_is_in, next_asks = [], threading.Event(), threading.Event()
 
     def first() -> None:
         with turn(stage.engine, made):
             first_is_in.set()
-            threading.Event().wait(0.2)
+            assert next_asks.wait(30)
+            threading.Event().wait(0.1)
             order.append("first")
 
     thread = threading.Thread(target=first)
@@ -70,6 +71,7 @@ def test_one_start_waits_for_the_other(
     assert first_is_in.wait(5)
     with turn(stage.engine, cluster(host())):
         order.append("a cluster without GPUs")
+    next_asks.set()
     with turn(stage.engine, made):
         order.append("second")
     thread.join()
