@@ -15,6 +15,7 @@ from tests.sources import nodes_of, statements_of, text_of
 
 HOST = sorted((ROOT / "cluster_kit").rglob("*.py"))
 IMAGE = sorted((ROOT / "images" / "trainer").rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
 STARTS_PROGRAMS = ROOT / "cluster_kit" / "util" / "process.py"
 
 LONGEST_FILE, LONGEST_FUNCTION, MEDIAN_FILE = 220, 50, 80
@@ -23,6 +24,14 @@ LONGEST_FILE, LONGEST_FUNCTION, MEDIAN_FILE = 220, 50, 80
 
 def lines_of(path: Path) -> int:
     return len(text_of(path).splitlines())
+
+
+def long_files(files: list[Path]) -> list[str]:
+    return [
+        f"{path.relative_to(ROOT)}: {lines_of(path)} lines"
+        for path in files
+        if lines_of(path) > LONGEST_FILE
+    ]
 
 
 def functions(path: Path) -> Iterator[tuple[str, int]]:
@@ -36,16 +45,13 @@ def functions(path: Path) -> Iterator[tuple[str, int]]:
 def test_there_is_something_to_look_at() -> None:
     assert len(HOST) > 80
     assert len(IMAGE) > 80
+    assert len(TESTS) > 300
     assert STARTS_PROGRAMS in HOST
 
 
 @pytest.mark.parametrize("files", [HOST, IMAGE], ids=["host", "image"])
 def test_files_and_functions_are_short(files: list[Path]) -> None:
-    long = [
-        f"{path.relative_to(ROOT)}: {lines_of(path)} lines"
-        for path in files
-        if lines_of(path) > LONGEST_FILE
-    ]
+    long = long_files(files)
     long += [
         f"{place}: {length} lines"
         for path in files
@@ -54,6 +60,11 @@ def test_files_and_functions_are_short(files: list[Path]) -> None:
         if length > LONGEST_FUNCTION
     ]
     assert not long, "split by meaning, not by length"
+
+
+def test_files_of_tests_are_short() -> None:
+    """By their text alone: making the trees of all of them takes a second."""
+    assert not long_files(TESTS), "a file for each subject; what they share is a module beside them"
 
 
 @pytest.mark.parametrize("files", [HOST, IMAGE], ids=["host", "image"])
