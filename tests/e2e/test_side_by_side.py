@@ -30,7 +30,8 @@ def test_one_manifest_runs_twice_at_once_under_two_names(
     told = Read(kit.run("metrics", *names).stdout)
     assert told.all("run_success") == [1, 1] and told.all("task_steps_total") == [5, 5]
     assert len(used := told.all("task_cpu_seconds_total")) == 7 and min(used) > 0.1
-    assert min(told.all("task_network_transmit_bytes_total")) > 1000
+    evaluator, *training = sorted(told.all("task_network_transmit_bytes_total"))
+    assert evaluator > 100 and min(training) > 100_000, "it says that it lives, the others train"
     left = (kit.root / "runs" / names[1] / "latest" / "metrics.prom").read_text()
     assert Read(left)("task_up", task="ps-0") == 0
     check_what_is_shown(said[0], kit.outcome(names[0])["notes"])

@@ -7,6 +7,7 @@ import shutil
 import time
 
 from trainer.sampling import recorder
+from trainer.sampling.connections import Connection
 from trainer.sampling.recorder import Recorder, tasks_by_ip
 from trainer.task import read_task
 
@@ -42,6 +43,29 @@ def test_between_them_is_one_in_each_interval_and_seldom_the_table(alone, monkey
     assert len(lines) >= 13
     with_table = [at for at, line in enumerate(lines) if "sent_to" in line]
     assert with_table[:2] == [0, 10] and with_table[-1] == len(lines) - 1
+
+
+def test_what_a_program_sent_that_has_ended_since_is_told_too(tmp_path, monkeypatch):
+    """Its connections are there only between two of the samples that tell of them."""
+    monkeypatch.setattr(recorder, "EVERY_S", 0.02)
+    cluster = {"chief": ["10.0.0.4:1"], "ps": ["10.0.0.5:1"]}
+    config = {"cluster": cluster, "task": {"type": "chief", "index": 0}}
+    task = read_task({"TF_CONFIG": json.dumps(config), "CLUSTER_KIT_OUTPUT": str(tmp_path)})
+
+    def written() -> int:
+        return len(read(task)) if task.progress_file.with_suffix(".usage").exists() else 0
+
+    def found() -> list[Connection]:
+        return [Connection(b"a", "10.0.0.5", 5000)] if 0 < written() < 4 else []
+
+    monkeypatch.setattr(recorder, "connections", found)
+    recording = Recorder(task)
+    until = time.monotonic() + 10
+    while written() < 4:
+        assert time.monotonic() < until
+        time.sleep(0.005)
+    recording.stop()
+    assert read(task)[-1]["sent_to"] == {"ps-0": 5000}
 
 
 def test_an_output_that_is_removed_stays_removed(alone, monkeypatch):

@@ -20,7 +20,7 @@ LATER_S, SELDOM_S = 3600.0, 5.0
 PATIENCE_S = 1.0
 """For the last sample: a container that is stopped has no time to lose."""
 PEERS_EVERY = 10
-"""Each so many samples, what was sent to whom."""
+"""Each so many samples it is written down what was sent to whom."""
 
 
 class Recorder:
@@ -57,8 +57,9 @@ class Recorder:
             "rx_bytes": network.get("rx_bytes", 0),
             "tx_bytes": network.get("tx_bytes", 0),
         }
+        sent = self._sent.look(connections())  # each time: a program may have ended by the next
         if last or self._samples % PEERS_EVERY == 0:
-            keys["sent_to"] = self._sent.look(connections())
+            keys["sent_to"] = sent
         if gpus := self._gpus.look():
             keys["gpus"] = [{"busy": gpu.busy, "memory": gpu.memory} for gpu in gpus]
         self._samples += 1
