@@ -100,7 +100,7 @@ def test_the_job_deadline(run_task, events, program):
 
 
 @pytest.mark.parametrize("deaf", [False, True])
-def test_sigterm_ends_it_soon_even_if_the_program_is_deaf(run_task, events, program, tmp_path, deaf):
+def test_sigterm_ends_it_soon_deaf_or_not(run_task, events, program, tmp_path, deaf):
     ready = tmp_path / "ready"
     deafness = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" if deaf else ""
     path = program(f"{deafness}open({str(ready)!r}, 'w').close()\ntime.sleep(60)")
