@@ -242,11 +242,13 @@ wheel: $(KIT) ## Build dist/cluster_kit-*.whl, to be installed in projects of yo
 
 # Measurements of minutes to hours, below build/.
 MEASURED := bench compare drill speedup
+# What `render` and `up` write into compose/NAME/, for each engine.
+RENDERED := compose.yaml secrets.yaml stack.yaml kubernetes.yaml cluster.json sbatch.sh sbatch.json .gitignore
 .PHONY: clean
-clean: ## Remove generated compose files and caches; results, measurements and what you wrote are kept
+clean: ## Remove generated files of clusters, and caches; results, measurements and what you wrote are kept
 	@rm -rf .pytest_cache .mypy_cache .ruff_cache
 	@find cluster_kit images tests docs -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
-	@rm -f compose/*/compose.yaml compose/*/secrets.yaml compose/*/.gitignore
+	@rm -f $(RENDERED:%=compose/*/%)
 	@find build -mindepth 1 -maxdepth 1 $(MEASURED:%=! -name %) -exec rm -rf {} + 2>/dev/null || true
 	@find build compose -mindepth 1 -type d -empty -delete 2>/dev/null || true
 

@@ -7,7 +7,9 @@ options and Make variables from it; a test compares the Makefile's list with it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
+
+from cluster_kit.parts import EngineName
 
 Kind = Literal["count", "text", "program", "data", "file", "words", "gpus", "switch"]
 """How an option's text becomes the key's value (see cli/override_values)."""
@@ -34,7 +36,7 @@ OVERRIDES = (
              "[auto|coordinator|all-tasks]"),
     Override("name", "--name", "NAME", "text", "Run it under another name."),
     Override("engine", "--engine", "BACKEND", "text", "What runs the containers.",
-             "[compose|swarm|kubernetes|slurm]"),
+             f"[{'|'.join(get_args(EngineName))}]"),
     Override("program", "--program", "PROGRAM", "program",
              "Run this program instead (without args and evaluator)."),
     Override("args", "--args", "ARGS", "words", "Further arguments; the last of a flag wins."),

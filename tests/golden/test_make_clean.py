@@ -8,12 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from cluster_kit.backends import shared_file
+from cluster_kit.backends.slurm import backend as slurm
 from tests.make import ROOT
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
 MADE = (
-    "compose/mine/compose.yaml",
+    *(f"compose/mine/{name}" for name in ("compose.yaml", "secrets.yaml", ".gitignore")),
+    *(f"compose/swarm/{name}" for name in ("stack.yaml", shared_file.FILE)),
+    "compose/pods/kubernetes.yaml",
+    *(f"compose/slurm/{name}" for name in (slurm.FILE, slurm.RECORD)),
     "build/browser/x",
     "cluster_kit/plan/__pycache__/x.pyc",
     ".ruff_cache/x",
