@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import time
@@ -66,6 +67,25 @@ def test_what_a_program_sent_that_has_ended_since_is_told_too(tmp_path, monkeypa
         time.sleep(0.005)
     recording.stop()
     assert read(task)[-1]["sent_to"] == {"ps-0": 5000}
+
+
+def test_in_a_long_run_connections_are_looked_at_seldom(alone, monkeypatch):
+    monkeypatch.setattr(recorder, "EVERY_S", 0.001)
+    looks = []
+    monkeypatch.setattr(recorder, "connections", lambda: looks.append(len(read_lines())) or [])
+    usage = alone.progress_file.with_suffix(".usage")
+
+    def read_lines() -> list[str]:
+        return usage.read_text().splitlines() if usage.exists() else []
+
+    recording = Recorder(alone)
+    until = time.monotonic() + 10
+    while len(read_lines()) < 60 and time.monotonic() < until:
+        time.sleep(0.005)
+    recording.stop()
+    assert looks[:13] == [*range(11), 12, 14]
+    apart = [later - one for one, later in itertools.pairwise(looks[:-1])]
+    assert apart[-2:] == [5, 5] and max(apart) == 5
 
 
 def test_an_output_that_is_removed_stays_removed(alone, monkeypatch):

@@ -21,6 +21,9 @@ PATIENCE_S = 1.0
 """For the last sample: a container that is stopped has no time to lose."""
 PEERS_EVERY = 10
 """Each so many samples it is written down what was sent to whom."""
+PEERS_SELDOM = 5
+"""Samples between two looks at that in a long run; in a short one after a tenth of it: a program
+may have ended, and its connections with it, by the next look."""
 
 
 class Recorder:
@@ -29,8 +32,9 @@ class Recorder:
     def __init__(self, task: Task) -> None:
         self._progress = Progress(task.progress_file.with_suffix(SUFFIX), again=False)
         self._sent = Sent(tasks_by_ip(task))
+        self._told: dict[str, int] = {}
         self._gpus = Driver([gpu.uuid for gpu in task.gpus if gpu.uuid])
-        self._samples = 0
+        self._samples = self._look_at = 0
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="usage", daemon=True)
         self._thread.start()
@@ -57,9 +61,11 @@ class Recorder:
             "rx_bytes": network.get("rx_bytes", 0),
             "tx_bytes": network.get("tx_bytes", 0),
         }
-        sent = self._sent.look(connections())  # each time: a program may have ended by the next
+        if last or self._samples >= self._look_at:
+            self._told = self._sent.look(connections())
+            self._look_at = self._samples + min(1 + self._samples // PEERS_EVERY, PEERS_SELDOM)
         if last or self._samples % PEERS_EVERY == 0:
-            keys["sent_to"] = sent
+            keys["sent_to"] = self._told
         if gpus := self._gpus.look():
             keys["gpus"] = [{"busy": gpu.busy, "memory": gpu.memory} for gpu in gpus]
         self._samples += 1
