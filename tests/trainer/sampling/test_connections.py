@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 import time
 
+import pytest
+
 from trainer.sampling.connections import Connection, Sent, connections, parsed, split
 
 
@@ -25,6 +27,21 @@ def test_the_kernel_counts_what_the_other_side_acknowledged():
         while most < 5000 and time.monotonic() < until:
             most = max(one.sent - before[one.key] for one in open_to("127.0.0.77"))
         assert 5000 <= most < 5010
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="IPv6 is switched off here")
+def test_both_families_are_told_and_an_ipv4_address_in_ipv6_is_one_of_ipv4():
+    with socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True) as listening:
+        port = listening.getsockname()[1]
+        with (
+            socket.create_connection(("127.0.0.78", port)),
+            socket.create_connection(("::1", port)),
+        ):
+            others = [listening.accept()[0] for _ in range(2)]
+            addresses = [one.address for one in connections()]
+            for other in others:
+                other.close()
+    assert "127.0.0.78" in addresses and "::1" in addresses
 
 
 def test_connections_that_were_closed_stay_counted():

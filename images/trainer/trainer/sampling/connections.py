@@ -11,7 +11,10 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-SOCK_DIAG, BY_FAMILY = 4, 20
+SOCK_DIAG, TCP_OF_BOTH_FAMILIES = 4, 18
+"""The kernel looks through the connections of the whole machine for each answer. The older request
+of the two, TCPDIAG_GETSOCK of linux/inet_diag.h, has IPv4 and IPv6 in one.
+"""
 REQUEST, ERROR, DONE = 0x301, 2, 3
 """A request for all of a table; the kinds of message that end the answer."""
 ESTABLISHED = 1 << 1
@@ -63,19 +66,15 @@ def connections() -> list[Connection]:
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, SOCK_DIAG) as kernel:
             kernel.settimeout(PATIENCE_S)
-            return [
-                one
-                for family in (socket.AF_INET, socket.AF_INET6)
-                for one in _asked(kernel, family)
-            ]
+            return list(_asked(kernel))
     except OSError:
         return []
 
 
-def _asked(kernel: socket.socket, family: int) -> Iterator[Connection]:
-    body = struct.pack("=BBBBI", family, socket.IPPROTO_TCP, 1 << (INFO - 1), 0, ESTABLISHED)
-    body += bytes(48)  # of any address
-    kernel.send(HEADER.pack(HEADER.size + len(body), BY_FAMILY, REQUEST, 0, 0) + body)
+def _asked(kernel: socket.socket) -> Iterator[Connection]:
+    body = struct.pack("=xxxB48xII", 1 << (INFO - 1), ESTABLISHED, 0)  # of any address
+    head = HEADER.pack(HEADER.size + len(body), TCP_OF_BOTH_FAMILIES, REQUEST, 0, 0)
+    kernel.send(head + body)
     while True:
         messages = list(split(kernel.recv(LONGEST_ANSWER)))
         for kind, message in messages:
