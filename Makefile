@@ -190,7 +190,7 @@ test-versions: $(DEV) engine ## Run three systems on the oldest, a middle and th
 
 .PHONY: test-unit
 test-unit: $(DEV) ## Only the tests that need no Docker, no TensorFlow and no processes of their own   [UNIT_JOBS]
-	@.venv/bin/pytest --forks=$(UNIT_JOBS) -m "not processes" $(WITHOUT_ENGINE)
+	@.venv/bin/pytest --forks=$(UNIT_JOBS) -m "not processes and not draws" $(WITHOUT_ENGINE)
 
 .PHONY: fuzz
 fuzz: $(DEV) ## What holds for any manifest and host, with a thousand new examples each: minutes

@@ -134,6 +134,7 @@ def fonts() -> None:
 
 
 @pytest.mark.xdist_group("pictures")
+@pytest.mark.draws
 @pytest.mark.usefixtures("fonts")
 def test_the_picture_is_drawn_from_whatever_there_is(entries: Any, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")

@@ -53,6 +53,7 @@ def test_the_manifests_own_scenario_is_the_usual_one(stage: Stage, drill: Any) -
 
 
 @pytest.mark.xdist_group("pictures")
+@pytest.mark.draws
 def test_the_picture_is_in_the_runs_directory(
     stage: Stage, drill: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
