@@ -22,8 +22,8 @@ PATIENCE_S = 1.0
 PEERS_EVERY = 10
 """Each so many samples it is written down what was sent to whom."""
 PEERS_SELDOM = 5
-"""Samples between two looks at that in a long run. In a short one it is about a third of the run: a
-program may have ended by the next look, and its connections with it."""
+"""Samples between two looks at that in a long run. In its beginning there are fewer: a program may
+have ended by the next look, and its connections with it."""
 
 
 class Recorder:
@@ -63,7 +63,7 @@ class Recorder:
         }
         if last or self._samples >= self._look_at:
             self._told = self._sent.look(connections())
-            self._look_at = self._samples + min(1 + self._samples // 3, PEERS_SELDOM)
+            self._look_at = self._samples + min(1 + self._samples // 2, PEERS_SELDOM)
         if last or self._samples % PEERS_EVERY == 0:
             keys["sent_to"] = self._told
         if gpus := self._gpus.look():
