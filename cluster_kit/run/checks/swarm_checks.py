@@ -58,8 +58,7 @@ def check_constraints(
 ) -> Iterator[Check]:
     """Yields a failed check for each choice of nodes (`nodes`) that no usable node fulfils."""
     for chosen in dict.fromkeys(task.nodes for task in (cluster.tasks if cluster else ())):
-        fits = [one for one in records if is_usable(one) and fulfils(one, chosen)]
-        if not fits and chosen:
+        if chosen and not usable_for(chosen, records):
             tasks = [t.name for t in (cluster.tasks if cluster else ()) if t.nodes == chosen]
             found = f"no node for {', '.join(tasks)}: {', '.join(chosen)}"
             cure = "`docker node update --label-add NAME=VALUE NODE`, or mend `nodes`"
@@ -71,9 +70,10 @@ def check_cpus(records: Sequence[Mapping[str, Any]], cluster: Cluster | None) ->
 
     An engine refuses to make such a container; a swarm would try it on one node after the other.
     """
-    for task in cluster.tasks if cluster else ():
-        fits = [one for one in records if is_usable(one) and fulfils(one, task.nodes)]
-        have = {_name(one): cpus_of(one) for one in fits}
+    asking = [task for task in (cluster.tasks if cluster else ()) if task.cpus]
+    nodes = {chosen: usable_for(chosen, records) for chosen in {task.nodes for task in asking}}
+    for task in asking:
+        have = {_name(one): cpus_of(one) for one in nodes[task.nodes]}
         if task.cpus and have and task.cpus > max(have.values()):
             each = ", ".join(f"{name} {count:g}" for name, count in have.items())
             found = f"{task.name} is given {task.cpus:g} CPUs, its nodes have fewer: {each}"
@@ -110,7 +110,7 @@ def check_gpus(records: Sequence[Mapping[str, Any]], cluster: Cluster | None) ->
     free = {str(one["ID"]): gpus_of(one) for one in usable}
     without = []
     for task in asking:  # a swarm chooses, too: the first that fits is good enough to count
-        fits = (str(one["ID"]) for one in usable if fulfils(one, task.nodes))
+        fits = (str(one["ID"]) for one in usable_for(task.nodes, usable))
         chosen = next((node for node in fits if free[node] >= len(task.gpus)), None)
         if chosen is None:
             without.append(task.name)
@@ -129,15 +129,13 @@ def check_gpus(records: Sequence[Mapping[str, Any]], cluster: Cluster | None) ->
 
 def cpus_of(record: Mapping[str, Any]) -> float:
     """How many CPUs a node has; without end if it does not say so."""
-    resources = record["Description"].get("Resources") or {}
-    return int(resources.get("NanoCPUs") or 0) / 1e9 or math.inf
+    return int(_resources(record).get("NanoCPUs") or 0) / 1e9 or math.inf
 
 
 def gpus_of(record: Mapping[str, Any]) -> int:
     """How many GPUs a node announces as generic resources of the kind `GPU`."""
-    resources = record["Description"].get("Resources") or {}
     found = 0
-    for one in resources.get("GenericResources") or ():
+    for one in _resources(record).get("GenericResources") or ():
         named, counted = one.get("NamedResourceSpec"), one.get("DiscreteResourceSpec")
         if named and named.get("Kind") == GPU_KIND:
             found += 1
@@ -191,9 +189,20 @@ def fulfils(record: Mapping[str, Any], constraints: Sequence[str]) -> bool:
     return True
 
 
+def usable_for(
+    constraints: Sequence[str], records: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """The nodes that are given tasks, and fulfil these constraints."""
+    return [one for one in records if is_usable(one) and fulfils(one, constraints)]
+
+
 def is_usable(record: Mapping[str, Any]) -> bool:
     """Whether a node is given tasks."""
     return bool(record["Status"]["State"] == "ready" and record["Spec"]["Availability"] == "active")
+
+
+def _resources(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    return record["Description"].get("Resources") or {}
 
 
 def _name(record: Mapping[str, Any]) -> str:

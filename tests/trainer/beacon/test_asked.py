@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from connected import reached
+from waiting import wait_for
 
 from trainer.beacon.asked import Requests, restarted
 from trainer.beacon.heard import FAILED, LOST, Left
@@ -76,12 +77,6 @@ def test_the_leaders_program_begins_again_without_a_retry(run_task, free_port, t
 
     def follow():
         return run_task("worker-1", cluster, "run", str(tmp_path / "follower.py"), **common)
-
-    def wait_for(condition):
-        until = time.monotonic() + 30
-        while not condition():
-            assert time.monotonic() < until
-            time.sleep(0.02)
 
     follower = follow()
     wait_for((tmp_path / "here").exists)

@@ -73,7 +73,7 @@ def test_a_server_answers_as_itself_and_ends_on_sigterm(run_task, free_port, eve
     began = time.monotonic()
     server.terminate()
     assert server.wait(5) == 143
-    assert time.monotonic() - began < 3  # a second at most, on a machine that is not busy
+    assert time.monotonic() - began < 1
     assert [event["event"] for event in events("ps-0")] == ["ready", "end"]
 
 

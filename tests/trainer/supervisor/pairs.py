@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
+
+from connected import wait_for_a_follower
+from waiting import wait_for
 
 PAIR = {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}
 MARK = "import os, sys, time, pathlib, signal\nhere = pathlib.Path(__file__).parent\n"
 IS_HERE = "(here / 'there').touch()\n"
 ONCE_THE_OTHER_IS_HERE = "while not (here / 'there').exists(): time.sleep(0.02)\n"
+UNTIL_DONE = (
+    "(here / 'pid').write_text(str(os.getppid()))\n"
+    "while not (here / 'done').exists(): time.sleep(0.02)\n"
+)
 HAS_BEEN_HEARD = f"{ONCE_THE_OTHER_IS_HERE}time.sleep(0.8)\n"
 """More than the longest pause between two attempts of the other one to reach the beacon."""
 
@@ -28,8 +34,10 @@ def start(run_task, free_port, tmp_path: Path, leader: str, follower: str, **var
     return (*tasks, lambda: run_task("worker-1", PAIR, "run", str(paths[1]), **common))
 
 
-def wait_for(condition, seconds: float = 30.0) -> None:
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, "it did not happen in time"
-        time.sleep(0.02)
+def lose(followed, tmp_path: Path, port: int) -> None:
+    """Kill worker-1 once its program runs and the leader has heard of it; `lost` tells of it."""
+    wait_for((tmp_path / "pid").exists)
+    wait_for_a_follower(port)
+    followed.kill()
+    followed.wait()
+    (tmp_path / "lost").touch()

@@ -5,8 +5,16 @@ from __future__ import annotations
 import time
 
 import pytest
-from connected import wait_for_a_follower
-from pairs import HAS_BEEN_HEARD, IS_HERE, ONCE_THE_OTHER_IS_HERE, PAIR, start, wait_for
+from pairs import (
+    HAS_BEEN_HEARD,
+    IS_HERE,
+    ONCE_THE_OTHER_IS_HERE,
+    PAIR,
+    UNTIL_DONE,
+    lose,
+    start,
+)
+from waiting import wait_for
 
 
 def test_a_peer_that_never_comes_is_named_at_the_start_deadline(
@@ -33,19 +41,11 @@ def test_a_program_that_says_that_its_failure_is_final_is_not_tried_again(
         "(mail / 'final').touch()\n"
         "sys.exit(5)\n"
     )
-    follower = (
-        "(here / 'pid').write_text(str(os.getppid()))\n"
-        "while not (here / 'done').exists(): time.sleep(0.02)\n"
-    )
     port = free_port()
     led, followed, _ = start(
-        run_task, free_port, tmp_path, leader, follower, port=port, CLUSTER_KIT_RETRIES=1
+        run_task, free_port, tmp_path, leader, UNTIL_DONE, port=port, CLUSTER_KIT_RETRIES=1
     )
-    wait_for((tmp_path / "pid").exists)
-    wait_for_a_follower(port)
-    followed.kill()
-    followed.wait()
-    (tmp_path / "lost").touch()
+    lose(followed, tmp_path, port)
     assert led.wait(60) == 5
     kinds = [event["event"] for event in events("worker-0") if event["event"] != "ready"]
     assert kinds == ["start", "failure", "end"]
@@ -60,20 +60,12 @@ def test_the_leaders_program_starts_again_when_it_fails_over_a_lost_peer(
         "    time.sleep(0.02)\n"
         "    if (here / 'lost').exists(): sys.exit(1)\n"
     )
-    follower = (
-        "(here / 'pid').write_text(str(os.getppid()))\n"
-        "while not (here / 'done').exists(): time.sleep(0.02)\n"
-    )
     port = free_port()
     led, followed, again = start(
-        run_task, free_port, tmp_path, leader, follower, port=port, CLUSTER_KIT_RETRIES=1
+        run_task, free_port, tmp_path, leader, UNTIL_DONE, port=port, CLUSTER_KIT_RETRIES=1
     )
-    wait_for((tmp_path / "pid").exists)
     wait_for((tmp_path / "attempts").exists)
-    wait_for_a_follower(port)
-    followed.kill()
-    followed.wait()
-    (tmp_path / "lost").touch()
+    lose(followed, tmp_path, port)
     wait_for(lambda: any(e["event"] == "failure" for e in events("worker-0")))
     (tmp_path / "lost").unlink()
     (tmp_path / "done").touch()
@@ -126,12 +118,8 @@ def test_a_lost_peer_that_does_not_come_back_is_named_at_the_start_deadline(
         run_task, free_port, tmp_path, leader, follower, port=port,
         CLUSTER_KIT_RETRIES=3, CLUSTER_KIT_START_DEADLINE_S=2.5,
     )  # fmt: skip
-    wait_for((tmp_path / "pid").exists)
     wait_for((tmp_path / "attempts").exists)
-    wait_for_a_follower(port)
-    followed.kill()
-    followed.wait()
-    (tmp_path / "lost").touch()
+    lose(followed, tmp_path, port)
     assert led.wait(60) == 6
     end = events("worker-0")[-1]
     assert (end["reason"], end["tasks"]) == ("start-deadline", ["worker-1"])

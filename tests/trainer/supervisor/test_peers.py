@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 
 import pytest
-from pairs import HAS_BEEN_HEARD, IS_HERE, MARK, PAIR, start, wait_for
+from connected import wait_for_a_follower
+from pairs import HAS_BEEN_HEARD, IS_HERE, MARK, PAIR, start
+from waiting import wait_for
 
 
 def test_a_peer_that_has_done_its_share_may_go(run_task, free_port, tmp_path, events):
@@ -30,9 +32,12 @@ def test_a_peer_that_is_done_before_its_leader_is_there_still_tells_it(
 def test_a_peer_that_ends_after_its_leader_ends_at_once(
     run_task, free_port, tmp_path, leaders_code
 ):
-    follower = "(here / 'ready').touch(); time.sleep(0.8)"
-    leader = f"while not (here / 'ready').exists(): time.sleep(0.01)\nsys.exit({leaders_code})"
-    led, followed, _ = start(run_task, free_port, tmp_path, leader, follower)
+    at_the_end = "while not (here / 'end').exists(): time.sleep(0.01)\n"
+    leader, follower = f"{at_the_end}sys.exit({leaders_code})", f"{at_the_end}time.sleep(0.8)"
+    port = free_port()
+    led, followed, _ = start(run_task, free_port, tmp_path, leader, follower, port=port)
+    wait_for_a_follower(port)
+    (tmp_path / "end").touch()
     assert led.wait(60) == leaders_code
     assert followed.wait(20) == 0
 

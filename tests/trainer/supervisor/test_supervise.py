@@ -11,16 +11,10 @@ from pathlib import Path
 import pytest
 from conftest import IMAGE
 from reading import programs_lines
+from waiting import wait_for
 
 ALONE = {"chief": ["127.0.0.1:1"]}
 EVALUATOR = {"evaluator": ["127.0.0.1:1"]}
-
-
-def wait_for(condition, seconds: float = 30.0) -> None:
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, "it did not happen in time"
-        time.sleep(0.02)
 
 
 def test_a_program_that_finishes(run_task, events, program):
@@ -100,7 +94,7 @@ def test_the_job_deadline(run_task, events, program):
 
 
 @pytest.mark.parametrize("deaf", [False, True])
-def test_sigterm_ends_it_soon_deaf_or_not(run_task, events, program, tmp_path, deaf):
+def test_sigterm_ends_within_a_second(run_task, events, program, tmp_path, deaf):
     ready = tmp_path / "ready"
     deafness = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" if deaf else ""
     path = program(f"{deafness}open({str(ready)!r}, 'w').close()\ntime.sleep(60)")
@@ -109,7 +103,7 @@ def test_sigterm_ends_it_soon_deaf_or_not(run_task, events, program, tmp_path, d
     began = time.monotonic()
     task.terminate()
     assert task.wait(5) == 143
-    assert time.monotonic() - began < 3  # a second at most, on a machine that is not busy
+    assert time.monotonic() - began < 1
     assert events("chief-0")[-1]["reason"] == "stopped"
 
 

@@ -109,7 +109,7 @@ def test_sigterm_while_it_waits_for_servers(without_its_ps, events, program):
     began = time.monotonic()
     task.terminate()
     assert task.wait(5) == 143
-    assert time.monotonic() - began < 3  # a second at most, on a machine that is not busy
+    assert time.monotonic() - began < 1
     assert "must not come" not in task.stdout.read()
     assert events("chief-0")[-1]["reason"] == "stopped"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,26 +13,15 @@ from typing import Any
 import pytest
 
 from cluster_kit.engine import client
-from cluster_kit.engine.containers import SIDECAR, Container
 from cluster_kit.workspace import RunDirectory, new_run
+from tests.unit.cli.clusters_up import ClustersUp
 
 STARTED, ENDED = datetime(2025, 3, 1, 10, 0), datetime(2025, 3, 1, 10, 20, 30)
 
 
 @dataclass
-class FakeEngine:
-    """Clusters by name, each with its containers."""
-
-    up: dict[str, list[Container]] = field(default_factory=dict)
-
-    def clusters(self) -> list[str]:
-        return sorted(self.up)
-
-    def containers(self, cluster: str) -> list[Container]:
-        return [one for one in self.up.get(cluster, []) if one.role != SIDECAR]
-
-    def sidecars(self, cluster: str) -> list[Container]:
-        return [one for one in self.up.get(cluster, []) if one.role == SIDECAR]
+class FakeEngine(ClustersUp):
+    """With what a container says."""
 
     def logs(self, container_id: str) -> str:
         return f"2025-03-01T10:00:01.5Z {container_id} says\n"

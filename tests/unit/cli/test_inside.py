@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 from cluster_kit.engine import client
-from cluster_kit.engine.containers import SIDECAR, Container
+from cluster_kit.engine.containers import Container
 from cluster_kit.util import process
+from tests.unit.cli.clusters_up import ClustersUp
 from tests.unit.command_line import Cli
 from tests.unit.stories import container
 
 
 @dataclass
-class FakeEngine:
+class FakeEngine(ClustersUp):
     """Clusters by name; what is handed over to `docker exec` ends with `code`."""
 
-    up: dict[str, list[Container]] = field(default_factory=dict)
     ran: list[list[str]] = field(default_factory=list)
     asked: list[tuple[str, ...]] = field(default_factory=list)
     code: int = 0
@@ -28,15 +28,6 @@ class FakeEngine:
 
     def info(self) -> dict[str, object]:
         return {}
-
-    def clusters(self) -> list[str]:
-        return sorted(self.up)
-
-    def containers(self, cluster: str) -> list[Container]:
-        return [one for one in self.up.get(cluster, []) if one.role != SIDECAR]
-
-    def sidecars(self, cluster: str) -> list[Container]:
-        return [one for one in self.up.get(cluster, []) if one.role == SIDECAR]
 
     def hand_over(self, command: Sequence[str]) -> int:
         self.ran.append(list(command))

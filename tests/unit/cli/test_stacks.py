@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from cluster_kit.engine import client
-from cluster_kit.engine.containers import SIDECAR, Container
+from tests.unit.cli.clusters_up import ClustersUp
 from tests.unit.command_line import Cli
 from tests.unit.stories import container
 
@@ -17,18 +17,8 @@ IN = 'Thread 0x7f01 (most recent call first):\n  File "/program/[red]train.py", 
 
 
 @dataclass
-class FakeEngine:
-    up: dict[str, list[Container]] = field(default_factory=dict)
+class FakeEngine(ClustersUp):
     asked: list[tuple[str, Sequence[str]]] = field(default_factory=list)
-
-    def clusters(self) -> list[str]:
-        return sorted(self.up)
-
-    def containers(self, cluster: str) -> list[Container]:
-        return [one for one in self.up.get(cluster, []) if one.role != SIDECAR]
-
-    def sidecars(self, cluster: str) -> list[Container]:
-        return [one for one in self.up.get(cluster, []) if one.role == SIDECAR]
 
     def ask(self, container_id: str, command: Sequence[str], within_s: int) -> str:
         assert within_s > 2

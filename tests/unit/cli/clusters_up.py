@@ -1,0 +1,23 @@
+"""An engine of which only is asked which clusters are up, with which containers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cluster_kit.engine.containers import SIDECAR, Container
+
+
+@dataclass
+class ClustersUp:
+    """Clusters by name, each with its containers."""
+
+    up: dict[str, list[Container]] = field(default_factory=dict)
+
+    def clusters(self) -> list[str]:
+        return sorted(self.up)
+
+    def containers(self, cluster: str) -> list[Container]:
+        return [one for one in self.up.get(cluster, []) if one.role != SIDECAR]
+
+    def sidecars(self, cluster: str) -> list[Container]:
+        return [one for one in self.up.get(cluster, []) if one.role == SIDECAR]
