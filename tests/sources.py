@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -24,14 +23,3 @@ def tree_of(path: Path) -> ast.Module:
 def nodes_of(path: Path) -> tuple[ast.AST, ...]:
     """All nodes of the tree, as `ast.walk` gives them."""
     return tuple(ast.walk(tree_of(path)))
-
-
-def statements_of(path: Path) -> Iterator[ast.AST]:
-    """Yields the statements of all depths, and no expression: a tenth of the nodes."""
-    waiting: list[ast.AST] = [tree_of(path)]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        for block in ("body", "orelse", "finalbody", "handlers", "cases"):
-            found = getattr(node, block, None)
-            waiting += found if isinstance(found, list) else ()

@@ -21,12 +21,3 @@ def test_every_directory_with_code_is_listed() -> None:
     assert listed == folders - ON_PATH
     parent = (rooms.PACKAGE / "injected" / "__init__.py").read_text(encoding="utf-8")
     assert all(f"{folder.rpartition('/')[2]}/" in parent for folder in ON_PATH)
-
-
-def test_no_room_is_crowded() -> None:
-    crowded = {
-        str(folder.relative_to(rooms.PACKAGE)): len(modules)
-        for folder in (rooms.PACKAGE, *(f.parent for f in rooms.PACKAGE.rglob("__init__.py")))
-        if len(modules := [m for m in folder.glob("*.py") if m.stem != "__init__"]) > 11
-    }
-    assert not crowded
