@@ -1,0 +1,207 @@
+"""The one way in which the host reads files that a container can write.
+
+Below a run's output a program can put anything: links to files of the host, FIFOs, devices, sparse
+files of terabytes, a thousand nested directories. It can exchange one for the other between a look
+and an open. So each directory on the way is opened relative to the one before it, no link is
+followed at any level, only regular files are opened, opening never blocks, and all is bounded.
+`root` is a directory that containers can write into but not replace; names are relative to it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+DEEPEST = 32
+"""Directories below the root; what lies deeper is not found."""
+MOST_ENTRIES = 500_000
+"""Directory entries that one listing looks at; what comes later is not found."""
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+@dataclass(frozen=True)
+class Found:
+    """A regular file: its name below the root, its size in bytes, its time of change (Unix s)."""
+
+    name: str
+    size: int
+    changed: float
+    blocks: int = 0
+    """Of 512 bytes on the disk."""
+    identity: tuple[int, int] = (0, 0)
+    """Device and inode: the same for two names of one file."""
+
+
+def opened(root: Path, name: str | Path) -> int:
+    """A descriptor of a regular file, to be read; the caller closes it.
+
+    Raises:
+        OSError: there is none of this name, it is not a regular file, or a link is on the way.
+    """
+    *folders, last = _parts(name)
+    with _folder(root, folders) as folder:
+        _refuse_irregular(os.stat(last, dir_fd=folder, follow_symlinks=False), name)
+        file = os.open(last, _FILE, dir_fd=folder)
+    try:
+        _refuse_irregular(os.fstat(file), name)
+    except OSError:
+        os.close(file)
+        raise
+    return file
+
+
+def read(root: Path, name: str | Path, most: int) -> bytes:
+    """The content of a regular file.
+
+    Raises:
+        OSError: see `opened`, or it has more than `most` bytes (EFBIG).
+    """
+    with _reading(root, name) as file:
+        content = _read(file, most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(name))
+    return content
+
+
+def read_end(root: Path, name: str | Path, most: int) -> bytes:
+    """The last `most` bytes of a regular file; raises OSError as `opened` does."""
+    with _reading(root, name) as file:
+        os.lseek(file, max(0, os.fstat(file).st_size - most), os.SEEK_SET)
+        return _read(file, most)
+
+
+def status(root: Path, name: str | Path) -> os.stat_result:
+    """What is known of a file or directory; of a link as such, which is never followed.
+
+    Raises:
+        OSError: there is none of this name, or a link is on the way to it.
+    """
+    *folders, last = _parts(name)
+    with _folder(root, folders) as folder:
+        return os.stat(last, dir_fd=folder, follow_symlinks=False)
+
+
+def is_directory(root: Path, name: str | Path) -> bool:
+    """Whether this is a directory, and no link to one."""
+    try:
+        return stat.S_ISDIR(status(root, name).st_mode)
+    except OSError:
+        return False
+
+
+def files(
+    root: Path,
+    below: str = "",
+    *,
+    matches: Callable[[str], bool] = lambda _name: True,
+    deepest: int = DEEPEST,
+    most: int = MOST_ENTRIES,
+) -> Iterator[Found]:
+    """Yields the regular files of a directory and of those in it, in no order.
+
+    Nothing if the directory is not there. What cannot be read is left out.
+
+    Args:
+        below: a directory below the root; the root itself if it is empty.
+        matches: is called with the last part of a name; the others are left out.
+        deepest: how many directories down; 0 for the files of the directory itself.
+        most: how many entries are looked at.
+    """
+    try:
+        with _folder(root, _parts(below) if below else []) as folder:
+            yield from _walk(os.dup(folder), below, matches, deepest, most)
+    except OSError:
+        return
+
+
+def _walk(
+    folder: int, below: str, matches: Callable[[str], bool], deepest: int, most: int
+) -> Iterator[Found]:
+    """Closes the descriptor `folder`. One descriptor is open for each level."""
+    levels = [(folder, below, os.scandir(folder))]
+    try:
+        while levels:
+            folder, path, entries = levels[-1]
+            entry = next(entries, None)
+            if entry is None:
+                entries.close()
+                os.close(folder)
+                levels.pop()
+                continue
+            most -= 1
+            if most < 0:
+                return
+            name = f"{path}/{entry.name}" if path else entry.name
+            with contextlib.suppress(OSError):
+                if entry.is_dir(follow_symlinks=False):
+                    if len(levels) <= deepest:
+                        levels.append(_level(folder, entry.name, name))
+                elif entry.is_file(follow_symlinks=False) and matches(entry.name):
+                    about = entry.stat(follow_symlinks=False)
+                    identity = about.st_dev, about.st_ino
+                    blocks = getattr(about, "st_blocks", 0)
+                    yield Found(name, about.st_size, about.st_mtime, blocks, identity)
+    finally:
+        for folder, _, entries in levels:
+            entries.close()
+            os.close(folder)
+
+
+def _level(folder: int, last: str, name: str) -> tuple[int, str, Any]:
+    inner = os.open(last, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
+    try:
+        return inner, name, os.scandir(inner)
+    except OSError:
+        os.close(inner)
+        raise
+
+
+def _parts(name: str | Path) -> list[str]:
+    parts = PurePosixPath(name).parts
+    if not parts or parts[0] == "/" or ".." in parts:
+        raise OSError(errno.EINVAL, "not a name below a directory", str(name))
+    return list(parts)
+
+
+@contextlib.contextmanager
+def _folder(root: Path, names: list[str]) -> Iterator[int]:
+    """A descriptor of a directory below the root, for the `with` block."""
+    folder = os.open(root, _FOLDER)
+    try:
+        for name in names:
+            inner = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        yield folder
+    finally:
+        os.close(folder)
+
+
+@contextlib.contextmanager
+def _reading(root: Path, name: str | Path) -> Iterator[int]:
+    file = opened(root, name)
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+def _read(file: int, most: int) -> bytes:
+    """So many bytes, or fewer at the file's end, which may come nearer meanwhile."""
+    pieces = []
+    while most > 0 and (piece := os.read(file, min(most, 1 << 20))):
+        pieces.append(piece)
+        most -= len(piece)
+    return b"".join(pieces)
+
+
+def _refuse_irregular(about: os.stat_result, name: str | Path) -> None:
+    if not stat.S_ISREG(about.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", str(name))

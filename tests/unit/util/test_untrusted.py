@@ -1,0 +1,146 @@
+"""Files that a container can write are read without following, blocking on or trusting anything."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.util import untrusted
+from cluster_kit.util.untrusted import files, is_directory, read, read_end, status
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    folder = tmp_path / "output"
+    (folder / "a" / "b").mkdir(parents=True)
+    (folder / "a" / "b" / "plain").write_bytes(b"content")
+    (tmp_path / "host").write_bytes(b"of the host")
+    (tmp_path / "hosts").mkdir()
+    (tmp_path / "hosts" / "plain").write_bytes(b"of the host")
+    return folder
+
+
+def test_a_regular_file_is_read(output: Path) -> None:
+    assert read(output, "a/b/plain", 100) == b"content"
+    assert read(output, Path("a/b/plain"), 7) == b"content"
+    assert read_end(output, "a/b/plain", 3) == b"ent"
+    assert status(output, "a/b/plain").st_size == 7
+
+
+def test_a_longer_file_is_refused(output: Path) -> None:
+    with pytest.raises(OSError, match="too large"):
+        read(output, "a/b/plain", 6)
+    with (output / "sparse").open("wb") as file:
+        file.truncate(3 << 30)
+    with pytest.raises(OSError, match="too large"):
+        read(output, "sparse", 1 << 20)
+    assert read_end(output, "sparse", 10) == bytes(10)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../host", "/etc/passwd", "a/../../host"])
+def test_names_stay_below_the_root(output: Path, name: str) -> None:
+    with pytest.raises(OSError):
+        read(output, name, 100)
+
+
+@pytest.mark.parametrize("level", ["link", "folder/plain", "a/link/plain"])
+def test_links_are_followed_at_no_level(output: Path, level: str) -> None:
+    (output / "link").symlink_to("../host")
+    (output / "folder").symlink_to("../hosts")
+    (output / "a" / "link").symlink_to(output.parent / "hosts")
+    for reads in (read, read_end):
+        with pytest.raises(OSError):
+            reads(output, level, 100)
+    assert not is_directory(output, "folder")
+    assert is_directory(output, "a/b")
+    assert [found.name for found in files(output)] == ["a/b/plain"]
+
+
+def test_nothing_but_regular_files_is_opened(output: Path) -> None:
+    os.mkfifo(output / "fifo")
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(output / "s"))
+    began = time.monotonic()
+    for name in ("fifo", "s", "a"):
+        with pytest.raises(OSError):
+            read(output, name, 100)
+    assert time.monotonic() - began < 1
+    assert [found.name for found in files(output)] == ["a/b/plain"]
+
+
+def test_a_swap_between_look_and_open_has_no_effect(output: Path) -> None:
+    """Somebody exchanges a file for a link, and a directory for a link, all the time."""
+    plain = output / "a" / "b" / "plain"
+    stop = threading.Event()
+
+    def swap() -> None:
+        while not stop.is_set():
+            for path, target in ((plain, output.parent / "host"), (plain.parent, "../../hosts")):
+                away = path.with_name("away")
+                path.rename(away)
+                path.symlink_to(target)
+                path.unlink()
+                away.rename(path)
+
+    swapping = threading.Thread(target=swap)
+    swapping.start()
+    seen = set()
+    try:
+        until = time.monotonic() + 1
+        while time.monotonic() < until:
+            try:
+                seen.add(read(output, "a/b/plain", 100))
+            except OSError as error:
+                seen.add(type(error).__name__.encode())
+            for found in files(output):
+                assert found.size == 7
+    finally:
+        stop.set()
+        swapping.join()
+    assert b"content" in seen
+    assert b"of the host" not in seen
+
+
+def test_listings_are_bounded(output: Path) -> None:
+    deep = os.open(output, os.O_RDONLY)
+    for _ in range(100):
+        os.mkdir("d", dir_fd=deep)
+        inner = os.open("d", os.O_RDONLY, dir_fd=deep)
+        os.close(deep)
+        deep = inner
+    os.close(os.open("unseen", os.O_WRONLY | os.O_CREAT, dir_fd=deep))
+    os.close(deep)
+    names = {found.name for found in files(output)}
+    assert names == {"a/b/plain"}
+    assert not list(files(output, deepest=1))
+    assert len(list(files(output, most=5))) <= 1
+    assert list(files(output, "not-there")) == []
+
+
+def test_no_descriptor_is_left_open(output: Path) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir())) if Path("/proc").exists() else 0
+    for found in files(output):
+        assert found.name == "a/b/plain"
+        break
+    read(output, "a/b/plain", 100)
+    with pytest.raises(OSError):
+        untrusted.opened(output, "a")
+    if before:
+        assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_listing_says_what_a_file_is(output: Path) -> None:
+    os.link(output / "a" / "b" / "plain", output / "twin.index")
+    twin, plain = sorted(files(output), key=lambda found: -len(found.name.split(".")))
+    assert (twin.name, plain.name) == ("twin.index", "a/b/plain")
+    assert twin.identity == plain.identity
+    assert twin.size == 7
+    (only,) = files(output, matches=lambda name: name.endswith(".index"))
+    assert only.name == "twin.index"
+    (inner,) = files(output, "a")
+    assert inner.name == "a/b/plain"
