@@ -121,7 +121,12 @@ class HostChief:
     def wait_until_ready(self) -> bool:
         """Wait until every server answers the leader; False if the leader has ended before."""
         leader, deadline = self._run.cluster.leader.name, self._run.cluster.deadlines.start
-        entries = ProgressReader(self._run.directory.progress, sizes=self._run.sizes)
+        entries = ProgressReader(
+            self._run.directory.output,
+            sizes=self._run.sizes,
+            tasks=[leader],
+            began=self._run.since,
+        )
         until = time.monotonic() + deadline + SLACK_S
         while time.monotonic() < until:
             events = {entry.event for entry in entries.poll() if entry.task == leader}

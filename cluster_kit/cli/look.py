@@ -13,6 +13,7 @@ from cluster_kit.cli import options
 from cluster_kit.cli.app import app, chosen, named, out, print_json, say, short
 from cluster_kit.engine.containers import SIDECAR
 from cluster_kit.engine.interface import Engine
+from cluster_kit.observe import asked
 from cluster_kit.observe.logs import follow_logs
 from cluster_kit.observe.progress import USAGE, entries_of
 from cluster_kit.observe.task_view import TaskView
@@ -76,7 +77,8 @@ def ps(
 def _tasks(engine: Engine, cluster: str) -> list[TaskView]:
     """Every task of a cluster, in task order; [] if it is not up."""
     containers = engine.containers(cluster)
-    return from_containers(containers, entries_of(containers), entries_of(containers, USAGE))
+    entries, usage = entries_of(containers), entries_of(containers, USAGE)
+    return from_containers(containers, entries, usage, asked.of_containers(containers))
 
 
 def _print_newest_run(cluster: str) -> PastRun | None:

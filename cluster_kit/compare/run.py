@@ -44,7 +44,7 @@ def _run_one(run: Run, workspace: Workspace, view: View, accuracy: float) -> Res
         view.close()
     if outcome.exit_code == Interrupted.exit_code:
         raise Interrupted("the comparison was interrupted", "what was measured so far is shown")
-    entries = ProgressReader(RunDirectory(Path(outcome.run)).progress, since=0).poll()
+    entries = ProgressReader(RunDirectory(Path(outcome.run)).output).poll()
     return result(run, outcome, entries, accuracy)
 
 

@@ -134,5 +134,5 @@ def _saved_at(leader: Container | None, seen: RunState) -> float | None:
     if leader is None or not leader.output or not starts:
         return None
     output = Path(leader.output)
-    backup = saved_at(output / BACKUP, min(starts))
+    backup = saved_at(output, min(starts), BACKUP)
     return saved_at(output, min(starts)) if backup is None else backup

@@ -77,8 +77,8 @@ def ended_at(seen: RunState) -> float | None:
     return None if end is None else end.time
 
 
-def saved_at(output: Path, since: float) -> float | None:
+def saved_at(output: Path, since: float, below: str = "") -> float | None:
     """Unix seconds at which the newest checkpoint below the directory was completed, None if none
     was after Unix time `since`."""
-    moments = (moment for moment, _ in complete(output))
+    moments = (moment for moment, _ in complete(output, below))
     return max((moment for moment in moments if moment >= since - CLOCK_SLACK_S), default=None)

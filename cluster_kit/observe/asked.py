@@ -1,22 +1,24 @@
 """What a person has asked of a cluster that is up: restart, stop, down.
 
-It stands beside what the tasks report, in a file that the host alone writes: so whoever watches the
-cluster, or comes to it later, does not take it for a crash.
+It stands in the run's directory, which tasks cannot write. So whoever watches the cluster, or comes
+to it later, does not take it for a crash.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from cluster_kit.observe.progress import SUFFIX, Entry
+from cluster_kit.engine.containers import Container
 
-EVENT, HOST = "asked", "host"
+FILE = "requests.jsonl"
+"""In the directory of a run, beside its output."""
 RESTART, STOP, DOWN = "restart", "stop", "down"
 ENDS = (RESTART, STOP)
 """After these a task has ended only for a while."""
@@ -36,27 +38,39 @@ class Asked:
         return f"{datetime.fromtimestamp(self.time):%H:%M:%S}"
 
 
-def write(output: str, what: str, tasks: Sequence[str]) -> None:
-    """Add to the file of a cluster whose containers have this /output; raises OSError."""
-    entry = {"time": time.time(), "event": EVENT, "what": what, "tasks": list(tasks)}
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-    file = os.open(Path(output) / "progress" / f"{HOST}{SUFFIX}", flags, 0o644)
+def write(run: Path, what: str, tasks: Sequence[str]) -> None:
+    """Add to the requests of the run in this directory; raises OSError."""
+    line = json.dumps({"time": time.time(), "what": what, "tasks": list(tasks)})
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    file = os.open(run / FILE, flags, 0o644)
     try:
-        os.write(file, json.dumps(entry).encode() + b"\n")
+        os.write(file, line.encode() + b"\n")
     finally:
         os.close(file)
 
 
-def all_of(entries: Iterable[Entry]) -> list[Asked]:
-    """All that was asked, oldest first."""
-    return [
-        Asked(entry.time, str(entry.fields.get("what")), tuple(map(str, tasks)))
-        for entry in entries
-        if (entry.task, entry.event) == (HOST, EVENT)
-        and isinstance(tasks := entry.fields.get("tasks"), list)
-    ]
+def read(run: Path) -> list[Asked]:
+    """All requests about the run in this directory, oldest first; [] if there are none."""
+    try:
+        lines = (run / FILE).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+    found = []
+    for line in lines:
+        with contextlib.suppress(ValueError, LookupError, TypeError):  # cut off by a full disk
+            fields = json.loads(line)
+            found.append(Asked(fields["time"], fields["what"], tuple(fields["tasks"])))
+    return found
 
 
-def last(entries: Iterable[Entry], task: str) -> Asked | None:
+def of_containers(containers: Sequence[Container]) -> list[Asked]:
+    """The requests since these containers were created, oldest first."""
+    if not containers or not containers[0].output:
+        return []
+    since = min(container.created for container in containers)
+    return [one for one in read(Path(containers[0].output).parent) if one.time >= since]
+
+
+def last(requests: Sequence[Asked], task: str) -> Asked | None:
     """What was last asked about a task, None if nothing was."""
-    return next((one for one in reversed(all_of(entries)) if task in one.tasks), None)
+    return next((one for one in reversed(requests) if task in one.tasks), None)

@@ -13,7 +13,7 @@ def pending(seen: RunState) -> Asked | None:
 
     None if nobody has asked for one, or it has been started again since, or is to be removed.
     """
-    one = asked.last(seen.entries, seen.leader)
+    one = asked.last(seen.requests, seen.leader)
     if one is None or one.what not in asked.ENDS:
         return None
     return one if one.time > seen.started.get(seen.leader, 0.0) else None
@@ -25,7 +25,7 @@ def is_of(seen: RunState, task: str, moment: float) -> bool:
     since = max((time for time in starts if time < moment), default=0.0)
     return any(
         task in one.tasks and one.what in asked.ENDS and since < one.time <= moment
-        for one in asked.all_of(seen.entries)
+        for one in seen.requests
     )
 
 
@@ -33,7 +33,7 @@ def away_s(seen: RunState, now: float) -> float:
     """For how many seconds the leader was not running because a person asked, until `now`."""
     starts = [e.time for e in seen.events if (e.task, e.action) == (seen.leader, "start")]
     until: dict[float, float] = {}
-    for one in asked.all_of(seen.entries):
+    for one in seen.requests:
         if seen.leader in one.tasks and one.what in asked.ENDS:
             back = min((time for time in starts if time > one.time), default=now)
             until[back] = min(one.time, until.get(back, one.time))
@@ -54,16 +54,12 @@ def words(one: Asked, seen: RunState) -> str:
 
 def notes(seen: RunState) -> list[str]:
     """A sentence for each restart and stop, oldest first."""
-    return [
-        words(one, seen)
-        for one in asked.all_of(seen.entries)
-        if one.what in asked.ENDS and one.tasks
-    ]
+    return [words(one, seen) for one in seen.requests if one.what in asked.ENDS and one.tasks]
 
 
 def before_blame(seen: RunState, blame: str) -> str:
     """What a person had asked of the task that is to blame, "" if it has worked since."""
-    one = asked.last(seen.entries, blame)
+    one = asked.last(seen.requests, blame)
     if one is None or one.what not in asked.ENDS:
         return ""
     works = any(e.task == blame and e.time > one.time and is_work(e) for e in seen.entries)

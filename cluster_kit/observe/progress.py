@@ -1,22 +1,46 @@
-"""Reads the progress files `/output/progress/<task>.jsonl` (see images/trainer/README.md)."""
+"""Reads the progress files `/output/progress/<task>.jsonl` (see images/trainer/README.md).
+
+Any program of the run can write anything into these files. What comes out of here is bounded and
+of checked types: finite times, names of the run's tasks, and figures that are numbers.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cluster_kit.engine.containers import Container
+from cluster_kit.observe.figures import number
+from cluster_kit.util.untrusted import Folder, Found, files
 
+FOLDER = "progress"
+"""Below a run's output."""
 SUFFIX = ".jsonl"
 USAGE = ".usage"
 """Of the files in which tasks write what they use."""
+LONGEST_LINE = 1 << 20
+"""Bytes; a longer line is left out."""
+MOST_AT_FIRST, MOST_LATER = 64 << 20, 8 << 20
+"""Bytes of one file that are read at once: of more, only the last LONGEST_LINE."""
+KEPT, KEPT_PER_S = 2_000, 5
+"""Entries of one event of one task that are kept, and how many more for each second of the run."""
+MOST_FILES = 10_000
+AHEAD_S = 300.0
+"""Clocks of other machines may be so much ahead."""
+DAY_S = 86_400.0
+LONGEST_TEXT, DEEPEST, MOST_ITEMS = 20_000, 6, 20_000
+_TASK_NAME = re.compile(r"[a-z]+-\d{1,6}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One line of one task's progress file; `time` in Unix seconds."""
 
@@ -29,72 +53,137 @@ class Entry:
 class ProgressReader:
     """Returns each new entry once; those of an earlier run never.
 
+    `left_out` counts lines that were not as tasks write them, and those beyond what is kept.
+
     Args:
+        output: the run's output directory.
         since: Unix time; entries before it are of an earlier run.
         sizes: the first bytes of each file, by its name, that are of an earlier run.
         suffix: of the files to read; a task's name is what stands before it.
+        tasks: names of the run's tasks; without them, whatever can be a task's name.
+        began: Unix time at which the run began, if it is not `since`.
     """
 
     def __init__(
         self,
-        folder: Path,
+        output: Path,
         since: float = 0.0,
         sizes: Mapping[str, int] | None = None,
         suffix: str = SUFFIX,
+        tasks: Collection[str] | None = None,
+        began: float = 0.0,
     ) -> None:
-        self._suffix = suffix
-        self._folder = folder
+        self.left_out = 0
+        self._began = began or since
+        self._output = output
         self._since = since
+        self._suffix = suffix
+        self._tasks = None if tasks is None else frozenset(tasks)
         self._offsets = dict(sizes or {})
+        self._cut: set[str] = set()
+        self._read: set[str] = set()
+        self._kept: Counter[tuple[str, str]] = Counter()
 
     def poll(self) -> list[Entry]:
         """New entries of all tasks since the last call, oldest first."""
-        entries = [entry for name in self._changed() for entry in self._new(name)]
-        return sorted(entries, key=lambda entry: entry.time)
-
-    def _changed(self) -> list[str]:
-        """The files to read: this is asked five times a second, and most have nothing new."""
         try:
-            with os.scandir(self._folder) as files:
-                return sorted(
-                    file.name
-                    for file in files
-                    if file.name.endswith(self._suffix)
-                    and _size(file) != self._offsets.get(file.name, 0)
-                )
+            with Folder(self._output, FOLDER) as folder:
+                entries = [entry for name in self._names() for entry in self._new(folder, name)]
         except OSError:
             return []  # not there yet, or removed by now: the next call looks again
+        return sorted(entries, key=lambda entry: entry.time)
 
-    def _new(self, name: str) -> Iterator[Entry]:
-        offset = self._offsets.get(name, 0)
+    def _names(self) -> list[str]:
+        if self._tasks is not None:
+            return sorted(f"{task}{self._suffix}" for task in self._tasks)
+        return sorted(found.name.partition("/")[2] for found in _files(self._output, self._suffix))
+
+    def _new(self, folder: Folder, name: str) -> Iterator[Entry]:
+        """The new entries of one file: this is asked five times a second, and most have none."""
         try:
-            with (self._folder / name).open("rb") as file:
-                if file.seek(0, os.SEEK_END) < offset:
-                    offset = 0  # removed, and written anew
-                file.seek(offset)
-                text = file.read()
+            if folder.status(name).st_size == self._offsets.get(name, 0):
+                return
+            file = folder.opened(name)
         except OSError:
-            return  # removed by now, or not a file: the user's program can write anything here
-        complete = text[: text.rfind(b"\n") + 1]
-        self._offsets[name] = offset + len(complete)
-        for line in complete.splitlines():
-            entry = _parse(name.removesuffix(self._suffix), line)
-            if entry is not None and entry.time >= self._since:
-                yield entry
+            return  # not there yet, removed by now, or no regular file
+        try:
+            about = os.fstat(file)
+            # A program can set the time of a file's change, but not that of its inode's.
+            latest = max(time.time(), about.st_ctime) + AHEAD_S
+            task = name.removesuffix(self._suffix)
+            for line in self._lines(file, name, about.st_size):
+                entry = _parsed(task, line)
+                if entry is None or entry.time > latest or not self._is_of_run(entry):
+                    self.left_out += 1
+                elif entry.time >= self._since and self._is_kept(entry, latest):
+                    yield entry
+        except OSError:
+            return
+        finally:
+            os.close(file)
+
+    def _lines(self, file: int, name: str, size: int) -> Iterator[bytes]:
+        """The complete lines that were not read yet, in bounded memory."""
+        offset = self._offsets.get(name, 0)
+        if size < offset:
+            offset = 0  # removed, and written anew
+            self._cut.discard(name)
+        if size - offset > (MOST_LATER if name in self._read else MOST_AT_FIRST):
+            self.left_out += 1
+            offset = size - LONGEST_LINE
+            self._cut.add(name)
+        self._read.add(name)
+        os.lseek(file, offset, os.SEEK_SET)
+        rest = b""
+        while offset + len(rest) < size:
+            piece = os.read(file, min(LONGEST_LINE, size - offset - len(rest)))
+            if not piece:
+                break
+            *lines, rest = (rest + piece).split(b"\n")
+            offset += sum(map(len, lines)) + len(lines)
+            self._offsets[name] = offset
+            if lines and name in self._cut:
+                self._cut.discard(name)
+                del lines[0]
+            yield from lines
+            if len(rest) >= LONGEST_LINE:
+                self.left_out += name not in self._cut
+                self._cut.add(name)
+                offset, rest = offset + len(rest), b""
+                self._offsets[name] = offset
+
+    def _is_of_run(self, entry: Entry) -> bool:
+        """Whether an entry is about tasks of the run; its lists of tasks lose all others."""
+        if self._tasks is None:
+            return True
+        for key in ("tasks", "missing"):
+            if key in entry.fields:
+                entry.fields[key] = [name for name in entry.fields[key] if name in self._tasks]
+        named = (entry.fields.get(key) for key in ("of", "by"))
+        return all(name in self._tasks for name in named if isinstance(name, str))
+
+    def _is_kept(self, entry: Entry, latest: float) -> bool:
+        """Whether its task has not written more of such entries than anybody needs."""
+        key = entry.task, entry.event if entry.event in EVENTS else ""
+        began = self._began if self._began > 0 else latest - DAY_S
+        if self._kept[key] >= KEPT + KEPT_PER_S * max(0.0, entry.time - began):
+            self.left_out += 1
+            return False
+        self._kept[key] += 1
+        return True
 
 
-def sizes(folder: Path) -> dict[str, int]:
+def sizes(output: Path) -> dict[str, int]:
     """The size in bytes of each progress file and usage file, by its name."""
-    files = [*folder.glob(f"*{SUFFIX}"), *folder.glob(f"*{USAGE}")]
-    return {path.name: path.stat().st_size for path in files if path.is_file()}
+    found = (*_files(output, SUFFIX), *_files(output, USAGE))
+    return {file.name.partition("/")[2]: file.size for file in found}
 
 
-def _size(file: os.DirEntry[str]) -> int:
-    """In bytes; 0 if the file is gone by now."""
-    try:
-        return file.stat().st_size
-    except OSError:
-        return 0
+def _files(output: Path, suffix: str) -> list[Found]:
+    def matches(name: str) -> bool:
+        return name.endswith(suffix) and _TASK_NAME.fullmatch(name.removesuffix(suffix)) is not None
+
+    return list(files(output, FOLDER, matches=matches, deepest=0, most=MOST_FILES))
 
 
 def entries_of(containers: Sequence[Container], suffix: str = SUFFIX) -> list[Entry]:
@@ -105,15 +194,127 @@ def entries_of(containers: Sequence[Container], suffix: str = SUFFIX) -> list[En
     """
     if not containers or not containers[0].output:
         return []
-    folder = Path(containers[0].output) / "progress"
     since = min(container.created for container in containers)
-    return ProgressReader(folder, since, suffix=suffix).poll()
+    tasks = [container.name for container in containers]
+    return ProgressReader(Path(containers[0].output), since, suffix=suffix, tasks=tasks).poll()
 
 
-def _parse(task: str, line: bytes) -> Entry | None:
-    """The entry of a line; None if a user's program wrote it in another format."""
+Check = Callable[[Any], Any]
+"""Returns a value as its key is to have it, None if it is something else."""
+
+
+def _number(value: Any) -> Any:
+    return value if number(value) is not None else None
+
+
+def _figure(value: Any) -> Any:
+    """Also NaN and infinity, which a diverging training reports."""
+    return value if isinstance(value, float) and not math.isfinite(value) else _number(value)
+
+
+def _text(value: Any) -> Any:
+    """Without half characters, which JSON can have and no file can."""
+    if not isinstance(value, str):
+        return None
+    value = value[:LONGEST_TEXT]
+    return value if value.isascii() else value.encode("utf-8", "replace").decode()
+
+
+def _flag(value: Any) -> Any:
+    return value if isinstance(value, bool) else None
+
+
+def _task(value: Any) -> Any:
+    return value if isinstance(value, str) and _TASK_NAME.fullmatch(value) else None
+
+
+def _texts(value: Any) -> Any:
+    if not isinstance(value, list):
+        return None
+    return [_text(text) for text in value[:MOST_ITEMS] if isinstance(text, str)]
+
+
+def _plain(value: Any, depth: int = DEEPEST) -> Any:
+    """A value of JSON with finite numbers, bounded texts and bounded depth; None for all others."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, int | float):
+        return _number(value)
+    if depth == 0 or value is None:
+        return None
+    if isinstance(value, dict):
+        items = list(value.items())[:MOST_ITEMS]
+        return {_text(key): _plain(inner, depth - 1) for key, inner in items}
+    return [_plain(inner, depth - 1) for inner in value[:MOST_ITEMS]]
+
+
+EVENTS: Mapping[str, Mapping[str, Check]] = {
+    "start": {"attempt": _number},
+    "failure": {"exit_code": _number},
+    "ready": {},
+    "devices": {"of": _task, "promised": _texts, "sees": _texts, "broken": _text},
+    "training": {"strategy": _text, "images_per_step": _number, "steps": _number},
+    "step": {"step": _number, "steps_per_s": _number, "loss": _figure, "own_steps": _number},
+    "phase": {"name": _text},
+    "placement": {"variables": _plain},
+    "epoch": {
+        "epoch": _number, "step": _number, "loss": _figure, "accuracy": _number,
+        "learning_rate": _number, "staleness": _number,
+    },
+    "evaluation": {
+        "checkpoint": _text, "written": _number, "step": _number, "loss": _figure,
+        "accuracy": _number, "map": _number, "map_50": _number,
+    },
+    "metrics": {},
+    "retry": {"attempt": _number, "reason": _text},
+    "silent": {"of": _task, "last_heard": _number, "server": _flag},
+    "heard": {"of": _task, "seconds": _number},
+    "unanswered": {"of": _task, "by": _task, "seconds": _number},
+    "waiting": {"of": _task, "seconds": _number},
+    "waited": {"of": _task, "seconds": _number},
+    "functions": {"done": _number, "of": _number},
+    "straggling": {
+        "of": _task, "seconds": _number, "steps_per_s": _number, "others_steps_per_s": _number,
+        "share": _number, "slowed": _number, "cause": _text, "limit": _number, "message": _text,
+    },
+    "straggled": {"of": _task, "seconds": _number, "share": _number, "message": _text},
+    "profiled": {"folder": _text, "missing": _texts, "message": _text},
+    "usage": {
+        "cpu_s": _number, "memory": _number, "rx_bytes": _number, "tx_bytes": _number,
+        "sent_to": _plain, "gpus": _plain,
+    },
+    "end": {
+        "exit_code": _number, "reason": _text, "message": _text, "tasks": _texts,
+        "after_job": _flag, "rx_bytes": _number, "tx_bytes": _number,
+    },
+}  # fmt: skip
+"""The keys of each event of images/trainer/contract.toml, and what their values are."""
+OPEN = frozenset({"metrics"})
+"""Events with further keys."""
+_NEEDED = {"silent": ("of",), "heard": ("of",), "unanswered": ("of", "by"), "straggling": ("of",)}
+"""Keys without which an entry of this event says nothing."""
+_OF_PROGRAMS: Mapping[str, Check] = {**EVENTS["evaluation"], **EVENTS["epoch"], **EVENTS["step"]}
+"""What may be read of an event that is a program's own."""
+
+
+def _parsed(task: str, line: bytes) -> Entry | None:
+    """The entry of a line; None if it is none, or lacks what its event needs.
+
+    A key whose value is of another kind is left out, and so is a key that the event does not have.
+    """
     try:
         fields = json.loads(line)
-        return Entry(task, float(fields.pop("time")), str(fields.pop("event")), fields)
+        moment, event = float(fields.pop("time")), _text(str(fields.pop("event")))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
+    if not (math.isfinite(moment) and moment >= 0):
+        return None
+    if event in OPEN:
+        return Entry(task, moment, event, {_text(key): _plain(fields[key]) for key in fields})
+    checks = EVENTS.get(event, _OF_PROGRAMS)
+    checked = ((key, checks[key](fields[key])) for key in fields if key in checks)
+    found = {key: value for key, value in checked if value is not None}
+    lacks = any(key not in found for key in _NEEDED.get(event, ()))
+    return None if lacks else Entry(task, moment, event, found)

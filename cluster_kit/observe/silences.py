@@ -7,8 +7,9 @@ from datetime import datetime
 from pathlib import Path
 
 from cluster_kit.observe.figures import number
-from cluster_kit.observe.progress import Entry
+from cluster_kit.observe.progress import FOLDER, Entry
 from cluster_kit.observe.state import RunState
+from cluster_kit.util import untrusted
 
 SILENT, HEARD, UNANSWERED = "silent", "heard", "unanswered"
 LONGEST_LOOK_S = 2.0
@@ -79,8 +80,9 @@ def words(entry: Entry) -> str:
 class SignOfLife:
     """Of a leader or an evaluator: a file that it touches once a second from its start on."""
 
-    def __init__(self, file: Path) -> None:
-        self._file = file
+    def __init__(self, output: Path, task: str) -> None:
+        self._output = output
+        self._file = f"{FOLDER}/{task}.beat"
         self._started = 0.0
         self._beat: float | None = None
         self._beats = False
@@ -98,7 +100,7 @@ class SignOfLife:
         """
         passed, self._looked_at = min(moment - self._looked_at, LONGEST_LOOK_S), moment
         try:
-            beat: float | None = self._file.stat().st_mtime
+            beat: float | None = untrusted.status(self._output, self._file).st_mtime
         except OSError:
             beat = None
         if started != self._started:

@@ -2,21 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import islice
+from typing import Any, TypeVar, overload
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Event
-from cluster_kit.observe import asked, devices, stragglers
+from cluster_kit.observe import devices, stragglers
+from cluster_kit.observe.asked import Asked
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.stragglers import Straggler
 from cluster_kit.observe.task_view import State, TaskView, figures, is_work, state_after
 from cluster_kit.observe.usage import Use, after, sample_of
 
 NOT_THERE = (State.CREATED, State.RESTARTING, State.ENDED)
+T = TypeVar("T")
 CLOCK_SLACK_S = 0.05
 """In seconds: engine and task read the same clock at different resolutions."""
+
+
+class Appended(Sequence[T]):
+    """A sequence that does not change: appending, in constant time, returns a longer one.
+
+    Both share one list, of which each knows its own length.
+    """
+
+    def __init__(self, items: Iterable[T] = ()) -> None:
+        self._items = list(items)
+        self._length = len(self._items)
+
+    def and_(self, item: T) -> Appended[T]:
+        """The sequence with one more item."""
+        longer = Appended[T]()
+        longer._items = self._items if len(self._items) == self._length else list(self)
+        longer._items.append(item)
+        longer._length = self._length + 1
+        return longer
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[T]:
+        return islice(self._items, self._length)
+
+    def __reversed__(self) -> Iterator[T]:
+        return (self._items[index] for index in range(self._length - 1, -1, -1))
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[T, ...]: ...
+    def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
+        if isinstance(index, slice):
+            return tuple(self._items[at] for at in range(*index.indices(self._length)))
+        return self._items[range(self._length)[index]]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
 
 
 @dataclass(frozen=True)
@@ -24,18 +73,21 @@ class RunState:
     """Everything observed of a run so far. `tasks` by name, in task order; times are Unix seconds.
 
     `evaluators` are the tasks outside the training cluster. `retries` is how often the engine may
-    restart each task, `started` the time of each task's last start.
+    restart each task, `started` the time of each task's last start. `left_out` counts lines of
+    tasks that are not among `entries`: they are not as tasks write them, or too many.
     """
 
     tasks: dict[str, TaskView]
     leader: str
     evaluators: frozenset[str] = frozenset()
     retries: Mapping[str, int] = field(default_factory=dict)
-    events: tuple[Event, ...] = ()
-    entries: tuple[Entry, ...] = ()
+    events: Appended[Event] = field(default_factory=lambda: Appended())
+    entries: Appended[Entry] = field(default_factory=lambda: Appended())
+    requests: tuple[Asked, ...] = ()
     started: dict[str, float] = field(default_factory=dict)
     stragglers: Mapping[str, Straggler] = field(default_factory=dict)
     uses: Mapping[str, Use] = field(default_factory=dict)
+    left_out: int = 0
 
     @classmethod
     def of(cls, cluster: Cluster) -> RunState:
@@ -66,11 +118,11 @@ class RunState:
         elif event.action == "unpause":
             task = replace(task, state=self._reported_state(task.name))
         tasks = {**self.tasks, task.name: task}
-        return replace(self, tasks=tasks, started=started, events=(*self.events, event))
+        return replace(self, tasks=tasks, started=started, events=self.events.and_(event))
 
     def with_entry(self, entry: Entry) -> RunState:
         """The state after one more entry of a task's progress file."""
-        entries, lag = (*self.entries, entry), stragglers.after(self.stragglers, entry)
+        entries, lag = self.entries.and_(entry), stragglers.after(self.stragglers, entry)
         tasks = self.tasks
         if lag is not self.stragglers:
             tasks = {name: replace(t, straggler=lag.get(name)) for name, t in tasks.items()}
@@ -107,7 +159,7 @@ class RunState:
 
     def own_restarts(self, task: str) -> int:
         """How often a task was started again by itself, since a person last asked: `retries`."""
-        times = [one.time for one in asked.all_of(self.entries) if task in one.tasks]
+        times = [one.time for one in self.requests if task in one.tasks]
         if not times:
             return self.tasks[task].restarts
         mine = [e for e in self.events if (e.task, e.action) == (task, "start")]

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from cluster_kit.engine.containers import Container
-from cluster_kit.observe import asked, devices, stragglers
+from cluster_kit.observe import devices, stragglers
+from cluster_kit.observe.asked import ENDS, Asked
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import CLOCK_SLACK_S, NOT_THERE
 from cluster_kit.observe.stragglers import Straggler
@@ -16,17 +17,21 @@ from cluster_kit.observe.usage import of_samples, sample_of
 
 
 def from_containers(
-    containers: Iterable[Container], entries: Sequence[Entry], usage: Sequence[Entry] = ()
+    containers: Iterable[Container],
+    entries: Sequence[Entry],
+    usage: Sequence[Entry] = (),
+    requests: Sequence[Asked] = (),
 ) -> list[TaskView]:
     """The tasks of a cluster that was not watched from its start, in the order of `containers`.
 
     Args:
         entries: of all tasks' progress files since the containers were created, oldest first.
         usage: likewise of their usage files.
+        requests: what a person has asked since then.
     """
     uses = of_samples(sample for entry in usage if (sample := sample_of(entry)))
     lag, found = stragglers.current(entries), devices.by_task(entries)
-    wishes = [one for one in asked.all_of(entries) if one.what in asked.ENDS]
+    wishes = [one for one in requests if one.what in ENDS]
     views = [
         _view(
             c,

@@ -14,6 +14,8 @@ from cluster_kit.observe.progress import USAGE, Entry, ProgressReader
 from cluster_kit.observe.usage import Sample, sample_of
 from cluster_kit.report.faults import Fault
 
+Sizes = Mapping[str, int]
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -38,14 +40,16 @@ class Evidence:
     profiles: Sequence[Mapping[str, Any]] = ()
 
 
-def entries_of(progress: Path, since: float, sizes: Mapping[str, int]) -> list[Entry]:
+def entries_of(output: Path, cluster: Cluster, since: float, sizes: Sizes) -> list[Entry]:
     """The entries of a run's progress files, oldest first; those of an earlier run are left out."""
-    return ProgressReader(progress, since, sizes).poll()
+    tasks = [task.name for task in cluster.tasks]
+    return ProgressReader(output, since, sizes, tasks=tasks).poll()
 
 
-def samples_of(progress: Path, since: float, sizes: Mapping[str, int]) -> list[Sample]:
+def samples_of(output: Path, cluster: Cluster, since: float, sizes: Sizes) -> list[Sample]:
     """The same of what tasks used."""
-    lines = ProgressReader(progress, since, sizes, suffix=USAGE).poll()
+    tasks = [task.name for task in cluster.tasks]
+    lines = ProgressReader(output, since, sizes, suffix=USAGE, tasks=tasks).poll()
     return [sample for line in lines if (sample := sample_of(line))]
 
 

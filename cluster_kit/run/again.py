@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from cluster_kit.engine.containers import SIDECAR, Container
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.observe import asked
-from cluster_kit.observe.progress import entries_of
 from cluster_kit.observe.task_view import State
 from cluster_kit.run import disk_space
 
@@ -95,7 +95,7 @@ def is_stopped(containers: Sequence[Container]) -> bool:
     leader = _leader(containers)
     if leader is None or State.of_engine(leader.state) is not State.ENDED:
         return False
-    one = asked.last(entries_of(containers), leader.name)
+    one = asked.last(asked.of_containers(containers), leader.name)
     return one is not None and one.what in asked.ENDS and one.time > leader.started
 
 
@@ -140,13 +140,13 @@ def _refuse_gpus(engine: Engine, cluster: str, containers: Sequence[Container]) 
 
 def _note(containers: Sequence[Container], what: str, tasks: Sequence[str]) -> None:
     """Say what was asked before it is done; raises HostError if that cannot be written."""
-    output = containers[0].output
+    run = Path(containers[0].output).parent
     try:
-        asked.write(output, what, tasks)
+        asked.write(run, what, tasks)
     except OSError as error:
         raise HostError(
-            f"{output}/progress cannot be written, by which it is told that a person asks: "
-            f"{error.strerror}",
+            f"{run / asked.FILE} cannot be written, which tells whoever watches the run that a "
+            f"person asked for it: {error.strerror}",
             disk_space.CURE,
         ) from None
 

@@ -116,7 +116,7 @@ def _ready(
             directory=directory,
             since=time.time(),
             id=new_id(),
-            sizes=sizes(directory.progress),
+            sizes=sizes(directory.output),
             keep=keep,
             observer=observer,
         )

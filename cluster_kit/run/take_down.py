@@ -29,7 +29,7 @@ def take_down(engine: Engine, name: str) -> int:
     containers, beside = engine.containers(name), engine.sidecars(name)
     if containers:
         with contextlib.suppress(OSError):  # only one that is stopped has to be told
-            asked.write(containers[0].output, asked.DOWN, [one.name for one in containers])
+            asked.write(run_of(containers).path, asked.DOWN, [one.name for one in containers])
     if is_claimed(engine, name):
         engine.stop(name)
         until = time.monotonic() + SAVES_S

@@ -29,8 +29,10 @@ class Reading:
 
     def __init__(self, site: Site, run: RunDirectory, record: Record) -> None:
         self._site, self._run, self._record = site, run, record
-        self._progress = ProgressReader(run.progress, record.since, record.sizes)
-        self._usage = ProgressReader(run.progress, record.since, record.sizes, suffix=USAGE)
+        about = run.output, record.since, record.sizes
+        tasks = [task.name for task in record.cluster.tasks]
+        self._progress = ProgressReader(*about, tasks=tasks)
+        self._usage = ProgressReader(*about, tasks=tasks, suffix=USAGE)
         self._happened = Happened(site, run, record)
         self._growing = Growing(
             record.cluster, About(run.path.name, text_of(run.manifest), __version__)

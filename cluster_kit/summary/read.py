@@ -52,7 +52,7 @@ def read(reference: str, workspace: Workspace) -> Evidence:
     run = RunDirectory(kept)
     record = _record(run, outcome)
     since, sizes = (record.since, record.sizes) if record else (-math.inf, {})
-    entries = ProgressReader(run.progress, since, sizes).poll()
+    entries = ProgressReader(run.output, since, sizes).poll()
     return Evidence(outcome, tuple(read_events(run, since)), tuple(entries))
 
 

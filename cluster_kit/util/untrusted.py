@@ -39,22 +39,56 @@ class Found:
     """Device and inode: the same for two names of one file."""
 
 
+class Folder:
+    """One directory, held open in a `with` block, whose files are looked at again and again.
+
+    Raises:
+        OSError: when the block begins: the directory is not there, or a link is on the way.
+    """
+
+    def __init__(self, root: Path, below: str | Path = "") -> None:
+        self._root = root
+        self._names = _parts(below) if str(below) else []
+
+    def __enter__(self) -> Folder:
+        self.descriptor = os.open(self._root, _FOLDER)
+        try:
+            for name in self._names:
+                inner = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=self.descriptor)
+                os.close(self.descriptor)
+                self.descriptor = inner
+        except OSError:
+            os.close(self.descriptor)
+            raise
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        os.close(self.descriptor)
+
+    def status(self, name: str) -> os.stat_result:
+        """What is known of an entry; of a link as such. Raises OSError if there is none."""
+        return os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
+
+    def opened(self, name: str) -> int:
+        """A descriptor of a regular file, to be read; the caller closes it. Raises OSError."""
+        _refuse_irregular(self.status(name), name)
+        file = os.open(name, _FILE, dir_fd=self.descriptor)
+        try:
+            _refuse_irregular(os.fstat(file), name)
+        except OSError:
+            os.close(file)
+            raise
+        return file
+
+
 def opened(root: Path, name: str | Path) -> int:
     """A descriptor of a regular file, to be read; the caller closes it.
 
     Raises:
         OSError: there is none of this name, it is not a regular file, or a link is on the way.
     """
-    *folders, last = _parts(name)
-    with _folder(root, folders) as folder:
-        _refuse_irregular(os.stat(last, dir_fd=folder, follow_symlinks=False), name)
-        file = os.open(last, _FILE, dir_fd=folder)
-    try:
-        _refuse_irregular(os.fstat(file), name)
-    except OSError:
-        os.close(file)
-        raise
-    return file
+    with _parent(root, name) as (folder, last):
+        return folder.opened(last)
 
 
 def read(root: Path, name: str | Path, most: int) -> bytes:
@@ -83,9 +117,8 @@ def status(root: Path, name: str | Path) -> os.stat_result:
     Raises:
         OSError: there is none of this name, or a link is on the way to it.
     """
-    *folders, last = _parts(name)
-    with _folder(root, folders) as folder:
-        return os.stat(last, dir_fd=folder, follow_symlinks=False)
+    with _parent(root, name) as (folder, last):
+        return folder.status(last)
 
 
 def is_directory(root: Path, name: str | Path) -> bool:
@@ -115,8 +148,8 @@ def files(
         most: how many entries are looked at.
     """
     try:
-        with _folder(root, _parts(below) if below else []) as folder:
-            yield from _walk(os.dup(folder), below, matches, deepest, most)
+        with Folder(root, below) as folder:
+            yield from _walk(os.dup(folder.descriptor), below, matches, deepest, most)
     except OSError:
         return
 
@@ -171,17 +204,11 @@ def _parts(name: str | Path) -> list[str]:
 
 
 @contextlib.contextmanager
-def _folder(root: Path, names: list[str]) -> Iterator[int]:
-    """A descriptor of a directory below the root, for the `with` block."""
-    folder = os.open(root, _FOLDER)
-    try:
-        for name in names:
-            inner = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
-            os.close(folder)
-            folder = inner
-        yield folder
-    finally:
-        os.close(folder)
+def _parent(root: Path, name: str | Path) -> Iterator[tuple[Folder, str]]:
+    """The directory that a name is in, and the last part of the name."""
+    *folders, last = _parts(name)
+    with Folder(root, Path(*folders) if folders else "") as folder:
+        yield folder, last
 
 
 @contextlib.contextmanager

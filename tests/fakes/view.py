@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cluster_kit.engine.containers import Container
+from cluster_kit.observe import asked
 from cluster_kit.observe.progress import entries_of
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import TaskView
@@ -43,7 +44,12 @@ class RecordingView:
         if (seen, containers) == self._compared:
             return
         self._compared = seen, containers
-        standing = {t.name: t for t in from_containers(containers, entries_of(containers))}
+        standing = {
+            t.name: t
+            for t in from_containers(
+                containers, entries_of(containers), requests=asked.of_containers(containers)
+            )
+        }
         for task in seen.tasks.values():
             if task.name in standing and standing[task.name] != task:
                 self.differences.append((task, standing[task.name]))

@@ -15,7 +15,6 @@ from trees import nodes_of
 
 from trainer import __main__ as command
 from trainer import errors, outcome, usage
-from trainer.beacon import asked
 from trainer.beacon.messages import (
     Beat,
     Done,
@@ -60,12 +59,6 @@ def test_the_variables_that_the_host_sets_are_those_that_are_read():
 
 def test_the_variable_with_what_a_swarm_gives_is_the_one_that_is_read():
     assert f"`{promise.GIVEN}`" in CONTRACT["variables"]["CLUSTER_KIT_GPUS"]["meaning"]
-
-
-def test_what_the_host_tells_of_a_persons_wish_is_read():
-    told = CONTRACT["host"]
-    assert (told["file"], told["event"]) == (asked.FILE, asked.EVENT)
-    assert asked.RESTART in told["what"]
 
 
 def test_the_debuggers_port_is_the_one_that_the_host_publishes():

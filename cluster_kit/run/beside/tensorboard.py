@@ -14,17 +14,18 @@ from cluster_kit.image.base import present
 from cluster_kit.image.bind import bind
 from cluster_kit.image.build import ensure_image, image_tag
 from cluster_kit.util.process import run
+from cluster_kit.util.untrusted import is_directory
 
 INSIDE = 6006
 LOGS = "/logs"
+USUAL = "tensorboard"
 PATIENCE_S = 60.0
 Say = Callable[[str], None]
 
 
 def event_files(output: Path) -> Path:
     """The directory of a run's output that TensorBoard should look at."""
-    usual = output / "tensorboard"
-    return usual if usual.is_dir() else output
+    return output / USUAL if is_directory(output, USUAL) else output
 
 
 @contextlib.contextmanager

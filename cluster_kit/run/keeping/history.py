@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster_kit.run.keeping.past_run import verdict_of
+from cluster_kit.util.untrusted import files
 from cluster_kit.workspace import RunDirectory, Workspace
 
 
@@ -181,8 +182,6 @@ def to_prune(runs: Sequence[Run], keep: int, used: Collection[Path] | None) -> l
 def size_of(run: Run) -> int:
     """Bytes on disk; a file with several names counts once."""
     found: dict[tuple[int, int], int] = {}
-    for path in run.directory.path.rglob("*"):
-        if not path.is_symlink() and path.is_file():
-            about = path.stat()
-            found[about.st_dev, about.st_ino] = about.st_blocks * 512
+    for file in files(run.directory.path):
+        found[file.identity] = file.blocks * 512
     return sum(found.values())

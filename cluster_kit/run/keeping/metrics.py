@@ -67,9 +67,10 @@ class RunMetrics:
     def _begin(self, record: Record | None) -> None:
         self._record = record
         since, sizes = (record.since, record.sizes) if record else (0.0, {})
-        progress = self._run.progress
-        self._entries = ProgressReader(progress, since, sizes)
-        self._usage = ProgressReader(progress, since, sizes, suffix=USAGE)
+        tasks = [task.name for task in record.cluster.tasks] if record else None
+        output = self._run.output
+        self._entries = ProgressReader(output, since, sizes, tasks=tasks)
+        self._usage = ProgressReader(output, since, sizes, suffix=USAGE, tasks=tasks)
         self._first = None if any(sizes.values()) else 0
         self._tallies: dict[str, Tally] = {}
         self._events = 0

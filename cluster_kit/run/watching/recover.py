@@ -26,9 +26,7 @@ class Recovery:
         self._timeline = timeline
         # What Kubernetes brings of a pod can be late for reasons that are not its own.
         watched = () if cluster.kubernetes else (cluster.leader, *cluster.evaluators)
-        self._signs = {
-            task.name: SignOfLife(run.directory.progress / f"{task.name}.beat") for task in watched
-        }
+        self._signs = {task.name: SignOfLife(run.directory.output, task.name) for task in watched}
         self._servers = {task.name for task in cluster.tasks if task.serves}
         self._done: list[Entry] = []
         self._leader_killed_at = 0.0

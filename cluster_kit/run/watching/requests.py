@@ -25,7 +25,7 @@ class Requests:
 
     def look(self, seen: RunState) -> None:
         """Tell what was asked since the last look, and that a stopped cluster goes on."""
-        for one in asked.all_of(seen.entries):
+        for one in seen.requests:
             if one not in self._told and one.what in asked.ENDS:
                 self._tell(_beginning(one, seen))
             self._told.add(one)

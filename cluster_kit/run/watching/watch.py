@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Event
 from cluster_kit.errors import EngineError
-from cluster_kit.observe import lost_nodes, on_request
+from cluster_kit.observe import asked, lost_nodes, on_request
 from cluster_kit.observe.listener import Listener
 from cluster_kit.observe.missed import missed
 from cluster_kit.observe.progress import USAGE, ProgressReader
@@ -50,8 +51,13 @@ class Watch:
         self._engine = run.engine
         self._cluster = cluster
         self._timeline = Timeline()
-        self._progress = ProgressReader(run.directory.progress, sizes=run.sizes)
-        self._usage = ProgressReader(run.directory.progress, sizes=run.sizes, suffix=USAGE)
+        output, tasks = run.directory.output, [task.name for task in cluster.tasks]
+        self._progress = ProgressReader(output, sizes=run.sizes, tasks=tasks, began=run.since)
+        self._usage = ProgressReader(
+            output, sizes=run.sizes, suffix=USAGE, tasks=tasks, began=run.since
+        )
+        requests = asked.read(run.directory.path)
+        self._requests_read = sum(one.time < run.since for one in requests)
         self._sidecars = Sidecars(run, cluster)
         self._recovery = Recovery(run, cluster, self._timeline)
         self._listener = listener
@@ -135,11 +141,21 @@ class Watch:
         try:
             self._add(self._listener.drain())
         finally:
+            self._add_requests()
             for entry in self._progress.poll():
                 self.seen = self.seen.with_entry(self._timeline.entry(entry))
             self._requests.look(self.seen)
             for entry in self._usage.poll():
                 self.seen = self.seen.with_usage(self._timeline.entry(entry))
+            left_out = self._progress.left_out + self._usage.left_out
+            self.seen = replace(self.seen, left_out=left_out)
+
+    def _add_requests(self) -> None:
+        new = asked.read(self._run.directory.path)[self._requests_read :]
+        if new:
+            self._requests_read += len(new)
+            timely = (replace(one, time=self._timeline.of(one.time)) for one in new)
+            self.seen = replace(self.seen, requests=(*self.seen.requests, *timely))
 
     def _complete(self) -> None:
         """Add what the engine does not tell, if it has had the time to.
@@ -150,13 +166,13 @@ class Watch:
         """
         if not self._listener.is_behind:
             return
-        has_repeated, asked = self._listener.has_repeated, self._timeline.now()
+        has_repeated, now = self._listener.has_repeated, self._timeline.now()
         containers = [self._timeline.container(c) for c in self._run.containers()]
-        events = missed(self.seen, containers, asked)
+        events = missed(self.seen, containers, now)
         if events and not has_repeated:
             return
         self._add(events)
-        self._listener.complete(asked if events else 0.0)
+        self._listener.complete(now if events else 0.0)
         if not self._joins:
             lost_at = self._timeline.of(self._absence.lost_at)
             refuse_if_ended_by_engine(self.seen, events, lost_at, containers)

@@ -11,8 +11,7 @@ from cluster_kit.backends import variables
 from cluster_kit.backends.container_spec import STOP_GRACE_S, container_specs
 from cluster_kit.backends.swarm.render import GPU_KIND, render
 from cluster_kit.cluster import BEACON_PORT_OFFSET, OUTPUT, SECRETS
-from cluster_kit.observe import asked
-from cluster_kit.observe.progress import SUFFIX
+from cluster_kit.observe import progress
 from cluster_kit.plan.debug import PORT, debugged
 from tests.make import ROOT, cluster, gpus, host
 from tests.unit.backends.test_container_spec import CLUSTERS, NASTY
@@ -65,11 +64,11 @@ def test_the_contract_and_the_host_agree_on_numbers_and_paths() -> None:
     assert targets == CONTRACT["paths"].keys()
 
 
-def test_the_contract_and_the_host_agree_on_what_a_person_asks() -> None:
-    told = CONTRACT["host"]
-    assert told["file"] == f"{asked.HOST}{SUFFIX}"
-    assert told["event"] == asked.EVENT
-    assert told["what"] == [asked.RESTART, asked.STOP, asked.DOWN]
+def test_the_contract_and_the_host_agree_on_the_keys_of_events() -> None:
+    told = {name: set(event["keys"]) for name, event in CONTRACT["events"].items()}
+    assert {name: set(keys) for name, keys in progress.EVENTS.items()} == told
+    open_ = {name for name, event in CONTRACT["events"].items() if event.get("open")}
+    assert open_ == progress.OPEN
 
 
 def test_a_program_that_saves_has_its_time_within_the_grace() -> None:

@@ -68,7 +68,8 @@ def outcome(**different: Any) -> Outcome:
 def entries(tmp_path: Path) -> list[Any]:
     for task, events in PROGRESS.items():
         lines = "".join(json.dumps(event) + "\n" for event in events)
-        (tmp_path / f"{task}.jsonl").write_text(lines)
+        (tmp_path / "progress").mkdir(exist_ok=True)
+        (tmp_path / "progress" / f"{task}.jsonl").write_text(lines)
     return ProgressReader(tmp_path, since=0).poll()
 
 

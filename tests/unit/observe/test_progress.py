@@ -3,46 +3,56 @@
 from __future__ import annotations
 
 import json
+import math
+import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cluster_kit.observe.progress import ProgressReader
+from cluster_kit.observe.progress import KEPT, LONGEST_TEXT, ProgressReader
+from cluster_kit.util.untrusted import Folder
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    (tmp_path / "output" / "progress").mkdir(parents=True)
+    return tmp_path / "output"
 
 
 def line(time: float, event: str, **fields: object) -> str:
     return json.dumps({"time": time, "event": event, **fields}) + "\n"
 
 
-def test_each_entry_is_handed_out_once_and_in_order_of_time(tmp_path: Path) -> None:
-    (tmp_path / "chief-0.jsonl").write_text(line(2, "start") + line(4, "step", step=1))
-    (tmp_path / "ps-0.jsonl").write_text(line(3, "ready"))
-    reader = ProgressReader(tmp_path, since=0)
+def test_each_entry_is_handed_out_once_and_in_order_of_time(output: Path) -> None:
+    (output / "progress" / "chief-0.jsonl").write_text(line(2, "start") + line(4, "step", step=1))
+    (output / "progress" / "ps-0.jsonl").write_text(line(3, "ready"))
+    reader = ProgressReader(output, since=0)
     found = [(entry.task, entry.event) for entry in reader.poll()]
     assert found == [("chief-0", "start"), ("ps-0", "ready"), ("chief-0", "step")]
     assert reader.poll() == []
-    with (tmp_path / "ps-0.jsonl").open("a") as file:
+    with (output / "progress" / "ps-0.jsonl").open("a") as file:
         file.write(line(5, "end", exit_code=0))
     (entry,) = reader.poll()
     assert (entry.event, entry.fields) == ("end", {"exit_code": 0})
 
 
-def test_half_a_line_waits_for_its_other_half(tmp_path: Path) -> None:
-    file, whole = tmp_path / "chief-0.jsonl", line(1, "step", step=7)
-    reader = ProgressReader(tmp_path, since=0)
+def test_half_a_line_waits_for_its_other_half(output: Path) -> None:
+    file, whole = output / "progress" / "chief-0.jsonl", line(1, "step", step=7)
+    reader = ProgressReader(output, since=0)
     file.write_text(whole[:10])
     assert reader.poll() == []
     file.write_text(whole)
     assert [entry.fields for entry in reader.poll()] == [{"step": 7}]
 
 
-def test_an_earlier_runs_entries_are_left_out(tmp_path: Path) -> None:
-    (tmp_path / "chief-0.jsonl").write_text(line(1, "end") + line(11, "start"))
-    assert [entry.event for entry in ProgressReader(tmp_path, since=10).poll()] == ["start"]
+def test_an_earlier_runs_entries_are_left_out(output: Path) -> None:
+    (output / "progress" / "chief-0.jsonl").write_text(line(1, "end") + line(11, "start"))
+    assert [entry.event for entry in ProgressReader(output, since=10).poll()] == ["start"]
 
 
-def test_lines_in_another_form_are_passed_over(tmp_path: Path) -> None:
+def test_lines_in_another_form_are_passed_over(output: Path) -> None:
     odd = [
         "",
         "hello",
@@ -55,37 +65,131 @@ def test_lines_in_another_form_are_passed_over(tmp_path: Path) -> None:
     ]
     odd += ['{"time": "soon", "event": "x"}', '{"time": NaN, "event": "x"}', "[" * 100_000]
     odd += [f'{{"time": 1{"0" * 400}, "event": "x"}}']
-    (tmp_path / "chief-0.jsonl").write_text("\n".join(odd) + "\n" + line(1, "step"))
-    with (tmp_path / "chief-0.jsonl").open("ab") as file:
+    (output / "progress" / "chief-0.jsonl").write_text("\n".join(odd) + "\n" + line(1, "step"))
+    with (output / "progress" / "chief-0.jsonl").open("ab") as file:
         file.write(b"\xff\xfe\n")
-    assert [entry.event for entry in ProgressReader(tmp_path, since=0).poll()] == ["step"]
+    assert [entry.event for entry in ProgressReader(output, since=0).poll()] == ["step"]
 
 
-def test_what_is_no_file_and_what_is_not_there_yet_is_no_error(tmp_path: Path) -> None:
-    assert ProgressReader(tmp_path / "later", since=0).poll() == []
-    (tmp_path / "folder.jsonl").mkdir()
-    (tmp_path / "gone.jsonl").symlink_to(tmp_path / "nowhere")
-    (tmp_path / "ps-0.jsonl").write_text(line(1, "ready"))
-    assert [entry.task for entry in ProgressReader(tmp_path, since=0).poll()] == ["ps-0"]
+def test_what_is_no_file_and_what_is_not_there_yet_is_no_error(output: Path) -> None:
+    assert ProgressReader(output / "later", since=0).poll() == []
+    (output / "progress" / "folder.jsonl").mkdir()
+    (output / "progress" / "gone.jsonl").symlink_to(output / "nowhere")
+    (output / "progress" / "ps-0.jsonl").write_text(line(1, "ready"))
+    assert [entry.task for entry in ProgressReader(output, since=0).poll()] == ["ps-0"]
 
 
 def test_a_file_with_nothing_new_is_not_opened_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "a.jsonl").write_text(line(1.0, "step"))
-    (tmp_path / "b.jsonl").write_text(line(2.0, "step"))
-    (tmp_path / "gone.jsonl").symlink_to(tmp_path / "nowhere")
+    (output / "progress" / "ps-0.jsonl").write_text(line(1.0, "step"))
+    (output / "progress" / "ps-1.jsonl").write_text(line(2.0, "step"))
+    (output / "progress" / "gone-0.jsonl").symlink_to(output / "nowhere")
     opened: list[str] = []
-    really = Path.open
+    really = Folder.opened
 
-    def counted(path: Path, *arguments: Any, **options: Any) -> Any:
-        opened.append(path.name)
-        return really(path, *arguments, **options)
+    def counted(folder: Folder, name: str) -> int:
+        opened.append(name)
+        return really(folder, name)
 
-    monkeypatch.setattr(Path, "open", counted)
-    reader = ProgressReader(tmp_path)
+    monkeypatch.setattr(Folder, "opened", counted)
+    reader = ProgressReader(output)
     assert len(reader.poll()) == 2
-    (tmp_path / "b.jsonl").write_bytes((line(2.0, "step") + line(3.0, "step")).encode())
+    (output / "progress" / "ps-1.jsonl").write_text(line(2.0, "step") + line(3.0, "step"))
     opened.clear()
     assert [entry.time for entry in reader.poll()] == [3.0]
-    assert opened == ["b.jsonl"]
+    assert opened == ["ps-1.jsonl"]
+
+
+def read(output: Path, text: str, **about: Any) -> list[Any]:
+    (output / "progress" / "chief-0.jsonl").write_text(text)
+    return ProgressReader(output, **about).poll()
+
+
+def test_only_tasks_of_the_run_are_read_and_named(output: Path) -> None:
+    (output / "progress" / "worker-7.jsonl").write_text(line(1, "ready"))
+    told = [
+        line(1, "silent", of="worker-0", last_heard=1),
+        line(2, "silent", of="worker-7", last_heard=1),
+        line(3, "silent", of=["worker-0"]),
+        line(4, "end", reason="failed", tasks=["worker-7", "ps-0", 5, {"a": 1}]),
+        line(5, "end", reason="failed", tasks={"a": 1}),
+        line(6, "devices", of=5, sees="all"),
+    ]
+    found = read(output, "".join(told), tasks=["chief-0", "worker-0", "ps-0"])
+    assert [(entry.event, entry.fields) for entry in found] == [
+        ("silent", {"of": "worker-0", "last_heard": 1}),
+        ("end", {"reason": "failed", "tasks": ["ps-0"]}),
+        ("end", {"reason": "failed"}),
+        ("devices", {}),
+    ]
+
+
+@pytest.mark.parametrize(
+    "moment", ["1e999", "-1", "NaN", "1e300", "null", "[]", '"x"', str(time.time() + 1e6)]
+)
+def test_times_are_within_the_run(output: Path, moment: str) -> None:
+    found = read(output, f'{{"time": {moment}, "event": "step", "step": 1}}\n' + line(1, "ready"))
+    assert [entry.event for entry in found] == ["ready"]
+
+
+def test_figures_are_numbers_at_any_depth(output: Path) -> None:
+    odd = '{"time": 1, "event": "metrics", "a": NaN, "b": {"c": [1, Infinity, {"d": -1e999}]}}\n'
+    odd += '{"time": 2, "event": "metrics", "e": ' + "[" * 50 + "]" * 50 + ', "f": 1e400, "g": 2}\n'
+    first, second = read(output, odd)
+    assert first.fields == {"a": None, "b": {"c": [1, None, {"d": None}]}}
+    assert (second.fields["f"], second.fields["g"]) == (None, 2)
+    assert json.dumps(second.fields, allow_nan=False).count("[") < 10
+    step = '{"time": 1, "event": "step", "step": "7", "loss": NaN, "steps_per_s": Infinity}\n'
+    (entry,) = read(output, step)
+    assert list(entry.fields) == ["loss"] and math.isnan(entry.fields["loss"])
+
+
+def test_texts_can_be_written_to_a_file(output: Path) -> None:
+    (entry,) = read(output, r'{"time": 1, "event": "phase", "name": "\ud800x"}' + "\n")
+    assert entry.fields["name"].encode()
+    (entry,) = read(output, line(1, "end", message="x" * 900_000))
+    assert len(entry.fields["message"]) == LONGEST_TEXT
+
+
+def test_a_sparse_file_and_a_long_line_take_no_memory(output: Path) -> None:
+    file = output / "progress" / "chief-0.jsonl"
+    with file.open("wb") as sparse:
+        sparse.truncate(3 << 30)
+        sparse.seek(0, 2)
+        sparse.write(b"\n" + line(1, "ready").encode())
+    tracemalloc.start()
+    reader = ProgressReader(output)
+    assert [entry.event for entry in reader.poll()] == ["ready"]
+    with file.open("ab") as more:
+        more.write(b"x" * (5 << 20))
+    assert reader.poll() == []
+    with file.open("ab") as more:
+        more.write(b"x" * (3 << 20) + b"\n" + line(2, "end").encode())
+    assert [entry.event for entry in reader.poll()] == ["end"]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 40 << 20
+    assert reader.left_out == 2
+
+
+def test_more_entries_than_anybody_needs_are_counted(output: Path) -> None:
+    text = "".join(line(1000 + i / 1e6, "step", step=i) for i in range(20_000))
+    (output / "progress" / "chief-0.jsonl").write_text(text + line(1001, "end", exit_code=0))
+    reader = ProgressReader(output, since=1000)
+    found = reader.poll()
+    assert found[-1].event == "end"
+    assert KEPT < len(found) < KEPT + 10
+    assert reader.left_out == 20_001 - len(found)
+
+
+def test_an_hour_of_steps_is_kept_whole(output: Path) -> None:
+    text = "".join(line(1000 + i, "step", step=i) for i in range(3600))
+    assert len(read(output, text, since=1000)) == 3600
+
+
+def test_a_program_that_writes_fast_for_long_is_read_to_its_end(output: Path) -> None:
+    text = "".join(line(1000 + i / 100, "step", step=i) for i in range(10_000))
+    found = read(output, text + line(1101, "end", exit_code=0), since=1000)
+    assert found[-1].event == "end"
+    assert KEPT < len(found) < 10_000

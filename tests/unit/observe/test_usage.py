@@ -102,8 +102,10 @@ def test_status_shows_what_those_use_that_run() -> None:
 
 
 def test_they_lie_beside_progress_files_and_are_read_apart(tmp_path: Path) -> None:
-    (tmp_path / "ps-0.usage").write_text(LINE)
-    (tmp_path / "ps-0.jsonl").write_text('{"time": 1, "event": "ready"}\n')
+    folder = tmp_path / "progress"
+    folder.mkdir()
+    (folder / "ps-0.usage").write_text(LINE)
+    (folder / "ps-0.jsonl").write_text('{"time": 1, "event": "ready"}\n')
     assert [one.event for one in ProgressReader(tmp_path).poll()] == ["ready"]
     (line,) = ProgressReader(tmp_path, suffix=USAGE).poll()
     assert (line.task, line.event, line.fields["memory"]) == ("ps-0", "usage", 2)

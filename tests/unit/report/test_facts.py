@@ -15,7 +15,7 @@ from cluster_kit.report.profiles import profiles_of
 from cluster_kit.report.traffic import Edge, edges_of
 from tests.make import cluster
 from tests.unit.metrics.runs import SINCE, begun, uses
-from tests.unit.report.runs import TAKEN, changed, started, told, trained, used
+from tests.unit.report.runs import CLUSTER, TAKEN, changed, started, told, trained, used
 
 
 def test_times_are_seconds_since_the_first_thing_that_was_seen() -> None:
@@ -136,7 +136,7 @@ def test_gpus_have_curves_where_there_are_any(tmp_path: Path) -> None:
     for at, told_of in enumerate(gpus):
         uses(run, at, "worker-0", float(at), gpus=told_of)
         uses(run, at, "ps-0", float(at))
-    samples = samples_of(run.progress, SINCE, {})
+    samples = samples_of(run.output, CLUSTER, SINCE, {})
     charts = {chart["id"]: chart for chart in facts_of(changed(samples=samples))["charts"]}
     busy, memory = charts["gpu_busy"], charts["gpu_memory"]
     assert (busy["unit"], memory["unit"]) == ("share", "bytes")

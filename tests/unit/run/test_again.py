@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 
+from cluster_kit.observe import asked
 from cluster_kit.run import again
 from tests.fakes.acting import LEADS, Life, dies, ends
 from tests.fakes.stage import NAME, Stage
@@ -73,9 +75,10 @@ def test_a_task_that_dies_of_a_restart_is_not_the_first_failure(stage: Stage) ->
 @pytest.mark.parametrize("line", ["{", '{"event": "asked", "time": 1}', '{"tasks": 3}', "[]"])
 def test_what_else_stands_in_the_file_is_ignored(stage: Stage, line: str) -> None:
     def scribble() -> None:
-        with (stage.directory.progress / "host.jsonl").open("a") as file:
-            file.write(f"{line}\n" + json.dumps({"event": "asked", "time": 9e9, "tasks": "all"}))
-            file.write("\n")
+        with (stage.directory.path / asked.FILE).open("a") as file:
+            file.write(f"{line}\n")
+        wish = {"event": "asked", "what": "restart", "time": time.time(), "tasks": ["chief-0"]}
+        (stage.directory.progress / "host.jsonl").write_text(json.dumps(wish) + "\n")
 
     do(stage, 1.0, scribble)
     outcome = stage.up()

@@ -78,7 +78,7 @@ def test_whoever_watches_a_stopped_cluster_judges_it_when_it_is_removed(stage: S
 
     def down() -> None:
         containers = stage.engine.seen(NAME)
-        asked.write(containers[0].output, asked.DOWN, [one.name for one in containers])
+        asked.write(stage.directory.path, asked.DOWN, [one.name for one in containers])
 
     do(stage, 50.0, down)
     assert stage.up(ACTING).reason == "stopped"
@@ -145,8 +145,7 @@ def test_a_gpu_that_another_cluster_has_by_now_is_told(
 def test_nothing_is_done_that_cannot_be_told(stage: Stage) -> None:
     stage.detach(ACTING)
     stage.clock.pass_by(2)
-    host = stage.directory.progress / "host.jsonl"
-    host.mkdir()
-    with pytest.raises(HostError, match="cannot be written, by which it is told"):
+    (stage.directory.path / asked.FILE).mkdir()
+    with pytest.raises(HostError, match="cannot be written, which tells whoever watches"):
         again.stop(stage.engine, NAME)
     assert {one.state for one in stage.engine.boxes.values()} == {"running"}

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.errors import EngineError, HostError, UsageError
+from cluster_kit.observe import asked
 from cluster_kit.serve.control import to_cluster, to_task
 from cluster_kit.serve.routes import routes_of
 from cluster_kit.serve.web import Refused, Request, answer
@@ -56,7 +57,7 @@ def test_a_cluster_is_stopped_as_the_command_does(
     monkeypatch.setattr(made, "stop", lambda name: made.done.append(("stop", name)), raising=False)
     assert to_cluster(made, "demo", "stop") == "demo: done"  # type: ignore[arg-type]
     assert made.done == [("stop", "demo")]
-    assert '"asked"' in (made.run.progress / "host.jsonl").read_text()
+    assert [one.what for one in asked.read(made.run.path)] == ["stop"]
     with pytest.raises(UsageError, match="explode was not found"):
         to_cluster(made, "demo", "explode")  # type: ignore[arg-type]
 

@@ -11,6 +11,7 @@ import pytest
 
 from cluster_kit.serve import feed, reading
 from cluster_kit.serve.feed import Feed
+from cluster_kit.util.untrusted import Folder
 from tests.unit.serve.made_up import MadeUp
 
 
@@ -72,13 +73,13 @@ def test_only_what_is_new_is_read(made: MadeUp, monkeypatch: pytest.MonkeyPatch)
     one = Feed(made.site, "demo")
     settled(one, made)
     opened: list[str] = []
-    usual = Path.open
+    usual = Folder.opened
 
-    def noted(self: Path, *arguments: Any, **more: Any) -> Any:
-        opened.append(self.name)
-        return usual(self, *arguments, **more)
+    def noted(self: Folder, name: str) -> int:
+        opened.append(name)
+        return usual(self, name)
 
-    monkeypatch.setattr(Path, "open", noted)
+    monkeypatch.setattr(Folder, "opened", noted)
     one.look()
     assert opened == []
     made.say("worker-1", 4.0, "step", step=1)

@@ -86,6 +86,7 @@ def test_a_swap_between_look_and_open_has_no_effect(output: Path) -> None:
                 path.symlink_to(target)
                 path.unlink()
                 away.rename(path)
+                time.sleep(0.001)
 
     swapping = threading.Thread(target=swap)
     swapping.start()

@@ -9,9 +9,9 @@ from dataclasses import replace
 from queue import SimpleQueue
 
 from trainer import outcome
-from trainer.beacon.asked import Requests
 from trainer.beacon.heard import SAID, Heard, Joined, Left, Unanswered
 from trainer.beacon.server import BeaconServer
+from trainer.beacon.stopped import Stops
 from trainer.events import Progress, last_event
 from trainer.outcome import Outcome
 from trainer.queue import next_event
@@ -52,9 +52,9 @@ class Leader:
         self._program = program
         self._progress = progress
         self._events = events
-        self._requests = Requests(task.progress_file.parent)
+        self._stops = Stops(task.progress_file.parent)
         expected = task.peers if task.beacon else frozenset()
-        self._peers = Peers(expected, task.retries, self._requests.lately)
+        self._peers = Peers(expected, task.retries, self._stops.lately)
         self._silent = SilentTasks(task.silent_s, progress, task.name)
         self._waits = Waits(progress, task.name)
         self._has_stalled = False
@@ -89,8 +89,8 @@ class Leader:
             crash = "" if over or self._child.is_final else self._crash(ended)
             if not crash:
                 return over or self._peers.failed(failure) or failure
-            crash = self._requests.excused(crash)
-            if attempt > self._task.retries + self._requests.excuses:
+            crash = self._stops.excused(crash)
+            if attempt > self._task.retries + self._stops.excuses:
                 crash = f"{crash}; {attempt - 1} of {self._task.retries} retries used"
                 return replace(failure.because_of(crash), tasks=self._silent.cut_tasks())
             attempt = self._again(attempt, crash)
@@ -104,7 +104,7 @@ class Leader:
     def _attempt(self, attempt: int) -> Outcome | ProgramEnded | Stalled:
         """One attempt: an Outcome if it was ended, ProgramEnded if it ended itself."""
         self._progress.write("start", attempt=attempt)
-        self._requests.begin_attempt()
+        self._stops.begin_attempt()
         self._ready = None
         self._peers.begin_attempt()
         self._waits.begin_attempt()

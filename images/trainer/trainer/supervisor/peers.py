@@ -35,19 +35,19 @@ class Peers:
     """Who came, who was lost, and who failed, of the tasks that are expected.
 
     A lost or failed peer comes back by Docker's restart policy, `retries` times. One that fails
-    more often ends the job: no other task could say why the rest waits. One whose restart somebody
-    has `asked` for has not failed.
+    more often ends the job: no other task could say why the rest waits. One that was
+    `stopped` from outside has not failed.
     """
 
     def __init__(
         self,
         expected: frozenset[str],
         retries: int,
-        asked: Callable[[], frozenset[str]] = frozenset,
+        stopped: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
         self._expected = expected
         self._retries = retries
-        self._asked = asked
+        self._stopped = stopped
         self._here: set[str] = set()
         self._awaited = set(expected)
         self._ends: Counter[str] = Counter()
@@ -87,7 +87,7 @@ class Peers:
             return None
         self._here.discard(event.task)
         self._left.append(event)
-        if event.how == LOST and event.task in self._asked():
+        if event.how == LOST and event.task in self._stopped():
             return None
         self._ends[event.task] += 1
         times = self._ends[event.task]

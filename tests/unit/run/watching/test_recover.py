@@ -110,12 +110,13 @@ def sign_until(stage: Stage, seconds: float):  # type: ignore[no-untyped-def]
 def test_a_sign_of_life_is_counted_from_a_start_and_by_our_own_looks(tmp_path: Path) -> None:
     import os
 
-    file = tmp_path / "chief-0.beat"
-    sign = SignOfLife(file)
+    file = tmp_path / "progress" / "chief-0.beat"
+    file.parent.mkdir()
+    sign = SignOfLife(tmp_path, "chief-0")
     assert sign.look(4.0, 1000.0) == 0, "it has not begun"
     file.touch()
     os.utime(file, (900.0, 900.0))
-    sign = SignOfLife(file)
+    sign = SignOfLife(tmp_path, "chief-0")
     assert sign.look(5.0, 1000.0) == 0
     assert [sign.look(t, 1000.0) for t in (6.0, 7.0)] == [0, 0], "of the life before"
     os.utime(file, (1001.0, 1001.0))

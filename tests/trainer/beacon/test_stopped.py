@@ -1,8 +1,9 @@
-"""A restart that a person has asked for is none of the leader's `retries`."""
+"""A stop from outside, such as a requested restart, is none of the leader's `retries`."""
 
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 
@@ -10,50 +11,51 @@ import pytest
 from connected import reached
 from waiting import wait_for
 
-from trainer.beacon.asked import Requests, restarted
 from trainer.beacon.heard import FAILED, LOST, Left
+from trainer.beacon.stopped import Stops, stopped_tasks
 from trainer.supervisor.peers import Peers
 
 
-def ask(folder: Path, what: str, *tasks: str, ago: float = 0.0) -> None:
-    entry = {"time": time.time() - ago, "event": "asked", "what": what, "tasks": list(tasks)}
-    with (folder / "host.jsonl").open("a") as file:
+def end(folder: Path, task: str, reason: str = "stopped", ago: float = 0.0) -> None:
+    entry = {"time": time.time() - ago, "event": "end", "exit_code": 143, "reason": reason}
+    with (folder / f"{task}.jsonl").open("a") as file:
         file.write(json.dumps(entry) + "\n")
 
 
-def test_who_is_restarted_on_request_is_known(tmp_path: Path):
-    assert restarted(tmp_path, 0.0) == frozenset()
-    (tmp_path / "host.jsonl").write_text('{\n[]\n{"event": "asked", "what": "restart"}\n')
-    ask(tmp_path, "restart", "worker-1")
-    ask(tmp_path, "stop", "worker-2")
-    ask(tmp_path, "restart", "worker-3", ago=100)
-    assert restarted(tmp_path, time.time()) == {"worker-1"}
-    assert restarted(tmp_path, time.time() - 90) == {"worker-1", "worker-3"}
+def test_who_was_stopped_from_outside_is_known(tmp_path: Path):
+    assert stopped_tasks(tmp_path, 0.0) == frozenset()
+    (tmp_path / "worker-0.jsonl").write_text('{\n[]\n{"event": "end", "reason": "stopped"}\n')
+    end(tmp_path, "worker-1")
+    (tmp_path / "worker-1.jsonl").open("a").write('{"time": 1, "event": "start"}\n')
+    end(tmp_path, "worker-2", "failed")
+    end(tmp_path, "worker-3", ago=100)
+    (tmp_path / "worker-4.jsonl").symlink_to("worker-1.jsonl")
+    os.mkfifo(tmp_path / "worker-5.jsonl")
+    assert stopped_tasks(tmp_path, time.time() - 10) == {"worker-1"}
+    assert stopped_tasks(tmp_path, time.time() - 110) == {"worker-1", "worker-3"}
 
 
 def test_a_crash_over_it_is_excused(tmp_path: Path):
-    requests = Requests(tmp_path)
-    assert requests.excused("worker-1 was lost") == "worker-1 was lost"
-    assert requests.excused("") == ""
-    ask(tmp_path, "restart", "worker-1")
-    assert requests.excused("worker-10 was lost") == "worker-10 was lost"
-    assert requests.excuses == 0
-    excused = requests.excused("ps-0 was lost; worker-1 was lost")
-    assert excused == (
-        "ps-0 was lost; worker-1 was lost (somebody has asked for the restart of worker-1)"
-    )
-    assert requests.excuses == 1
-    requests._began += 100
-    assert requests.excused("worker-1 was lost") == "worker-1 was lost"
+    stops = Stops(tmp_path)
+    assert stops.excused("worker-1 was lost") == "worker-1 was lost"
+    assert stops.excused("") == ""
+    end(tmp_path, "worker-1")
+    assert stops.excused("worker-10 was lost") == "worker-10 was lost"
+    assert stops.excuses == 0
+    excused = stops.excused("ps-0 was lost; worker-1 was lost")
+    assert excused == "ps-0 was lost; worker-1 was lost (worker-1 was stopped from outside)"
+    assert stops.excuses == 1
+    stops._began += 100
+    assert stops.excused("worker-1 was lost") == "worker-1 was lost"
 
 
-@pytest.mark.parametrize("asked", [True, False])
-def test_a_peer_may_be_restarted_more_often_than_it_may_fail(tmp_path: Path, asked: bool):
-    peers = Peers(frozenset({"worker-1"}), 1, Requests(tmp_path).lately)
-    if asked:
-        ask(tmp_path, "restart", "worker-1")
+@pytest.mark.parametrize("stopped", [True, False])
+def test_a_peer_may_be_stopped_more_often_than_it_may_fail(tmp_path: Path, stopped: bool):
+    peers = Peers(frozenset({"worker-1"}), 1, Stops(tmp_path).lately)
+    if stopped:
+        end(tmp_path, "worker-1")
     ended = [peers.heard(Left("worker-1", LOST, "")) for _ in range(4)]
-    assert [one is None for one in ended] == ([True] * 4 if asked else [True, False, False, False])
+    assert [one is None for one in ended] == [True, *[stopped] * 3]
     assert peers.lost() == "worker-1 was lost"
     failed = [peers.heard(Left("worker-1", FAILED, "no")) for _ in range(2)]
     assert failed[-1] is not None
@@ -82,8 +84,6 @@ def test_the_leaders_program_begins_again_without_a_retry(run_task, free_port, t
     wait_for((tmp_path / "here").exists)
     wait_for(lambda: reached(port))
     time.sleep(1.5)  # it says who it is next, and then something every second
-    folder = next(path.parent for path in tmp_path.rglob("worker-0.jsonl"))
-    ask(folder, "restart", "worker-1")
     follower.terminate()
     follower.wait()
     (tmp_path / "lost").touch()
@@ -95,4 +95,4 @@ def test_the_leaders_program_begins_again_without_a_retry(run_task, free_port, t
     assert (led.wait(60), second.wait(60)) == (0, 0)
     found = events("worker-0")
     (retry,) = [e for e in found if e["event"] == "retry"]
-    assert retry["reason"] == ("worker-1 was lost (somebody has asked for the restart of worker-1)")
+    assert retry["reason"] == "worker-1 was lost (worker-1 was stopped from outside)"
