@@ -29,7 +29,7 @@ INTERRUPT = (
     "        pass\n"
 )
 """Interrupts every process that has the mark: the engine leaves them to themselves."""
-PATIENCE_S = 10
+PATIENCE_S = 2
 
 
 def task_of(engine: Engine, cluster: str, task: str) -> Container:

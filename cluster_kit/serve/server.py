@@ -12,7 +12,10 @@ import socket
 import socketserver
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -22,7 +25,11 @@ from cluster_kit.serve.door import refuse
 from cluster_kit.serve.web import EVENTS, TEXT, Refused, Request, Response, Route, answer
 
 IDLE_S = 60
-"""After so long a connection that says nothing, or takes nothing, is closed."""
+"""A connection that sends no request, or takes no answer, for this long is closed."""
+STRANGER_S = 5.0
+"""Time for a new connection to send a whole request with the token."""
+MOST_STRANGERS, MOST_GUESTS = 64, 256
+"""Connections at a time: that have not sent the token yet, and that have."""
 HEADERS = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
@@ -32,20 +39,82 @@ HEADERS = {
 }
 
 
+@dataclass
+class _Connection:
+    """`until`: when it is closed if its request is not complete; infinite during an answer."""
+
+    socket: socket.socket
+    until: float
+    has_token: bool = False
+
+    def end(self) -> None:
+        """Wake its thread, which then closes it."""
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
+
+
 class Server(ThreadingHTTPServer):
-    """Answers by `routes` whoever has the token; see `listening`."""
+    """Answers requests that have the token, by `routes`; see `listening`.
+
+    Connections are bounded in number and time: a thread and a descriptor each, which whoever
+    reaches the port could otherwise use up.
+    """
 
     daemon_threads = True
+    request_queue_size = 64
 
     def __init__(self, address: str, port: int, token: str, routes: Sequence[Route]) -> None:
         found = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
         self.address_family = found[0]
         self.address, self.token, self.routes = address, token, routes
+        self._connections: dict[socket.socket, _Connection] = {}
+        self._lock = threading.Lock()
         super().__init__(found[4][:2], _Handler)  # type: ignore[arg-type]
 
     def server_bind(self) -> None:
         # HTTPServer's own asks DNS for this machine's name, which can take seconds.
         socketserver.TCPServer.server_bind(self)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Start a thread for a connection; the oldest one without a token gives way to it."""
+        with self._lock:
+            strangers = [one for one in self._connections.values() if not one.has_token]
+            full = len(self._connections) - len(strangers) >= MOST_GUESTS
+            for one in strangers[: max(0, len(strangers) - MOST_STRANGERS + 1)]:
+                del self._connections[one.socket]
+                one.end()
+            if not full:
+                until = time.monotonic() + STRANGER_S
+                self._connections[request] = _Connection(request, until)
+        if full:
+            self.shutdown_request(request)
+        else:
+            super().process_request(request, client_address)
+
+    def service_actions(self) -> None:
+        """End connections whose time is over, however slowly they send; called every 0.1 s."""
+        with self._lock:
+            now = time.monotonic()
+            for one in [one for one in self._connections.values() if one.until < now]:
+                del self._connections[one.socket]
+                one.end()
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:
+            self._connections.pop(request, None)
+        super().shutdown_request(request)
+
+    def answers(self, request: Any) -> None:
+        """A request with the token is complete: its answer takes as long as it takes."""
+        with self._lock:
+            if one := self._connections.get(request):
+                one.has_token, one.until = True, float("inf")
+
+    def has_answered(self, request: Any) -> None:
+        """The next request of this connection may come."""
+        with self._lock:
+            if one := self._connections.get(request):
+                one.until = time.monotonic() + IDLE_S
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Print the traceback of a bug; a page that was closed meanwhile is none."""
@@ -67,14 +136,45 @@ class _Handler(BaseHTTPRequestHandler):
             {name.lower(): value for name, value in self.headers.items()},
         )
         with contextlib.suppress(ConnectionError, TimeoutError):
-            self._send(_answered(self.server, request))
+            self._send(self._answer(request))
+            self.server.has_answered(self.connection)
 
-    do_HEAD = do_POST = do_PUT = do_DELETE = do_GET
+    do_HEAD = do_POST = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_GET
+
+    def _answer(self, request: Request) -> Response:
+        """The answer; a connection that brings no token, or a body, is closed after it."""
+        keeps = self.command in ("GET", "HEAD")
+        self.close_connection = self.close_connection or not keeps
+        try:
+            refuse(request, self.server.token, self.server.address, socket.gethostname())
+            # Bodies are never read: the next request would be taken from there.
+            if keeps and self._has_body():
+                raise Refused(400, f"{self.command} takes no body")
+        except Refused as error:
+            self.close_connection = True
+            return _told(error.status, error.sentence)
+        self.server.answers(self.connection)
+        return _answered(self.server, request)
+
+    def _has_body(self) -> bool:
+        """Whether any header may say so: one that is malformed ends them for us, not for others."""
+        lengths = self.headers.get_all("content-length", [])
+        return (
+            bool(self.headers.defects)
+            or "transfer-encoding" in self.headers
+            or any(length.strip() != "0" for length in lengths)
+        )
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Answer what is not HTTP, or no method of ours, as everything else is answered."""
+        self.close_connection = True
+        self.request_version = self.protocol_version  # HTTP/0.9 has no headers
+        sentence = message or HTTPStatus(code).phrase
+        with contextlib.suppress(ConnectionError, TimeoutError):
+            self._send(_told(int(code), sentence))
 
     def _send(self, response: Response) -> None:
-        # Nothing reads what a request has sent with it: the next one would begin there.
-        whole = isinstance(response.body, bytes) and self.command in ("GET", "HEAD")
-        self.close_connection = self.close_connection or not whole
+        self.close_connection = self.close_connection or not isinstance(response.body, bytes)
         self.send_response(response.status)
         self.send_header("Content-Type", response.type)
         for name, value in HEADERS.items():
@@ -102,7 +202,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _answered(server: Server, request: Request) -> Response:
     try:
-        refuse(request, server.token, server.address, socket.gethostname())
         return answer(server.routes, request)
     except Refused as error:
         return _told(error.status, error.sentence)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -16,6 +17,8 @@ from cluster_kit.workspace import RunDirectory, Workspace, newest_run_directory
 
 GLANCE_S = 1.0
 END_S = 2.0
+LONGEST_NAME = 255
+"""Bytes of a file's name, on all usual file systems."""
 Connect = Callable[[], Engine]
 
 
@@ -89,14 +92,21 @@ class Site:
             return self._channels[name]
 
     def close(self, last: bytes) -> None:
-        """Tell all pages that the server ends, and wait for a moment until they have heard it."""
-        for channel in list(self._channels.values()):
-            channel.close(last)
+        """Tell all pages that the server ends; returns within END_S even if reading is stuck."""
         until = time.monotonic() + END_S
-        while any(one.pages for one in self._channels.values()) and time.monotonic() < until:
+        channels = list(self._channels.values())
+        closing = [
+            threading.Thread(target=one.close, args=(last,), daemon=True) for one in channels
+        ]
+        for thread in closing:
+            thread.start()
+        for thread in closing:
+            thread.join(max(0.0, until - time.monotonic()))
+        while any(one.pages for one in channels) and time.monotonic() < until:
             time.sleep(0.02)
 
 
 def _is_name(part: str) -> bool:
     """Whether a part of a URL can be the name of a directory here, and leads nowhere else."""
-    return part not in ("", ".", "..") and "/" not in part and "\0" not in part
+    fits = len(os.fsencode(part)) <= LONGEST_NAME
+    return fits and part not in ("", ".", "..") and "/" not in part and "\0" not in part

@@ -7,14 +7,11 @@ import re
 import signal
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from types import FrameType
 
 from cluster_kit.api import HostError, Job
 from cluster_kit.util import locks
 
-LOCKS = Path("/tmp")
-"""For all processes of this host: subnets are the engine's."""
 WAIT_S = 3600.0
 
 
@@ -22,7 +19,7 @@ class Turns:
     """Whose turn it is with a subnet that a manifest states. Other subnets are chosen freely."""
 
     def __init__(self) -> None:
-        self._held: set[Path] = set()
+        self._held: set[str] = set()
 
     @contextlib.contextmanager
     def of(self, job: Job) -> Iterator[None]:
@@ -34,20 +31,21 @@ class Turns:
             HostError: another test keeps it for WAIT_S.
         """
         subnet = job.fixed_subnet
-        file = LOCKS / f"cluster-kit-subnet-{re.sub('[^0-9]', '-', subnet)}.lock"
-        if not subnet or file in self._held:
+        name = f"cluster-kit-subnet-{re.sub('[^0-9]', '-', subnet)}.lock"
+        if not subnet or name in self._held:
             yield
             return
         with contextlib.ExitStack() as held:
             try:
+                file = locks.own_directory() / name
                 held.enter_context(locks.lock(file, f"the cluster {job.name}", WAIT_S))
             except (locks.Locked, OSError) as error:
                 raise HostError(
                     f'subnet = "{subnet}" is taken by another test: {error}',
                     'write subnet = "auto" in the manifest',
                 ) from None
-            self._held.add(file)
-            held.callback(self._held.discard, file)
+            self._held.add(name)
+            held.callback(self._held.discard, name)
             yield
 
 

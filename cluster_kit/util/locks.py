@@ -1,15 +1,29 @@
-"""Locks between processes. Each is gone with the process that holds it, however that ended."""
+"""Locks between processes. Each is gone with the process that holds it, however that ended.
+
+A lock of one user is a file in a directory that only this user can write: see `own_directory`. A
+lock between users is a socket, of which the kernel says who holds it: see `between_users`. Neither
+blocks on what somebody else has put in its place.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import os
+import pwd
+import socket
+import stat
+import struct
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 POLL_S = 0.1
+RUNTIME, SHARED = Path("/run/user"), Path("/tmp")
+PREFIX = "cluster-kit"
+"""Of the names of sockets, which all users of this host share."""
 
 
 class Locked(Exception):
@@ -40,9 +54,98 @@ def lock(path: Path, about: str, wait_s: float = 0.0) -> Iterator[None]:
             os.pwrite(file, f"{about}\n".encode(), 0)
         yield
     finally:
-        with contextlib.suppress(OSError):  # another user's, in /tmp
+        with contextlib.suppress(OSError):  # in a directory that this user may not write
             path.unlink()
         os.close(file)
+
+
+def own_directory() -> Path:
+    """A directory of this host that only this user can look into or write, made if need be.
+
+    The first that is one: /run/user/UID, $XDG_RUNTIME_DIR, /tmp/cluster-kit-UID, and, if another
+    user has taken that name, a directory below the home directory.
+
+    Raises:
+        OSError: there is none.
+    """
+    user = os.geteuid()
+    if _is_own(found := RUNTIME / str(user)):
+        return found
+    if (named := os.environ.get("XDG_RUNTIME_DIR")) and _is_own(found := Path(named)):
+        return found
+    host = f"locks-{socket.gethostname()}"  # a home directory may be many machines'
+    for found in (SHARED / f"cluster-kit-{user}", Path.home() / ".cache" / "cluster-kit" / host):
+        with contextlib.suppress(OSError, RuntimeError):
+            found.parent.mkdir(parents=True, exist_ok=True)
+            found.mkdir(mode=0o700, exist_ok=True)
+        if _is_own(found):
+            return found
+    raise PermissionError(13, "it is not a directory of your own, mode 0700", str(found))
+
+
+def _is_own(path: Path) -> bool:
+    try:
+        directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        about = os.fstat(directory)
+    finally:
+        os.close(directory)
+    return about.st_uid == os.geteuid() and not about.st_mode & 0o077
+
+
+@contextlib.contextmanager
+def between_users(name: str, trusts: Callable[[int], bool], wait_s: float = 0.0) -> Iterator[None]:
+    """Hold a name, which no other user that is trusted can hold meanwhile, in the `with` block.
+
+    If somebody else has taken it, the block runs without: so nobody keeps others from working. The
+    same on systems other than Linux, which have no such sockets.
+
+    Args:
+        trusts: whether a user (uid) may hold such names.
+        wait_s: how long to wait for another process to leave it.
+    Raises:
+        Locked: a process of this user, or of one that is trusted, holds it.
+    """
+    until = time.monotonic() + wait_s
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as held:
+        while sys.platform == "linux":
+            try:
+                held.bind(_address(name))
+                held.listen(socket.SOMAXCONN)
+                break
+            except OSError:
+                if not (other := holder(name, trusts)):
+                    break
+                if time.monotonic() >= until:
+                    raise Locked(other) from None
+            time.sleep(POLL_S)
+        yield
+
+
+def holder(name: str, trusts: Callable[[int], bool]) -> str:
+    """The process that holds a name, with its user; "" if none does that is trusted."""
+    if sys.platform != "linux":
+        return ""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as asking:
+        asking.setblocking(False)
+        try:
+            asking.connect(_address(name))
+            told = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        except OSError:  # nobody holds it, or too many ask: then it tells nothing
+            return ""
+    process, user, _group = struct.unpack("3i", told)
+    if user != os.geteuid() and not trusts(user):
+        return ""
+    try:
+        return f"process {process} of the user {pwd.getpwuid(user).pw_name}"
+    except KeyError:
+        return f"process {process} of uid {user}"
+
+
+def _address(name: str) -> str:
+    return f"\0cluster-kit-{hashlib.sha256(f'{PREFIX} {name}'.encode()).hexdigest()[:40]}"
 
 
 def _waited_for(path: Path, wait_s: float) -> int:
@@ -77,7 +180,7 @@ def is_locked(path: Path) -> bool:
     """Whether a process holds the lock of a file."""
     with contextlib.ExitStack() as opened:
         try:
-            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            file = _opened(path, os.O_RDONLY)
         except OSError:
             return False
         opened.callback(os.close, file)
@@ -89,11 +192,19 @@ def is_locked(path: Path) -> bool:
 
 
 def _open(path: Path) -> int:
-    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
     with contextlib.suppress(FileNotFoundError):
-        # Without O_CREAT: Linux refuses that for a file of another user in /tmp.
-        return os.open(path, flags)
-    file = os.open(path, flags | os.O_CREAT, 0o666)
+        # Without O_CREAT: Linux refuses that for a file of another user in a shared directory.
+        return _opened(path, os.O_RDWR)
+    file = _opened(path, os.O_RDWR | os.O_CREAT)
     with contextlib.suppress(PermissionError):  # another user has made it just now
         os.fchmod(file, 0o666)
+    return file
+
+
+def _opened(path: Path, flags: int) -> int:
+    """The descriptor of a regular file; raises OSError for a link, a FIFO, a device or a socket."""
+    file = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(22, "it is not a regular file", str(path))
     return file

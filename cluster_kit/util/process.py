@@ -15,8 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-PATIENCE_S = 15.0
-"""Time for a command to end after SIGTERM, and again after SIGKILL."""
+from cluster_kit.util import signals
+
+PATIENCE_S = 4.0
+"""Time for a command to end after SIGTERM, before SIGKILL."""
+KILLED_S = 1.0
 NOT_FOUND, CUT_OFF = 127, -signal.SIGTERM
 _LAST_LINES = 100
 _PASSED = 4 * 2**20
@@ -175,12 +178,13 @@ def pass_on(
 
 def _end(child: subprocess.Popen[Any]) -> None:
     """End the command and wait for it; SIGTERM first lets Compose finish what it has begun."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.communicate(timeout=PATIENCE_S)
-            return
+    with signals.completing():
+        for number, seconds in ((signal.SIGTERM, PATIENCE_S), (signal.SIGKILL, KILLED_S)):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.communicate(timeout=seconds)
+                return
 
 
 def hand_over(command: Sequence[str]) -> int:
@@ -195,10 +199,12 @@ def hand_over(command: Sequence[str]) -> int:
     try:
         code = child.wait()
     except BaseException:
-        with contextlib.suppress(ProcessLookupError):
-            child.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(PATIENCE_S)
+        child.terminate()
+        try:
+            child.wait(KILLED_S)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
         raise
     return code if code >= 0 else 128 - code
 

@@ -5,8 +5,15 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import select
 import sys
 from typing import Any, NoReturn, TextIO
+
+from cluster_kit.util import signals
+
+TAKES_S = 1.0
+PART = select.PIPE_BUF
+"""Bytes that a pipe takes at once if it takes any."""
 
 
 def outlive_readers() -> None:
@@ -47,14 +54,29 @@ def lasting(stream: TextIO) -> TextIO:
 
 
 class _Lasting(io.FileIO):
-    """A raw stream that goes on to /dev/null after its pipe was closed."""
+    """A raw stream that goes on to /dev/null after its pipe was closed.
+
+    So it does if nobody takes anything after an interrupt: the command still has to clean up.
+    """
 
     def write(self, data: Any, /) -> int:
+        if signals.is_interrupted() and not _takes(self.fileno()):
+            self._give_up()
         try:
-            return super().write(data)
+            return super().write(memoryview(data)[:PART] if signals.is_interrupted() else data)
         except BrokenPipeError:
-            # Replace the descriptor itself: child processes inherit it and write to it, too.
-            null = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(null, self.fileno())
-            os.close(null)
+            self._give_up()
             return super().write(data)
+
+    def _give_up(self) -> None:
+        # Replace the descriptor itself: child processes inherit it and write to it, too.
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, self.fileno())
+        os.close(null)
+
+
+def _takes(descriptor: int) -> bool:
+    """Whether a write of PART bytes will not block, now or in a moment."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    return bool(poll.poll(TAKES_S * 1000))

@@ -14,7 +14,7 @@ from cluster_kit.backends.compose import cli as compose
 from cluster_kit.drill import director
 from cluster_kit.engine import client
 from cluster_kit.host import gather
-from cluster_kit.image import base, build, built, extra, own, turn
+from cluster_kit.image import base, build, built, extra, own
 from cluster_kit.observe import asked, listener, shown, timeline
 from cluster_kit.run import attach, timings
 from cluster_kit.run import launch as launching
@@ -23,7 +23,7 @@ from cluster_kit.run.checks import doctor
 from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.run.keeping import record
 from cluster_kit.run.request import Request
-from cluster_kit.run.starting import arguments, claim, data_step, image_tags, start
+from cluster_kit.run.starting import arguments, data_step, image_tags, start
 from cluster_kit.run.watching import absence, attend, recover, watch
 from cluster_kit.util import elapsed, signals
 from cluster_kit.util.process import Completed
@@ -32,6 +32,7 @@ from tests.fakes.acting import Life
 from tests.fakes.clock import Clock
 from tests.fakes.docker import FakeDocker
 from tests.fakes.engine import FakeEngine
+from tests.fakes.locks import kept_in
 from tests.fakes.view import RecordingView
 from tests.schemas import check
 
@@ -119,7 +120,7 @@ def set_up(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     (root / "compose" / f"{NAME}.toml").write_text(MANIFEST)
     made = Stage(root)
     monkeypatch.setattr(client, "connect", lambda: made.engine)
-    monkeypatch.setattr(claim, "LOCKS", root)
+    kept_in(root, monkeypatch)
     for module in (compose, doctor, base, own, arguments):
         monkeypatch.setattr(module, "run", lambda *a, **k: made.docker.run(*a, **k))
     for module in (
@@ -146,7 +147,7 @@ def set_up(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     monkeypatch.setattr(image_tags, "image_tag", lambda variant: f"cluster-kit/trainer:{variant}-0")
     monkeypatch.setattr(gather, "_routes", lambda _table: [])
     monkeypatch.setattr(gather, "gpu_inventory", lambda: ())
-    monkeypatch.setattr(turn, "LOCKS", root)
+    kept_in(root, monkeypatch)
     monkeypatch.setattr(built, "stream", lambda *a: made.docker.build(*a))
     monkeypatch.setattr(built, "build_secrets", lambda: contextlib.nullcontext(()))
     monkeypatch.setattr(build, "run", lambda _command: Completed((), 0, "default", ""))

@@ -13,6 +13,7 @@ from cluster_kit.errors import EngineError, HostError
 from cluster_kit.image.base import present
 from cluster_kit.image.bind import bind
 from cluster_kit.image.build import ensure_image, image_tag
+from cluster_kit.util import signals
 from cluster_kit.util.process import run
 from cluster_kit.util.untrusted import is_directory
 
@@ -49,7 +50,8 @@ def serving(folders: Mapping[str, Path], port: int, user: str, say: Say) -> Iter
         _wait(url, container)
         yield url
     finally:
-        run(["docker", "rm", "--force", container])
+        with signals.completing():
+            run(["docker", "rm", "--force", container])
 
 
 def start(starting: list[str], port: int = 0) -> str:

@@ -26,11 +26,13 @@ from cluster_kit.run.keeping.evidence import read_logs, save_events, save_logs
 from cluster_kit.run.keeping.metrics import write_metrics
 from cluster_kit.run.keeping.report import write_report
 from cluster_kit.run.keeping.secrets import mask_files, mask_verdict, values_of
+from cluster_kit.util import signals
 from cluster_kit.util.masking import masked
 from cluster_kit.util.terminal import harmless
 from cluster_kit.workspace import RunDirectory
 
 
+@signals.completing()
 def conclude(launch: Launch, cluster: Cluster, seen: RunState, ending: Ending) -> Outcome:
     """Judge, stop, save and remove a run, save it again with all timings, and return its outcome.
 
@@ -70,6 +72,7 @@ def conclude(launch: Launch, cluster: Cluster, seen: RunState, ending: Ending) -
     return replace(outcome, notes=[*outcome.notes, error.message])
 
 
+@signals.completing()
 def fail(launch: Launch, cluster: Cluster, seen: RunState, error: BaseException) -> None:
     """End a run that failed before a verdict: save its outcome and logs, remove its containers.
 

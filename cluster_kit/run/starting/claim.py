@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pwd
 import re
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
+from cluster_kit.engine.address import address
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import HostError
 from cluster_kit.util import locks
-
-LOCKS = Path("/tmp")
-"""For all users, workspaces and clones of this host: containers' names are the engine's."""
 
 
 class Watched(HostError):
@@ -33,10 +32,11 @@ def claim(engine: Engine, name: str, runs: Path) -> Iterator[None]:
         EngineError: the engine does not answer.
     """
     with contextlib.ExitStack() as held:
-        file = lock_of(engine, name)
+        key = lock_of(engine, name)
         about = f"process {os.getpid()} since {datetime.now():%H:%M:%S}; its runs are in {runs}"
         try:
-            held.enter_context(locks.lock(file, about))
+            held.enter_context(locks.lock(file_of(key), about))
+            held.enter_context(locks.between_users(key, may_use_engine))
         except locks.Locked as locked:
             raise Watched(
                 f"the cluster {name} is being started or watched by {locked.about or 'a process'}",
@@ -44,23 +44,48 @@ def claim(engine: Engine, name: str, runs: Path) -> Iterator[None]:
                 f"it, `cluster-kit down {name}` ends it, `--name OTHER` runs one beside it",
             ) from None
         except OSError as error:
-            raise no_lock(file, error) from None
+            raise no_lock(error) from None
         yield
 
 
 def is_claimed(engine: Engine, name: str) -> bool:
     """Whether a process starts or watches the cluster; raises EngineError."""
-    return locks.is_locked(lock_of(engine, name))
+    key = lock_of(engine, name)
+    with contextlib.suppress(OSError):
+        if locks.is_locked(file_of(key)):
+            return True
+    return bool(locks.holder(key, may_use_engine))
 
 
-def no_lock(file: Path, error: OSError) -> HostError:
+def no_lock(error: OSError) -> HostError:
     """What to say of a lock that cannot be made."""
     return HostError(
-        f"the lock {file} cannot be made: {error.strerror}", "make room there, or access"
+        f"the lock {error.filename} cannot be made: {error.strerror}",
+        "make room there, or access; XDG_RUNTIME_DIR can name a directory of your own, mode 0700",
     )
 
 
-def lock_of(engine: Engine, name: str) -> Path:
-    """The lock of a cluster's name on one engine, by whichever socket it is reached."""
+def lock_of(engine: Engine, name: str) -> str:
+    """The lock of a cluster's name on one engine, by whichever socket it is reached.
+
+    Containers' names are the engine's: it is for all users, workspaces and clones of this host.
+    """
     identity = re.sub(r"\W", "", engine.identity())[:12]
-    return LOCKS / f"cluster-kit-{identity or 'engine'}-{name}.lock"
+    return f"cluster-kit-{identity or 'engine'}-{name}.lock"
+
+
+def file_of(key: str) -> Path:
+    """The file of a lock; raises OSError if there is no place for it."""
+    return locks.own_directory() / key
+
+
+def may_use_engine(user: int) -> bool:
+    """Whether this user may use this host's engine; another one's lock means nothing."""
+    path = Path(address().removeprefix("unix://") or "/var/run/docker.sock")
+    try:
+        about = path.stat()
+        known = pwd.getpwuid(user)
+        groups = os.getgrouplist(known.pw_name, known.pw_gid)
+    except (OSError, KeyError):
+        return user == 0
+    return user in (0, about.st_uid) or about.st_gid in groups or bool(about.st_mode & 0o002)

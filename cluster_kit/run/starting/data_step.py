@@ -13,6 +13,7 @@ from cluster_kit.errors import DataFailed, HostError
 from cluster_kit.parts import Fetch
 from cluster_kit.run import disk_space
 from cluster_kit.show.view import View
+from cluster_kit.util import signals
 from cluster_kit.util.locks import Locked, lock
 from cluster_kit.util.masking import masked
 from cluster_kit.util.process import run, stream
@@ -86,7 +87,8 @@ def _fetch(cluster: Cluster, step: Fetch, directory: Path, view: View) -> None:
             )
         part.rename(directory)
     finally:
-        run(["docker", "rm", "--force", container])
+        with signals.completing():
+            run(["docker", "rm", "--force", container])
         shutil.rmtree(part, ignore_errors=True)
 
 

@@ -30,17 +30,18 @@ def turn(engine: Engine, cluster: Cluster) -> Iterator[None]:
     """
     with contextlib.ExitStack() as held:
         if any(task.gpus for task in cluster.tasks):
-            file = claim.lock_of(engine, ".gpus")  # no name of a cluster begins with a dot
+            key = claim.lock_of(engine, ".gpus")  # no name of a cluster begins with a dot
             about = f"process {os.getpid()} ({cluster.name}) since {datetime.now():%H:%M:%S}"
             try:
-                held.enter_context(locks.lock(file, about, wait_s=WAIT_S))
+                held.enter_context(locks.lock(claim.file_of(key), about, wait_s=WAIT_S))
+                held.enter_context(locks.between_users(key, claim.may_use_engine, WAIT_S))
             except locks.Locked as locked:
                 raise HostError(
                     f"for {WAIT_S:.0f} s GPUs have been handed out by {locked.about}",
                     "end that process if it hangs, then try again",
                 ) from None
             except OSError as error:
-                raise claim.no_lock(file, error) from None
+                raise claim.no_lock(error) from None
         yield
 
 

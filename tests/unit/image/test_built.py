@@ -9,9 +9,10 @@ import pytest
 
 from cluster_kit.errors import EngineError, ManifestError
 from cluster_kit.image import build as image_build
-from cluster_kit.image import built, pip_config, turn
+from cluster_kit.image import built, pip_config
 from cluster_kit.parts import Dockerfile
 from cluster_kit.util.process import Completed
+from tests.fakes.locks import kept_in
 from tests.make import cluster
 
 ABSENT = """\
@@ -122,7 +123,7 @@ def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int, str
             said.append(" ".join(command))
             return Completed(command, code, "", says)
 
-        monkeypatch.setattr(turn, "LOCKS", tmp_path)
+        kept_in(tmp_path, monkeypatch)
         monkeypatch.setattr(built, "present", lambda _tag: False)
         monkeypatch.setattr(built, "stream", stream)
         monkeypatch.setattr(pip_config, "run", lambda command: Completed((), 0, "", ""))

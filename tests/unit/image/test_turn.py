@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.image import extra, turn
+from cluster_kit.image import extra
 from cluster_kit.util import locks
+from tests.fakes.locks import kept_in
 from tests.make import cluster
 
 TAG = "cluster-kit/trainer:cpu-0"
@@ -21,7 +22,7 @@ LOCK = "cluster-kit-build-cluster-kit-trainer-cpu-0.lock"
 def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The images that are there; building one adds it."""
     there: list[str] = []
-    monkeypatch.setattr(turn, "LOCKS", tmp_path)
+    kept_in(tmp_path, monkeypatch)
     monkeypatch.setattr(extra, "image_present", lambda tag: tag in there)
 
     def build(_variant: str, _say: object, *, show: bool) -> None:
@@ -56,7 +57,7 @@ def test_who_comes_second_waits_and_builds_nothing(built: list[str], tmp_path: P
 def test_where_no_lock_can_be_made_it_is_built_all_the_same(
     built: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turn, "LOCKS", tmp_path / "missing")
+    kept_in(tmp_path / "missing", monkeypatch)
     monkeypatch.setattr(extra, "ensure_image", lambda *_, **__: built.append(TAG))
     said: list[str] = []
     assert extra.ensure(OWN, Path(), said.append)

@@ -112,6 +112,7 @@ def test_a_token_is_made_once_for_its_owner_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize("odd", ["", "short", "spaces are not taken here", "é" * 20, "a" * 201])
 def test_what_is_no_token_is_refused(tmp_path: Path, odd: str) -> None:
     file = tmp_path / "token"
+    file.touch(0o600)
     file.write_text(odd)
     with pytest.raises(UsageError, match="does not hold a token"):
         token_in(file)
@@ -123,3 +124,29 @@ def test_a_token_file_that_cannot_be_used_is_told(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "file" / "token"):
         with pytest.raises(HostError, match="cannot be used"):
             token_in(path)
+
+
+def test_a_token_file_that_others_can_use_or_that_could_block_is_refused(tmp_path: Path) -> None:
+    file, pipe = tmp_path / "token", tmp_path / "pipe"
+    file.write_text("a" * 32)
+    for mode in (0o644, 0o640, 0o620, 0o602):
+        file.chmod(mode)
+        with pytest.raises(HostError, match=f"its mode is {mode:04o}, and must be 0600") as error:
+            token_in(file)
+        assert f"chmod 600 {file}" in error.value.cure
+    file.chmod(0o600)
+    assert token_in(file) == "a" * 32
+    os.mkfifo(pipe, 0o600)
+    for odd in (pipe, Path("/dev/zero"), tmp_path):
+        with pytest.raises(HostError, match="not a regular file"):
+            token_in(odd)
+
+
+def test_a_token_file_of_another_user_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "token"
+    token_in(file)
+    monkeypatch.setattr("os.geteuid", lambda: 12345)
+    with pytest.raises(HostError, match="belongs to another user"):
+        token_in(file)

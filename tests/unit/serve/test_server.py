@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import select
 import socket
+import threading
+import time
 from collections.abc import Iterator
-from http.client import HTTPConnection, HTTPResponse
+from http.client import HTTPConnection, HTTPResponse, RemoteDisconnected
 
 import pytest
 
 from cluster_kit.errors import EngineError, HostError, UsageError
-from cluster_kit.serve.server import Server, bound, listening, stream, url_of
+from cluster_kit.serve.server import MOST_STRANGERS, Server, bound, listening, stream, url_of
 from cluster_kit.serve.web import Response, Route, as_json
 
 
@@ -101,6 +105,108 @@ def test_without_the_token_or_under_another_name_it_is_403(server: Server) -> No
 def test_what_a_post_brings_is_not_taken_for_the_next_request(server: Server) -> None:
     response, body = ask(server, "/do/it", "POST", b"GET /?token=secret HTTP/1.1\r\n\r\n")
     assert body == b"it" and response.getheader("Connection") == "close"
+
+
+def raw(server: Server, request: bytes) -> bytes:
+    """All that is answered to these bytes until the server closes the connection."""
+    with socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=10) as asking:
+        asking.sendall(request)
+        return b"".join(iter(lambda: asking.recv(65536), b""))
+
+
+NEXT = b"GET /?next=1&token=secret HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+@pytest.mark.parametrize("method", [b"GET", b"HEAD", b"PATCH", b"OPTIONS", b"TRACE", b"FOO"])
+@pytest.mark.parametrize(
+    "length",
+    [
+        b"Content-Length: %d" % len(NEXT),
+        b"content-length : %d" % len(NEXT),
+        b"Content-Length: %d\r\nContent-Length: 0" % len(NEXT),
+        b"Content-Length: 0\r\nContent-Length: %d" % len(NEXT),
+        b"Content-Length: +%d" % len(NEXT),
+        b"Transfer-Encoding: chunked",
+        b"Transfer-Encoding: identity",
+    ],
+)
+def test_a_body_is_never_read_as_the_next_request(
+    server: Server, method: bytes, length: bytes
+) -> None:
+    head = b"%s /?token=secret HTTP/1.1\r\nHost: localhost\r\n%s\r\n\r\n" % (method, length)
+    answered = raw(server, head + NEXT)
+    assert answered.count(b"HTTP/1.1 ") == 1 and b'"next"' not in answered
+    assert b"X-Frame-Options: DENY" in answered and b"Connection: close" in answered
+
+
+@pytest.mark.parametrize(
+    ("method", "status"), [("PATCH", 405), ("OPTIONS", 405), ("PUT", 405), ("TRACE", 501)]
+)
+def test_other_methods_are_refused_with_the_same_headers(
+    server: Server, method: str, status: int
+) -> None:
+    response, _ = ask(server, "/", method)
+    assert response.status == status
+    assert response.getheader("X-Content-Type-Options") == "nosniff"
+    assert response.getheader("Referrer-Policy") == "no-referrer"
+
+
+def test_what_is_not_http_is_refused_with_the_same_headers(server: Server) -> None:
+    for odd in (
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET / nonsense\r\n\r\n",
+        b"GET /%s HTTP/1.1\r\n\r\n" % (b"a" * 70_000),
+    ):
+        assert b"X-Frame-Options: DENY" in raw(server, odd)
+
+
+def open_connections(server: Server) -> int:
+    return len(server._connections)
+
+
+def test_a_connection_without_a_token_is_soon_closed_however_it_sends(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cluster_kit.serve.server.STRANGER_S", 0.3)
+    address = "127.0.0.1", server.server_address[1]
+    with (
+        socket.create_connection(address, 5) as silent,
+        socket.create_connection(address, 5) as slow,
+    ):
+        until = time.monotonic() + 5
+        with contextlib.suppress(ConnectionError):
+            while time.monotonic() < until and not select.select([slow], [], [], 0.05)[0]:
+                slow.sendall(b"G")
+        assert time.monotonic() < until and slow.recv(1) == b""
+        assert silent.recv(1) == b""
+
+
+def test_many_connections_without_a_token_keep_nobody_out(server: Server) -> None:
+    address = "127.0.0.1", server.server_address[1]
+    with contextlib.ExitStack() as opened:
+        for _ in range(4 * MOST_STRANGERS):
+            opened.enter_context(socket.create_connection(address, 5))
+        assert ask(server, "/")[0].status == 200
+        assert open_connections(server) <= MOST_STRANGERS
+        assert threading.active_count() < 2 * MOST_STRANGERS
+    until = time.monotonic() + 5
+    while open_connections(server) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not open_connections(server)
+
+
+def test_connections_with_the_token_are_bounded_too(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cluster_kit.serve.server.MOST_GUESTS", 2)
+    with contextlib.ExitStack() as opened:
+        for _ in range(2):
+            one = HTTPConnection("127.0.0.1", server.server_address[1], timeout=5)
+            opened.callback(one.close)
+            one.request("GET", "/?token=secret")
+            assert one.getresponse().read()
+        with pytest.raises((ConnectionError, RemoteDisconnected)):
+            ask(server, "/")
 
 
 def test_a_bug_closes_the_connection_and_is_told_on_the_terminal(

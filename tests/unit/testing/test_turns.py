@@ -9,6 +9,7 @@ import pytest
 import cluster_kit as ck
 from cluster_kit.testing import turns
 from cluster_kit.util import locks
+from tests.fakes.locks import kept_in
 from tests.fakes.stage import NAME, Stage
 
 FIXED = "172.30.5.0/24"
@@ -17,7 +18,7 @@ LOCK = "cluster-kit-subnet-172-30-5-0-24.lock"
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(turns, "LOCKS", tmp_path)
+    kept_in(tmp_path, monkeypatch)
     return tmp_path
 
 

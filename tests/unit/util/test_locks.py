@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
+import sys
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -71,3 +75,81 @@ def test_of_many_at_once_one_at_a_time_holds_it(tmp_path: Path) -> None:
     assert most == [1]
     assert tries[0] > 0
     assert not path.exists()
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/dev/null")])
+def test_what_is_no_file_is_refused_at_once(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    path = tmp_path / "a.lock"
+    make(path)
+    began = time.monotonic()
+    assert not is_locked(path)
+    with pytest.raises(OSError), lock(path, "process 2"):
+        pass
+    assert time.monotonic() - began < 1
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where directories of users are looked for, below a folder of this test."""
+    monkeypatch.setattr(locks, "RUNTIME", tmp_path / "run")
+    monkeypatch.setattr(locks, "SHARED", tmp_path / "tmp")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "xdg"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    return tmp_path
+
+
+def test_the_own_directory_is_the_first_that_only_this_user_can_use(places: Path) -> None:
+    user = str(os.geteuid())
+    made = locks.own_directory()
+    assert made == places / "tmp" / f"cluster-kit-{user}"
+    assert stat.S_IMODE(made.stat().st_mode) == 0o700
+    (places / "xdg").mkdir(mode=0o700)
+    assert locks.own_directory() == places / "xdg"
+    (places / "run" / user).mkdir(mode=0o700, parents=True)
+    assert locks.own_directory() == places / "run" / user
+    (places / "run" / user).chmod(0o755)
+    (places / "xdg").chmod(0o770)
+    assert locks.own_directory() == made
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        os.mkfifo,
+        lambda path: path.mkdir(mode=0o777),
+        lambda path: path.symlink_to(path.parent),
+        lambda path: path.write_text(""),
+    ],
+)
+def test_a_name_that_somebody_else_has_taken_is_left(
+    places: Path, take: Callable[[Path], None]
+) -> None:
+    taken = places / "tmp" / f"cluster-kit-{os.geteuid()}"
+    taken.parent.mkdir()
+    take(taken)
+    if taken.is_dir() and not taken.is_symlink():
+        taken.chmod(0o777)
+    assert locks.own_directory().is_relative_to(places / "home" / ".cache" / "cluster-kit")
+
+
+def test_a_directory_of_another_user_is_not_the_own_one(
+    places: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (places / "tmp" / "cluster-kit-4711").mkdir(parents=True, mode=0o700)
+    monkeypatch.setattr(locks.os, "geteuid", lambda: 4711)
+    with pytest.raises(PermissionError):
+        locks.own_directory()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has such sockets")
+def test_a_name_is_held_once_by_one_user_wherever_its_files_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "PREFIX", str(tmp_path))
+    with locks.between_users("demo", lambda _: False):
+        again = locks.between_users("demo", lambda _: False)
+        with pytest.raises(Locked, match=f"process {os.getpid()}"), again:
+            pass
+        with locks.between_users("demo-2", lambda _: False):
+            pass
+    assert not locks.holder("demo", lambda _: True)

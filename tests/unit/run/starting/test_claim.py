@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from cluster_kit.run.starting.claim import Watched, claim, is_claimed
 from cluster_kit.workspace import Workspace
 from tests.fakes.clock import Clock
 from tests.fakes.engine import FakeEngine
+from tests.fakes.locks import kept_in
 from tests.fakes.stage import MANIFEST, NAME, Stage
 
 
@@ -106,7 +108,7 @@ def test_each_run_has_a_name_of_its_own_that_its_containers_have(stage: Stage) -
 def test_a_name_is_claimed_for_all_users_of_one_engine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claims, "LOCKS", tmp_path)
+    kept_in(tmp_path, monkeypatch)
     engine, another = FakeEngine(Clock()), FakeEngine(Clock())
     monkeypatch.setattr(another, "identity", lambda: "0THER")
     assert not is_claimed(engine, "demo")
@@ -115,8 +117,7 @@ def test_a_name_is_claimed_for_all_users_of_one_engine(
         assert not is_claimed(another, "demo")
         with claim(another, "demo", tmp_path), claim(engine, "demo-2", tmp_path):
             pass
-        (file,) = tmp_path.glob("*F4KE0001-demo.lock")
-        assert file.stat().st_mode & 0o777 == 0o666
+        assert list(tmp_path.glob("*F4KE0001-demo.lock"))
     assert not is_claimed(engine, "demo")
     assert list(tmp_path.iterdir()) == []
 
@@ -124,9 +125,25 @@ def test_a_name_is_claimed_for_all_users_of_one_engine(
 def test_a_lock_that_cannot_be_made_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claims, "LOCKS", tmp_path / "missing")
+    kept_in(tmp_path / "missing", monkeypatch)
     with (
         pytest.raises(HostError, match=r"missing/cluster-kit-F4KE0001-demo\.lock cannot be made"),
         claim(FakeEngine(Clock()), "demo", tmp_path),
     ):
         pass
+
+
+def test_only_a_user_of_the_engine_can_keep_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nobody = pwd.getpwnam("nobody")
+    engine = tmp_path / "docker.sock"
+    engine.touch()
+    engine.chmod(0o660)
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{engine}")
+    assert claims.may_use_engine(0) and not claims.may_use_engine(nobody.pw_uid)
+    assert not claims.may_use_engine(4_000_000_000)
+    monkeypatch.setattr(claims.os, "getgrouplist", lambda *_: [engine.stat().st_gid])
+    assert claims.may_use_engine(nobody.pw_uid)
+    monkeypatch.setenv("DOCKER_HOST", "tcp://192.0.2.1:2376")
+    assert not claims.may_use_engine(nobody.pw_uid) and claims.may_use_engine(0)

@@ -10,8 +10,9 @@ import pytest
 from cluster_kit import labels
 from cluster_kit.errors import HostError, ManifestError
 from cluster_kit.host import gather
-from cluster_kit.run.starting import claim, gpu_turn
+from cluster_kit.run.starting import gpu_turn
 from cluster_kit.run.starting.gpu_turn import turn
+from tests.fakes.locks import kept_in
 from tests.fakes.stage import Stage
 from tests.make import cluster, gpus, host
 
@@ -90,7 +91,7 @@ def test_a_turn_that_never_ends_is_told(stage: Stage, monkeypatch: pytest.Monkey
 def test_a_place_without_room_for_the_lock_is_told(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claim, "LOCKS", tmp_path / "nowhere")
+    kept_in(tmp_path / "nowhere", monkeypatch)
     made = cluster(host(gpus=gpus(2)), gpus="auto", worker=2)
     with pytest.raises(HostError, match="cannot be made"), turn(stage.engine, made):
         pass

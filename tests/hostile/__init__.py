@@ -1,0 +1,1 @@
+"""What a hostile program, another user of the host or a web page could try."""

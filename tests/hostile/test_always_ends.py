@@ -1,0 +1,121 @@
+"""SIGTERM and Ctrl-C end the kit within seconds, whatever a client, a file or a pipe does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+MOST_S = 5.0
+NO_ENGINE = {**os.environ, "DOCKER_HOST": "unix:///nonexistent/docker.sock"}
+SIGNALS = pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+
+
+def ends(process: subprocess.Popen[str], number: signal.Signals) -> int:
+    """The exit code of a process, which ends within MOST_S of the signal."""
+    began = time.monotonic()
+    process.send_signal(number)
+    try:
+        code = process.wait(MOST_S + 5)
+    finally:
+        process.kill()
+    assert time.monotonic() - began < MOST_S
+    return code
+
+
+@SIGNALS
+def test_serve_ends_while_clients_send_nothing_and_take_nothing(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    command = [sys.executable, "-m", "cluster_kit", "serve"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=NO_ENGINE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        url = process.stderr.readline().split()[2]
+        address, token = url.removeprefix("http://").split("/")[0], url.partition("token=")[2]
+        port = int(address.partition(":")[2])
+        request = f"GET /overview.events?token={token} HTTP/1.1\r\nHost: {address}\r\n\r\n"
+        held = [socket.create_connection(("127.0.0.1", port), 5) for _ in range(20)]
+        for one in held[:10]:
+            one.sendall(request.encode())
+        assert held[0].recv(15) == b"HTTP/1.1 200 OK"
+        assert ends(process, number) in (0, 130)
+        for one in held:
+            one.close()
+
+
+STUCK = """
+import signal, sys, time
+from cluster_kit.util import signals
+signals.interrupt_once()
+try:
+    print("ready", flush=True)
+    time.sleep(60)
+except KeyboardInterrupt:
+    {then}
+"""
+
+
+def stuck(then: str) -> subprocess.Popen[str]:
+    """A command that is interrupted, and then does this."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", STUCK.format(then=then)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    return process
+
+
+def test_a_command_that_hangs_after_an_interrupt_is_ended(tmp_path: Path) -> None:
+    os.mkfifo(pipe := tmp_path / "pipe")
+    with stuck(f"open({str(pipe)!r}).read()") as process:
+        assert ends(process, signal.SIGTERM) == 130
+
+
+def test_what_saves_and_removes_is_completed() -> None:
+    longer = "with signals.completing(): time.sleep(signals.GRACE_S + 1); print('saved')"
+    with stuck(longer) as process:
+        process.send_signal(signal.SIGTERM)
+        assert process.stdout is not None and process.stdout.read() == "saved\n"
+        assert process.wait(5) == 0
+
+
+def test_a_reader_that_takes_nothing_does_not_keep_an_interrupted_command() -> None:
+    code = (
+        "import sys; from cluster_kit.util import signals, stdio\n"
+        "signals.interrupt_once(); stdio.outlive_readers()\n"
+        "try:\n"
+        "    while True: print('x' * 1000)\n"
+        "except KeyboardInterrupt:\n"
+        "    with signals.completing(): print('x' * 1_000_000)\n"
+        "    stdio.leave(130)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
+    ) as process:
+        time.sleep(1.0)  # the pipe is full
+        assert ends(process, signal.SIGTERM) == 130
+
+
+def test_a_command_that_ignores_sigterm_is_killed() -> None:
+    code = (
+        "from cluster_kit.util import signals, process\n"
+        "signals.interrupt_once(); print('ready', flush=True)\n"
+        "process.{run}(['sh', '-c', 'trap \"\" TERM INT; sleep 100 & wait; sleep 100'])\n"
+    )
+    for run in ("run", "hand_over"):
+        with subprocess.Popen(
+            [sys.executable, "-c", code.format(run=run)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        ) as process:
+            assert process.stdout is not None and process.stdout.readline() == "ready\n"
+            time.sleep(0.3)
+            assert ends(process, signal.SIGTERM) != 0

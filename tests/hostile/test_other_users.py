@@ -1,0 +1,59 @@
+"""What another user of this host can put in the way of the kit's locks."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.util import locks
+from cluster_kit.util.locks import Locked
+
+
+def nobody_holds(name: str, prefix: str, user: int) -> subprocess.Popen[str]:
+    """A process of another user that holds a name until its stdin is closed."""
+    code = (
+        "import os, sys\n"
+        "from cluster_kit.util import locks\n"
+        "name, locks.PREFIX, user = sys.argv[1:]\n"
+        "os.setgroups([]); os.setgid(int(user)); os.setuid(int(user))\n"
+        "with locks.between_users(name, lambda _: True):\n"
+        "    print('held', flush=True)\n"
+        "    sys.stdin.read()\n"
+    )
+    return subprocess.Popen(
+        [sys.executable, "-c", code, name, prefix, str(user)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes root, to be two users")
+def test_another_user_that_is_trusted_keeps_a_name_and_others_do_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "PREFIX", str(tmp_path))
+    nobody = pwd.getpwnam("nobody")
+    with nobody_holds("demo", str(tmp_path), nobody.pw_uid) as other:
+        assert other.stdout is not None and other.stdout.readline() == "held\n"
+        about = f"process {other.pid} of the user nobody"
+        assert locks.holder("demo", {nobody.pw_uid}.__contains__) == about
+        with (
+            pytest.raises(Locked, match=about),
+            locks.between_users("demo", {nobody.pw_uid}.__contains__),
+        ):
+            pass
+        assert locks.holder("demo", lambda _: False) == ""
+        began = time.monotonic()
+        with locks.between_users("demo", lambda _: False, wait_s=60.0):
+            assert time.monotonic() - began < 1
+        assert other.stdin is not None
+        other.stdin.close()
+    with locks.between_users("demo", lambda _: False):
+        assert locks.holder("demo", lambda _: False)
