@@ -12,6 +12,7 @@ from pathlib import Path
 
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.util.own_files import CLONE
+from cluster_kit.util.untrusted import is_directory
 
 
 @dataclass(frozen=True)
@@ -83,12 +84,11 @@ def write_atomically(path: Path, text: str, mode: int | None = None) -> None:
         mode: the file's permissions, from its first byte on; None for the usual ones.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name[:200]}.{secrets.token_hex(6)}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        if mode is not None:
-            temporary.unlink(missing_ok=True)
-            temporary.touch(mode, exist_ok=False)
-        temporary.write_text(text, encoding="utf-8")
+        with open(os.open(temporary, flags, mode or 0o666), "w", encoding="utf-8") as file:  # noqa: PTH123
+            file.write(text)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -208,7 +208,15 @@ def newest_run_directory(runs: Path) -> RunDirectory | None:
 def _prepared(path: Path) -> RunDirectory:
     """The run in this directory, its folders made: Docker would make a missing one as root."""
     run = RunDirectory(path)
-    run.progress.mkdir(parents=True, exist_ok=True)
+    run.output.mkdir(exist_ok=True)
+    if not os.path.lexists(run.progress):
+        run.progress.mkdir()
+    if not is_directory(run.output, run.progress.name):
+        raise HostError(
+            f"{run.progress} is no directory: a program of the run before has put something else "
+            "there",
+            "remove it, or run without --resume",
+        )
     run.logs.mkdir(exist_ok=True)
     return run
 

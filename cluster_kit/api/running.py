@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
@@ -24,6 +25,7 @@ from cluster_kit.show.view import View
 from cluster_kit.workspace import RunDirectory
 
 EXEC_S = 60
+MOST_LINES = 100_000
 
 
 class RunningCluster:
@@ -61,9 +63,13 @@ class RunningCluster:
             return engine.containers(self.name, self._run.id)
 
     def logs(self, task: str) -> str:
-        """What a task has printed so far, stdout and stderr in order, each line with its time."""
+        """What a task has printed so far, stdout and stderr in order, each line with its time.
+
+        Of a log with more than 100,000 lines these are the last ones.
+        """
         with _engine() as engine:
-            return engine.logs(containers.found(engine, self._run, task).id)
+            lines = engine.lines(containers.found(engine, self._run, task).id)
+            return "".join(f"{line}\n" for line in deque(lines, MOST_LINES))
 
     def exec(self, task: str, *command: str, within_s: int = EXEC_S) -> str:
         """What a command prints that is run inside a task's container, stdout and stderr.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,16 @@ err = Console(stderr=True, highlight=False, emoji=False)
 def print_json(facts: Any) -> None:
     """Print facts as JSON on stdout, for scripts."""
     typer.echo(json.dumps(facts, indent=2, default=str, allow_nan=False))
+
+
+def print_json_list(items: Iterable[Any]) -> None:
+    """Print a list as `print_json` does, each item as it comes."""
+    mark = "["
+    for item in items:
+        typer.echo(mark)
+        typer.echo(textwrap.indent(json.dumps(item, indent=2, allow_nan=False), "  "), nl=False)
+        mark = ","
+    typer.echo("[]" if mark == "[" else "\n]")
 
 
 def say(text: str, to: Console = err) -> None:

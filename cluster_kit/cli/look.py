@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -10,7 +11,16 @@ import typer
 from rich.text import Text
 
 from cluster_kit.cli import options
-from cluster_kit.cli.app import app, chosen, named, out, print_json, say, short
+from cluster_kit.cli.app import (
+    app,
+    chosen,
+    named,
+    out,
+    print_json,
+    print_json_list,
+    say,
+    short,
+)
 from cluster_kit.engine.containers import SIDECAR
 from cluster_kit.engine.interface import Engine
 from cluster_kit.observe import asked
@@ -132,7 +142,7 @@ def logs(
                 thread.join()
             engine.info()  # raises if the streams ended because the engine did
             return
-        texts = {container.name: engine.logs(container.id) for container in containers}
+        texts = {one.name: engine.lines(one.id) for one in containers}
     else:
         texts = _saved_logs(cluster, tasks or [])
     lines = merged(texts)
@@ -141,13 +151,13 @@ def logs(
             _print_json_line(line.task, f"{line.time} {line.text}")
         return
     if json_:
-        print_json([line.__dict__ for line in lines])
+        print_json_list(line.__dict__ for line in lines)
         return
     for line in lines:
         _print_line(line.task, line.text)
 
 
-def _saved_logs(cluster: str, tasks: list[str]) -> dict[str, str]:
+def _saved_logs(cluster: str, tasks: list[str]) -> dict[str, Iterator[str]]:
     """The logs of the newest run of a cluster that is not up, by task; {} if there is none."""
     newest = _print_newest_run(cluster)
     if newest is None:

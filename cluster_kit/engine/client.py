@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from docker.errors import DockerException, NotFound
@@ -31,6 +31,7 @@ from cluster_kit.engine.containers import (
 from cluster_kit.engine.failures import as_engine_errors, no_engine
 from cluster_kit.engine.found import Filters, board_of, of_a_swarm, of_cluster
 from cluster_kit.engine.interface import Engine
+from cluster_kit.engine.log_stream import lines_of, payloads
 from cluster_kit.engine.removal import remove_all, stop_all
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.roles import ROLES
@@ -39,6 +40,8 @@ from cluster_kit.util.masking import masked
 TIMEOUT_S, ANSWER_S = 60, 3
 CONNECTIONS = 32
 POLL_S = 0.2
+LOG_BLOCK = 1 << 20
+"""Bytes that are read of a log at once."""
 
 
 def connect() -> Engine:
@@ -160,25 +163,26 @@ class DockerEngine(Adjustments):
     def gpu_refusal(self, driver: str, device_id: str) -> str:
         return gpu_probe.refusal(self._client, driver, device_id)
 
-    @as_engine_errors()
-    def logs(self, container_id: str, *, stderr: bool = False) -> str:
-        container = self._client.containers.get(container_id)
-        raw = bytes(container.logs(timestamps=True, stdout=not stderr))
-        return masked(raw.decode("utf-8", errors="replace"), secrets_of(container.attrs))
+    def lines(self, container_id: str, *, stderr: bool = False) -> Iterator[str]:
+        wanted = {"stdout": int(not stderr), "stderr": 1, "timestamps": 1}
+        with as_engine_errors():
+            api = self._client.api
+            attributes = api.inspect_container(container_id)
+            url = api._url("/containers/{0}/logs", container_id)
+            with contextlib.closing(api._get(url, params=wanted, stream=True)) as answer:
+                api._raise_for_status(answer)
+                blocks: Iterator[bytes] = answer.iter_content(LOG_BLOCK)
+                if not attributes["Config"].get("Tty"):
+                    blocks = payloads(blocks)
+                yield from _masked_lines(blocks, attributes)
 
     def follow(
         self, container_id: str, since: float | None = None, *, times: bool = False
     ) -> Iterator[str]:
-        rest = b""
         with as_engine_errors():
             container = self._client.containers.get(container_id)
-            secrets = secrets_of(container.attrs)
-            for chunk in container.logs(stream=True, follow=True, since=since, timestamps=times):
-                *lines, rest = (rest + chunk).split(b"\n")
-                for line in lines:
-                    yield masked(line.decode("utf-8", errors="replace"), secrets)
-        if rest:
-            yield masked(rest.decode("utf-8", errors="replace"), secrets)
+            blocks = container.logs(stream=True, follow=True, since=since, timestamps=times)
+            yield from _masked_lines(blocks, container.attrs)
 
     @as_engine_errors()
     def comes_back(self, container_id: str, within_s: float) -> bool:
@@ -215,3 +219,10 @@ class DockerEngine(Adjustments):
         networks = self._networks(of_cluster(cluster, run)["label"])
         remove_all([*beside, *boards, *containers], networks)
         return len(containers)
+
+
+def _masked_lines(blocks: Iterable[bytes], attributes: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the lines of a log without the values of its container's secrets."""
+    secrets = secrets_of(attributes)
+    for lines in lines_of(blocks):
+        yield from (masked(line, secrets) for line in lines) if secrets else lines

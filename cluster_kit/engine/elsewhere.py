@@ -35,8 +35,8 @@ class LogsByAsking:
     def _is_over(self, container_id: str) -> bool:
         raise NotImplementedError
 
-    def logs(self, container_id: str, *, stderr: bool = False) -> str:
-        return "".join(f"{line}\n" for line in self._lines(container_id, None, stderr=stderr))
+    def lines(self, container_id: str, *, stderr: bool = False) -> Iterator[str]:
+        yield from self._lines(container_id, None, stderr=stderr)
 
     def follow(
         self, container_id: str, since: float | None = None, *, times: bool = False

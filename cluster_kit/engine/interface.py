@@ -71,10 +71,11 @@ class Engine(Protocol):
         """Why the engine cannot hand out this GPU, "" if it can."""
         ...
 
-    def logs(self, container_id: str, *, stderr: bool = False) -> str:
-        """A container's log: stdout and stderr in order, each line with its time.
+    def lines(self, container_id: str, *, stderr: bool = False) -> Iterator[str]:
+        """Yields the lines of a container's log so far, stdout and stderr in order.
 
-        With `stderr` only that. The values of its secrets are masked, also in `follow`.
+        Each has its time in front. With `stderr` only that. The values of the container's secrets
+        are masked, also in `follow`. Docker's needs bounded memory, whatever a task has printed.
         """
         ...
 
@@ -83,7 +84,7 @@ class Engine(Protocol):
     ) -> Iterator[str]:
         """Yields the lines of a container's log since Unix time `since`, until it ends.
 
-        With `times` each has its time in front, as in `logs`.
+        With `times` each has its time in front, as in `lines`.
         """
         ...
 

@@ -61,15 +61,15 @@ class Followed:
         for shown in self._shown.values():
             shown.settle()
 
-    def finish(self, logs: Mapping[str, str], said: str = "") -> None:
+    def finish(self, logs: Mapping[str, Iterable[str]], said: str = "") -> None:
         """Show or count the rest of the tasks' logs; nothing is shown after that.
 
         Args:
-            logs: each task's whole log, with its times.
+            logs: the lines of each task's whole log, with their times.
             said: what the outcome tells of an error, which is not to be shown twice.
         """
         for name, shown in self._shown.items():
-            shown.finish(logs.get(name, ""), said)
+            shown.finish(logs.get(name, ()), said)
 
 
 def _start(

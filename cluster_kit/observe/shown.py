@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from itertools import dropwhile
+from itertools import dropwhile, islice
+
+from cluster_kit.errors import EngineError
 
 Line = Callable[[str, str], None]
 """Shows a line of a task's log: the task's name, the line."""
@@ -30,7 +33,7 @@ _ERROR = re.compile(
 _OF_TRACEBACK = re.compile(
     r"\s|$|Traceback |During handling |The above exception |Original stack trace for "
 )
-_WRAPPED = re.compile(r"\{\{function_node [^}]*\}\} ")
+_WRAPPED = re.compile(r"\{\{function_node [^{}]*\}\} ")
 MOST_INNER = 20
 _SPEAKER = re.compile(r"^((error|[a-z]+-\d+): )+")
 
@@ -68,19 +71,20 @@ class Shown:
         with self._lock:
             self._next_window()
 
-    def finish(self, log: str, said: str = "") -> None:
+    def finish(self, log: Iterable[str], said: str = "") -> None:
         """Show or count what remains; nothing is shown after that.
 
         Args:
-            log: the task's whole log with its times, "" if it could not be read.
+            log: the lines of the task's whole log, each with its time, as far as they can be read.
             said: what the outcome tells of the error that the task ended with.
         """
         with self._lock:
             if not self._closed:
                 self._next_window()
                 self._closed = True
-                for text in _lines(log, self.since)[self._read :]:
-                    self._hold(text)
+                with contextlib.suppress(EngineError):
+                    for text in islice(_lines(log, self.since), self._read, None):
+                        self._hold(text)
                 for text in _unsaid(self._held, said):
                     self._put(text)
                 self._tell_late()
@@ -151,12 +155,12 @@ def _said(line: str) -> str:
     return _WRAPPED.sub("", _SPEAKER.sub("", line)).strip()
 
 
-def _lines(log: str, since: float | None) -> list[str]:
-    """The lines of a log without their times, from Unix time `since` on."""
-    stamped = [line.partition(" ") for line in log.split("\n") if line]
-    if since is not None:
-        stamped = [line for line in stamped if _time(line[0]) >= since]
-    return [text.rstrip("\r") for _, _, text in stamped]
+def _lines(log: Iterable[str], since: float | None) -> Iterator[str]:
+    """Yields the lines of a log without their times, from Unix time `since` on."""
+    for line in log:
+        stamp, _, text = line.partition(" ")
+        if since is None or _time(stamp) >= since:
+            yield text.rstrip("\r")
 
 
 def _time(stamp: str) -> float:

@@ -72,13 +72,26 @@ def _megabytes(count: int) -> str:
 
 
 def is_full(folder: Path) -> bool:
-    """Whether nothing more can be written into a folder because its disk is full."""
-    probe = folder / ".room"
+    """Whether nothing more can be written into a folder because its disk is full.
+
+    It is tried on a file without a name, where the file system has such: tasks write there, too.
+    """
+    nameless = getattr(os, "O_TMPFILE", 0)
     try:
-        probe.write_bytes(bytes(4096))
-        probe.unlink()
+        if not nameless:
+            return not os.statvfs(folder).f_bavail
+        file = os.open(folder, nameless | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     except OSError as error:
+        if error.errno in FULL:
+            return True
         with contextlib.suppress(OSError):
-            probe.unlink(missing_ok=True)
+            return not os.statvfs(folder).f_bavail
+        return False
+    try:
+        os.write(file, bytes(4096))
+        os.fsync(file)
+    except OSError as error:
         return error.errno in FULL
+    finally:
+        os.close(file)
     return False

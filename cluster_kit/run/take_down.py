@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 
 from rich.console import Console
@@ -14,6 +15,8 @@ from cluster_kit.run.keeping.of_containers import run_of, unjudged
 from cluster_kit.run.starting.claim import is_claimed
 from cluster_kit.show.quiet import QuietView
 from cluster_kit.workspace import Workspace
+
+log = logging.getLogger(__name__)
 
 SAVES_S = 15.0
 """Whoever watches the cluster has this long to judge it, and to save its logs."""
@@ -40,7 +43,11 @@ def take_down(engine: Engine, name: str) -> int:
 
         engine.stop(name)
         workspace = Workspace(run_of(containers).path.parents[2])
-        with contextlib.suppress(KitError):  # without a verdict it is removed all the same
+        try:
             attach(name, workspace, QuietView(Console(quiet=True)), keep=False)
+        except KitError:
+            pass  # without a verdict it is removed all the same
+        except Exception as error:  # noqa: BLE001 a bug here must not keep it from being removed
+            log.warning("%s cannot be judged and is removed without: %r", name, error)
     engine.remove(name)
     return len(containers) + len(beside)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from cluster_kit.engine.containers import Glance
@@ -76,7 +76,7 @@ class Logs:
         saved = saved_logs(directory) if directory else {}
         names = _chosen(list(saved), task, cluster)
         lines = merged({name: saved[name] for name in names})
-        sent = [] if after == "saved" else lines
+        sent = () if after == "saved" else lines
         return _answer(list(saved), sent, words, "saved", goes_on=False)
 
     def _up(self, cluster: str, run: str) -> list[Glance]:
@@ -123,14 +123,18 @@ def _chosen(names: Sequence[str], task: str, cluster: str) -> Sequence[str]:
 
 
 def _answer(
-    tasks: Sequence[str], lines: Sequence[Line], words: str, following: str, *, goes_on: bool
+    tasks: Sequence[str], lines: Iterable[Line], words: str, following: str, *, goes_on: bool
 ) -> dict[str, Any]:
-    wanted = words.casefold()
-    found = [one for one in lines if wanted in one.text.casefold()] if wanted else lines
+    wanted, count = words.casefold(), 0
+    found: deque[Line] = deque(maxlen=MOST_SENT)
+    for one in lines:
+        if wanted in one.text.casefold():
+            found.append(one)
+            count += 1
     return {
         "tasks": list(tasks),
-        "lines": [[one.time, one.task, one.text] for one in found[-MOST_SENT:]],
-        "left_out": max(0, len(found) - MOST_SENT),
+        "lines": [[one.time, one.task, one.text] for one in found],
+        "left_out": count - len(found),
         "next": following,
         "goes_on": goes_on,
     }

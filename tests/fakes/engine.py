@@ -85,12 +85,11 @@ class FakeEngine(Adjusted):
     def gpu_refusal(self, _driver: str, _device: str) -> str:
         return ""
 
-    def logs(self, container_id: str, *, stderr: bool = False) -> str:
-        self._asked("logs")
+    def lines(self, container_id: str, *, stderr: bool = False) -> Iterator[str]:
+        self._asked("lines")
         box = self._box(container_id)
-        lines = box.stderr if stderr else box.log
-        text = "".join(f"{_stamp(at)} {line}\n" for at, line in lines)
-        return masked(text, box.shown().secrets)
+        for at, line in box.stderr if stderr else box.log:
+            yield masked(f"{_stamp(at)} {line}", box.shown().secrets)
 
     def follow(
         self, container_id: str, since: float | None = None, *, times: bool = False

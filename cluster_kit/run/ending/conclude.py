@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from cluster_kit.cluster import Cluster
@@ -22,14 +22,18 @@ from cluster_kit.run.judging import sidecars
 from cluster_kit.run.judging.endings import Ending
 from cluster_kit.run.judging.outcome import Outcome, outcome_of
 from cluster_kit.run.judging.verdict import Verdict, judge
-from cluster_kit.run.keeping.evidence import read_logs, save_events, save_logs
+from cluster_kit.run.keeping.evidence import (
+    last_lines,
+    log_lines,
+    save_events,
+    save_logs,
+    without_log,
+)
 from cluster_kit.run.keeping.metrics import write_metrics
 from cluster_kit.run.keeping.report import write_report
 from cluster_kit.run.keeping.secrets import mask_files, mask_verdict, values_of
 from cluster_kit.util import signals
 from cluster_kit.util.masking import masked
-from cluster_kit.util.terminal import harmless
-from cluster_kit.workspace import RunDirectory
 
 
 @signals.completing()
@@ -41,6 +45,25 @@ def conclude(launch: Launch, cluster: Cluster, seen: RunState, ending: Ending) -
         HostError: the run's directory cannot be written; everything is removed.
     """
     failures = Failures()
+    with _removed_if_it_fails(launch):
+        return _concluded(launch, cluster, seen, ending, failures)
+
+
+@contextlib.contextmanager
+def _removed_if_it_fails(launch: Launch) -> Iterator[None]:
+    """Remove a run's containers if the block fails, even by a bug of the kit's own."""
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, KitError):
+            with Failures(), answering(launch.engine):
+                launch.engine.remove(launch.name, launch.id)
+        raise
+
+
+def _concluded(
+    launch: Launch, cluster: Cluster, seen: RunState, ending: Ending, failures: Failures
+) -> Outcome:
     verdict = judge(cluster, seen, ending)
     containers: list[Container] = []
     with failures, answering(launch.engine):
@@ -62,7 +85,11 @@ def conclude(launch: Launch, cluster: Cluster, seen: RunState, ending: Ending) -
         outcome = replace(outcome, timings_s=launch.timings.read(seen, launch.since))
         with failures:
             outcome.write(launch.directory)
-    _report(launch, values_of(cluster, containers), failures)
+    notes = _report(launch, values_of(cluster, containers))
+    if notes:
+        outcome = replace(outcome, notes=[*outcome.notes, *notes])
+        with contextlib.suppress(OSError):
+            outcome.write(launch.directory)
     if failures.first is None:
         return outcome
     error = incomplete(launch, outcome, failures.first)
@@ -87,7 +114,7 @@ def fail(launch: Launch, cluster: Cluster, seen: RunState, error: BaseException)
     _saved(launch, cluster, seen, containers, without_verdict(error), failures, kept=False)
     with failures, answering(launch.engine):
         launch.engine.remove(launch.name, launch.id)
-    _report(launch, values_of(cluster, containers), failures)
+    _report(launch, values_of(cluster, containers))
 
 
 def _saved(
@@ -105,15 +132,15 @@ def _saved(
     The outcome comes before the logs, too: on a full disk it may be all that there is room for.
     """
     directory = launch.directory
-    logs = read_logs(launch.engine, containers)
+    lacking = without_log(launch.engine, containers)
     secrets = values_of(cluster, containers)
     verdict = mask_verdict(verdict, secrets)
-    said = _last_words(launch.engine, containers, logs, verdict, verdict.blame or seen.leader)
+    said = _last_words(launch.engine, containers, verdict, verdict.blame or seen.leader)
     words = without_message(said, verdict.message) if verdict.blame else ""
     told = f"{words}\n{verdict.message}"
     verdict = replace(verdict, message=on_host(verdict.message, cluster.all_mounts))
     verdict = explained(verdict, said, directory)
-    launch.followed.finish(logs, told if verdict.blame else "")
+    launch.followed.finish(_logs(launch.engine, containers), told if verdict.blame else "")
     known_cure = verdict.cure or cure(f"{verdict.message}\n{words}")
     disk_space.release(directory)
     with failures:
@@ -130,51 +157,62 @@ def _saved(
         run_id=launch.id,
     )
     notes = [masked(note, secrets) for note in outcome.notes]
-    notes += [
-        f"{c.name}: the engine did not give its log" for c in containers if c.name not in logs
-    ]
+    notes += [f"{name}: the engine did not give its log" for name in lacking]
     notes += sidecars.notes_of(containers, verdict.blame)
     notes += board.note_of(launch, cluster) if kept else []
     times = launch.timings.read(seen, launch.since)
     outcome = replace(outcome, notes=notes, timings_s=times)
-    _write(directory, outcome, logs, secrets, failures)
+    _write(launch, outcome, containers, secrets, failures)
     return outcome
 
 
 def _write(
-    directory: RunDirectory,
+    launch: Launch,
     outcome: Outcome,
-    logs: Mapping[str, str],
+    containers: Sequence[Container],
     secrets: set[str],
     failures: Failures,
 ) -> None:
     with failures:
-        outcome.write(directory)
+        outcome.write(launch.directory)
     with failures:
-        save_logs(directory, logs)
+        save_logs(launch.directory, launch.engine, containers)
     with failures:
-        mask_files(directory.progress, secrets)
+        mask_files(launch.directory.progress, secrets)
 
 
-def _report(launch: Launch, secrets: set[str], failures: Failures) -> None:
-    """Write page and metrics; there is no page of a run whose containers were never started."""
-    with failures, contextlib.suppress(UsageError):
-        write_report(launch.directory, secrets)
-    with failures, contextlib.suppress(UsageError):
-        write_metrics(launch.directory, secrets)
+def _report(launch: Launch, secrets: set[str]) -> list[str]:
+    """Write page and metrics; a note for each that cannot be made, which changes no verdict.
+
+    There is neither of a run whose containers were never started.
+    """
+    notes = []
+    for what, write in (("report", write_report), ("metrics", write_metrics)):
+        try:
+            write(launch.directory, secrets)
+        except UsageError:
+            pass
+        except OSError as error:
+            notes.append(f"no {what} of this run: {disk_space.why(error, launch.directory.path)}")
+        except Exception as error:  # noqa: BLE001 a bug here must not change the verdict
+            notes.append(f"no {what} of this run: {masked(repr(error), secrets)}")
+    return notes
 
 
 def _last_words(
     engine: Engine,
     containers: list[Container],
-    logs: Mapping[str, str],
     verdict: Verdict,
     task: str,
 ) -> str:
     """The end of a task's log, as far as the verdict does not tell it; "" after a success."""
-    if verdict.success or task not in logs:
+    container = next((one for one in containers if one.name == task), None)
+    if verdict.success or container is None:
         return ""
-    stderr = ""
-    with contextlib.suppress(EngineError):
-        stderr = "".join(engine.logs(c.id, stderr=True) for c in containers if c.name == task)
-    return last_words(logs[task], error=verdict.message, stderr=harmless(stderr))
+    stderr = last_lines(engine, container, stderr=True)
+    return last_words(last_lines(engine, container), error=verdict.message, stderr=stderr)
+
+
+def _logs(engine: Engine, containers: Sequence[Container]) -> dict[str, Iterator[str]]:
+    """The lines of each task's log, by its name; they are read when they are asked for."""
+    return {one.name: log_lines(engine, one) for one in containers}

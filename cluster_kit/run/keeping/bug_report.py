@@ -18,7 +18,7 @@ from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import UsageError
 from cluster_kit.host.gather import gather
 from cluster_kit.run.checks.doctor import check_host
-from cluster_kit.run.keeping.evidence import read_logs
+from cluster_kit.run.keeping.evidence import last_lines
 from cluster_kit.run.keeping.record import read_record
 from cluster_kit.run.keeping.secrets import values_of
 from cluster_kit.run.versions import versions
@@ -95,7 +95,7 @@ def _texts(
 
 
 def _logs(engine: Engine, containers: list[Container]) -> Mapping[str, str]:
-    return read_logs(engine, containers) if containers else {}
+    return {one.name: last_lines(engine, one, most=LARGEST) for one in containers}
 
 
 def _containers(run: RunDirectory, engine: Engine | None) -> list[Container]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from itertools import dropwhile, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from cluster_kit.engine.containers import Container, Event
 from cluster_kit.engine.interface import Engine
@@ -17,6 +20,9 @@ from cluster_kit.util.terminal import harmless
 from cluster_kit.workspace import RunDirectory
 
 _PARALLEL = 8
+LAST_BYTES = 1 << 20
+_LONGEST = 2 << 20
+"""Bytes, of which the last line of a saved log is a part."""
 
 
 def read_events(run: RunDirectory, since: float) -> list[Event]:
@@ -47,35 +53,74 @@ def _facts(event: Event) -> dict[str, Any]:
     return facts if facts.pop("said") == "" else {**facts, "said": event.said}
 
 
-def read_logs(engine: Engine, containers: Sequence[Container]) -> dict[str, str]:
-    """The logs that the engine still has, by task name; what steers a terminal is left out."""
+def log_lines(engine: Engine, container: Container, *, stderr: bool = False) -> Iterator[str]:
+    """Yields the lines of a log that the engine still has, without what steers a terminal.
 
-    def read(container: Container) -> str | None:
+    Raises:
+        EngineError: the engine does not give it.
+    """
+    return map(harmless, engine.lines(container.id, stderr=stderr))
+
+
+def without_log(engine: Engine, containers: Sequence[Container]) -> list[str]:
+    """Names of the tasks whose log the engine does not give."""
+
+    def lacks(container: Container) -> bool:
         try:
-            return harmless(engine.logs(container.id))
+            next(log_lines(engine, container), None)
         except EngineError:
-            return None
+            return True
+        return False
 
     with ThreadPoolExecutor(_PARALLEL) as pool:
-        texts = list(pool.map(read, containers))
-    return {c.name: text for c, text in zip(containers, texts, strict=True) if text is not None}
+        lacking = list(pool.map(lacks, containers))
+    return [c.name for c, lacks_it in zip(containers, lacking, strict=True) if lacks_it]
 
 
-def save_logs(run: RunDirectory, logs: Mapping[str, str]) -> None:
-    """Save the logs, by task name; raises OSError.
+def last_lines(
+    engine: Engine, container: Container, *, stderr: bool = False, most: int = LAST_BYTES
+) -> str:
+    """The end of a log, `most` characters; "" if the engine does not give it."""
+    kept: deque[str] = deque()
+    size = 0
+    with contextlib.suppress(EngineError):
+        for line in log_lines(engine, container, stderr=stderr):
+            kept.append(line)
+            size += len(line) + 1
+            while size > most:
+                size -= len(kept.popleft()) + 1
+    return "\n".join(kept)
+
+
+def save_logs(run: RunDirectory, engine: Engine, containers: Sequence[Container]) -> None:
+    """Save the logs that the engine still has; raises OSError.
 
     A resumed run appends to the files of the run that it goes on with. What has been saved of a log
     before is not saved twice.
     """
-    for name, text in logs.items():
-        with (run.logs / f"{name}.log").open("ab+") as file:
-            file.seek(0)
-            file.write(_unsaved(file.read(), text.encode()))
+
+    def save(container: Container) -> None:
+        with contextlib.suppress(EngineError):
+            save_log(run.logs / f"{container.name}.log", lambda: log_lines(engine, container))
+
+    with ThreadPoolExecutor(_PARALLEL) as pool:
+        list(pool.map(save, containers))
 
 
-def _unsaved(saved: bytes, log: bytes) -> bytes:
-    """What follows in a log after the part of it that was saved; each line has its own time."""
-    first, _, _ = log.partition(b"\n")
-    begins = saved.rfind(first + b"\n") if first else -1
-    part = saved[begins:] if begins >= 0 else b""
-    return log[len(part) :] if log.startswith(part) else log
+def save_log(path: Path, read: Callable[[], Iterator[str]]) -> None:
+    """Append to a file what it does not have of a log, line by line; raises OSError.
+
+    Args:
+        read: returns the lines of the whole log, each with its time in front.
+    """
+    with path.open("ab+") as file:
+        last, lines = _last_line(file), read()
+        if last and last in read():
+            lines = islice(dropwhile(lambda line: line != last, lines), 1, None)
+        file.writelines(f"{line}\n".encode() for line in lines)
+
+
+def _last_line(file: BinaryIO) -> str:
+    """The last line of a file, "" if it has none."""
+    file.seek(max(0, file.seek(0, os.SEEK_END) - _LONGEST))
+    return file.read().rstrip(b"\n").rpartition(b"\n")[2].decode("utf-8", "replace")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -54,10 +55,18 @@ def verdict_of(outcome: Mapping[str, Any]) -> str:
     return f"{word}{blame}: {message}" if message else f"{word}{blame}"
 
 
-def saved_logs(run: RunDirectory) -> dict[str, str]:
-    """The saved log of each task, by name; each line has its time in front."""
-    files = sorted(run.logs.glob("*.log"))
-    return {file.stem: file.read_bytes().decode("utf-8", errors="replace") for file in files}
+def saved_logs(run: RunDirectory) -> dict[str, Iterator[str]]:
+    """The lines of each task's saved log, by its name, which are read as they are asked for.
+
+    Each has its time in front.
+    """
+    return {file.stem: _lines(file) for file in sorted(run.logs.glob("*.log"))}
+
+
+def _lines(file: Path) -> Iterator[str]:
+    with file.open(encoding="utf-8", errors="replace", newline="\n") as lines:
+        for line in lines:
+            yield line.rstrip("\n")
 
 
 @dataclass(frozen=True, order=True)
@@ -69,15 +78,20 @@ class Line:
     text: str
 
 
-def merged(logs: Mapping[str, str]) -> list[Line]:
-    """The lines of several tasks' logs, sorted by time; equal times keep their order."""
-    lines = []
-    for task, log in logs.items():
-        # Not splitlines(): a progress bar has carriage returns in its line.
-        for line in filter(None, log.split("\n")):
-            time, _, text = line.partition(" ")
-            lines.append(Line(time, task, text.rstrip("\r")))
-    return sorted(lines, key=lambda line: line.time)
+def merged(logs: Mapping[str, Iterable[str]]) -> Iterator[Line]:
+    """Yields the lines of several tasks' logs in the order of their times, in bounded memory.
+
+    Equal times keep their order, and so do the lines of one task.
+    """
+    return heapq.merge(
+        *(_stamped(task, log) for task, log in logs.items()), key=lambda line: line.time
+    )
+
+
+def _stamped(task: str, log: Iterable[str]) -> Iterator[Line]:
+    for line in filter(None, log):
+        time, _, text = line.partition(" ")
+        yield Line(time, task, text.rstrip("\r"))
 
 
 def run_named(reference: str, workspace: Workspace) -> RunDirectory:

@@ -23,8 +23,8 @@ STARTED, ENDED = datetime(2025, 3, 1, 10, 0), datetime(2025, 3, 1, 10, 20, 30)
 class FakeEngine(ClustersUp):
     """With what a container says."""
 
-    def logs(self, container_id: str) -> str:
-        return f"2025-03-01T10:00:01.5Z {container_id} says\n"
+    def lines(self, container_id: str) -> Iterator[str]:
+        yield f"2025-03-01T10:00:01.5Z {container_id} says"
 
     def follow(
         self, container_id: str, since: float | None = None, *, times: bool = False

@@ -175,11 +175,24 @@ def test_secrets_of_a_container_are_masked_in_its_log() -> None:
     config = {"Env": variables, "Labels": {labels.SECRETS: "OTHER,MINE"}}
     said = b"1 in-clear\n2 the-callers\n3 plain-text, in-clear"
 
-    def log(*, stream: bool = False, **_: object) -> Any:
-        return chunks(said[:14], said[14:]) if stream else said
+    def log(**_: object) -> Any:
+        return chunks(said[:14], said[14:])
+
+    def answer(_url: str, **_: object) -> Any:
+        frames = b"".join(b"\1\0\0\0" + len(p).to_bytes(4, "big") + p for p in (said[:9], said[9:]))
+        return SimpleNamespace(
+            iter_content=lambda _size: chunks(frames[:3], frames[3:20], frames[20:]),
+            close=lambda: None,
+        )
 
     container = SimpleNamespace(logs=log, attrs={"Config": config})
-    sdk = SimpleNamespace(containers=SimpleNamespace(get=lambda _id: container))
+    api = SimpleNamespace(
+        inspect_container=lambda _id: container.attrs,
+        _url=lambda path, _id: path,
+        _get=answer,
+        _raise_for_status=lambda _answer: None,
+    )
+    sdk = SimpleNamespace(containers=SimpleNamespace(get=lambda _id: container), api=api)
     shown = ["1 ***", "2 ***", "3 plain-text, ***"]
-    assert connected(sdk).logs("id").splitlines() == shown
+    assert list(connected(sdk).lines("id")) == shown
     assert list(connected(sdk).follow("id")) == shown

@@ -47,7 +47,7 @@ CALLS: dict[str, Callable[[DockerEngine], object]] = {
     "gpus_taken": lambda e: e.gpus_taken(),
     "gpus_reserved": lambda e: e.gpus_reserved(),
     "gpu_refusal": lambda e: e.gpu_refusal("nvidia", "0"),
-    "logs": lambda e: e.logs("id"),
+    "lines": lambda e: list(e.lines("id")),
     "follow": lambda e: list(e.follow("id")),
     "comes_back": lambda e: e.comes_back("id", 1.0),
     "ask": lambda e: e.ask("id", ["ls"], 5),

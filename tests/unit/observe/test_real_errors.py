@@ -40,7 +40,7 @@ def test_an_error_that_the_outcome_tells_is_not_shown_in_pieces(name: str) -> No
     words = (ERRORS / f"{name}.words").read_text()
     lines: list[str] = []
     shown = Shown("chief-0", lambda _task, text: lines.append(text))
-    shown.finish(stamped(log, 1), f"{last_words(log, error=words)}\n{words}")
+    shown.finish(stamped(log, 1).splitlines(), f"{last_words(log, error=words)}\n{words}")
     assert [line for line in lines if visible(line)] == []
 
 

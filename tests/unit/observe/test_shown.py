@@ -48,7 +48,7 @@ def test_of_a_flood_the_last_lines_are_shown_and_the_others_counted(clock: Clock
     screen = Screen()
     screen.takes(*said(100_000))
     assert screen.lines == said(MOST)
-    screen.shown.finish("")
+    screen.shown.finish(())
     left_out = 100_000 - MOST - LAST
     assert screen.lines[MOST] == f"… {left_out:,} lines left out here, all in logs/chief-0.log"
     assert screen.lines[MOST + 1 :] == said(LAST, 100_000 - LAST + 1)
@@ -70,7 +70,7 @@ def test_a_program_that_is_quiet_again_is_shown_without_another_line_of_it(clock
 def test_a_few_lines_too_many_are_all_shown(clock: Clock) -> None:
     screen = Screen()
     screen.takes(*said(MOST + LAST))
-    screen.shown.finish("")
+    screen.shown.finish(())
     assert screen.lines == said(MOST + LAST)
 
 
@@ -84,17 +84,17 @@ def test_lines_that_come_again_after_a_restart_are_shown_once(clock: Clock) -> N
 def test_the_end_shows_what_has_not_arrived_and_nothing_later(clock: Clock) -> None:
     screen = Screen()
     screen.takes("a", "", "b")
-    screen.shown.finish(log(["a", "", "b", "c", "d"]))
+    screen.shown.finish(log(["a", "", "b", "c", "d"]).split("\n"))
     screen.takes("c", "d", first=4)
     screen.shown.settle()
-    screen.shown.finish(log(["a", "", "b", "c", "d"]))
+    screen.shown.finish(log(["a", "", "b", "c", "d"]).split("\n"))
     assert screen.lines == ["a", "b", "c", "d"]
 
 
 def test_the_end_counts_what_has_not_arrived_of_a_flood(clock: Clock) -> None:
     screen = Screen()
     screen.takes(*said(5))
-    screen.shown.finish(log(said(3000)))
+    screen.shown.finish(log(said(3000)).split("\n"))
     told = [line for line in screen.lines if "left out" in line]
     assert told == [f"… {3000 - MOST - LAST:,} lines left out here, all in logs/chief-0.log"]
     assert len(screen.lines) - 1 + 3000 - MOST - LAST == 3000
@@ -103,7 +103,7 @@ def test_the_end_counts_what_has_not_arrived_of_a_flood(clock: Clock) -> None:
 
 def test_lines_from_before_one_looked_are_neither_shown_nor_counted(clock: Clock) -> None:
     screen = Screen(since=1772359203.0)  # 10:00:03
-    screen.shown.finish(log(said(6)))
+    screen.shown.finish(log(said(6)).split("\n"))
     assert screen.lines == ["line 4", "line 5", "line 6"]
 
 
@@ -122,7 +122,7 @@ def test_an_error_that_the_outcome_tells_is_not_shown_before(clock: Clock, arriv
     screen = Screen()
     screen.takes("step 1", *TRACEBACK[:arrived])
     screen.shown.settle()
-    screen.shown.finish(log(["step 1", *TRACEBACK, "goodbye"]), TOLD)
+    screen.shown.finish(log(["step 1", *TRACEBACK, "goodbye"]).split("\n"), TOLD)
     assert screen.lines == ["step 1", "goodbye"]
 
 
@@ -130,7 +130,7 @@ def test_an_error_of_which_the_outcome_tells_nothing_is_shown(clock: Clock) -> N
     screen = Screen()
     screen.takes("step 1", *TRACEBACK)
     assert screen.lines == ["step 1"]
-    screen.shown.finish(log(["step 1", *TRACEBACK]), "ps-0 ended with exit code 137")
+    screen.shown.finish(log(["step 1", *TRACEBACK]).split("\n"), "ps-0 ended with exit code 137")
     assert screen.lines == ["step 1", *TRACEBACK]
 
 
@@ -167,7 +167,7 @@ def test_a_flood_after_an_error_lets_it_go(clock: Clock) -> None:
 def test_a_message_without_a_traceback_is_told_once_too(clock: Clock, line: str, told: str) -> None:
     screen = Screen()
     screen.takes("reading", line)
-    screen.shown.finish("", told)
+    screen.shown.finish((), told)
     assert screen.lines == ["reading"]
 
 
@@ -181,18 +181,18 @@ def test_what_is_printed_around_an_error_is_shown_or_counted(clock: Clock) -> No
     """Lines of stdout may arrive after those of stderr that were printed later."""
     screen = Screen()
     lines = ["error: no class folders", *said(350)]
-    screen.shown.finish(log(lines), "no class folders\n" + "\n".join(said(10, 341)))
+    screen.shown.finish(log(lines).split("\n"), "no class folders\n" + "\n".join(said(10, 341)))
     left_out = [line for line in screen.lines if "left out" in line]
     assert left_out == [f"… {340 - MOST - LAST} lines left out here, all in logs/chief-0.log"]
     assert len(screen.lines) - 1 + 340 - MOST - LAST == 340
     within = Screen()
     mixed = [*TRACEBACK[:2], *said(50), *TRACEBACK[2:]]
-    within.shown.finish(log(mixed), TOLD)
+    within.shown.finish(log(mixed).split("\n"), TOLD)
     assert within.lines == said(50)
 
 
 def test_the_lines_of_a_graphs_error_are_not_shown_piece_by_piece(clock: Clock) -> None:
     inside = ["Detected at node 'a' defined at (most recent call last):", "Node: 'a'"]
     screen = Screen()
-    screen.shown.finish(log([*TRACEBACK[:3], *inside, *TRACEBACK[3:]]), TOLD)
+    screen.shown.finish(log([*TRACEBACK[:3], *inside, *TRACEBACK[3:]]).split("\n"), TOLD)
     assert screen.lines == []

@@ -46,7 +46,7 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return names
 
 
-STEPS = 41
+STEPS = 43
 """As many as `steps` finds: the tests below are told apart by these numbers."""
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from cluster_kit.engine.containers import Event
-from cluster_kit.run.keeping.evidence import save_events, save_logs
+from cluster_kit.run.keeping.evidence import save_events, save_log
 from cluster_kit.workspace import RunDirectory, new_run
 
 FIRST = "2025-03-01T10:00:01.000000001Z one\n2025-03-01T10:00:02.000000001Z two\n"
@@ -35,7 +36,7 @@ def run(tmp_path: Path) -> RunDirectory:
 )
 def test_a_log_is_saved_once(run: RunDirectory, texts: list[str], saved: str) -> None:
     for text in texts:
-        save_logs(run, {"ps-0": text})
+        save_log(run.logs / "ps-0.log", partial(iter, text.splitlines()))
     assert (run.logs / "ps-0.log").read_text() == saved
 
 
