@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
+import secrets
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -24,6 +25,7 @@ from cluster_kit.observe.progress import ProgressReader
 from cluster_kit.roles import CHIEF, ROLES
 from cluster_kit.run.context import Launch
 from cluster_kit.run.judging.outcome import Outcome
+from cluster_kit.util.untrusted import Folder
 from cluster_kit.workspace import RunDirectory
 
 HOST = "host"
@@ -154,14 +156,21 @@ def why_not_ready(outcome: Outcome) -> KitError:
 
 
 def _held(directory: RunDirectory) -> int:
-    """The descriptor of the run's lock, which is locked before anybody can find it."""
-    path = directory.output / inside.LOCK
-    making = path.with_suffix(".new")
+    """The descriptor of the run's lock, which is locked before anybody can find it.
+
+    It stands where tasks can write, since the chief's container looks at it; so it is made under a
+    name that nobody knows, and no link is followed.
+    """
+    making = f".{secrets.token_hex(8)}"
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        lock = os.open(making, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        making.replace(path)
+        with Folder(directory.output) as output:
+            lock = os.open(making, flags, 0o644, dir_fd=output.descriptor)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            here = {"src_dir_fd": output.descriptor, "dst_dir_fd": output.descriptor}
+            os.rename(making, inside.LOCK, **here)  # noqa: PTH104
     except OSError as error:
+        path = directory.output / inside.LOCK
         raise HostError(
             f"the lock {path} cannot be made: {error.strerror}", "make room there, or access"
         ) from None

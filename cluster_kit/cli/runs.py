@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,6 +26,7 @@ from cluster_kit.run.keeping.history import (
 )
 from cluster_kit.run.keeping.past_run import run_named
 from cluster_kit.util.nearest import proposal
+from cluster_kit.util.process import run as run_process
 from cluster_kit.util.terminal import harmless
 from cluster_kit.workspace import here
 
@@ -105,9 +107,10 @@ def prune(
     for run in gone:
         freed += size_of(run)
         say(f"{'would remove' if dry else 'removing'} {short(run.directory.path)}")
+        if dry:
+            continue
         try:
-            if not dry:
-                shutil.rmtree(run.directory.path)
+            _remove(run.directory.path)
         except OSError as error:
             raise HostError(
                 f"{error.filename} cannot be removed: {error.strerror}",
@@ -115,6 +118,16 @@ def prune(
             ) from error
     word = "would be" if dry else "are"
     say(f"{len(gone)} runs, {decimal(freed)} {word} free" if gone else "nothing to remove")
+
+
+def _remove(folder: Path) -> None:
+    """Remove a directory with all that is in it; raises OSError."""
+    try:
+        shutil.rmtree(folder)
+    except RecursionError:  # a program can nest directories by the thousand
+        done = run_process(["rm", "-rf", "--", str(folder)])
+        if not done.ok:
+            raise OSError(errno.EIO, done.tail(1), str(folder)) from None
 
 
 def _found(cluster: str) -> list[Run]:

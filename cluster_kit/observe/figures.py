@@ -1,10 +1,12 @@
-"""Figures in what programs wrote, which may be anything. Pure."""
+"""Values in what programs wrote, which may be anything. Pure."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 HUGE = 1e30
+LONGEST_TEXT, DEEPEST, MOST_ITEMS = 20_000, 6, 20_000
 
 
 def number(value: object) -> float | None:
@@ -12,3 +14,30 @@ def number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if abs(value) < HUGE and math.isfinite(value) else None
+
+
+def text(value: Any) -> Any:
+    """A text without half characters, which JSON can have and no file can; None for all others.
+
+    It has LONGEST_TEXT characters at most.
+    """
+    if not isinstance(value, str):
+        return None
+    value = value[:LONGEST_TEXT]
+    return value if value.isascii() else value.encode("utf-8", "replace").decode()
+
+
+def plain(value: Any, depth: int = DEEPEST) -> Any:
+    """A value of JSON with finite numbers, bounded texts and bounded depth; None for all others."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return text(value)
+    if isinstance(value, int | float):
+        return value if number(value) is not None else None
+    if depth == 0 or value is None:
+        return None
+    if isinstance(value, dict):
+        items = list(value.items())[:MOST_ITEMS]
+        return {text(key): plain(inner, depth - 1) for key, inner in items}
+    return [plain(inner, depth - 1) for inner in value[:MOST_ITEMS]]

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster_kit.engine.containers import Container
-from cluster_kit.observe.figures import number
+from cluster_kit.observe.figures import MOST_ITEMS, number, plain, text
 from cluster_kit.util.untrusted import Folder, Found, files
 
 FOLDER = "progress"
@@ -36,7 +36,6 @@ MOST_FILES = 10_000
 AHEAD_S = 300.0
 """Clocks of other machines may be so much ahead."""
 DAY_S = 86_400.0
-LONGEST_TEXT, DEEPEST, MOST_ITEMS = 20_000, 6, 20_000
 _TASK_NAME = re.compile(r"[a-z]+-\d{1,6}")
 
 
@@ -212,14 +211,6 @@ def _figure(value: Any) -> Any:
     return value if isinstance(value, float) and not math.isfinite(value) else _number(value)
 
 
-def _text(value: Any) -> Any:
-    """Without half characters, which JSON can have and no file can."""
-    if not isinstance(value, str):
-        return None
-    value = value[:LONGEST_TEXT]
-    return value if value.isascii() else value.encode("utf-8", "replace").decode()
-
-
 def _flag(value: Any) -> Any:
     return value if isinstance(value, bool) else None
 
@@ -231,44 +222,28 @@ def _task(value: Any) -> Any:
 def _texts(value: Any) -> Any:
     if not isinstance(value, list):
         return None
-    return [_text(text) for text in value[:MOST_ITEMS] if isinstance(text, str)]
-
-
-def _plain(value: Any, depth: int = DEEPEST) -> Any:
-    """A value of JSON with finite numbers, bounded texts and bounded depth; None for all others."""
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        return _text(value)
-    if isinstance(value, int | float):
-        return _number(value)
-    if depth == 0 or value is None:
-        return None
-    if isinstance(value, dict):
-        items = list(value.items())[:MOST_ITEMS]
-        return {_text(key): _plain(inner, depth - 1) for key, inner in items}
-    return [_plain(inner, depth - 1) for inner in value[:MOST_ITEMS]]
+    return [text(one) for one in value[:MOST_ITEMS] if isinstance(one, str)]
 
 
 EVENTS: Mapping[str, Mapping[str, Check]] = {
     "start": {"attempt": _number},
     "failure": {"exit_code": _number},
     "ready": {},
-    "devices": {"of": _task, "promised": _texts, "sees": _texts, "broken": _text},
-    "training": {"strategy": _text, "images_per_step": _number, "steps": _number},
+    "devices": {"of": _task, "promised": _texts, "sees": _texts, "broken": text},
+    "training": {"strategy": text, "images_per_step": _number, "steps": _number},
     "step": {"step": _number, "steps_per_s": _number, "loss": _figure, "own_steps": _number},
-    "phase": {"name": _text},
-    "placement": {"variables": _plain},
+    "phase": {"name": text},
+    "placement": {"variables": plain},
     "epoch": {
         "epoch": _number, "step": _number, "loss": _figure, "accuracy": _number,
         "learning_rate": _number, "staleness": _number,
     },
     "evaluation": {
-        "checkpoint": _text, "written": _number, "step": _number, "loss": _figure,
+        "checkpoint": text, "written": _number, "step": _number, "loss": _figure,
         "accuracy": _number, "map": _number, "map_50": _number,
     },
     "metrics": {},
-    "retry": {"attempt": _number, "reason": _text},
+    "retry": {"attempt": _number, "reason": text},
     "silent": {"of": _task, "last_heard": _number, "server": _flag},
     "heard": {"of": _task, "seconds": _number},
     "unanswered": {"of": _task, "by": _task, "seconds": _number},
@@ -277,16 +252,16 @@ EVENTS: Mapping[str, Mapping[str, Check]] = {
     "functions": {"done": _number, "of": _number},
     "straggling": {
         "of": _task, "seconds": _number, "steps_per_s": _number, "others_steps_per_s": _number,
-        "share": _number, "slowed": _number, "cause": _text, "limit": _number, "message": _text,
+        "share": _number, "slowed": _number, "cause": text, "limit": _number, "message": text,
     },
-    "straggled": {"of": _task, "seconds": _number, "share": _number, "message": _text},
-    "profiled": {"folder": _text, "missing": _texts, "message": _text},
+    "straggled": {"of": _task, "seconds": _number, "share": _number, "message": text},
+    "profiled": {"folder": text, "missing": _texts, "message": text},
     "usage": {
         "cpu_s": _number, "memory": _number, "rx_bytes": _number, "tx_bytes": _number,
-        "sent_to": _plain, "gpus": _plain,
+        "sent_to": plain, "gpus": plain,
     },
     "end": {
-        "exit_code": _number, "reason": _text, "message": _text, "tasks": _texts,
+        "exit_code": _number, "reason": text, "message": text, "tasks": _texts,
         "after_job": _flag, "rx_bytes": _number, "tx_bytes": _number,
     },
 }  # fmt: skip
@@ -306,13 +281,13 @@ def _parsed(task: str, line: bytes) -> Entry | None:
     """
     try:
         fields = json.loads(line)
-        moment, event = float(fields.pop("time")), _text(str(fields.pop("event")))
+        moment, event = float(fields.pop("time")), text(str(fields.pop("event")))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
     if not (math.isfinite(moment) and moment >= 0):
         return None
     if event in OPEN:
-        return Entry(task, moment, event, {_text(key): _plain(fields[key]) for key in fields})
+        return Entry(task, moment, event, {text(key): plain(fields[key]) for key in fields})
     checks = EVENTS.get(event, _OF_PROGRAMS)
     checked = ((key, checks[key](fields[key])) for key in fields if key in checks)
     found = {key: value for key, value in checked if value is not None}

@@ -15,6 +15,8 @@ _IGNORED = "Exception ignored in"
 """Python prints this for errors while it shuts down, after the error that matters."""
 _RECENT = 40
 """Lines after which a traceback is old: the program went on, and ended for another reason."""
+_LAST_LINES, _LAST_TRACEBACKS = 5_000, 50
+"""Of a log that are looked at: it may be nothing but tracebacks."""
 _LATE_S = 5.0
 """What was said on stderr so many seconds before the end may be why it ended."""
 _NODE_TRACE = re.compile(r"Detected at node .* defined at \(most recent call last\):")
@@ -49,7 +51,7 @@ def last_words(log: str, limit: int = 12, *, error: str = "", stderr: str = "") 
         stderr: the part of the log that was printed there: what a program says as it ends may be
             far above the end of a log in which much else arrives at the same moment.
     """
-    relevant = list(_without_repeats(_relevant(log)))
+    relevant = list(_without_repeats(_relevant(log)))[-_LAST_LINES:]
     starts = [i for i, line in enumerate(relevant) if _begins(relevant, i, line)]
     if error and (frames := _frames_of(relevant, starts, error, limit)):
         return "\n".join(frames)
@@ -78,7 +80,7 @@ def _frames_of(
 ) -> Sequence[str]:
     """The last frames of the last traceback that ended with this error; [] if there is none."""
     kind = error.partition("\n")[0].partition(":")[0].strip()
-    for start in reversed(starts):
+    for start in list(reversed(starts))[:_LAST_TRACEBACKS]:
         traceback = lines[start:]
         end = _end_of_traceback(traceback)
         if traceback[end:] and traceback[end].partition(":")[0].strip() == kind:

@@ -7,10 +7,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from cluster_kit.observe.figures import number, plain
+from cluster_kit.util.untrusted import files, read
+
 FOLDER, FACTS = "profile", "profile.json"
 MOST, MOST_OPS = 5, 3
 """Traces in one report, and ops of each task: a page stays small."""
-_NEEDED = {"began", "seconds", "tasks", "missing", "trace", "trace_bytes", "folder", "steps_per_s"}
+MOST_READ, LARGEST = 50, 4 << 20
+"""Traces that are looked at, and bytes of one profile.json."""
+_FIGURE = (int, float)
+_NEEDED: Mapping[str, Any] = {
+    "began": _FIGURE, "seconds": _FIGURE, "trace_bytes": _FIGURE,
+    "tasks": dict, "missing": dict, "steps_per_s": dict, "trace": str, "folder": str,
+}  # fmt: skip
+_OF_TASK: Mapping[str, Any] = {
+    "runs": (*_FIGURE, type(None)), "seconds": _FIGURE, "shares": dict, "waits_for": str,
+    "longest_ops": list,
+}  # fmt: skip
 
 
 def profiles_of(output: Path, since: float) -> list[dict[str, Any]]:
@@ -18,7 +31,9 @@ def profiles_of(output: Path, since: float) -> list[dict[str, Any]]:
 
     The last MOST are kept. One that is not whole is left out.
     """
-    found = (_read(file) for file in sorted((output / FOLDER).glob(f"*/{FACTS}")))
+    named = files(output, FOLDER, matches=FACTS.__eq__, deepest=1)
+    names = sorted(file.name for file in named if file.name.count("/") == 2)
+    found = (_read(output, name) for name in names[-MOST_READ:])
     return [facts for facts in found if facts and facts["began"] >= since][-MOST:]
 
 
@@ -45,9 +60,31 @@ def profile_facts(facts: Mapping[str, Any], began: float) -> dict[str, Any]:
     }
 
 
-def _read(file: Path) -> dict[str, Any] | None:
+def _read(output: Path, name: str) -> dict[str, Any] | None:
     try:
-        facts = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return checked(json.loads(read(output, name, LARGEST)))
+    except (OSError, ValueError, RecursionError):
         return None
-    return facts if isinstance(facts, dict) and facts.keys() >= _NEEDED else None
+
+
+def checked(facts: object) -> dict[str, Any] | None:
+    """The facts of a trace, each of its type; None if one of them is missing or something else."""
+    cleaned = plain(facts)
+    if not isinstance(cleaned, dict):
+        return None
+    whole = all(isinstance(cleaned.get(key), kind) for key, kind in _NEEDED.items())
+    return cleaned if whole and all(map(_is_row, cleaned["tasks"].values())) else None
+
+
+def _is_row(row: object) -> bool:
+    if not isinstance(row, dict):
+        return False
+    if not all(isinstance(row.get(key), kind) for key, kind in _OF_TASK.items()):
+        return False
+    shares, ops = row["shares"].values(), row["longest_ops"]
+    return all(number(share) is not None for share in shares) and all(map(_is_op, ops))
+
+
+def _is_op(op: object) -> bool:
+    kinds: dict[str, Any] = {"name": str, "op": str, "count": _FIGURE, "ms": _FIGURE}
+    return isinstance(op, dict) and all(isinstance(op.get(k), kind) for k, kind in kinds.items())

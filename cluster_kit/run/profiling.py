@@ -13,6 +13,7 @@ from cluster_kit.engine.containers import Container
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError, HostError, UsageError
 from cluster_kit.observe.task_view import State
+from cluster_kit.report.profiles import checked
 from cluster_kit.roles import ROLES
 from cluster_kit.util.nearest import proposal
 
@@ -110,10 +111,9 @@ def _facts(said: str) -> dict[str, Any] | None:
     for line in reversed(said.splitlines()):
         if line.startswith("{"):
             try:
-                found = json.loads(line)
-            except ValueError:
+                return checked(json.loads(line))
+            except (ValueError, RecursionError):
                 return None
-            return found if isinstance(found, dict) and "folder" in found else None
     return None
 
 

@@ -15,6 +15,7 @@ CUT_OFF = "cut-off"
 """The reason of a worker that was stopped when its grace after the leader's end was over."""
 NO_PART = "had no part in the training: it made no step before the others were done"
 CAME_BACK = "ran out of memory (raise its `memory` limit), and was started again"
+LEFT_OUT = "invalid, about tasks that the run does not have, or more than anybody needs"
 LONGEST = 200
 """The most characters of a failed task's message in a note."""
 
@@ -31,6 +32,9 @@ def notes_of(cluster: Cluster, seen: RunState) -> list[str]:
     notes += silences.waits(seen)
     notes += on_request.notes(seen)
     notes += profiles.notes(cluster.profile, seen)
+    if seen.left_out:
+        lines = "line" if seen.left_out == 1 else "lines"
+        notes.append(f"{seen.left_out:,} {lines} of progress files left out: {LEFT_OUT}")
     lags = [lag for lag in stragglers.periods(seen.entries) if lag.task in seen.tasks]
     notes += map(stragglers.note, lags)
     succeeded = seen.tasks[seen.leader].exit_code == 0

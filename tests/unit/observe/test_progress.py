@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.observe.progress import KEPT, LONGEST_TEXT, ProgressReader
+from cluster_kit.observe.figures import LONGEST_TEXT
+from cluster_kit.observe.progress import KEPT, ProgressReader
 from cluster_kit.util.untrusted import Folder
 
 
