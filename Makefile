@@ -193,9 +193,9 @@ test-unit: $(DEV) ## Only the tests that need no Docker, no TensorFlow and no pr
 	@.venv/bin/pytest --forks=$(UNIT_JOBS) -m "not processes and not draws" $(WITHOUT_ENGINE)
 
 .PHONY: fuzz
-fuzz: $(DEV) ## What holds for any manifest and host, with a thousand new examples each: minutes
+fuzz: $(DEV) ## What holds for any manifest, host and bytes, with a thousand new examples each: minutes
 	@.venv/bin/pytest --numprocesses=$(JOBS) --dist=worksteal --hypothesis-profile=thorough \
-	  -m hypothesis tests/unit
+	  -m hypothesis tests/unit tests/trainer/beacon
 
 .PHONY: check
 check: $(DEV) ## Lint, formatting, types, who imports whom, stale files, known vulnerabilities

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import secrets
 
 from cluster_kit.cluster import OWNER, Cluster, Task
 from cluster_kit.labels import kubernetes_name
@@ -11,6 +12,8 @@ from cluster_kit.roles import ROLES
 
 SHARED = "CLUSTER_KIT_SHARED"
 """The path of a file that has the variables in GROWING, and TF_CONFIG's cluster, for all tasks."""
+BEACON_SECRET = "CLUSTER_KIT_BEACON_SECRET"
+"""The secret by which the tasks of a run know each other: made at `up`, and in no rendered file."""
 GROWING = ("CLUSTER_KIT_SERVERS", "NO_PROXY", "no_proxy")
 """The shared variables that name every task."""
 NO_GPU = "-1"
@@ -38,6 +41,11 @@ def shared_variables(cluster: Cluster) -> dict[str, str]:
         "NO_PROXY": no_proxy(cluster),
         "no_proxy": no_proxy(cluster),
     }
+
+
+def new_secret() -> dict[str, str]:
+    """Returns BEACON_SECRET with a new random value."""
+    return {BEACON_SECRET: secrets.token_hex(16)}
 
 
 def no_proxy(cluster: Cluster) -> str:

@@ -282,6 +282,12 @@ write_record() { # what was started, if this is submitted where it was rendered;
   } > "$run/run.json"
 }
 
+new_secret() { # by which tasks know each other; Apptainer hands on what begins so
+  CLUSTER_KIT_BEACON_SECRET=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+  APPTAINERENV_CLUSTER_KIT_BEACON_SECRET=$CLUSTER_KIT_BEACON_SECRET
+  export CLUSTER_KIT_BEACON_SECRET APPTAINERENV_CLUSTER_KIT_BEACON_SECRET
+}
+
 step() { # $1: a part of the job, then options: starts its tasks where they were placed
   local part=$1
   shift
@@ -378,6 +384,7 @@ main() { # the job: on the first of its nodes
   read_places "$run"
   write_cluster > "$run/output/cluster.json"
   write_record "$(date +%s.%3N)"
+  new_secret
   echo "$name: $count tasks on $hosts; everything is in $run"
   trap 'stopped=1' TERM INT
   start_all

@@ -15,6 +15,7 @@ from trees import nodes_of
 
 from trainer import __main__ as command
 from trainer import errors, outcome, usage
+from trainer.beacon import handshake
 from trainer.beacon.messages import (
     Beat,
     Done,
@@ -112,8 +113,10 @@ def test_the_beacons_lines_are_those_of_the_contract():
     words = {"end 7": "end EXIT_CODE", " ".join(Usage(0.5, 7).words()): " ".join(USAGE)}
     for value, name in words.items():
         text = text.replace(value, name)
-    lines = text.splitlines()
-    assert lines == list(CONTRACT["beacon"])
+    shake = ["challenge NONCE", "answer NONCE PROOF", "answer PROOF"]
+    assert [*shake, *text.splitlines()] == list(CONTRACT["beacon"])
+    document = handshake.__doc__ or ""
+    assert [line.split("    ")[-1] for line in document.splitlines() if " to " in line] == shake
 
 
 def written() -> Iterator[tuple[str, set[str]]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cluster_kit.backends.compose.override import broken, find_override
 from cluster_kit.backends.interface import ImageMissing, SubnetTaken
+from cluster_kit.backends.variables import new_secret
 from cluster_kit.engine.failures import disk_cure
 from cluster_kit.errors import EngineError, UsageError
 from cluster_kit.util.process import run
@@ -37,6 +38,7 @@ def up(file: Path, output: Path, run_id: str) -> None:
     variables = {
         "CLUSTER_KIT_OUTPUT": str(output),
         "CLUSTER_KIT_RUN": run_id,
+        **new_secret(),
         "COMPOSE_ANSI": "never",
     }
     files = ["-f", str(file)]

@@ -17,6 +17,7 @@ from cluster_kit.backends.container_spec import (
 from cluster_kit.backends.header import header
 from cluster_kit.backends.interface import Build
 from cluster_kit.backends.service import from_caller, limits, ulimits
+from cluster_kit.backends.variables import BEACON_SECRET
 from cluster_kit.backends.yaml import (
     Pair,
     Volume,
@@ -96,6 +97,7 @@ def render(cluster: Cluster, build: Build | None = None) -> str:
         sidecars=services_of(cluster),
         network=_network(network_spec(cluster)),
         run_label=labels.RUN,
+        beacon_secret=BEACON_SECRET,
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from cluster_kit import labels
 from cluster_kit.backends.kubernetes.files import SECRET_FILES
 from cluster_kit.backends.kubernetes.jobset import templates
+from cluster_kit.backends.variables import BEACON_SECRET, new_secret
 from cluster_kit.engine.kubernetes.pods import OUTPUT, TASK
 from cluster_kit.engine.kubernetes.watching import READER
 
@@ -36,6 +37,7 @@ def for_run(
     Raises:
         OSError: the file of a secret cannot be read.
     """
+    environment = {**environment, **new_secret()}
     made = [_labelled(one, run, output) for one in objects]
     last = [one for one in made if templates(one)]
     others = [one for one in made if not templates(one)]
@@ -54,6 +56,9 @@ def _labelled(one: Object, run: str, output: Path) -> Object:
         of_job["labels"][labels.RUN] = template["metadata"]["labels"][labels.RUN] = run
         of_job["annotations"] = {**of_job.get("annotations", {}), OUTPUT: str(output)}
         (container,) = template["spec"]["containers"]
+        secret = f"{labels.kubernetes_name(metadata['labels'][labels.CLUSTER])}-env"
+        source = {"secretKeyRef": {"name": secret, "key": BEACON_SECRET, "optional": True}}
+        container["env"].append({"name": BEACON_SECRET, "valueFrom": source})
         for mount in container["volumeMounts"]:
             if mount["name"] == "output":
                 mount["subPath"] = f"{metadata['labels'][labels.CLUSTER]}/{output.parent.name}"

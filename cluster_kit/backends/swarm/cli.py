@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from cluster_kit.backends.interface import SubnetTaken
+from cluster_kit.backends.variables import new_secret
 from cluster_kit.errors import EngineError
 from cluster_kit.util.process import run
 
@@ -26,7 +27,7 @@ def deploy(file: Path, stack: str, output: Path, run_id: str) -> None:
         SubnetTaken: the subnet is in use by now.
         EngineError: the swarm refuses the stack.
     """
-    variables = {"CLUSTER_KIT_OUTPUT": str(output), "CLUSTER_KIT_RUN": run_id}
+    variables = {"CLUSTER_KIT_OUTPUT": str(output), "CLUSTER_KIT_RUN": run_id, **new_secret()}
     command = ["docker", "stack", "deploy", "--detach=true", "--resolve-image", "never"]
     done = run([*command, "-c", str(file), stack], env=variables)
     if done.ok:

@@ -16,7 +16,7 @@ from cluster_kit.backends.container_spec import (
 from cluster_kit.backends.header import header
 from cluster_kit.backends.secrets import FileSecret, file_secrets, is_secret
 from cluster_kit.backends.service import from_caller, limits, ulimits
-from cluster_kit.backends.variables import GROWING, SHARED
+from cluster_kit.backends.variables import BEACON_SECRET, GROWING, SHARED
 from cluster_kit.backends.yaml import Pair, Volume, boolean, flow, pairs, quote, volumes
 from cluster_kit.cluster import Cluster, Task
 from cluster_kit.util import templating
@@ -86,6 +86,7 @@ def render(cluster: Cluster) -> str:
         },
         secrets=file_secrets(cluster),
         run_label=labels.RUN,
+        beacon_secret=BEACON_SECRET,
     )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from pathlib import Path
 
 AT_ONCE = 1 << 16
@@ -13,6 +15,32 @@ def replace(file: Path, text: str) -> None:
     new = file.with_name(f".{file.name}.new")
     new.write_text(text)
     new.rename(file)
+
+
+def write_new(file: Path, content: bytes) -> None:
+    """Make a file that its user alone may read.
+
+    Raises:
+        OSError: it cannot be written, or its name is taken, if only by a link.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(file, flags, 0o600), "wb") as made:
+        made.write(content)
+
+
+def read_untrusted(file: Path, most: int, start: int = 0) -> bytes:
+    """Returns at most so many bytes, from `start`, of a file that any task can have put there.
+
+    Raises:
+        OSError: it cannot be read, or is a link, a FIFO or anything else that is no plain file.
+    """
+    opened = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(opened).st_mode):
+            raise OSError(errno.EINVAL, "not a plain file", str(file))
+        return os.pread(opened, most, start)
+    finally:
+        os.close(opened)
 
 
 def read(file: str | Path) -> bytes:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from trainer import outcome
+from trainer.atomic import write_new
 from trainer.outcome import Outcome
 from trainer.task import Task
 
@@ -28,11 +29,12 @@ def trouble(task: Task) -> Outcome | None:
     The progress directory is made again if only that is gone.
     """
     folder = task.progress_file.parent
-    probe = folder / f".{task.name}.room"
+    # A name that nobody knows before: a link that lies in wait there would be followed.
+    probe = folder / f".{task.name}.{os.urandom(8).hex()}.room"
     try:
         folder.mkdir(exist_ok=True)
         try:
-            probe.write_bytes(bytes(PROBE_BYTES))
+            write_new(probe, bytes(PROBE_BYTES))
         finally:
             with contextlib.suppress(OSError):
                 probe.unlink()

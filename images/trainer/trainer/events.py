@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+from trainer.atomic import read_untrusted
 from trainer.errors import ContractError
 from trainer.task import EVALUATOR
+
+MOST_BYTES = 1 << 20
+"""Of a progress file that are read at once; a longer line is left out."""
 
 
 class Progress:
@@ -46,7 +51,10 @@ class Progress:
 
 def _opened(path: Path) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
-    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    # Another task can have put a FIFO there, on which this would wait.
+    opened = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o644)
+    os.set_blocking(opened, True)
+    return opened
 
 
 class Reports:
@@ -65,13 +73,12 @@ class Reports:
                 if path.name.startswith(EVALUATOR) or size == read:
                     continue
                 read = read if size > read else 0  # removed, and written anew
-                with path.open("rb") as file:
-                    file.seek(read)
-                    text = file.read()
+                text = read_untrusted(path, MOST_BYTES, read)
             except OSError:
                 continue  # the output is being removed
             complete = text[: text.rfind(b"\n") + 1]
-            self._read[path] = read + len(complete)
+            skipped = 0 if complete else len(text) // MOST_BYTES * MOST_BYTES
+            self._read[path] = read + (len(complete) or skipped)
             for line in complete.splitlines():
                 event = parsed(line)
                 if event is not None:
@@ -81,7 +88,8 @@ class Reports:
 def last_event(path: Path) -> dict[str, Any]:
     """The event of a file's last line; {} if there is none, or it is something else."""
     try:
-        *_, last = path.read_bytes().splitlines()
+        size = path.lstat().st_size
+        *_, last = read_untrusted(path, MOST_BYTES, max(0, size - MOST_BYTES)).splitlines()
     except (OSError, ValueError):
         return {}
     return parsed(last) or {}
@@ -90,10 +98,19 @@ def last_event(path: Path) -> dict[str, Any]:
 def parsed(line: bytes) -> dict[str, Any] | None:
     """The event of a line; None if a user's program wrote something else there."""
     try:
-        event = json.loads(line)
+        event = json.loads(line, parse_constant=_refused, parse_float=_finite)
     except (ValueError, RecursionError):
         return None
-    return event if isinstance(event, dict) else None
+    return event if isinstance(event, dict) and isinstance(event.get("event"), str) else None
+
+
+def _refused(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _refused(text)
 
 
 def from_environment() -> Progress | None:

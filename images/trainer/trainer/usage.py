@@ -15,6 +15,8 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 SHAPED = "CLUSTER_KIT_SHAPED_BPS"
 """How fast this task's network was made, bits per second."""
 UNKNOWN = "-"
+MOST = 2.0**63
+"""No count is as large; what is not a number is not smaller, either."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Usage:
         except ValueError:
             return None
         cpu_s, received, sent, throttled_s, faults, memory_s, cpus, bandwidth = values
-        if None in values[:5]:
+        if None in values[:5] or not all(value is None or 0 <= value < MOST for value in values):
             return None
         return cls(
             cpu_s, int(received), int(sent), throttled_s, int(faults), memory_s, cpus,

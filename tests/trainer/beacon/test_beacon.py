@@ -7,7 +7,7 @@ import time
 from queue import SimpleQueue
 
 import pytest
-from followers import listen, wait_for_connection
+from followers import SECRET, listen, secret, wait_for_connection
 
 from trainer.beacon import client
 from trainer.beacon.client import BeaconClient, JobEnded, LeaderStopping
@@ -25,9 +25,9 @@ REPORT = Report("gpu-missing", "worker-1", "worker-1 was promised GPU 1, sees no
 def test_every_follower_hears_the_end_and_nobody_lingers(free_port):
     address = Address("127.0.0.1", free_port())
     heard: SimpleQueue[JobEnded] = SimpleQueue()
-    followers = [BeaconClient(address, "worker-1", 5, heard.put)]
-    beacon_server = BeaconServer(address)
-    followers += [BeaconClient(address, "worker-1", 5, heard.put) for _ in range(4)]
+    followers = [BeaconClient(address, secret, "worker-1", 5, heard.put)]
+    beacon_server = BeaconServer(address, SECRET)
+    followers += [BeaconClient(address, secret, "worker-1", 5, heard.put) for _ in range(4)]
     for follower in followers:
         wait_for_connection(follower)
     began = time.monotonic()
@@ -38,7 +38,7 @@ def test_every_follower_hears_the_end_and_nobody_lingers(free_port):
 
 def test_who_connects_late_hears_it_too(free_port):
     address = Address("127.0.0.1", free_port())
-    BeaconServer(address).announce(0)
+    BeaconServer(address, SECRET).announce(0)
     assert listen(address, 2) == JobEnded(0)
 
 
@@ -51,12 +51,14 @@ def test_a_follower_may_report_before_the_end_and_others_still_hear_it(free_port
     address = Address("127.0.0.1", free_port())
     reports: SimpleQueue[Report] = SimpleQueue()
     heard: SimpleQueue[JobEnded] = SimpleQueue()
-    threading.Thread(target=lambda: client.send_report(address, REPORT, 5), daemon=True).start()
+    threading.Thread(
+        target=lambda: client.send_report(address, secret, REPORT, 5), daemon=True
+    ).start()
     time.sleep(0.2)
     beacon_server = BeaconServer(
-        address, lambda said: reports.put(said) if isinstance(said, Report) else None
+        address, SECRET, lambda said: reports.put(said) if isinstance(said, Report) else None
     )
-    BeaconClient(address, "worker-1", 5, heard.put)
+    BeaconClient(address, secret, "worker-1", 5, heard.put)
     assert reports.get(timeout=20) == REPORT
     time.sleep(0.2)
     beacon_server.announce(3)
@@ -65,24 +67,24 @@ def test_a_follower_may_report_before_the_end_and_others_still_hear_it(free_port
 
 def test_a_report_to_nobody_ends(free_port):
     began = time.monotonic()
-    client.send_report(Address("127.0.0.1", free_port()), REPORT, 0.3)
+    client.send_report(Address("127.0.0.1", free_port()), secret, REPORT, 0.3)
     assert time.monotonic() - began < 2
 
 
 def test_a_taken_port_is_named(free_port):
     address = Address("127.0.0.1", free_port())
-    BeaconServer(address)
+    BeaconServer(address, SECRET)
     with pytest.raises(ServerError, match=str(address.port)):
-        BeaconServer(address)
+        BeaconServer(address, SECRET)
 
 
 def test_the_leader_knows_who_is_there_and_how_they_left(free_port):
     address = Address("127.0.0.1", free_port())
     said: SimpleQueue[object] = SimpleQueue()
-    BeaconServer(address, said.put)
+    BeaconServer(address, SECRET, said.put)
     followers = {}
     for name in ("worker-1", "worker-2"):
-        followers[name] = BeaconClient(address, name, 5, lambda ended: None)
+        followers[name] = BeaconClient(address, secret, name, 5, lambda ended: None)
         assert said.get(timeout=20) == Joined(name)
         wait_for_connection(followers[name])
     followers["worker-1"].say(Failed("worker-1", "the shapes\ndo not match"))
@@ -94,8 +96,8 @@ def test_the_leader_knows_who_is_there_and_how_they_left(free_port):
 def test_followers_hear_that_the_leader_is_stopping_before_its_end(free_port):
     address = Address("127.0.0.1", free_port())
     heard: SimpleQueue[object] = SimpleQueue()
-    beacon_server = BeaconServer(address)
-    follower = BeaconClient(address, "ps-0", 5, heard.put)
+    beacon_server = BeaconServer(address, SECRET)
+    follower = BeaconClient(address, secret, "ps-0", 5, heard.put)
     wait_for_connection(follower)
     beacon_server.stopping()
     beacon_server.announce(143)

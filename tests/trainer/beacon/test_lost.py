@@ -8,7 +8,7 @@ import time
 from queue import SimpleQueue
 
 import pytest
-from followers import Mute, listen
+from followers import SECRET, Mute, accept, joined, listen, secret
 
 from trainer.beacon.client import BeaconClient, JobEnded
 from trainer.beacon.heard import HeardAgain, Joined, Left, Silent
@@ -23,11 +23,11 @@ def test_a_crashed_leader_is_awaited_again(free_port):
     crashed = socket.create_server((address.host, address.port))
     heard: SimpleQueue[JobEnded] = SimpleQueue()
     threading.Thread(target=lambda: heard.put(listen(address, 5)), daemon=True).start()
-    follower, _ = crashed.accept()
+    follower = accept(crashed)
     follower.close()
     crashed.close()
     time.sleep(0.2)
-    beacon_server = BeaconServer(address)
+    beacon_server = BeaconServer(address, SECRET)
     time.sleep(0.8)
     beacon_server.announce(3)
     assert heard.get(timeout=2) == JobEnded(3)
@@ -40,7 +40,7 @@ def test_a_leader_that_stays_away_is_lost(free_port):
     threading.Thread(
         target=lambda: heard.put(listen(address, 5, lost_after_s=0.4)), daemon=True
     ).start()
-    follower, _ = crashed.accept()
+    follower = accept(crashed)
     crashed.close()
     follower.close()
     assert heard.get(timeout=20) == JobEnded(None)
@@ -49,8 +49,8 @@ def test_a_leader_that_stays_away_is_lost(free_port):
 def test_a_follower_that_closes_without_a_word_is_lost(free_port):
     address = Address("127.0.0.1", free_port())
     said: SimpleQueue[object] = SimpleQueue()
-    BeaconServer(address, said.put)
-    with socket.create_connection((address.host, address.port)) as follower:
+    BeaconServer(address, SECRET, said.put)
+    with joined(address) as follower:
         follower.sendall(b"hello wor")
         time.sleep(0.1)
         follower.sendall(b"ker-3 7f\n")
@@ -61,8 +61,8 @@ def test_a_follower_that_closes_without_a_word_is_lost(free_port):
 def test_a_follower_that_is_there_and_says_nothing_is_silent_until_it_speaks(free_port):
     address = Address("127.0.0.1", free_port())
     said: SimpleQueue[object] = SimpleQueue()
-    BeaconServer(address, said.put, silent_s=2.5)
-    alive = BeaconClient(address, "worker-2", 5, lambda ended: None, silent_s=2.5)
+    BeaconServer(address, SECRET, said.put, silent_s=2.5)
+    alive = BeaconClient(address, secret, "worker-2", 5, lambda ended: None, silent_s=2.5)
     assert said.get(timeout=20) == Joined("worker-2")
     mute = Mute(address, "worker-1", "7f")
     assert said.get(timeout=20) == Joined("worker-1")
@@ -83,7 +83,7 @@ def test_a_follower_that_is_there_and_says_nothing_is_silent_until_it_speaks(fre
 def test_the_same_run_on_a_new_connection_was_never_lost_and_a_new_run_was(free_port):
     address = Address("127.0.0.1", free_port())
     said: SimpleQueue[object] = SimpleQueue()
-    BeaconServer(address, said.put)
+    BeaconServer(address, SECRET, said.put)
     first = Mute(address, "worker-1", "aa")
     assert said.get(timeout=20) == Joined("worker-1")
     second = Mute(address, "worker-1", "aa")
@@ -105,8 +105,8 @@ def test_a_leader_that_says_nothing_is_lost_in_time(free_port):
     frozen = socket.create_server(("127.0.0.1", free_port()))
     address = Address("127.0.0.1", frozen.getsockname()[1])
     heard: SimpleQueue[JobEnded] = SimpleQueue()
-    BeaconClient(address, "worker-1", 5, heard.put, lost_after_s=3.0, silent_s=1.5)
-    connection, _ = frozen.accept()
+    BeaconClient(address, secret, "worker-1", 5, heard.put, lost_after_s=3.0, silent_s=1.5)
+    connection = accept(frozen)
     began = time.monotonic()
     frozen.close()
     assert heard.get(timeout=20) == JobEnded(None)

@@ -105,7 +105,7 @@ def test_an_output_that_becomes_read_only_is_told_as_that(alone: Task, monkeypat
     def refused(*_: object) -> None:
         raise OSError(errno.EROFS, "Read-only file system")
 
-    monkeypatch.setattr(Path, "write_bytes", refused)
+    monkeypatch.setattr(disk_space, "write_new", refused)
     monkeypatch.setattr(disk_space, "LOOK_S", 0.01)
     said: list[Outcome] = []
     disk_space.watch(alone, said.append, threading.Event())

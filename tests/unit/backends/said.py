@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from cluster_kit import labels
+from cluster_kit.backends.variables import BEACON_SECRET
 from tests.unit.backends.docker_run import FLAGS
 
 
@@ -85,7 +86,11 @@ def said_by_compose(service: dict[str, Any], hidden: list[str]) -> dict[str, Any
         **{key: service[key] for key in ("security_opt", "cap_drop", "tmpfs")},
         "cap_add": service.get("cap_add", []),
         "volumes": volumes,
-        "environment": {k: v for k, v in service["environment"].items() if v is not None},
+        "environment": {
+            k: v
+            for k, v in service["environment"].items()
+            if v is not None and k != BEACON_SECRET  # which each `up` makes anew
+        },
         "from outside": sorted(
             [k for k, v in service["environment"].items() if v is None] + hidden
         ),

@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 from cluster_kit.backends import variables
+from cluster_kit.backends.compose.render import render as compose_file
 from cluster_kit.backends.container_spec import STOP_GRACE_S, container_specs
 from cluster_kit.backends.swarm.render import GPU_KIND, render
 from cluster_kit.cluster import BEACON_PORT_OFFSET, OUTPUT, SECRETS
@@ -43,8 +44,14 @@ def test_the_contract_and_the_host_know_the_same_variables() -> None:
         debugged(cluster(), "chief-0", "/debugger"),
     ]
     given = {name for one in made for spec in container_specs(one) for name in spec.environment}
-    assert given - NASTY.keys() - {"API_TOKEN", "OPEN"} == named() - {variables.SHARED}
-    assert variables.SHARED in render(cluster(engine="swarm"))
+    assert given - NASTY.keys() - {"API_TOKEN", "OPEN"} == named() - {
+        variables.SHARED,
+        variables.BEACON_SECRET,
+    }
+    stack = render(cluster(engine="swarm"))
+    assert variables.SHARED in stack
+    given_at_up = f"  {variables.BEACON_SECRET}: ${{{variables.BEACON_SECRET}:-}}\n"
+    assert given_at_up in stack and given_at_up in compose_file(cluster())
 
 
 def test_a_swarm_gives_gpus_in_the_variable_of_the_contract() -> None:

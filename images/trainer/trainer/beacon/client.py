@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from trainer.beacon import handshake
 from trainer.beacon.messages import (
     LONGEST_LINE,
     Beat,
@@ -59,6 +60,9 @@ class StacksWanted:
 class BeaconClient:
     """Keeps a connection to the leader; `then` gets what it says, and JobEnded once, at the end.
 
+    `secret` returns the run's secret, or raises OSError if there is none yet. Whoever listens at
+    the address without knowing it is not the leader, and is not heard.
+
     A leader that says nothing for `silent_s` seconds is asked on a new connection; 0: only the
     kernel notices that it is gone, within 30 s. The leader is told which of `others` (names by
     address) have not answered us for `silent_s`.
@@ -67,6 +71,7 @@ class BeaconClient:
     def __init__(
         self,
         address: Address,
+        secret: Callable[[], bytes],
         name: str,
         start_deadline_s: float,
         then: Callable[[JobEnded | LeaderStopping | StacksWanted], None],
@@ -75,6 +80,7 @@ class BeaconClient:
         others: Mapping[str, str] | None = None,
     ) -> None:
         self._address = address
+        self._secret = secret
         self._hello = encode(Hello(name, os.urandom(8).hex()))
         self._then = then
         self._lost_after_s = lost_after_s
@@ -112,11 +118,9 @@ class BeaconClient:
         until = time.monotonic() + start_deadline_s
         pause = 0.05
         while time.monotonic() < until:
+            patience_s = min(handshake.PATIENCE_S, until - time.monotonic())
             try:
-                leader = socket.create_connection(
-                    (self._address.host, self._address.port), timeout=1.0
-                )
-                leader.sendall(self._hello)
+                leader, unread = _joined(self._address, self._secret(), patience_s, self._hello)
             except OSError:
                 time.sleep(pause)
                 pause = min(0.5, pause * 1.5)
@@ -124,7 +128,7 @@ class BeaconClient:
             before, self._leader = self._leader, leader
             if before:
                 before.close()  # only now: the leader knows by our hello that we are not lost
-            code, silent = self._listen(leader)
+            code, silent = self._listen(leader, unread)
             if code is not None:
                 self._leader = None
                 self._then(JobEnded(code))
@@ -137,14 +141,26 @@ class BeaconClient:
             time.sleep(pause)
         self._then(JobEnded(None, seen=seen))
 
-    def _listen(self, leader: socket.socket) -> tuple[int | None, float]:
+    def _listen(self, leader: socket.socket, unread: bytes) -> tuple[int | None, float]:
         """The exit code that the leader says, None if it closed or fell silent; and for how many
-        seconds it has been silent."""
+        seconds it has been silent. `unread` is what it has said already."""
         keep_asking(leader)
-        unread, silence = b"", Silence(time.monotonic())
+        silence = Silence(time.monotonic())
         silence.heard(LEADER)
         leader.settimeout(BEAT_S if self._silent_s else None)
         while True:
+            *lines, unread = unread.split(b"\n")
+            for line in lines:
+                said = decode(line)
+                if isinstance(said, End):
+                    leader.close()
+                    return said.exit_code, 0.0
+                if isinstance(said, Stopping):
+                    self._then(LeaderStopping())
+                elif isinstance(said, Stacks):
+                    self._then(StacksWanted())
+            if len(unread) > LONGEST_LINE:
+                return None, 0.0
             try:
                 received = leader.recv(LONGEST_LINE)
             except socket.timeout:  # TimeoutError since Python 3.10
@@ -158,26 +174,38 @@ class BeaconClient:
                 return None, 0.0
             silence.look(time.monotonic())
             silence.heard(LEADER)
-            *lines, unread = (unread + received).split(b"\n")
-            for line in lines:
-                said = decode(line)
-                if isinstance(said, End):
-                    leader.close()
-                    return said.exit_code, 0.0
-                if isinstance(said, Stopping):
-                    self._then(LeaderStopping())
-                elif isinstance(said, Stacks):
-                    self._then(StacksWanted())
+            unread += received
 
 
-def send_report(address: Address, report: Report, patience_s: float = LOST_AFTER_S) -> None:
+def _joined(
+    address: Address, secret: bytes, patience_s: float, line: bytes
+) -> tuple[socket.socket, bytes]:
+    """A connection on which both sides have proved who they are and the line was sent, and what the
+    leader has said on it so far; raises OSError."""
+    leader = socket.create_connection((address.host, address.port), timeout=1.0)
+    try:
+        unread = handshake.join(leader, secret, patience_s)
+        leader.sendall(line)
+    except OSError:
+        leader.close()
+        raise
+    return leader, unread
+
+
+def send_report(
+    address: Address,
+    secret: Callable[[], bytes],
+    report: Report,
+    patience_s: float = LOST_AFTER_S,
+) -> None:
     """Tell the leader something that ends the job; given up after `patience_s` seconds."""
     until = time.monotonic() + patience_s
     while True:
         try:
-            with socket.create_connection((address.host, address.port), timeout=1.0) as leader:
-                leader.sendall(encode(report))
-                return
+            longest = min(handshake.PATIENCE_S, max(0.1, until - time.monotonic()))
+            leader, _ = _joined(address, secret(), longest, encode(report))
+            leader.close()
+            return
         except OSError:
             if time.monotonic() > until:
                 return

@@ -11,6 +11,7 @@ them, since a newline ends the whole.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Union
 
@@ -21,6 +22,11 @@ LONGEST_LINE = 16_384
 """Bytes, newline included; encode() cuts what is longer."""
 LINE_SEPARATOR = "\x1e"
 """ASCII's record separator."""
+TASK = re.compile(r"[a-z]{1,32}-[0-9]{1,6}")
+REASON = re.compile(r"[a-z-]{1,32}")
+RUN = re.compile(r"[0-9a-zA-Z]{1,64}")
+CODE = re.compile(r"-?[0-9]{1,9}")
+SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 
 
 @dataclass(frozen=True)
@@ -100,7 +106,7 @@ def encode(message: Message) -> bytes:
 
 
 def decode(line: bytes) -> Message | None:
-    """The message of one line; None if it is incomplete or unknown."""
+    """The message of one line, whatever its bytes are; None if it is incomplete or unknown."""
     word, _, rest = line.decode(errors="replace").strip().partition(" ")
     first, _, text = rest.partition(" ")
     plain = {"stacks": Stacks(), "stopping": Stopping()}
@@ -108,18 +114,18 @@ def decode(line: bytes) -> Message | None:
         return plain[word]
     if word == "beat":
         return Beat(Usage.of_words(rest.split()))
-    if word == "hello" and text:
+    if word == "hello" and TASK.fullmatch(first) and RUN.fullmatch(text):
         return Hello(first, text)
-    if word == "unanswered" and text.replace(".", "", 1).isdecimal():
+    if word == "unanswered" and TASK.fullmatch(first) and SECONDS.fullmatch(text):
         return Unanswered(first, float(text))
-    if word == "done" and first:
+    if word == "done" and TASK.fullmatch(first):
         return Done(first)
-    if word == "failed" and first:
+    if word == "failed" and TASK.fullmatch(first):
         return Failed(first, _in_lines(text))
-    if word == "report" and text:
+    if word == "report" and REASON.fullmatch(first):
         task, _, text = text.partition(" ")
-        return Report(first, task, _in_lines(text))
-    if word == "end" and first.removeprefix("-").isdecimal():
+        return Report(first, task, _in_lines(text)) if TASK.fullmatch(task) else None
+    if word == "end" and CODE.fullmatch(first):
         return End(int(first))
     return None
 

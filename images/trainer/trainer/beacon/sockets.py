@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
-import time
-
-from trainer.beacon.messages import LONGEST_LINE
 
 
 def send(connection: socket.socket, line: bytes, last: bool) -> None:
-    """Send a line to a follower, if it is still there; it hears no more after the `last` one."""
+    """Send a line to a follower, if it is still there; it hears no more after the `last` one.
+
+    One that cannot take it is cut off. Whoever reads from the connection closes it then.
+    """
     try:
-        connection.send(line)
+        if connection.send(line) < len(line):
+            raise OSError("its buffer is full")
         if last:
             connection.shutdown(socket.SHUT_WR)
     except OSError:
-        connection.close()  # it went before us, and needs no telling
-
-
-def wait_for_close(connection: socket.socket, until: float) -> None:
-    """Return when the other side has closed, or at `until` (monotonic seconds)."""
-    try:
-        while True:
-            connection.settimeout(max(0.001, until - time.monotonic()))
-            if not connection.recv(LONGEST_LINE):
-                return
-    except OSError:
-        return  # gone, closed by send(), or too slow
+        with contextlib.suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)
 
 
 def keep_asking(leader: socket.socket) -> None:

@@ -15,9 +15,10 @@ import socket
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
-from trainer.beacon import client
+from trainer.beacon import client, handshake
 from trainer.beacon.messages import Report
 from trainer.errors import EXIT_CANNOT_SHAPE, ContractError, TrainerError
 from trainer.events import Progress
@@ -87,7 +88,8 @@ def start_anew_shaped(speed: str, arguments: Sequence[str]) -> NoReturn:
         message = f"{task.name} {REFUSED}{problem}"
         because(CANNOT_SHAPE, message, (task.name,)).record(Progress(task.progress_file))
         if task.beacon and not task.is_leader:
-            client.send_report(task.beacon, Report(CANNOT_SHAPE, task.name, message))
+            secret = partial(handshake.read_secret, task)
+            client.send_report(task.beacon, secret, Report(CANNOT_SHAPE, task.name, message))
         raise CannotShape(message) from problem
     become(user)
     environment = {k: v for k, v in os.environ.items() if k not in (BANDWIDTH, USER)}

@@ -7,10 +7,11 @@ import os
 import signal
 import sys
 import time
+from functools import partial
 from queue import SimpleQueue
 
 from trainer import outcome, stacks
-from trainer.beacon import client, unanswered
+from trainer.beacon import client, handshake, unanswered
 from trainer.beacon.client import BeaconClient, JobEnded, LeaderStopping, StacksWanted
 from trainer.beacon.messages import Report
 from trainer.errors import ServerError, TrainerError
@@ -35,10 +36,10 @@ def serve(task: Task) -> int:
     progress = Progress(task.progress_file)
     recorder = Recorder(task)
     stacks.arm(task)
-    leader = None
+    leader, secret = None, partial(handshake.read_secret, task)
     if task.beacon:
         leader = BeaconClient(
-            task.beacon, task.name, task.start_deadline_s, events.put,
+            task.beacon, secret, task.name, task.start_deadline_s, events.put,
             silent_s=task.silent_s, others=unanswered.others(task),
         )  # fmt: skip
     # Ops that run here save to the paths of the program, which starts in the same directory.
@@ -53,7 +54,7 @@ def serve(task: Task) -> int:
     if wrong := own_gpus.broken(task):
         wrong.record(progress)
         if task.beacon:
-            client.send_report(task.beacon, Report(wrong.reason, task.name, wrong.message))
+            client.send_report(task.beacon, secret, Report(wrong.reason, task.name, wrong.message))
         return wrong.exit_code
     progress.write("ready")
     print(f"{task.name}: TensorFlow server ready, {target}", flush=True)

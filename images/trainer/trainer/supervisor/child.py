@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainer import outcome
+from trainer.beacon import handshake
 from trainer.errors import ContractError
 from trainer.injected import mailbox, stacks
 from trainer.outcome import Outcome, tidy
@@ -139,6 +140,9 @@ class Child:
 
     def _environment(self, program: Program) -> dict[str, str]:
         environment = dict(os.environ)
+        environment.pop(
+            handshake.VARIABLE, None
+        )  # a program that prints its variables tells it not
         environment[mailbox.VARIABLE] = str(self.mailbox)
         environment["CLUSTER_KIT_TASK"] = self._task.name
         environment["CLUSTER_KIT_PROGRESS"] = str(self._task.progress_file)

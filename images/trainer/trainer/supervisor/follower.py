@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import replace
+from functools import partial
 from queue import SimpleQueue
 
 from trainer import outcome, stacks
-from trainer.beacon import unanswered
+from trainer.beacon import handshake, unanswered
 from trainer.beacon.client import BeaconClient, JobEnded, StacksWanted
 from trainer.beacon.messages import Done, Failed
 from trainer.events import Progress
@@ -37,6 +38,7 @@ def follow(
     leader = (
         BeaconClient(
             task.beacon,
+            partial(handshake.read_secret, task),
             task.name,
             task.start_deadline_s,
             events.put,

@@ -9,11 +9,12 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from functools import partial
 from queue import SimpleQueue
 from typing import NoReturn
 
 from trainer import disk_space, outcome
-from trainer.beacon import client
+from trainer.beacon import client, handshake
 from trainer.beacon.heard import Heard
 from trainer.beacon.messages import Report
 from trainer.beacon.server import BeaconServer
@@ -42,6 +43,7 @@ def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
         if task.is_leader and task.beacon:
             beacon_server = BeaconServer(
                 task.beacon,
+                handshake.make_secret(task),
                 lambda heard: events.put(meaning(heard)),
                 beat=lambda: beat(task),
                 silent_s=task.silent_s,
@@ -72,8 +74,11 @@ def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
         print(f"{task.name}: {ended.headline}", file=sys.stderr, flush=True)
     if beacon_server:
         beacon_server.announce(ended.exit_code)
+        with contextlib.suppress(OSError):
+            handshake.forget_secret(task)
     elif task.beacon and ended.reason == outcome.GPU_MISSING:
-        client.send_report(task.beacon, Report(ended.reason, task.name, ended.message))
+        secret = partial(handshake.read_secret, task)
+        client.send_report(task.beacon, secret, Report(ended.reason, task.name, ended.message))
     return ended.exit_code
 
 

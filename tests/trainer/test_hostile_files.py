@@ -1,0 +1,71 @@
+"""What other tasks can have put into the output: links, FIFOs, lines that are no events."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from trainer import atomic, disk_space, events
+from trainer.errors import ContractError
+from trainer.events import Progress, Reports, last_event, parsed
+
+
+@pytest.mark.parametrize("kind", ["fifo", "link", "folder"])
+def test_what_is_no_plain_file_is_not_read(tmp_path: Path, kind):
+    file = tmp_path / "worker-0.jsonl"
+    if kind == "fifo":
+        os.mkfifo(file)
+    elif kind == "link":
+        file.symlink_to("/etc/passwd")
+    else:
+        file.mkdir()
+    with pytest.raises(OSError):
+        atomic.read_untrusted(file, 100)
+    assert last_event(file) == {}
+    other = Reports(tmp_path)
+    other._read.clear()
+    assert list(other.new()) == []
+
+
+def test_the_probe_for_room_follows_no_link_and_leaves_nothing(alone, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "urandom", bytes)
+    victim, folder = tmp_path / "victim", tmp_path / "progress"
+    victim.write_text("kept")
+    folder.mkdir()
+    (folder / f".{alone.name}.{bytes(8).hex()}.room").symlink_to(victim)
+    (folder / f".{alone.name}.room").symlink_to(victim)
+    disk_space.trouble(alone)
+    assert victim.read_text() == "kept"
+    monkeypatch.undo()
+    assert disk_space.trouble(alone) is None
+    assert victim.read_text() == "kept"
+    assert [file.name for file in folder.iterdir() if not file.is_symlink()] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"[" * 100_000, b'{"a":' * 100_000, b'{"time": NaN}', b'{"time": -Infinity}',
+     b'{"a": [1e999]}', b'{"a": ' + b"9" * 5000 + b"}", b"\xff\xfe", b"\0", b"[]", b"7", b"",
+     b'{"event": ["step"]}', b"{}"],
+)  # fmt: skip
+def test_a_line_that_is_no_event_is_none(line):
+    assert parsed(line) is None
+
+
+def test_a_progress_file_that_is_a_fifo_keeps_no_task_waiting(tmp_path: Path):
+    os.mkfifo(tmp_path / "worker-0.jsonl")
+    with pytest.raises(ContractError, match="cannot write"):
+        Progress(tmp_path / "worker-0.jsonl")
+
+
+def test_a_line_without_an_end_is_left_out_and_a_large_file_is_read_in_parts(tmp_path, monkeypatch):
+    monkeypatch.setattr(events, "MOST_BYTES", 1000)
+    reports, file = Reports(tmp_path), tmp_path / "worker-0.jsonl"
+    file.write_bytes(b"x" * 5500 + b"\n" + b'{"event": "step"}\n' * 300)
+    found = []
+    for _ in range(20):
+        found += list(reports.new())
+    assert found == [("worker-0", {"event": "step"})] * 300
+    assert last_event(file) == {"event": "step"}
