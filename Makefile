@@ -6,6 +6,8 @@ PYTHON    ?= python3
 KIT       := .venv/bin/cluster-kit
 DEV       := .venv/.dev
 PIP       := .venv/bin/pip install --quiet --disable-pip-version-check
+LOCKED     = $(PIP) --require-hashes --requirement
+OWN       := $(PIP) --no-deps --no-build-isolation --editable .
 ENGINE    ?= auto
 # Processes of tests: for those with containers, each of which keeps a core busy or two, and for the others,
 # a third of whose time is spent waiting.
@@ -138,7 +140,7 @@ image: $(KIT) engine ## Build the shared training image where it is absent or st
 	@$(KIT) image build --variant $(call quoted,$(VARIANT)) --quiet
 
 # The environment is made anew when the dependencies change.
-$(KIT): pyproject.toml
+$(KIT): pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "cluster-kit needs Python 3.11 or newer; this is $$($(PYTHON) --version). Set PYTHON=…"; exit 3; }
 	@echo "installing cluster-kit into .venv"
@@ -147,13 +149,13 @@ $(KIT): pyproject.toml
 	    && apt-get update -q >/dev/null && apt-get install -y -q python3-venv >/dev/null \
 	    && $(PYTHON) -m venv .venv; } \
 	  || { echo "no venv module: install it (apt-get install python3-venv)"; exit 3; }
-	@$(PIP) -e . 2>.venv/pip.log || { cat .venv/pip.log; rm -f $(KIT); exit 3; }
+	@{ $(LOCKED) requirements.lock && $(OWN); } 2>.venv/pip.log || { cat .venv/pip.log; rm -f $(KIT); exit 3; }
 	@touch $(KIT)
 
 # What only tests, checks and benchmarks need.
-$(DEV): $(KIT)
+$(DEV): $(KIT) requirements-dev.lock
 	@echo "installing the tools of tests and checks into .venv"
-	@$(PIP) -e '.[dev]' 2>.venv/pip.log || { cat .venv/pip.log; exit 3; }
+	@$(LOCKED) requirements-dev.lock 2>.venv/pip.log || { cat .venv/pip.log; exit 3; }
 	@touch $(DEV)
 
 ##@ Develop
@@ -206,10 +208,11 @@ check: $(DEV) ## Lint, formatting, types, who imports whom, stale files, known v
 	@$(KIT) schema | cmp -s - compose/schema.json \
 	  || { echo "compose/schema.json is stale: run \`make schema\`"; exit 1; }
 	@.venv/bin/python -m docs.generate --check
+	@.venv/bin/python -m tests.lock --check
 	@.venv/bin/python -m tests.audit
 
 .PHONY: lock
-lock: $(DEV) ## Write the hashes of what the image installs, after a change of images/trainer/recipe/requirements-*.txt
+lock: $(DEV) ## Write versions and hashes of what image and .venv install, after a change of images/trainer/recipe/requirements-*.txt or pyproject.toml
 	@.venv/bin/python -m tests.lock
 
 .PHONY: docs

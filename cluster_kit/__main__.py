@@ -13,6 +13,7 @@ from cluster_kit.util import signals, stdio
 
 def main() -> NoReturn:
     """Run the command line, and end the process with its exit code, whatever its threads do."""
+    stdio.guard_against_commands()
     stdio.leave(_exit_code(_run))
 
 

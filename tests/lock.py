@@ -1,39 +1,80 @@
-"""Writes the hashes of what the image installs: `make lock`, after a pin was changed.
+"""Writes versions and hashes of what the image installs, and the host: `make lock`.
 
-The hashes are of every file of a pinned version, so that the build takes it on any machine and from
-any mirror, and refuses every other file. Markers choose what differs between processors.
+The hashes are of every file of a pinned version, so that a build takes it on any machine and from
+any mirror, and refuses every other file. Markers choose what differs between processors and
+Pythons. The host's versions are the newest that pyproject.toml allows: they are for a clone's
+.venv, in development and CI. A user of the package gets what pyproject.toml says.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 from cluster_kit.image.build import SOURCE
 
 RECIPE = SOURCE / "recipe"
+ROOT = Path(__file__).resolve().parent.parent
 LOCKED = ("cpu", "digits", "gpu")
-HEADER = "# `make lock` wrote this from requirements-{}.txt. Do not edit.\n"
+HOST = {"requirements.lock": (), "requirements-dev.lock": ("--extra=dev",)}
+"""What a clone's .venv has, and what tests and checks need on top."""
+HEADER = "# `make lock` wrote this from {}. Do not edit.\n"
 
 
 def main() -> int:
-    """Write all files; the exit code."""
-    asked = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
-    index = subprocess.run(asked, capture_output=True, text=True).stdout.strip()
-    environment = {**os.environ, **({"UV_DEFAULT_INDEX": index} if index else {})}
+    """Write all files, or with `--check` say which of the host's are stale; the exit code."""
+    if "--check" in sys.argv[1:]:
+        stale = stale_files()
+        for name in stale:
+            print(f"{name} is stale: run `make lock`", file=sys.stderr)
+        return int(bool(stale))
     for part in LOCKED:
-        command = (
-            *(sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--no-deps"),
-            *("--generate-hashes", "--no-header", "--no-annotate", "--python-version=3.11"),
-            "--universal",
-            f"requirements-{part}.txt",
-        )
-        done = subprocess.run(command, cwd=RECIPE, env=environment, stdout=subprocess.PIPE)
-        if done.returncode:
-            return done.returncode
-        (RECIPE / f"locked-{part}.txt").write_text(HEADER.format(part) + done.stdout.decode())
+        asked = ("--no-deps", f"requirements-{part}.txt")
+        text = _locked(RECIPE, *asked)
+        header = HEADER.format(f"requirements-{part}.txt")
+        (RECIPE / f"locked-{part}.txt").write_text(header + text)
+    for name, extra in HOST.items():
+        asked = (*extra, "--group=build", f"--output-file={name}", "pyproject.toml")
+        _locked(ROOT, *asked)
+        (ROOT / name).write_text(_host_header() + (ROOT / name).read_text())
     return 0
+
+
+def stale_files() -> list[str]:
+    """The host's files that were made from other requirements than pyproject.toml has now."""
+    header = _host_header()
+    files = [(ROOT / name, name) for name in HOST]
+    return [name for file, name in files if not file.read_text().startswith(header)]
+
+
+def _host_header() -> str:
+    read = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    project = read["project"]
+    keys = ("dependencies", "optional-dependencies", "requires-python")
+    asked = json.dumps([read["build-system"], *(project[key] for key in keys)], sort_keys=True)
+    digest = hashlib.sha256(asked.encode()).hexdigest()[:16]
+    return HEADER.format("pyproject.toml") + f"# Requirements: {digest}\n"
+
+
+def _locked(folder: Path, *asked: str) -> str:
+    """What uv resolves, with hashes; raises CalledProcessError, of which uv has said why."""
+    index = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "get", "global.index-url"],
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+    environment = {**os.environ, **({"UV_DEFAULT_INDEX": index} if index else {})}
+    command = (
+        *(sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--generate-hashes"),
+        *("--no-header", "--no-annotate", "--python-version=3.11", "--universal", *asked),
+    )
+    done = subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE, check=True)
+    return done.stdout.decode()
 
 
 if __name__ == "__main__":

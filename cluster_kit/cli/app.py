@@ -16,6 +16,7 @@ from rich.console import Console
 from cluster_kit.errors import KitError, UsageError
 from cluster_kit.run.request import USUAL, unnamed
 from cluster_kit.util.nearest import proposal
+from cluster_kit.util.runner_commands import in_json
 from cluster_kit.util.terminal import harmless
 
 PIPED_WIDTH = int(os.environ.get("COLUMNS") or 200)
@@ -35,7 +36,7 @@ err = Console(stderr=True, highlight=False, emoji=False)
 
 def print_json(facts: Any) -> None:
     """Print facts as JSON on stdout, for scripts."""
-    typer.echo(json.dumps(facts, indent=2, default=str, allow_nan=False))
+    typer.echo(in_json(json.dumps(facts, indent=2, default=str, allow_nan=False)))
 
 
 def print_json_list(items: Iterable[Any]) -> None:

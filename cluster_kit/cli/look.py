@@ -34,6 +34,7 @@ from cluster_kit.run.keeping.past_run import PastRun, merged, newest_run, saved_
 from cluster_kit.run.reach import cluster_name, reach
 from cluster_kit.show.sidecar_lines import facts_of, line_of
 from cluster_kit.show.task_table import remarks, status_table
+from cluster_kit.util.runner_commands import in_json
 from cluster_kit.util.terminal import harmless
 from cluster_kit.workspace import here
 
@@ -175,4 +176,4 @@ def _print_line(task: str, text: str) -> None:
 def _print_json_line(task: str, stamped: str) -> None:
     """Print a line of a log, its time in front, as a JSON object in a line of its own."""
     time, _, text = stamped.partition(" ")
-    typer.echo(json.dumps({"time": time, "task": task, "text": text}))
+    typer.echo(in_json(json.dumps({"time": time, "task": task, "text": text})))

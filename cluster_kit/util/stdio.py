@@ -1,4 +1,4 @@
-"""Standard streams that survive a closed pipe, and the end of a command."""
+"""Standard streams that survive a closed pipe or are read by CI, and the end of a command."""
 
 from __future__ import annotations
 
@@ -6,14 +6,50 @@ import contextlib
 import io
 import os
 import select
+import stat
 import sys
 from typing import Any, NoReturn, TextIO
 
 from cluster_kit.util import signals
+from cluster_kit.util.runner_commands import Guard, is_ci
 
 TAKES_S = 1.0
 PART = select.PIPE_BUF
 """Bytes that a pipe takes at once if it takes any."""
+
+
+def guard_against_commands() -> None:
+    """On CI, let nothing that is printed be a command for its runner: see `runner_commands`.
+
+    A stream that goes into a file is not changed: no runner reads it.
+    """
+    if is_ci(os.environ):
+        sys.stdout, sys.stderr = (_guarded(stream) for stream in (sys.stdout, sys.stderr))
+
+
+def _guarded(stream: TextIO) -> TextIO:
+    try:
+        descriptor = stream.fileno()
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return stream
+    except (AttributeError, OSError, ValueError):  # closed, or in memory
+        return stream
+    stream.flush()
+    return _Guarded(
+        io.FileIO(descriptor, "w", closefd=False),
+        encoding=stream.encoding,
+        errors=stream.errors,
+    )
+
+
+class _Guarded(io.TextIOWrapper):
+    def __init__(self, raw: io.FileIO, **options: Any) -> None:
+        super().__init__(io.BufferedWriter(raw), line_buffering=True, **options)
+        self._guard = Guard()
+
+    def write(self, text: str, /) -> int:
+        super().write(self._guard(text))
+        return len(text)
 
 
 def outlive_readers() -> None:
@@ -45,12 +81,10 @@ def lasting(stream: TextIO) -> TextIO:
         return stream
     with contextlib.suppress(OSError):
         stream.flush()
-    return io.TextIOWrapper(
-        io.BufferedWriter(_Lasting(descriptor, "w", closefd=False)),
-        encoding=stream.encoding,
-        errors=stream.errors,
-        line_buffering=True,
-    )
+    raw, options = _Lasting(descriptor, "w", closefd=False), (stream.encoding, stream.errors)
+    if isinstance(stream, _Guarded):
+        return _Guarded(raw, encoding=stream.encoding, errors=stream.errors)
+    return io.TextIOWrapper(io.BufferedWriter(raw), *options, line_buffering=True)
 
 
 class _Lasting(io.FileIO):

@@ -1,0 +1,47 @@
+"""What a task prints and raises, as the kit's verbs print it on GitHub's runner."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.runners import commands
+from tests.unit.summary.runs import failed, saved
+from tests.unit.util.test_runner_commands import COMMANDS
+
+WORDS = "\n".join(COMMANDS)
+ON_GITHUB = {
+    **os.environ,
+    "GITHUB_ACTIONS": "true",
+    "DOCKER_HOST": "unix:///nonexistent/docker.sock",
+}
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [("summary", "demo"), ("summary", "demo", "--json"), ("runs",)],
+)
+def test_words_of_a_task_are_no_commands(tmp_path: Path, verb: tuple[str, ...]) -> None:
+    (tmp_path / "compose").mkdir()
+    outcome = replace(failed(), message=WORDS, last_words=WORDS, notes=[WORDS], cure=WORDS)
+    saved(tmp_path, outcome)
+    done = subprocess.run(
+        [sys.executable, "-m", "cluster_kit", *verb],
+        cwd=tmp_path,
+        env=ON_GITHUB,
+        capture_output=True,
+        timeout=60,
+    )
+    said = (done.stdout + done.stderr).decode()
+    assert done.returncode == 0, said
+    assert commands(said) == []
+    if verb == ("summary", "demo", "--json"):
+        assert json.loads(done.stdout)["message"] == WORDS
+    elif verb[0] == "summary":
+        assert "add-mask" in said
