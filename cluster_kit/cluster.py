@@ -132,6 +132,7 @@ class Cluster:
     tensorflow: str = ""
     origin: Origin = field(default_factory=Origin)
     internal: bool = False  # the network leads nowhere else
+    isolated: bool = False  # the host has no address in the internal network
     mtu: int | None = None  # of the network, in bytes; None for the engine's own
     fetch: Fetch | None = None  # what fetches the data if it is not there yet
     dockerfile: Dockerfile | None = None  # what `image` is built from if it is the user's

@@ -8,6 +8,15 @@ from typing import Literal
 
 Driver = Literal["nvidia", "cdi"]
 """How the engine hands out GPUs: NVIDIA's runtime hook, or the Container Device Interface."""
+CLOSED = 28
+"""The first major version of Docker Engine that lets nobody route to ports that are not published,
+and that can leave the host without an address in an internal network."""
+
+
+def is_closed(version: str) -> bool:
+    """Whether a Docker Engine of this version is CLOSED or newer; one without a version is not."""
+    major = version.split(".")[0]
+    return major.isdecimal() and int(major) >= CLOSED
 
 
 @dataclass(frozen=True)

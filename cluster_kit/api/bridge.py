@@ -40,6 +40,11 @@ def no_route(info: Mapping[str, Any], docker_host: str) -> str:
 
 def refuse_unreachable(cluster: Cluster) -> None:
     """Raise HostError if this host cannot connect to a server of the cluster that answers."""
+    if cluster.isolated:
+        raise HostError(
+            f"this host has no address in the network of {cluster.name}, which is internal",
+            f"set network.internal=false, or {CURE}",
+        )
     for task in cluster.tasks:
         if task.serves and (error := connect(str(task.ip), cluster.port)):
             raise HostError(

@@ -117,11 +117,15 @@ class ContainerSpec:
 
 @dataclass(frozen=True)
 class NetworkSpec:
-    """The cluster's network, a bridge. `mtu` is None for the engine's own."""
+    """The cluster's network, a bridge. `mtu` is None for the engine's own.
+
+    `isolated`: it is internal, and the host has no address in it.
+    """
 
     subnet: IPv4Network
     gateway: IPv4Address
     internal: bool
+    isolated: bool
     mtu: int | None
     labels: Mapping[str, str]
 
@@ -129,7 +133,12 @@ class NetworkSpec:
 def network_spec(cluster: Cluster) -> NetworkSpec:
     """Returns the network that all containers of a cluster are in."""
     return NetworkSpec(
-        cluster.subnet, cluster.gateway, cluster.internal, cluster.mtu, _shared(cluster).labels
+        cluster.subnet,
+        cluster.gateway,
+        cluster.internal,
+        cluster.isolated,
+        cluster.mtu,
+        _shared(cluster).labels,
     )
 
 

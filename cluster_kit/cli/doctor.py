@@ -22,6 +22,7 @@ from cluster_kit.parts import DEFAULT_ENGINE
 from cluster_kit.run.checks.check import Check
 from cluster_kit.run.checks.doctor import check_host
 from cluster_kit.run.checks.kubernetes_checks import check_kubernetes
+from cluster_kit.run.checks.network_checks import check_strangers
 from cluster_kit.run.checks.swarm_checks import check_swarm
 from cluster_kit.run.checks.swarm_probe import probe_nodes
 from cluster_kit.run.request import USUAL, Request
@@ -79,10 +80,14 @@ def _checks(request: Request, engine: Engine | None) -> list[Check]:
     """The checks of this host, and of what a manifest needs if one is named."""
     if not request.manifest:
         on_swarm = request.overrides.get("engine") == "swarm"
-        return check_host(gather(engine), None) + (_of_any_swarm() if on_swarm else [])
+        facts = gather(engine)
+        strangers = list(check_strangers(facts))
+        return check_host(facts, None) + strangers + (_of_any_swarm() if on_swarm else [])
     workspace = here()
     prepared = prepare(request, workspace, engine)
     checks = check_host(prepared.facts, prepared.cluster)
+    if prepared.cluster.kubernetes is None:
+        checks += check_strangers(prepared.facts)
     if prepared.cluster.engine == "swarm" and not _failed(checks, "swarm"):
         checks += probe_nodes(
             SwarmEngine(), prepared.cluster, workspace.runs(prepared.cluster.name)

@@ -17,11 +17,14 @@ from pathlib import Path
 
 from cluster_kit.engine.failures import may_not, no_engine
 from cluster_kit.errors import EngineError, HostError
+from cluster_kit.facts import CLOSED, is_closed
 from cluster_kit.util.own_files import command
 from cluster_kit.util.process import run, start_daemon
 
 PACKAGES = ("docker.io", "docker-cli", "docker-compose", "docker-buildx")
 NEXT_SUITE = "trixie"
+KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+APT = Path("/etc/apt")
 SOURCES = Path("/etc/apt/sources.list.d/cluster-kit-docker.sources")
 PINS = Path("/etc/apt/preferences.d/cluster-kit-docker")
 PID_FILE = Path("/var/run/docker.pid")
@@ -62,10 +65,11 @@ def ensure_engine(say: Say, ask: Callable[[str], bool]) -> bool:
         raise HostError("no Docker engine answers, and installing one was declined", _BY_HAND)
     if not (shutil.which("dockerd") and compose_works()):
         say("installing the Docker engine and Compose from the distribution's packages")
-        _install()
+        _install(say)
     if not engine_answers():
         say("starting the Docker engine")
         _start()
+    say(_given())
     return True
 
 
@@ -107,10 +111,29 @@ def _os_release() -> dict[str, str]:
     return {key: value.strip('"') for key, value in pairs}
 
 
-def _install() -> None:
+def _given() -> str:
+    """Which engine this host has now."""
+    version = run(["docker", "info", "--format", "{{.ServerVersion}}"], timeout_s=30).output.strip()
+    note = (
+        "" if is_closed(version) else f"; `{command('doctor')}` says what {CLOSED}.0 would keep out"
+    )
+    return f"Docker Engine {version}{note}"
+
+
+def _install(say: Say) -> None:
+    security = ""
     if _os_release().get("VERSION_CODENAME") == "bookworm":
-        _add_next_suite()
-    _apt("update", "-q")
+        mirror, security = debian_mirrors(APT)
+        SOURCES.write_text(next_suite(mirror, security))
+        PINS.write_text(PINNED)
+    try:
+        _apt("update", "-q")
+    except EngineError:
+        if not security:
+            raise
+        say(f"{security} has no {NEXT_SUITE}-security: fixes come with that release's updates only")
+        SOURCES.write_text(next_suite(mirror, ""))
+        _apt("update", "-q")
     packages = PACKAGES if _os_release()["ID"] == "debian" else _ubuntu_packages()
     _apt("install", "-y", "-q", "--no-install-recommends", *packages, "iptables")
 
@@ -119,37 +142,50 @@ def _ubuntu_packages() -> tuple[str, ...]:
     return ("docker.io", "docker-compose-v2", "docker-buildx")
 
 
-def _add_next_suite() -> None:
-    """Offer the Docker packages of the next Debian release, from the mirror already in use."""
-    mirror, keyring = _debian_mirror()
-    SOURCES.write_text(
-        f"Types: deb\nURIs: {mirror}\nSuites: {NEXT_SUITE}\n"
-        f"Components: main\nSigned-By: {keyring}\n"
+PINNED = (
+    f"Package: *\nPin: release n={NEXT_SUITE}*\nPin-Priority: 50\n\n"
+    f"Package: {' '.join(PACKAGES)}\nPin: release n={NEXT_SUITE}*\nPin-Priority: 990\n"
+)
+"""Only the Docker packages come from the next release, whichever of its suites has the newest."""
+
+
+def next_suite(mirror: str, security: str) -> str:
+    """Returns the sources of the next Debian release: its packages, and its fixes if `security`."""
+    found = {NEXT_SUITE: mirror}
+    if security:
+        found[f"{NEXT_SUITE}-security"] = security
+    return "\n".join(
+        f"Types: deb\nURIs: {uri}\nSuites: {suite}\nComponents: main\nSigned-By: {KEYRING}\n"
+        for suite, uri in found.items()
     )
-    names = " ".join(PACKAGES)
-    PINS.write_text(
-        f"Package: *\nPin: release n={NEXT_SUITE}\nPin-Priority: 50\n\n"
-        f"Package: {names}\nPin: release n={NEXT_SUITE}\nPin-Priority: 990\n"
-    )
 
 
-def _debian_mirror() -> tuple[str, str]:
-    """(mirror address, keyring) of the host's Debian source, in deb822 or one-line form.
+def debian_mirrors(apt: Path) -> tuple[str, str]:
+    """Returns the addresses of the host's Debian mirror, and of its mirror of fixes ("": none).
 
-    Raises HostError if there is none.
+    Args:
+        apt: apt's directory; its sources may have the deb822 or the one-line form.
+    Raises:
+        HostError: there is no Debian mirror.
     """
-    keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
-    for path in sorted(Path("/etc/apt/sources.list.d").glob("*.sources")):
-        for stanza in path.read_text().split("\n\n"):
-            uri = re.search(r"^URIs:\s*(\S+/debian/?)\s*$", stanza, re.MULTILINE)
-            if uri:
-                return uri.group(1), keyring
-    main = Path("/etc/apt/sources.list")
-    lines = main.read_text() if main.exists() else ""
-    uri = re.search(r"^deb\s+(?:\[[^\]]*\]\s+)?(\S+/debian/?)\s+bookworm\s", lines, re.MULTILINE)
-    if uri:
-        return uri.group(1), keyring
-    raise HostError("no Debian mirror found in the apt configuration of this host", _BY_HAND)
+    texts = [path.read_text() for path in sorted((apt / "sources.list.d").glob("*.sources"))]
+    lines = [apt / "sources.list", *sorted((apt / "sources.list.d").glob("*.list"))]
+    texts += [path.read_text() for path in lines if path.exists()]
+    mirror = _first_mirror(texts, "debian")
+    if not mirror:
+        raise HostError("no Debian mirror found in the apt configuration of this host", _BY_HAND)
+    return mirror, _first_mirror(texts, "debian-security")
+
+
+def _first_mirror(texts: list[str], archive: str) -> str:
+    """The first address of an archive in these sources."""
+    uri = rf"((?:https?|mirror\+\w+|file|copy):\S*/{archive}/?)"
+    forms = (rf"^URIs:\s*{uri}(?:\s|$)", rf"^deb\s+(?:\[[^\]]*\]\s+)?{uri}\s")
+    for text in texts:
+        for form in forms:
+            if found := re.search(form, text, re.MULTILINE):
+                return found.group(1)
+    return ""
 
 
 def _apt(*arguments: str) -> None:

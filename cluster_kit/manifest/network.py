@@ -11,7 +11,9 @@ class NetworkTable(Strict):
     """Options of the cluster's network, in addition to `subnet`."""
 
     internal: bool = Field(
-        False, description="Whether containers reach each other only, and nothing outside"
+        False,
+        description="Whether containers reach each other only, and nothing outside; "
+        "on Docker Engine 28 or newer this host does not reach them either",
     )
     encrypted: bool = Field(
         False, description="Whether a swarm encrypts what tasks on different nodes send (IPsec)"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 
 from cluster_kit.cluster import Cluster, Task
-from cluster_kit.facts import HostFacts
+from cluster_kit.facts import HostFacts, is_closed
 from cluster_kit.manifest.deadlines import DeadlineTable
 from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.manifest.schema import Manifest
@@ -149,6 +149,7 @@ def _cluster(
         tensorboard=manifest.tensorboard,
         profile=ProfileAt(**dict(manifest.profile)) if manifest.profile else None,
         internal=manifest.network.internal,
+        isolated=_isolated(manifest, facts),
         mtu=manifest.network.mtu,
         engine=manifest.engine,
         encrypted=manifest.network.encrypted,
@@ -156,6 +157,12 @@ def _cluster(
         slurm=on_slurm(manifest),
         origin=origin_of(loaded, inputs, facts, (images.cpu, images.gpu, images.built), subnet),
     )
+
+
+def _isolated(manifest: Manifest, facts: HostFacts) -> bool:
+    """Whether the engine can keep the host, and so its other users, out of the network."""
+    closed = is_closed(facts.engine) and not facts.kind.podman
+    return manifest.network.internal and manifest.engine == "compose" and closed
 
 
 def _deadlines(table: DeadlineTable) -> Deadlines:

@@ -31,6 +31,10 @@ from cluster_kit.backends.yaml import (
 from cluster_kit.cluster import OWNER, Cluster
 from cluster_kit.util import templating
 
+MTU = "com.docker.network.driver.mtu"
+GATEWAY_MODE = "com.docker.network.bridge.gateway_mode_ipv4"
+"""`isolated`: the host has no address in an internal network; Docker Engine 28 and newer."""
+
 
 @dataclass(frozen=True)
 class Shared:
@@ -122,11 +126,14 @@ def _shared(cluster: Cluster, spec: SharedSpec) -> Shared:
 
 
 def _network(spec: NetworkSpec) -> dict[str, object]:
+    options = {} if spec.mtu is None else {MTU: str(spec.mtu)}
+    if spec.isolated:
+        options[GATEWAY_MODE] = "isolated"
     return {
         "subnet": str(spec.subnet),
         "gateway": str(spec.gateway),
         "internal": spec.internal,
-        "mtu": "" if spec.mtu is None else quote(str(spec.mtu)),
+        "options": pairs(options),
         "labels": pairs(spec.labels),
     }
 

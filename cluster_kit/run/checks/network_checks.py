@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from cluster_kit.cluster import Cluster
-from cluster_kit.facts import HostFacts
+from cluster_kit.facts import CLOSED, HostFacts, is_closed
 from cluster_kit.plan import addresses
 from cluster_kit.run.checks.check import Check
+from cluster_kit.util.process import run
 
 OWN_EXCEPTIONS = "no_grpc_proxy"
 """Hosts that gRPC reaches without a proxy; it looks into `no_proxy` only if this is not set."""
+USERS = Path("/etc/passwd")
+FIRST_USER, NOBODY = 1000, 65534
+"""Ids of people's users: from the first to below the second."""
+NO_SHELLS = ("nologin", "false")
+MOST_NAMED = 5
 NO_CLUSTER = "."
 """The name of no cluster: none begins with a dot."""
 
@@ -73,6 +79,66 @@ def check_proxy(cluster: Cluster | None) -> Check:
     if proxies:
         return Check("proxy", "ok", f"set in {file}; the cluster's subnet is exempted by no_proxy")
     return Check("proxy", "ok", "none handed to containers")
+
+
+def check_strangers(
+    facts: HostFacts, users: Path = USERS, this: Collection[int] = ()
+) -> Iterator[Check]:
+    """Yields who can reach the tasks' servers, which ask nobody who they are.
+
+    Args:
+        users: the list of users, as /etc/passwd.
+        this: ids of users who are this one; by default the one who calls, also by sudo.
+    """
+    if facts.kind.remote or facts.kind.desktop or facts.kind.podman:
+        return
+    yield _check_users(users, this or {os.getuid(), int(os.environ.get("SUDO_UID") or 0)})
+    newer = f"install Docker Engine {CLOSED} or newer: https://docs.docker.com/engine/install"
+    if is_closed(facts.engine):
+        yield Check("isolation", "ok", "the engine keeps other machines from unpublished ports")
+    else:
+        found = f"Docker Engine {facts.engine} is older than {CLOSED}: only the policy of the "
+        found += "firewall's chain FORWARD keeps other machines from unpublished ports"
+        yield Check("isolation", "warn", found, newer)
+    yield _check_forward()
+
+
+def _check_users(users: Path, this: Collection[int]) -> Check:
+    try:
+        rows = [line.split(":") for line in users.read_text(errors="replace").splitlines()]
+    except OSError as error:
+        found = f"not known: {users} cannot be read ({error.strerror})"
+        return Check("users", "warn", found, "look who else can log in to this host")
+    others = sorted(
+        row[0]
+        for row in rows
+        if len(row) > 6 and row[2].isdecimal() and FIRST_USER <= int(row[2]) < NOBODY
+        if int(row[2]) not in this and not row[6].endswith(NO_SHELLS)
+    )
+    if not others:
+        return Check("users", "ok", f"nobody else can log in, by {users}")
+    listed = ", ".join(others[:MOST_NAMED]) + (", …" if len(others) > MOST_NAMED else "")
+    return Check(
+        "users",
+        "warn",
+        f"{listed} can log in, and reach the tasks' servers, which run code for anyone",
+        "see docs/how-it-works.md#confinement: run what they must not see on another host",
+    )
+
+
+def _check_forward() -> Check:
+    """The policy of the firewall's chain FORWARD, which takes root and iptables to read."""
+    done = run(["iptables", "--wait", "2", "--list-rules", "FORWARD"], timeout_s=10)
+    first = done.output.partition("\n")[0].split()
+    if not done.ok or first[:2] != ["-P", "FORWARD"]:
+        found = "not known: reading the firewall's chain FORWARD takes root and iptables"
+        return Check("forward", "warn", found, "`sudo iptables -S FORWARD` must begin with DROP")
+    if first[2:] == ["DROP"]:
+        return Check("forward", "ok", "the firewall drops what nobody allows through this host")
+    found = f"the policy of the firewall's chain FORWARD is {' '.join(first[2:])}"
+    return Check(
+        "forward", "warn", found, "`iptables -P FORWARD DROP`, unless this host is a router"
+    )
 
 
 def _proxies(file: Path) -> dict[str, str]:

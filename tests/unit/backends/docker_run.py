@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cluster_kit.backends.compose.render import GATEWAY_MODE
 from cluster_kit.backends.container_spec import ContainerSpec, NetworkSpec
 from cluster_kit.backends.sidecar_spec import SidecarSpec
 from cluster_kit.cluster import LOOPBACK
@@ -15,6 +16,7 @@ def docker_network(spec: NetworkSpec, name: str) -> list[str]:
     words += [f"--subnet={spec.subnet}", f"--gateway={spec.gateway}"]
     words += ["--internal"] if spec.internal else []
     words += [f"--opt=com.docker.network.driver.mtu={spec.mtu}"] if spec.mtu else []
+    words += [f"--opt={GATEWAY_MODE}=isolated"] if spec.isolated else []
     words += [f"--label={key}={value}" for key, value in spec.labels.items()]
     return [*words, name]
 

@@ -18,6 +18,7 @@ from cluster_kit.backends.container_spec import (
     network_spec,
 )
 from cluster_kit.cluster import Cluster
+from cluster_kit.facts import EngineKind
 from tests.make import cluster, gpus, host, parse_compose
 from tests.unit.backends.docker_run import docker_network, docker_run
 from tests.unit.backends.said import Reading, said_by_compose, said_by_docker_run
@@ -148,3 +149,21 @@ def test_every_container_has_every_label(made: Cluster) -> None:
     for spec in container_specs(made):
         assert spec.labels.keys() == known
         assert spec.shared.labels.items() <= spec.labels.items()
+
+
+@pytest.mark.parametrize(
+    ("engine", "internal", "isolated"),
+    [("26.1.5", True, False), ("28.0.0", True, True), ("28.0.0", False, False), ("", True, False)],
+)
+def test_the_host_has_no_address_in_an_internal_network_if_the_engine_can(
+    engine: str, internal: bool, isolated: bool
+) -> None:
+    made = cluster(host(engine=engine), network={"internal": internal, "mtu": 1400})
+    network = parse_compose(render(made))["networks"]["cluster"]
+    mode = {"com.docker.network.bridge.gateway_mode_ipv4": "isolated"} if isolated else {}
+    assert network["driver_opts"] == {"com.docker.network.driver.mtu": "1400", **mode}
+    assert network.get("internal", False) == internal and made.isolated == isolated
+    podman = cluster(
+        host(engine="28.1", kind=EngineKind(podman=True)), network={"internal": internal}
+    )
+    assert not podman.isolated

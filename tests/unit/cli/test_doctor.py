@@ -27,12 +27,14 @@ def checked(root: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> list[C
         return [Check("engine", "ok", "answers")]
 
     monkeypatch.setattr(doctor, "check_host", check)
+    monkeypatch.setattr(doctor, "check_strangers", lambda _: [Check("users", "ok", "nobody else")])
     return clusters
 
 
 def test_overrides_are_those_of_up(cli: Cli, checked: list[Cluster | None]) -> None:
     said = cli("doctor", "demo", "--workers", "3", "--set", "role.worker.cpus=0.5", "--json")
-    assert (said.code, json.loads(said.out)[0]["name"]) == (0, "engine")
+    assert said.code == 0
+    assert [line["name"] for line in json.loads(said.out)] == ["engine", "users"]
     (cluster,) = checked
     assert cluster is not None
     assert [t.cpus for t in cluster.tasks if t.role == "worker"] == [0.5, 0.5, 0.5]

@@ -34,3 +34,88 @@ def test_a_user_who_may_not_use_the_engine_is_not_offered_another_one(
     with pytest.raises(HostError, match="this user may not use the Docker engine") as told:
         engine_install.ensure_engine(lambda _: None, lambda _: pytest.fail("it was offered"))
     assert "usermod -aG docker $USER" in told.value.cure
+
+
+DEB822 = """# comment
+Types: deb
+URIs: {mirror}
+Suites: bookworm bookworm-updates
+Components: main
+
+Types: deb
+URIs: {security}
+Suites: bookworm-security
+Components: main
+"""
+ONE_LINE = """deb [arch=amd64] {mirror} bookworm main
+# deb {mirror}-other bookworm main
+deb {security} bookworm-security main
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [("sources.list.d/debian.sources", DEB822), ("sources.list", ONE_LINE),
+     ("sources.list.d/x.list", ONE_LINE)],
+)  # fmt: skip
+@pytest.mark.parametrize("security", ["http://fixes.example/debian-security", ""])
+def test_the_next_suite_comes_from_the_hosts_own_mirrors_with_its_fixes(
+    tmp_path: Path, file: str, text: str, security: str
+) -> None:
+    (tmp_path / "sources.list.d").mkdir()
+    mirror = "https://mirror.example/debian"
+    (tmp_path / file).write_text(text.format(mirror=mirror, security=security or mirror))
+    assert engine_install.debian_mirrors(tmp_path) == (mirror, security)
+    written = engine_install.next_suite(mirror, security)
+    assert f"URIs: {mirror}\nSuites: trixie\n" in written
+    assert ("Suites: trixie-security\n" in written) == bool(security)
+    assert written.count("Signed-By: ") == written.count("Types: deb\n") == 1 + bool(security)
+
+
+def test_the_docker_packages_come_from_both_suites_and_nothing_else_does() -> None:
+    others, docker = engine_install.PINNED.strip().split("\n\n")
+    assert others.splitlines()[1:] == ["Pin: release n=trixie*", "Pin-Priority: 50"]
+    assert docker.splitlines()[1:] == ["Pin: release n=trixie*", "Pin-Priority: 990"]
+
+
+def test_without_a_mirror_the_host_is_told_so(tmp_path: Path) -> None:
+    with pytest.raises(HostError, match="no Debian mirror"):
+        engine_install.debian_mirrors(tmp_path)
+
+
+@pytest.mark.parametrize("has_fixes", [True, False])
+def test_a_mirror_without_the_fixes_does_not_stop_the_installation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_fixes: bool
+) -> None:
+    (tmp_path / "sources.list").write_text(
+        ONE_LINE.format(
+            mirror="http://m.example/debian", security="http://s.example/debian-security"
+        )
+    )
+    sources, asked, said = tmp_path / "sources", list[str](), list[str]()
+    monkeypatch.setattr(engine_install, "APT", tmp_path)
+    monkeypatch.setattr(engine_install, "SOURCES", sources)
+    monkeypatch.setattr(engine_install, "PINS", tmp_path / "pins")
+    release = {"VERSION_CODENAME": "bookworm", "ID": "debian"}
+    monkeypatch.setattr(engine_install, "_os_release", lambda: release)
+
+    def run(command: list[str], **_: object) -> Completed:
+        asked.append(command[3])
+        fails = command[3] == "update" and "-security" in sources.read_text() and not has_fixes
+        return Completed(tuple(command), 100 if fails else 0, "", "no Release file")
+
+    monkeypatch.setattr(engine_install, "run", run)
+    engine_install._install(said.append)
+    assert asked == ["update", "install"] if has_fixes else ["update", "update", "install"]
+    assert ("trixie-security" in sources.read_text()) == has_fixes
+    assert bool(said) != has_fixes
+
+
+@pytest.mark.parametrize(("version", "note"), [("26.1.5", True), ("28.0.1", False)])
+def test_it_says_which_engine_this_host_has(
+    monkeypatch: pytest.MonkeyPatch, version: str, note: bool
+) -> None:
+    ended = Completed(("docker",), 0, f"{version}\n", "")
+    monkeypatch.setattr(engine_install, "run", lambda *_, **__: ended)
+    said = engine_install._given()
+    assert said.startswith(f"Docker Engine {version}") and ("doctor" in said) == note

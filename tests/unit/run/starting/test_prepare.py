@@ -41,6 +41,7 @@ def asked(root: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Counter[
     counting = counted(counts, "facts", gather.gather)
     monkeypatch.setattr(prepare, "gather", counting)
     monkeypatch.setattr(doctor_verb, "gather", counting)
+    monkeypatch.setattr(doctor_verb, "check_strangers", lambda _: [])
     monkeypatch.setattr(engine, "info", counted(counts, "info", engine.info))
     monkeypatch.setattr(engine, "gpu_refusal", counted(counts, "gpu probe", lambda *_: ""))
     return counts
