@@ -34,6 +34,11 @@ def kubernetes_name(cluster: str) -> str:
     return f"ck-{cluster}"
 
 
+def kubernetes_secrets(cluster: str) -> tuple[str, str]:
+    """The Secrets of a cluster: of its variables, and of its files."""
+    return f"{kubernetes_name(cluster)}-env", f"{kubernetes_name(cluster)}-files"
+
+
 def kubernetes_job(cluster: str, role: str, *, in_set: bool) -> str:
     """The Job of a role: in a JobSet the first, and only, one of its role."""
     return f"{kubernetes_name(cluster)}-{role}{'-0' if in_set else ''}"

@@ -56,7 +56,7 @@ def _labelled(one: Object, run: str, output: Path) -> Object:
         of_job["labels"][labels.RUN] = template["metadata"]["labels"][labels.RUN] = run
         of_job["annotations"] = {**of_job.get("annotations", {}), OUTPUT: str(output)}
         (container,) = template["spec"]["containers"]
-        secret = f"{labels.kubernetes_name(metadata['labels'][labels.CLUSTER])}-env"
+        secret, _ = labels.kubernetes_secrets(metadata["labels"][labels.CLUSTER])
         source = {"secretKeyRef": {"name": secret, "key": BEACON_SECRET, "optional": True}}
         container["env"].append({"name": BEACON_SECRET, "valueFrom": source})
         for mount in container["volumeMounts"]:

@@ -14,7 +14,7 @@ from cluster_kit.backends.kubernetes.volumes import CONFIG, Object, volumes
 from cluster_kit.backends.shared_file import FILE, without_shared
 from cluster_kit.backends.variables import GROWING, SHARED
 from cluster_kit.cluster import Cluster, Task
-from cluster_kit.labels import kubernetes_job, kubernetes_name
+from cluster_kit.labels import kubernetes_job, kubernetes_name, kubernetes_secrets
 from cluster_kit.plan.kubernetes import USER
 from cluster_kit.plan.nodes import requirement
 from cluster_kit.roles import ROLES
@@ -169,7 +169,7 @@ def _variables(
         {"name": INDEX, "valueFrom": {"fieldRef": {"fieldPath": COMPLETION_INDEX}}}
     ]
     found += [{"name": k, "value": v} for k, v in environment(specs, tables).items()]
-    secret = f"{kubernetes_name(cluster.name)}-env"
+    secret, _ = kubernetes_secrets(cluster.name)
     for name in specs[0].secrets:
         source = {"secretKeyRef": {"name": secret, "key": name}}
         found.append({"name": name, "valueFrom": source})

@@ -104,6 +104,23 @@ class Api:
     def delete(self, path: str, **query: str) -> None:
         self._call("DELETE", path, query)
 
+    def may(self, verb: str, group: str, kind: str, part: str = "") -> bool:
+        """Whether the caller has this right in the namespace."""
+        asked = {
+            "namespace": self.namespace,
+            "verb": verb,
+            "group": group,
+            "resource": kind,
+            "subresource": part,
+        }
+        body = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": asked},
+        }
+        answer = self.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body)
+        return bool(answer.get("status", {}).get("allowed"))
+
     def knows(self, group: str) -> bool:
         """Whether the server has a group of objects, with its version: others install some."""
         try:

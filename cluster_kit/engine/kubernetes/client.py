@@ -150,9 +150,11 @@ class KubernetesEngine(Unreachable, PodLogs, Watching):
         count = len(self.containers(cluster, run))
         for one in self._sets(cluster):  # first: a set makes its Jobs anew
             self._delete(GROUP, "jobsets", one["metadata"]["name"])
+        is_run = False
         for group, kind in KINDS:
-            for one in self._removable(group, kind, cluster):
-                self._delete(group, kind, one["metadata"]["name"])
+            for one in self._removable(group, kind, cluster, is_run=is_run):
+                is_run |= bool(one.get("labels", {}).get(labels.RUN))
+                self._delete(group, kind, one["name"])
         gone = self._wait(lambda: not self._listed(cluster, run))
         self._forget(cluster)
         self._mirrors.pop(cluster, None)
@@ -163,14 +165,20 @@ class KubernetesEngine(Unreachable, PodLogs, Watching):
             )
         return count
 
-    def _removable(self, group: str, kind: str, cluster: str) -> list[Record]:
-        """Its objects of a kind; no Secrets for whoever may not list them: a job may have none."""
+    def _removable(self, group: str, kind: str, cluster: str, *, is_run: bool) -> list[Record]:
+        """The metadata of its objects of a kind.
+
+        Who may not list Secrets still removes those that `up` has made, since their names are
+        known. `is_run` is whether `up` has made the cluster: Secrets for a file that `kubectl`
+        applied are the user's own.
+        """
         try:
-            return [*self._api.items(self._api.of(group, kind), selector(cluster, ""))]
+            found = self._api.items(self._api.of(group, kind), selector(cluster, ""))
         except Refused as error:
             if kind != "secrets" or error.status != 403:
                 raise
-            return []
+            return [{"name": name} for name in labels.kubernetes_secrets(cluster)] if is_run else []
+        return [one["metadata"] for one in found]
 
     def _delete(self, group: str, kind: str, name: str, **query: str) -> None:
         try:

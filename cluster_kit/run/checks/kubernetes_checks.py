@@ -54,7 +54,7 @@ def check_version(said: Mapping[str, str], api: Api) -> Check:
 
 
 def _checks_rights(api: Api, cluster: Cluster | None) -> Iterator[Check]:
-    lacks = [_named(*need) for need in _needs(cluster) if not _may(api, *need)]
+    lacks = [_named(*need) for need in _needs(cluster) if not api.may(*need)]
     if lacks:
         cure = f"ask for a Role in the namespace {api.namespace} that allows it"
         yield Check("rights", "fail", f"you may not {', '.join(lacks)}", cure)
@@ -82,23 +82,6 @@ def _needs(cluster: Cluster | None) -> Iterator[tuple[str, str, str, str]]:
     if cluster is not None and (cluster.from_caller or any(t.secret_files for t in cluster.tasks)):
         for verb in CHANGED:
             yield verb, "", "secrets", ""
-
-
-def _may(api: Api, verb: str, group: str, kind: str, part: str) -> bool:
-    asked = {
-        "namespace": api.namespace,
-        "verb": verb,
-        "group": group,
-        "resource": kind,
-        "subresource": part,
-    }
-    body = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": asked},
-    }
-    answer = api.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body)
-    return bool(answer.get("status", {}).get("allowed"))
 
 
 def _named(verb: str, group: str, kind: str, part: str) -> str:

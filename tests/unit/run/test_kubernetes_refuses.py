@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from cluster_kit import labels
 from cluster_kit.engine.kubernetes import api
+from cluster_kit.engine.kubernetes.client import KubernetesEngine
 from tests.fakes.kubernetes import FakeKubernetes
 from tests.fakes.kubernetes_server import config
 from tests.unit.command_line import Cli
@@ -64,6 +66,21 @@ def test_who_may_not_see_secrets_needs_none(cli: Cli, fake: FakeKubernetes) -> N
     fake.refuses = {("GET", "secrets"): (403, 'secrets is forbidden: User "u" cannot list')}
     assert cli(*UP).code == 0
     assert left(fake) == {"persistentvolumeclaims"}
+
+
+def test_a_secret_that_could_not_be_removed_is_not_made(cli: Cli, fake: FakeKubernetes) -> None:
+    fake.denied = {"secrets"}
+    assert cli(*UP).code == 0
+    assert ("POST", "secrets") not in fake.asked
+
+
+def test_a_secret_for_an_applied_file_is_the_users_own(cli: Cli, fake: FakeKubernetes) -> None:
+    fake.refuses = {("GET", "secrets"): (403, 'secrets is forbidden: User "u" cannot list')}
+    files = {"metadata": {"name": "ck-demo-files-0", "labels": {labels.CLUSTER: "demo"}}}
+    mine = {"metadata": {"name": "ck-demo-env"}}
+    fake.objects = {("configmaps", "ck-demo-files-0"): files, ("secrets", "ck-demo-env"): mine}
+    KubernetesEngine().remove("demo")
+    assert [*fake.objects] == [("secrets", "ck-demo-env")]
 
 
 @pytest.mark.parametrize("verb", ["list", "delete"])
