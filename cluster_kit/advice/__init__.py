@@ -1,11 +1,13 @@
-"""Warnings about a user's program, found in its text before any container starts.
+"""What a user's program says about itself, found in its text before any container starts.
 
-They are not errors: a text can be misread, and the image itself refuses the same mistakes once they
-happen. A rule that is not certain gives no warning.
+Most of it becomes warnings, not errors: a text can be misread, and the image itself refuses the
+same mistakes once they happen. A rule that is not certain gives no warning. Only what is certain to
+fail is a problem of the manifest, and only what is certain about a program changes its cluster.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cluster_kit.advice import (
@@ -21,21 +23,43 @@ from cluster_kit.advice import (
     tf1,
 )
 from cluster_kit.advice.hint import Hint
-from cluster_kit.advice.sources import read
+from cluster_kit.advice.sources import Source, read
+from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.manifest.schema import Manifest
+from cluster_kit.problem import Problem
 
-__all__ = ["Hint", "advise"]
+__all__ = ["Fitted", "Hint", "advise", "fit"]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A manifest whose cluster fits its program, the hints on both, and what cannot be run."""
+
+    loaded: Loaded
+    hints: tuple[Hint, ...]
+    problems: tuple[Problem, ...]
+
+
+def fit(program: Path | None, loaded: Loaded) -> Fitted:
+    """Returns the manifest, fitted to the program (None for a built-in one)."""
+    sources, unread = read(program) if program is not None else ([], [])
+    shape = strategies.shape(sources, loaded)
+    loaded = replace(loaded, manifest=loaded.manifest.model_copy(update=shape.changes))
+    hints = (*shape.hints, *_hints(sources, unread, loaded.manifest))
+    return Fitted(loaded, hints, shape.problems)
 
 
 def advise(program: Path | None, manifest: Manifest) -> tuple[Hint, ...]:
-    """Hints on the program (None for a built-in one) and on its arguments."""
-    hints = [*flags.check(manifest), *secrets.check(manifest)]
-    if program is not None:
-        sources, unread = read(program)
-        hints += unread
-        hints += strategies.check(sources, manifest)
-        hints += tf1.check(sources, manifest)
-        hints += job_flags.check(sources, manifest)
-        for rule in (keras3, generators, evaluator, sharding, python2):
-            hints += rule.check(sources)
+    """Returns hints on the program (None for a built-in one) and on its arguments."""
+    sources, unread = read(program) if program is not None else ([], [])
+    return _hints(sources, unread, manifest)
+
+
+def _hints(sources: list[Source], unread: list[Hint], manifest: Manifest) -> tuple[Hint, ...]:
+    hints = [*flags.check(manifest), *secrets.check(manifest), *unread]
+    hints += strategies.check(sources, manifest)
+    hints += tf1.check(sources, manifest)
+    hints += job_flags.check(sources, manifest)
+    for rule in (keras3, generators, evaluator, sharding, python2):
+        hints += rule.check(sources)
     return tuple(hints)

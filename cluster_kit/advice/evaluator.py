@@ -20,7 +20,7 @@ def check(sources: list[Source]) -> Iterator[Hint]:
 
     Only of a program that assigns TF_CONFIG somewhere.
     """
-    if not any(_writes_tf_config(node) for s in sources for node in s.nodes):
+    if not any(writes_tf_config(node) for s in sources for node in s.nodes):
         return
     for source in sources:
         for node in _mixed_specs(source):
@@ -33,7 +33,7 @@ def check(sources: list[Source]) -> Iterator[Hint]:
             )
 
 
-def _writes_tf_config(node: ast.AST) -> bool:
+def writes_tf_config(node: ast.AST) -> bool:
     """Whether it is `os.environ["TF_CONFIG"] = …`, or `setdefault`, `update` or `putenv` of it."""
     if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
         return _is_tf_config(node.slice)

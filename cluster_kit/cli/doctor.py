@@ -93,7 +93,7 @@ def _checks(request: Request, engine: Engine | None) -> list[Check]:
             SwarmEngine(), prepared.cluster, workspace.runs(prepared.cluster.name)
         )
     return checks + [
-        Check("program", "warn", f"{hint.place}: {hint.what}\n{hint.rule}", hint.cure)
+        Check("program", "warn", f"{hint.place}: {hint.what}\n{hint.rule}".rstrip(), hint.cure)
         for hint in prepared.hints
     ]
 

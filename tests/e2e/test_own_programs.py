@@ -121,11 +121,11 @@ def test_a_program_that_never_ends_meets_the_jobs_deadline(
 
 def test_doctor_reads_the_program_of_a_manifest(kit: Kit) -> None:
     (kit.root / "train.py").write_text(
-        "import tensorflow as tf\ntf.distribute.MultiWorkerMirroredStrategy()\n"
+        "import tensorflow as tf\nif many:\n    tf.distribute.MultiWorkerMirroredStrategy()\n"
     )
     manifest = kit.root / "mine.toml"
     manifest.write_text(f'format = 1\nname = "{kit.name}"\nprogram = "train.py"\n')
     done = kit.run("doctor", str(manifest))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"warn +program +train\.py:2: MultiWorkerMirroredStrategy", done.stdout)
-    assert "→ write `chief = 0`" in done.stdout
+    assert re.search(r"warn +program +train\.py:3: MultiWorkerMirroredStrategy", done.stdout)
+    assert '→ write `style = "all-tasks"` and `ps = 0`' in done.stdout

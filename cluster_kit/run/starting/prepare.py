@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from cluster_kit.advice import Hint, advise
+from cluster_kit.advice import Fitted, Hint, fit
 from cluster_kit.advice.gpus import gpus_in_use, refused_gpus
 from cluster_kit.advice.portable import portable_hints
 from cluster_kit.cluster import Cluster
@@ -59,16 +59,17 @@ def prepare(
     """
     path = find(request.manifest, workspace.manifests)
     loaded = load(path, request.overrides, workspace.root.resolve())
+    fitted = fit(resolve.program_file(loaded.manifest, path.parent), loaded)
+    loaded = fitted.loaded
     inputs = resolve.resolve(loaded.manifest, path.parent, workspace.fetched.resolve())
     images, unread = images_of(loaded.manifest, inputs, workspace)
-    inputs = replace(inputs, problems=(*inputs.problems, *unread))
+    inputs = replace(inputs, problems=(*inputs.problems, *fitted.problems, *unread))
     if portable:
-        return _portable(request, workspace, loaded, inputs, images)
+        return _portable(request, workspace, fitted, inputs, images)
     facts = gather(engine)
     cluster = _asked(plan(loaded, inputs, facts, images), request)
-    program = resolve.program_file(loaded.manifest, path.parent)
     hints = (
-        *advise(program, loaded.manifest),
+        *fitted.hints,
         *refused_gpus(loaded.manifest, facts),
         *gpus_in_use(loaded.manifest, cluster, facts),
     )
@@ -106,10 +107,11 @@ def refuse_unlocked(prepared: Prepared) -> None:
 
 
 def _portable(
-    request: Request, workspace: Workspace, loaded: Loaded, inputs: Inputs, images: OwnImages
+    request: Request, workspace: Workspace, fitted: Fitted, inputs: Inputs, images: OwnImages
 ) -> Prepared:
     """The same for no host in particular; see `prepare`."""
-    manifest, root = loaded.manifest, workspace.root.resolve()
+    loaded, root = fitted.loaded, workspace.root.resolve()
+    manifest = loaded.manifest
     if not loaded.path.is_relative_to(root):
         raise UsageError(
             f"{loaded.path} is outside of {root}: a copy of that folder would not have it",
@@ -121,8 +123,7 @@ def _portable(
     cluster = plan(loaded, inputs, facts, images)
     file = workspace.portable(cluster.name)
     cluster = moved(cluster, file.parent.resolve(), root, everywhere(loaded))
-    program = resolve.program_file(manifest, loaded.path.parent)
-    hints = (*advise(program, manifest), *portable_hints(manifest, cluster))
+    hints = (*fitted.hints, *portable_hints(manifest, cluster))
     return Prepared(request, loaded, inputs, images, facts, cluster, hints)
 
 

@@ -15,6 +15,11 @@ os.environ["TF_CONFIG"] = json.dumps({
     "task": {"type": "chief", "index": 0}})
 import tensorflow as tf
 """
+WITH_PS = WITH_EVALUATOR.replace(
+    """,
+                "evaluator": ["127.0.0.1:4"]""",
+    "",
+)
 IN_ONE_PROCESS = """
 import socket
 import tensorflow as tf
@@ -38,6 +43,20 @@ PROGRAMS = {
     "an evaluator in the spec, all-reduce": (
         WITH_EVALUATOR + "tf.distribute.MultiWorkerMirroredStrategy()",
         "MultiWorkerMirroredStrategy would wait for it for ever",
+    ),
+    "ps in the spec, all-reduce": (
+        WITH_PS + "tf.distribute.MultiWorkerMirroredStrategy()",
+        "the cluster spec has 1 ps: MultiWorkerMirroredStrategy would wait for ever",
+    ),
+    "ps in the spec, all-reduce by its older name": (
+        WITH_PS
+        + "tf.distribute.experimental.MultiWorkerMirroredStrategy("
+        + "cluster_resolver=tf.distribute.cluster_resolver.TFConfigClusterResolver())",
+        "`--style all-tasks --ps 0` (make: STYLE=all-tasks N_PS=0)",
+    ),
+    "ps in the spec, all-reduce of TensorFlow 1's API": (
+        WITH_PS + "tf.compat.v1.distribute.experimental.MultiWorkerMirroredStrategy()",
+        "the cluster spec has 1 ps: MultiWorkerMirroredStrategy would wait for ever",
     ),
     "a generator in a dataset function": (
         IN_ONE_PROCESS
@@ -65,6 +84,18 @@ def test_it_is_refused_with_a_cure(run_task, tmp_path, name):
     task = run_task("chief-0", ALONE, "run", str(tmp_path / "program.py"))
     assert task.wait(60) == 1
     assert says in task.stdout.read()
+
+
+def test_all_reduce_with_ps_is_not_refused_in_graph_mode(run_task, tmp_path):
+    (tmp_path / "program.py").write_text(
+        WITH_PS
+        + "with tf.Graph().as_default():\n"
+        + "    made = tf.compat.v1.distribute.experimental.MultiWorkerMirroredStrategy()\n"
+        + "    print(made.extended._num_workers, 'workers')\n"
+    )
+    task = run_task("chief-0", ALONE, "run", str(tmp_path / "program.py"))
+    assert task.wait(60) == 0, task.stdout.read()
+    assert "2 workers" in task.stdout.read()
 
 
 def test_what_works_is_not_refused(run_task, tmp_path):

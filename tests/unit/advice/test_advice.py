@@ -15,7 +15,7 @@ from cluster_kit.advice.sources import read
 from cluster_kit.programs import syntax
 from cluster_kit.programs.syntax import too_new
 from tests.make import ROOT, manifest
-from tests.unit.advised import COORDINATED, KERAS_3_FIT, hints
+from tests.unit.advised import KERAS_3_FIT, hints
 
 OWN_SPEC = 'import json, os\nos.environ["TF_CONFIG"] = json.dumps(config)\n'
 
@@ -113,19 +113,6 @@ QUIET_SPECS = {
 @pytest.mark.parametrize("what", QUIET_SPECS)
 def test_other_dictionaries_are_left_alone(what: str, tmp_path: Path) -> None:
     assert hints(QUIET_SPECS[what], tmp_path) == []
-
-
-ALL_REDUCE = COORDINATED.replace("ParameterServerStrategy", "MultiWorkerMirroredStrategy")
-
-
-def test_all_reduce_on_a_chief_alone_is_questioned(tmp_path: Path) -> None:
-    (hint,) = hints(ALL_REDUCE, tmp_path)
-    assert hint.place == "train.py:2"
-    assert "only the chief runs the program" in hint.what
-    assert "N_CHIEF=0 N_PS=0" in hint.cure
-    assert not hints(ALL_REDUCE, tmp_path, chief=0, ps=0)
-    assert not hints(ALL_REDUCE, tmp_path, style="all-tasks")
-    assert not hints(ALL_REDUCE + COORDINATED, tmp_path), "it chooses by itself"
 
 
 FLAGS = ["--job={{ role }}", "--index={{ index }}", "--workers={{ worker_hosts }}"]

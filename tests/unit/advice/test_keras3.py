@@ -58,7 +58,7 @@ KERAS_3 = {
 def test_keras_3s_fit_under_a_strategy_of_several_machines_is_named(
     what: str, tmp_path: Path
 ) -> None:
-    (hint,) = hints(KERAS_3[what], tmp_path, style="all-tasks")
+    (hint,) = hints(KERAS_3[what], tmp_path, style="all-tasks", ps=0)
     line = KERAS_3[what].split(".fit(")[0].count("\n") + 1
     assert hint.place == f"train.py:{line}"
     assert "`fit` of Keras 3" in hint.what

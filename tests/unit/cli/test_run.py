@@ -88,14 +88,27 @@ def test_render_prints_facts_as_json(cli: Cli, root: Path) -> None:
 
 def test_render_warns_of_what_the_program_would_stumble_over(cli: Cli, root: Path) -> None:
     (root / "train.py").write_text(
-        "import tensorflow as tf\ntf.distribute.MultiWorkerMirroredStrategy()\n"
+        "import tensorflow as tf\nif flag:\n    tf.distribute.MultiWorkerMirroredStrategy()\n"
     )
     said = cli("render", "demo", "--program", "train.py")
     assert (said.code, said.out) == (0, "")
-    assert "warning: train.py:2: MultiWorkerMirroredStrategy, but only the chief" in said.err
+    assert "warning: train.py:3: MultiWorkerMirroredStrategy, but only the chief" in said.err
     assert (
         "warning" not in cli("render", "demo", "--program", "train.py", "--ps=0", "--chief=0").err
     )
+
+
+def test_a_program_of_all_reduce_runs_on_all_tasks_without_ps(cli: Cli, root: Path) -> None:
+    (root / "train.py").write_text(
+        "import tensorflow as tf\ntf.distribute.MultiWorkerMirroredStrategy()\n"
+    )
+    said = cli("render", "demo", "--program", "train.py")
+    assert said.code == 0
+    assert "train.py:2: MultiWorkerMirroredStrategy: every worker runs the program" in said.err
+    assert "ps-0" not in (root / "compose/demo/compose.yaml").read_text()
+    refused = cli("render", "demo", "--program", "train.py", "--ps=1")
+    assert refused.code == 2
+    assert "→ write `--ps 0`" in refused.err
 
 
 def test_an_unknown_manifest_is_a_usage_error_with_the_names_there_are(cli: Cli) -> None:

@@ -18,6 +18,10 @@ EVALUATOR_IN_SPEC = (
     "the cluster spec has an evaluator beside the training tasks: {strategy} would wait for it for"
     " ever. Leave TF_CONFIG as the cluster gave it, or give the evaluator a spec of its own"
 )
+PS_UNDER_ALL_REDUCE = (
+    "the cluster spec has {ps} ps: MultiWorkerMirroredStrategy would wait for ever. Run it without"
+    " ps and on every task: `--style all-tasks --ps 0` (make: STYLE=all-tasks N_PS=0)"
+)
 GENERATOR = (
     "a Python generator inside a dataset function: it would run in the coordinator, not in the"
     " workers, and the coordinator would not end. Read files there (list_files, TFRecordDataset,"
@@ -50,8 +54,14 @@ def prepare(leave_last_words: Callable[[str], None]) -> None:
         raise ValueError(message)
 
     for strategy in (
+        all_reduce.CollectiveAllReduceStrategy,
+        all_reduce.CollectiveAllReduceStrategyV1,
+    ):
+        strategy.__init__ = without_ps(strategy.__init__, refuse)
+    for strategy in (
         parameter_server.ParameterServerStrategyV2,
         all_reduce.CollectiveAllReduceStrategy,
+        all_reduce.CollectiveAllReduceStrategyV1,
     ):
         strategy.__init__ = without_evaluator(strategy.__init__, strategy.__name__, refuse)
     coordinator = cluster_coordinator.ClusterCoordinator
@@ -66,8 +76,7 @@ def without_evaluator(init: Callable, name: str, refuse: Refuse) -> Callable:
 
     @functools.wraps(init)
     def checked(self: object, *arguments: object, **keys: object) -> None:
-        resolver = keys.get("cluster_resolver", arguments[0] if arguments else None)
-        jobs = jobs_of(resolver)
+        jobs = jobs_of(resolver_in(arguments, keys))
         if "evaluator" in jobs and len(jobs) > 1:
             refuse(EVALUATOR_IN_SPEC.format(strategy=public(name)))
         init(self, *arguments, **keys)
@@ -75,14 +84,40 @@ def without_evaluator(init: Callable, name: str, refuse: Refuse) -> Callable:
     return checked
 
 
-def jobs_of(resolver: object) -> list[str]:
-    """The jobs of a resolver's cluster spec; without one, of TF_CONFIG, as the strategies do."""
+def without_ps(init: Callable, refuse: Refuse) -> Callable:
+    """`init` of the all-reduce strategy, after a look for ps in the cluster spec.
+
+    In graph mode, as under an Estimator, TensorFlow does not wait for them.
+    """
+
+    @functools.wraps(init)
+    def checked(self: object, *arguments: object, **keys: object) -> None:
+        from tensorflow.python.eager import context
+
+        jobs = jobs_of(resolver_in(arguments, keys))
+        if jobs.get("ps") and context.executing_eagerly():
+            refuse(PS_UNDER_ALL_REDUCE.format(ps=jobs["ps"]))
+        init(self, *arguments, **keys)
+
+    return checked
+
+
+def resolver_in(arguments: tuple[object, ...], keys: dict[str, object]) -> object:
+    """The cluster resolver among a strategy's arguments, None without one."""
+    first = arguments[0] if arguments else None
+    found = keys.get("cluster_resolver", first)
+    return found if hasattr(found, "cluster_spec") else None
+
+
+def jobs_of(resolver: object) -> dict[str, int]:
+    """How many tasks each job of a resolver's cluster spec has; without a resolver, of TF_CONFIG,
+    as the strategies do."""
     if resolver is None:
         from tensorflow.python.distribute.cluster_resolver import tfconfig_cluster_resolver
 
         resolver = tfconfig_cluster_resolver.TFConfigClusterResolver()
-    spec = resolver.cluster_spec() if hasattr(resolver, "cluster_spec") else None
-    return list(getattr(spec, "jobs", []))
+    spec = resolver.cluster_spec()
+    return {job: spec.num_tasks(job) for job in getattr(spec, "jobs", [])}
 
 
 def marked(create: Callable) -> Callable:
@@ -150,4 +185,5 @@ def public(name: str) -> str:
     return {
         "ParameterServerStrategyV2": "ParameterServerStrategy",
         "CollectiveAllReduceStrategy": "MultiWorkerMirroredStrategy",
+        "CollectiveAllReduceStrategyV1": "MultiWorkerMirroredStrategy",
     }.get(name, name)

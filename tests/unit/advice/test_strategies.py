@@ -1,0 +1,127 @@
+"""A program that trains by all-reduce gets a cluster in which it can, or is not started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster_kit.advice import Fitted, fit
+from cluster_kit.manifest.load import load
+from cluster_kit.problem import Problem
+from cluster_kit.programs.style import style_of
+from tests.unit.advised import COORDINATED, hints
+
+ALL_REDUCE = "import tensorflow as tf\nstrategy = tf.distribute.MultiWorkerMirroredStrategy()\n"
+IN_MAIN = """\
+import tensorflow as tf
+def main():
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    return tf.distribute.experimental.MultiWorkerMirroredStrategy(cluster_resolver=resolver)
+if __name__ == "__main__":
+    main()
+"""
+UNCERTAIN = {
+    "it chooses": ALL_REDUCE + COORDINATED,
+    "it may train alone": "import tensorflow as tf\ns = tf.distribute.MirroredStrategy()\n"
+    + ALL_REDUCE,
+    "only with a flag": "import tensorflow as tf\nif flag:\n"
+    "    tf.distribute.MultiWorkerMirroredStrategy()\n",
+    "a spec of its own": ALL_REDUCE + "import os\nos.environ['TF_CONFIG'] = '{}'\n",
+    "a resolver of its own": ALL_REDUCE
+    + "r = tf.distribute.cluster_resolver.SlurmClusterResolver()\n",
+}
+
+
+def fitted(text: str, folder: Path, manifest: str = "", **overrides: Any) -> Fitted:
+    """What becomes of a manifest with these lines, by `cluster-kit up` with these options."""
+    (folder / "train.py").write_text(text, encoding="utf-8")
+    file = folder / "demo.toml"
+    file.write_text(f'format = 1\nname = "demo"\n{manifest}', encoding="utf-8")
+    return fit(folder / "train.py", load(file, overrides))
+
+
+def texts(found: Fitted) -> list[str]:
+    return [p.text(found.loaded.command_line) for p in found.problems]
+
+
+@pytest.mark.parametrize("text", [ALL_REDUCE, IN_MAIN])
+@pytest.mark.parametrize(
+    ("manifest", "overrides", "shape"),
+    [
+        ("chief = 1\nps = 2\n", {"program": "train.py"}, ("auto", 0, 0)),
+        ('program = "train.py"\n', {}, ("auto", 0, 0)),
+        ('program = "train.py"\n', {"ps": 0}, ("auto", 0, 0)),
+        ("", {"program": "train.py", "chief": 1}, ("all-tasks", 1, 0)),
+        ('style = "all-tasks"\nps = 1\n', {"program": "train.py"}, ("all-tasks", 1, 0)),
+    ],
+)
+def test_every_worker_runs_it_without_ps_and_one_line_says_so(
+    text: str,
+    manifest: str,
+    overrides: dict[str, Any],
+    shape: tuple[str, int, int],
+    tmp_path: Path,
+) -> None:
+    found = fitted(text, tmp_path, manifest, **overrides)
+    shaped = found.loaded.manifest
+    assert (shaped.style, shaped.count("chief"), shaped.count("ps")) == shape
+    assert style_of(shaped) == "all-tasks"
+    assert found.problems == ()
+    (hint,) = found.hints
+    assert "MultiWorkerMirroredStrategy: every worker runs the program, and there is no ps" in str(
+        hint
+    )
+    assert "\n" not in str(hint)
+
+
+def test_a_cluster_that_fits_is_left_as_it_is(tmp_path: Path) -> None:
+    found = fitted(ALL_REDUCE, tmp_path, "chief = 0\nps = 0\n", program="train.py")
+    assert (found.loaded.manifest.style, found.hints, found.problems) == ("auto", (), ())
+
+
+def test_ps_that_were_asked_for_are_refused_with_the_option_that_works(tmp_path: Path) -> None:
+    found = fitted(ALL_REDUCE, tmp_path, program="train.py", ps=2)
+    (text,) = texts(found)
+    assert "--ps (make: N_PS) = 2: MultiWorkerMirroredStrategy (train.py:2) waits for ever" in text
+    assert text.endswith("→ write `--ps 0` (make: `N_PS=0`)")
+    (text,) = texts(fitted(ALL_REDUCE, tmp_path, 'program = "train.py"\nps = 1\n'))
+    assert text.endswith("→ write `ps = 0`")
+
+
+def test_the_style_coordinator_is_refused_with_the_option_that_works(tmp_path: Path) -> None:
+    found = fitted(ALL_REDUCE, tmp_path, program="train.py", style="coordinator")
+    (text,) = texts(found)
+    assert text.endswith("→ write `--style all-tasks` (make: `STYLE=all-tasks`)")
+
+
+@pytest.mark.parametrize("what", UNCERTAIN)
+def test_what_is_not_certain_changes_nothing(what: str, tmp_path: Path) -> None:
+    found = fitted(UNCERTAIN[what], tmp_path, program="train.py", ps=2)
+    assert (found.loaded.manifest.style, found.problems) == ("auto", ())
+    assert found.loaded.manifest.count("ps") == 2
+
+
+def test_a_program_for_tensorflow_1_is_left_alone(tmp_path: Path) -> None:
+    found = fitted(ALL_REDUCE, tmp_path, program="train.py", ps=2, tf1=True)
+    assert (found.hints, found.problems) == ((), ())
+
+
+def test_a_problem_is_not_certain_if_what_it_reads_is_invalid(tmp_path: Path) -> None:
+    found = fitted(ALL_REDUCE, tmp_path, 'program = "train.py"\nps = 2\nstyle = "x"\n')
+    assert not any(map(found.loaded.certain, found.problems))
+    assert isinstance(found.problems[0], Problem)
+
+
+def test_all_reduce_that_may_be_chosen_is_warned_of(tmp_path: Path) -> None:
+    maybe = UNCERTAIN["only with a flag"]
+    (hint,) = hints(maybe, tmp_path)
+    assert hint.place == "train.py:3"
+    assert "only the chief runs the program" in hint.what
+    assert "STYLE=all-tasks N_PS=0" in hint.cure
+    (hint,) = hints(maybe, tmp_path, style="all-tasks", ps=1)
+    assert "there are ps" in hint.what
+    assert not hints(maybe, tmp_path, chief=0, ps=0)
+    assert not hints(maybe, tmp_path, style="all-tasks", ps=0)
+    assert not hints(ALL_REDUCE + COORDINATED, tmp_path), "it chooses by itself"
