@@ -10,6 +10,7 @@ from cluster_kit.facts import Driver
 from cluster_kit.labels import kubernetes_host, project_of
 from cluster_kit.parts import (
     DEFAULT_ENGINE,
+    Bounds,
     Deadlines,
     Dockerfile,
     EngineName,
@@ -137,6 +138,7 @@ class Cluster:
     fetch: Fetch | None = None  # what fetches the data if it is not there yet
     dockerfile: Dockerfile | None = None  # what `image` is built from if it is the user's
     sidecars: tuple[Sidecar, ...] = ()
+    bounds: Bounds = field(default_factory=Bounds)
     profile: ProfileAt | None = None
     engine: EngineName = DEFAULT_ENGINE
     encrypted: bool = False  # the network, between the nodes of a swarm

@@ -66,6 +66,18 @@ class Port:
 
 
 @dataclass(frozen=True)
+class Bounds:
+    """How much of the host a container can take up at most; None for as much as the engine lets it.
+
+    `pids` are processes and threads, `tmp` bytes of /tmp, `logs` bytes of what it has printed.
+    """
+
+    pids: int | None = None
+    tmp: int | None = None
+    logs: int | None = None
+
+
+@dataclass(frozen=True)
 class Sidecar:
     """A service beside the tasks, on their network, that ends with the job.
 

@@ -17,7 +17,7 @@ from cluster_kit.backends.hidden import hides, without_secrets
 from cluster_kit.backends.variables import own_variables, shared_variables
 from cluster_kit.cluster import OUTPUT, OWNER, SECRETS, TRAINER, Cluster, Task
 from cluster_kit.facts import Driver
-from cluster_kit.parts import Mount, Port, Ulimit
+from cluster_kit.parts import Bounds, Mount, Port, Ulimit
 from cluster_kit.plan.tf_config import tf_configs
 from cluster_kit.roles import ROLES
 from cluster_kit.version import __version__
@@ -29,6 +29,7 @@ GPU_SHM_BYTES = 2**30
 START = ("python3", f"{TRAINER}/own_image/start.py")
 """The entry point of an image that is not the kit's own; it begins a task in the kit's as well."""
 ROOT = "0:0"
+TMP_MODE = 0o1777
 SHAPER_CAPABILITIES = ("NET_ADMIN", "SETUID", "SETGID", "SETPCAP", "KILL")
 """For a task that limits its bandwidth and then becomes the caller's user, without capabilities.
 
@@ -45,8 +46,7 @@ class SharedSpec:
     `labels` are on the cluster's network, too. `output` is the path in the container of the run's
     output directory (`Backend.up` knows the one on the host).
     `image_is_local` means that no registry has the image. `entrypoint` is () for the image's own.
-    `tmpfs` maps directories in memory to
-    their modes.
+    `tmpfs` maps directories in memory to their modes; `bounds` has the size of each.
     """
 
     image: str
@@ -57,6 +57,7 @@ class SharedSpec:
     mounts: tuple[Mount, ...]
     output: str
     tmpfs: Mapping[str, int]
+    bounds: Bounds
     stop_grace_s: int
     init: bool
     read_only: bool
@@ -157,12 +158,13 @@ def _shared(cluster: Cluster) -> SharedSpec:
         labels={labels.CLUSTER: cluster.name, labels.PLAN: plan_hash(cluster)},
         mounts=cluster.mounts,
         output=OUTPUT,
-        tmpfs=dict.fromkeys(_in_memory(cluster), 0o1777),
+        tmpfs=dict.fromkeys(_in_memory(cluster), TMP_MODE),
         stop_grace_s=STOP_GRACE_S,
         init=True,
         read_only=True,
         no_new_privileges=True,
         cap_drop=("ALL",),
+        bounds=cluster.bounds,
     )
 
 

@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from cluster_kit.backends.container_spec import ContainerSpec
 from cluster_kit.backends.yaml import Pair, pairs
+from cluster_kit.parts import Bounds
+
+LOG_FILES = 2
+"""In how many files an engine keeps what a container prints; it drops the oldest one."""
+
+
+def logging(bounds: Bounds) -> str:
+    """Returns how the engine keeps logs, "" for as it is configured."""
+    if bounds.logs is None:
+        return ""
+    options = f"{{max-size: '{-(-bounds.logs // LOG_FILES)}', max-file: '{LOG_FILES}'}}"
+    return f"{{driver: json-file, options: {options}}}"
+
+
+def in_memory(tmpfs: Mapping[str, int], bounds: Bounds) -> str:
+    """Returns the directories in memory, each with its mode and, if it is bounded, its size."""
+    size = "" if bounds.tmp is None else f",size={bounds.tmp}"
+    return "[" + ", ".join(f'"{path}:mode={mode:o}{size}"' for path, mode in tmpfs.items()) + "]"
 
 
 def limits(spec: ContainerSpec) -> tuple[Pair, ...]:

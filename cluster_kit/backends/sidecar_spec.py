@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 
 from cluster_kit import labels
-from cluster_kit.backends.container_spec import STOP_GRACE_S, plan_hash
+from cluster_kit.backends.container_spec import STOP_GRACE_S, TMP_MODE, plan_hash
 from cluster_kit.backends.hidden import hides
 from cluster_kit.cluster import Cluster
-from cluster_kit.parts import Mount, Port, Sidecar
+from cluster_kit.parts import Bounds, Mount, Port, Sidecar
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,11 @@ class SidecarSpec:
     ports: tuple[Port, ...]
     stop_grace_s: int
     no_new_privileges: bool
+    bounds: Bounds
+    cap_drop: tuple[str, ...]
+    read_only: bool
+    tmpfs: Mapping[str, int]
+    """These three: as a task's if it has the tasks' image; another image may need what it lacks."""
 
 
 def sidecar_specs(cluster: Cluster) -> tuple[SidecarSpec, ...]:
@@ -77,4 +82,8 @@ def _container(cluster: Cluster, one: Sidecar) -> SidecarSpec:
         ports=one.ports,
         stop_grace_s=STOP_GRACE_S,
         no_new_privileges=True,
+        bounds=cluster.bounds,
+        cap_drop=("ALL",) if of_tasks else (),
+        read_only=of_tasks,
+        tmpfs={"/tmp": TMP_MODE} if of_tasks else {},
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -11,6 +12,8 @@ from cluster_kit.parts import Mount, Port
 _SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _WORDS = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
 """Unquoted words, in any case, that YAML does not read as text."""
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
+"""What is no number, date or mark of YAML's; label keys have dots and slashes."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +52,12 @@ def flow(texts: Iterable[str]) -> str:
 
 def pairs(texts: Mapping[str, str]) -> tuple[Pair, ...]:
     """Returns variables, labels or limits as keys and quoted scalars."""
-    return tuple(Pair(_key(name), quote(text)) for name, text in texts.items())
+    return tuple(Pair(key(name), quote(text)) for name, text in texts.items())
 
 
-def _key(name: str) -> str:
-    return quote(name) if name.lower() in _WORDS else name
+def key(name: str) -> str:
+    """Returns a key, or another short text: as it is if YAML reads it as text, else quoted."""
+    return name if _PLAIN.fullmatch(name) and name.lower() not in _WORDS else quote(name)
 
 
 def volumes(mounts: Iterable[Mount]) -> tuple[Volume, ...]:

@@ -17,6 +17,7 @@ from cluster_kit.errors import HostError
 from cluster_kit.observe.task_view import State
 from cluster_kit.run.reach import cluster_name
 from cluster_kit.util.own_files import command
+from cluster_kit.util.terminal import harmless
 from cluster_kit.workspace import here
 
 COMMAND = (*START, "stacks")
@@ -59,4 +60,4 @@ def stacks_of(engine: Engine, container: Container) -> str:
         return "paused: its threads stand where they were (`docker unpause` lets it go on)\n"
     if container.state != State.RUNNING:
         return f"{State.of_engine(container.state)}: nothing runs\n"
-    return engine.ask(container.id, COMMAND, PATIENCE_S) or "no answer in time\n"
+    return harmless(engine.ask(container.id, COMMAND, PATIENCE_S)) or "no answer in time\n"

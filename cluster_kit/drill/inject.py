@@ -22,7 +22,8 @@ from cluster_kit.errors import EngineError
 from cluster_kit.run.inside import KILL_ALL
 
 STOP_ALL, GO_ON = "kill -STOP -1", "kill -CONT -1"
-TELL = "kill -TERM 1"
+TELL = "kill -TERM 1 2>/dev/null || kill -TERM $(cat /proc/1/task/1/children)"
+"""Tells the task to end: its init process, or that one's child if it has stayed root."""
 EXHAUST = Path(__file__).parent / "inside" / "exhaust_memory.py"
 SPARE_BYTES = 64 << 20
 """What a container may use beyond what it uses: the interpreter that takes it is in that, too."""

@@ -27,6 +27,7 @@ from cluster_kit.engine.containers import (
     reserved_by_others,
     reserved_gpus,
     secrets_of,
+    user_of,
 )
 from cluster_kit.engine.failures import as_engine_errors, no_engine
 from cluster_kit.engine.found import Filters, board_of, of_a_swarm, of_cluster
@@ -42,6 +43,8 @@ CONNECTIONS = 32
 POLL_S = 0.2
 LOG_BLOCK = 1 << 20
 """Bytes that are read of a log at once."""
+MOST_ASKED = 16 << 20
+"""Bytes that are read of what a command prints; 16 MB."""
 
 
 def connect() -> Engine:
@@ -199,12 +202,14 @@ class DockerEngine(Adjustments):
     @as_engine_errors()
     def ask(self, container_id: str, command: Sequence[str], within_s: int) -> str:
         bounded = ["timeout", str(within_s), *command]
-        printed = self._client.containers.get(container_id).exec_run(bounded)
-        return bytes(printed.output or b"").decode("utf-8", errors="replace")
+        container = self._client.containers.get(container_id)
+        _, blocks = container.exec_run(bounded, stream=True, **_confined(container.attrs))
+        return _first(blocks, MOST_ASKED).decode("utf-8", errors="replace")
 
     @as_engine_errors()
     def execute(self, container_id: str, command: Sequence[str]) -> None:
-        self._client.containers.get(container_id).exec_run(list(command), detach=True)
+        container = self._client.containers.get(container_id)
+        container.exec_run(list(command), detach=True, **_confined(container.attrs))
 
     @as_engine_errors()
     def stop(self, cluster: str, run: str = "") -> None:
@@ -219,6 +224,21 @@ class DockerEngine(Adjustments):
         networks = self._networks(of_cluster(cluster, run)["label"])
         remove_all([*beside, *boards, *containers], networks)
         return len(containers)
+
+
+def _confined(attributes: Mapping[str, Any]) -> dict[str, str]:
+    """How a command is run in a container: as its task, and where the task can put no file."""
+    return {"user": user_of(attributes), "workdir": "/"}
+
+
+def _first(blocks: Iterator[bytes], most: int) -> bytes:
+    """Returns the first `most` bytes of a stream; the rest is not read."""
+    found = b""
+    for block in blocks:
+        found += block
+        if len(found) >= most:
+            break
+    return found[:most]
 
 
 def _masked_lines(blocks: Iterable[bytes], attributes: Mapping[str, Any]) -> Iterator[str]:

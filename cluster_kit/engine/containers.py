@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -48,7 +49,7 @@ class Container:
     taken_away: str = ""
     """Why its engine has ended it, "" if it has not: it was evicted, or its node is gone."""
     user: str = ""
-    """Whom its task becomes, as `uid:gid`, if that is not who it starts as; "" if it is."""
+    """Whom its task is, as `uid:gid`, even if it starts as root; "" if that is not known."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def container_of(attributes: Mapping[str, Any]) -> Container:
         output=next(iter(outputs), ""),
         attached=bool(addresses),
         secrets=secrets_of(attributes),
-        user=_becomes(attributes),
+        user=user_of(attributes),
     )
 
 
@@ -133,11 +134,27 @@ def glance_of(listed: Mapping[str, Any]) -> Glance:
     )
 
 
-def _becomes(attributes: Mapping[str, Any]) -> str:
-    """Whom a container that starts as root gives its rights up for, "" if it is not said by id."""
+def user_of(attributes: Mapping[str, Any]) -> str:
+    """Returns `uid:gid` of a task, or of whom a sidecar's container starts as, "" if it is unknown.
+
+    A task's container may start as root, and become the user that it names, or whoever owns the
+    output directory.
+    """
     pairs = (text.partition("=")[::2] for text in attributes["Config"].get("Env") or ())
-    user = next((value for name, value in pairs if name == "CLUSTER_KIT_USER"), "")
-    return user if user != OWNER else ""
+    becomes = next((value for name, value in pairs if name == "CLUSTER_KIT_USER"), "")
+    starts_as = str(attributes["Config"].get("User") or "")
+    if not becomes or starts_as.partition(":")[0] not in ("", "0", "root"):
+        return starts_as
+    if becomes != OWNER:
+        return becomes
+    output = next(
+        (m["Source"] for m in attributes.get("Mounts") or () if m["Destination"] == OUTPUT), ""
+    )
+    try:
+        owner = os.stat(output, follow_symlinks=False)  # noqa: PTH116 - the engine's own path
+    except OSError:  # of another machine
+        return starts_as
+    return f"{owner.st_uid}:{owner.st_gid}"
 
 
 def secrets_of(attributes: Mapping[str, Any]) -> tuple[str, ...]:

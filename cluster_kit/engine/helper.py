@@ -45,6 +45,8 @@ def start(client: Any, cluster: str, helper: Helper) -> str:
         privileged=helper.privileged,
         cap_drop=[] if helper.privileged else ["ALL"],
         cap_add=list(helper.capabilities),
+        security_opt=[] if helper.privileged else ["no-new-privileges:true"],
+        working_dir="/",
         read_only=True,
         tmpfs={"/tmp": ""},
         mem_limit=MEMORY,

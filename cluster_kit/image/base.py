@@ -18,6 +18,7 @@ from pathlib import Path
 
 from cluster_kit.engine.failures import disk_cure
 from cluster_kit.errors import EngineError, HostError
+from cluster_kit.image.bind import CONFINED
 from cluster_kit.util.own_files import command
 from cluster_kit.util.process import Completed, run
 
@@ -184,7 +185,7 @@ def _install_mmdebstrap() -> None:
 
 def _python_version(tag: str) -> tuple[int, int]:
     code = "import sys; print(*sys.version_info[:2])"
-    done = _checked("docker", "run", "--rm", "--network=none", tag, "python3", "-c", code)
+    done = _checked("docker", "run", *CONFINED, tag, "python3", "-c", code)
     major, minor = done.output.split()
     return int(major), int(minor)
 

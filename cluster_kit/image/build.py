@@ -22,6 +22,7 @@ from cluster_kit.engine.caller import caller_here
 from cluster_kit.engine.failures import disk_cure
 from cluster_kit.errors import EngineError
 from cluster_kit.image.base import choose_base, present
+from cluster_kit.image.bind import CONFINED, TMP
 from cluster_kit.image.pip_config import build_secrets
 from cluster_kit.util import own_files
 from cluster_kit.util.process import run
@@ -196,9 +197,8 @@ def check_image(tag: str, *, gpus: str = "") -> list[CheckLine]:
     name = f"cluster-kit-check-{os.getpid()}"
     devices = {"": (), "nvidia": ("--gpus=all",), "cdi": ("--device=nvidia.com/gpu=all",)}[gpus]
     command = (
-        *("docker", "run", "--rm", "--pull=never", "--init", f"--name={name}", "--network=none"),
-        *("--read-only", "--cap-drop=ALL", f"--user={caller_here()}"),
-        *("--tmpfs=/tmp:mode=1777", *devices),
+        *("docker", "run", *CONFINED, "--init", f"--name={name}"),
+        *(f"--user={caller_here()}", TMP, *devices),
         *("--entrypoint=python3", tag, "/opt/trainer/check_image.py"),
         *(["--gpu"] if gpus else []),
     )

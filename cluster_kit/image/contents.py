@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cluster_kit.errors import EngineError
+from cluster_kit.image.bind import CONFINED
 from cluster_kit.util.process import run
 
 
@@ -32,8 +33,8 @@ def packages_of(tag: str) -> list[Package]:
         EngineError: the container did not start, or the image is not one of the kit's.
     """
     command = (
-        *("docker", "run", "--rm", "--pull=never", "--network=none", "--read-only"),
-        *("--cap-drop=ALL", "--entrypoint=python3", tag, "/opt/trainer/list_packages.py"),
+        *("docker", "run", *CONFINED),
+        *("--entrypoint=python3", tag, "/opt/trainer/list_packages.py"),
     )
     done = run(command)
     if not done.ok:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cluster_kit.engine.caller import caller_here
 from cluster_kit.errors import EngineError, UsageError
-from cluster_kit.image.bind import bind
+from cluster_kit.image.bind import CONFINED, TMP, bind
 from cluster_kit.image.build import BUILD_IT, Say, ensure_image, image_tag
 from cluster_kit.util.process import run
 
@@ -72,8 +72,7 @@ def convert_command(tag: str, wanted: Conversion, user: str) -> tuple[str, ...]:
     """The command that runs the converter of the image `tag`; `wanted` has absolute paths."""
     label_map = (f"--label-map={wanted.label_map}",) if wanted.label_map else ()
     return (
-        *("docker", "run", "--rm", "--pull=never", "--init", "--network=none", "--read-only"),
-        *("--cap-drop=ALL", f"--user={user}", "--tmpfs=/tmp:mode=1777"),
+        *("docker", "run", *CONFINED, "--init", f"--user={user}", TMP),
         *mounts(wanted),
         *("--entrypoint=python3", tag, "-m", CONVERTER, wanted.form),
         *(f"--to={wanted.to}", *label_map, *wanted.options),

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, create_model
 
+from cluster_kit.manifest.container import ContainerTable
 from cluster_kit.manifest.data import Data
 from cluster_kit.manifest.deadlines import DeadlineTable
 from cluster_kit.manifest.field_types import GpuId, Strict, Text, whole
@@ -126,6 +127,9 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
         "auto",
         description='Private subnet of the cluster, e.g. `"172.28.0.0/24"`; `"auto"` finds a free '
         "one, and keeps it",
+    )
+    container: ContainerTable = Field(
+        ContainerTable(), description="How much of the host a container can take up"
     )
     network: NetworkTable = Field(NetworkTable(), description="Options of the network")
     kubernetes: KubernetesTable = Field(

@@ -39,6 +39,11 @@ def size(value: object) -> int:
     return int(amount)
 
 
+def size_or_none(value: object) -> int | None:
+    """As `size`, and None for 0, which is said to take a bound away; raises ValueError."""
+    return None if value is None or (value == 0 and not isinstance(value, bool)) else size(value)
+
+
 def duration(value: object) -> float:
     """Seconds of a number, or of `"90s"`, `"10m"`, `"2h"`; raises ValueError."""
     seconds: float | None = None
@@ -83,6 +88,11 @@ Bytes = Annotated[
     int,
     BeforeValidator(size),
     WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string"}]}),
+]
+BytesOrNone = Annotated[
+    int | None,
+    BeforeValidator(size_or_none),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}]}),
 ]
 Seconds = Annotated[
     float,

@@ -11,7 +11,7 @@ from cluster_kit.facts import HostFacts, is_closed
 from cluster_kit.manifest.deadlines import DeadlineTable
 from cluster_kit.manifest.loaded import Loaded
 from cluster_kit.manifest.schema import Manifest
-from cluster_kit.parts import Deadlines, ProfileAt
+from cluster_kit.parts import Bounds, Deadlines, ProfileAt
 from cluster_kit.plan import addresses
 from cluster_kit.plan.arguments import MASTER, check_arguments, fill, names_in
 from cluster_kit.plan.gpus.assign import assign
@@ -146,6 +146,11 @@ def _cluster(
         fetch=inputs.fetch,
         dockerfile=inputs.dockerfile,
         sidecars=sidecars_of(manifest, inputs, subnet, image, facts.user),
+        bounds=Bounds(
+            manifest.container.pids or None,
+            manifest.container.tmp_size,
+            manifest.container.log_size,
+        ),
         tensorboard=manifest.tensorboard,
         profile=ProfileAt(**dict(manifest.profile)) if manifest.profile else None,
         internal=manifest.network.internal,

@@ -99,5 +99,5 @@ def run_inside(
         return process.hand_over(["docker", "exec", *options, container.id, *command])
     except KeyboardInterrupt:
         with contextlib.suppress(EngineError):
-            engine.ask(container.id, ("python3", "-c", INTERRUPT, mark), PATIENCE_S)
+            engine.ask(container.id, ("python3", "-ISc", INTERRUPT, mark), PATIENCE_S)
         raise Interrupted(f"interrupted: the command in {container.name}, too") from None

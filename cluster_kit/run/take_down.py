@@ -14,6 +14,7 @@ from cluster_kit.observe import asked
 from cluster_kit.run.keeping.of_containers import run_of, unjudged
 from cluster_kit.run.starting.claim import is_claimed
 from cluster_kit.show.quiet import QuietView
+from cluster_kit.util import untrusted
 from cluster_kit.workspace import Workspace
 
 log = logging.getLogger(__name__)
@@ -50,4 +51,6 @@ def take_down(engine: Engine, name: str) -> int:
         except Exception as error:  # noqa: BLE001 a bug here must not keep it from being removed
             log.warning("%s cannot be judged and is removed without: %r", name, error)
     engine.remove(name)
+    if containers:
+        untrusted.drop_set_ids(run_of(containers).output)
     return len(containers) + len(beside)

@@ -20,6 +20,8 @@ from typing import Any
 
 DEEPEST = 32
 """Directories below the root; what lies deeper is not found."""
+MOST_LEVELS = 300
+"""Directories below the root at most, whoever asks: each takes two descriptors."""
 MOST_ENTRIES = 500_000
 """Directory entries that one listing looks at; what comes later is not found."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -37,6 +39,8 @@ class Found:
     """Of 512 bytes on the disk."""
     identity: tuple[int, int] = (0, 0)
     """Device and inode: the same for two names of one file."""
+    mode: int = 0
+    """Its permissions, and whether it runs as its owner or group."""
 
 
 class Folder:
@@ -136,6 +140,7 @@ def files(
     matches: Callable[[str], bool] = lambda _name: True,
     deepest: int = DEEPEST,
     most: int = MOST_ENTRIES,
+    left_out: Callable[[str], None] = lambda _name: None,
 ) -> Iterator[Found]:
     """Yields the regular files of a directory and of those in it, in no order.
 
@@ -146,16 +151,49 @@ def files(
         matches: is called with the last part of a name; the others are left out.
         deepest: how many directories down; 0 for the files of the directory itself.
         most: how many entries are looked at.
+        left_out: is called with a directory of which one of these bounds has left something out.
     """
     try:
         with Folder(root, below) as folder:
-            yield from _walk(os.dup(folder.descriptor), below, matches, deepest, most)
+            yield from _walk(os.dup(folder.descriptor), below, matches, deepest, most, left_out)
     except OSError:
         return
 
 
+def drop_set_ids(root: Path) -> None:
+    """Let no file below a directory run as its owner or group for whoever starts it.
+
+    Where something lies too deep to be looked at, the whole directory is closed to others.
+    """
+    unseen: list[str] = []
+    for found in files(root, deepest=MOST_LEVELS, left_out=unseen.append):
+        if found.mode & (stat.S_ISUID | stat.S_ISGID):
+            with contextlib.suppress(OSError), _parent(root, found.name) as (folder, last):
+                _drop_set_id(folder, last)
+    if unseen:
+        with contextlib.suppress(OSError):
+            root.chmod(stat.S_IRWXU)
+
+
+def _drop_set_id(folder: Folder, name: str) -> None:
+    only_named = getattr(os, "O_PATH", 0) | os.O_NOFOLLOW | os.O_CLOEXEC
+    file = os.open(name, only_named, dir_fd=folder.descriptor)
+    try:
+        about = os.fstat(file)
+        _refuse_irregular(about, name)
+        # The file that is open, even if it may not be read, and whatever the name is by now.
+        Path(f"/proc/self/fd/{file}").chmod(stat.S_IMODE(about.st_mode) & 0o777)
+    finally:
+        os.close(file)
+
+
 def _walk(
-    folder: int, below: str, matches: Callable[[str], bool], deepest: int, most: int
+    folder: int,
+    below: str,
+    matches: Callable[[str], bool],
+    deepest: int,
+    most: int,
+    left_out: Callable[[str], None],
 ) -> Iterator[Found]:
     """Closes the descriptor `folder`. One descriptor is open for each level."""
     levels = [(folder, below, os.scandir(folder))]
@@ -170,17 +208,21 @@ def _walk(
                 continue
             most -= 1
             if most < 0:
+                left_out(path)
                 return
             name = f"{path}/{entry.name}" if path else entry.name
             with contextlib.suppress(OSError):
                 if entry.is_dir(follow_symlinks=False):
                     if len(levels) <= deepest:
                         levels.append(_level(folder, entry.name, name))
+                    else:
+                        left_out(name)
                 elif entry.is_file(follow_symlinks=False) and matches(entry.name):
                     about = entry.stat(follow_symlinks=False)
                     identity = about.st_dev, about.st_ino
                     blocks = getattr(about, "st_blocks", 0)
-                    yield Found(name, about.st_size, about.st_mtime, blocks, identity)
+                    mode = stat.S_IMODE(about.st_mode)
+                    yield Found(name, about.st_size, about.st_mtime, blocks, identity, mode)
     finally:
         for folder, _, entries in levels:
             entries.close()

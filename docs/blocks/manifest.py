@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
+from cluster_kit.manifest.container import ContainerTable
 from cluster_kit.manifest.data import DataTable
 from cluster_kit.manifest.deadlines import DeadlineTable
 from cluster_kit.manifest.kubernetes import KubernetesTable
@@ -27,6 +28,7 @@ TABLES = {
     "secret": "secret.<name>.",
     "mount": "mount[].",
     "sidecar": "sidecar.<name>.",
+    "container": "container.",
     "network": "network.",
     "kubernetes": "kubernetes.",
     "slurm": "slurm.",
@@ -40,6 +42,7 @@ MODELS: dict[str, Any] = {
     "secret": SecretTable,
     "mount": MountTable,
     "sidecar": SidecarTable,
+    "container": ContainerTable,
     "network": NetworkTable,
     "kubernetes": KubernetesTable,
     "slurm": SlurmTable,
@@ -77,7 +80,19 @@ def default(field: FieldInfo, home: str = "") -> str:
     value = field.get_default(call_default_factory=True)
     if value is None or value == {}:
         return "none"
-    return f"`{to_toml(duration(value) if home == 'deadline' and value != 'auto' else value)}`"
+    if home == "deadline" and value != "auto":
+        value = duration(value)
+    if home == "container":
+        value = size(value)
+    return f"`{to_toml(value)}`"
+
+
+def size(count: int) -> int | str:
+    """`4g`, `256m`: in the largest unit that needs no fraction; another number as it is."""
+    for unit, power in (("g", 30), ("m", 20)):
+        if count % 2**power == 0:
+            return f"{count >> power}{unit}"
+    return count
 
 
 def duration(seconds: float) -> str:

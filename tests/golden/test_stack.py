@@ -89,7 +89,7 @@ def test_gpus_are_generic_resources_and_a_number_is_promised(tmp_path: Path) -> 
     services = read_by_docker(made, tmp_path)["services"]
     asked = {"discrete_resource_spec": {"kind": "GPU", "value": 2}}
     worker = services["worker-0"]
-    assert worker["deploy"]["resources"] == {"reservations": {"generic_resources": [asked]}}
+    assert worker["deploy"]["resources"]["reservations"] == {"generic_resources": [asked]}
     assert [one["uuid"] for one in json.loads(worker["environment"]["CLUSTER_KIT_GPUS"])] == [
         "",
         "",

@@ -7,7 +7,7 @@ from pathlib import Path
 from cluster_kit.backends.compose.sidecars import HIDDEN
 from cluster_kit.backends.container_spec import container_specs
 from cluster_kit.backends.sidecar_spec import sidecar_specs
-from cluster_kit.backends.yaml import pairs
+from cluster_kit.backends.yaml import key, pairs
 from cluster_kit.cluster import Cluster
 from cluster_kit.workspace import write_atomically
 
@@ -26,7 +26,7 @@ def render_hidden(cluster: Cluster) -> str:
     hidden += [(spec.hostname, spec.hidden) for spec in sidecar_specs(cluster)]
     for name, variables in hidden:
         if variables:
-            lines += [f"  {name}:", "    environment:"]
+            lines += [f"  {key(name)}:", "    environment:"]
             lines += [f"      {pair.name}: {pair.value}" for pair in pairs(variables)]
     return _TOP + "".join(f"{line}\n" for line in lines) if lines else ""
 

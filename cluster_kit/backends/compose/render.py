@@ -16,7 +16,7 @@ from cluster_kit.backends.container_spec import (
 )
 from cluster_kit.backends.header import header
 from cluster_kit.backends.interface import Build
-from cluster_kit.backends.service import from_caller, limits, ulimits
+from cluster_kit.backends.service import from_caller, in_memory, limits, logging, ulimits
 from cluster_kit.backends.variables import BEACON_SECRET
 from cluster_kit.backends.yaml import (
     Pair,
@@ -51,6 +51,8 @@ class Shared:
     cap_drop: str
     security_opt: str
     tmpfs: str
+    pids: str
+    logging: str
     stop_grace: str
     output: str
     mounts: tuple[Volume, ...]
@@ -117,7 +119,9 @@ def _shared(cluster: Cluster, spec: SharedSpec) -> Shared:
         read_only=boolean(spec.read_only),
         cap_drop="[" + ", ".join(spec.cap_drop) + "]",
         security_opt=f'["no-new-privileges:{boolean(spec.no_new_privileges)}"]',
-        tmpfs="[" + ", ".join(f'"{path}:mode={mode:o}"' for path, mode in spec.tmpfs.items()) + "]",
+        tmpfs=in_memory(spec.tmpfs, spec.bounds),
+        pids="" if spec.bounds.pids is None else str(spec.bounds.pids),
+        logging=logging(spec.bounds),
         stop_grace=f"{spec.stop_grace_s}s",
         output=spec.output,
         mounts=volumes(spec.mounts),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cluster_kit.backends.service import from_caller
+from cluster_kit.backends.service import from_caller, in_memory, logging
 from cluster_kit.backends.sidecar_spec import SidecarSpec, sidecar_specs
 from cluster_kit.backends.yaml import (
     Pair,
     Volume,
     boolean,
     flow,
+    key,
     pairs,
     published,
     quote,
@@ -37,6 +38,11 @@ class SidecarService:
     command: str
     user: str
     security_opt: str
+    cap_drop: str
+    read_only: str
+    tmpfs: str
+    pids: str
+    logging: str
     stop_grace: str
     ip: str
     environment: tuple[Pair, ...]
@@ -55,7 +61,7 @@ def services_of(cluster: Cluster) -> list[SidecarService]:
 def _service(cluster: Cluster, spec: SidecarSpec) -> SidecarService:
     user = ANY_USER if cluster.user == OWNER else quote(spec.user)
     return SidecarService(
-        name=spec.hostname,
+        name=key(spec.hostname),
         container=spec.name,
         image=quote(spec.image),
         pull_policy="never" if spec.image_is_local else "missing",
@@ -64,6 +70,11 @@ def _service(cluster: Cluster, spec: SidecarSpec) -> SidecarService:
         command=flow(spec.command) if spec.command else "",
         user=user if spec.user else "",
         security_opt=f'["no-new-privileges:{boolean(spec.no_new_privileges)}"]',
+        cap_drop="[" + ", ".join(spec.cap_drop) + "]" if spec.cap_drop else "",
+        read_only=boolean(spec.read_only) if spec.read_only else "",
+        tmpfs=in_memory(spec.tmpfs, spec.bounds) if spec.tmpfs else "",
+        pids="" if spec.bounds.pids is None else str(spec.bounds.pids),
+        logging=logging(spec.bounds),
         stop_grace=f"{spec.stop_grace_s}s",
         ip=str(spec.ip),
         environment=pairs(spec.environment),

@@ -31,8 +31,8 @@ def volumes(
         _volume("shm", _memory(spec.shm or SHM), "/dev/shm"),
     ]
     for path in spec.shared.tmpfs:
-        secret = path == SECRETS
-        found.append(_volume(PurePosixPath(path).name, _memory() if secret else _empty(), path))
+        empty = _memory() if path == SECRETS else _empty(spec.shared.bounds.tmp)
+        found.append(_volume(PurePosixPath(path).name, empty, path))
     mounts = [*spec.shared.mounts, *spec.mounts]
     targets = {mount.target for mount in mounts}
     found += [_files(one) for one in files if one.target in targets]
@@ -66,8 +66,8 @@ def _volume(
     return {"name": name, **source}, [mount | ({"readOnly": True} if read_only else {})]
 
 
-def _empty() -> Object:
-    return {"emptyDir": {}}
+def _empty(size: int | None = None) -> Object:
+    return {"emptyDir": {} if size is None else {"sizeLimit": str(size)}}
 
 
 def _memory(size: int | None = None) -> Object:

@@ -60,6 +60,8 @@ def _addresses(manifest: Manifest) -> Iterator[Problem]:
 
 
 def _of_this_host(manifest: Manifest) -> Iterator[Problem]:
+    rule = "its nodes bound that for all pods alike"
+    yield from refusals.bounds(manifest, ("pids", "log_size"), rule)
     rule = "whether its nodes have GPUs, and which, is not known here"
     yield from refusals.of_this_host(manifest, rule)
     if manifest.share_gpus:

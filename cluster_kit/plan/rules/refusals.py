@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from cluster_kit.manifest.limits import Limits
 from cluster_kit.manifest.schema import Manifest
@@ -42,6 +42,13 @@ def own_network(manifest: Manifest, rule: str) -> Iterator[Problem]:
         yield refused("subnet", to_toml(manifest.subnet), rule)
     if manifest.network.mtu is not None:
         yield refused("network.mtu", str(manifest.network.mtu), rule)
+
+
+def bounds(manifest: Manifest, keys: Iterable[str], rule: str) -> Iterator[Problem]:
+    """Yields refusals of these keys of `[container]`, where who runs the nodes decides on them."""
+    for key in sorted(manifest.container.model_fields_set.intersection(keys)):
+        value = getattr(manifest.container, key)
+        yield refused(f"container.{key}", to_toml(value or 0), rule)
 
 
 def of_this_host(manifest: Manifest, rule: str) -> Iterator[Problem]:

@@ -79,6 +79,8 @@ def _addresses(manifest: Manifest) -> Iterator[Problem]:
 
 
 def _of_this_host(manifest: Manifest) -> Iterator[Problem]:
+    rule = "its nodes and Slurm bound that, and /tmp is a directory of the node's"
+    yield from refusals.bounds(manifest, ("pids", "tmp_size", "log_size"), rule)
     rule = "whether the nodes have GPUs, and which, is not known here"
     yield from refusals.of_this_host(manifest, rule)
     if manifest.share_gpus:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from cluster_kit import labels
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.image.base import present
-from cluster_kit.image.bind import bind
+from cluster_kit.image.bind import TMP, bind
 from cluster_kit.image.build import ensure_image, image_tag
 from cluster_kit.util import signals
 from cluster_kit.util.process import run
@@ -80,11 +80,8 @@ def command(
     mounts = (f"{bind(folder, f'{LOGS}/{name}')},readonly" for name, folder in folders.items())
     return [
         *("docker", "run", "--detach", "--init", "--pull=never", "--read-only", "--cap-drop=ALL"),
-        *(
-            "--tmpfs=/tmp:mode=1777",
-            f"--user={user}",
-            f"--label={labels.BOARD}={','.join(folders)}",
-        ),
+        *("--security-opt=no-new-privileges:true", "--pids-limit=4096", "--workdir=/", TMP),
+        *(f"--user={user}", f"--label={labels.BOARD}={','.join(folders)}"),
         *(f"--label={name}={value}" for name, value in own.items()),
         f"--publish=127.0.0.1:{port or ''}:{INSIDE}",
         *mounts,

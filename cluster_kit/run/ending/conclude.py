@@ -32,7 +32,7 @@ from cluster_kit.run.keeping.evidence import (
 from cluster_kit.run.keeping.metrics import write_metrics
 from cluster_kit.run.keeping.report import write_report
 from cluster_kit.run.keeping.secrets import mask_files, mask_verdict, values_of
-from cluster_kit.util import signals
+from cluster_kit.util import signals, untrusted
 from cluster_kit.util.masking import masked
 
 
@@ -82,6 +82,7 @@ def _concluded(
         launch.view.phase("removing the containers")
         with failures, launch.timings.step("down"), answering(launch.engine):
             launch.engine.remove(launch.name, launch.id)
+        untrusted.drop_set_ids(launch.directory.output)
         outcome = replace(outcome, timings_s=launch.timings.read(seen, launch.since))
         with failures:
             outcome.write(launch.directory)
@@ -114,6 +115,7 @@ def fail(launch: Launch, cluster: Cluster, seen: RunState, error: BaseException)
     _saved(launch, cluster, seen, containers, without_verdict(error), failures, kept=False)
     with failures, answering(launch.engine):
         launch.engine.remove(launch.name, launch.id)
+    untrusted.drop_set_ids(launch.directory.output)
     _report(launch, values_of(cluster, containers))
 
 

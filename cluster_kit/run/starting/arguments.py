@@ -12,6 +12,7 @@ from types import MappingProxyType
 from cluster_kit.backends.container_spec import container_specs
 from cluster_kit.cluster import SECRETS, Cluster
 from cluster_kit.errors import EngineError, UsageError
+from cluster_kit.image.bind import CONFINED, TMP
 from cluster_kit.image.build import SOURCE
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.util.nearest import hint
@@ -101,8 +102,7 @@ def _run(cluster: Cluster, program: str) -> Completed:
         if Path(mount.source).exists() and not mount.target.startswith(SECRETS)
     ]
     command = (
-        *("docker", "run", "--rm", "--pull=never", "--init", "--network=none", "--read-only"),
-        *("--cap-drop=ALL", f"--user={cluster.user}", "--tmpfs=/tmp:mode=1777"),
+        *("docker", "run", *CONFINED, "--init", f"--user={cluster.user}", TMP),
         *("--env=HOME=/tmp", *mounts, "--workdir=/tmp", "--entrypoint=python3"),
         *(cluster.image, program, HELP[0]),
     )

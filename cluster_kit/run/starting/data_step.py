@@ -10,6 +10,7 @@ from pathlib import Path
 from cluster_kit import labels
 from cluster_kit.cluster import SECRETS, Cluster
 from cluster_kit.errors import DataFailed, HostError
+from cluster_kit.image.bind import TMP
 from cluster_kit.parts import Fetch
 from cluster_kit.run import disk_space
 from cluster_kit.show.view import View
@@ -103,7 +104,7 @@ def data_command(
         *("docker", "run", "--rm", "--init", f"--name={container}"),
         f"--label={labels.HELPER}={cluster.name}",
         *(f"--user={cluster.user}", "--network=host", "--workdir=/data"),
-        *("--cap-drop=ALL", "--security-opt=no-new-privileges:true", "--tmpfs=/tmp:mode=1777"),
+        *("--cap-drop=ALL", "--security-opt=no-new-privileges:true", "--pids-limit=4096", TMP),
         f'--mount=type=bind,"source={part}",target=/data',
         f'--mount=type=bind,"source={script.parent}",target=/program,readonly',
         *(f'--mount=type=bind,"source={m.source}",target={m.target},readonly' for m in secrets),

@@ -11,8 +11,10 @@ as unchecked, since nothing in an image changes under it.
 from __future__ import annotations
 
 import compileall
+import os
 import py_compile
 import shutil
+import stat
 import struct
 import sys
 import sysconfig
@@ -81,6 +83,7 @@ def slim_root() -> None:
     remove(stdlib, STDLIB_PARTS)
     compile_all(stdlib)
     remove(Path("/"), ROOT_PARTS)
+    drop_set_ids(Path("/"))
     keep_licences(Path("/usr/share/doc"))
 
 
@@ -101,6 +104,17 @@ def remove(top: Path, patterns: tuple[str, ...]) -> None:
                 shutil.rmtree(path)
             else:
                 path.unlink(missing_ok=True)
+
+
+def drop_set_ids(top: Path) -> None:
+    """Take from the programs of this file system the right to run as their owner or group."""
+    for folder, names, files in os.walk(top):
+        names[:] = [name for name in names if not Path(folder, name).is_mount()]
+        for name in files:
+            path = Path(folder, name)
+            mode = path.lstat().st_mode
+            if stat.S_ISREG(mode) and mode & (stat.S_ISUID | stat.S_ISGID):
+                path.chmod(stat.S_IMODE(mode) & 0o777)
 
 
 def compile_all(top: Path) -> None:

@@ -21,12 +21,16 @@ def main(arguments: list[str]) -> int:
             from trainer.network import shared
 
             shared.start_anew_if_lacking(arguments)
-        if arguments == ["stacks"]:  # somebody looks into a task that runs already
+        if arguments == ["stacks"] or arguments[:1] == ["profile"]:
+            become_the_tasks_user()  # somebody looks into a task that runs already
+        if arguments == ["stacks"]:
             from trainer.stacks import show
 
             return show(read_task())
         if arguments[:1] == ["profile"]:
-            return profiled(arguments)
+            from trainer.profiling import profile
+
+            return profile.show(read_task(), arguments[1:])
         if arguments[:1] == ["arguments"] and arguments[1:]:
             from trainer.programs.arguments import check
 
@@ -59,15 +63,13 @@ def main(arguments: list[str]) -> int:
     return EXIT_USAGE
 
 
-def profiled(arguments: list[str]) -> int:
-    """Look into all tasks of a job that runs already, as the user whose files the output has."""
-    from trainer.network import privileges
-    from trainer.profiling.profile import show
-
-    task, user = read_task(), os.environ.get("CLUSTER_KIT_USER")
+def become_the_tasks_user() -> None:
+    """Give up root and all capabilities if this container has them only to start with."""
+    user = os.environ.get("CLUSTER_KIT_USER")
     if user and os.getuid() == 0:
-        privileges.drop(privileges.parse_user(user, "CLUSTER_KIT_USER", task.output))
-    return show(task, arguments[1:])
+        from trainer.network import privileges
+
+        privileges.drop(privileges.parse_user(user, "CLUSTER_KIT_USER", read_task().output))
 
 
 if __name__ == "__main__":

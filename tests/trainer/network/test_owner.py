@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -15,12 +16,13 @@ def steps(monkeypatch, tmp_path):
     """What is done to the process, in order; it is root."""
     done = []
     monkeypatch.setattr(os, "getuid", lambda: 0)
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(privileges, "drop", lambda user: done.append(("drop", user)))
     monkeypatch.setenv("CLUSTER_KIT_OUTPUT", str(tmp_path))
     monkeypatch.setenv("CLUSTER_KIT_USER", "owner")
 
     def execve(_program, words, environment):
-        done.append((words[1:], "CLUSTER_KIT_USER" in environment))
+        done.append((words[1:], Path.cwd(), "CLUSTER_KIT_USER" in environment))
         raise SystemExit(0)
 
     monkeypatch.setattr(os, "execve", execve)
@@ -33,7 +35,7 @@ def test_root_becomes_the_owner_and_starts_anew_without_asking_again(steps, tmp_
     stat = tmp_path.stat()
     assert steps == [
         ("drop", (stat.st_uid, stat.st_gid)),
-        (["-m", "trainer", "serve"], False),
+        (["-P", "-m", "trainer", "serve"], Path("/"), False),
     ]
 
 

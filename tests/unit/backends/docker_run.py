@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from cluster_kit.backends.compose.render import GATEWAY_MODE
-from cluster_kit.backends.container_spec import ContainerSpec, NetworkSpec
+from cluster_kit.backends.container_spec import ContainerSpec, NetworkSpec, SharedSpec
+from cluster_kit.backends.service import LOG_FILES
 from cluster_kit.backends.sidecar_spec import SidecarSpec
 from cluster_kit.cluster import LOOPBACK
+from cluster_kit.parts import Bounds
 
 FLAGS = {"--init", "--read-only"}
 
@@ -38,7 +40,7 @@ def docker_run(spec: ContainerSpec, network: str, output: str) -> list[str]:
     words += ["--security-opt=no-new-privileges:true"] if shared.no_new_privileges else []
     words += [f"--cap-drop={name}" for name in shared.cap_drop]
     words += [f"--cap-add={name}" for name in spec.cap_add]
-    words += [f"--tmpfs={path}:mode={mode:o}" for path, mode in shared.tmpfs.items()]
+    words += _in_memory(shared) + _bounds(shared.bounds)
     words += [f"--volume={output}:{shared.output}"]
     words += [
         f"--volume={mount.source}:{mount.target}{':ro' if mount.read_only else ''}"
@@ -63,6 +65,19 @@ def docker_run(spec: ContainerSpec, network: str, output: str) -> list[str]:
     return [*words, shared.image, *shared.entrypoint[1:], *spec.command]
 
 
+def _in_memory(spec: SharedSpec | SidecarSpec) -> list[str]:
+    size = "" if spec.bounds.tmp is None else f",size={spec.bounds.tmp}"
+    return [f"--tmpfs={path}:mode={mode:o}{size}" for path, mode in spec.tmpfs.items()]
+
+
+def _bounds(bounds: Bounds) -> list[str]:
+    words = [] if bounds.pids is None else [f"--pids-limit={bounds.pids}"]
+    if bounds.logs is not None:
+        size = f"--log-opt=max-size={-(-bounds.logs // LOG_FILES)}"
+        words += ["--log-driver=json-file", size, f"--log-opt=max-file={LOG_FILES}"]
+    return words
+
+
 def docker_run_sidecar(spec: SidecarSpec, network: str) -> list[str]:
     """The words that start one sidecar, before the tasks."""
     words = ["docker", "run", "--detach", f"--name={spec.name}", f"--hostname={spec.hostname}"]
@@ -72,6 +87,9 @@ def docker_run_sidecar(spec: SidecarSpec, network: str) -> list[str]:
     words += [f"--user={spec.user}"] if spec.user else []
     words += ["--init"] if spec.init else []
     words += [f"--security-opt=no-new-privileges:{str(spec.no_new_privileges).lower()}"]
+    words += [f"--cap-drop={name}" for name in spec.cap_drop]
+    words += ["--read-only"] if spec.read_only else []
+    words += _in_memory(spec) + _bounds(spec.bounds)
     words += [
         f"--volume={mount.source}:{mount.target}{':ro' if mount.read_only else ''}"
         for mount in spec.mounts

@@ -45,6 +45,8 @@ def said_by_docker_run(words: list[str]) -> dict[str, Any]:
         "cap_drop": found["--cap-drop"],
         "cap_add": found.get("--cap-add", []),
         "tmpfs": found["--tmpfs"],
+        "pids_limit": int(one["--pids-limit"]),
+        "logging": [one["--log-driver"], *found["--log-opt"]],
         "volumes": found["--volume"],
         "environment": dict(text.split("=", 1) for text in found["--env"] if "=" in text),
         "from outside": sorted(text for text in found["--env"] if "=" not in text),
@@ -84,6 +86,11 @@ def said_by_compose(service: dict[str, Any], hidden: list[str]) -> dict[str, Any
         "ip": service["networks"]["cluster"]["ipv4_address"],
         "flags": [service["init"], service["read_only"]],
         **{key: service[key] for key in ("security_opt", "cap_drop", "tmpfs")},
+        "pids_limit": service["pids_limit"],
+        "logging": [
+            service["logging"]["driver"],
+            *(f"{name}={text}" for name, text in service["logging"]["options"].items()),
+        ],
         "cap_add": service.get("cap_add", []),
         "volumes": volumes,
         "environment": {

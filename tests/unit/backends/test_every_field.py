@@ -27,7 +27,7 @@ from cluster_kit.backends.slurm import render as slurm
 from cluster_kit.backends.slurm import shell
 from cluster_kit.backends.swarm import render as swarm
 from cluster_kit.cluster import Cluster
-from cluster_kit.parts import Mount, Port, Ulimit
+from cluster_kit.parts import Bounds, Mount, Port, Ulimit
 from tests.make import ROOT, cluster, problems
 from tests.unit.plan.rules import test_engine, test_kubernetes, test_slurm
 
@@ -92,6 +92,8 @@ NOT_SAID: dict[str, dict[str, Refused | Told]] = {
         "ports": Refused("role.ps.ports"),
         "shared.image_is_local": Told("a registry that the nodes reach"),
         "shared.entrypoint": Refused("image"),
+        "shared.bounds.pids": Refused("container.pids"),
+        "shared.bounds.logs": Refused("container.log_size"),
     },
     "slurm": {
         "name": Told("no containers, or Apptainer's without names |"),
@@ -107,6 +109,9 @@ NOT_SAID: dict[str, dict[str, Refused | Told]] = {
         "ports": Refused("role.ps.ports"),
         "shared.image_is_local": Told("docker save -o trainer.tar"),
         "shared.labels": Told("no containers, or Apptainer's without names |"),
+        "shared.bounds.pids": Refused("container.pids"),
+        "shared.bounds.tmp": Refused("container.tmp_size"),
+        "shared.bounds.logs": Refused("container.log_size"),
         "shared.tmpfs": Told("`/tmp` is a directory of the task's own on the node"),
         "shared.init": Told("**Rights**: tasks are processes of yours"),
         "shared.read_only": Told("**Rights**: tasks are processes of yours"),
@@ -195,5 +200,7 @@ def test_what_is_not_said_is_refused_or_on_the_page(engine: str, field: str) -> 
 
 def test_every_field_of_both_values_is_asked_for() -> None:
     own = {field.name for field in fields(ContainerSpec)} - {"shared"}
-    assert CHANGES.keys() == own | {f"shared.{field.name}" for field in fields(SharedSpec)}
+    shared = {field.name for field in fields(SharedSpec)} - {"bounds"}
+    shared |= {f"bounds.{field.name}" for field in fields(Bounds)}
+    assert CHANGES.keys() == own | {f"shared.{name}" for name in shared}
     assert {name for own in NOT_SAID.values() for name in own} <= CHANGES.keys()

@@ -55,6 +55,11 @@ def said_by_docker_run(words: list[str]) -> dict[str, Any]:
         "ip": found["--ip"],
         "init": "--init" in found,
         "security_opt": found["--security-opt"],
+        "cap_drop": found.get("--cap-drop"),
+        "read_only": "--read-only" in found,
+        "tmpfs": found.get("--tmpfs"),
+        "pids_limit": [int(text) for text in found["--pids-limit"]],
+        "logging": [found["--log-driver"][0], *found["--log-opt"]],
         "volumes": found.get("--volume", []),
         "environment": dict(text.split("=", 1) for text in env if "=" in text),
         "from outside": sorted(text for text in env if "=" not in text),
@@ -80,6 +85,14 @@ def said_by_compose(service: dict[str, Any], hidden: list[str]) -> dict[str, Any
         "ip": [service["networks"]["cluster"]["ipv4_address"]],
         "init": service["init"],
         "security_opt": service["security_opt"],
+        "cap_drop": service.get("cap_drop"),
+        "read_only": service.get("read_only", False),
+        "tmpfs": service.get("tmpfs"),
+        "pids_limit": [service["pids_limit"]],
+        "logging": [
+            service["logging"]["driver"],
+            *(f"{name}={text}" for name, text in service["logging"]["options"].items()),
+        ],
         "volumes": volumes,
         "environment": {k: v for k, v in environment.items() if v is not None},
         "from outside": sorted([k for k, v in environment.items() if v is None] + hidden),
@@ -122,6 +135,8 @@ def test_who_runs_the_image_of_the_tasks_runs_as_they_do() -> None:
     assert (files.image, files.image_is_local, files.user) == (MADE.image, True, "1000:1000")
     assert (files.entrypoint, files.init) == (("python3", "-m", "http.server"), True)
     assert files.command == ()
+    assert (files.cap_drop, files.read_only, list(files.tmpfs)) == (("ALL",), True, ["/tmp"])
+    assert (cache.cap_drop, cache.read_only, cache.tmpfs) == ((), False, {})
     assert (cache.image, cache.image_is_local, cache.user) == ("redis:7", False, "")
     assert (plain.entrypoint, plain.command, plain.init) == (None, (), False)
     named = cluster(sidecar={"files": {"image": "trainer", "entrypoint": ["ls"]}}).sidecars[0]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cluster_kit.drill.inject import TELL
 from cluster_kit.errors import HostError
 from tests.fakes.stage import Stage
 from tests.unit.drill.played import fault, played
@@ -92,6 +93,6 @@ def test_a_helper_that_fails_is_tried_again_once_a_second(stage: Stage) -> None:
 def test_a_stopped_follower_comes_back_and_a_stopped_leader_ends_the_job(stage: Stage) -> None:
     done = played(stage, fault("stop", "worker-1", "step = 20", "grace = 2"))
     assert done.passed and done.results[0].restarts == 1
-    assert stage.engine.executed == [("worker-1", "kill -TERM 1; sleep 2; kill -9 -1")]
+    assert stage.engine.executed == [("worker-1", f"{TELL}; sleep 2; kill -9 -1")]
     text = fault("stop", "chief-0", "step = 20") + '[expect]\nreason = "stopped"'
     assert played(stage, text).passed

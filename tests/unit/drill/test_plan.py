@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 
 from cluster_kit.drill import check, load
-from cluster_kit.drill.inject import script
+from cluster_kit.drill.inject import TELL, script
 from cluster_kit.drill.kinds import KINDS
 from cluster_kit.drill.length import length_of
 from cluster_kit.drill.plan import Planned, plan, random_scenario
@@ -98,6 +98,6 @@ def test_what_ends_by_itself_does_so_inside_the_container() -> None:
         return script(Planned(1, kind, "worker-0", At(step=1), lasts, 7.5))
 
     assert said("crash") == "kill -9 -1"
-    assert said("stop") == "kill -TERM 1; sleep 7.5; kill -9 -1"
+    assert said("stop") == f"{TELL}; sleep 7.5; kill -9 -1"
     assert said("freeze", 2.5) == "kill -STOP -1; sleep 2.5; kill -CONT -1"
     assert said("freeze") == "kill -STOP -1"

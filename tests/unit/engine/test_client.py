@@ -11,7 +11,7 @@ from docker.errors import APIError, NotFound
 
 from cluster_kit import labels
 from cluster_kit.engine import adjust
-from cluster_kit.engine.client import DockerEngine
+from cluster_kit.engine.client import MOST_ASKED, DockerEngine
 from cluster_kit.errors import EngineError
 from tests.unit.engine.test_containers import inspected, told
 
@@ -38,6 +38,22 @@ def test_followed_lines_are_whole_however_the_stream_cuts_them() -> None:
     log.attrs = {"Config": {"Env": [], "Labels": {}}}
     sdk = SimpleNamespace(containers=SimpleNamespace(get=lambda _id: log))
     assert list(connected(sdk).follow("id")) == ["first", "secö", "last"]
+
+
+def test_what_is_run_inside_has_the_tasks_rights_and_no_directory_of_its_own() -> None:
+    runs: list[dict[str, Any]] = []
+
+    def exec_run(command: list[str], **given: Any) -> tuple[None, Iterator[bytes]]:
+        runs.append({"command": command, **given})
+        return None, chunks(*[b"x" * (1 << 20)] * 100)
+
+    shown = inspected()
+    shown["Config"] |= {"User": "0:0", "Env": ["CLUSTER_KIT_USER=7:8"]}
+    container = SimpleNamespace(attrs=shown, exec_run=exec_run)
+    engine = connected(SimpleNamespace(containers=SimpleNamespace(get=lambda _id: container)))
+    assert len(engine.ask("id", ["ls"], 5)) == MOST_ASKED, "not all that a program prints for ever"
+    engine.execute("id", ["ls"])
+    assert [(one["user"], one["workdir"]) for one in runs] == [("7:8", "/")] * 2
 
 
 def test_a_container_that_goes_while_it_is_listed_is_listed_without() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -79,6 +80,33 @@ def test_a_container_without_network_or_output_has_none() -> None:
     bare |= {"Mounts": [], "HostConfig": {}}
     found = container_of(bare)
     assert (found.ip, found.output, found.gpus) == ("", "", ())
+
+
+@pytest.mark.parametrize(
+    ("starts_as", "becomes", "task"),
+    [
+        ("1000:1000", "", "1000:1000"),
+        ("0:0", "1000:1000", "1000:1000"),
+        ("", "1000:1000", "1000:1000"),
+        ("1000:1000", "owner", "1000:1000"),
+        ("", "", ""),
+    ],
+)
+def test_a_task_is_who_it_becomes(starts_as: str, becomes: str, task: str) -> None:
+    shown = inspected()
+    variables = [f"CLUSTER_KIT_USER={becomes}"] if becomes else []
+    shown["Config"] |= {"User": starts_as, "Env": variables}
+    assert container_of(shown).user == task
+
+
+def test_who_becomes_the_owner_of_the_output_is_its_owner(tmp_path: Path) -> None:
+    shown = inspected()
+    shown["Config"] |= {"User": "0:0", "Env": ["CLUSTER_KIT_USER=owner"]}
+    shown["Mounts"] = [{"Destination": "/output", "Source": str(tmp_path)}]
+    about = tmp_path.stat()
+    assert container_of(shown).user == f"{about.st_uid}:{about.st_gid}"
+    shown["Mounts"] = [{"Destination": "/output", "Source": "/on/another/machine"}]
+    assert container_of(shown).user == "0:0"
 
 
 def told(action: str, **attributes: str) -> dict[str, Any]:

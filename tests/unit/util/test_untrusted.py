@@ -153,3 +153,27 @@ def test_a_listing_says_what_a_file_is(output: Path) -> None:
     assert only.name == "twin.index"
     (inner,) = files(output, "a")
     assert inner.name == "a/b/plain"
+
+
+def test_no_file_runs_as_its_owner_for_others_any_more(output: Path) -> None:
+    plain, host = output / "a" / "b" / "plain", output.parent / "host"
+    host.chmod(0o4755)
+    (output / "a" / "link").symlink_to(host)
+    for name, mode in (("plain", 0o4755), ("unreadable", 0o6111)):
+        (output / "a" / "b" / name).touch()
+        (output / "a" / "b" / name).chmod(mode)
+    untrusted.drop_set_ids(output)
+    assert plain.stat().st_mode & 0o7777 == 0o755
+    assert (output / "a" / "b" / "unreadable").stat().st_mode & 0o7777 == 0o111
+    assert host.stat().st_mode & 0o7777 == 0o4755, "a link is not followed"
+    assert output.stat().st_mode & 0o077, "others may look in as before"
+
+
+def test_what_lies_too_deep_is_closed_to_others(output: Path) -> None:
+    deep = output.joinpath(*["d"] * (untrusted.MOST_LEVELS + 2))
+    deep.mkdir(parents=True)
+    (deep / "shell").touch()
+    (deep / "shell").chmod(0o4755)
+    untrusted.drop_set_ids(output)
+    assert output.stat().st_mode & 0o777 == 0o700
+    untrusted.drop_set_ids(output / "nowhere")

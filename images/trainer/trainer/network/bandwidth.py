@@ -12,7 +12,6 @@ from __future__ import annotations
 import errno
 import os
 import socket
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +23,7 @@ from trainer.errors import EXIT_CANNOT_SHAPE, ContractError, TrainerError
 from trainer.events import Progress
 from trainer.network import privileges
 from trainer.outcome import CANNOT_SHAPE, because
+from trainer.start_anew import start_anew
 from trainer.task import read_task
 from trainer.usage import SHAPED
 
@@ -95,7 +95,7 @@ def start_anew_shaped(speed: str, arguments: Sequence[str]) -> NoReturn:
     environment = {k: v for k, v in os.environ.items() if k not in (BANDWIDTH, USER)}
     environment[SHAPED] = speed
     # Anew, because the kernel hides /proc/self of a process that has changed its user.
-    os.execve(sys.executable, [sys.executable, "-m", "trainer", *arguments], environment)
+    start_anew(arguments, environment)
 
 
 def become(user: tuple[int, int]) -> None:

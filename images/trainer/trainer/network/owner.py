@@ -7,12 +7,12 @@ anything else, and what it writes belongs to whoever made the directory.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from trainer.errors import ContractError
 from trainer.network import privileges
+from trainer.start_anew import start_anew
 from trainer.task import read_task
 
 USER = "CLUSTER_KIT_USER"
@@ -39,4 +39,4 @@ def start_anew_as_owner(arguments: Sequence[str]) -> NoReturn:
         ) from problem
     environment = {key: value for key, value in os.environ.items() if key != USER}
     # Anew, because the kernel hides /proc/self of a process that has changed its user.
-    os.execve(sys.executable, [sys.executable, "-m", "trainer", *arguments], environment)
+    start_anew(arguments, environment)

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from trainer.errors import ContractError
+from trainer.start_anew import start_anew
 from trainer.task import role_of
 
 PATH = "CLUSTER_KIT_SHARED"
@@ -21,8 +21,7 @@ def start_anew_if_lacking(arguments: Sequence[str]) -> None:
     A changed `os.environ` is not enough: what runs in TensorFlow reads /proc/self/environ.
     """
     if more := lacking(os.environ):
-        command = [sys.executable, "-m", "trainer", *arguments]
-        os.execve(sys.executable, command, {**os.environ, **more})
+        start_anew(arguments, {**os.environ, **more})
 
 
 def lacking(env: Mapping[str, str]) -> dict[str, str]:

@@ -38,5 +38,7 @@ def environment(given: Mapping[str, str], trainer: str = TRAINER) -> dict[str, s
 
 
 if __name__ == "__main__":
-    command = [sys.executable, "-m", "trainer", *sys.argv[1:]]
-    os.execve(sys.executable, command, environment(os.environ))
+    sys.path.insert(0, TRAINER)
+    from trainer.start_anew import start_anew
+
+    start_anew(sys.argv[1:], environment(os.environ))

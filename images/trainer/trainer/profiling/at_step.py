@@ -13,6 +13,7 @@ from typing import Any
 
 from trainer.errors import ContractError
 from trainer.events import Progress, Reports
+from trainer.start_anew import trainer_command
 from trainer.task import Task
 
 VARIABLE = "CLUSTER_KIT_PROFILE"
@@ -78,7 +79,7 @@ def take(task: Task, progress: Progress, seconds: float, run: Command | None = N
 def command(seconds: float) -> subprocess.CompletedProcess[str]:
     """`python3 -m trainer profile SECONDS`."""
     return subprocess.run(
-        [sys.executable, "-m", "trainer", "profile", f"{seconds:g}"],
+        trainer_command(["profile", f"{seconds:g}"]), cwd="/",
         capture_output=True, text=True, timeout=seconds + PATIENCE_S, check=False,
     )  # fmt: skip
 

@@ -17,6 +17,7 @@ from trainer.errors import ContractError
 from trainer.injected import mailbox, stacks
 from trainer.outcome import Outcome, tidy
 from trainer.stacks import place
+from trainer.start_anew import SAFE
 from trainer.supervisor.progress.functions import Functions
 from trainer.task import Task
 from trainer.words.telling import telling
@@ -56,7 +57,7 @@ def find_program(name: str, arguments: Sequence[str]) -> Program:
     package = name.replace("-", "_")
     if package.isidentifier() and (PROGRAMS / package / "__main__.py").exists():
         return Program(
-            (sys.executable, "-m", f"trainer.programs.{package}", *arguments), builtin=True
+            (sys.executable, *SAFE, "-m", f"trainer.programs.{package}", *arguments), builtin=True
         )
     if Path(name).is_file():
         runner = (str(RUNNER),) if name.endswith(".py") else ()

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cluster_kit.backends.compose.hidden import render_hidden
 from cluster_kit.backends.compose.render import render
 from cluster_kit.backends.container_spec import plan_hash
 from cluster_kit.backends.yaml import quote
@@ -49,6 +50,17 @@ def test_a_name_that_yaml_would_take_for_something_else_stays_a_name(name: str) 
     assert parsed["name"] == f"cluster-kit-{name}"
     assert parsed["services"]["chief-0"]["labels"]["cluster-kit.cluster"] == name
     assert parsed["services"]["chief-0"]["container_name"] == f"{name}-chief-0"
+
+
+@pytest.mark.parametrize("name", ["null", "true", "on", "y", "1e3", "0x1f", "0o7", "2001-01-01"])
+def test_a_sidecar_of_such_a_name_is_a_service_of_it(name: str) -> None:
+    keys = {"command": ["ls"], "environment": {"API_TOKEN": "hidden"}}
+    made = cluster(sidecar={name: keys})
+    parsed = parse_compose(render(made))["services"]
+    assert parsed[name]["hostname"] == name
+    assert parsed[name]["extends"]["service"] == name
+    assert parsed["chief-0"]["depends_on"] == [name]
+    assert list(parse_compose(render_hidden(made))["services"]) == [name]
 
 
 def test_a_source_with_a_line_break_stays_inside_its_comment() -> None:
@@ -153,6 +165,17 @@ def test_every_container_is_locked_down_and_publishes_nothing() -> None:
         assert one["user"] == "1000:1000"
         assert "ports" not in one
         assert "cap_add" not in one
+
+
+def test_how_much_of_the_host_a_container_can_take_up_is_bounded() -> None:
+    for one in services(cluster()).values():
+        assert (one["pids_limit"], one["tmpfs"]) == (4096, [f"/tmp:mode=1777,size={4 << 30}"])
+        options = {"max-size": str(128 << 20), "max-file": "2"}
+        assert one["logging"] == {"driver": "json-file", "options": options}
+    unbounded = {"pids": 0, "tmp_size": 0, "log_size": 0}
+    for one in services(cluster(container=unbounded)).values():
+        assert one["tmpfs"] == ["/tmp:mode=1777"]
+        assert not {"pids_limit", "logging"} & one.keys()
 
 
 def test_deadlines_reach_the_tasks_exactly() -> None:

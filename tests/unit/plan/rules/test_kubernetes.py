@@ -18,6 +18,8 @@ REFUSED: dict[str, dict[str, Any]] = {
     "subnet": {"subnet": "172.28.0.0/24"},
     "network.mtu": {"network": {"mtu": 1400}},
     "network.encrypted": {"network": {"encrypted": True}},
+    "container.pids": {"container": {"pids": 100}},
+    "container.log_size": {"container": {"log_size": 0}},
     "gpus": {"gpus": "auto"},
     "share_gpus": {"gpus": "require", "share_gpus": True},
     "role.chief.gpus": {"role": {"chief": {"gpus": ["0"]}}},
