@@ -19,7 +19,7 @@ import yaml
 from hypothesis import settings
 
 from cluster_kit.util import stdio
-from tests import forks, grammars, in_memory, reports
+from tests import forks, grammars, in_memory, reports, threads
 from tests.alone import turn
 
 gc.disable()  # as long as tests are collected
@@ -34,6 +34,14 @@ settings.load_profile("kit")
 @pytest.fixture(autouse=True)
 def the_process_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stdio, "leave", sys.exit)
+
+
+@pytest.fixture(autouse=True)
+def threads_end_with_their_test() -> Iterator[None]:
+    """Set up after `the_process_goes_on`, by its name: what a test has patched stays patched until
+    its threads have ended."""
+    with threads.ended():
+        yield
 
 
 NUMBERS = itertools.count()

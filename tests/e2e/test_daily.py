@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 import subprocess
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from tests.e2e.live_page import asked, looked_at, sees, url_in
 from tests.e2e.running import read_until, running
 from tests.e2e.waiting import wait_for
 from tests.kit import Kit, mine
+from tests.ports import free_port
 
 WAITS = """
 import pathlib, sys, time
@@ -91,13 +91,6 @@ def debug(kit: Kit, client: docker.DockerClient, small: tuple[str, ...]) -> None
             read_until(process, "answer 42")
             read_until(process, "success in ")
         assert process.wait(timeout=30) == 0
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 def inside(kit: Kit, task: str, *command: str) -> subprocess.CompletedProcess[str]:

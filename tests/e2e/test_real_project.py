@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -19,12 +18,7 @@ from tests.e2e.real_project import CALLERS, CLEAR, ENV_FILES, FILES, OVERRIDE, W
 from tests.e2e.running import running
 from tests.e2e.waiting import wait_for
 from tests.kit import Kit, mine
-
-
-def free_port() -> int:
-    with socket.socket() as asked:
-        asked.bind(("127.0.0.1", 0))
-        return int(asked.getsockname()[1])
+from tests.ports import free_port
 
 
 def ask(port: int, path: str = "") -> Any:

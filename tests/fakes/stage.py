@@ -153,5 +153,6 @@ def set_up(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     monkeypatch.setattr(build, "run", lambda _command: Completed((), 0, "default", ""))
     monkeypatch.setattr(extra, "ensure_image", lambda *_, **__: True)
     monkeypatch.setattr(signals, "ignore", lambda: setattr(made, "interruptible", False))
+    monkeypatch.setattr(signals, "interrupt_once", lambda: setattr(made, "interruptible", True))
     yield made
     made.engine.finish()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-import socket
 import subprocess
 import time
 import urllib.error
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.make import ROOT
+from tests.ports import free_port
 
 UNPACKED = ROOT / "build" / "prometheus" / "usr" / "bin"
 PATIENCE_S = 20.0
@@ -69,9 +69,7 @@ class Prometheus:
 def running(folder: Path, configuration: str) -> Iterator[Prometheus]:
     """A Prometheus with this configuration and a database of its own, in a directory."""
     (folder / "prometheus.yml").write_text(configuration)
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{one.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             [str(found("prometheus")), f"--config.file={folder / 'prometheus.yml'}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -20,16 +21,23 @@ PYTHON = os.environ.get("WARM_PYTHON") or sys.executable
 """Has TensorFlow imported already, where there is one that has: warm/server.py."""
 
 
-@pytest.fixture
-def free_port() -> Callable[[], int]:
-    """A function that gives a TCP port of 127.0.0.1 that nobody uses."""
+@pytest.fixture(scope="session")
+def free_port() -> Iterator[Callable[[], int]]:
+    """A function that gives a TCP port of 127.0.0.1 that nobody uses.
 
-    def find() -> int:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            return probe.getsockname()[1]
+    It is held until all tests have ended, so that no other test and no outgoing connection gets it,
+    not even between two servers that a test starts on it: a socket that is bound and does not
+    listen keeps out who asks for any port, and not who asks for this one with SO_REUSEADDR.
+    """
+    with contextlib.ExitStack() as held:
 
-    return find
+        def find() -> int:
+            holder = held.enter_context(socket.socket())
+            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            holder.bind(("127.0.0.1", 0))
+            return holder.getsockname()[1]
+
+        yield find
 
 
 @pytest.fixture(scope="session")

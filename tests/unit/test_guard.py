@@ -1,14 +1,16 @@
-"""The guard of this suite: Docker and other programs are out of reach."""
+"""The guards of this suite: Docker and other programs are out of reach, threads end."""
 
 from __future__ import annotations
 
 import subprocess
+import threading
 
 import docker
 import pytest
 
 from cluster_kit.engine.client import DockerEngine
 from cluster_kit.util.process import run
+from tests.threads import ended
 
 
 def test_starting_a_program_fails_with_advice() -> None:
@@ -21,3 +23,17 @@ def test_connecting_to_the_engine_fails_with_advice() -> None:
     for connect in (docker.from_env, docker.DockerClient, DockerEngine):
         with pytest.raises(pytest.fail.Exception, match="connects to the Docker engine"):
             connect()
+
+
+def test_a_thread_that_goes_on_after_its_test_fails_it() -> None:
+    over = threading.Event()
+    with pytest.raises(AssertionError, match="left behind: goes on after its test"), ended(0.1):
+        threading.Thread(target=over.wait, name="left behind").start()
+    over.set()
+
+
+def test_a_thread_that_ends_a_moment_later_is_waited_for() -> None:
+    with ended():
+        late = threading.Timer(0.2, lambda: None)
+        late.start()
+    assert not late.is_alive()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import time
 from queue import SimpleQueue
+from typing import NoReturn
 
 from trainer.beacon import handshake
 from trainer.beacon.client import BeaconClient, JobEnded
+from trainer.beacon.server import BeaconServer
 from trainer.task import Address
 
 SECRET = b"5ec2e7"
@@ -23,6 +26,23 @@ def listen(address: Address, start_deadline_s: float, lost_after_s: float = 30.0
     heard: SimpleQueue[JobEnded] = SimpleQueue()
     BeaconClient(address, secret, "worker-1", start_deadline_s, heard.put, lost_after_s)
     return heard.get(timeout=10)
+
+
+class Over(BaseException):
+    """Ends a thread of a leader's or a follower's."""
+
+
+def end(leader: BeaconServer) -> None:
+    """End a leader's thread, and all connections to it."""
+
+    def leave() -> NoReturn:
+        raise Over
+
+    leader._welcome = leader._live = leave  # whichever of them it calls next
+    others = (one.connection for one in (*leader._strangers, *leader._followers))
+    for one in (leader._socket, *others):
+        with contextlib.suppress(OSError):
+            one.shutdown(socket.SHUT_RDWR)
 
 
 def wait_for_connection(follower: BeaconClient) -> None:

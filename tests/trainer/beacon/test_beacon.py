@@ -7,6 +7,7 @@ import time
 from queue import SimpleQueue
 
 import pytest
+from ended import beacons_end, leaders
 from followers import SECRET, listen, secret, wait_for_connection
 
 from trainer.beacon import client
@@ -17,6 +18,7 @@ from trainer.beacon.server import BeaconServer
 from trainer.errors import ServerError
 from trainer.task import Address
 
+__all__ = ["beacons_end", "leaders"]
 pytestmark = pytest.mark.first
 
 REPORT = Report("gpu-missing", "worker-1", "worker-1 was promised GPU 1, sees none")

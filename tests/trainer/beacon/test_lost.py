@@ -8,6 +8,7 @@ import time
 from queue import SimpleQueue
 
 import pytest
+from ended import beacons_end, leaders
 from followers import SECRET, Mute, accept, joined, listen, secret
 
 from trainer.beacon.client import BeaconClient, JobEnded
@@ -15,6 +16,7 @@ from trainer.beacon.heard import HeardAgain, Joined, Left, Silent
 from trainer.beacon.server import BeaconServer
 from trainer.task import Address
 
+__all__ = ["beacons_end", "leaders"]
 pytestmark = pytest.mark.first
 
 

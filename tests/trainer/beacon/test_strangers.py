@@ -11,7 +11,8 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 import pytest
-from followers import SECRET, Mute, accept, joined, secret
+from ended import beacons_end, leaders
+from followers import SECRET, Mute, accept, end, joined, secret
 from hypothesis import given
 from hypothesis import strategies as st
 from waiting import wait_for
@@ -23,6 +24,7 @@ from trainer.beacon.messages import LONGEST_LINE, Beat, End, Unanswered, decode,
 from trainer.beacon.server import BeaconServer
 from trainer.task import Address, read_task
 
+__all__ = ["beacons_end", "leaders"]
 pytestmark = pytest.mark.first
 
 NONE = "- - -"
@@ -213,6 +215,9 @@ def test_without_a_free_descriptor_strangers_go_and_the_thread_stays(address, mo
                 raise OSError(24, "Too many open files")
             return real.accept()
 
+        def shutdown(self, how: int) -> None:
+            real.shutdown(how)
+
     leader._socket = Full()
     is_alive(address, said)
     assert closed(waiting)
@@ -314,14 +319,13 @@ def test_any_line_is_a_message_or_none(seed):
 
 
 @pytest.fixture(scope="module")
-def attacked():
+def attacked(free_port):
     """(address, what is heard) of a leader that lives through all examples."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = Address("127.0.0.1", probe.getsockname()[1])
+    address = Address("127.0.0.1", free_port())
     said: SimpleQueue[object] = SimpleQueue()
-    BeaconServer(address, SECRET, said.put)
-    return address, said
+    server = BeaconServer(address, SECRET, said.put)
+    yield address, said
+    end(server)
 
 
 @given(st.integers(0, 2**32))

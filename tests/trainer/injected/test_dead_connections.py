@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
+import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
+from trainer.injected import dead_connections
 from trainer.injected.dead_connections import limit, look, port_in
 
 
@@ -16,6 +20,29 @@ def limit_of(one: socket.socket) -> int:
     """Its milliseconds without an answer; 0 if an idle connection is never asked for one."""
     asks = one.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
     return asks and one.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
+
+
+class Over(BaseException):
+    """Ends a thread that watches for ever."""
+
+
+@pytest.fixture
+def watching(monkeypatch):
+    """The thread that watches connections ends with the test."""
+    over, watch = threading.Event(), dead_connections.watch
+
+    def sleep(_seconds):
+        if over.wait(0.05):
+            raise Over
+
+    def watched(*arguments):
+        with contextlib.suppress(Over):
+            watch(*arguments)
+
+    monkeypatch.setattr(dead_connections, "time", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr(dead_connections, "watch", watched)
+    yield
+    over.set()
 
 
 @pytest.fixture
@@ -52,6 +79,7 @@ def test_what_is_known_is_not_touched_again(pair):
     assert limit_of(one) == 1
 
 
+@pytest.mark.usefixtures("watching")
 def test_a_connection_that_comes_later_is_limited_too(pair):
     port, early, _ = pair()
     limit(2.5, json.dumps({"cluster": {"ps": [f"127.0.0.1:{port}"]}}))

@@ -29,6 +29,7 @@ def handlers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     for module in (run, speedup):
         monkeypatch.setattr(module, "launch", launch)
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    monkeypatch.setattr(signals, "_is_command", True)  # without its thread
     signals.interrupt_once()
     yield seen
     for number, handler in before.items():

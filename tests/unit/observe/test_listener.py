@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import cast
+
+import pytest
 
 from cluster_kit.engine.containers import ALL_TOLD, Event
 from cluster_kit.engine.interface import Engine
@@ -19,6 +21,7 @@ class Telling:
     def __init__(self, *events: Event) -> None:
         self._events = events
         self.told = threading.Event()
+        self.over = threading.Event()
 
     def answers(self) -> bool:
         return True
@@ -26,22 +29,32 @@ class Telling:
     def events(self, cluster: str, since: float, run: str = "") -> Iterator[Event]:
         yield from self._events
         self.told.set()
-        threading.Event().wait(60)
+        self.over.wait(60)
 
 
-def joined(engine: Telling) -> Listener:
-    listener = Listener(cast(Engine, engine), "demo", 0.0, joins=True)
-    assert engine.told.wait(30)
-    return listener
+@pytest.fixture
+def joined() -> Iterator[Callable[..., Listener]]:
+    """A function that listens to an engine that tells these events."""
+    engines = []
+
+    def listen(*events: Event) -> Listener:
+        engines.append(engine := Telling(*events))
+        listener = Listener(cast(Engine, engine), "demo", 0.0, joins=True)
+        assert engine.told.wait(30)
+        return listener
+
+    yield listen
+    for engine in engines:
+        engine.over.set()
 
 
-def test_all_that_it_has_told_is_enough() -> None:
-    listener = joined(Telling(START, Event(2.0, ALL_TOLD, "", None)))
+def test_all_that_it_has_told_is_enough(joined: Callable[..., Listener]) -> None:
+    listener = joined(START, Event(2.0, ALL_TOLD, "", None))
     assert listener.has_repeated and listener.is_behind
     assert listener.drain() == [START]
 
 
-def test_one_that_does_not_say_so_has_time_to_repeat() -> None:
-    listener = joined(Telling(START))
+def test_one_that_does_not_say_so_has_time_to_repeat(joined: Callable[..., Listener]) -> None:
+    listener = joined(START)
     assert not listener.has_repeated
     assert listener.drain() == [START]

@@ -35,6 +35,7 @@ class MadeUp:
         self.done: list[tuple[str, str]] = []
         self.secrets: tuple[str, ...] = ()
         self._heard: list[queue.Queue[Event | None]] = []
+        self._is_over = False
         self.said: dict[str, list[str]] = {}
         self.history: list[Event] = []
         if id_:
@@ -97,6 +98,12 @@ class MadeUp:
         (self.run.path / "events.jsonl").write_text("".join(lines))
         self.run.outcome.write_text(json.dumps(facts))
 
+    def finish(self) -> None:
+        """The test is over: let go of who listens to events."""
+        self._is_over = True
+        for heard in self._heard:
+            heard.put(None)
+
     # What the server asks an engine.
 
     def glance(self) -> list[Glance]:
@@ -140,6 +147,8 @@ class MadeUp:
         for event in self.history:
             heard.put(event)
         self._heard.append(heard)
+        if self._is_over:
+            heard.put(None)
         while (event := heard.get()) is not None:
             yield event
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,11 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> MadeUp:
+def made(tmp_path: Path) -> Iterator[MadeUp]:
     one = MadeUp(tmp_path)
     one.begin()
-    return one
+    yield one
+    one.finish()
 
 
 def messages(told: bytes) -> dict[str, Any]:

@@ -1,0 +1,66 @@
+""".ci/run: a test that passed only when it ran again is named at the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.make import ROOT
+
+MAKE = """#!/bin/sh
+echo "make $1"
+case " $FAILS " in *" $1 "*)
+  mkdir -p .pytest_cache/v/cache && cp failed.json .pytest_cache/v/cache/lastfailed
+  exit 2
+esac
+"""
+FLAKY = ["tests/unit/test_a.py::test_one[a b]", "tests/e2e/test_b.py::test_two"]
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A directory with .ci/run, and a `make` of which the targets in FAILS fail."""
+    for folder in (".ci", ".venv/bin", "bin"):
+        (tmp_path / folder).mkdir(parents=True)
+    shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci" / "run")
+    (tmp_path / ".venv" / "bin" / "python").symlink_to(sys.executable)
+    (tmp_path / "bin" / "make").write_text(MAKE)
+    (tmp_path / "bin" / "make").chmod(0o755)
+    (tmp_path / "failed.json").write_text(json.dumps(dict.fromkeys(FLAKY, True)))
+    return tmp_path
+
+
+def run(clone: Path, fails: str) -> subprocess.CompletedProcess[str]:
+    given = {**os.environ, "PATH": f"{clone / 'bin'}:{os.environ['PATH']}", "FAILS": fails}
+    command = [str(clone / ".ci" / "run")]
+    return subprocess.run(
+        command, env=given, cwd=clone, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_what_needed_a_second_try_is_printed_at_the_end(clone: Path) -> None:
+    done = run(clone, "test")
+    assert done.returncode == 0, done.stderr
+    said = done.stdout.splitlines()
+    assert [line for line in said if line.startswith("make ")][-2:] == [
+        "make test",
+        "make test-failed",
+    ]
+    assert said[-3].startswith("2 passed only when run again")
+    assert [line.strip() for line in said[-2:]] == FLAKY
+
+
+def test_what_fails_again_has_failed(clone: Path) -> None:
+    assert run(clone, "test test-failed").returncode != 0
+
+
+def test_nothing_is_said_of_tests_that_passed(clone: Path) -> None:
+    done = run(clone, "")
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == ["make check", "make test-more", "make test"]
