@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 
-from cluster_kit.backends.variables import GROWING, shared_variables
+from cluster_kit.backends.variables import GROWING, TRAINING, shared_variables
 from cluster_kit.cluster import Cluster, Task
 from cluster_kit.plan.tf_config import cluster_spec
 from cluster_kit.roles import ROLES
@@ -35,6 +35,5 @@ def config_name(cluster: Cluster, text: str) -> str:
 
 def without_shared(task: Task, own: Mapping[str, str]) -> dict[str, str]:
     """A task's own variables without what the file has; an evaluator's TF_CONFIG is its own."""
-    if ROLES[task.role].sidecar:
-        return dict(own)
-    return {name: value for name, value in own.items() if name != "TF_CONFIG"}
+    in_file = TRAINING if ROLES[task.role].sidecar else "TF_CONFIG"
+    return {name: value for name, value in own.items() if name != in_file}

@@ -8,12 +8,16 @@ import secrets
 
 from cluster_kit.cluster import OWNER, Cluster, Task
 from cluster_kit.labels import kubernetes_name
+from cluster_kit.plan.tf_config import cluster_spec
+from cluster_kit.programs.tensorflow import has_estimators
 from cluster_kit.roles import ROLES
 
 SHARED = "CLUSTER_KIT_SHARED"
 """The path of a file that has the variables in GROWING, and TF_CONFIG's cluster, for all tasks."""
 BEACON_SECRET = "CLUSTER_KIT_BEACON_SECRET"
 """The secret by which the tasks of a run know each other: made at `up`, and in no rendered file."""
+TRAINING = "CLUSTER_KIT_TRAINING"
+"""The training cluster, for an evaluator: an Estimator demands it."""
 GROWING = ("CLUSTER_KIT_SERVERS", "NO_PROXY", "no_proxy")
 """The shared variables that name every task."""
 NO_GPU = "-1"
@@ -73,6 +77,9 @@ def own_variables(cluster: Cluster, task: Task, config: str, *, leads: bool) -> 
     if ROLES[task.role].sidecar:
         # It is alone in its own TF_CONFIG, which has no server.
         variables["CLUSTER_KIT_SERVERS"] = ""
+        # Which TensorFlow is in an image of one's own is not known here.
+        if cluster.variant is None or has_estimators(cluster.tensorflow):
+            variables[TRAINING] = json.dumps(cluster_spec(cluster))
     if task.secret_files:
         variables["CLUSTER_KIT_SECRETS"] = json.dumps(
             {

@@ -12,11 +12,19 @@ from cluster_kit.problem import Cure, Problem, Setting
 OWN_VERSION = "2.21.0"
 """Of the kit's own lock files."""
 OLDEST = (2, 15)
+LAST_WITH_ESTIMATORS = (2, 15)
+"""tf.estimator went in the next one."""
 NIGHTLY = "nightly"
 _VERSION = re.compile(r"(\d+)\.(\d+)(\.\d+)?(rc\d+|\.post\d+)?")
 _PIN = re.compile(
     r"tensorflow(?:[-_]cpu|[-_]gpu)?(?:\[[^]]*\])?\s*===?\s*([^\s;,*]+)$", re.IGNORECASE
 )
+
+
+def has_estimators(version: str) -> bool:
+    """Returns whether this `tensorflow` of a manifest ("" for the kit's own) has tf.estimator."""
+    found = _VERSION.fullmatch(version or OWN_VERSION)
+    return found is not None and (int(found[1]), int(found[2])) <= LAST_WITH_ESTIMATORS
 
 
 def check_version(manifest: Manifest) -> Iterator[Problem]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from cluster_kit.backends.by_index import parts_of
 from cluster_kit.backends.container_spec import ContainerSpec
 from cluster_kit.backends.slurm.shell import HOSTS, INDEX, PRIVATE, Texts, word
-from cluster_kit.backends.variables import SHARED, no_proxy
+from cluster_kit.backends.variables import SHARED, TRAINING, no_proxy
 from cluster_kit.backends.yaml import Pair
 from cluster_kit.cluster import Cluster
 from cluster_kit.roles import ROLES
@@ -82,7 +82,7 @@ def _own(
 ) -> Iterator[tuple[str, str]]:
     evaluates = task in {one.name for one in cluster.evaluators}
     for name, value in {**spec.own_environment, **spec.hidden}.items():
-        if name in FOUND or (name == "TF_CONFIG" and not evaluates):
+        if name in (*FOUND, TRAINING) or (name == "TF_CONFIG" and not evaluates):
             continue
         held = texts.held(value, task)
         yield name, _with_hosts(cluster, value) if name in NO_PROXY else held

@@ -98,6 +98,20 @@ def test_all_reduce_with_ps_is_not_refused_in_graph_mode(run_task, tmp_path):
     assert "2 workers" in task.stdout.read()
 
 
+def test_all_reduce_in_an_evaluator_beside_the_training_cluster_is_alone(run_task, tmp_path):
+    """So is its TF_CONFIG where TensorFlow has Estimators."""
+    (tmp_path / "program.py").write_text(
+        WITH_PS.replace('"type": "chief"', '"type": "evaluator"')
+        + "made = tf.distribute.MultiWorkerMirroredStrategy()\n"
+        + "again = tf.distribute.MultiWorkerMirroredStrategy(\n"
+        + "    tf.distribute.cluster_resolver.TFConfigClusterResolver())\n"
+        + "print(made.num_replicas_in_sync + again.num_replicas_in_sync, 'replicas')\n"
+    )
+    task = run_task("chief-0", ALONE, "run", str(tmp_path / "program.py"))
+    assert task.wait(60) == 0, task.stdout.read()
+    assert "2 replicas" in task.stdout.read()
+
+
 def test_what_works_is_not_refused(run_task, tmp_path):
     """tf_keras under the same strategy, a generator outside of dataset functions, Keras 3 alone."""
     (tmp_path / "program.py").write_text(

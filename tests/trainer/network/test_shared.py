@@ -34,7 +34,9 @@ def test_a_task_finds_its_place_in_the_shared_cluster(file):
 
 def test_what_a_task_has_itself_stays(file):
     own = {"TF_CONFIG": "{}", "CLUSTER_KIT_SERVERS": "", "CLUSTER_KIT_TASK": "evaluator-0"}
-    assert lacking({"CLUSTER_KIT_SHARED": file, **own}) == {"NO_PROXY": "worker-0"}
+    added = lacking({"CLUSTER_KIT_SHARED": file, **own})
+    assert json.loads(added.pop("CLUSTER_KIT_TRAINING")) == CLUSTER, "for an Estimator"
+    assert added == {"NO_PROXY": "worker-0"}
 
 
 def test_nothing_is_added_where_no_file_is_named():

@@ -41,6 +41,7 @@ def test_the_contract_and_the_host_know_the_same_variables() -> None:
         cluster(simulate_gpus=2, profile={"at_step": 100}),
         cluster(program="/a/train.py", tf1=True, args=["--master={{ master }}"]),
         cluster(host(gpus=gpus(2)), gpus="auto"),
+        cluster(evaluator=1, tensorflow="2.15"),
         debugged(cluster(), "chief-0", "/debugger"),
     ]
     given = {name for one in made for spec in container_specs(one) for name in spec.environment}

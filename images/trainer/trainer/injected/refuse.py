@@ -9,6 +9,8 @@ in the coordinator, which then never ends (measured with TensorFlow 2.21).
 from __future__ import annotations
 
 import functools
+import json
+import os
 import threading
 from collections.abc import Callable
 from types import ModuleType
@@ -94,12 +96,31 @@ def without_ps(init: Callable, refuse: Refuse) -> Callable:
     def checked(self: object, *arguments: object, **keys: object) -> None:
         from tensorflow.python.eager import context
 
-        jobs = jobs_of(resolver_in(arguments, keys))
-        if jobs.get("ps") and context.executing_eagerly():
+        resolver = resolver_in(arguments, keys)
+        jobs = jobs_of(resolver)
+        if evaluates(jobs):
+            arguments = tuple(given for given in arguments if given is not resolver)
+            keys["cluster_resolver"] = alone()
+        elif jobs.get("ps") and context.executing_eagerly():
             refuse(PS_UNDER_ALL_REDUCE.format(ps=jobs["ps"]))
         init(self, *arguments, **keys)
 
     return checked
+
+
+def evaluates(jobs: dict[str, int]) -> bool:
+    """Whether this is an evaluator that is no part of its own cluster spec, as an Estimator has it:
+    TensorFlow's strategies would look for it there."""
+    task = json.loads(os.environ.get("TF_CONFIG") or "{}").get("task", {})
+    return task.get("type") == "evaluator" and bool(jobs) and "evaluator" not in jobs
+
+
+def alone() -> object:
+    """A resolver of no cluster: the strategy takes the devices of this process."""
+    from tensorflow.python.distribute.cluster_resolver import cluster_resolver
+    from tensorflow.python.training import server_lib
+
+    return cluster_resolver.SimpleClusterResolver(server_lib.ClusterSpec({}))
 
 
 def resolver_in(arguments: tuple[object, ...], keys: dict[str, object]) -> object:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from trainer.errors import ContractError
 from trainer.start_anew import start_anew
-from trainer.task import role_of
+from trainer.task import EVALUATOR, role_of
 
 PATH = "CLUSTER_KIT_SHARED"
 
@@ -36,7 +36,10 @@ def lacking(env: Mapping[str, str]) -> dict[str, str]:
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
         found = {str(name): str(value) for name, value in content["variables"].items()}
-        found["TF_CONFIG"] = _config(content["cluster"], env.get("CLUSTER_KIT_TASK", ""))
+        name = env.get("CLUSTER_KIT_TASK", "")
+        found["TF_CONFIG"] = _config(content["cluster"], name)
+        if name.startswith(EVALUATOR):
+            found["CLUSTER_KIT_TRAINING"] = json.dumps(content["cluster"])
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as problem:
         raise ContractError(
             f"{PATH} = {path!r}: must be a JSON file with cluster and variables"

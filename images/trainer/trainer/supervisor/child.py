@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -19,7 +21,7 @@ from trainer.outcome import Outcome, tidy
 from trainer.stacks import place
 from trainer.start_anew import SAFE
 from trainer.supervisor.progress.functions import Functions
-from trainer.task import Task
+from trainer.task import CHIEF_JOBS, EVALUATOR, Task
 from trainer.words.telling import telling
 
 STOP_S = 0.6
@@ -32,6 +34,7 @@ FOR_PROGRAMS = INJECTED / "for_programs"
 RUNNER = INJECTED / "runner.py"
 DEBUGGED = INJECTED / "debugger" / "debugged.py"
 PROGRAMS = PACKAGE / "programs"
+TRAINING = "CLUSTER_KIT_TRAINING"
 AFTER_IMPORT = "CLUSTER_KIT_AFTER_IMPORT"
 """What injected/ does at the end of `import tensorflow`: `devices`, `closures`, by commas."""
 
@@ -83,6 +86,23 @@ def under_debugger(program: Program) -> tuple[str, ...]:
         return program.command
     # Else breakpoints in modules of Python's own are missed, and debugpy warns of it.
     return (python, "-Xfrozen_modules=off", str(DEBUGGED), *words)
+
+
+def has_estimators() -> bool:
+    """Whether this image's TensorFlow has tf.estimator: below 2.16."""
+    return importlib.util.find_spec("tensorflow_estimator") is not None
+
+
+def training_cluster(task: Task, text: str) -> dict[str, str]:
+    """An evaluator's TF_CONFIG with the training cluster, the evaluator itself left out of it.
+
+    An Estimator demands it so, its chief above all. {} for other tasks, and without a chief.
+    """
+    cluster = json.loads(text or "{}")
+    if task.role != EVALUATOR or CHIEF_JOBS[0] not in cluster:
+        return {}
+    config = {"cluster": cluster, "task": {"type": task.job, "index": task.index}}
+    return {"TF_CONFIG": json.dumps(config)}
 
 
 class Child:
@@ -149,6 +169,9 @@ class Child:
         environment["CLUSTER_KIT_PROGRESS"] = str(self._task.progress_file)
         environment.setdefault("PYTHONUNBUFFERED", "1")
         environment["CLUSTER_KIT_SILENT_S"] = f"{self._task.silent_s:g}"
+        training = environment.pop(TRAINING, "")
+        if not program.builtin and not self._task.own_server and has_estimators():
+            environment |= training_cluster(self._task, training)
         path = [environment.get("PYTHONPATH", "")]
         if program.builtin:
             path.insert(0, str(PACKAGE.parent))
