@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from cluster_kit.cluster import Cluster, Task
-from cluster_kit.util.masking import MASK, looks_secret
+from cluster_kit.util.masking import MASK, looks_secret, without_option_values
 
 
 def hides(name: str, value: str) -> bool:
@@ -15,14 +15,17 @@ def hides(name: str, value: str) -> bool:
 
 
 def without_secrets(cluster: Cluster) -> Cluster:
-    """The cluster with MASK for every value of a variable that looks like a secret."""
+    """The cluster with MASK for every value of a variable or an option that looks like a secret."""
     beside = (replace(one, environment=shown(one.environment)) for one in cluster.sidecars)
     return replace(cluster, tasks=tuple(map(_task_without, cluster.tasks)), sidecars=tuple(beside))
 
 
 def _task_without(task: Task) -> Task:
-    environment = shown(task.environment)
-    return task if environment == task.environment else replace(task, environment=environment)
+    return replace(
+        task,
+        environment=shown(task.environment),
+        command=(*task.command[:2], *without_option_values(task.arguments)),
+    )
 
 
 def shown(environment: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from cluster_kit.cli.app import app, say, short
+from cluster_kit.engine.client import engine_or_none
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.run.keeping.metrics import exposition
 from cluster_kit.run.keeping.past_run import run_named
@@ -50,7 +51,7 @@ def metrics(
             "name a file: --output DIRECTORY/cluster-kit.prom",
         )
     found = {run.path: run for run in (run_named(name, here()) for name in runs or [""])}
-    text = exposition(list(found.values()))
+    text = exposition(found.values(), engine_or_none)
     if output is None:
         typer.echo(text, nl=False)
         return

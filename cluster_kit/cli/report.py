@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 from cluster_kit.cli.app import app, say, short
+from cluster_kit.engine.client import engine_or_none
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.run.keeping.past_run import run_named
 from cluster_kit.run.keeping.report import write_report, write_together
+from cluster_kit.run.keeping.secrets import known_of
 from cluster_kit.workspace import here
 
 TOGETHER = "report.html"
@@ -32,14 +34,15 @@ def report(
 ) -> None:
     """Write report.html: lanes over time, curves, the cluster. One file that needs no network."""
     found = [run_named(run, here()) for run in runs or [""]]
+    known = {run: known_of(run, engine_or_none) for run in found}
     try:
         if len(found) == 1 and output is None:
-            path = write_report(found[0])
+            path = write_report(found[0], known[found[0]])
         else:
             path = output or Path(TOGETHER)
             if path.is_dir():
                 raise UsageError(f"{path} is a directory", "name a file: --output report.html")
-            write_together(found, path)
+            write_together(known, path)
     except OSError as error:
         raise HostError(
             f"the report cannot be written: {error.strerror}: {error.filename}",

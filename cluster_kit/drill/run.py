@@ -19,7 +19,7 @@ from cluster_kit.drill.verdict import misses
 from cluster_kit.errors import Interrupted, UsageError
 from cluster_kit.parts import DEFAULT_ENGINE
 from cluster_kit.run.keeping.report import DRILL, write_report
-from cluster_kit.run.keeping.secrets import values_of
+from cluster_kit.run.keeping.secrets import Known, values_of
 from cluster_kit.run.launch import launch
 from cluster_kit.run.request import Request
 from cluster_kit.show.view import View
@@ -72,4 +72,5 @@ def drill(
 def _report_again(run: RunDirectory, director: Director) -> None:
     """The run's report once more, with the faults in it; it has one without them."""
     with contextlib.suppress(UsageError, OSError):
-        write_report(run, values_of(director.cluster, ()) if director.cluster else ())
+        values = values_of(director.cluster, ()) if director.cluster else ()
+        write_report(run, Known(frozenset(values), are_all=True))

@@ -36,7 +36,7 @@ from cluster_kit.engine.log_stream import lines_of, payloads
 from cluster_kit.engine.removal import remove_all, stop_all
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.roles import ROLES
-from cluster_kit.util.masking import masked
+from cluster_kit.util.masking import masker
 
 TIMEOUT_S, ANSWER_S = 60, 3
 CONNECTIONS = 32
@@ -243,6 +243,6 @@ def _first(blocks: Iterator[bytes], most: int) -> bytes:
 
 def _masked_lines(blocks: Iterable[bytes], attributes: Mapping[str, Any]) -> Iterator[str]:
     """Yields the lines of a log without the values of its container's secrets."""
-    secrets = secrets_of(attributes)
+    mask = masker(secrets_of(attributes))
     for lines in lines_of(blocks):
-        yield from (masked(line, secrets) for line in lines) if secrets else lines
+        yield from map(mask, lines)

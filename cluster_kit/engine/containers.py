@@ -11,7 +11,7 @@ from typing import Any
 from cluster_kit import labels
 from cluster_kit.cluster import OUTPUT, OWNER
 from cluster_kit.engine.secret_files import secret_in
-from cluster_kit.util.masking import looks_secret
+from cluster_kit.util.masking import looks_secret, option_values
 
 SIDECAR = "sidecar"
 """The role of a container that is no task's."""
@@ -158,10 +158,11 @@ def user_of(attributes: Mapping[str, Any]) -> str:
 
 
 def secrets_of(attributes: Mapping[str, Any]) -> tuple[str, ...]:
-    """The values of its secrets: files, and variables that look like one or are its caller's."""
+    """The values of its secrets: files, options and variables that look like one, its caller's."""
     named = (attributes["Config"].get("Labels") or {}).get(labels.SECRETS, "").split(",")
     pairs = (text.partition("=")[::2] for text in attributes["Config"].get("Env") or ())
     values = {value for name, value in pairs if value and (looks_secret(name) or name in named)}
+    values |= option_values(attributes["Config"].get("Cmd") or ())
     for mount in attributes.get("Mounts") or ():
         values |= secret_in(mount.get("Source") or "", mount.get("Destination") or "")
     return tuple(sorted(values))

@@ -13,12 +13,13 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from cluster_kit.engine.containers import Container
 from cluster_kit.observe.figures import MOST_ITEMS, number, plain, text
+from cluster_kit.util.masking import Mask, masked_facts, masker
 from cluster_kit.util.untrusted import Folder, Found, files
 
 FOLDER = "progress"
@@ -172,6 +173,18 @@ class ProgressReader:
         return True
 
 
+def without_values(entry: Entry, mask: Mask) -> Entry:
+    """The entry with the values of secrets masked, but for words that the kit compares."""
+    event = entry.event if entry.event in EVENTS else mask(entry.event)
+    if event in OPEN:
+        return replace(entry, fields=masked_facts(entry.fields, mask))
+    fields = {
+        key: value if key in COMPARED or (event, key) == END_REASON else masked_facts(value, mask)
+        for key, value in entry.fields.items()
+    }
+    return replace(entry, event=event, fields=fields)
+
+
 def sizes(output: Path) -> dict[str, int]:
     """The size in bytes of each progress file and usage file, by its name."""
     found = (*_files(output, SUFFIX), *_files(output, USAGE))
@@ -195,7 +208,9 @@ def entries_of(containers: Sequence[Container], suffix: str = SUFFIX) -> list[En
         return []
     since = min(container.created for container in containers)
     tasks = [container.name for container in containers]
-    return ProgressReader(Path(containers[0].output), since, suffix=suffix, tasks=tasks).poll()
+    mask = masker({value for container in containers for value in container.secrets})
+    reader = ProgressReader(Path(containers[0].output), since, suffix=suffix, tasks=tasks)
+    return [without_values(entry, mask) for entry in reader.poll()]
 
 
 Check = Callable[[Any], Any]
@@ -219,12 +234,22 @@ def _task(value: Any) -> Any:
     return value if isinstance(value, str) and _TASK_NAME.fullmatch(value) else None
 
 
+def _reason(value: Any) -> Any:
+    return value if isinstance(value, str) and value in REASONS else None
+
+
 def _texts(value: Any) -> Any:
     if not isinstance(value, list):
         return None
     return [text(one) for one in value[:MOST_ITEMS] if isinstance(one, str)]
 
 
+END_REASON = ("end", "reason")
+REASONS = frozenset((
+    "finished", "failed", "start-deadline", "job-deadline", "evaluator-grace", "silent", "stall",
+    "stopped", "cut-off", "leader-lost", "gpu-missing", "cannot-shape", "disk-full", "output-lost",
+))  # fmt: skip
+"""Those of images/trainer/contract.toml; any other is a failed program."""
 EVENTS: Mapping[str, Mapping[str, Check]] = {
     "start": {"attempt": _number},
     "failure": {"exit_code": _number},
@@ -261,11 +286,13 @@ EVENTS: Mapping[str, Mapping[str, Check]] = {
         "sent_to": plain, "gpus": plain,
     },
     "end": {
-        "exit_code": _number, "reason": text, "message": text, "tasks": _texts,
+        "exit_code": _number, "reason": _reason, "message": text, "tasks": _texts,
         "after_job": _flag, "rx_bytes": _number, "tx_bytes": _number,
     },
 }  # fmt: skip
 """The keys of each event of images/trainer/contract.toml, and what their values are."""
+COMPARED = frozenset(("of", "by", "tasks", "missing", "cause", "checkpoint", "folder"))
+"""Keys whose values are names of the kit's own, or are looked for."""
 OPEN = frozenset({"metrics"})
 """Events with further keys."""
 _NEEDED = {"silent": ("of",), "heard": ("of",), "unanswered": ("of", "by"), "straggling": ("of",)}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Iterable
 
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.observe.progress import USAGE, ProgressReader
@@ -15,7 +14,7 @@ from cluster_kit.run.keeping.report import text_of
 from cluster_kit.serve.growing import About, Facts, Growing
 from cluster_kit.serve.happened import Happened
 from cluster_kit.serve.site import Site
-from cluster_kit.util.masking import masked
+from cluster_kit.util.masking import Mask, masked_facts, masker
 from cluster_kit.version import __version__
 from cluster_kit.workspace import RunDirectory
 
@@ -37,7 +36,7 @@ class Reading:
         self._growing = Growing(
             record.cluster, About(run.path.name, text_of(run.manifest), __version__)
         )
-        self._secrets = self._escaped()
+        self._mask = self._masker()
         self._checkpoints_at = 0.0
 
     def read(self) -> None:
@@ -60,11 +59,14 @@ class Reading:
 
     def as_text(self, facts: Facts) -> str:
         """JSON in which no value of a secret is."""
-        return masked(json.dumps(facts, separators=(",", ":")), self._secrets)
+        text = json.dumps(facts, separators=(",", ":"))
+        if self._mask(text) == text:
+            return text
+        return json.dumps(masked_facts(facts, self._mask), separators=(",", ":"))
 
-    def _escaped(self) -> Iterable[str]:
+    def _masker(self) -> Mask:
         try:
             containers = self._site.engine().containers(self._record.cluster.name, self._record.id)
         except (EngineError, HostError):
             containers = []
-        return {json.dumps(value)[1:-1] for one in containers for value in one.secrets}
+        return masker({value for one in containers for value in one.secrets})

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import heapq
+import io
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 MASK = "***"
 SHORTEST = 4
@@ -14,7 +17,9 @@ SHORTEST = 4
 LEAST_DIGITS = 8
 """The same for numbers."""
 LEAST_PART, LONG = 6, 20
-"""Characters of a line of a secret's file, and of any text in one that is JSON."""
+"""Characters of a line of a value that has several, and of any text in one that is JSON."""
+Mask = Callable[[str], str]
+"""Returns a text with MASK in place of what nobody may read."""
 _PLAIN = frozenset(("true", "false", "none", "null", "auto", "basic", "default", "disabled"))
 _SECRET = re.compile(
     r"(^|_)(PASS|PASSWD|PASSWORD|PASSPHRASE|PWD|SECRETS?|TOKEN|CREDENTIALS?|AUTH|APIKEY|KEY|PAT)"
@@ -31,32 +36,124 @@ def looks_secret(name: str) -> bool:
     return bool(_SECRET.search(name)) and not _PATH.search(name)
 
 
-def parts(text: str) -> set[str]:
-    """What of a secret's file is to be masked: all of it, its lines, and texts in its JSON."""
-    found = {text.strip(), *(line.strip() for line in text.splitlines())}
+def option_values(arguments: Sequence[str]) -> set[str]:
+    """What a program is given as `--api-token VALUE` or `--api-token=VALUE`, by such names."""
+    return {value for _, value in _options(arguments) if value is not None}
+
+
+def without_option_values(arguments: Sequence[str]) -> tuple[str, ...]:
+    """The arguments with MASK for each of `option_values`."""
+    return tuple(text if value is None else text + MASK for text, value in _options(arguments))
+
+
+def _options(arguments: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+    """Yields (argument, None), or what stands before a secret value in it, and that value."""
+    follows = False
+    for argument in arguments:
+        option, equals, value = argument.partition("=")
+        is_named = option.startswith("-") and looks_secret(option.lstrip("-").replace("-", "_"))
+        if is_named and value not in ("", MASK):
+            yield f"{option}=", value
+        elif follows and argument != MASK and argument[:1] not in ("", "-"):
+            yield "", argument
+        else:
+            yield argument, None
+        follows = is_named and not equals
+
+
+@functools.lru_cache(maxsize=256)
+def parts(value: str) -> frozenset[str]:
+    """What of a secret is masked in texts: all of it, its lines, and texts in it if it is JSON.
+
+    Each also as JSON and Python write it between quotes. What is part of too many words is not.
+    """
+    found = {value, value.strip()}
+    lines = {line.strip() for line in value.splitlines()}
     with contextlib.suppress(ValueError, RecursionError):
-        found |= set(_texts(json.loads(text)))
-    return {part for part in found if len(part) >= LEAST_PART}
+        lines |= set(_texts(json.loads(value)))
+    found |= {line for line in lines if len(line) >= LEAST_PART}
+    telling = [part for part in found if not _tells_nothing(part)]
+    return frozenset(form for part in telling for form in _forms(part))
+
+
+def _forms(text: str) -> Iterator[str]:
+    yield text
+    if not text.isalnum():
+        yield json.dumps(text)[1:-1]
+        yield json.dumps(text, ensure_ascii=False)[1:-1]
+        yield repr(text)[1:-1]
 
 
 def _texts(value: object) -> Iterator[str]:
     """The texts in a JSON value that are long, or whose key looks like a secret's."""
-    inner = value.items() if isinstance(value, dict) else enumerate(value)  # type: ignore[arg-type]
-    for key, item in inner if isinstance(value, dict | list) else ():
+    if not isinstance(value, dict | list):
+        return
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
         if isinstance(item, str) and (len(item) >= LONG or looks_secret(str(key))):
             yield item
+            yield from item.splitlines()
         elif isinstance(item, dict | list):
             yield from _texts(item)
 
 
 def _tells_nothing(value: str) -> bool:
     """Whether a value is part of too many texts to be masked there."""
-    plain = value.lower() in _PLAIN or (value.isdecimal() and len(value) < LEAST_DIGITS)
-    return plain or len(value) < SHORTEST
+    plain = value.strip().lower() in _PLAIN or (value.isdecimal() and len(value) < LEAST_DIGITS)
+    return plain or len(value.strip(" \t\r\n*")) < SHORTEST
+
+
+def masker(values: Iterable[str]) -> Mask:
+    """What masks these values and their parts in texts, in time linear in a text's length."""
+    hidden = sorted({part for value in values for part in parts(value)}, key=len, reverse=True)
+    if not hidden:
+        return _unchanged
+    starry = [part for part in hidden if "*" in part]
+
+    def mask(text: str) -> str:
+        present = [part for part in hidden if part in text]
+        if not present:
+            return text
+        shown = _without(text, present)
+        # The masks may have made another value of what stood around them.
+        return MASK if any(part in shown for part in starry) else shown
+
+    return mask
 
 
 def masked(text: str, values: Iterable[str]) -> str:
-    """The text with MASK in place of each of these values, longer ones first."""
-    for value in sorted({v for v in values if not _tells_nothing(v)}, key=len, reverse=True):
-        text = text.replace(value, MASK)
+    """The text with MASK in place of each of these values and their parts."""
+    return masker(values)(text)
+
+
+def masked_facts(value: Any, mask: Mask) -> Any:
+    """A JSON value whose texts are masked, keys too."""
+    if isinstance(value, str):
+        return mask(value)
+    if isinstance(value, dict):
+        return {masked_facts(k, mask): masked_facts(inner, mask) for k, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [masked_facts(inner, mask) for inner in value]
+    return value
+
+
+def _unchanged(text: str) -> str:
     return text
+
+
+def _without(text: str, present: Iterable[str]) -> str:
+    """The text with one MASK for all parts that overlap."""
+    shown, end = io.StringIO(), 0
+    for start, stop in heapq.merge(*(_spans(text, part) for part in present)):
+        if start > end or not end:
+            shown.write(text[end:start])
+            shown.write(MASK)
+        end = max(end, stop)
+    shown.write(text[end:])
+    return shown.getvalue()
+
+
+def _spans(text: str, part: str) -> Iterator[tuple[int, int]]:
+    start = text.find(part)
+    while start >= 0:
+        yield start, start + len(part)
+        start = text.find(part, start + len(part))

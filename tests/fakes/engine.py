@@ -101,7 +101,9 @@ class FakeEngine(Adjusted):
                 return
             ended = box.state in ("exited", "restarting")
             said = [(at, line) for at, line in list(box.log) if since is None or at >= since]
-            lines = [f"{_stamp(at)} {line}" if times else line for at, line in said]
+            secrets = box.shown().secrets
+            shown = [(at, masked(line, secrets)) for at, line in said]
+            lines = [f"{_stamp(at)} {line}" if times else line for at, line in shown]
             yield from lines[position:]
             position = len(lines)
             if ended:

@@ -31,9 +31,9 @@ from cluster_kit.run.keeping.evidence import (
 )
 from cluster_kit.run.keeping.metrics import write_metrics
 from cluster_kit.run.keeping.report import write_report
-from cluster_kit.run.keeping.secrets import mask_files, mask_verdict, values_of
+from cluster_kit.run.keeping.secrets import Known, mask_outcome, mask_verdict, values_of
 from cluster_kit.util import signals, untrusted
-from cluster_kit.util.masking import masked
+from cluster_kit.util.masking import Mask, masked, masker
 
 
 @signals.completing()
@@ -137,12 +137,13 @@ def _saved(
     lacking = without_log(launch.engine, containers)
     secrets = values_of(cluster, containers)
     verdict = mask_verdict(verdict, secrets)
-    said = _last_words(launch.engine, containers, verdict, verdict.blame or seen.leader)
+    mask = masker(secrets)
+    said = _last_words(launch.engine, containers, verdict, verdict.blame or seen.leader, mask)
     words = without_message(said, verdict.message) if verdict.blame else ""
     told = f"{words}\n{verdict.message}"
     verdict = replace(verdict, message=on_host(verdict.message, cluster.all_mounts))
     verdict = explained(verdict, said, directory)
-    launch.followed.finish(_logs(launch.engine, containers), told if verdict.blame else "")
+    launch.followed.finish(_logs(launch.engine, containers, mask), told if verdict.blame else "")
     known_cure = verdict.cure or cure(f"{verdict.message}\n{words}")
     disk_space.release(directory)
     with failures:
@@ -158,13 +159,14 @@ def _saved(
         cure=known_cure,
         run_id=launch.id,
     )
-    notes = [masked(note, secrets) for note in outcome.notes]
+    notes = [*outcome.notes]
     notes += [f"{name}: the engine did not give its log" for name in lacking]
     notes += sidecars.notes_of(containers, verdict.blame)
     notes += board.note_of(launch, cluster) if kept else []
     times = launch.timings.read(seen, launch.since)
     outcome = replace(outcome, notes=notes, timings_s=times)
-    _write(launch, outcome, containers, secrets, failures)
+    outcome = mask_outcome(outcome, secrets)
+    _write(launch, outcome, containers, mask, failures)
     return outcome
 
 
@@ -172,15 +174,13 @@ def _write(
     launch: Launch,
     outcome: Outcome,
     containers: Sequence[Container],
-    secrets: set[str],
+    mask: Mask,
     failures: Failures,
 ) -> None:
     with failures:
         outcome.write(launch.directory)
     with failures:
-        save_logs(launch.directory, launch.engine, containers)
-    with failures:
-        mask_files(launch.directory.progress, secrets)
+        save_logs(launch.directory, launch.engine, containers, mask)
 
 
 def _report(launch: Launch, secrets: set[str]) -> list[str]:
@@ -189,9 +189,10 @@ def _report(launch: Launch, secrets: set[str]) -> list[str]:
     There is neither of a run whose containers were never started.
     """
     notes = []
+    known = Known(frozenset(secrets), are_all=True)
     for what, write in (("report", write_report), ("metrics", write_metrics)):
         try:
-            write(launch.directory, secrets)
+            write(launch.directory, known)
         except UsageError:
             pass
         except OSError as error:
@@ -206,15 +207,18 @@ def _last_words(
     containers: list[Container],
     verdict: Verdict,
     task: str,
+    mask: Mask,
 ) -> str:
     """The end of a task's log, as far as the verdict does not tell it; "" after a success."""
     container = next((one for one in containers if one.name == task), None)
     if verdict.success or container is None:
         return ""
-    stderr = last_lines(engine, container, stderr=True)
-    return last_words(last_lines(engine, container), error=verdict.message, stderr=stderr)
+    stderr = last_lines(engine, container, stderr=True, mask=mask)
+    return last_words(
+        last_lines(engine, container, mask=mask), error=verdict.message, stderr=stderr
+    )
 
 
-def _logs(engine: Engine, containers: Sequence[Container]) -> dict[str, Iterator[str]]:
+def _logs(engine: Engine, containers: Sequence[Container], mask: Mask) -> dict[str, Iterator[str]]:
     """The lines of each task's log, by its name; they are read when they are asked for."""
-    return {one.name: log_lines(engine, one) for one in containers}
+    return {one.name: log_lines(engine, one, mask=mask) for one in containers}

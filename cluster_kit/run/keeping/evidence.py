@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 from cluster_kit.engine.containers import Container, Event
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError
+from cluster_kit.util.masking import Mask
 from cluster_kit.util.terminal import harmless
 from cluster_kit.workspace import RunDirectory
 
@@ -53,13 +54,17 @@ def _facts(event: Event) -> dict[str, Any]:
     return facts if facts.pop("said") == "" else {**facts, "said": event.said}
 
 
-def log_lines(engine: Engine, container: Container, *, stderr: bool = False) -> Iterator[str]:
+def log_lines(
+    engine: Engine, container: Container, *, stderr: bool = False, mask: Mask = str
+) -> Iterator[str]:
     """Yields the lines of a log that the engine still has, without what steers a terminal.
 
+    Args:
+        mask: masks secrets that the engine does not know: not every one does.
     Raises:
         EngineError: the engine does not give it.
     """
-    return map(harmless, engine.lines(container.id, stderr=stderr))
+    return map(mask, map(harmless, engine.lines(container.id, stderr=stderr)))
 
 
 def without_log(engine: Engine, containers: Sequence[Container]) -> list[str]:
@@ -78,13 +83,18 @@ def without_log(engine: Engine, containers: Sequence[Container]) -> list[str]:
 
 
 def last_lines(
-    engine: Engine, container: Container, *, stderr: bool = False, most: int = LAST_BYTES
+    engine: Engine,
+    container: Container,
+    *,
+    stderr: bool = False,
+    most: int = LAST_BYTES,
+    mask: Mask = str,
 ) -> str:
     """The end of a log, `most` characters; "" if the engine does not give it."""
     kept: deque[str] = deque()
     size = 0
     with contextlib.suppress(EngineError):
-        for line in log_lines(engine, container, stderr=stderr):
+        for line in log_lines(engine, container, stderr=stderr, mask=mask):
             kept.append(line)
             size += len(line) + 1
             while size > most:
@@ -92,7 +102,9 @@ def last_lines(
     return "\n".join(kept)
 
 
-def save_logs(run: RunDirectory, engine: Engine, containers: Sequence[Container]) -> None:
+def save_logs(
+    run: RunDirectory, engine: Engine, containers: Sequence[Container], mask: Mask = str
+) -> None:
     """Save the logs that the engine still has; raises OSError.
 
     A resumed run appends to the files of the run that it goes on with. What has been saved of a log
@@ -101,7 +113,9 @@ def save_logs(run: RunDirectory, engine: Engine, containers: Sequence[Container]
 
     def save(container: Container) -> None:
         with contextlib.suppress(EngineError):
-            save_log(run.logs / f"{container.name}.log", lambda: log_lines(engine, container))
+            save_log(
+                run.logs / f"{container.name}.log", lambda: log_lines(engine, container, mask=mask)
+            )
 
     with ThreadPoolExecutor(_PARALLEL) as pool:
         list(pool.map(save, containers))

@@ -23,37 +23,41 @@ from cluster_kit.observe.usage import sample_of
 from cluster_kit.report.evidence import checkpoints_of
 from cluster_kit.run.keeping.evidence import read_events
 from cluster_kit.run.keeping.record import Record, read_record
-from cluster_kit.util.masking import masked
+from cluster_kit.run.keeping.secrets import Connect, Known, known_of
+from cluster_kit.util.masking import masker
 from cluster_kit.workspace import RunDirectory, write_atomically
 
 FILE = "metrics.prom"
 """In a run's directory."""
 
 
-def write_metrics(run: RunDirectory, secrets: Iterable[str] = ()) -> Path:
+def write_metrics(run: RunDirectory, known: Known | None = None) -> Path:
     """Write metrics.prom into the run's directory; its path.
 
     Args:
-        secrets: values that no label may have.
+        known: secrets that no label may have; without it, what the directory and this shell tell.
     Raises:
         UsageError: there is nothing to tell.
         OSError: it cannot be written.
     """
-    secrets = set(secrets)
-    values = RunMetrics(run).values()
-    if secrets:
-        values = [
-            replace(value, labels={key: masked(of, secrets) for key, of in value.labels.items()})
-            for value in values
-        ]
     path = run.path / FILE
-    write_atomically(path, text(values))
+    write_atomically(path, text(_values(run, known or known_of(run))))
     return path
 
 
-def exposition(runs: Iterable[RunDirectory]) -> str:
-    """The metrics of these runs together; raises UsageError if one has nothing to tell."""
-    return text(value for run in runs for value in RunMetrics(run).values())
+def exposition(runs: Iterable[RunDirectory], connect: Connect = lambda: None) -> str:
+    """The metrics of these runs together; raises UsageError if one has nothing to tell.
+
+    Args:
+        connect: returns the engine, or None; it is asked for secrets, which no label may have.
+    """
+    return text(value for run in runs for value in _values(run, known_of(run, connect)))
+
+
+def _values(run: RunDirectory, known: Known) -> Iterable[Value]:
+    mask = masker(known.values)
+    for value in RunMetrics(run).values():
+        yield replace(value, labels={key: mask(of) for key, of in value.labels.items()})
 
 
 class RunMetrics:

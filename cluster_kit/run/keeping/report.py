@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from cluster_kit.errors import UsageError
+from cluster_kit.observe.progress import without_values
 from cluster_kit.report.evidence import Evidence, checkpoints_of, entries_of, samples_of
 from cluster_kit.report.facts import FORMAT, facts_of
 from cluster_kit.report.faults import faults_of
@@ -15,7 +16,8 @@ from cluster_kit.report.page import page
 from cluster_kit.report.profiles import profiles_of
 from cluster_kit.run.keeping.evidence import read_events
 from cluster_kit.run.keeping.record import read_record
-from cluster_kit.util.masking import masked
+from cluster_kit.run.keeping.secrets import Known, known_of
+from cluster_kit.util.masking import masked_facts, masker
 from cluster_kit.version import __version__
 from cluster_kit.workspace import RunDirectory, write_atomically
 
@@ -23,30 +25,38 @@ DRILL = "drill.json"
 """In the directory of a run: what a drill has broken, and what became of it."""
 
 
-def write_report(run: RunDirectory, secrets: Iterable[str] = ()) -> Path:
+def write_report(run: RunDirectory, known: Known) -> Path:
     """Write report.json and report.html into the run's directory; the path of the page.
 
     Args:
-        secrets: values that neither may have.
+        known: secrets that neither may have. If some are not known any more, the page is made of
+            what report.json has, if there is one.
     Raises:
         UsageError: there is nothing to report on.
         OSError: they cannot be written.
     """
-    escaped = {json.dumps(value)[1:-1] for value in secrets}
-    text = masked(json.dumps(report_of(run)), escaped)
-    write_atomically(run.report.with_suffix(".json"), text + "\n")
-    write_atomically(run.report, page([json.loads(text)]))
+    facts = _shown(run, known)
+    write_atomically(run.report.with_suffix(".json"), json.dumps(facts) + "\n")
+    write_atomically(run.report, page([facts]))
     return run.report
 
 
-def write_together(runs: Sequence[RunDirectory], path: Path) -> None:
+def write_together(runs: Mapping[RunDirectory, Known], path: Path) -> None:
     """Write one page with these runs side by side; raises UsageError and OSError."""
-    write_atomically(path, page([report_of(run) for run in runs]))
+    write_atomically(path, page([_shown(run, known) for run, known in runs.items()]))
 
 
-def report_of(run: RunDirectory) -> dict[str, Any]:
-    """The facts of a run, as report.json has them.
+def _shown(run: RunDirectory, known: Known) -> dict[str, Any]:
+    return report_of(run, known) if known.are_all else saved_report(run)
 
+
+def report_of(run: RunDirectory, known: Known | None = None) -> dict[str, Any]:
+    """The facts of a run without its secrets, as report.json has them.
+
+    If some secrets are not known any more, all words of tasks are masked.
+
+    Args:
+        known: what is known of its secrets; without it, what its directory and this shell tell.
     Raises:
         UsageError: the run was not started by `up`, or by another version of the kit.
     """
@@ -56,22 +66,28 @@ def report_of(run: RunDirectory) -> dict[str, Any]:
             f"{run.path} has no {run.record.name}: no run of `cluster-kit up` has left it",
             "`cluster-kit report` takes the name of a cluster or the directory of a run",
         )
-    return facts_of(
+    known = known or known_of(run)
+    entries = entries_of(run.output, record.cluster, record.since, record.sizes)
+    if not known.are_all:
+        entries = [without_values(entry, known.mask) for entry in entries]
+    facts = facts_of(
         Evidence(
             name=run.path.name,
             cluster=record.cluster,
             outcome=outcome_facts(run, record.id),
             events=sorted(read_events(run, record.since), key=lambda event: event.time),
-            entries=entries_of(run.output, record.cluster, record.since, record.sizes),
+            entries=entries,
             samples=samples_of(run.output, record.cluster, record.since, record.sizes),
             checkpoints=checkpoints_of(run.output, record.since),
             logs=sorted(file.stem for file in run.logs.glob("*.log")),
             faults=faults_of(_drill(run), record.since),
             manifest=text_of(run.manifest),
             kit=__version__,
-            profiles=profiles_of(run.output, record.since),
+            profiles=profiles_of(run.output, record.since) if known.are_all else [],
         )
     )
+    shown: dict[str, Any] = masked_facts(facts, masker(known.values))
+    return shown
 
 
 def saved_report(run: RunDirectory) -> dict[str, Any]:

@@ -13,10 +13,11 @@ from cluster_kit.errors import DataFailed, HostError
 from cluster_kit.image.bind import TMP
 from cluster_kit.parts import Fetch
 from cluster_kit.run import disk_space
+from cluster_kit.run.keeping.secrets import values_of
 from cluster_kit.show.view import View
 from cluster_kit.util import signals
 from cluster_kit.util.locks import Locked, lock
-from cluster_kit.util.masking import masked
+from cluster_kit.util.masking import masker
 from cluster_kit.util.process import run, stream
 from cluster_kit.workspace import new_id
 
@@ -67,16 +68,17 @@ def _fetch(cluster: Cluster, step: Fetch, directory: Path, view: View) -> None:
         shutil.rmtree(left, ignore_errors=True)
     part = _beside(directory, f"{os.getpid()}.part")
     part.mkdir()
-    values = [os.environ.get(name, "") for name in step.secrets]
+    names = (os.environ.get(name, "") for name in step.secrets)
+    mask = masker({*values_of(cluster, ()), *names})
     container = f"{cluster.name}-{TASK}-{new_id()}"
     view.phase(f"fetching the data: {' '.join([Path(step.script).name, *step.args])}")
     try:
         done = stream(
             data_command(cluster, step, part, container, os.environ),
-            lambda line: view.log(TASK, masked(line, values)),
+            lambda line: view.log(TASK, mask(line)),
         )
         if not done.ok:
-            words = masked(done.tail(), values)
+            words = mask(done.tail())
             raise DataFailed(
                 f"{step.script} ended with exit code {done.code}; no data was kept:\n{words}",
                 "mend it, and run this again: it begins anew",

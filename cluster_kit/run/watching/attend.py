@@ -14,11 +14,13 @@ from cluster_kit.run.ending.conclude import conclude, fail
 from cluster_kit.run.judging.endings import Ending
 from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.run.keeping.evidence import read_events
+from cluster_kit.run.keeping.secrets import values_of
 from cluster_kit.run.observer import Superseded
 from cluster_kit.run.watching import debugging
 from cluster_kit.run.watching.absence import DOCKER, Absence
 from cluster_kit.run.watching.watch import Watch
 from cluster_kit.util import signals
+from cluster_kit.util.masking import masker
 
 Start = Callable[[], Cluster]
 """Starts the containers, and returns the cluster that was started."""
@@ -118,7 +120,9 @@ def _follow(run: Launch, since: float | None) -> None:
     tasks = {run.cluster.leader.name, *(task.name for task in run.cluster.evaluators)}
     tasks |= {task.name for task in run.cluster.tasks if task.debug}
     containers = [c for c in run.containers() if c.name in tasks]
-    run.followed.follow(run.engine, containers, run.view.log, since)
+    mask = masker(values_of(run.cluster, containers))
+    log = run.view.log
+    run.followed.follow(run.engine, containers, lambda task, line: log(task, mask(line)), since)
 
 
 def _say_interrupted(run: Launch) -> None:

@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine.containers import Event
+from cluster_kit.engine.containers import Container, Event
 from cluster_kit.errors import EngineError
 from cluster_kit.observe import asked, lost_nodes, on_request
 from cluster_kit.observe.listener import Listener
 from cluster_kit.observe.missed import missed
-from cluster_kit.observe.progress import USAGE, ProgressReader
+from cluster_kit.observe.progress import USAGE, ProgressReader, without_values
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
 from cluster_kit.observe.timeline import Timeline
@@ -21,11 +21,13 @@ from cluster_kit.run.beside.sidecars import Sidecars
 from cluster_kit.run.context import Launch
 from cluster_kit.run.judging.endings import OUTPUT_CODE, STOPPED_CODE, Ending
 from cluster_kit.run.keeping.evidence import read_events, save_events
+from cluster_kit.run.keeping.secrets import values_of
 from cluster_kit.run.watching.absence import Absence
 from cluster_kit.run.watching.ended_by_engine import refuse_if_ended_by_engine, refuse_if_taken_away
 from cluster_kit.run.watching.patience import follow_s
 from cluster_kit.run.watching.recover import Recovery
 from cluster_kit.run.watching.requests import Requests
+from cluster_kit.util.masking import masker
 
 POLL_S = 0.2
 OVERDUE_SLACK_S = 60.0
@@ -66,9 +68,16 @@ class Watch:
         self._joins = listener.is_behind
         if self._joins:
             self._add(read_events(run.directory, run.since))
+        self._mask = masker(values_of(cluster, self._containers()))
         self._began = time.monotonic()
         self._too_late = False
         self._leader_restarts = 0
+
+    def _containers(self) -> list[Container]:
+        """Those of a run that is joined: only they still know the values of its secrets."""
+        with contextlib.suppress(EngineError):
+            return [*self._run.containers(), *self._run.sidecars()] if self._joins else []
+        return []
 
     def until_ended(self, show: Show) -> Ending:
         """Wait until the run is over and return how it ended; calls `show` with each new state.
@@ -143,7 +152,8 @@ class Watch:
         finally:
             self._add_requests()
             for entry in self._progress.poll():
-                self.seen = self.seen.with_entry(self._timeline.entry(entry))
+                shown = without_values(entry, self._mask)
+                self.seen = self.seen.with_entry(self._timeline.entry(shown))
             self._requests.look(self.seen)
             for entry in self._usage.poll():
                 self.seen = self.seen.with_usage(self._timeline.entry(entry))

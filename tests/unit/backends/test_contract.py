@@ -82,3 +82,7 @@ def test_the_contract_and_the_host_agree_on_the_keys_of_events() -> None:
 def test_a_program_that_saves_has_its_time_within_the_grace() -> None:
     times = {name: row["seconds"] for name, row in CONTRACT["times"].items()}
     assert times["program_save"] < times["server_save"] < STOP_GRACE_S
+
+
+def test_the_reasons_of_an_end_are_those_of_the_image() -> None:
+    assert set(CONTRACT["reasons"]) == progress.REASONS

@@ -8,6 +8,7 @@ from pathlib import Path
 from cluster_kit.metrics.exposition import text
 from cluster_kit.metrics.table import FAMILIES, STATES
 from cluster_kit.run.keeping.metrics import exposition, write_metrics
+from cluster_kit.run.keeping.secrets import Known
 from cluster_kit.workspace import RunDirectory
 from tests.make import cluster
 from tests.unit.metrics.runs import Read, begun, ends, read, says, trains
@@ -32,7 +33,7 @@ def test_names_and_units_are_as_prometheus_asks() -> None:
 
 def test_the_file_is_written_whole_without_secrets(run: RunDirectory) -> None:
     says(run, 1, "chief-0", "metrics", **{"of hunter22": 1})
-    path = write_metrics(run, {"hunter22", "1"})
+    path = write_metrics(run, Known(frozenset({"hunter22", "1"}), are_all=True))
     assert path == run.path / "metrics.prom"
     assert not list(run.path.glob(".metrics*"))
     told = Read(path.read_text())

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from cluster_kit.observe.figures import LONGEST_TEXT
-from cluster_kit.observe.progress import KEPT, ProgressReader
+from cluster_kit.observe.progress import KEPT, Entry, ProgressReader, without_values
+from cluster_kit.util.masking import masker
 from cluster_kit.util.untrusted import Folder
 
 
@@ -194,3 +195,13 @@ def test_a_program_that_writes_fast_for_long_is_read_to_its_end(output: Path) ->
     found = read(output, text + line(1101, "end", exit_code=0), since=1000)
     assert found[-1].event == "end"
     assert KEPT < len(found) < 10_000
+
+
+def test_values_are_masked_in_words_of_a_program_and_nothing_else() -> None:
+    mask = masker({"hunter22", "failed", "chief-0"})
+    end = Entry("chief-0", 1.0, "end", {"reason": "failed", "message": "hunter22 failed"})
+    assert without_values(end, mask).fields == {"reason": "failed", "message": "*** ***"}
+    metrics = Entry("chief-0", 1.0, "metrics", {"of hunter22": ["hunter22", 1]})
+    assert without_values(metrics, mask).fields == {"of ***": ["***", 1]}
+    own = Entry("chief-0", 1.0, "hunter22", {"of": "chief-0", "step": 3})
+    assert without_values(own, mask) == Entry("chief-0", 1.0, "***", {"of": "chief-0", "step": 3})

@@ -2,9 +2,40 @@
 
 from __future__ import annotations
 
-import pytest
+import json
+import time
 
-from cluster_kit.util.masking import looks_secret, masked
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster_kit.util.masking import (
+    looks_secret,
+    masked,
+    masked_facts,
+    masker,
+    option_values,
+    without_option_values,
+)
+
+PLAIN = ("true", "false", "none", "null", "auto", "basic", "default", "disabled")
+PEM = "-----BEGIN KEY-----\nMIIEvQIBADANBgkq\n  hkiG9w0BAQEFAASC==\n-----END KEY-----\n"
+ACCOUNT = json.dumps({"type": "service", "private_key": PEM, "id": "k3y"}, indent=1)
+PIECES = st.text(st.sampled_from("abAB01.*+?()[]{}|^$\\'\"/= \t\n\r\u2028é"), max_size=12)
+LINES = st.lists(PIECES, max_size=4).map("\n".join)
+VALUES = st.one_of(PIECES, LINES, st.sampled_from([PEM, ACCOUNT]))
+
+
+def telling(value: str) -> set[str]:
+    """What of a value no text may have: all of it, and its lines, if they are long enough."""
+    found = {value} | {line.strip() for line in value.splitlines() if len(line.strip()) >= 6}
+    return {
+        one
+        for one in found
+        if len(one.strip(" \t\r\n*")) >= 4
+        and one.strip().lower() not in PLAIN
+        and not (one.isdecimal() and len(one) < 8)
+    }
 
 
 @pytest.mark.parametrize(
@@ -31,3 +62,65 @@ def test_longer_values_go_first_and_short_or_plain_ones_stay() -> None:
     kept = "true 1234 abc None 12345678"
     assert masked(kept, {"true", "1234", "abc", "None", ""}) == kept
     assert masked(kept, {"12345678"}) == "true 1234 abc None ***"
+
+
+@st.composite
+def values_and_text(draw: st.DrawFn) -> tuple[list[str], str]:
+    """Values of which some overlap, and a text with them, parts of them and other things."""
+    values = draw(st.lists(VALUES, min_size=1, max_size=4))
+    cut = draw(st.integers(0, 6))
+    values += [value[cut:] + draw(PIECES) for value in values[:2]]
+    parts = [*values, *(line for value in values for line in value.splitlines())]
+    known = st.sampled_from([*parts, *map(json.dumps, values), *map(repr, values), "***"])
+    return values, "".join(draw(st.lists(st.one_of(known, PIECES), max_size=12)))
+
+
+@given(values_and_text())
+def test_no_value_and_no_telling_part_survives(drawn: tuple[list[str], str]) -> None:
+    values, text = drawn
+    whole, lines = masked(text, values), [masked(line, values) for line in text.split("\n")]
+    for value in values:
+        for part in telling(value):
+            assert part not in whole
+            assert not any(part in line for line in lines)
+    assert masked(whole, values) == whole
+
+
+@given(values_and_text())
+def test_what_is_no_part_of_a_value_stays(drawn: tuple[list[str], str]) -> None:
+    values, text = drawn
+    strange = "".join(chr(0x4E00 + ord(character) % 512) for character in text)
+    assert masked(strange, values) == strange
+    facts = {"a": [strange, 1, None, {"b": text}]}
+    assert masked_facts(facts, masker(values))["a"][0] == strange
+
+
+@pytest.mark.parametrize("shown", [PEM, repr(PEM), json.dumps(PEM), json.dumps({"k": ACCOUNT})])
+def test_a_value_with_lines_is_masked_however_it_is_written(shown: str) -> None:
+    text = masked(f"key: {shown}", {PEM, ACCOUNT})
+    assert not any(part in text for part in ("MIIE", "hkiG", "BEGIN", "private"))
+
+
+def test_what_overlaps_is_masked_as_one() -> None:
+    assert masked("<abcdefghi>", {"abcdef", "defghi"}) == "<***>"
+    assert masked("kept <x***y***z> kept", {"a1b2", "x***y"}) == "kept <******z> kept"
+    assert masked("kept wxyz***a1b2 ab", {"a1b2", "wxyz******"}) == "***"
+
+
+def test_masking_takes_time_linear_in_the_text() -> None:
+    def seconds(count: int) -> float:
+        text = ("aaaa-aaab " + "a" * 90) * count
+        began = time.perf_counter()
+        masked(text, {"a" * 80 + "b", "a" * 40 + "c", PEM, "aaab"})
+        return time.perf_counter() - began
+
+    few = min(seconds(1_000) for _ in range(3))
+    assert seconds(20_000) < 100 * few, "20 times the text"
+
+
+def test_options_with_secrets_are_found_and_masked() -> None:
+    given_ = ("--api-token", "abc", "--token=x=y", "--n", "3", "--key", "-x", "file", "--auth")
+    assert option_values(given_) == {"abc", "x=y"}
+    shown = without_option_values(given_)
+    assert shown == ("--api-token", "***", "--token=***", *given_[3:])
+    assert option_values(shown) == set() and without_option_values(shown) == shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ import yaml
 from cluster_kit.backends.hidden import without_secrets
 from cluster_kit.errors import HostError
 from cluster_kit.run.checks.secret_checks import check_secrets
-from cluster_kit.run.keeping.secrets import mask_files
+from cluster_kit.run.keeping.report import write_report
+from cluster_kit.run.keeping.secrets import Known, known_of
 from tests.fakes.acting import Life, ends, prints, says
 from tests.fakes.stage import NAME, Stage
 from tests.make import cluster
@@ -28,14 +30,27 @@ TELLS = Life(
 )
 
 
+PEM = "-----BEGIN KEY-----\nMIIEvQIBADANBgkq\nhkiG9w0BAQEFAASC\n-----END KEY-----"
+KEY = {"chief": {"environment": {"API_KEY": PEM}, "env_file": "private.env", "secrets": ["MINE"]}}
+SHOWS = Life(
+    (
+        says(0.1, "start", attempt=1),
+        *(prints(0.5, line) for line in PEM.splitlines()),
+        says(0.6, "metrics", **{f"of {CALLERS}": f"is {CLEAR}", "figure": 1.5}),
+        says(0.7, "phase", name=PEM),
+        ends(1.0, 1, "failed", f"ValueError: bad key {PEM!r}"),
+    )
+)
+
+
 @pytest.fixture(autouse=True)
 def caller(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MINE", CALLERS)
 
 
 def kept(folder: Path) -> str:
-    """All texts below a folder."""
-    files = [path for path in folder.rglob("*") if path.is_file()]
+    """All texts below a folder, but for what tasks have written themselves."""
+    files = [path for path in folder.rglob("*") if path.is_file() and "output" not in path.parts]
     return "\n".join(path.read_text(errors="replace") for path in files)
 
 
@@ -54,6 +69,67 @@ def test_nothing_that_a_run_keeps_has_it(stage: Stage) -> None:
     assert "plain-text" in stage.directory.record.read_text()
 
 
+@pytest.fixture
+def shown(stage: Stage) -> str:
+    """All that is kept of a run whose tasks show secrets of several kinds."""
+    (stage.workspace.manifests / "private.env").write_text(f'export TOKEN="{CLEAR}"\nA=b\n')
+    outcome = stage.up({"chief-0": [SHOWS]}, role=KEY)
+    assert outcome.message.startswith("ValueError: bad key '***")
+    return kept(stage.directory.path) + str(outcome.as_json()) + str(stage.view.lines)
+
+
+PARTS = [CLEAR, CALLERS, "MIIEvQ", "hkiG9w"]
+
+
+def test_values_are_masked_in_metrics_and_by_their_lines(stage: Stage, shown: str) -> None:
+    assert [part for part in PARTS if part in shown] == []
+    outcome = json.loads(stage.directory.outcome.read_text())
+    assert outcome["metrics"] == {"of ***": "is ***", "figure": 1.5}
+
+
+def test_what_tasks_wrote_is_left_as_it_is(stage: Stage, shown: str) -> None:
+    text = (stage.directory.progress / "chief-0.jsonl").read_text()
+    assert CALLERS in text and "MIIEvQ" in text
+
+
+def test_later_nobody_knows_the_values_and_the_page_stays_as_it_was(
+    stage: Stage, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = stage.directory
+    monkeypatch.delenv("MINE")
+    known = known_of(run, lambda: stage.engine)
+    assert not known.are_all
+    page = run.report.read_text()
+    write_report(run, known)
+    assert run.report.read_text() == page
+    run.report.with_suffix(".json").unlink()
+    write_report(run, known)
+    assert [part for part in PARTS if part in kept(run.path)] == []
+    (stage.workspace.manifests / "private.env").unlink()
+
+
+def test_all_values_are_known_while_the_containers_are_there(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.up({"chief-0": [TELLS]}, role=ROLE, keep=True)
+    monkeypatch.delenv("MINE")
+    known = known_of(stage.directory, lambda: stage.engine)
+    assert known.are_all and {CLEAR, CALLERS} <= known.values
+    assert not known_of(stage.directory).are_all
+
+
+def test_a_run_without_secrets_needs_no_engine(stage: Stage) -> None:
+    stage.up()
+    assert known_of(stage.directory) == Known(frozenset(), True)
+
+
+def test_a_secret_that_is_an_argument_is_not_kept(stage: Stage) -> None:
+    (stage.workspace.manifests / "train.py").touch()
+    stage.up(args=["--api-token", CLEAR], program="train.py")
+    assert CLEAR not in kept(stage.directory.path)
+    assert not known_of(stage.directory).are_all
+
+
 def test_no_compose_file_and_no_hash_of_the_workspace_has_it(stage: Stage) -> None:
     stage.up({"chief-0": [TELLS]}, role=ROLE)
     (holder,) = [path for path in stage.workspace.root.rglob("*") if _has(path, "in-clear-it")]
@@ -61,7 +137,9 @@ def test_no_compose_file_and_no_hash_of_the_workspace_has_it(stage: Stage) -> No
 
 
 def _has(path: Path, text: str) -> bool:
-    return path.is_file() and text in path.read_text(errors="replace")
+    return (
+        path.is_file() and "output" not in path.parts and text in path.read_text(errors="replace")
+    )
 
 
 def test_what_is_in_a_secrets_file_is_masked_like_any_other(stage: Stage, tmp_path: Path) -> None:
@@ -127,15 +205,6 @@ def test_a_cluster_is_shown_without_them() -> None:
     assert dict(shown.of("chief")[0].environment) == {"API_TOKEN": "***", "OPEN": "plain-text"}
     assert without_secrets(shown) == shown
     assert without_secrets(cluster()) == cluster()
-
-
-def test_files_without_them_stay_as_they_are(tmp_path: Path) -> None:
-    for name in ("a.jsonl", "b.jsonl"):
-        (tmp_path / name).write_text(f"{name} {CALLERS}" if name[0] == "a" else name)
-    before = (tmp_path / "b.jsonl").stat().st_ino
-    mask_files(tmp_path, {CALLERS})
-    assert (tmp_path / "a.jsonl").read_text() == "a.jsonl ***"
-    assert (tmp_path / "b.jsonl").stat().st_ino == before
 
 
 def test_render_warns_of_one_in_clear_and_refuses_it_in_a_portable_file(
