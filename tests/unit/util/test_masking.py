@@ -110,12 +110,12 @@ def test_what_overlaps_is_masked_as_one() -> None:
 def test_masking_takes_time_linear_in_the_text() -> None:
     def seconds(count: int) -> float:
         text = ("aaaa-aaab " + "a" * 90) * count
-        began = time.perf_counter()
+        began = time.thread_time()
         masked(text, {"a" * 80 + "b", "a" * 40 + "c", PEM, "aaab"})
-        return time.perf_counter() - began
+        return time.thread_time() - began
 
-    few = min(seconds(1_000) for _ in range(3))
-    assert seconds(20_000) < 100 * few, "20 times the text"
+    few, many = (min(seconds(count) for _ in range(3)) for count in (20_000, 200_000))
+    assert many < 40 * few, "ten times the text"
 
 
 def test_options_with_secrets_are_found_and_masked() -> None:
