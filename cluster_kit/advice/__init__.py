@@ -46,7 +46,8 @@ def fit(program: Path | None, loaded: Loaded) -> Fitted:
     shape = strategies.shape(sources, loaded)
     loaded = replace(loaded, manifest=loaded.manifest.model_copy(update=shape.changes))
     hints = (*shape.hints, *_hints(sources, unread, loaded.manifest))
-    return Fitted(loaded, hints, shape.problems)
+    refused = job_flags.refuse(sources, loaded.manifest)
+    return Fitted(loaded, hints, (*shape.problems, *refused))
 
 
 def advise(program: Path | None, manifest: Manifest) -> tuple[Hint, ...]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from cluster_kit.errors import ManifestError
 from cluster_kit.manifest.overrides import SET_OPTION, SET_VARIABLE, override_of
+from cluster_kit.manifest.render_command import quoted
 from cluster_kit.problem import IN_FILE, Problem, Setting
 from cluster_kit.util.toml_text import to_toml
 
@@ -37,6 +38,8 @@ class CommandLine:
         if self.keys.isdisjoint((place, setting.key)):
             return IN_FILE.setting(setting, place)
         value = setting.value
+        if isinstance(value, tuple) and setting.key == "args":
+            value = " ".join(map(quoted, value))
         return option_text(setting.key, value if isinstance(value, str) else to_toml(value))
 
     def error(self, path: Path, problems: Sequence[Problem]) -> ManifestError:

@@ -71,7 +71,7 @@ def _words(override: Override, value: Any, root: Path) -> list[str]:
 def _text(override: Override, value: Any, root: Path) -> str:
     """The text of an option that gives this value."""
     if override.kind == "words":
-        return " ".join(map(_quoted, value))
+        return " ".join(map(quoted, value))
     if override.kind == "gpus" and not isinstance(value, str):
         return ",".join(value)
     if override.kind in ("program", "data", "file") and Path(value).is_absolute():
@@ -79,9 +79,12 @@ def _text(override: Override, value: Any, root: Path) -> str:
     return str(value)
 
 
-def _quoted(word: str) -> str:
+def quoted(word: str) -> str:
     """The word as a shell quotes it, but for what is inside of a template's braces."""
     holes = HOLE.findall(word)
+    plain = HOLE.sub("", word)
+    if holes and shlex.quote(plain) in (plain, "''"):
+        return word
     quoted = shlex.quote(HOLE.sub("\ue000", word))
     for hole in holes:
         quoted = quoted.replace("\ue000", hole, 1)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from cluster_kit.advice import fit
+from cluster_kit.cli.override_values import values
+from cluster_kit.manifest.load import load
 from tests.unit.advised import hints
 
 KEYS = {"style": "all-tasks", "chief": 0}
@@ -20,22 +25,80 @@ SLIM = "".join(
 )
 
 
+def problems(text: str, folder: Path, manifest: str = "", **overrides: Any) -> list[str]:
+    """What keeps a program from being started, by these lines or options, in their words."""
+    (folder / "train.py").write_text(text, encoding="utf-8")
+    file = folder / "demo.toml"
+    file.write_text(f'format = 1\nname = "demo"\n{manifest}', encoding="utf-8")
+    loaded = load(file, overrides)
+    found = fit(folder / "train.py", loaded)
+    assert not any("takes --" in hint.what for hint in found.hints), "it is said once"
+    return [problem.text(loaded.command_line) for problem in found.problems]
+
+
+def test_a_program_without_its_flags_is_not_started_and_the_option_is_told(tmp_path: Path) -> None:
+    options = values({"program": str(tmp_path / "train.py"), "tf1": "true"})
+    (text,) = problems(ABSL, tmp_path, "chief = 0\n", **options)
+    arguments = (
+        "--job_name={{ role }} --task_index={{ index }} --ps_hosts={{ ps_hosts }}"
+        " --worker_hosts={{ worker_hosts }}"
+    )
+    assert text == (
+        "--args (make: ARGS): the program takes --job_name, --task_index, --ps_hosts, "
+        "--worker_hosts (train.py:2), and no argument gives them, so no task is told its place in "
+        f"the cluster\n    → write `--args '{arguments}'` (make: `ARGS='{arguments}'`)"
+    )
+    assert values({"args": arguments})["extra_args"] == arguments.replace(" --", "\n--").split("\n")
+
+
+def test_in_a_manifest_it_is_the_key(tmp_path: Path) -> None:
+    lines = 'program = "train.py"\nargs = ["--train_dir=x"]\nstyle = "all-tasks"\nchief = 0\n'
+    (text,) = problems(ARGPARSE, tmp_path, lines)
+    assert text.startswith('args = ["--train_dir=x"]: the program takes --job_name')
+    assert '→ write `args = ["--train_dir=x", "--job_name={{ role }}", ' in text
+    (text,) = problems(SLIM, tmp_path, lines)
+    assert (
+        '"--master={{ master }}", "--task={{ index }}", "--ps_tasks={{ num_ps }}", '
+        '"--worker_replicas={{ num_replicas }}"]`' in text
+    )
+
+
+def test_what_else_the_cluster_lacks_is_told_with_it(tmp_path: Path) -> None:
+    (text,) = problems(ABSL, tmp_path, **values({"program": str(tmp_path / "train.py")}))
+    assert "` (make: `ARGS=" in text
+    assert "`--style all-tasks` (make: `STYLE=all-tasks`) and `--chief 0`" in text
+    (text,) = problems(SLIM, tmp_path, style="all-tasks")
+    assert "chief" not in text
+
+
+DEFAULTS = ABSL.replace("'ps_hosts', ''", "'ps_hosts', os.environ['PS']")
+BY_KEYWORD = ABSL.replace("flags.DEFINE_string('", "parser.add_argument('--").replace(
+    "', '', ''", "', default=os.environ.get('X')"
+)
+
+
 @pytest.mark.parametrize(
-    ("text", "line", "cure"),
+    "text",
     [
-        (ABSL, 2, 'ARGS="--job_name={{ role }} --task_index={{ index }} --ps_hosts={{ ps_hosts }}'
-         ' --worker_hosts={{ worker_hosts }}"'),
-        (ARGPARSE, 2, "--worker_hosts={{ worker_hosts }}"),
-        (SLIM, 1, 'ARGS="--master={{ master }} --task={{ index }} --ps_tasks={{ num_ps }}'
-         ' --worker_replicas={{ num_replicas }}"'),
+        ABSL + "import tensorflow as tf\ntf.distribute.ParameterServerStrategy(resolver)\n",
+        ABSL + "import tensorflow as tf\ntf.distribute.cluster_resolver.SlurmClusterResolver()\n",
+        DEFAULTS,
+        BY_KEYWORD,
     ],
-)  # fmt: skip
-def test_the_templates_for_its_flags_are_told(
-    text: str, line: int, cure: str, tmp_path: Path
-) -> None:
-    (hint,) = hints(text, tmp_path, args=["--train_dir=x"], **KEYS)
-    assert hint.place == f"train.py:{line}"
-    assert cure in hint.cure
+)
+def test_a_program_that_may_find_its_cluster_is_only_warned_of(text: str, tmp_path: Path) -> None:
+    (hint,) = (h for h in hints(text, tmp_path, **KEYS) if "takes --" in h.what)
+    assert hint.place == "train.py:2"
+    assert 'args = ["--job_name={{ role }}", ' in hint.cure
+    (tmp_path / "demo.toml").write_text('format = 1\nname = "demo"\n', encoding="utf-8")
+    assert not fit(tmp_path / "train.py", load(tmp_path / "demo.toml")).problems
+
+
+def test_one_task_alone_needs_no_flags(tmp_path: Path) -> None:
+    lines = "chief = 0\nps = 0\nworker = 1\n"
+    (tmp_path / "train.py").write_text(ABSL, encoding="utf-8")
+    (tmp_path / "demo.toml").write_text(f'format = 1\nname = "demo"\n{lines}', encoding="utf-8")
+    assert not fit(tmp_path / "train.py", load(tmp_path / "demo.toml")).problems
 
 
 @pytest.mark.parametrize(
@@ -50,3 +113,5 @@ def test_the_templates_for_its_flags_are_told(
 )
 def test_what_may_be_right_is_left_alone(text: str, args: list[str], tmp_path: Path) -> None:
     assert not hints(text, tmp_path, args=args, **KEYS)
+    lines = f'style = "all-tasks"\nchief = 0\nargs = {json.dumps(args)}\n'
+    assert not problems(text, tmp_path, lines)
