@@ -161,14 +161,13 @@ def build_command(
     """The command that builds an image from the folder `context`.
 
     Args:
-        secrets: arguments of `build_secrets`.
+        secrets: arguments of `build_secrets`, the network among them.
         file: the Dockerfile, if it is not in `context`.
         to: a folder of this host that the files of the image are written to, instead of a tag.
     """
     return (
         *("docker", "buildx", "build", f"--builder={_engines_own_builder()}"),
         *([f"--output=type=local,dest={to}"] if to else ["--load", f"--tag={tag}"]),
-        "--network=host",
         "--provenance=false",  # provenance would name the base and the build arguments
         f"--progress={'auto' if show else 'plain'}",
         *(f"--build-arg={name}={value}" for name, value in arguments.items()),

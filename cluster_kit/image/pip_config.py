@@ -13,14 +13,19 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from urllib.parse import urlsplit
 
 from cluster_kit.util.process import run
 
 CA_IN_BUILD = "/run/secrets/ca.pem"
 PLAIN = ("index-url", "proxy", "trusted-host", "timeout", "retries")
 ADDRESSES = ("extra-index-url", "find-links")  # lists; a build cannot use local folders in them
+NETWORK_VARIABLE = "CLUSTER_KIT_BUILD_NETWORK"
+"""`host` gives builds and data steps the network of this host, where they need it for a reason that
+the kit does not see: a mirror that only its /etc/hosts names, say."""
 CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
 SYSTEM_CA = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")
 # Docker knows these by name: their values reach the build but neither its history nor its cache.
@@ -29,10 +34,14 @@ PROXY_VARIABLES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS
 
 @dataclass(frozen=True)
 class PipAccess:
-    """`conf` is the text of a pip.conf, `ca` that of a certificate bundle, "" if there is none."""
+    """`conf` is the text of a pip.conf, `ca` that of a certificate bundle, "" if there is none.
+
+    `network` is Docker's name of the network on which the index can be reached.
+    """
 
     conf: str
     ca: str
+    network: str
 
 
 @contextmanager
@@ -46,6 +55,7 @@ def build_secrets() -> Iterator[tuple[str, ...]]:
         yield (
             f"--secret=id=pip.conf,src={conf}",
             f"--secret=id=ca.pem,src={ca}",
+            f"--network={access.network}",
             *(f"--build-arg={name}" for name in PROXY_VARIABLES if os.environ.get(name)),
         )
 
@@ -61,7 +71,37 @@ def pip_access(listing: str, environment: Mapping[str, str]) -> PipAccess:
     bundle = _bundle(settings, environment)
     if bundle:
         lines.append(f"cert = {CA_IN_BUILD}")
-    return PipAccess("\n".join(["[global]", *lines, ""]), bundle)
+    addresses = " ".join(settings.get(name, "") for name in ("index-url", "proxy", *ADDRESSES))
+    return PipAccess("\n".join(["[global]", *lines, ""]), bundle, network(environment, addresses))
+
+
+def network(environment: Mapping[str, str], addresses: str = "") -> str:
+    """Docker's name of the network for what fetches something: `default`, or `host`.
+
+    The host's only where one of its proxies, or one of these addresses, is at a loopback address:
+    there are its services that no other machine is to reach.
+
+    Args:
+        addresses: further ones, separated by spaces.
+    """
+    proxies = [environment.get(name, "") for name in PROXY_VARIABLES if name.lower() != "no_proxy"]
+    asked = environment.get(NETWORK_VARIABLE, "")
+    needs = any(map(_is_loopback, (*proxies, *addresses.split())))
+    return "host" if needs or asked == "host" else "default"
+
+
+def _is_loopback(address: str) -> bool:
+    """Whether the host of `http://user@host:port/path`, or of `host:port`, is this machine."""
+    try:
+        host = urlsplit(address if "//" in address else f"//{address}").hostname or ""
+    except ValueError:
+        return False
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _settings(listing: str, environment: Mapping[str, str]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from cluster_kit import labels
 from cluster_kit.cluster import SECRETS, Cluster
 from cluster_kit.errors import DataFailed, HostError
 from cluster_kit.image.bind import TMP
+from cluster_kit.image.pip_config import PROXY_VARIABLES, network
 from cluster_kit.parts import Fetch
 from cluster_kit.run import disk_space
 from cluster_kit.run.keeping.secrets import values_of
@@ -24,7 +25,6 @@ from cluster_kit.workspace import new_id
 TASK = "data"
 """Whose lines they are in the view."""
 POLL_S = 1.0
-PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 
 
 def ensure_data(cluster: Cluster, view: View) -> None:
@@ -98,14 +98,15 @@ def _fetch(cluster: Cluster, step: Fetch, directory: Path, view: View) -> None:
 def data_command(
     cluster: Cluster, step: Fetch, part: Path, container: str, environment: Mapping[str, str]
 ) -> list[str]:
-    """What runs the program in the cluster's image, as the tasks' user, with the host's network."""
+    """What runs the program in the cluster's image, as the tasks' user, on Docker's network."""
     script = Path(step.script)
     secrets = [mount for mount in cluster.mounts if mount.target.startswith(f"{SECRETS}/")]
-    variables = [*(name for name in PROXIES if name in environment), *step.secrets]
+    variables = [*(name for name in PROXY_VARIABLES if name in environment), *step.secrets]
     return [
         *("docker", "run", "--rm", "--init", f"--name={container}"),
         f"--label={labels.HELPER}={cluster.name}",
-        *(f"--user={cluster.user}", "--network=host", "--workdir=/data"),
+        *(f"--user={cluster.user}", f"--network={network(environment)}"),
+        *("--read-only", "--workdir=/data"),
         *("--cap-drop=ALL", "--security-opt=no-new-privileges:true", "--pids-limit=4096", TMP),
         f'--mount=type=bind,"source={part}",target=/data',
         f'--mount=type=bind,"source={script.parent}",target=/program,readonly',

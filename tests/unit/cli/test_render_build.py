@@ -49,7 +49,8 @@ def test_a_dockerfile_is_built_by_compose_elsewhere(cli: Cli, root: Path) -> Non
     text = (root / PORTABLE).read_text()
     file = yaml.safe_load(text)
     first = next(iter(file["services"].values()))
-    built = {"context": "../../image", "dockerfile": "Dockerfile", "network": "host"}
+    network = "${CLUSTER_KIT_BUILD_NETWORK:-default}"
+    built = {"context": "../../image", "dockerfile": "Dockerfile", "network": network}
     assert first["build"] == built
     assert file["x-task"]["image"].startswith("cluster-kit/built:")
     assert "entrypoint" not in file["x-task"]

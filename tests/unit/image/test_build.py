@@ -109,6 +109,27 @@ def test_the_environment_outranks_pips_files(tmp_path: Path) -> None:
     assert access.ca == "certificate"
 
 
+@pytest.mark.parametrize(
+    ("listing", "environment", "network"),
+    [
+        ("", {}, "default"),
+        ("", {"https_proxy": "http://proxy.example:3128"}, "default"),
+        ("", {"https_proxy": "http://me:secret@127.0.0.1:3128"}, "host"),
+        ("", {"HTTP_PROXY": "localhost:3128"}, "host"),
+        ("", {"no_proxy": "127.0.0.1"}, "default"),
+        ("global.index-url='http://[::1]:8080/simple'\n", {}, "host"),
+        ("global.index-url='http://127.example/simple'\n", {}, "default"),
+        ("global.extra-index-url='https://a.example http://127.0.0.2/simple'\n", {}, "host"),
+        ("global.proxy='http://[broken'\n", {}, "default"),
+        ("", {"CLUSTER_KIT_BUILD_NETWORK": "host"}, "host"),
+    ],
+)
+def test_builds_see_the_loopback_of_the_host_only_if_what_they_need_is_there(
+    listing: str, environment: dict[str, str], network: str
+) -> None:
+    assert pip_access(listing, environment).network == network
+
+
 def test_secrets_reach_the_build_by_file_and_variable_name_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
