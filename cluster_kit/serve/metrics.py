@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 
 from cluster_kit.engine.containers import SIDECAR
@@ -17,6 +17,7 @@ from cluster_kit.observe.task_view import State
 from cluster_kit.run.keeping.metrics import RunMetrics
 from cluster_kit.serve.site import Site
 from cluster_kit.serve.web import Response
+from cluster_kit.util.untrusted import files
 from cluster_kit.workspace import RunDirectory
 
 LATELY_S = 600.0
@@ -64,13 +65,11 @@ class Scraped:
 
 def _last_word(run: Path) -> float:
     """When a run's outcome, record or what a task used was written last, Unix seconds; 0: never."""
-    newest = 0.0
-    for folder, ends in ((run, (".json",)), (run / "output" / "progress", (".usage", ".beat"))):
-        try:
-            with os.scandir(folder) as files:
-                for file in files:
-                    if file.name.endswith(ends):
-                        newest = max(newest, file.stat().st_mtime)
-        except OSError:
-            continue
-    return newest
+    own = files(run, matches=lambda name: name.endswith(".json"), deepest=0)
+    told = files(
+        run / "output",
+        "progress",
+        matches=lambda name: name.endswith((".usage", ".beat")),
+        deepest=0,
+    )
+    return max((file.changed for file in chain(own, told)), default=0.0)

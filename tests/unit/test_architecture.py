@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from tests.make import ROOT
 from tests.sources import nodes_of, text_of
@@ -37,3 +38,105 @@ def test_only_util_process_starts_programs() -> None:
                 ):
                     starts.append(f"{path.relative_to(ROOT)}:{node.lineno} uses {used}")
     assert not starts
+
+
+UNTRUSTED = ROOT / "cluster_kit" / "util" / "untrusted.py"
+IN_A_POD = ROOT / "cluster_kit" / "backends" / "kubernetes" / "inside" / "reader.py"
+TOUCHES = frozenset(
+    (
+        *("open", "read_text", "read_bytes", "write_text", "write_bytes", "touch", "unlink"),
+        *("glob", "rglob", "iterdir", "stat", "lstat", "exists", "is_file", "is_dir", "is_symlink"),
+        *("mkdir", "rmdir", "chmod", "rename", "resolve", "symlink_to", "hardlink_to", "walk"),
+        *("scandir", "listdir", "access", "utime", "remove", "lexists", "getsize", "getmtime"),
+        *("copy", "copy2", "copyfile", "copytree", "move", "rmtree"),
+    )
+)
+"""Functions and methods that look at a file, read it, write it or follow it."""
+WALKS = frozenset(("rglob", "walk", "fwalk", "copytree"))
+"""What lists directories at any depth, links and all."""
+MAY_TOUCH_OUTPUT = {
+    "workspace.py: _prepared: run.output.mkdir": "before any task runs; none can replace output",
+    "workspace.py: _prepared: os.path.lexists": "before any task runs",
+    "workspace.py: _prepared: run.progress.mkdir": "before any task runs",
+    "serve/site.py: run: found.output.is_dir": "output itself, which no task can replace",
+    "run/keeping/history.py: runs_of: (path / 'output').is_dir": "output itself",
+    "run/keeping/past_run.py: run_named: (below / 'output').is_dir": "output itself",
+    "api/host_chief.py: present: (run.directory.output / inside.LOCK).unlink": "follows no link",
+    "workspace.py: newest_run_directory: runs.glob": "names of runs, which no task can write",
+    "backends/compose/backend.py: write: (file.parent / 'output').mkdir": "of a rendered file",
+    "backends/swarm/backend.py: write: (file.parent / 'output').mkdir": "of a rendered file",
+    "cli/runs.py: _used: Path(one.output).parent.resolve": "the run's directory",
+    "run/ending/output_trouble.py: explained: output.is_dir": "output itself",
+    "serve/metrics.py: _runs: path.resolve": "the run's directory",
+}
+"""Each with the reason why it can do no harm; what is not needed any more fails, too."""
+
+
+def _is_below_output(node: ast.expr, names: set[str]) -> bool:
+    """Whether an expression is a path of a run's output, or below it, as far as one can see."""
+    for one in ast.walk(node):
+        if isinstance(one, ast.Attribute) and one.attr in ("output", "progress"):
+            return True
+        if isinstance(one, ast.Name) and one.id in names:
+            return True
+        if isinstance(one, ast.Constant) and one.value in ("output", "progress", "*/output"):
+            return True
+    return False
+
+
+def _touched(function: ast.AST) -> Iterator[ast.Call]:
+    """Yields the calls that touch a path below an output, or walk any directory."""
+    names: set[str] = set()
+    for node in ast.walk(function):
+        if not isinstance(node, ast.Assign) or isinstance(node.value, ast.Call):
+            continue
+        if _is_below_output(node.value, names):
+            names |= {one.id for one in node.targets if isinstance(one, ast.Name)}
+    for node in ast.walk(function):
+        if not isinstance(node, ast.Call):
+            continue
+        called, name = node.func, _name_of(node)
+        of = [called.value] if isinstance(called, ast.Attribute) else []
+        below = any(_is_below_output(one, names) for one in [*of, *node.args])
+        if (name in TOUCHES and below) or (name in WALKS and ast.unparse(called) != "ast.walk"):
+            yield node
+
+
+READERS = [
+    path
+    for path in HOST
+    if path.is_relative_to(ROOT / "cluster_kit" / "observe") or path.name == "profiles.py"
+]
+"""What makes values of what tasks have written: paths come to it as arguments."""
+REQUESTS = ROOT / "cluster_kit" / "observe" / "asked.py"
+"""Reads and writes a file of the run's directory, which no task can write."""
+
+
+def test_what_reads_for_others_asks_that_module_for_every_file() -> None:
+    assert len(READERS) > 15
+    touching = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {ast.unparse(node.func)}"
+        for path in READERS
+        if path != REQUESTS
+        for node in nodes_of(path)
+        if isinstance(node, ast.Call) and _name_of(node) in TOUCHES
+    ]
+    assert not touching
+
+
+def _name_of(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def test_only_one_module_reads_and_lists_what_containers_can_write() -> None:
+    """Links, FIFOs and files without end are held off there, and nowhere else."""
+    found = set()
+    for path in HOST:
+        if path in (UNTRUSTED, IN_A_POD):
+            continue
+        for function in nodes_of(path):
+            if isinstance(function, ast.FunctionDef):
+                for call in _touched(function):
+                    place = path.relative_to(ROOT / "cluster_kit")
+                    found.add(f"{place}: {function.name}: {ast.unparse(call.func)}")
+    assert found == MAY_TOUCH_OUTPUT.keys()

@@ -18,6 +18,10 @@ ROOT = "progress"
 """The only directory that is brought: results and checkpoints stay in the claim."""
 
 
+WRONG = (ValueError, KeyError, TypeError, OverflowError, RecursionError, OSError)
+"""What a line can raise that is no reader's: whoever can write logs can write any."""
+
+
 class Mirror:
     """Writes what the reader has printed below a directory of this host.
 
@@ -35,7 +39,7 @@ class Mirror:
         """Take lines of the reader's log, each with its time in front; others are left out."""
         for line in log.splitlines():
             stamp, _, text = line.partition(" ")
-            with contextlib.suppress(ValueError, KeyError, TypeError, OSError):
+            with contextlib.suppress(*WRONG):
                 self._take(json.loads(text))
                 self.last = stamp
 

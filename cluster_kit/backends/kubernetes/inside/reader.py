@@ -7,38 +7,69 @@ files. It ends when it is removed.
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import os
 import signal
+import stat
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-ROOT = "/output"
+ROOT, FOLDER = "/output", "progress"
 EVERY_S = 0.5
 CHUNK = 6000  # a line of a container's log has at most 16 KiB
+AT_ONCE, MOST = 4 << 20, 64 << 20
+"""Bytes of one file in one scan, and in all scans."""
+MOST_FILES = 10_000
 
 
 def scan(known: dict[str, tuple[int, int]], root: str = ROOT) -> Iterator[dict[str, Any]]:
-    """Yields what is new since the last call; `known` has size and time of each file."""
-    for path in sorted(Path(root, "progress").rglob("*")):
-        name = str(path.relative_to(root))
+    """Yields what is new since the last call; `known` has, by name, how far and of which time.
+
+    A program can put anything there: only regular files are read, of each so many bytes at once
+    and in all, and no link is followed.
+    """
+    for name in _names(Path(root, FOLDER)):
+        path = f"{FOLDER}/{name}"
         try:
-            with path.open("rb") as file:
-                status = os.fstat(file.fileno())
-                at, changed = known.get(name, (0, 0))
-                if (status.st_size, status.st_mtime_ns) == (at, changed):
-                    continue
-                file.seek(at if at <= status.st_size else 0)
-                at, data = file.tell(), file.read()
-        except OSError:  # a directory, or gone by now
+            file = os.open(Path(root, path), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError:  # a link, or gone by now
             continue
-        known[name] = at + len(data), status.st_mtime_ns
+        try:
+            status = os.fstat(file)
+            at, changed = known.get(path, (0, 0))
+            if not stat.S_ISREG(status.st_mode):
+                continue
+            if (status.st_size, status.st_mtime_ns) == (at, changed):
+                continue
+            at = at if at <= status.st_size else 0
+            data = os.pread(file, min(AT_ONCE, MOST - at), at) if at < MOST else b""
+        except OSError:
+            continue
+        finally:
+            os.close(file)
+        if at >= MOST and path in known:
+            continue
+        known[path] = at + len(data), status.st_mtime_ns
         for start in range(0, len(data) or 1, CHUNK):
             part = base64.b64encode(data[start : start + CHUNK]).decode()
-            yield {"path": name, "at": at + start, "data": part}
+            yield {"path": path, "at": at + start, "data": part}
+
+
+def _names(folder: Path) -> list[str]:
+    """The first names in a directory, sorted; none if it is a link, or is not there."""
+    try:
+        found = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return []
+    try:
+        with os.scandir(found) as entries:
+            return sorted(entry.name for entry in itertools.islice(entries, MOST_FILES))
+    finally:
+        os.close(found)
 
 
 def main() -> None:

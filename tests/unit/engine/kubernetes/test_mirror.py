@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import os
 from pathlib import Path
 
-from cluster_kit.backends.kubernetes.inside.reader import CHUNK, scan
+from cluster_kit.backends.kubernetes.inside.reader import AT_ONCE, CHUNK, MOST, scan
 from cluster_kit.engine.kubernetes.mirror import Mirror
 
 
@@ -43,5 +45,31 @@ def test_a_line_that_would_write_elsewhere_is_left_out(tmp_path: Path) -> None:
     mirror = Mirror(tmp_path / "out")
     for path in ("/etc/x", "../x", "progress/../../x", "model/x", ""):
         mirror.take(lines([{"path": path, "at": 0, "data": "eA=="}]))
+    for at in (1e300, -1, "x", None, [1]):
+        mirror.take(lines([{"path": "progress/x", "at": at, "data": "eA=="}, {"scan": at}, [at]]))
+    mirror.take("2026-11-22T10:00:00Z " + "[" * 100_000)
     mirror.take("not JSON\n2026-11-22T10:00:00Z {}\n\n")
-    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "out" / "model").exists()
+    assert not (tmp_path / "x").exists()
+
+
+def test_the_reader_follows_no_link_blocks_on_nothing_and_reads_a_bounded_part(
+    tmp_path: Path,
+) -> None:
+    progress = tmp_path / "progress"
+    (progress / "deep").mkdir(parents=True)
+    os.mkfifo(progress / "a.jsonl")
+    (progress / "b.jsonl").symlink_to("/etc/passwd")
+    with (progress / "c.jsonl").open("wb") as file:
+        file.truncate(3 << 30)
+    (progress / "d.jsonl").write_text("{}\n")
+    known: dict[str, tuple[int, int]] = {}
+    read: dict[str, int] = {}
+    for _ in range(MOST // AT_ONCE + 2):
+        for one in scan(known, str(tmp_path)):
+            size = len(base64.b64decode(one["data"]))
+            read[one["path"]] = read.get(one["path"], 0) + size
+    assert read == {"progress/c.jsonl": MOST, "progress/d.jsonl": 3}
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "progress").symlink_to(progress)
+    assert list(scan({}, str(tmp_path / "linked"))) == []
