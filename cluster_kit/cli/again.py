@@ -18,7 +18,7 @@ def restart(
 ) -> None:
     """End a task and start it again, with its name and address; with the leader, all of them."""
     engine = client.connect()
-    container = task_named(engine, task, name)
+    container = task_named(engine, task, name, changes=True)
     done = again.restart(engine, container)
     if json_:
         print_json({"cluster": container.cluster, "restarted": done})
@@ -53,4 +53,4 @@ def start(name: options.ClusterName = None, json_: options.Json = False) -> None
 def _named(name: str | None) -> tuple[Engine, str]:
     engine = client.connect()
     up = engine.clusters()
-    return engine, cluster_name(named(name, up), here(), up)
+    return engine, cluster_name(named(name, engine, up, changes=True), here(), up)

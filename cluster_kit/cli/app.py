@@ -4,25 +4,72 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
+from typer.core import TyperArgument, TyperGroup
 
 from cluster_kit.errors import KitError, UsageError
+from cluster_kit.roles import ROLES
 from cluster_kit.run.request import USUAL, unnamed
-from cluster_kit.util.nearest import proposal
+from cluster_kit.util.nearest import hint, proposal
 from cluster_kit.util.runner_commands import in_json
 from cluster_kit.util.terminal import harmless
+from cluster_kit.workspace import here
+
+if TYPE_CHECKING:
+    from cluster_kit.engine.interface import Engine
 
 PIPED_WIDTH = int(os.environ.get("COLUMNS") or 200)
 """The width of a table that is not printed on a terminal, so that nothing is cut off."""
 
+_TASK = re.compile(rf"({'|'.join(ROLES)})-[0-9]+")
+
+
+class Verbs(TyperGroup):
+    """The verbs. Each takes the name of a cluster as its first word or by `--name`, alike."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The verb of a command line, and the words after it; raises UsageError if unknown."""
+        verb = args[0]
+        if not verb.startswith("-") and self.get_command(ctx, verb) is None:
+            cure = hint(verb, self.commands) + "`cluster-kit --help` lists all"
+            raise UsageError(f"no such verb: {verb}", cure)
+        name, command, words = super().resolve_command(ctx, args)
+        return name, command, _name_where_expected(command, words)
+
+
+def _name_where_expected(command: Any, words: list[str]) -> list[str]:
+    """The words after a verb with the cluster's name where the verb takes it.
+
+    Raises:
+        UsageError: two names are given.
+    """
+    takes_option = any("--name" in parameter.opts for parameter in command.params)
+    arguments = [one.name for one in command.params if isinstance(one, TyperArgument)]
+    if takes_option and arguments[:1] == ["task"]:  # CLUSTER TASK as good as TASK --name CLUSTER
+        named_first = len(words) > 1 and _TASK.fullmatch(words[1]) and not words[0].startswith("-")
+        is_cluster = named_first and not _TASK.fullmatch(words[0])
+        return ["--name", words[0], *words[1:]] if is_cluster else words
+    if takes_option or arguments[:1] not in (["name"], ["run"], ["runs"]):
+        return words
+    ours = words.index("--") if "--" in words else len(words)
+    for place, word in enumerate(words[:ours]):
+        option, equals, value = word.partition("=")
+        if option == "--name" and (equals or place + 1 < ours):
+            after = place + 1 if equals else place + 2
+            return [value if equals else words[place + 1], *words[:place], *words[after:]]
+    return words
+
+
 app = typer.Typer(
+    cls=Verbs,
     name="cluster-kit",
     help="Local clusters for distributed TensorFlow: one container per task.",
     no_args_is_help=True,
@@ -54,17 +101,25 @@ def say(text: str, to: Console = err) -> None:
     to.print(harmless(text), markup=False, soft_wrap=True)
 
 
-def named(name: str | None, up: Sequence[str]) -> str:
+def named(name: str | None, engine: Engine, up: Sequence[str], *, changes: bool = False) -> str:
     """The name that was given, or the cluster that is meant without one, which is then told.
 
+    Args:
+        up: the names of the engine's clusters.
+        changes: it is to be ended or changed, so that it has to be one of this directory's.
     Raises:
-        UsageError: several clusters are up.
+        UsageError: several clusters are up, or only others than this directory's.
+        EngineError: the engine does not answer.
     """
     if name is not None:
         return name
-    meant = unnamed(up)
+    from cluster_kit.run.reach import of_workspace  # imported only by verbs that ask an engine
+
+    own = of_workspace(engine, here(), up)
+    meant = unnamed(up, own, changes=changes)
     if meant in up and meant != USUAL:
-        say(f"{meant}: the only cluster that is up")
+        of = " of this directory" if own and len(own) < len(up) else ""
+        say(f"{meant}: the only cluster{of} that is up{'' if own else ', started elsewhere'}")
     return meant
 
 

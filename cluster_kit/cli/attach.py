@@ -25,7 +25,8 @@ def attach(
 ) -> None:
     """Go on with a cluster that nobody watches: watch, judge, save, remove, as `up` does."""
     stdio.outlive_readers()
-    name = named(name, reach(name, here()).clusters())
+    engine = reach(name, here())
+    name = named(name, engine, engine.clusters())
     view = make_view(err)
     with contextlib.closing(view):
         outcome = going_on.attach(name, here(), view, keep=keep)
@@ -41,7 +42,8 @@ def wait(
 ) -> None:
     """Wait for the end of a cluster without a view; Ctrl-C leaves the cluster up."""
     stdio.outlive_readers()
-    name = named(name, reach(name, here()).clusters())
+    engine = reach(name, here())
+    name = named(name, engine, engine.clusters())
     try:
         outcome = going_on.wait(name, here(), QuietView(err), keep=keep)
     except KeyboardInterrupt:

@@ -22,7 +22,7 @@ def down(
 
 def _down(name: str | None, engine: Engine, *, json_: bool) -> None:
     up = engine.clusters()
-    cluster = cluster_name(named(name, up), here(), up)
+    cluster = cluster_name(named(name, engine, up, changes=True), here(), up)
     if cluster not in up:
         others = ", ".join(up) or "none"
         if json_:

@@ -48,11 +48,13 @@ def _run(task: str, name: str | None, command: list[str] | tuple[str, ...]) -> N
     raise typer.Exit(inside.run_inside(engine, container, command, terminal=terminal))
 
 
-def task_named(engine: Engine, task: str, name: str | None) -> Container:
-    """The container of a task of the cluster that is named, or of the only one that is up."""
+def task_named(engine: Engine, task: str, name: str | None, *, changes: bool = False) -> Container:
+    """The container of a task of the cluster that is named, or of the one that `named` finds."""
     if task.startswith("-"):
         raise UsageError(f"unknown option {task}", "`--help` lists those that there are")
     up = engine.clusters()
     if name is None and task in up:
         return inside.task_of(engine, task, task)
-    return inside.task_of(engine, cluster_name(named(name, up), here(), up), task)
+    return inside.task_of(
+        engine, cluster_name(named(name, engine, up, changes=changes), here(), up), task
+    )

@@ -129,7 +129,7 @@ def logs(
     """Print what tasks said, merged by time, each line with its task's name."""
     engine = reach(name, here(), on)
     up = engine.clusters()
-    cluster = cluster_name(named(name, up), here(), up)
+    cluster = cluster_name(named(name, engine, up), here(), up)
     containers = [*engine.containers(cluster), *engine.sidecars(cluster)]
     if containers:
         wanted = chosen([container.name for container in containers], tasks or [])

@@ -11,16 +11,16 @@ from cluster_kit.parts import EngineName
 ClusterName = Annotated[
     str | None,
     typer.Argument(
-        help="A cluster's name, or its manifest's path; without one the only cluster that is up, "
-        "else quickstart."
+        help="A cluster's name, or its manifest's path, also by `--name`; without one the only "
+        "cluster of this directory that is up, else quickstart."
     ),
 ]
 OfCluster = Annotated[
     str | None,
     typer.Option(
         "--name",
-        help="The cluster's name, or its manifest's path; without it the only one that is up, "
-        "else quickstart.",
+        help="The cluster's name, or its manifest's path, also as the first word; without it the "
+        "only one of this directory that is up, else quickstart.",
     ),
 ]
 OnEngine = Annotated[

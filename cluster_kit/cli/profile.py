@@ -30,7 +30,7 @@ def profile_(
     refuse_seconds(seconds)
     engine = client.connect()
     up = engine.clusters()
-    cluster = cluster_name(named(name, up), here(), up)
+    cluster = cluster_name(named(name, engine, up), here(), up)
     if not json_:
         say(f"tracing {cluster} for {seconds:g} s")
     taken = profile(engine, cluster, seconds, tasks or [])

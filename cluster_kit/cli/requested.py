@@ -61,7 +61,8 @@ def _parameter(name: str, annotation: Any, default: str | None = None) -> Parame
 
 def _option(override: Override) -> Any:
     """The annotation from which typer makes the override's option."""
-    option = typer.Option(override.option, help=override.help, metavar=override.metavar)
+    names = sorted({override.option, f"--{override.key}"}, key=override.option.__ne__)
+    option = typer.Option(*names, help=override.help, metavar=override.metavar)
     if override.kind == "switch":
         return Annotated[bool | None, option]
     return Annotated[str | None, option]

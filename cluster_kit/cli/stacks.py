@@ -35,7 +35,7 @@ def stacks(
     """Print where each thread of each running task stands: its Python stack. Nothing is ended."""
     engine = client.connect()
     up = engine.clusters()
-    cluster = cluster_name(named(name, up), here(), up)
+    cluster = cluster_name(named(name, engine, up), here(), up)
     containers = engine.containers(cluster)
     if not containers:
         raise HostError(

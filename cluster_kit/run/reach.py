@@ -45,6 +45,24 @@ def reach(reference: str | None, workspace: Workspace, chosen: EngineName | None
     )
 
 
+def of_workspace(engine: Engine, workspace: Workspace, up: Iterable[str]) -> list[str]:
+    """Those of the clusters that are up whose runs lie in this workspace; raises EngineError.
+
+    One of which no container tells where its output lies is of this workspace if it is known here.
+    """
+    outputs: dict[str, list[Path]] = {name: [] for name in up}
+    for container in engine.glance():
+        if container.output:
+            outputs.setdefault(container.cluster, []).append(Path(container.output))
+    roots = {workspace.root, workspace.root.resolve()}
+    return [
+        name
+        for name, found in outputs.items()
+        if any(path.is_relative_to(root) for path in found for root in roots)
+        or (not found and name in workspace.known())
+    ]
+
+
 def _on_kubernetes(reference: str | None, workspace: Workspace) -> str | None:
     """The namespace of a run of the cluster that goes on, or was kept; None if there is none."""
     name = _name(reference, workspace, ()) if reference else ""

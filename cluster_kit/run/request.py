@@ -22,14 +22,26 @@ class Request:
     """The task whose program waits for a debugger, with `:PORT` if that is given."""
 
 
-def unnamed(up: Sequence[str]) -> str:
+def unnamed(up: Sequence[str], own: Sequence[str], *, changes: bool = False) -> str:
     """The cluster that is meant if none is named: the only one that is up, else quickstart.
 
+    Args:
+        up: the names of all clusters that are up.
+        own: those of them whose runs lie below the current directory. If there are any, no other
+            one is meant.
+        changes: the cluster is to be ended or changed, so that only an own one can be meant.
     Raises:
-        UsageError: several are up, and quickstart is not among them.
+        UsageError: several are up, and quickstart is not among them, or it is somebody else's.
     """
-    if not up or USUAL in up:
+    if changes and not own and up:
+        raise UsageError(
+            f"no cluster of this directory is up, only others: {', '.join(up)}",
+            f"name the one that you mean: `--name {up[0]}`",
+        )
+    candidates = own or up
+    if not candidates or USUAL in candidates:
         return USUAL
-    if len(up) > 1:
-        raise UsageError(f"{len(up)} clusters are up", f"name one: {', '.join(up)}")
-    return up[0]
+    if len(candidates) > 1:
+        names = ", ".join(candidates)
+        raise UsageError(f"{len(candidates)} clusters are up", f"name one by `--name`: {names}")
+    return candidates[0]

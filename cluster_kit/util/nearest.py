@@ -7,8 +7,13 @@ from collections.abc import Iterable
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is most similar to `name`, None if none is similar."""
-    return next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
+    """The known name that is most similar to `name`, None if none is similar.
+
+    Letters in another order are a slip of the fingers: `pu` is up, not gpus.
+    """
+    names = list(known)
+    swapped = [one for one in names if sorted(one) == sorted(name) and one != name]
+    return next(iter([*swapped, *difflib.get_close_matches(name, names, n=1)]), None)
 
 
 def hint(name: str, known: Iterable[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from cluster_kit.engine.containers import SIDECAR, Container
+from cluster_kit.engine.containers import SIDECAR, Container, Glance
 
 
 @dataclass
@@ -15,6 +15,13 @@ class ClustersUp:
 
     def clusters(self) -> list[str]:
         return sorted(self.up)
+
+    def glance(self) -> list[Glance]:
+        everyone = [one for containers in self.up.values() for one in containers]
+        return [
+            Glance(one.id, one.cluster, "", one.name, one.role, one.state, one.output)
+            for one in everyone
+        ]
 
     def containers(self, cluster: str) -> list[Container]:
         return [one for one in self.up.get(cluster, []) if one.role != SIDECAR]

@@ -108,7 +108,7 @@ def test_ctrl_c_reaches_the_command_in_the_container(cli: Cli, engine: FakeEngin
         (("shell", "cheif-0"), 2, ("did you mean `chief-0`?", "there are: chief-0, worker-0")),
         (("exec", "chief-0"), 2, ("no command is given", "exec chief-0 -- COMMAND")),
         (("exec", "--nmae", "demo", "--", "ls"), 2, ("unknown option --nmae",)),
-        (("exec", "demo", "chief-0", "--", "ls"), 2, ("demo is a cluster", "--name demo")),
+        (("exec", "demo", "--", "ls"), 2, ("demo is a cluster", "--name demo")),
         (("exec", "chief-0", "--name", "dmo", "ls"), 2, ("no cluster `dmo`", "`demo`?")),
         (("exec", "worker-0", "--", "ls"), 3, ("worker-0 of demo has ended (exit code 137)",)),
         (("exec", "worker-1", "--", "ls"), 3, ("is paused", "docker unpause demo-worker-1")),
@@ -135,7 +135,7 @@ def test_what_cannot_be_entered_is_told(
 def test_without_a_name_several_clusters_are_asked_for_one(cli: Cli, engine: FakeEngine) -> None:
     engine.up = {"demo": [running("chief-0")], "other": [running("chief-0")]}
     said = cli("exec", "chief-0", "--", "ls")
-    assert said.code == 2 and "name one: demo, other" in said.err
+    assert said.code == 2 and "name one by `--name`: demo, other" in said.err
     assert cli("exec", "chief-0", "--name", "demo", "--", "ls").code == 0
     engine.up = {}
     said = cli("exec", "chief-0", "--name", "demo", "--", "ls")

@@ -153,6 +153,9 @@ def test_without_a_name_the_only_cluster_that_is_up_is_meant(
     verb: str, cli: Cli, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     meant: list[str] = []
+    monkeypatch.setattr(
+        "cluster_kit.run.reach.of_workspace", lambda _engine, _workspace, up: list(up)
+    )
     monkeypatch.setattr(engine, "containers", lambda name: meant.append(name) or [])
     engine.up = {"other": []}
     assert "other: the only cluster that is up" in cli(verb).err
@@ -160,7 +163,7 @@ def test_without_a_name_the_only_cluster_that_is_up_is_meant(
     engine.up = {"other": [], "second": []}
     said = cli(verb)
     assert (said.code, set(meant)) == (2, {"other"})
-    assert "2 clusters are up" in said.err and "name one: other, second" in said.err
+    assert "2 clusters are up" in said.err and "name one by `--name`: other, second" in said.err
     engine.up = {"other": [], "quickstart": []}
     cli(verb)
     assert set(meant) == {"other", "quickstart"}

@@ -1,0 +1,142 @@
+"""Which cluster is meant without a name; a name is a word or an option alike, in every verb."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster_kit.cli import down
+from cluster_kit.engine import client
+from cluster_kit.util import process
+from tests.unit.cli.clusters_up import ClustersUp
+from tests.unit.command_line import Cli
+from tests.unit.stories import container
+
+
+class Engine(ClustersUp):
+    """What it was asked to do, and to which container."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.done: list[str] = []
+
+    def info(self) -> dict[str, object]:
+        return {}
+
+    def remove(self, cluster: str, run: str = "") -> int:
+        self.done.append(f"remove {cluster}")
+        return 1
+
+    def runs(self, cluster: str, below: Path) -> None:
+        """A cluster is up whose run lies below this directory."""
+        output = str(below / "runs" / cluster / "20250301-100000" / "output")
+        given: dict[str, Any] = {"state": "running", "exit_code": None, "cluster": cluster}
+        self.up[cluster] = [container("chief-0", id=f"id-{cluster}", output=output, **given)]
+
+
+@pytest.fixture(autouse=True)
+def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
+    one = Engine()
+
+    def hand_over(command: list[str]) -> int:
+        one.done.append(f"exec {command[-2]}")
+        return 0
+
+    monkeypatch.setattr(client, "connect", lambda: one)
+    monkeypatch.setattr(process, "hand_over", hand_over)
+    return one
+
+
+def test_a_strangers_cluster_is_not_meant_where_one_of_this_directory_is_up(
+    cli: Cli, engine: Engine, root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    engine.runs("theirs", tmp_path_factory.mktemp("elsewhere"))
+    engine.runs("ours", root)
+    said = cli("exec", "chief-0", "ls")
+    assert (said.code, engine.done) == (0, ["exec id-ours"])
+    assert "ours: the only cluster of this directory that is up" in said.err
+
+
+def test_a_link_to_this_directory_is_this_directory(
+    cli: Cli, engine: Engine, root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    engine.runs("ours", root)
+    engine.runs("theirs", Path("/elsewhere"))
+    (link := tmp_path / "link").symlink_to(root)
+    monkeypatch.chdir(link)
+    assert cli("exec", "chief-0", "ls").code == 0
+    assert engine.done == ["exec id-ours"]
+
+
+def test_a_strangers_cluster_is_entered_without_a_name_and_not_ended(
+    cli: Cli, engine: Engine, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    engine.runs("theirs", tmp_path_factory.mktemp("elsewhere"))
+    said = cli("exec", "chief-0", "ls")
+    assert "theirs: the only cluster that is up, started elsewhere" in said.err
+    assert engine.done == ["exec id-theirs"]
+    for verb in (("down",), ("stop",), ("start",), ("restart", "chief-0")):
+        said = cli(*verb)
+        assert said.code == 2, verb
+        assert "no cluster of this directory is up, only others: theirs" in said.err
+        assert "`--name theirs`" in said.err
+    assert engine.done == ["exec id-theirs"]
+
+
+def test_what_is_left_of_a_cluster_without_containers_is_ours_if_it_ran_here(
+    cli: Cli, engine: Engine, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(down, "take_down", Engine.remove)
+    engine.up["demo"] = []
+    assert cli("down").code == 2
+    (root / "runs" / "demo" / "20250301-100000" / "output").mkdir(parents=True)
+    assert cli("down").code == 0
+    assert engine.done == ["remove demo"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("status", "other"), ("ps", "--name", "other"), ("status", "--name=other"),
+        ("logs", "other"), ("logs", "--name", "other", "chief-0"),
+        ("logs", "chief-0", "--name=other"),
+        ("exec", "other", "chief-0", "--", "ls"), ("exec", "chief-0", "--name", "other", "ls"),
+        ("shell", "other", "chief-0"), ("shell", "--name", "other", "chief-0"),
+        ("attach", "--name", "other"), ("wait", "--name", "other"), ("stacks", "--name", "other"),
+        ("profile", "--name", "other"), ("stop", "--name", "other"), ("start", "--name", "other"),
+        ("down", "--name", "other"), ("report", "--name", "other"), ("summary", "--name", "other"),
+        ("tensorboard", "--name", "other"), ("metrics", "--name", "other"),
+        ("bug-report", "--name", "other"), ("restart", "other", "chief-0"),
+    ],
+)  # fmt: skip
+def test_a_name_is_a_word_or_an_option_alike(
+    words: tuple[str, ...], cli: Cli, engine: Engine
+) -> None:
+    """Nothing of that name is there: that is said of it in each case, and of no option."""
+    said = cli(*words)
+    assert "no such option" not in said.err.lower(), said.err
+    assert "other" in said.err and "cluster" in said.err, said.err
+    assert engine.done == []
+
+
+def test_what_follows_two_dashes_is_the_commands(cli: Cli, engine: Engine, root: Path) -> None:
+    engine.runs("ours", root)
+    assert cli("exec", "chief-0", "--", "echo", "worker-1").code == 0
+    assert engine.done == ["exec echo"]
+
+
+def test_a_key_is_as_good_an_option_as_its_plural(cli: Cli) -> None:
+    one, other = (
+        cli("render", "demo", option, "3", "--dry-run") for option in ("--worker", "--workers")
+    )
+    assert one.code == 0 and one.out == other.out
+    assert "worker-2" in one.out
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("pu", "up"), ("stpo", "stop"), ("rnder", "render")])
+def test_a_verb_that_is_mistyped_is_proposed(typed: str, meant: str, cli: Cli) -> None:
+    said = cli(typed)
+    assert said.code == 2
+    assert f"no such verb: {typed}\n  → did you mean `{meant}`?" in said.err
