@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.cells import cell_len, set_cell_size
 from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
@@ -36,6 +38,8 @@ app.add_typer(runs, name="runs")
 Cluster = Annotated[str, typer.Argument(help="Only this cluster's.")]
 _SHOWN = ("test_accuracy", "validation_accuracy", "map_50", "loss", "updates")
 """The first of these that a run has is told in the list."""
+LEAST = 12
+"""Columns of a verdict that are shown in any case: `failed, bla…`."""
 
 
 @runs.callback()
@@ -55,16 +59,27 @@ def list_runs(cluster: Cluster = "", json_: options.Json = False) -> None:
     if not found:
         say("no run yet: `cluster-kit up quickstart` makes one")
         return
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for heading in ("run", "time", "", "verdict"):
-        table.add_column(heading, justify="right" if heading == "time" else "left", no_wrap=True)
+    for line in _lines(found, out.width if out.is_terminal else None):
+        out.print(line, soft_wrap=True)
+
+
+def _lines(found: list[Run], width: int | None) -> Iterator[Text]:
+    """A line for each run, below a heading: all of its name and time, as much of the verdict as has
+    room; all of that if there is no width, as in a pipe."""
+    rows = [("run", "time", "", "verdict", "bold")]
     for run in found:
         seconds = run.timings.get("total")
         told = f"{seconds:.1f} s" if isinstance(seconds, int | float) else "-"
         style = "" if not run.outcome else "green" if run.outcome.get("success") else "red"
-        verdict = Text(harmless(run.verdict or "no verdict"), style, overflow="ellipsis")
-        table.add_row(run.name, told, _figure(run), verdict)
-    out.print(table)
+        verdict = harmless(run.verdict or "no verdict")
+        rows.append((run.name, told, _figure(run), verdict, style))
+    names, times, figures = (max(cell_len(row[at]) for row in rows) for at in range(3))
+    for name, told, figure, verdict, style in rows:
+        left = f"{set_cell_size(name, names)}  {told:>{times}}  {set_cell_size(figure, figures)}  "
+        end = Text(verdict, style)
+        if width is not None:
+            end.truncate(max(LEAST, width - cell_len(left)), overflow="ellipsis")
+        yield Text.assemble((left, "bold" if style == "bold" else ""), end)
 
 
 @runs.command("diff")

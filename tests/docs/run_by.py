@@ -38,8 +38,7 @@ FLAGS = (
 
 RUN_BY = {
     'make cluster DATA=path/to/flowers ARGS="--image-size 64 --epochs 10"': FLOWERS,
-    "IMAGE=$(docker images --format '{{.Repository}}:{{.Tag}}' cluster-kit/trainer | grep cpu- |"
-    " head -1)": FLOWERS,
+    "IMAGE=$(cluster-kit image tag)": FLOWERS,
     'docker run --rm -v "$PWD:/work" -w /work --entrypoint python3 "$IMAGE" classify.py': FLOWERS,
     "make cluster N_WORKERS=2 N_PS=2": (
         f"{E2E}/test_quickstart.py::test_quickstart_trains_and_leaves_only_its_evidence"

@@ -73,6 +73,13 @@ def id_of(command: Command) -> str:
     return f"{command.page}: {command.line}"
 
 
+def test_no_page_guesses_which_image_is_meant() -> None:
+    """An engine may have those of several versions of TensorFlow: `image tag` knows."""
+    lines = {c.line for page in PAGES for c in in_blocks(page)}
+    assert any("cluster-kit image tag" in line for line in lines)
+    assert [line for line in lines if "docker images" in line or "docker image ls" in line] == []
+
+
 @by_name
 def test_a_block_of_commands_says_what_became_of_them(page: Page) -> None:
     for block in page.blocks:

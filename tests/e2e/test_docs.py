@@ -119,8 +119,9 @@ def test_class_folders_train_and_the_result_is_loaded_as_the_page_says(
     lines = [c.line for c in in_blocks(page) if "IMAGE" in c.line]
     assert len(lines) == 2
     loaded = subprocess.run(
-        ["bash", "-euc", "\n".join(lines)],
-        cwd=here, capture_output=True, text=True, timeout=120, check=False,
+        ["bash", "-euc", "\n".join([AS_INSTALLED, *lines])],
+        cwd=here, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert loaded.returncode == 0, loaded.stderr
     assert loaded.stdout.splitlines()[-1].startswith("tulip ")

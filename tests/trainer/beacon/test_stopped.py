@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from pathlib import Path
 
@@ -95,4 +96,8 @@ def test_the_leaders_program_begins_again_without_a_retry(run_task, free_port, t
     assert (led.wait(60), second.wait(60)) == (0, 0)
     found = events("worker-0")
     (retry,) = [e for e in found if e["event"] == "retry"]
-    assert retry["reason"] == "worker-1 was lost (worker-1 was stopped from outside)"
+    # On a busy machine it is silent for some seconds before it is gone, which is told, too.
+    assert re.fullmatch(
+        r"worker-1 was lost(; worker-1 was silent for \d+ s)? \(worker-1 was stopped from outside\)",
+        retry["reason"],
+    )

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
-from cluster_kit.cli import bug_report
+from cluster_kit.cli import bug_report, runs
 from cluster_kit.engine import client
 from cluster_kit.run.keeping.bug_report import in_arguments
 from cluster_kit.run.keeping.record import Record, write_record
@@ -56,6 +57,23 @@ def test_runs_are_listed_newest_first(cli: Cli, root: Path) -> None:
     assert [(one["success"], one["verdict"], one["newest"]) for one in found] == [
         (False, "failed, blame ps-0: gone", True)
     ]
+
+
+def test_one_long_verdict_cuts_nothing_but_itself(
+    cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = "the program ended with " + "a long story " * 30
+    saved(root, 9, success=False, blame="worker-1", message=message)
+    saved(root, 10, name="a-cluster-with-a-long-name", metrics={"test_accuracy": 0.5})
+    lines = cli("runs").out.splitlines()
+    assert len(lines) == 3 and lines[2].endswith(message.rstrip()), "in a pipe nothing is cut"
+    terminal = Console(highlight=False, width=80, force_terminal=True, color_system=None)
+    monkeypatch.setattr(runs, "out", terminal)
+    lines = cli("runs").out.splitlines()
+    assert [len(line) <= 80 for line in lines] == [True] * 3
+    assert lines[1].split()[:3] == ["a-cluster-with-a-long-name/20261122-100000", "9.5", "s"]
+    assert lines[2].split()[:3] == ["demo/20261122-090000", "9.5", "s"]
+    assert lines[2].split()[3].startswith("failed") and lines[2].endswith("…")
 
 
 def test_two_runs_differ_in_what_was_asked_and_what_came_of_it(cli: Cli, root: Path) -> None:

@@ -137,7 +137,7 @@ MISTAKES: dict[str, CommandLine] = {
     ),
     "an unknown option": ((*RENDER, "--frobnicate"), "--frobnicate", "No such option", "--help"),
     "the option of a manifest's key": (
-        (*RENDER, "--worker", "2"), "--worker", "No such option", "--workers",
+        (*RENDER, "--evaluator", "2"), "--evaluator", "No such option", "--help",
     ),
     "half an address as a subnet": (
         (*RENDER, "--set", "subnet=10.1/16"), "--set subnet", "CIDR", "172.28.0.0/24",
@@ -145,7 +145,7 @@ MISTAKES: dict[str, CommandLine] = {
     "retries in words": (
         (*RENDER, "--set", "retries=often"), "--set retries", "a whole number", "retries=3",
     ),
-    "an unknown verb": (("rendr", "demo"), "'rendr'", "No such command", "Did you mean 'render'?"),
+    "an unknown verb": (("rendr", "demo"), "rendr", "no such verb", "did you mean `render`?"),
     "two manifests": (("render", "demo", "b"), "(b)", "unexpected extra argument", "--help"),
     "a CI that the kit does not know": (
         ("new", "x", "--ci", "jenkins"), "--ci 'jenkins'", "is not a CI that", "there are: github",
