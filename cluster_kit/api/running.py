@@ -12,7 +12,7 @@ from cluster_kit.api import bridge, containers, host_chief
 from cluster_kit.api.host_chief import HostChief
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine import client
-from cluster_kit.engine.containers import Container
+from cluster_kit.engine.containers import CommandOutput, Container
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import UsageError
 from cluster_kit.observe.task_view import State
@@ -35,6 +35,10 @@ class RunningCluster:
         self._run = run
         self._view = view
         self._chief = chief
+
+    def __repr__(self) -> str:
+        tasks = ", ".join(task.name for task in self.cluster.tasks)
+        return f"<cluster {self.name}: {tasks}; {self.directory.path}>"
 
     @property
     def name(self) -> str:
@@ -71,8 +75,10 @@ class RunningCluster:
             lines = engine.lines(containers.found(engine, self._run, task).id)
             return "".join(f"{line}\n" for line in deque(lines, MOST_LINES))
 
-    def exec(self, task: str, *command: str, within_s: int = EXEC_S) -> str:
-        """What a command prints that is run inside a task's container, stdout and stderr.
+    def exec(self, task: str, *command: str, within_s: int = EXEC_S) -> CommandOutput:
+        """Run a command inside a task's container, and return what it prints, stdout and stderr.
+
+        That is a str, with the command's `exit_code`: 124 if it took longer than `within_s`.
 
         Raises:
             UsageError: the task has ended, or is frozen; or there is no command.

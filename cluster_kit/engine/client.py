@@ -18,6 +18,7 @@ from cluster_kit.engine.address import sdk
 from cluster_kit.engine.adjust import Adjustments
 from cluster_kit.engine.containers import (
     SIDECAR,
+    CommandOutput,
     Container,
     Event,
     Glance,
@@ -200,11 +201,13 @@ class DockerEngine(Adjustments):
         return False
 
     @as_engine_errors()
-    def ask(self, container_id: str, command: Sequence[str], within_s: int) -> str:
+    def ask(self, container_id: str, command: Sequence[str], within_s: int) -> CommandOutput:
         bounded = ["timeout", str(within_s), *command]
-        container = self._client.containers.get(container_id)
-        _, blocks = container.exec_run(bounded, stream=True, **_confined(container.attrs))
-        return _first(blocks, MOST_ASKED).decode("utf-8", errors="replace")
+        container, api = self._client.containers.get(container_id), self._client.api
+        begun = api.exec_create(container.id, bounded, **_confined(container.attrs))["Id"]
+        text = _first(api.exec_start(begun, stream=True), MOST_ASKED)
+        code = api.exec_inspect(begun)["ExitCode"]
+        return CommandOutput(text.decode("utf-8", errors="replace"), code)
 
     @as_engine_errors()
     def execute(self, container_id: str, command: Sequence[str]) -> None:

@@ -68,6 +68,21 @@ class Glance:
     output: str
 
 
+class CommandOutput(str):
+    """What a command inside a container has printed, stdout and stderr, with its exit code.
+
+    `exit_code` is 124 if it was ended because it took too long, None if it prints on.
+    """
+
+    exit_code: int | None
+
+    def __new__(cls, text: str, exit_code: int | None = 0) -> CommandOutput:
+        """The text, as a str that has the code."""
+        output = super().__new__(cls, text)
+        output.exit_code = exit_code
+        return output
+
+
 ALL_TOLD = "all-told"
 """The action of what is no event: the engine has told all that happened before it was asked."""
 

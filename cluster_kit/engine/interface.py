@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
-from cluster_kit.engine.containers import Container, Event, Glance
+from cluster_kit.engine.containers import CommandOutput, Container, Event, Glance
 from cluster_kit.engine.helper import Helper
 
 
@@ -92,8 +92,8 @@ class Engine(Protocol):
         """Wait until an ended container runs again; False if it does not within these seconds."""
         ...
 
-    def ask(self, container_id: str, command: Sequence[str], within_s: int) -> str:
-        """What a command that is run inside a running container prints, stdout and stderr."""
+    def ask(self, container_id: str, command: Sequence[str], within_s: int) -> CommandOutput:
+        """What a command that is run inside a running container prints, with its exit code."""
         ...
 
     def execute(self, container_id: str, command: Sequence[str]) -> None:

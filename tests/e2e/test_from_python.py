@@ -52,6 +52,8 @@ def test_a_coordinator_on_the_host_drives_workers_and_ps(
         assert "[20. 20. 20. 20.]" in said
         assert (tmp_path / "weights.index").exists(), "the checkpoint is not on the host"
         assert "worker-0" in cluster.exec("worker-0", "hostname")
+        failed = cluster.exec("worker-0", "sh", "-c", "echo no; exit 9")
+        assert (failed, failed.exit_code) == ("no\n", 9)
         with cluster.frozen("ps-0"):
             assert {task.name: task.state for task in cluster.tasks()} == {
                 "chief-0": "running", "worker-0": "running", "ps-0": "paused",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from cluster_kit.engine.containers import CommandOutput
 from cluster_kit.engine.helper import Helper
 from cluster_kit.errors import EngineError
 from tests.fakes.acting import Life
@@ -31,11 +32,13 @@ class Adjusted(Machine):
         self.helpers: list[Helper] = []
         self.helper_says = "ready"
 
-    def ask(self, container_id: str, command: Sequence[str], within_s: int) -> str:
+    def ask(self, container_id: str, command: Sequence[str], within_s: int) -> CommandOutput:
         self._asked("ask")
         if "oom_score_adj" in " ".join(command):
-            return self._exhaust(self._box(container_id), int(command[-1]))
-        return f"{self._box(container_id).task}: {' '.join(command)} within {within_s} s\n"
+            return CommandOutput(self._exhaust(self._box(container_id), int(command[-1])))
+        task, words = self._box(container_id).task, " ".join(command)
+        code = 1 if words == "false" else 0
+        return CommandOutput(f"{task}: {words} within {within_s} s\n", code)
 
     def _exhaust(self, box: Box, most: int) -> str:
         """A process inside takes `most` bytes: it is too much if the container may have no more."""

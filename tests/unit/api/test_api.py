@@ -141,6 +141,9 @@ def test_a_task_is_frozen_for_a_block_or_until_it_is_thawed(stage: Stage) -> Non
         cluster.freeze("ps-0")
         cluster.thaw("ps-0")
         assert cluster.exec("ps-0", "hostname").startswith("ps-0: hostname")
+        codes = [cluster.exec("ps-0", command).exit_code for command in ("true", "false")]
+        assert codes == [0, 1]
+        assert repr(cluster).startswith(f"<cluster {cluster.name}: chief-0, worker-0, worker-1")
         with pytest.raises(ZeroDivisionError), cluster.frozen("ps-0"):
             raise ZeroDivisionError
         assert states(cluster)["ps-0"] == "running"
