@@ -67,10 +67,10 @@ def test_one_long_verdict_cuts_nothing_but_itself(
     saved(root, 10, name="a-cluster-with-a-long-name", metrics={"test_accuracy": 0.5})
     lines = cli("runs").out.splitlines()
     assert len(lines) == 3 and lines[2].endswith(message), "in a pipe nothing is cut"
-    terminal = Console(highlight=False, width=80, force_terminal=True, color_system=None)
+    terminal = Console(highlight=False, width=100, force_terminal=True, color_system=None)
     monkeypatch.setattr(runs, "out", terminal)
     lines = cli("runs").out.splitlines()
-    assert [len(line) <= 80 for line in lines] == [True] * 3
+    assert [len(line) <= 100 for line in lines] == [True] * 3
     assert lines[1].split()[:3] == ["a-cluster-with-a-long-name/20261122-100000", "9.5", "s"]
     assert lines[2].split()[:3] == ["demo/20261122-090000", "9.5", "s"]
     assert lines[2].split()[3].startswith("failed") and lines[2].endswith("…")

@@ -43,15 +43,27 @@ def test_followed_lines_are_whole_however_the_stream_cuts_them() -> None:
 def test_what_is_run_inside_has_the_tasks_rights_and_no_directory_of_its_own() -> None:
     runs: list[dict[str, Any]] = []
 
-    def exec_run(command: list[str], **given: Any) -> tuple[None, Iterator[bytes]]:
+    def exec_run(command: list[str], **given: Any) -> None:
         runs.append({"command": command, **given})
-        return None, chunks(*[b"x" * (1 << 20)] * 100)
+
+    def exec_create(_container: str, command: list[str], **given: Any) -> dict[str, str]:
+        exec_run(command, **given)
+        return {"Id": "exec"}
+
+    def exec_start(_exec: str, *, stream: bool) -> Iterator[bytes]:
+        return chunks(*[b"x" * (1 << 20)] * 100)
 
     shown = inspected()
     shown["Config"] |= {"User": "0:0", "Env": ["CLUSTER_KIT_USER=7:8"]}
-    container = SimpleNamespace(attrs=shown, exec_run=exec_run)
-    engine = connected(SimpleNamespace(containers=SimpleNamespace(get=lambda _id: container)))
-    assert len(engine.ask("id", ["ls"], 5)) == MOST_ASKED, "not all that a program prints for ever"
+    container = SimpleNamespace(id="id", attrs=shown, exec_run=exec_run)
+    api = SimpleNamespace(
+        exec_create=exec_create, exec_start=exec_start, exec_inspect=lambda _: {"ExitCode": None}
+    )
+    containers = SimpleNamespace(get=lambda _id: container)
+    engine = connected(SimpleNamespace(containers=containers, api=api))
+    output = engine.ask("id", ["ls"], 5)
+    assert len(output) == MOST_ASKED, "not all that a program prints for ever"
+    assert output.exit_code is None
     engine.execute("id", ["ls"])
     assert [(one["user"], one["workdir"]) for one in runs] == [("7:8", "/")] * 2
 
