@@ -45,7 +45,8 @@ def fit(program: Path | None, loaded: Loaded) -> Fitted:
     sources, unread = read(program) if program is not None else ([], [])
     shape = strategies.shape(sources, loaded)
     loaded = replace(loaded, manifest=loaded.manifest.model_copy(update=shape.changes))
-    hints = (*shape.hints, *_hints(sources, unread, loaded.manifest))
+    roles = secrets.check_roles(program, loaded.manifest, loaded.path.parent)
+    hints = (*shape.hints, *_hints(sources, unread, loaded.manifest), *roles)
     refused = job_flags.refuse(sources, loaded.manifest)
     return Fitted(loaded, hints, (*shape.problems, *refused))
 

@@ -6,12 +6,17 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from cluster_kit.cluster import Cluster, Task
-from cluster_kit.util.masking import MASK, looks_secret, without_option_values
+from cluster_kit.util.masking import MASK, looks_secret, option_values, without_option_values
 
 
 def hides(name: str, value: str) -> bool:
     """Whether a variable's value is one to hide; a masked one is not."""
     return looks_secret(name) and value not in ("", MASK)
+
+
+def mode_of(cluster: Cluster) -> int | None:
+    """The permissions of a file that has all that a cluster's tasks have, None for the usual."""
+    return 0o600 if any(option_values(task.arguments) for task in cluster.tasks) else None
 
 
 def without_secrets(cluster: Cluster) -> Cluster:

@@ -83,6 +83,10 @@ class Backend(Protocol):
     def stale_beside(self, file: Path, cluster: Cluster) -> str:
         """How what lies beside a cluster's file is not as `write` would write it, "" if it is."""
 
+    def left_out(self, cluster: Cluster) -> list[str]:
+        """Paths of this host below mounts that its tasks do not get, since they look like secrets
+        or lead elsewhere; directories end with a slash."""
+
     def write(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
         """Write a cluster's file into the workspace and return its path."""
 

@@ -29,6 +29,9 @@ class OwnFile:
     def stale_beside(self, file: Path, cluster: Cluster) -> str:
         return ""
 
+    def left_out(self, cluster: Cluster) -> list[str]:
+        return []
+
     def merges(self, file: Path) -> Path | None:
         return None
 

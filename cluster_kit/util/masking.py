@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import functools
 import heapq
 import io
@@ -34,6 +35,23 @@ _PATH = re.compile(r"^(OLD)?PWD$|_(FILE|PATH|DIR)$", re.IGNORECASE)
 def looks_secret(name: str) -> bool:
     """Whether a variable of this name holds a secret, by common names: *_TOKEN, *_API_KEY, …"""
     return bool(_SECRET.search(name)) and not _PATH.search(name)
+
+
+_SECRET_FILES = (
+    "*.env", ".env*", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.keytab",
+    "*.kdbx", "*.ppk", "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "credentials*",
+    "*credentials.json", "service[-_]account*.json", ".netrc", "_netrc", ".pgpass", ".npmrc",
+    ".pypirc", ".htpasswd", ".dockercfg", "kubeconfig*", "secret.*", "secrets.*", "token",
+    "token.txt",
+)  # fmt: skip
+_NEVER_SECRET = (".py", ".pub", ".md")
+
+
+def looks_secret_file(name: str) -> bool:
+    """Whether a file of this name holds a secret, by common names: .env, id_rsa, *.pem, …"""
+    lower = name.lower()
+    named = any(fnmatch.fnmatchcase(lower, pattern) for pattern in _SECRET_FILES)
+    return named and not lower.endswith(_NEVER_SECRET)
 
 
 def option_values(arguments: Sequence[str]) -> set[str]:

@@ -9,10 +9,13 @@ from cluster_kit.backends.compose.hidden import is_current, write_hidden
 from cluster_kit.backends.compose.override import find_override
 from cluster_kit.backends.compose.render import render
 from cluster_kit.backends.header import changed
+from cluster_kit.backends.hidden import mode_of
 from cluster_kit.backends.interface import Build, Tool
+from cluster_kit.backends.known_secrets import refuse_in_text
 from cluster_kit.cluster import Cluster
 from cluster_kit.workspace import Workspace, write_atomically
 
+FILE = "compose.yaml"
 IGNORE_RESULTS = "# Results are not committed; this file keeps their directory.\n*\n!.gitignore\n"
 
 
@@ -33,10 +36,13 @@ class Compose:
         )
 
     def render(self, cluster: Cluster) -> str:
-        return render(cluster)
+        return refuse_in_text(render(cluster), FILE, cluster, options=False)
 
     def render_portable(self, cluster: Cluster, build: Build | None) -> str:
-        return render(cluster, build)
+        return refuse_in_text(render(cluster, build), FILE, cluster)
+
+    def left_out(self, cluster: Cluster) -> list[str]:
+        return []
 
     def write_portable(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
         """Write the compose file, and an output directory that Git keeps though it is empty.
@@ -61,7 +67,7 @@ class Compose:
         """
         file = workspace.generated(cluster.name)
         write_hidden(file.parent, cluster)
-        write_atomically(file, text)
+        write_atomically(file, text, mode_of(cluster))
         (file.parent / "output").mkdir(exist_ok=True)
         return file
 

@@ -6,7 +6,15 @@ import os
 from pathlib import Path
 
 from cluster_kit.backends.interface import Tool
-from cluster_kit.backends.kubernetes.files import carried, read
+from cluster_kit.backends.known_secrets import refuse_in_text
+from cluster_kit.backends.kubernetes.files import (
+    apart,
+    carried,
+    host_mounts,
+    left_out,
+    read,
+    refuse_secrets,
+)
 from cluster_kit.backends.kubernetes.for_run import for_run
 from cluster_kit.backends.kubernetes.render import render
 from cluster_kit.backends.kubernetes.start import make, wait_for_start
@@ -17,6 +25,7 @@ from cluster_kit.engine.kubernetes.client import KubernetesEngine
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.workspace import Workspace, write_atomically
 
+FILE = "kubernetes.yaml"
 NO_DEBUGGER = UsageError(
     "--debug needs a published port, and a pod publishes none on this host",
     "debug the program on this host: `--engine compose`",
@@ -33,7 +42,7 @@ class Kubernetes(OwnFile):
     _not_portable = NOT_PORTABLE
 
     def file(self, workspace: Workspace, name: str) -> Path:
-        return workspace.generated(name, "kubernetes.yaml")
+        return workspace.generated(name, FILE)
 
     def tool(self) -> Tool:
         return Tool(
@@ -48,11 +57,20 @@ class Kubernetes(OwnFile):
     def render(self, cluster: Cluster) -> str:
         if any(task.debug for task in cluster.tasks):
             raise NO_DEBUGGER
-        return render(cluster, carried(cluster, read))
+        others = apart(cluster)
+        found = carried(cluster, lambda mount: read(mount, others))
+        sources = {mount.target: mount.source for mount in cluster.all_mounts}
+        refuse_secrets(found, sources, cluster)
+        return refuse_in_text(render(cluster, found), FILE, cluster)
+
+    def left_out(self, cluster: Cluster) -> list[str]:
+        others = apart(cluster)
+        return [path for mount in host_mounts(cluster) for path in left_out(mount, others)]
 
     def write(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
+        """Write the file, which has the program: it is for nobody else."""
         file = self.file(workspace, cluster.name)
-        write_atomically(file, text)
+        write_atomically(file, text, 0o600)
         return file
 
     def up(self, file: Path, output: Path, run: str) -> None:

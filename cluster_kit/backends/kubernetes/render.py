@@ -44,8 +44,9 @@ def own_lines(cluster: Cluster) -> list[str]:
 def _secrets(cluster: Cluster, create: str) -> Iterator[str]:
     """Yields how the Secrets are made: the file has no values."""
     if names := cluster.from_caller:
-        values = " ".join(f'--from-literal={one}="${one}"' for one in names)
-        yield f"First: `{create}-env {values}`"
+        # No value is an argument, which every user of the host could read.
+        values = " ".join(f'--from-file={one}=<(printf %s "${one}")' for one in names)
+        yield f"First, in Bash: `{create}-env {values}`"
     if files := secret_files(cluster):
         values = " ".join(shlex.quote(f"--from-file={key}={path}") for key, path in files.items())
         yield comment(f"First: `{create}-files {values}`")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cluster_kit.backends.interface import Tool
+from cluster_kit.backends.known_secrets import refuse_in_text
 from cluster_kit.backends.own_file import OwnFile, why_stale
 from cluster_kit.backends.slurm.render import cluster_text, render
 from cluster_kit.cluster import Cluster
@@ -37,7 +38,7 @@ class Slurm(OwnFile):
     def render(self, cluster: Cluster) -> str:
         if any(task.debug for task in cluster.tasks):
             raise NO_DEBUGGER
-        return render(cluster)
+        return refuse_in_text(render(cluster), FILE, cluster)
 
     def stale_beside(self, file: Path, cluster: Cluster) -> str:
         return why_stale(file.parent / RECORD, cluster_text(cluster))

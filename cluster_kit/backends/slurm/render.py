@@ -123,7 +123,8 @@ def _checks(on: OnSlurm, secrets: Iterable[str]) -> Iterator[str]:
 def _environment(cluster: Cluster, on: OnSlurm, secrets: Iterable[str]) -> Iterator[str]:
     """Yields the lines that make up for the image, or hand on what it would not see."""
     if on.image:
-        yield from (f'give {name} "${name}"' for name in secrets)
+        # Exported, since the arguments of a process can be read by every user of its node.
+        yield from (f'export APPTAINERENV_{name}="${name}"' for name in secrets)
         if any(task.gpus for task in cluster.tasks):
             yield 'give CUDA_VISIBLE_DEVICES "${CUDA_VISIBLE_DEVICES:-}"'
         return

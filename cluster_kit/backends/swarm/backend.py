@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cluster_kit.backends.interface import Tool
+from cluster_kit.backends.known_secrets import refuse_in_text
 from cluster_kit.backends.own_file import OwnFile, why_stale
 from cluster_kit.backends.shared_file import FILE, spec_text
 from cluster_kit.backends.swarm import cli
@@ -16,6 +17,7 @@ from cluster_kit.errors import UsageError
 from cluster_kit.labels import project_of
 from cluster_kit.workspace import Workspace, write_atomically
 
+STACK = "stack.yaml"
 NOT_PORTABLE = UsageError(
     "--portable is for Docker Compose: a stack file runs on the nodes of one swarm",
     "leave --portable out, or render it with `--engine compose`",
@@ -28,7 +30,7 @@ class Swarm(OwnFile):
     _not_portable = NOT_PORTABLE
 
     def file(self, workspace: Workspace, name: str) -> Path:
-        return workspace.generated(name, "stack.yaml")
+        return workspace.generated(name, STACK)
 
     def tool(self) -> Tool:
         return Tool(
@@ -41,7 +43,7 @@ class Swarm(OwnFile):
         )
 
     def render(self, cluster: Cluster) -> str:
-        return render(cluster)
+        return refuse_in_text(render(cluster), STACK, cluster)
 
     def stale_beside(self, file: Path, cluster: Cluster) -> str:
         return why_stale(file.parent / FILE, spec_text(cluster))

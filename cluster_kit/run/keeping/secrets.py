@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from cluster_kit.backends.known_secrets import known_secrets
 from cluster_kit.backends.secrets import is_secret
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Container
 from cluster_kit.engine.interface import Engine
-from cluster_kit.engine.secret_files import secret_in, secret_variables
 from cluster_kit.errors import EngineError, UsageError
 from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.run.judging.verdict import Verdict
 from cluster_kit.run.keeping.record import Record, read_record
-from cluster_kit.util.masking import MASK, Mask, looks_secret, masked_facts, masker, option_values
+from cluster_kit.util.masking import MASK, Mask, looks_secret, masked_facts, masker
 from cluster_kit.workspace import RunDirectory
 
 Connect = Callable[[], Engine | None]
@@ -83,18 +82,7 @@ def _sidecars(engine: Engine, record: Record) -> list[Container]:
 
 def values_of(cluster: Cluster, containers: Iterable[Container]) -> set[str]:
     """The values of a run's secrets: of its containers, and as far as this process knows them."""
-    found = {value for container in containers for value in container.secrets}
-    for task in cluster.tasks:
-        found |= {value for name, value in task.environment if looks_secret(name)}
-        found |= {os.environ.get(name, "") for name in task.from_caller}
-        found |= option_values(task.arguments)
-        found |= secret_variables(task.env_file)
-    for one in cluster.sidecars:
-        found |= {value for name, value in one.environment if looks_secret(name)}
-        found |= {os.environ.get(name, "") for name in one.secrets}
-    for mount in cluster.all_mounts:
-        found |= secret_in(mount.source, mount.target)
-    return found - {"", MASK}
+    return {*known_secrets(cluster), *(value for one in containers for value in one.secrets)}
 
 
 def _declared(cluster: Cluster) -> Iterable[object]:

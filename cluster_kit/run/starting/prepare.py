@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from cluster_kit.advice import Fitted, Hint, fit
 from cluster_kit.advice.gpus import gpus_in_use, refused_gpus
 from cluster_kit.advice.portable import portable_hints
+from cluster_kit.backends.choose import backend
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import UsageError
@@ -72,8 +73,16 @@ def prepare(
         *fitted.hints,
         *refused_gpus(loaded.manifest, facts),
         *gpus_in_use(loaded.manifest, cluster, facts),
+        *_left_out(cluster),
     )
     return Prepared(request, loaded, inputs, images, facts, cluster, hints)
+
+
+def _left_out(cluster: Cluster) -> list[Hint]:
+    """What of a cluster's directories its tasks do not get, in one line."""
+    paths = backend(cluster.engine).left_out(cluster)
+    what = "looks like a secret, leads elsewhere or was rendered, and is left out"
+    return [Hint(cluster.engine, f"what {what}: {', '.join(paths)}")] if paths else []
 
 
 def _asked(cluster: Cluster, request: Request) -> Cluster:

@@ -56,9 +56,82 @@ def test_values_of_secrets_are_never_in_it(
         file.write(more)
     assert cli(*RENDER).code == 0
     text = (root / FILE).read_text()
+    assert (root / FILE).stat().st_mode & 0o777 == 0o600
     assert "very-secret" not in text and "hidden-too" not in text
-    assert 'create secret generic ck-demo-env --from-literal=WANDB_API_KEY="$WANDB_API_KEY"' in text
+    create = "create secret generic ck-demo-env"
+    assert f'{create} --from-file=WANDB_API_KEY=<(printf %s "$WANDB_API_KEY")' in text
     assert f"--from-file=token={root}/compose/token.txt" in text
+
+
+OWN = ("--program", "own/train.py")
+PEM = "-----BEGIN KEY-----\nMIIEvQIBADANBgkq\nhkiG9w0BAQEFAASC\n-----END KEY-----\n"
+
+
+@pytest.fixture
+def own(root: Path) -> Path:
+    """The directory of a program, with a secret and a rendered cluster in it."""
+    folder = root / "own"
+    for name, text in {
+        "train.py": "print('hello')\n", "lib/credentials.py": "NAMES = 1\n",
+        "hf": PEM, "private.env": "A=first-leak", "lib/server.KEY": "second-leak",
+        "out/compose.yaml": "# cluster-kit 0.1 wrote this", "out/secrets.yaml": "third-leak",
+        "data/images.bin": "images",
+    }.items():  # fmt: skip
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    (root / "elsewhere").write_text("fifth-leak")
+    for name, target in {
+        "lib/link": "../train.py", "out-of-it": "../elsewhere", "to-secret": "private.env",
+        "folder": "lib", "loop": "loop",
+    }.items():  # fmt: skip
+        (folder / name).symlink_to(target)
+    more = 'data = "../own/data"\n[secret]\nhf = { file = "../own/hf", roles = ["chief"] }\n'
+    with (root / "compose" / "demo.toml").open("a") as file:
+        file.write(more)
+    return folder
+
+
+def test_files_that_hold_secrets_are_left_out_and_named(cli: Cli, root: Path, own: Path) -> None:
+    said = cli(*RENDER, *OWN)
+    assert said.code == 0, said.err
+    text = (root / FILE).read_text()
+    assert "hello" in text and "NAMES" in text and "path: 'lib/link'" in text
+    assert not [leak for leak in ("-leak", "MIIE", "hkiG") if leak in text]
+    (line,) = (line for line in said.err.splitlines() if "left out" in line)
+    gone = ("hf", "private.env", "lib/server.KEY", "out/", "data/", "out-of-it", "to-secret",
+            "folder", "loop")  # fmt: skip
+    assert [name for name in gone if f"{own}/{name}" not in line] == []
+    assert "credentials.py" not in line
+
+
+def test_a_secret_of_a_role_beside_the_program_is_warned_of(cli: Cli, own: Path) -> None:
+    said = cli(*RENDER, *OWN)
+    assert "secret.hf.roles" in said.err and "every task sees as /program" in said.err
+    assert "secret.hf.roles" not in cli(*RENDER).err
+
+
+@pytest.mark.parametrize("content", [PEM, f"key = {PEM!r}", "x = 'MIIEvQIBADANBgkq'"])
+def test_a_file_with_a_known_value_stops_it(cli: Cli, root: Path, own: Path, content: str) -> None:
+    (own / "config.py").write_text(content)
+    said = cli(*RENDER, *OWN)
+    assert said.code == 2 and not (root / FILE).exists()
+    assert f"{own}/config.py has the value of a secret ({own}/hf)" in said.err
+    assert "MIIE" not in said.err and "move the file out" in said.err
+
+
+@pytest.mark.parametrize("engine", ["kubernetes", "swarm", "slurm", "compose"])
+def test_a_known_value_in_the_text_stops_it(
+    cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    monkeypatch.setenv("MINE", "it's$ MIIEvQIBADANBgkq")
+    more = 'secrets = ["MINE"]\nenvironment = { OPEN = "<it\'s$ MIIEvQIBADANBgkq>" }\n'
+    more += '[slurm]\ndatasets = "/shared"\n' if engine == "slurm" else ""
+    with (root / "compose" / "demo.toml").open("a") as file:
+        file.write(f"[role.worker]\n{more}")
+    said = cli("render", "demo", "--engine", engine)
+    assert said.code == 2 and "would have the value of a secret in clear: MINE" in said.err
+    assert "MIIE" not in said.err
+    assert not [path for path in (root / "compose").rglob("*") if path.suffix in (".yaml", ".sh")]
 
 
 def test_a_program_that_is_too_large_is_refused_and_a_small_one_carried(

@@ -120,3 +120,11 @@ def test_characters_of_the_script_s_own_are_refused() -> None:
     made = cluster(engine="slurm", program="train.py", args=["a\ue000b"])
     with pytest.raises(UsageError, match=r"U\+E000"):
         Slurm().render(made)
+
+
+def test_no_secret_is_an_argument_of_a_process(root: Path, cli: Cli) -> None:
+    with (root / "compose" / "demo.toml").open("a") as file:
+        file.write('[role.chief]\nsecrets = ["MINE"]\n')
+    assert cli(*RENDER).code == 0
+    text = (root / FILE).read_text()
+    assert 'export APPTAINERENV_MINE="$MINE"' in text and "give MINE" not in text

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cluster_kit.util.masking import (
     looks_secret,
+    looks_secret_file,
     masked,
     masked_facts,
     masker,
@@ -124,3 +125,11 @@ def test_options_with_secrets_are_found_and_masked() -> None:
     shown = without_option_values(given_)
     assert shown == ("--api-token", "***", "--token=***", *given_[3:])
     assert option_values(shown) == set() and without_option_values(shown) == shown
+
+
+def test_files_that_look_secret() -> None:
+    secret = [".env", ".env.local", "a.env", "Key.PEM", "id_rsa", "x.p12", "credentials.json",
+              ".netrc", "secrets.yaml", "token.txt", "kubeconfig"]  # fmt: skip
+    plain = ["train.py", "credentials.py", "id_rsa.pub", "tokenizer.json", "environment.yaml",
+             "keys.csv", "tokens.txt"]  # fmt: skip
+    assert [name for name in secret + plain if looks_secret_file(name)] == secret

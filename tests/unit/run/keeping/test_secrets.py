@@ -128,6 +128,8 @@ def test_a_secret_that_is_an_argument_is_not_kept(stage: Stage) -> None:
     stage.up(args=["--api-token", CLEAR], program="train.py")
     assert CLEAR not in kept(stage.directory.path)
     assert not known_of(stage.directory).are_all
+    (file,) = stage.workspace.manifests.glob(f"{NAME}/compose.yaml")
+    assert "--api-token" in file.read_text() and file.stat().st_mode & 0o777 == 0o600
 
 
 def test_no_compose_file_and_no_hash_of_the_workspace_has_it(stage: Stage) -> None:
