@@ -123,7 +123,7 @@ start() { # becomes a task's program
   set +u
   module load apptainer
   set -u
-  give WANDB_API_KEY "$WANDB_API_KEY"
+  export APPTAINERENV_WANDB_API_KEY="$WANDB_API_KEY"
   give CUDA_VISIBLE_DEVICES "${CUDA_VISIBLE_DEVICES:-}"
   variables "$task" "$run"
   own_beacon "$task"

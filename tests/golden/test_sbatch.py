@@ -65,7 +65,7 @@ def test_apptainer_gets_the_image_the_folders_and_no_other_variables(tmp_path: P
         "chief-* | worker-* | ps-* | evaluator-*) binds=(--bind /home/you/project:/program:ro "
         "--bind /home/you/images:/data:ro) ;;"
     ) in GOLDEN
-    assert 'give WANDB_API_KEY "$WANDB_API_KEY"' in GOLDEN
+    assert 'export APPTAINERENV_WANDB_API_KEY="$WANDB_API_KEY"' in GOLDEN
     job = submit(GOLDEN.replace("/shared/", f"{tmp_path}/"), tmp_path, TWO * 2)
     assert job.code == 3 and "trainer.sif cannot be read" in job.said
     (tmp_path / "trainer.sif").touch()
