@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -11,22 +12,47 @@ from typing import Any
 from cluster_kit.advice.hint import Hint
 from cluster_kit.advice.sources import Source
 from cluster_kit.manifest.schema import Manifest
+from cluster_kit.programs.tensorflow import (
+    LAST_WITH_ESTIMATORS,
+    NIGHTLY,
+    OWN_VERSION,
+    has_estimators,
+)
 from cluster_kit.util.own_files import IMAGE
 
 TABLE = IMAGE / "trainer" / "injected" / "tf1" / "names.json"
 TOP = "tensorflow."
 MOST_NAMED = 3
-HAS_ESTIMATORS = "2.15"
-"""The last TensorFlow with tf.estimator."""
+ESTIMATORS = re.compile(r"((compat\.v[12]|python)\.)?estimator|(compat\.v[12]\.)?keras\.estimator")
 
 
 def check(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
     """Yields names of TensorFlow 1 if the key is not set, else names that even it does not give."""
     uses = [use for source in sources for use in _uses(source)]
+    yield from _estimators(uses, manifest)
     if manifest.tf1:
         yield from _gone(uses, manifest.tensorflow)
     elif not any(map(_chooses, sources)):
         yield from _without_key(uses)
+
+
+def _estimators(uses: list[Use], manifest: Manifest) -> Iterator[Hint]:
+    """A hint at the first Estimator, in a TensorFlow that has none any more."""
+    known = not manifest.runs_in_kits_image or has_estimators(manifest.tensorflow)
+    if known or manifest.tensorflow == NIGHTLY:
+        return
+    for source, node, path in uses:
+        name = next((name for name in _paths(path) if ESTIMATORS.fullmatch(name)), "")
+        if name and not (manifest.tf1 and name == "estimator"):  # _gone says what else there is
+            last = ".".join(map(str, LAST_WITH_ESTIMATORS))
+            yield Hint(
+                source.place(node),
+                f"`tf.{name}`",
+                f"TensorFlow {manifest.tensorflow or OWN_VERSION} has no Estimators: they went "
+                f"after {last}",
+                f'write `tensorflow = "{last}"` (--set tensorflow=\'"{last}"\')',
+            )
+            return
 
 
 Use = tuple[Source, ast.AST, str]
@@ -54,7 +80,7 @@ def _without_key(uses: list[Use]) -> Iterator[Hint]:
 def _gone(uses: list[Use], version: str) -> Iterator[Hint]:
     """A hint for each name that is gone, where it is used first."""
     table, told = _table(), set[str]()
-    if f"{version}.".startswith(f"{HAS_ESTIMATORS}."):
+    if has_estimators(version):
         told.add("estimator")
     for source, node, path in uses:
         for part in _paths(path):

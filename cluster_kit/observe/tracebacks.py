@@ -23,21 +23,79 @@ _NODE_TRACE = re.compile(r"Detected at node .* defined at \(most recent call las
 _REPEATED = re.compile(r"Original stack trace for |Additional GRPC error information")
 _FRAME = re.compile(r' *File "(/program/)?')
 _SPEAKER = re.compile(r"^((error|[a-z]+-\d+): )+")
-_CURES = (
-    (
-        re.compile(r"_temp\S*; No such file or directory"),
-        "every ps writes its own part of a checkpoint: save below /output, which all tasks share",
-    ),
-    (
-        re.compile(r"Read-only file system"),
-        "write below /output, which is kept, or /tmp: all else in a container is read-only",
-    ),
-    (
-        re.compile(r"ModuleNotFoundError: No module named"),
-        "name its package in a file and run with --requirements FILE (make: REQUIREMENTS=FILE); "
-        "a module of your own belongs beside the program, whose directory is mounted",
-    ),
+_MISSING = (
+    r"^(?=.*(?:No such file or directory|[Nn]ot found|No file or directory found"
+    r"|Failed to find any matching files|No files matched|[Uu]nable to open file))"
+    r".*(?<![\w./])"
 )
+"""The beginning of a line that says of the path after it that there is no such file."""
+_TF1 = "TensorFlow 2 does not have it: a program for TensorFlow 1 runs with --tf1 (make: TF1=1)"
+_CURES = tuple(
+    (re.compile(pattern, re.MULTILINE), advice)
+    for pattern, advice in (
+        (
+            r"/output/\S*(_temp|tempstate|\.tmp)\S*[;:].*No such file|unable to lock file",
+            "several tasks write the same files: let one task save (the chief, else worker 0), and "
+            "give each of the others a directory of its own",
+        ),
+        (
+            r"_temp\S*; No such file or directory",
+            "every ps writes its own part of a checkpoint: save below /output, which all tasks "
+            "share",
+        ),
+        (
+            r"Read-only file system",
+            "write below /output, which is kept, or /tmp: all else in a container is read-only",
+        ),
+        (
+            _MISSING + r"/tmp/",
+            "each task has a /tmp of its own: what one task writes and another reads belongs below "
+            "/output, which all tasks share",
+        ),
+        (
+            r"module 'tensorflow[\w.]*' has no attribute 'estimator'"
+            r"|No module named 'tensorflow\S*[._]estimator"
+            r"|cannot import name 'estimator' from 'tensorflow"
+            r"|model_to_estimator function not available",
+            'TensorFlow has Estimators up to 2.15 only: write `tensorflow = "2.15"` in the '
+            "manifest (--set tensorflow='\"2.15\"')",
+        ),
+        (r"No module named 'tensorflow\.(examples|contrib)'", _TF1),
+        (
+            r"module 'tensorflow' has no attribute '(app|ConfigProto|contrib|flags|get_variable"
+            r"|gfile|global_variables_initializer|InteractiveSession|layers|log|logging|placeholder"
+            r"|reset_default_graph|Session|set_random_seed|truncated_normal|variable_scope)'",
+            _TF1,
+        ),
+        (
+            r"ModuleNotFoundError: No module named '(?!tensorflow\.)",
+            "name its package in a file and run with --requirements FILE (make: REQUIREMENTS=FILE);"
+            " a module of your own belongs beside the program, whose directory is mounted",
+        ),
+        (
+            r"URL fetch failure on |<urlopen error |HTTPS?ConnectionPool\(|NameResolutionError"
+            r"|DownloadError",
+            "the task could not download that: let `[data] fetch` in the manifest bring it before "
+            "the start, or run with --data DIR (make: DATA=DIR) or a `[[mount]]` of what you have",
+        ),
+        (
+            r"Collective ops must be configured at program startup",
+            "make the strategy first, before anything else of TensorFlow's creates a tensor",
+        ),
+        (
+            r"Unable to parse tensor proto",
+            "a worker cannot have a data set that the chief has made: make it inside of the "
+            "function that create_per_worker_dataset (or DatasetCreator) gets",
+        ),
+        (
+            r"(Could not satisfy (explicit )?device specification|unknown device).*GPU"
+            r"|GPU.*(unknown device)",
+            "the program names a GPU that its task does not have: run with --gpus auto (make: "
+            "GPUS=auto) where there are GPUs, or leave the device to TensorFlow",
+        ),
+    )
+)
+_MISSING_DATA = re.compile(_MISSING + r"/data(?=[/'\";:,) ]|$)", re.MULTILINE)
 
 
 def last_words(log: str, limit: int = 12, *, error: str = "", stderr: str = "") -> str:
@@ -177,6 +235,13 @@ def on_host(text: str, mounts: Sequence[Mount]) -> str:
     return path.sub(lambda match: sources[match[1]], text)
 
 
-def cure(words: str) -> str:
-    """The cure of a common error, "" if none is known."""
+def cure(words: str, mounts: Sequence[Mount] = ()) -> str:
+    """The cure of a common error, "" if none is known.
+
+    Args:
+        words: with a container's paths.
+        mounts: what is mounted there.
+    """
+    if _MISSING_DATA.search(words) and not any(mount.target == "/data" for mount in mounts):
+        return "nothing is mounted at /data: run with --data DIR (make: DATA=DIR)"
     return next((advice for pattern, advice in _CURES if pattern.search(words)), "")

@@ -141,10 +141,11 @@ def _saved(
     said = _last_words(launch.engine, containers, verdict, verdict.blame or seen.leader, mask)
     words = without_message(said, verdict.message) if verdict.blame else ""
     told = f"{words}\n{verdict.message}"
+    known_cure = cure(f"{verdict.message}\n{words}", cluster.all_mounts)
     verdict = replace(verdict, message=on_host(verdict.message, cluster.all_mounts))
     verdict = explained(verdict, said, directory)
     launch.followed.finish(_logs(launch.engine, containers, mask), told if verdict.blame else "")
-    known_cure = verdict.cure or cure(f"{verdict.message}\n{words}")
+    known_cure = verdict.cure or known_cure
     disk_space.release(directory)
     with failures:
         save_events(directory, seen.events)

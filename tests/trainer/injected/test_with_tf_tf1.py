@@ -63,6 +63,20 @@ with arg_scope(resnet_v1.resnet_arg_scope()):
 hparams = tf.contrib.training.HParams(rate=0.5, layers=[1], name="x", on=False)
 hparams.parse("rate=1,layers=[2,3],on=true")
 assert hparams.values() == {"rate": 1.0, "layers": [2, 3], "name": "x", "on": True}, hparams
+from tensorflow.examples.tutorials.mnist import mnist, input_data
+logits = mnist.inference(tf.placeholder(tf.float32, [2, mnist.IMAGE_PIXELS]), 8, 4)
+labels = tf.placeholder(tf.int32, [2])
+assert mnist.evaluation(logits, labels).dtype == tf.int32 and mnist.NUM_CLASSES == 10
+mnist.training(mnist.loss(logits, labels), learning_rate=0.1).run, input_data.read_data_sets
+assert len(tf.trainable_variables("hidden1")) == 2 and mnist.loss(logits, labels).shape == ()
+import tensorflow.contrib.distribute as contrib_distribute
+from tensorflow.contrib.distribute import *
+DistributeConfig, DistributionStrategy, run_standard_tensorflow_server, OneDeviceStrategy
+AllReduceCrossDeviceOps("hierarchical_copy"), get_distribution_strategy()
+for mirrored in (MirroredStrategy(num_gpus=0), tf.contrib.distribute.MirroredStrategy(["/cpu:0"])):
+    assert isinstance(mirrored, DistributionStrategy) and mirrored.num_replicas_in_sync == 1
+assert isinstance(CollectiveAllReduceStrategy(num_gpus_per_worker=1), DistributionStrategy)
+ParameterServerStrategy(num_gpus_per_worker=1)
 import subprocess, sys
 child = "import tensorflow as tf; tf.placeholder; print('a child has it, too')"
 subprocess.run([sys.executable, "-c", child], check=True)
@@ -81,7 +95,8 @@ GONE = {
     "tf.mul(1, 2)": "write tf.multiply",
     "tf.no_such": "module 'tensorflow' has no attribute 'no_such'",
     "import tensorflow.no_such": "No module named 'tensorflow.no_such'",
-    "from tensorflow.examples.tutorials.mnist import mnist": "copy the file",
+    "from tensorflow.examples.tutorials.mnist import no_such": "no_such",
+    "tf.contrib.distribute.TPUStrategy": "this image has no TPU",
     "tf.contrib.training.HParams(a=1).parse('b=2')": "Unknown hyperparameter: b",
     "tf.contrib.training.HParams(a=1).parse('a=x')": "'x' is no int",
 }
@@ -131,3 +146,19 @@ def test_what_programs_of_that_time_use_is_there_and_what_is_gone_is_told(tmp_pa
 def test_a_program_without_tensorflow_pays_nothing(tmp_path: Path) -> None:
     program = "import sys\nprint([name for name in sys.modules if 'tf1' in name or 'json' in name])"
     assert said_by(program, tmp_path) == ["[]"]
+
+
+def test_packages_for_tensorflow_2_get_that_one(tmp_path: Path) -> None:
+    """Estimators are loaded when they are used first: a stand-in, which 2.16 lacks, looks at it."""
+    package = tmp_path / "tensorflow_estimator"
+    package.mkdir()
+    (package / "__init__.py").write_text("import tensorflow as tf\nSEEN = hasattr(tf, 'Session')\n")
+    (package / "later.py").write_text("import tensorflow as tf\nSEEN = hasattr(tf, 'Session')\n")
+    program = """
+import tensorflow as tf
+import tensorflow_estimator
+from tensorflow_estimator import later
+import tensorflow
+print(tensorflow_estimator.SEEN, later.SEEN, tensorflow is tf, hasattr(tensorflow, "Session"))
+"""
+    assert said_by(program, tmp_path) == ["False False True True"]

@@ -104,3 +104,28 @@ def test_with_the_key_what_is_gone_for_good_is_told(
     (hint,) = hints(f"import tensorflow as tf\n{text}\n", tmp_path, tf1=True, **KEYS)
     assert (hint.place, hint.what) == ("train.py:2", what)
     assert cure in hint.cure
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("import tensorflow as tf\ntf.estimator.Estimator(f)\n", "tf.estimator"),
+        ("import tensorflow.compat.v1 as tf\ntf.estimator.RunConfig()\n", "tf.compat.v1.estimator"),
+        ("import os\nfrom tensorflow import estimator\n", "tf.estimator"),
+        (
+            "import tensorflow as tf\ntf.keras.estimator.model_to_estimator(m)\n",
+            "tf.keras.estimator",
+        ),
+    ],
+)
+def test_estimators_are_told_of_in_a_tensorflow_without_them(
+    text: str, name: str, tmp_path: Path
+) -> None:
+    (hint,) = hints(text, tmp_path, **KEYS)
+    assert (hint.place, hint.what) == ("train.py:2", f"`{name}`")
+    assert hint.rule == "TensorFlow 2.21.0 has no Estimators: they went after 2.15"
+    assert 'write `tensorflow = "2.15"`' in hint.cure
+    assert len(hints(text, tmp_path, tensorflow="2.16", **KEYS)) == 1
+    assert len(hints(text, tmp_path, tf1=True, **KEYS)) == 1, "once, with the key as well"
+    for other in ({"tensorflow": "2.15.1"}, {"image": "mine:1"}, {"tensorflow": "nightly"}):
+        assert not hints(text, tmp_path, **KEYS, **other)

@@ -5,12 +5,19 @@ from __future__ import annotations
 import importlib
 import sys
 from importlib.abc import Loader
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import spec_from_loader
 from pathlib import Path
 from types import ModuleType
 
 MNIST = "examples.tutorials.mnist"
+EXAMPLES = {
+    f"{MNIST}.input_data": "cluster_kit_mnist.py",
+    f"{MNIST}.mnist": "cluster_kit_mnist_model.py",
+}
+FOR_TENSORFLOW_2 = ("tensorflow_estimator", "tensorflow_hub", "tensorflow_probability")
+"""Packages that are written for the TensorFlow they are installed with, and import it by its usual
+name, often only when they are used."""
 MOVED = {"tf_keras.legacy_tf_layers": "tf_keras.src.legacy_tf_layers"}
 """Where TensorFlow 2.21 itself looks for the layers of TensorFlow 1, and where they are."""
 
@@ -20,6 +27,7 @@ class Finder:
 
     def __init__(self, tensorflow: ModuleType, contrib: object, load_file: object) -> None:
         self._tensorflow = tensorflow
+        self._real = tensorflow._real
         self._contrib = contrib
         self._load_file = load_file
         self._folder = Path(tensorflow.__path__[0])
@@ -28,10 +36,32 @@ class Finder:
         self, name: str, path: object = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Raises ModuleNotFoundError with what to use instead, for what is gone."""
+        if name.partition(".")[0] in FOR_TENSORFLOW_2:
+            return self._seeing_tensorflow_2(name, path, target)
         found = self._found(name)
         if found is None:
             return None
         return spec_from_loader(name, Found(found), is_package=hasattr(found, "__path__"))
+
+    def _seeing_tensorflow_2(
+        self, name: str, path: object, target: ModuleType | None
+    ) -> ModuleSpec | None:
+        """A module whose own `import tensorflow` is not exchanged."""
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is None or spec.loader is None:
+            return spec
+        load = spec.loader.exec_module
+
+        def load_for_2(module: ModuleType) -> None:
+            shown = sys.modules["tensorflow"]
+            sys.modules["tensorflow"] = self._real
+            try:
+                load(module)
+            finally:
+                sys.modules["tensorflow"] = shown
+
+        spec.loader.exec_module = load_for_2
+        return spec
 
     def _found(self, name: str) -> ModuleType | None:
         for old, new in MOVED.items():
@@ -53,9 +83,9 @@ class Finder:
         return found
 
     def _example(self, below: str) -> ModuleType | None:
-        """TensorFlow's examples: of them there is MNIST's `input_data`."""
-        if below == f"{MNIST}.input_data":
-            return self._load_file("for_programs/cluster_kit_mnist.py")
+        """TensorFlow's examples: of them there are MNIST's `input_data` and `mnist`."""
+        if file := EXAMPLES.get(below):
+            return self._load_file(f"for_programs/{file}")
         if below == MNIST or MNIST.startswith(f"{below}."):
             package = ModuleType(f"tensorflow.{below}")
             package.__path__ = []
