@@ -22,15 +22,15 @@ def bug_report(
         typer.Argument(help="A run's directory, or a cluster's name for its newest run."),
     ] = "",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The archive: a .tar.gz.")
+        Path | None, typer.Option("--output", "-o", help="The archive: FILE.tar.gz or FILE.tgz.")
     ] = None,
 ) -> None:
-    """Write one archive for a bug report: versions, doctor, manifest, logs, events; no secrets."""
+    """Write one archive for a bug report: versions, doctor, manifest, logs, events."""
     found = run_named(run, here())
     default = Path(f"bug-report-{found.path.parent.name}-{found.path.name}.tar.gz")
     path = output or default
     try:
-        names = archive(found, engine_or_none(), path)
+        made = archive(found, engine_or_none(), path)
     except FileExistsError:
         raise UsageError(f"{path} is there already", "name another: --output FILE.tar.gz") from None
     except OSError as error:
@@ -38,5 +38,10 @@ def bug_report(
             f"{path} cannot be written: {error.strerror}",
             "name a file that you may write: --output FILE.tar.gz",
         ) from error
-    say(f"written: {short(path.absolute())}, {len(names)} files")
+    say(f"written: {short(path.absolute())}, {len(made.names)} files")
+    if made.left_out:
+        say(
+            f"left out: {len(made.left_out)} files that tasks wrote themselves, below output/: the "
+            "values of this run's secrets are known only while its containers are there (`--keep`)"
+        )
     say("look through it before you send it: what your program has printed is in its logs")

@@ -1,75 +1,85 @@
-"""One archive of all that others need to understand a run: no results, and no secrets."""
+"""One archive of all that others need to understand a run: no results, no values of secrets."""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import json
+import math
 import tarfile
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Container
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import UsageError
 from cluster_kit.host.gather import gather
 from cluster_kit.run.checks.doctor import check_host
 from cluster_kit.run.keeping.evidence import last_lines
-from cluster_kit.run.keeping.record import read_record
-from cluster_kit.run.keeping.secrets import values_of
+from cluster_kit.run.keeping.secrets import containers_of, known_of
 from cluster_kit.run.versions import versions
-from cluster_kit.util.masking import looks_secret, masked
+from cluster_kit.util import untrusted
+from cluster_kit.util.masking import Mask, masker
 from cluster_kit.workspace import RunDirectory
 
-KEPT = ("*.json", "*.jsonl", "*.toml", "*.yaml", "logs/*.log", "output/progress/*",
-        "output/stacks/*", "output/result.json", "output/evaluator.json")  # fmt: skip
-LARGEST = 20_000_000
-"""Bytes of a file that are taken: of a longer one its end."""
+KEPT = (("", (".json", ".jsonl", ".toml", ".yaml")), ("logs", (".log",)))
+"""Folders of a run, and how the names of the kit's files end that are taken of each."""
+OF_TASKS = (("output/progress", ("",)), ("output/stacks", ("",)),
+            ("output", ("result.json", "evaluator.json")))  # fmt: skip
+"""The same of what tasks have written themselves."""
+LARGEST, ALL = 20_000_000, 200_000_000
+"""Bytes of a file that are taken, of a longer one its end, and of all files of tasks."""
+ENDINGS = (".tar.gz", ".tgz")
 
 
-def archive(run: RunDirectory, engine: Engine | None, path: Path) -> list[str]:
-    """Write the archive, a .tar.gz; the names of what is in it. Of one that fails nothing is left.
+@dataclass(frozen=True)
+class Archive:
+    """The names of what is in an archive, and of what tasks wrote and is left out of it."""
+
+    names: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+
+def archive(run: RunDirectory, engine: Engine | None, path: Path) -> Archive:
+    """Write the archive, a .tar.gz; what is in it. Of one that fails nothing is left.
+
+    What tasks have written themselves is left out if the values of the run's secrets are not known.
 
     Args:
         engine: None if none answers; what it would tell is then left out.
     Raises:
+        UsageError: the file's name ends otherwise.
         OSError: it cannot be written.
         EngineError: the engine stopped answering.
     """
-    cluster = _cluster(run)
-    containers = _containers(run, engine)
-    secrets = {value for container in containers for value in container.secrets}
-    secrets |= values_of(cluster, ()) | in_arguments(cluster) if cluster else set()
+    if not path.name.endswith(ENDINGS):
+        raise UsageError(
+            f"{path} does not end with {' or '.join(ENDINGS)}: the archive is one of tar",
+            "--output FILE.tar.gz",
+        )
+    of_tasks = [name for folder, ends in OF_TASKS for name in _names(run, folder, ends)]
     with path.open("xb") as file:
         try:
-            return _write(file, run, dict(_texts(run, engine, containers)), secrets)
+            known = known_of(run, lambda: engine)
+            containers = containers_of(run, engine)
+            mask = masker(known.values.union(*(one.secrets for one in containers)))
+            texts = dict(_texts(run, engine, containers))
+            texts |= _ends(run, of_tasks, ALL) if known.are_all else {}
+            names = _write(file, run, texts, mask)
         except BaseException:
             path.unlink(missing_ok=True)
             raise
+    return Archive(tuple(names), () if known.are_all else tuple(of_tasks))
 
 
-def in_arguments(cluster: Cluster) -> set[str]:
-    """What tasks have as `--api-token VALUE` or `--api-token=VALUE`, by names as of variables."""
-    found = set()
-    for task in cluster.tasks:
-        for argument, following in zip(task.arguments, (*task.arguments[1:], "-"), strict=False):
-            option, equals, value = argument.partition("=")
-            if option.startswith("-") and looks_secret(option.lstrip("-").replace("-", "_")):
-                found.add(value if equals else following)
-    return {value for value in found if not value.startswith("-")}
-
-
-def _write(
-    file: BinaryIO, run: RunDirectory, texts: Mapping[str, str], secrets: set[str]
-) -> list[str]:
+def _write(file: BinaryIO, run: RunDirectory, texts: Mapping[str, str], mask: Mask) -> list[str]:
     stem = f"{run.path.parent.name}-{run.path.name}"
     with tarfile.open(fileobj=file, mode="w:gz") as made:
         for name, text in texts.items():
-            content = masked(text, secrets).encode()
+            content = mask(text).encode("utf-8", errors="replace")
             entry = tarfile.TarInfo(f"{stem}/{name}")
             entry.size, entry.mtime = len(content), int(time.time())
             made.addfile(entry, io.BytesIO(content))
@@ -88,34 +98,32 @@ def _texts(
         yield "containers.json", json.dumps(states, indent=2) + "\n"
         for task, text in _logs(engine, containers).items():
             yield f"logs-now/{task}.log", text
-    for pattern in KEPT:
-        for file in sorted(run.path.glob(pattern)):
-            if file.is_file():
-                yield file.relative_to(run.path).as_posix(), _end(file)
+    kept = [name for folder, ends in KEPT for name in _names(run, folder, ends)]
+    yield from _ends(run, kept, math.inf).items()
 
 
 def _logs(engine: Engine, containers: list[Container]) -> Mapping[str, str]:
     return {one.name: last_lines(engine, one, most=LARGEST) for one in containers}
 
 
-def _containers(run: RunDirectory, engine: Engine | None) -> list[Container]:
-    """Those of this run that are still there."""
-    if engine is None:
-        return []
-    found = (one for name in engine.clusters() for one in engine.containers(name))
-    return [one for one in found if one.output and Path(one.output).parent == run.path]
+def _names(run: RunDirectory, folder: str, ends: tuple[str, ...]) -> list[str]:
+    """The regular files of a folder, below the run: no link is followed."""
+
+    def matches(name: str) -> bool:
+        return name.endswith(ends)
+
+    return sorted(one.name for one in untrusted.files(run.path, folder, matches=matches, deepest=0))
 
 
-def _cluster(run: RunDirectory) -> Cluster | None:
-    """As it was started; None if it was not by `up`, or by another version of the kit."""
-    with contextlib.suppress(UsageError):
-        record = read_record(run)
-        return record.cluster if record else None
-    return None
-
-
-def _end(file: Path) -> str:
-    with file.open("rb") as opened:
-        size = opened.seek(0, io.SEEK_END)
-        opened.seek(max(0, size - LARGEST))
-        return opened.read().decode("utf-8", errors="replace")
+def _ends(run: RunDirectory, names: Iterable[str], most: float) -> dict[str, str]:
+    """The texts of these files, whole lines of each, until all have so many bytes."""
+    found = {}
+    for name in names:
+        with contextlib.suppress(OSError):  # it has just become something else
+            text = untrusted.read_end(run.path, name, LARGEST)
+            if len(text) == LARGEST:
+                text = text.partition(b"\n")[2]
+            if (most := most - len(text)) < 0:
+                break
+            found[name] = text.decode("utf-8", errors="replace")
+    return found

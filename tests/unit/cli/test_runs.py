@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tarfile
 from datetime import datetime
 from pathlib import Path
@@ -13,8 +14,8 @@ from rich.console import Console
 
 from cluster_kit.cli import bug_report, runs
 from cluster_kit.engine import client
-from cluster_kit.run.keeping.bug_report import in_arguments
 from cluster_kit.run.keeping.record import Record, write_record
+from cluster_kit.run.keeping.secrets import Known
 from cluster_kit.util.elapsed import moment
 from cluster_kit.workspace import RunDirectory, new_run
 from tests.make import cluster
@@ -136,6 +137,7 @@ def test_dry_run_removes_nothing(cli: Cli, root: Path) -> None:
         (("runs", "prune", "--keep", "0"), "Invalid value for '--keep'"),
         (("bug-report", "nope"), "no run `nope`"),
         (("bug-report", "demo", "-o", "demo.tar.gz"), "demo.tar.gz is there already"),
+        (("bug-report", "demo", "-o", "bug.zip"), "bug.zip does not end with .tar.gz"),
         (("bug-report", "demo", "-o", "no/where.tar.gz"), "cannot be written: No such file"),
     ],
 )
@@ -155,12 +157,9 @@ def test_an_archive_has_the_evidence_and_neither_results_nor_secrets(
     (run.output / "model").mkdir()
     (run.output / "model" / "weights.bin").write_text("x")
     (run.progress / "chief-0.jsonl").write_text("{}\n")
-    monkeypatch.setattr("cluster_kit.run.keeping.bug_report.values_of", lambda *_: {"hunter22"})
-    monkeypatch.setattr("cluster_kit.run.keeping.bug_report.versions", lambda: ["cluster-kit 1"])
-    assert cli("bug-report").code == 0
-    with tarfile.open(root / "bug-report-demo-20261122-090000.tar.gz") as made:
-        found = {name.partition("/")[2]: made.extractfile(name).read().decode()  # type: ignore[union-attr]
-                 for name in made.getnames()}  # fmt: skip
+    known = Known(frozenset({"hunter22"}), are_all=True)
+    monkeypatch.setattr("cluster_kit.run.keeping.bug_report.known_of", lambda *_: known)
+    found = archived(cli, root, monkeypatch)
     assert set(found) == {
         "versions.txt", "outcome.json", "run.json", "manifest.toml", "logs/chief-0.log",
         "output/progress/chief-0.jsonl",
@@ -168,10 +167,57 @@ def test_an_archive_has_the_evidence_and_neither_results_nor_secrets(
     assert found["logs/chief-0.log"] == "2026 token ***\n"
 
 
-def test_an_archive_has_no_value_of_an_argument_that_looks_secret(root: Path) -> None:
-    demo = cluster(args=["--api-token", "hunter22", "--password=hunter33", "--auth", "--steps", "5",
-                         "--key"])  # fmt: skip
-    assert in_arguments(demo) == {"hunter22", "hunter33"}
+def archived(cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """What is in the archive of a run, by name."""
+    monkeypatch.setattr("cluster_kit.run.keeping.bug_report.versions", lambda: ["cluster-kit 1"])
+    said = cli("bug-report")
+    assert said.code == 0, said.err
+    with tarfile.open(root / "bug-report-demo-20261122-090000.tar.gz") as made:
+        assert all(one.isfile() for one in made.getmembers())
+        return {name.partition("/")[2]: made.extractfile(name).read().decode()  # type: ignore[union-attr]
+                for name in made.getnames()}  # fmt: skip
+
+
+def test_an_archive_follows_no_link_and_waits_for_no_fifo(
+    cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = saved(root, 9)
+    (root / "id_rsa").write_text("of the host")
+    (run.progress / "chief-0.jsonl").write_text("{}\n")
+    (run.progress / "notes.txt").symlink_to(root / "id_rsa")
+    (run.output / "stacks").symlink_to(root)
+    (run.path / "more.json").symlink_to(root / "id_rsa")
+    os.mkfifo(run.output / "result.json")
+    found = archived(cli, root, monkeypatch)
+    assert "of the host" not in str(found)
+    assert {name for name in found if "output" in name} == {"output/progress/chief-0.jsonl"}
+    assert "more.json" not in found
+
+
+def test_a_long_file_is_cut_at_a_line(
+    cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = saved(root, 9)
+    (run.logs / "chief-0.log").write_text("password hunter22\nlast\n")
+    monkeypatch.setattr("cluster_kit.run.keeping.bug_report.LARGEST", 9)
+    assert archived(cli, root, monkeypatch)["logs/chief-0.log"] == "last\n"
+
+
+def test_without_the_values_of_secrets_what_tasks_wrote_is_left_out(
+    cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = saved(root, 9)
+    record = json.loads(run.record.read_text())
+    record["cluster"]["tasks"][0]["secrets"] = ["MINE"]
+    run.record.write_text(json.dumps(record))
+    (run.progress / "chief-0.jsonl").write_text("hunter22\n")
+    (run.output / "result.json").write_text('"hunter22"')
+    monkeypatch.setenv("MINE", "another value than that of the run")
+    found = archived(cli, root, monkeypatch)
+    assert "hunter22" not in str(found) and not [name for name in found if "output" in name]
+    (root / "bug-report-demo-20261122-090000.tar.gz").unlink()
+    said = cli("bug-report")
+    assert "left out: 2 files" in said.err and "no secrets" not in said.err
 
 
 def test_of_an_archive_that_fails_nothing_is_left(
