@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from cluster_kit.util.terminal import seen
+
 HUGE = 1e30
 LONGEST_TEXT, DEEPEST, MOST_ITEMS = 20_000, 6, 20_000
 
@@ -19,12 +21,13 @@ def number(value: object) -> float | None:
 def text(value: Any) -> Any:
     """A text without half characters, which JSON can have and no file can; None for all others.
 
-    It has LONGEST_TEXT characters at most.
+    Nor does it have characters that are not seen, or reverse the order of others. It has
+    LONGEST_TEXT characters at most.
     """
     if not isinstance(value, str):
         return None
     value = value[:LONGEST_TEXT]
-    return value if value.isascii() else value.encode("utf-8", "replace").decode()
+    return value if value.isascii() else seen(value.encode("utf-8", "replace").decode())
 
 
 def plain(value: Any, depth: int = DEEPEST) -> Any:

@@ -1,5 +1,7 @@
 "use strict";
 // Small helpers: elements, figures as words. Text is only ever set as text, never as HTML.
+// Characters that reverse the order of others, or are not seen; a task's words may have them.
+const INVISIBLE = /[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
 const SVG = "http://www.w3.org/2000/svg";
 
 function element(name, properties = {}, ...children) {
@@ -9,7 +11,8 @@ function element(name, properties = {}, ...children) {
     if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
     else made.setAttribute(key, value === true ? "" : value);
   }
-  made.append(...children.filter((child) => child !== null && child !== undefined));
+  const shown = children.filter((child) => child !== null && child !== undefined);
+  made.append(...shown.map((child) => typeof child === "string" ? child.replace(INVISIBLE, "") : child));
   return made;
 }
 

@@ -205,3 +205,10 @@ def test_values_are_masked_in_words_of_a_program_and_nothing_else() -> None:
     assert without_values(metrics, mask).fields == {"of ***": ["***", 1]}
     own = Entry("chief-0", 1.0, "hunter22", {"of": "chief-0", "step": 3})
     assert without_values(own, mask) == Entry("chief-0", 1.0, "***", {"of": "chief-0", "step": 3})
+
+
+def test_words_have_no_characters_that_nobody_sees(output: Path) -> None:
+    words = {"of\u202eof": "gpj\u202e.exe", "\u2066a": ["b\u200f"]}
+    (output / "progress" / "chief-0.jsonl").write_text(line(1, "metrics", **words))
+    (entry,) = ProgressReader(output).poll()
+    assert entry.fields == {"ofof": "gpj.exe", "a": ["b"]}

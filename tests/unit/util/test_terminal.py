@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from cluster_kit.util.terminal import harmless
+from cluster_kit.util.terminal import INVISIBLE, harmless
+from tests.make import ROOT
 
 
 @pytest.mark.parametrize(
@@ -21,8 +24,18 @@ from cluster_kit.util.terminal import harmless
         ("10%\r20%\b\tsüß …\n", "10%\r20%\b\tsüß …\n"),
         ("cut off \x1b", "cut off "),
         ("cut off \x1b[3", "cut off 3"),
+        ("gpj\u202e.exe \u2066a\u2069 \u200f\u061cb\u200b\ufeff", "gpj.exe a b"),
+        ("ask\U000e0041 so\u00adft", "ask soft"),
+        ("\u0646\u0645\u06cc\u200c\u062f\u0627\u0646\u0645 \U0001f469\u200d\U0001f4bb",) * 2,
         ("an open title \x1b]0;x\nnext line", "an open title \nnext line"),
     ],
 )
 def test_sequences_and_control_characters_are_left_out(text: str, left: str) -> None:
     assert harmless(text) == left
+
+
+def test_pages_leave_out_the_same_characters() -> None:
+    script = (ROOT / "templates" / "report" / "dom.js").read_text()
+    (written,) = re.findall(r"^const INVISIBLE = /(.*)/gu;$", script, re.MULTILINE)
+    escapes = re.sub(r"\\u\{?([0-9a-f]{4,5})\}?", lambda found: chr(int(found[1], 16)), written)
+    assert escapes == INVISIBLE.pattern
