@@ -113,7 +113,8 @@ def _tell(name: str, created: starter.Starter, added: Sequence[Addition]) -> Non
     width = max(map(len, shown))
     for path, what in shown.items():
         say(f"{path:<{width}}  {what}", to=out)
-    run = f"`make cluster CLUSTER={name}` or " if CLONE else ""
+    in_clone = created.manifest.parents[1].resolve() == CLONE  # which has a Makefile
+    run = f"`make cluster CLUSTER={name}` or " if in_clone else ""
     say(f"run it with {run}`cluster-kit up {name}`", to=out)
     for line in (line for one in added for line in one.next):
         say(line, to=out)

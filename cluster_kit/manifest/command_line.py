@@ -44,11 +44,19 @@ class CommandLine:
 
     def error(self, path: Path, problems: Sequence[Problem]) -> ManifestError:
         """The error of these problems; its source is the file, the command line, or both."""
-        given = sum(problem.place in self.keys for problem in problems)
+        given = sum(map(self._gave, problems))
         source = f"{path} and the command line" if given else str(path)
         return ManifestError(
             "the command line" if given == len(problems) else source, problems, self
         )
+
+    def _gave(self, problem: Problem) -> bool:
+        """Whether the command line gave the value that is wrong, or the file that it is in.
+
+        A place in a file, `train.py:3`, is of the key that the problem reads first.
+        """
+        in_file = ":" in problem.place and not self.keys.isdisjoint(problem.reads[:1])
+        return problem.place in self.keys or in_file
 
 
 def option_of(key: str) -> str:

@@ -26,8 +26,11 @@ def find_data(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...],
     name, program = str(manifest.data), PROGRAMS.get(manifest.program)
     if name in DATA_SETS:
         return DATA_SETS[name].path, (), list(_check_sample(program, name))
+    if not name:
+        cure = f"name a data set of the image ({', '.join(DATA_SETS)}) or a directory, or leave "
+        return name, (), [Problem("data", '""', "it is empty", f"{cure}the key out: digits")]
     path = seen_from(folder, name)
-    if not name or not is_directory(path):
+    if not is_directory(path):
         rule = f"neither a data set of the image ({', '.join(DATA_SETS)}) nor a directory at {path}"
         return (
             name,

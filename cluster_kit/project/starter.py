@@ -68,7 +68,7 @@ def manifest(name: str, style: Style, workspace: Workspace) -> str:
     all_tasks = style == "all-tasks"
     return templating.kit_template("new/manifest.toml.j2").render(
         name=name,
-        clone=own_files.CLONE is not None,
+        clone=workspace.root.resolve() == own_files.CLONE,  # which has a Makefile
         schema=(workspace.manifests / "schema.json").exists(),
         chief=0 if all_tasks else 1,
         worker=2,

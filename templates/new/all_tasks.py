@@ -79,7 +79,7 @@ history = model.fit(
     callbacks=[
         Report(),
         # From its backup all go on by themselves when a worker was lost, and with
-        # `make cluster RESUME=1` when they were stopped, or are to train for more epochs.
+        # `--resume` (make: `RESUME=1`) when they were stopped, or are to train for more epochs.
         tf.keras.callbacks.BackupAndRestore("/output/backup", delete_checkpoint=False),
     ],
 )

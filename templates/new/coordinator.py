@@ -75,7 +75,7 @@ history = model.fit(
     callbacks=[
         Report(),
         # From its backup it goes on by itself when the chief crashed or lost a ps, and with
-        # `make cluster RESUME=1` when it was stopped, or is to train for more epochs.
+        # `--resume` (make: `RESUME=1`) when it was stopped, or is to train for more epochs.
         tf.keras.callbacks.BackupAndRestore("/output/backup", delete_checkpoint=False),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import subprocess
@@ -136,3 +137,12 @@ def test_a_cluster_that_is_not_named_is_found_by_the_command(
     assert command(target, "NAME=second")[1:] == [target, "second"]
     monkeypatch.setenv("CLUSTER", "of-the-shell")
     assert command(target)[1:] == [target, "of-the-shell"]
+
+
+def test_help_has_one_column_of_targets_and_one_of_what_they_do() -> None:
+    done = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("  make ")]
+    assert len(lines) > 20
+    begins = {len(re.match(r"  make [a-z-]+ +", line)[0]) for line in lines}  # type: ignore[index]
+    assert len(begins) == 1
+    assert all(line[next(iter(begins)) - 2] == " " for line in lines)

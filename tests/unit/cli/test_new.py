@@ -55,6 +55,13 @@ def test_outside_of_the_clone_it_writes_where_one_is(
     assert files(empty) == {"compose/mine.toml", "programs/mine/train.py"}
 
 
+def test_make_is_told_of_only_where_there_is_a_makefile(cli: Cli, root: Path) -> None:
+    said = cli("new", "mine").out
+    texts = [said, *((root / path).read_text() for path in files(root))]
+    assert "`cluster-kit up mine`" in said
+    assert not any("make cluster" in text for text in texts)
+
+
 def test_a_part_for_a_makefile_is_told_and_written_once(cli: Cli, root: Path) -> None:
     (root / "Makefile").write_text("mine:\n")
     said = cli("new", "one", "--make")

@@ -61,6 +61,17 @@ def test_an_overridden_key_is_told_as_its_option(
     assert "demo.toml" not in said.err
 
 
+def test_a_fault_in_a_program_that_was_named_here_is_the_command_lines(
+    cli: Cli, root: Path
+) -> None:
+    (root / "bad.py").write_text("x = 1\ndef f(:\n")
+    given = cli("render", "demo", "--program", "bad.py")
+    assert given.err.startswith("error: the command line: 1 problem\n  bad.py:2 = "), given.err
+    (root / "compose" / "demo.toml").write_text(MANIFEST + 'program = "../bad.py"\n')
+    found = cli("render", "demo", "--workers", "2")
+    assert "demo.toml: 1 problem" in found.err and "the command line" not in found.err
+
+
 def test_what_stands_in_the_file_is_still_told_as_the_files(cli: Cli, root: Path) -> None:
     (root / "compose" / "demo.toml").write_text(MANIFEST + "port = 1\n[task.worker-1]\ncpus = 1\n")
     said = cli("render", "demo", "--workers", "1", "--ps", "-1")
