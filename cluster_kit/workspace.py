@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -94,6 +94,23 @@ def write_atomically(path: Path, text: str, mode: int | None = None) -> None:
         temporary.unlink(missing_ok=True)
 
 
+RENDERED = ("compose.yaml", "secrets.yaml", "stack.yaml", "kubernetes.yaml", "cluster.json",
+            "sbatch.sh", "sbatch.json", "output/", ".gitignore")  # fmt: skip
+"""What the kit writes into a cluster's directory beside the manifests."""
+IGNORE_ALL = ("*",)
+
+
+def ignore_in_git(folder: Path, names: Sequence[str] = IGNORE_ALL) -> None:
+    """Have Git leave these files of a directory out, unless it has a .gitignore already.
+
+    `git add -A` would take checkpoints and values of secrets else. Raises OSError.
+    """
+    file = folder / ".gitignore"
+    if not os.path.lexists(file):
+        lines = ["# cluster-kit writes these files; they are not committed.", *names]
+        write_atomically(file, "".join(f"{line}\n" for line in lines))
+
+
 def write_new(files: Mapping[Path, str | bytes]) -> None:
     """Write files that are not there yet, all of them or none; missing directories are made.
 
@@ -163,6 +180,24 @@ class RunDirectory:
     def record(self) -> Path:
         return self.path / "run.json"
 
+    @property
+    def owner(self) -> int:
+        """The id of the user whose run it is; raises OSError."""
+        return self.path.stat().st_uid
+
+    def kept_files(self) -> list[Path]:
+        """What the kit has written of the run, beside its output: logs, events, verdict."""
+        found = [*self.path.glob("*"), *self.logs.glob("*")]
+        return sorted(path for path in found if path.is_file() and not path.is_symlink())
+
+    def give_to_owner(self) -> None:
+        """Give what root has written in another user's run to that user, who goes on with it."""
+        with contextlib.suppress(OSError):
+            if os.geteuid() == 0:
+                about = self.path.stat()
+                for path in self.kept_files():
+                    os.chown(path, about.st_uid, about.st_gid, follow_symlinks=False)
+
 
 def new_id() -> str:
     """A name for a run that no other run has."""
@@ -173,6 +208,7 @@ def new_run(runs: Path, now: datetime) -> RunDirectory:
     """Make a run's directory `runs/<time>/` and point `runs/latest` at it."""
     stem = now.strftime("%Y%m%d-%H%M%S")
     runs.mkdir(parents=True, exist_ok=True)
+    ignore_in_git(runs.parent)
     for attempt in range(1, 1000):
         path = runs / (stem if attempt == 1 else f"{stem}-{attempt}")
         try:
@@ -218,6 +254,12 @@ def _prepared(path: Path) -> RunDirectory:
             "remove it, or run without --resume",
         )
     run.logs.mkdir(exist_ok=True)
+    locked = [path for path in run.kept_files() if not os.access(path, os.W_OK)]
+    if locked:
+        raise HostError(
+            f"{locked[0]} cannot be written by you: it belongs to another user",
+            f"`sudo chown {os.getuid()} {' '.join(map(str, locked))}`, or run without --resume",
+        )
     return run
 
 

@@ -19,6 +19,7 @@ from cluster_kit.errors import HostError, UsageError
 from cluster_kit.host.gather import gather
 from cluster_kit.manifest.command_line import option_of
 from cluster_kit.parts import DEFAULT_ENGINE
+from cluster_kit.run.beside.tensorboard import left_behind
 from cluster_kit.run.checks.check import Check
 from cluster_kit.run.checks.doctor import check_host
 from cluster_kit.run.checks.kubernetes_checks import check_kubernetes
@@ -81,8 +82,8 @@ def _checks(request: Request, engine: Engine | None) -> list[Check]:
     if not request.manifest:
         on_swarm = request.overrides.get("engine") == "swarm"
         facts = gather(engine)
-        strangers = list(check_strangers(facts))
-        return check_host(facts, None) + strangers + (_of_any_swarm() if on_swarm else [])
+        found = [*check_host(facts, None), *check_strangers(facts), *_left_behind()]
+        return found + (_of_any_swarm() if on_swarm else [])
     workspace = here()
     prepared = prepare(request, workspace, engine)
     checks = check_host(prepared.facts, prepared.cluster)
@@ -96,6 +97,13 @@ def _checks(request: Request, engine: Engine | None) -> list[Check]:
         Check("program", "warn", f"{hint.place}: {hint.what}\n{hint.rule}".rstrip(), hint.cure)
         for hint in prepared.hints
     ]
+
+
+def _left_behind() -> list[Check]:
+    names = left_behind()
+    found = f"{', '.join(names)} ended with this host or its engine, and nobody removed it"
+    cure = f"`docker rm {' '.join(names)}`"
+    return [Check("tensorboard", "warn", found, cure)] if names else []
 
 
 def _of_any_swarm() -> list[Check]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import pwd
+
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, named, print_json, say
 from cluster_kit.engine.interface import Engine
+from cluster_kit.run.keeping.of_containers import run_of
 from cluster_kit.run.reach import cluster_name, reach
 from cluster_kit.run.take_down import take_down
 from cluster_kit.workspace import here
@@ -30,8 +34,28 @@ def _down(name: str | None, engine: Engine, *, json_: bool) -> None:
         else:
             say(f"nothing to remove: no cluster {cluster} is up (up: {others})")
         return
+    whose = _whose(engine, cluster)
     count = take_down(engine, cluster)
     if json_:
         print_json({"cluster": cluster, "removed": count})
     else:
-        say(f"{cluster}: {count} containers and their network removed")
+        say(f"{cluster}{whose}: {count} containers and their network removed")
+
+
+def _whose(engine: Engine, cluster: str) -> str:
+    """` (of alice, in /home/alice/project)` if another user has started it, else ""."""
+    containers = engine.containers(cluster)
+    if not containers or not containers[0].output:
+        return ""
+    run = run_of(containers)
+    try:
+        owner = run.owner
+    except OSError:  # of a node of a swarm, or removed by now
+        return ""
+    if owner == os.getuid():
+        return ""
+    try:
+        name = pwd.getpwuid(owner).pw_name
+    except KeyError:
+        name = f"user {owner}"
+    return f" (of {name}, in {run.path.parents[2]})"

@@ -23,7 +23,7 @@ from cluster_kit.run.request import Request
 from cluster_kit.run.starting.portable_build import build_of
 from cluster_kit.run.starting.prepare import Prepared, prepare, refuse_unlocked
 from cluster_kit.util.own_files import command
-from cluster_kit.workspace import Workspace, here
+from cluster_kit.workspace import RENDERED, Workspace, here, ignore_in_git
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,8 @@ def _write(made: Rendered, workspace: Workspace) -> None:
     if made.portable:
         backend(cluster.engine).write_portable(workspace, cluster, made.text)
     else:
-        backend(cluster.engine).write(workspace, cluster, made.text)
+        file = backend(cluster.engine).write(workspace, cluster, made.text)
+        ignore_in_git(file.parent, RENDERED)
 
 
 def _refuse_stale(made: Rendered) -> None:

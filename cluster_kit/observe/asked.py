@@ -45,6 +45,10 @@ def write(run: Path, what: str, tasks: Sequence[str]) -> None:
     file = os.open(run / FILE, flags, 0o644)
     try:
         os.write(file, line.encode() + b"\n")
+        if os.geteuid() == 0:  # in another user's run it is that user's file
+            about = run.stat()
+            with contextlib.suppress(OSError):
+                os.fchown(file, about.st_uid, about.st_gid)
     finally:
         os.close(file)
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -185,6 +185,24 @@ def _end(child: subprocess.Popen[Any]) -> None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.communicate(timeout=seconds)
                 return
+
+
+@contextlib.contextmanager
+def afterwards(command: Sequence[str]) -> Iterator[None]:
+    """Run a command when the `with` block ends, however it does: also if this process is killed, or
+    its terminal is closed. What it prints is not shown, and its exit code is ignored."""
+    waits = ["sh", "-c", 'cat >/dev/null; exec "$@"', "sh", *command]
+    nowhere = subprocess.DEVNULL
+    child = subprocess.Popen(
+        waits, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere, start_new_session=True
+    )
+    try:
+        yield
+    finally:
+        with signals.completing():
+            assert child.stdin is not None
+            child.stdin.close()
+            child.wait()
 
 
 def hand_over(command: Sequence[str]) -> int:

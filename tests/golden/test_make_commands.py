@@ -10,6 +10,7 @@ import subprocess
 import pytest
 
 from cluster_kit.manifest.overrides import OVERRIDES, SET_OPTION, SET_VARIABLE
+from cluster_kit.workspace import RENDERED
 from tests.make import ROOT
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
@@ -137,6 +138,12 @@ def test_a_cluster_that_is_not_named_is_found_by_the_command(
     assert command(target, "NAME=second")[1:] == [target, "second"]
     monkeypatch.setenv("CLUSTER", "of-the-shell")
     assert command(target)[1:] == [target, "of-the-shell"]
+
+
+def test_clean_removes_what_is_rendered() -> None:
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (names,) = re.findall(r"^RENDERED := (.*)$", text, re.MULTILINE)
+    assert set(names.split()) == set(RENDERED) - {"output/"}  # results are kept
 
 
 def test_help_has_one_column_of_targets_and_one_of_what_they_do() -> None:

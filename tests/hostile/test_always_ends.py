@@ -119,3 +119,31 @@ def test_a_command_that_ignores_sigterm_is_killed() -> None:
             assert process.stdout is not None and process.stdout.readline() == "ready\n"
             time.sleep(0.3)
             assert ends(process, signal.SIGTERM) != 0
+
+
+AFTERWARDS = """
+import signal, sys
+from cluster_kit.util.process import afterwards
+with afterwards(["touch", sys.argv[1]]):
+    print("ready", flush=True)
+    signal.pause()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP, signal.SIGINT])
+def test_what_is_to_be_done_afterwards_is_done_whatever_ends_the_kit(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    done = tmp_path / "done"
+    process = subprocess.Popen(
+        [sys.executable, "-c", AFTERWARDS, str(done)],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=NO_ENGINE,
+    )  # fmt: skip
+    assert process.stdout and process.stdout.readline() == b"ready\n"
+    assert not done.exists()
+    process.send_signal(number)
+    process.communicate(timeout=30)
+    until = time.monotonic() + 30
+    while not done.exists():
+        assert time.monotonic() < until
+        time.sleep(0.02)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 
-from cluster_kit.errors import UsageError
+from cluster_kit.errors import HostError, UsageError
 from cluster_kit.util.own_files import CLONE
 from cluster_kit.workspace import here, last_run, new_run, write_atomically
 
@@ -40,10 +41,30 @@ def test_two_runs_in_one_second_have_a_directory_each(tmp_path: Path) -> None:
     assert second.logs.is_dir()
 
 
+def test_git_leaves_runs_out_and_an_own_gitignore_stays(tmp_path: Path) -> None:
+    new_run(tmp_path / "runs" / "demo", NOW)
+    ignored = tmp_path / "runs" / ".gitignore"
+    assert ignored.read_text().splitlines()[1:] == ["*"]
+    ignored.write_text("!demo\n")
+    new_run(tmp_path / "runs" / "demo", NOW)
+    assert ignored.read_text() == "!demo\n"
+
+
 def test_the_last_run_is_gone_on_with(tmp_path: Path) -> None:
     new_run(tmp_path, NOW)
     newest = new_run(tmp_path, NOW.replace(hour=11))
     assert last_run(tmp_path).path == newest.path
+
+
+def test_a_file_that_cannot_be_written_is_named_before_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = new_run(tmp_path, datetime(2026, 1, 1))
+    (log := run.logs / "chief-0.log").write_text("")
+    monkeypatch.setattr(os, "access", lambda path, _mode: path != log)
+    with pytest.raises(HostError, match=r"logs/chief-0\.log cannot be written") as refused:
+        last_run(tmp_path)
+    assert f"sudo chown {os.getuid()} {log}" in refused.value.cure
 
 
 def test_without_a_run_there_is_nothing_to_resume(tmp_path: Path) -> None:

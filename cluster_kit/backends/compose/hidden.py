@@ -9,14 +9,13 @@ from cluster_kit.backends.container_spec import container_specs
 from cluster_kit.backends.sidecar_spec import sidecar_specs
 from cluster_kit.backends.yaml import key, pairs
 from cluster_kit.cluster import Cluster
-from cluster_kit.workspace import write_atomically
+from cluster_kit.workspace import RENDERED, ignore_in_git, write_atomically
 
 _TOP = """\
 # cluster-kit wrote this: values that look like secrets, which compose.yaml takes from here.
 # Only you may read it, and Git leaves it out. Do not edit: change the manifest.
 services:
 """
-_IGNORE = f"# So that no secret is committed.\n{HIDDEN}\n.gitignore\n"
 
 
 def render_hidden(cluster: Cluster) -> str:
@@ -35,7 +34,7 @@ def write_hidden(folder: Path, cluster: Cluster) -> None:
     """Write the file, for its owner alone, or remove an old one; raises OSError."""
     text = render_hidden(cluster)
     if text:
-        write_atomically(folder / ".gitignore", _IGNORE)
+        ignore_in_git(folder, RENDERED)
         write_atomically(folder / HIDDEN, text, mode=0o600)
     else:
         (folder / HIDDEN).unlink(missing_ok=True)

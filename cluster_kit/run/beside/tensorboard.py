@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -13,8 +14,7 @@ from cluster_kit.errors import EngineError, HostError
 from cluster_kit.image.base import present
 from cluster_kit.image.bind import TMP, bind
 from cluster_kit.image.build import ensure_image, image_tag
-from cluster_kit.util import signals
-from cluster_kit.util.process import run
+from cluster_kit.util.process import afterwards, run
 from cluster_kit.util.untrusted import is_directory
 
 INSIDE = 6006
@@ -44,14 +44,12 @@ def serving(folders: Mapping[str, Path], port: int, user: str, say: Say) -> Iter
     image = image_tag("cpu")
     if not present(image):
         ensure_image("cpu", say)
-    container = start(command(folders, port, user, image), port)
-    try:
+    name = f"cluster-kit-tensorboard-{secrets.token_hex(4)}"
+    with afterwards(["docker", "rm", "--force", name]):
+        container = start(command(folders, port, user, image, name=name), port)
         url = url_of(container)
         _wait(url, container)
         yield url
-    finally:
-        with signals.completing():
-            run(["docker", "rm", "--force", container])
 
 
 def start(starting: list[str], port: int = 0) -> str:
@@ -75,19 +73,44 @@ def command(
     user: str,
     image: str,
     own: Mapping[str, str] = MappingProxyType({}),
+    name: str = "",
 ) -> list[str]:
-    """The command that starts the container, and prints its id; `own` are further labels."""
+    """The command that starts the container, and prints its id.
+
+    Args:
+        own: further labels.
+        name: the container's name; the engine chooses one without it.
+    """
     mounts = (f"{bind(folder, f'{LOGS}/{name}')},readonly" for name, folder in folders.items())
     return [
         *("docker", "run", "--detach", "--init", "--pull=never", "--read-only", "--cap-drop=ALL"),
         *("--security-opt=no-new-privileges:true", "--pids-limit=4096", "--workdir=/", TMP),
         *(f"--user={user}", f"--label={labels.BOARD}={','.join(folders)}"),
-        *(f"--label={name}={value}" for name, value in own.items()),
+        *(f"--label={key}={value}" for key, value in own.items()),
+        *([f"--name={name}"] if name else []),
         f"--publish=127.0.0.1:{port or ''}:{INSIDE}",
         *mounts,
         *("--entrypoint=python3", image, "-m", "tensorboard.main"),
         *(f"--logdir={LOGS}", "--host=0.0.0.0", f"--port={INSIDE}", "--reload_interval=5"),
     ]
+
+
+def left_behind() -> list[str]:
+    """Names of the containers of the verb `tensorboard` that have ended, as after a crash of this
+    host: nobody will remove them; [] if no engine answers."""
+    shown = '{{.Names}} {{.State}} {{.Label "' + labels.BOARD_OF + '"}}'
+    done = run(
+        [
+            "docker",
+            "container",
+            "ls",
+            "--all",
+            f"--filter=label={labels.BOARD}",
+            f"--format={shown}",
+        ]
+    )
+    lines = [line.split() for line in done.output.splitlines()] if done.ok else []
+    return [words[0] for words in lines if len(words) == 2 and words[1] != "running"]
 
 
 def url_of(container: str) -> str:

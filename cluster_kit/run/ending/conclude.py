@@ -45,8 +45,11 @@ def conclude(launch: Launch, cluster: Cluster, seen: RunState, ending: Ending) -
         HostError: the run's directory cannot be written; everything is removed.
     """
     failures = Failures()
-    with _removed_if_it_fails(launch):
-        return _concluded(launch, cluster, seen, ending, failures)
+    try:
+        with _removed_if_it_fails(launch):
+            return _concluded(launch, cluster, seen, ending, failures)
+    finally:
+        launch.directory.give_to_owner()
 
 
 @contextlib.contextmanager
@@ -117,6 +120,7 @@ def fail(launch: Launch, cluster: Cluster, seen: RunState, error: BaseException)
         launch.engine.remove(launch.name, launch.id)
     untrusted.drop_set_ids(launch.directory.output)
     _report(launch, values_of(cluster, containers))
+    launch.directory.give_to_owner()
 
 
 def _saved(

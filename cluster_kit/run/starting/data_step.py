@@ -20,7 +20,7 @@ from cluster_kit.util import signals
 from cluster_kit.util.locks import Locked, lock
 from cluster_kit.util.masking import masker
 from cluster_kit.util.process import run, stream
-from cluster_kit.workspace import new_id
+from cluster_kit.workspace import ignore_in_git, new_id
 
 TASK = "data"
 """Whose lines they are in the view."""
@@ -40,6 +40,7 @@ def ensure_data(cluster: Cluster, view: View) -> None:
     directory = Path(step.directory)
     with disk_space.writing(directory.parent):
         directory.parent.mkdir(parents=True, exist_ok=True)
+        ignore_in_git(directory.parent)
     _refuse_if_unset(step)
     told = False
     while not directory.is_dir():

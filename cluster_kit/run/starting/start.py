@@ -26,7 +26,7 @@ from cluster_kit.run.starting.prepare import Prepared, prepare_again
 from cluster_kit.show.view import View
 from cluster_kit.util.elapsed import moment
 from cluster_kit.util.masking import masked
-from cluster_kit.workspace import Workspace, write_atomically
+from cluster_kit.workspace import RENDERED, Workspace, ignore_in_git, write_atomically
 
 PLANS = 3
 """The most plans that are tried if each one's subnet is taken before the start."""
@@ -143,6 +143,7 @@ def _write(launch: Launch, prepared: Prepared, text: str) -> Path:
     """Write the cluster's file, and with the run a copy and the record; returns the file's path."""
     with disk_space.writing(launch.workspace.root):
         file = launch.backend.write(launch.workspace, prepared.cluster, text)
+        ignore_in_git(file.parent, RENDERED)
         shown = without_secrets(prepared.cluster)
         copy = text if shown == prepared.cluster else launch.backend.render(shown)
         write_atomically(launch.directory.path / file.name, copy)

@@ -27,8 +27,19 @@ def checked(root: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> list[C
         return [Check("engine", "ok", "answers")]
 
     monkeypatch.setattr(doctor, "check_host", check)
+    monkeypatch.setattr(doctor, "left_behind", lambda: [])
     monkeypatch.setattr(doctor, "check_strangers", lambda _: [Check("users", "ok", "nobody else")])
     return clusters
+
+
+def test_a_tensorboard_that_nobody_removed_is_told(
+    cli: Cli, checked: list[Cluster | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "left_behind", lambda: ["cluster-kit-tensorboard-0f"])
+    said = cli("doctor", "--json")
+    (line,) = [line for line in json.loads(said.out) if line["name"] == "tensorboard"]
+    assert (said.code, line["state"]) == (0, "warn")
+    assert line["cure"] == "`docker rm cluster-kit-tensorboard-0f`"
 
 
 def test_overrides_are_those_of_up(cli: Cli, checked: list[Cluster | None]) -> None:

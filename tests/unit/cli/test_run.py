@@ -141,13 +141,22 @@ def test_brackets_and_colons_of_a_manifest_are_printed_as_they_are(cli: Cli) -> 
     assert '"[bold]A:smile:"' in said.err
 
 
+def test_git_leaves_out_what_is_rendered_and_nothing_else(cli: Cli, root: Path) -> None:
+    (root / "compose" / "demo").mkdir()
+    (root / "compose" / "demo" / "compose.override.yaml").write_text("services: {}\n")
+    assert cli("render", "demo").code == 0
+    written = {path.name for path in (root / "compose" / "demo").iterdir() if path.is_file()}
+    ignored = set((root / "compose" / "demo" / ".gitignore").read_text().splitlines())
+    assert written - ignored == {"compose.override.yaml"}
+
+
 def test_new_says_what_it_wrote_and_how_to_run_it(cli: Cli, root: Path) -> None:
     said = cli("new", "mine", "--style", "all-tasks")
     assert said.code == 0
     assert said.out.splitlines() == [
         "compose/mine.toml       the cluster: tasks, limits, deadlines",
         "programs/mine/train.py  the program: yours to change",
-        "run it with `make cluster CLUSTER=mine` or `cluster-kit up mine`",
+        "run it with `cluster-kit up mine`",
     ]
     assert cli("render", "mine").code == 0
     again = cli("new", "mine")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from cluster_kit.cli import down
 from cluster_kit.engine import client
 from cluster_kit.util import process
+from cluster_kit.workspace import RunDirectory
 from tests.unit.cli.clusters_up import ClustersUp
 from tests.unit.command_line import Cli
 from tests.unit.stories import container
@@ -57,6 +60,18 @@ def test_a_strangers_cluster_is_not_meant_where_one_of_this_directory_is_up(
     said = cli("exec", "chief-0", "ls")
     assert (said.code, engine.done) == (0, ["exec id-ours"])
     assert "ours: the only cluster of this directory that is up" in said.err
+
+
+def test_down_says_whose_cluster_it_was(
+    cli: Cli, engine: Engine, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(down, "take_down", Engine.remove)
+    engine.runs("ours", root)
+    (root / "runs" / "ours" / "20250301-100000" / "output").mkdir(parents=True)
+    assert "ours: 1 containers" in cli("down").err
+    other = pwd.getpwuid(1 if os.getuid() == 0 else 0)
+    monkeypatch.setattr(RunDirectory, "owner", other.pw_uid)
+    assert f"ours (of {other.pw_name}, in {root}): 1 containers" in cli("down").err
 
 
 def test_a_link_to_this_directory_is_this_directory(

@@ -21,8 +21,8 @@ MISTAKES = {
         'program = "train.py"', "program", '"train.py"', "nor a file at", "mend the path"
     ),
     "no program": ('program = ""', "program", '""', "nor a file", "mend the path"),
-    "missing data": ('data = "images"', "data", '"images"', "it is empty", "leave the key out"),
-    "no data": ('data = ""', "data", '""', "nor a directory at", "--data DIR"),
+    "missing data": ('data = "images"', "data", '"images"', "nor a directory at", "--data DIR"),
+    "no data": ('data = ""', "data", '""', "it is empty", "leave the key out"),
     "data without class folders": (
         'data = "."', "data", '"."', "there are 0 folders with .png or .jpg files", "--data DIR"
     ),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -69,6 +71,21 @@ def test_a_cluster_that_nobody_watches_is_judged_saved_and_removed(stage: Stage)
     assert (saved["reason"], saved["exit_code"], saved["blame"]) == ("stopped", 7, None)
     assert (stage.directory.logs / "chief-0.log").exists()
     assert stage.is_clean()
+
+
+def test_what_root_writes_in_anothers_run_belongs_to_its_owner(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.detach({"chief-0": [LONG]})
+    given: dict[Path, tuple[int, int]] = {}
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "chown", lambda path, *ids, **_: given.update({path: ids}))
+    take_down(stage.engine, NAME)
+    about = stage.directory.path.stat()
+    assert set(given.values()) == {(about.st_uid, about.st_gid)}
+    names = {str(path.relative_to(stage.directory.path)) for path in given}
+    assert names >= {"outcome.json", "run.json", "events.jsonl", "logs/chief-0.log"}
+    assert not any(name.startswith("output") for name in names)
 
 
 def test_a_cluster_that_was_not_started_by_up_is_just_removed(stage: Stage) -> None:

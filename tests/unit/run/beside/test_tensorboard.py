@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -33,9 +34,22 @@ def answered(monkeypatch: pytest.MonkeyPatch, **answers: Completed) -> list[str]
         asked.append(command[1])
         return answers.get(command[1], Completed((), 0, "", ""))
 
+    def whatever_happens(command: list[str]) -> contextlib.ExitStack:
+        stack = contextlib.ExitStack()
+        stack.callback(run, command)
+        return stack
+
     monkeypatch.setattr(tensorboard, "run", run)
+    monkeypatch.setattr(tensorboard, "afterwards", whatever_happens)
     monkeypatch.setattr(tensorboard, "present", lambda _image: True)
     return asked
+
+
+def test_containers_that_have_ended_are_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = "cluster-kit-tensorboard-1 exited\ncluster-kit-tensorboard-2 running\n"
+    listed += "bold_name exited demo\n"
+    answered(monkeypatch, container=Completed((), 0, listed, ""))
+    assert tensorboard.left_behind() == ["cluster-kit-tensorboard-1"]
 
 
 STARTED = Completed((), 0, "abc\n", "")

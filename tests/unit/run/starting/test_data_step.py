@@ -38,9 +38,10 @@ def step(stage: Stage) -> dict[str, Any]:
 
 
 def fetched(stage: Stage) -> list[str]:
-    """What is in the folder of fetched data, hidden files included."""
+    """What is in the folder of fetched data, hidden files included but for Git's."""
     folder = stage.workspace.fetched
-    return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+    names = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+    return [name for name in names if name != ".gitignore"]
 
 
 def test_it_runs_before_the_start_and_only_the_first_time(stage: Stage, step: Any) -> None:
