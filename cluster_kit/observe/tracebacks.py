@@ -60,6 +60,14 @@ _CURES = tuple(
             'TensorFlow has Estimators up to 2.15 only: write `tensorflow = "2.15"` in the '
             "manifest (--set tensorflow='\"2.15\"')",
         ),
+        (
+            r'TF_CONFIG, it must have one "chief" node',
+            "an Estimator needs a chief: run with --chief 1 (make: N_CHIEF=1)",
+        ),
+        (
+            r"If `master` node exists in `cluster`, task_type `evaluator` is not supported",
+            'beside an Estimator\'s evaluator the chief is called so: write `chief_job = "chief"`',
+        ),
         (r"No module named 'tensorflow\.(examples|contrib)'", _TF1),
         (
             r"module 'tensorflow' has no attribute '(app|ConfigProto|contrib|flags|get_variable"

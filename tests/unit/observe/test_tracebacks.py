@@ -188,6 +188,15 @@ def test_after_an_error_of_graph_mode_a_program_may_still_say_what_it_died_of() 
             "your installation.",
             '"2.15"',
         ),
+        (
+            'ValueError: If "cluster" is set in TF_CONFIG, it must have one "chief" node.',
+            "make: N_CHIEF=1",
+        ),
+        (
+            "ValueError: If `master` node exists in `cluster`, task_type `evaluator` is not "
+            "supported.",
+            'chief_job = "chief"',
+        ),
         ("AttributeError: module 'tensorflow' has no attribute 'no_such'", ""),
         (
             "Exception: URL fetch failure on https://storage.googleapis.com/mnist.npz: None -- "

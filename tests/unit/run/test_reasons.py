@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from cluster_kit.errors import EngineError, HostError, KitError, ManifestError
 from cluster_kit.run.judging.verdict import CODES, Reason
+from tests.fakes.acting import ends
 from tests.fakes.stage import Stage
 from tests.schemas import check_run
-from tests.unit.run.reason_stories import STORIES
+from tests.unit.run.reason_stories import STORIES, leader
 
 
 @pytest.mark.parametrize("name", STORIES)
@@ -38,6 +41,23 @@ def test_the_last_words_are_those_of_the_task_to_blame(stage: Stage) -> None:
     outcome = stage.up(STORIES["the leader's program raises"].acting)
     assert 'File "/program/train.py", line 3' in outcome.last_words
     assert "ValueError" not in outcome.last_words, "the message says it already"
+
+
+@pytest.mark.parametrize("mounted", [False, True])
+def test_a_missing_file_of_the_data_has_a_cure_where_nothing_is_mounted(
+    stage: Stage, mounted: bool, tmp_path: Path
+) -> None:
+    """Where something is, the message has the host's path, and the program may know better."""
+    for label in ("cats", "dogs"):
+        (tmp_path / "data" / label).mkdir(parents=True)
+        (tmp_path / "data" / label / "1.jpg").touch()
+    missing = "FileNotFoundError: [Errno 2] No such file or directory: /data/train.csv"
+    acting = {"chief-0": leader(ends(2.0, 1, "failed", missing))}
+    outcome = stage.up(acting, **({"data": str(tmp_path / "data")} if mounted else {}))
+    assert (outcome.reason, outcome.blame) == ("failed", "chief-0")
+    assert outcome.cure == (
+        "" if mounted else "nothing is mounted at /data: run with --data DIR (make: DATA=DIR)"
+    )
 
 
 def test_every_task_gets_as_far_as_its_story_says(stage: Stage) -> None:
