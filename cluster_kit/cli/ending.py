@@ -37,8 +37,9 @@ def print_outcome(outcome: Outcome, *, keep: bool = False) -> None:
         out.print(Text.assemble(("success", "bold green"), _after("in", seconds)))
     else:
         blame = f", blame {outcome.blame}{_code(outcome)}" if outcome.blame else ""
-        word = "stopped" if outcome.reason == Reason.STOPPED else "failed"
-        out.print(Text.assemble((word, "bold red"), _after("after", seconds), blame))
+        stopped = outcome.reason in (Reason.STOPPED, Reason.INTERRUPTED)
+        word, style = ("stopped", "bold yellow") if stopped else ("failed", "bold red")
+        out.print(Text.assemble((word, style), _after("after", seconds), blame))
         for line in outcome.message.splitlines():
             say(f"  {line}", to=out)
         for line in outcome.last_words.splitlines():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -59,11 +59,12 @@ def list_runs(cluster: Cluster = "", json_: options.Json = False) -> None:
     if not found:
         say("no run yet: `cluster-kit up quickstart` makes one")
         return
-    for line in _lines(found, out.width if out.is_terminal else None):
+    up = {} if all(run.outcome for run in found) else _up(found)
+    for line in _lines(found, up, out.width if out.is_terminal else None):
         out.print(line, soft_wrap=True)
 
 
-def _lines(found: list[Run], width: int | None) -> Iterator[Text]:
+def _lines(found: list[Run], up: Mapping[str, str], width: int | None) -> Iterator[Text]:
     """A line for each run, below a heading: all of its name and time, as much of the verdict as has
     room; all of that if there is no width, as in a pipe."""
     rows = [("run", "time", "", "verdict", "bold")]
@@ -71,7 +72,7 @@ def _lines(found: list[Run], width: int | None) -> Iterator[Text]:
         seconds = run.timings.get("total")
         told = f"{seconds:.1f} s" if isinstance(seconds, int | float) else "-"
         style = "" if not run.outcome else "green" if run.outcome.get("success") else "red"
-        verdict = harmless(run.verdict or "no verdict")
+        verdict = harmless(run.verdict or up.get(run.name, "no verdict"))
         rows.append((run.name, told, _figure(run), verdict, style))
     names, times, figures = (max(cell_len(row[at]) for row in rows) for at in range(3))
     for name, told, figure, verdict, style in rows:
@@ -162,6 +163,24 @@ def _used() -> set[Path] | None:
         return None
     containers = [one for name in engine.clusters() for one in engine.containers(name)]
     return {Path(one.output).parent.resolve() for one in containers if one.output}
+
+
+def _up(found: list[Run]) -> dict[str, str]:
+    """What is so of runs whose containers are there, by the run's name; {} without an engine."""
+    from cluster_kit.engine.client import engine_or_none  # half of what `runs` takes to begin
+    from cluster_kit.run.starting.claim import is_claimed
+
+    if (engine := engine_or_none()) is None:
+        return {}
+    there = {
+        Path(one.output).parent.resolve(): one.cluster for one in engine.glance() if one.output
+    }
+    told = {}
+    for run in found:
+        if cluster := there.get(run.directory.path.resolve()):
+            unwatched = f"up, unwatched: `cluster-kit attach {cluster}`"
+            told[run.name] = "up" if is_claimed(engine, cluster) else unwatched
+    return told
 
 
 def _figure(run: Run) -> str:

@@ -20,6 +20,8 @@ from cluster_kit.engine.containers import Container
 FILE = "requests.jsonl"
 """In the directory of a run, beside its output."""
 RESTART, STOP, DOWN = "restart", "stop", "down"
+END, KILL, FREEZE, THAW = "end", "kill", "freeze", "thaw"
+"""Of one task, from a page."""
 ENDS = (RESTART, STOP)
 """After these a task has ended only for a while."""
 

@@ -7,6 +7,10 @@ from cluster_kit.observe.asked import Asked
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import is_work
 
+FROM_PAGE = {
+    asked.END: "stopped", asked.KILL: "killed", asked.FREEZE: "frozen", asked.THAW: "thawed",
+}  # fmt: skip
+
 
 def pending(seen: RunState) -> Asked | None:
     """The restart or stop for which the leader has ended, or is about to, but only for a while.
@@ -48,13 +52,18 @@ def words(one: Asked, seen: RunState) -> str:
         again = next((time for time in starts if time > one.time), None)
         later = "not started again" if again is None else f"started {again - one.time:.0f} s later"
         return f"the cluster was stopped at {one.at} by `cluster-kit stop`, and {later}"
+    if one.what in FROM_PAGE:
+        return (
+            f"{one.tasks[0]} was {FROM_PAGE[one.what]} at {one.at} from the page: a person did it"
+        )
     whom = "all tasks were" if every and len(one.tasks) > 1 else f"{one.tasks[0]} was"
     return f"{whom} restarted at {one.at} by `cluster-kit restart`: a person asked for it"
 
 
 def notes(seen: RunState) -> list[str]:
-    """A sentence for each restart and stop, oldest first."""
-    return [words(one, seen) for one in seen.requests if one.what in asked.ENDS and one.tasks]
+    """A sentence for each restart and stop, and for what was done from a page, oldest first."""
+    told = (*asked.ENDS, *FROM_PAGE)
+    return [words(one, seen) for one in seen.requests if one.what in told and one.tasks]
 
 
 def before_blame(seen: RunState, blame: str) -> str:

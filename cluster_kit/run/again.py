@@ -40,7 +40,7 @@ def restart(engine: Engine, container: Container) -> tuple[str, ...]:
         )
     chosen = containers if container.leader else [container]
     tasks = [one.name for one in chosen]
-    _note(containers, asked.RESTART, tasks)
+    note(containers, asked.RESTART, tasks)
     if container.leader:
         engine.stop(container.cluster)
         _each(engine.start_again, engine.sidecars(container.cluster))
@@ -63,7 +63,7 @@ def stop(engine: Engine, cluster: str) -> bool:
     if is_stopped(containers):
         return False
     _refuse_ended(containers, f"`cluster-kit stop {cluster}`")
-    _note(containers, asked.STOP, [one.name for one in containers])
+    note(containers, asked.STOP, [one.name for one in containers])
     engine.stop(cluster)
     return True
 
@@ -84,7 +84,7 @@ def start(engine: Engine, cluster: str) -> bool:
         _each(engine.start_again, engine.sidecars(cluster))
         _each(engine.start_again, containers)
     except EngineError:
-        _note(containers, asked.STOP, [one.name for one in containers])
+        note(containers, asked.STOP, [one.name for one in containers])
         engine.stop(cluster)
         raise
     return True
@@ -138,7 +138,7 @@ def _refuse_gpus(engine: Engine, cluster: str, containers: Sequence[Container]) 
                 )
 
 
-def _note(containers: Sequence[Container], what: str, tasks: Sequence[str]) -> None:
+def note(containers: Sequence[Container], what: str, tasks: Sequence[str]) -> None:
     """Say what was asked before it is done; raises HostError if that cannot be written."""
     run = Path(containers[0].output).parent
     try:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from cluster_kit.engine.containers import Container
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import HostError, UsageError
+from cluster_kit.observe import asked
 from cluster_kit.observe.task_view import State
 from cluster_kit.run import again
 from cluster_kit.run.inside import CRASH, refuse_idle, task_of
@@ -14,12 +15,14 @@ from cluster_kit.util.nearest import proposal
 
 
 def _stop(engine: Engine, container: Container) -> str:
+    _note(container, asked.END)
     engine.end(container.id)
     return "stopped: `restart` starts it again"
 
 
 def _kill(engine: Engine, container: Container) -> str:
     refuse_idle(container)
+    _note(container, asked.KILL)
     engine.execute(container.id, CRASH)
     return "killed, as if it had crashed"
 
@@ -27,6 +30,7 @@ def _kill(engine: Engine, container: Container) -> str:
 def _freeze(engine: Engine, container: Container) -> str:
     if container.state != State.RUNNING:
         raise HostError(f"{container.name} is {container.state}: only one that runs can be frozen")
+    _note(container, asked.FREEZE)
     engine.freeze(container.id)
     return "frozen: `thaw` lets it go on"
 
@@ -34,8 +38,15 @@ def _freeze(engine: Engine, container: Container) -> str:
 def _thaw(engine: Engine, container: Container) -> str:
     if container.state != State.PAUSED:
         raise HostError(f"{container.name} is not frozen")
+    _note(container, asked.THAW)
     engine.thaw(container.id)
     return "goes on"
+
+
+def _note(container: Container, what: str) -> None:
+    """Say what is done before it is done: the report shows it as a person's."""
+    if container.output:  # a sidecar has none
+        again.note([container], what, [container.name])
 
 
 def _restart(engine: Engine, container: Container) -> str:

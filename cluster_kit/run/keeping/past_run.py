@@ -51,7 +51,7 @@ def verdict_of(outcome: Mapping[str, Any]) -> str:
         return "success"
     blame = f", blame {outcome['blame']}" if outcome.get("blame") else ""
     message = str(outcome.get("message", "")).partition("\n")[0]
-    word = "stopped" if outcome.get("reason") == "stopped" else "failed"
+    word = "stopped" if outcome.get("reason") in ("stopped", "interrupted") else "failed"
     return f"{word}{blame}: {message}" if message else f"{word}{blame}"
 
 

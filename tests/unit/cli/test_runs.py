@@ -19,6 +19,7 @@ from cluster_kit.run.keeping.secrets import Known
 from cluster_kit.util.elapsed import moment
 from cluster_kit.workspace import RunDirectory, new_run
 from tests.make import cluster
+from tests.unit.cli.clusters_up import ClustersUp
 from tests.unit.command_line import Cli
 from tests.unit.stories import container
 
@@ -75,6 +76,19 @@ def test_one_long_verdict_cuts_nothing_but_itself(
     assert lines[1].split()[:3] == ["a-cluster-with-a-long-name/20261122-100000", "9.5", "s"]
     assert lines[2].split()[:3] == ["demo/20261122-090000", "9.5", "s"]
     assert lines[2].split()[3].startswith("failed") and lines[2].endswith("…")
+
+
+@pytest.mark.parametrize(
+    ("watched", "told"), [(True, "up"), (False, "up, unwatched: `cluster-kit attach demo`")]
+)
+def test_a_run_whose_containers_are_there_is_up(
+    watched: bool, told: str, cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = new_run(root / "runs" / "demo", datetime(2026, 11, 22, 11))
+    engine = ClustersUp({"demo": [container("chief-0", output=str(run.output))]})
+    monkeypatch.setattr(client, "engine_or_none", lambda: engine)
+    monkeypatch.setattr("cluster_kit.run.starting.claim.is_claimed", lambda *_: watched)
+    assert cli("runs").out.splitlines()[1].endswith(f"  {told}")
 
 
 def test_two_runs_differ_in_what_was_asked_and_what_came_of_it(cli: Cli, root: Path) -> None:

@@ -29,6 +29,8 @@ def test_each_verb_does_what_it_says(made: MadeUp) -> None:
         ("freeze", "worker-0"), ("thaw", "worker-0"), ("kill -9 -1", "worker-0"),
         ("end", "worker-0"),
     ]  # fmt: skip
+    noted = [(one.what, one.tasks) for one in asked.read(made.run.path)]
+    assert noted == [(what, ("worker-0",)) for what in ("freeze", "thaw", "kill", "end")]
 
 
 @pytest.mark.parametrize(
