@@ -9,6 +9,7 @@ from typing import Any
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Event
+from cluster_kit.observe.asked import Asked
 from cluster_kit.observe.checkpoints import complete
 from cluster_kit.observe.progress import USAGE, Entry, ProgressReader
 from cluster_kit.observe.usage import Sample, sample_of
@@ -22,7 +23,8 @@ class Evidence:
     """One run: its cluster as it was started, its outcome.json, and what was seen.
 
     `checkpoints` are (Unix seconds, name) of those that are still there; `logs` are the tasks whose
-    log was saved; `faults` are those of a drill; `name` is the directory's, `kit` the version that
+    log was saved; `faults` are those of a drill; `requests` are
+    what persons asked; `name` is the directory's, `kit` the version that
     reports.
     """
 
@@ -38,6 +40,7 @@ class Evidence:
     manifest: str = ""
     kit: str = ""
     profiles: Sequence[Mapping[str, Any]] = ()
+    requests: Sequence[Asked] = ()
 
 
 def entries_of(output: Path, cluster: Cluster, since: float, sizes: Sizes) -> list[Entry]:

@@ -80,7 +80,9 @@ def facts_with(
 
 def _lanes(run: Evidence, end: float) -> dict[str, Lane]:
     """Each task's lane, with what is known besides its own words: faults, checkpoints."""
-    lanes = with_faults(lanes_of(run.cluster, run.events, run.entries, end), run.faults, end)
+    lanes = with_faults(
+        lanes_of(run.cluster, run.events, run.entries, end, run.requests), run.faults, end
+    )
     leader = run.cluster.leader.name
     marks = [Mark("checkpoint", at, name) for at, name in run.checkpoints]
     lanes[leader] = replace(lanes[leader], marks=tuple(_sorted([*lanes[leader].marks, *marks])))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from cluster_kit.cluster import Cluster, Task
 from cluster_kit.engine.containers import Event
+from cluster_kit.observe.asked import Asked
 from cluster_kit.observe.figures import number
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.silences import HEARD, SILENT
@@ -37,13 +38,18 @@ class Lane:
 
 
 def lanes_of(
-    cluster: Cluster, events: Sequence[Event], entries: Sequence[Entry], end: float
+    cluster: Cluster,
+    events: Sequence[Event],
+    entries: Sequence[Entry],
+    end: float,
+    requests: Sequence[Asked] = (),
 ) -> dict[str, Lane]:
     """Each task's lane, by name.
 
     Args:
         events, entries: of the run, oldest first.
         end: of what was seen, Unix seconds.
+        requests: what persons asked, which is no fault.
     """
     leader = cluster.leader.name
     told = {task.name: [entry for entry in entries if entry.task == task.name]
@@ -62,7 +68,8 @@ def lanes_of(
         over = [*_silences(task, happened[task.name], entries, end)]
         if task.name == leader:
             over += _waits(told[leader], end)
-        marks = tuple(sorted(marks_of(happened[task.name], told[task.name]),
+        own = [one for one in requests if task.name in one.tasks]
+        marks = tuple(sorted(marks_of(happened[task.name], told[task.name], own),
                              key=lambda mark: mark.at))  # fmt: skip
         lanes[task.name] = Lane(spans, tuple(over), marks)
     return lanes

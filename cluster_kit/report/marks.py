@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cluster_kit.engine.containers import Event
+from cluster_kit.observe.asked import THAW, Asked
 from cluster_kit.observe.figures import number
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.task_view import GOOD_CODES
@@ -24,9 +25,15 @@ class Mark:
     text: str
 
 
-def marks_of(events: Sequence[Event], entries: Sequence[Entry]) -> Iterator[Mark]:
-    """What happened to one task, by the events of its container and its own entries."""
-    yield from _of_events(events)
+def marks_of(
+    events: Sequence[Event], entries: Sequence[Entry], requests: Sequence[Asked] = ()
+) -> Iterator[Mark]:
+    """What happened to one task, by the events of its container and its own entries.
+
+    What follows from one of the `requests` about it is no fault.
+    """
+    for mark in _of_events(events):
+        yield _asked_for(mark, events, requests)
     for entry in entries:
         match entry.event:
             case "retry":
@@ -37,6 +44,20 @@ def marks_of(events: Sequence[Event], entries: Sequence[Entry]) -> Iterator[Mark
                 yield Mark("evaluation", entry.time, score(entry))
             case "straggling":
                 yield Mark("straggler", entry.time, f"{entry.fields.get('of')} is a straggler")
+
+
+def _asked_for(mark: Mark, events: Sequence[Event], requests: Sequence[Asked]) -> Mark:
+    """The mark as one of a person's request, if it is a fault or restart that followed from one."""
+    starts = [event.time for event in events if event.action == "start"]
+    before = [one for one in requests if one.time <= mark.at]
+    if mark.kind not in ("fault", "restart") or not before:
+        return mark
+    last = before[-1]
+    lives = sum(last.time < start <= mark.at for start in starts)
+    # A fault is of the life in which it was asked for, a restart is the first one after that.
+    if lives > (mark.kind == "restart") or last.what == THAW:
+        return mark
+    return Mark("asked", mark.at, f"{mark.text}: a person asked for it ({last.what})")
 
 
 def _attempt(entry: Entry) -> str:

@@ -155,7 +155,7 @@ class Growing:
         run = Evidence(
             self._about.name, self._cluster, outcome,
             sorted(seen.events, key=lambda event: event.time), seen.entries, (), self.checkpoints,
-            manifest=self._about.manifest, kit=self._about.kit,
+            manifest=self._about.manifest, kit=self._about.kit, requests=seen.requests,
         )  # fmt: skip
         facts = facts_with(run, (), self._traffic.edges(), self._until + TICK_S)
         return _open(facts, self._seconds)

@@ -68,6 +68,7 @@ MAY_TOUCH_OUTPUT = {
     "cli/runs.py: _used: Path(one.output).parent.resolve": "the run's directory",
     "run/ending/output_trouble.py: explained: output.is_dir": "output itself",
     "serve/metrics.py: _runs: path.resolve": "the run's directory",
+    "cli/runs.py: _up: Path(one.output).parent.resolve": "the run's directory",
 }
 """Each with the reason why it can do no harm; what is not needed any more fails, too."""
 

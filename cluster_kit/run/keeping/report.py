@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster_kit.errors import UsageError
+from cluster_kit.observe import asked
 from cluster_kit.observe.progress import without_values
 from cluster_kit.report.evidence import Evidence, checkpoints_of, entries_of, samples_of
 from cluster_kit.report.facts import FORMAT, facts_of
@@ -84,6 +85,7 @@ def report_of(run: RunDirectory, known: Known | None = None) -> dict[str, Any]:
             manifest=text_of(run.manifest),
             kit=__version__,
             profiles=profiles_of(run.output, record.since) if known.are_all else [],
+            requests=[one for one in asked.read(run.path) if one.time >= record.since],
         )
     )
     shown: dict[str, Any] = masked_facts(facts, masker(known.values))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from cluster_kit.engine.containers import Event
+from cluster_kit.observe.asked import Asked
 from cluster_kit.observe.progress import Entry
 from cluster_kit.report.lanes import Lane, Span, lanes_of
 from tests.make import cluster
@@ -65,6 +68,18 @@ def test_the_time_between_an_end_and_the_next_start_is_empty() -> None:
         ("starting", 0, 1), ("ready", 1, 3), ("starting", 5, 6), ("ready", 6, 10),
     ]  # fmt: skip
     assert [mark.kind for mark in found.marks] == ["fault", "restart"]
+
+
+@pytest.mark.parametrize("what", ["restart", "stop", "kill"])
+def test_what_a_person_asked_for_is_no_fault_and_what_comes_later_is(what: str) -> None:
+    again = [
+        *started(), Event(3, "die", "ps-0", 137), Event(5, "start", "ps-0", None),
+        Event(8, "die", "ps-0", 1), Event(9, "start", "ps-0", None),
+    ]  # fmt: skip
+    requests = [Asked(2.5, what, ("ps-0",)), Asked(0.1, what, ("worker-0",))]
+    marks = lanes_of(CLUSTER, again, [], 10, requests)["ps-0"].marks
+    assert [mark.kind for mark in marks] == ["asked", "asked", "fault", "restart"]
+    assert marks[0].text == f"ended with exit code 137: a person asked for it ({what})"
 
 
 def test_who_was_frozen_by_hand_goes_on_as_before() -> None:
