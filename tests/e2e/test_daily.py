@@ -43,8 +43,9 @@ def test_a_day_with_one_cluster(kit: Kit, client: docker.DockerClient) -> None:
     assert (outcome["exit_code"], outcome["program_exit_code"]) == (5, 41)
     restarts = {task["name"]: task["restarts"] for task in outcome["tasks"]}
     assert restarts == {"chief-0": 1, "worker-0": 3, "ps-0": 1}
-    *waited, worker, all_tasks = outcome["notes"]
+    *waited, killed, worker, all_tasks = outcome["notes"]
     assert all(note.startswith("training waited for worker-0") for note in waited), waited
+    assert killed.startswith("worker-0 was killed at ") and "from the page" in killed
     assert worker.startswith("worker-0 was restarted at ")
     assert all_tasks.startswith("the cluster was stopped at ")
     assert mine(client, kit.name) == ([], [])
