@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.util.own_files import CLONE
-from cluster_kit.util.untrusted import is_directory
+from cluster_kit.util.untrusted import files, is_directory
 
 
 @dataclass(frozen=True)
@@ -169,8 +169,13 @@ class RunDirectory:
 
     @property
     def manifest(self) -> Path:
-        """A copy of the manifest as it was, without values of secrets."""
+        """The manifest as it was run, with the overrides and without values of secrets."""
         return self.path / "manifest.toml"
+
+    @property
+    def program(self) -> Path:
+        """The folder with copies of the program and its modules, as they were at the start."""
+        return self.path / "program"
 
     @property
     def report(self) -> Path:
@@ -187,7 +192,8 @@ class RunDirectory:
 
     def kept_files(self) -> list[Path]:
         """What the kit has written of the run, beside its output: logs, events, verdict."""
-        found = [*self.path.glob("*"), *self.logs.glob("*")]
+        copies = (self.path / found.name for found in files(self.path, self.program.name))
+        found = [*self.path.glob("*"), *self.logs.glob("*"), *copies]
         return sorted(path for path in found if path.is_file() and not path.is_symlink())
 
     def give_to_owner(self) -> None:
@@ -195,7 +201,9 @@ class RunDirectory:
         with contextlib.suppress(OSError):
             if os.geteuid() == 0:
                 about = self.path.stat()
-                for path in self.kept_files():
+                kept = self.kept_files()
+                folders = {one for path in kept for one in path.parents if self.path in one.parents}
+                for path in [*kept, *folders]:
                     os.chown(path, about.st_uid, about.st_gid, follow_symlinks=False)
 
 

@@ -44,7 +44,8 @@ def fit(program: Path | None, loaded: Loaded) -> Fitted:
     """Returns the manifest, fitted to the program (None for a built-in one)."""
     sources, unread = read(program) if program is not None else ([], [])
     shape = strategies.shape(sources, loaded)
-    loaded = replace(loaded, manifest=loaded.manifest.model_copy(update=shape.changes))
+    fitted = loaded.manifest.model_copy(update=shape.changes)
+    loaded = replace(loaded, manifest=fitted, values={**loaded.values, **shape.changes})
     roles = secrets.check_roles(program, loaded.manifest, loaded.path.parent)
     hints = (*shape.hints, *_hints(sources, unread, loaded.manifest), *roles)
     refused = job_flags.refuse(sources, loaded.manifest)

@@ -65,6 +65,12 @@ def read(program: Path) -> tuple[list[Source], list[Hint]]:
     return list(sources.values()), hints
 
 
+def files(program: Path) -> list[Path]:
+    """The program's file and those of its own modules that can be read, the program first."""
+    modules = (program.parent / source.file for source in read(program)[0])
+    return list(dict.fromkeys([program, *modules]))
+
+
 def _syntax_hint(fault: Fault, cure: str) -> Hint:
     rule = f"not valid Python: {fault.message}"
     return Hint(fault.place, fault.line, rule, cure or "mend the line")

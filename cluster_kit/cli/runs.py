@@ -89,14 +89,15 @@ def diff(
     second: Annotated[str, typer.Argument(help="The same, or a cluster for its newest run.")],
     json_: options.Json = False,
 ) -> None:
-    """Show how a run differs from another: manifest, cluster, versions, metrics, timings."""
+    """Show how a run differs from another: program, manifest, cluster, metrics, timings."""
     before, after = (read_run(run_named(name, here())) for name in (first, second))
     found = difference(before, after)
     if json_:
         changes = [{**one.__dict__, "ratio": one.ratio} for one in found.changes]
-        print_json({"changes": changes, "manifest": list(found.manifest)})
+        texts = {"manifest": list(found.manifest), "program": list(found.program)}
+        print_json({"changes": changes, **texts})
         return
-    if not found.changes and not found.manifest:
+    if not found.changes and not found.manifest and not found.program:
         same = before.directory.path == after.directory.path
         say(f"they do not differ{f': both are {before.name}' if same else ''}")
         return
@@ -106,7 +107,7 @@ def diff(
     for one in found.changes:
         table.add_row(*(Text(harmless(word)) for word in _words(one)))
     out.print(table)
-    for line in found.manifest:
+    for line in (*found.manifest, *found.program):
         style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
         out.print(Text(harmless(line), style), soft_wrap=True)
 

@@ -37,7 +37,7 @@ def load(
     raw = _merged(_read(path), given)
     file_args = raw.get("args", [])
     added = range(0)
-    if isinstance(file_args, list):
+    if isinstance(file_args, list) and extra:
         raw["args"] = [*file_args, *extra]
         added = range(len(file_args), len(raw["args"]))
     read = _validated(raw, path, CommandLine.of(given, added))
@@ -55,7 +55,8 @@ def _validated(raw: dict[str, Any], path: Path, command_line: CommandLine) -> Lo
     for _ in range(20):
         try:
             manifest = Manifest.model_validate(raw)
-            return Loaded(manifest, path, tuple(problems), frozenset(broken), command_line)
+            read = Loaded(manifest, path, tuple(problems), frozenset(broken), command_line)
+            return replace(read, values=raw)
         except ValidationError as error:
             for detail in error.errors():
                 place = keys_of(detail["loc"])

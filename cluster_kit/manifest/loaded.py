@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from cluster_kit.manifest.command_line import CommandLine
 from cluster_kit.manifest.schema import Manifest
@@ -26,6 +27,8 @@ class Loaded:
     command_line: CommandLine = field(default_factory=CommandLine)
     command: str = ""
     """What renders this manifest with these values; "" if it is not known where."""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """The tables as written, with the overrides and what was fitted to the program."""
 
     def refuse(self, broken_rules: Iterable[Problem] = ()) -> None:
         """Raises ManifestError if the manifest's shape is invalid or it breaks a rule.

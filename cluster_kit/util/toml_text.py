@@ -1,13 +1,15 @@
-"""Values and keys as TOML text, for messages. Pure."""
+"""Values, keys and tables as TOML text. Pure."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 DEEPEST = 3
 """A manifest has three levels; deeper ones are not shown."""
+_ANY_DEPTH = 100
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -28,6 +30,19 @@ def to_toml(value: object, depth: int = DEEPEST) -> str:
         return str(value)
     except ValueError:
         return "a very long number"
+
+
+def document(table: Mapping[str, Any], name: tuple[str, ...] = ()) -> str:
+    """The tables as a TOML file: a table's values first, then each inner table below its name."""
+    inner = {key: value for key, value in table.items() if isinstance(value, dict)}
+    lines = [
+        f"{dotted([key])} = {to_toml(value, _ANY_DEPTH)}\n"
+        for key, value in table.items()
+        if key not in inner
+    ]
+    if name and (lines or not inner):
+        lines.insert(0, f"\n[{dotted(name)}]\n")
+    return "".join([*lines, *(document(value, (*name, key)) for key, value in inner.items())])
 
 
 def dotted(parts: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster_kit.run.keeping.past_run import verdict_of
+from cluster_kit.util.toml_text import dotted, to_toml
 from cluster_kit.util.untrusted import files
 from cluster_kit.workspace import RunDirectory, Workspace
 
@@ -100,25 +102,36 @@ class Change:
 
 @dataclass(frozen=True)
 class Difference:
-    """How a second run differs from a first: values, and the lines of the manifest."""
+    """How a second run differs from a first: values, and lines of the manifest and the program."""
 
     changes: tuple[Change, ...]
     manifest: tuple[str, ...]
+    program: tuple[str, ...] = ()
 
 
 def difference(first: Run, second: Run) -> Difference:
-    """What differs in cluster, versions, verdict, metrics and timings, and in the manifest."""
+    """What differs in program, cluster, verdict, metrics and timings, and in the manifest."""
+    before, after = _hashes(first), _hashes(second)
     changes = [
+        *_changed("program", before, after),
         *_changed("cluster", _cluster(first), _cluster(second)),
         *_changed("verdict", {"verdict": first.verdict}, {"verdict": second.verdict}),
         *_changed("metric", first.metrics, second.metrics),
         *_changed("seconds", first.timings, second.timings),
     ]
-    lines = difflib.unified_diff(
-        _lines(first.directory.manifest), _lines(second.directory.manifest),
+    manifest = difflib.unified_diff(
+        _settings(first.directory.manifest), _settings(second.directory.manifest),
         first.name, second.name, lineterm="", n=1,
     )  # fmt: skip
-    return Difference(tuple(changes), tuple(lines))
+    program = [
+        line
+        for name in dict.fromkeys([*before, *after])
+        for line in difflib.unified_diff(
+            _lines(first.directory.program / name), _lines(second.directory.program / name),
+            f"{first.name}/program/{name}", f"{second.name}/program/{name}", lineterm="",
+        )
+    ]  # fmt: skip
+    return Difference(tuple(changes), tuple(manifest), tuple(program))
 
 
 def _changed(what: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterable[Change]:
@@ -148,6 +161,32 @@ def _cluster(run: Run) -> dict[str, Any]:
         }
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return {}
+
+
+def _hashes(run: Run) -> dict[str, str]:
+    """The first digits of the hash of each file of the user's program, by its name."""
+    try:
+        program = json.loads(run.directory.record.read_text(encoding="utf-8"))["program"]
+        return {name: f"sha256:{digits[:12]}" for name, digits in program.items()}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return {}
+
+
+def _settings(manifest: Path) -> list[str]:
+    """The manifest's values by their dotted keys; its lines if it is not TOML."""
+    lines = _lines(manifest)
+    try:
+        return sorted(_flat(tomllib.loads("\n".join(lines))))
+    except (ValueError, RecursionError):
+        return lines
+
+
+def _flat(table: Mapping[str, Any], name: tuple[str, ...] = ()) -> Iterable[str]:
+    for key, value in table.items():
+        if isinstance(value, dict) and value:
+            yield from _flat(value, (*name, key))
+        else:
+            yield f"{dotted([*name, key])} = {to_toml(value)}"
 
 
 def _lines(file: Path) -> list[str]:

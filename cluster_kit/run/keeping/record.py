@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -33,6 +33,8 @@ class Record:
     since: float
     timings_s: Mapping[str, float]
     sizes: Mapping[str, int]
+    program: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 of the user's program and of each module of it, by the name below its directory."""
 
     def stopwatch(self) -> Stopwatch:
         """One that goes on measuring the run from where it began."""

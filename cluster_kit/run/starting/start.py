@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
+from cluster_kit.advice.sources import files
 from cluster_kit.backends.hidden import without_secrets
 from cluster_kit.backends.interface import ImageMissing, SubnetTaken
 from cluster_kit.cluster import Cluster
@@ -16,8 +18,10 @@ from cluster_kit.image import extra as extra_image
 from cluster_kit.image import own as own_image
 from cluster_kit.image.build import image_present
 from cluster_kit.observe.task_view import State
+from cluster_kit.programs import resolve
 from cluster_kit.run import again, disk_space
 from cluster_kit.run.context import Launch
+from cluster_kit.run.keeping import sources
 from cluster_kit.run.keeping.of_containers import is_recorded, kept_run, run_of, unjudged
 from cluster_kit.run.keeping.record import Record, write_record
 from cluster_kit.run.keeping.secrets import values_of
@@ -25,7 +29,7 @@ from cluster_kit.run.starting import gpu_turn
 from cluster_kit.run.starting.prepare import Prepared, prepare_again
 from cluster_kit.show.view import View
 from cluster_kit.util.elapsed import moment
-from cluster_kit.util.masking import masked
+from cluster_kit.util.masking import masker
 from cluster_kit.workspace import RENDERED, Workspace, ignore_in_git, write_atomically
 
 PLANS = 3
@@ -117,13 +121,13 @@ def up(launch: Launch, prepared: Prepared, text: str) -> Cluster:
                 now = gpu_turn.planned_now(prepared, launch.engine)
                 if now is not prepared:
                     prepared, text = now, launch.backend.render(now.cluster)
-                file = _write(launch, prepared, text)
+                file, program = _write(launch, prepared, text)
                 if own := launch.backend.merges(file):
                     launch.view.phase(f"merging {own}")
                 launch.backend.up(file, launch.directory.output, launch.id)
                 _refuse_others(launch)
             with contextlib.suppress(OSError):  # the end of the run reports it
-                _record(launch, prepared.cluster)
+                _record(launch, prepared.cluster, program)
             return prepared.cluster
         except ImageMissing:
             if attempt == PLANS or not prepared.cluster.image_is_built:
@@ -139,21 +143,31 @@ def up(launch: Launch, prepared: Prepared, text: str) -> Cluster:
     raise AssertionError("unreachable")
 
 
-def _write(launch: Launch, prepared: Prepared, text: str) -> Path:
-    """Write the cluster's file, and with the run a copy and the record; returns the file's path."""
+def _write(launch: Launch, prepared: Prepared, text: str) -> tuple[Path, Mapping[str, str]]:
+    """Write the cluster's file, and with the run a copy, its sources and the record.
+
+    Returns the file's path, and the hashes of the program's files.
+    """
     with disk_space.writing(launch.workspace.root):
         file = launch.backend.write(launch.workspace, prepared.cluster, text)
         ignore_in_git(file.parent, RENDERED)
         shown = without_secrets(prepared.cluster)
         copy = text if shown == prepared.cluster else launch.backend.render(shown)
         write_atomically(launch.directory.path / file.name, copy)
-        manifest = prepared.manifest.path.read_text(encoding="utf-8", errors="replace")
-        write_atomically(
-            launch.directory.manifest, masked(manifest, values_of(prepared.cluster, ()))
-        )
+        mask = masker(values_of(prepared.cluster, ()))
+        command = prepared.cluster.origin.command
+        sources.keep_manifest(launch.directory, prepared.manifest, command, mask)
+        program = sources.keep_program(launch.directory, _program_files(prepared), mask)
         disk_space.reserve(launch.directory)
-        _record(launch, prepared.cluster)
-    return file
+        _record(launch, prepared.cluster, program)
+    return file, program
+
+
+def _program_files(prepared: Prepared) -> list[Path]:
+    """The user's program and its modules; none if it is built in."""
+    loaded = prepared.manifest
+    program = resolve.program_file(loaded.manifest, loaded.path.parent)
+    return files(program) if program is not None else []
 
 
 def _refuse_others(launch: Launch) -> None:
@@ -168,9 +182,10 @@ def _refuse_others(launch: Launch) -> None:
         )
 
 
-def _record(launch: Launch, cluster: Cluster) -> None:
+def _record(launch: Launch, cluster: Cluster, program: Mapping[str, str]) -> None:
     timings = launch.timings
     began = moment(time.monotonic() - timings.began)
     shown = without_secrets(cluster)
-    record = Record(launch.id, shown, began, launch.since, dict(timings.timings), launch.sizes)
+    steps = dict(timings.timings)
+    record = Record(launch.id, shown, began, launch.since, steps, launch.sizes, program)
     write_record(launch.directory, record)

@@ -104,6 +104,23 @@ def test_two_runs_differ_in_what_was_asked_and_what_came_of_it(cli: Cli, root: P
     assert "metric" in said and "0.50" in said and "+worker = 4" in said
 
 
+def test_two_runs_differ_in_their_programs(cli: Cli, root: Path) -> None:
+    for hour, rate, digits in ((9, 0.1, "0" * 64), (10, 0.5, "f" * 64)):
+        run = saved(root, hour)
+        files = {"train.py": digits, "same.py": "a" * 64}
+        write_record(run, Record("id", cluster(), moment(0.0), 100.0, {}, {}, files))
+        run.program.mkdir()
+        (run.program / "train.py").write_text(f"rate = {rate}\n")
+        run.manifest.write_text("format = 1\n" if hour == 9 else "# with a comment\nformat = 1\n")
+    facts = json.loads(cli("runs", "diff", "demo/20261122-090000", "demo", "--json").out)
+    assert [(one["what"], one["name"]) for one in facts["changes"]] == [("program", "train.py")]
+    assert facts["changes"][0]["after"] == "sha256:ffffffffffff"
+    assert facts["program"][-2:] == ["-rate = 0.1", "+rate = 0.5"]
+    assert facts["manifest"] == [], "comments are no difference"
+    said = cli("runs", "diff", "demo/20261122-090000", "demo").out
+    assert "+rate = 0.5" in said and "+++ demo/20261122-100000/program/train.py" in said
+
+
 def test_old_runs_go_and_new_ones_stay(cli: Cli, root: Path) -> None:
     for hour in (8, 9, 10, 11):
         saved(root, hour, kept=hour == 9)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import tomllib
 
 import pytest
 
 from cluster_kit.errors import HostError, UsageError
+from cluster_kit.run.keeping import sources
+from cluster_kit.run.keeping.record import read_record
 from cluster_kit.run.take_down import take_down
 from tests.fakes.acting import LEADS, SCORES, Life, dies, ends, prints, says
 from tests.fakes.stage import NAME, Stage
@@ -99,6 +103,49 @@ def test_what_would_steer_a_terminal_is_not_saved(stage: Stage) -> None:
     log = (stage.directory.logs / "chief-0.log").read_text()
     assert "red words" in log
     assert not set(log) & {"\x1b", "\x9b"}
+
+
+def test_a_run_keeps_what_it_ran(stage: Stage) -> None:
+    """Overrides, and the program with its modules, however the files change afterwards."""
+    root = stage.workspace.root
+    (root / "lib").mkdir()
+    module = root / "lib" / "layers.py"
+    for file in (root / "train.py", module, root / "other.py"):
+        file.write_text("from lib import layers\n" if file.name == "train.py" else "WIDTH = 8\n")
+    stage.up(program=str(root / "train.py"), deadline={"start": 60})
+    kept = tomllib.loads(stage.directory.manifest.read_text())
+    assert (kept["program"], kept["deadline"]) == (str(root / "train.py"), {"start": 60})
+    assert kept["worker"] == 2, "the file's own values stay"
+    copies = stage.directory.program
+    assert {one.name for one in copies.rglob("*.py")} == {"train.py", "layers.py"}
+    assert (copies / "lib" / "layers.py").read_text() == "WIDTH = 8\n"
+    record = read_record(stage.directory)
+    digest = hashlib.sha256(b"WIDTH = 8\n").hexdigest()
+    assert record and record.program["lib/layers.py"] == digest
+    module.unlink()
+    (root / "train.py").write_text("\n")
+    stage.up(program=str(root / "train.py"), resume=True)
+    assert [one.name for one in copies.rglob("*.py")] == ["train.py"], "a resumed run has its own"
+
+
+def test_a_manifest_that_nothing_overrides_is_kept_as_it_is_written(stage: Stage) -> None:
+    file = stage.workspace.manifests / f"{NAME}.toml"
+    file.write_text(f"# mine\n{file.read_text()}")
+    stage.up()
+    assert stage.directory.manifest.read_text() == file.read_text()
+    assert not stage.directory.program.exists()
+
+
+def test_of_a_large_program_hashes_are_kept(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "MOST_BYTES", 30)
+    root = stage.workspace.root
+    (root / "train.py").write_text("import large, small\n")
+    (root / "large.py").write_text("WIDTH = 8\n" * 9)
+    (root / "small.py").write_text("A = 1\n")
+    stage.up(program=str(root / "train.py"))
+    assert sorted(one.name for one in stage.directory.program.iterdir()) == ["small.py", "train.py"]
+    record = read_record(stage.directory)
+    assert record and set(record.program) == {"train.py", "large.py", "small.py"}
 
 
 def test_a_kept_cluster_is_there_after_its_end(stage: Stage) -> None:

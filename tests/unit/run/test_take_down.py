@@ -76,7 +76,8 @@ def test_a_cluster_that_nobody_watches_is_judged_saved_and_removed(stage: Stage)
 def test_what_root_writes_in_anothers_run_belongs_to_its_owner(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stage.detach({"chief-0": [LONG]})
+    (program := stage.workspace.root / "train.py").write_text("import this\n")
+    stage.detach({"chief-0": [LONG]}, program=str(program))
     given: dict[Path, tuple[int, int]] = {}
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(os, "chown", lambda path, *ids, **_: given.update({path: ids}))
@@ -85,6 +86,7 @@ def test_what_root_writes_in_anothers_run_belongs_to_its_owner(
     assert set(given.values()) == {(about.st_uid, about.st_gid)}
     names = {str(path.relative_to(stage.directory.path)) for path in given}
     assert names >= {"outcome.json", "run.json", "events.jsonl", "logs/chief-0.log"}
+    assert names >= {"program", "program/train.py"}, "its owner can remove it"
     assert not any(name.startswith("output") for name in names)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_kit.util.toml_text import dotted, to_toml
+from cluster_kit.util.toml_text import document, dotted, to_toml
 
 texts = st.text(st.characters(codec="utf-8"), max_size=8)
 scalars = st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | texts
@@ -24,6 +24,18 @@ values = (
 @given(values)
 def test_a_value_can_be_read_back(value: Any) -> None:
     assert tomllib.loads(f"value = {to_toml(value)}")["value"] == value
+
+
+tables = st.recursive(
+    st.dictionaries(texts, values, max_size=3),
+    lambda inner: st.dictionaries(texts, inner | values, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(tables)
+def test_a_document_can_be_read_back(table: dict[str, Any]) -> None:
+    assert tomllib.loads(document(table)) == table
 
 
 @pytest.mark.parametrize(
