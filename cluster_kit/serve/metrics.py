@@ -9,12 +9,14 @@ from itertools import chain
 from pathlib import Path
 
 from cluster_kit.engine.containers import SIDECAR
-from cluster_kit.errors import UsageError
+from cluster_kit.engine.interface import Engine
+from cluster_kit.errors import EngineError, HostError, UsageError
 from cluster_kit.metrics.exposition import CONTENT_TYPE, text
 from cluster_kit.metrics.table import PREFIX
 from cluster_kit.metrics.values import Value
 from cluster_kit.observe.task_view import State
-from cluster_kit.run.keeping.metrics import RunMetrics
+from cluster_kit.run.keeping.metrics import RunMetrics, masked_labels
+from cluster_kit.run.keeping.secrets import Known, known_of
 from cluster_kit.serve.site import Site
 from cluster_kit.serve.web import Response
 from cluster_kit.util.untrusted import files
@@ -30,6 +32,7 @@ class Scraped:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._known: dict[Path, RunMetrics] = {}
+        self._secrets: dict[Path, Known] = {}
         self._lock = threading.Lock()
 
     def response(self) -> Response:
@@ -44,9 +47,21 @@ class Scraped:
         }
         for path, metrics in self._known.items():
             try:
-                yield from metrics.values(found[path])
+                yield from masked_labels(metrics.values(found[path]), self._secrets_of(path))
             except UsageError:
                 continue  # it is about to begin, or was removed just now
+
+    def _secrets_of(self, path: Path) -> Known:
+        """The secrets of a run, asked for until all are known: later its containers are gone."""
+        if not (path in self._secrets and self._secrets[path].are_all):
+            self._secrets[path] = known_of(RunDirectory(path), self._engine)
+        return self._secrets[path]
+
+    def _engine(self) -> Engine | None:
+        try:
+            return self._site.engine()
+        except (EngineError, HostError):
+            return None
 
     def _runs(self) -> dict[Path, Mapping[str, State]]:
         """The states of containers by task, by the directory of their run."""

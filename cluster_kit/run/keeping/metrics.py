@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -55,8 +55,13 @@ def exposition(runs: Iterable[RunDirectory], connect: Connect = lambda: None) ->
 
 
 def _values(run: RunDirectory, known: Known) -> Iterable[Value]:
+    return masked_labels(RunMetrics(run).values(), known)
+
+
+def masked_labels(values: Iterable[Value], known: Known) -> Iterator[Value]:
+    """Yields the values without secrets: programs choose names of metrics, which are labels."""
     mask = masker(known.values)
-    for value in RunMetrics(run).values():
+    for value in values:
         yield replace(value, labels={key: mask(of) for key, of in value.labels.items()})
 
 

@@ -19,6 +19,7 @@ from cluster_kit.serve.web import Request, answer
 from cluster_kit.workspace import RunDirectory, Workspace
 from tests.make import cluster
 from tests.unit.metrics.runs import Read, begun, ends
+from tests.unit.serve.made_up import MadeUp
 
 
 class Up:
@@ -150,3 +151,11 @@ def test_a_token_file_of_another_user_is_refused(
     monkeypatch.setattr("os.geteuid", lambda: 12345)
     with pytest.raises(HostError, match="belongs to another user"):
         token_in(file)
+
+
+def test_no_value_of_a_secret_is_a_label(tmp_path: Path) -> None:
+    made = MadeUp(tmp_path, cluster(name="demo", role={"chief": {"secrets": ["API_TOKEN"]}}))
+    made.secrets = ("tok_0123456789",)
+    made.say("chief-0", 1.0, "metrics", **{"of tok_0123456789": 0.5})
+    told = answer(routes_of(made.site), Request("GET", "/metrics")).body
+    assert b"tok_0123456789" not in told and b"of ***" in told
