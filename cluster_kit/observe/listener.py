@@ -11,6 +11,7 @@ from cluster_kit.engine.containers import ALL_TOLD, Event
 from cluster_kit.engine.failures import START_IT
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError
+from cluster_kit.observe.missed import is_told
 
 _LOST = EngineError("the Docker engine closed the stream of its events", START_IT)
 _HANGS = EngineError("the Docker engine does not answer any more", "restart it")
@@ -44,6 +45,7 @@ class Listener:
         self._since = since
         self._known_until = 0.0
         self._repeats_until: float | None = None
+        self._connected = 0.0
         self._all_told = threading.Event()
         self._ask_at = time.monotonic() + _ASK_EVERY_S
         self._listen(since)
@@ -105,8 +107,11 @@ class Listener:
             raise _HANGS
 
     def _is_new(self, event: Event) -> bool:
-        known = event.action in ("start", "die") and event.time < self._known_until
-        return not known and event not in self._handed_out[-_REPEATED:]
+        if event.action in ("start", "die") and event.time < self._known_until:
+            return False
+        if event.time < self._connected:
+            return not is_told(event, self._handed_out)
+        return event not in self._handed_out[-_REPEATED:]
 
     def _listen(self, since: float) -> None:
         threading.Thread(target=self._hear, args=(since,), daemon=True).start()
@@ -134,6 +139,7 @@ class Listener:
 
     def _expect_repeats(self) -> None:
         self._repeats_until = time.monotonic() + _REPEATS_WITHIN_S
+        self._connected = time.time()
 
 
 _REPEATS_WITHIN_S = 3.0

@@ -120,6 +120,21 @@ class RunState:
         tasks = {**self.tasks, task.name: task}
         return replace(self, tasks=tasks, started=started, events=self.events.and_(event))
 
+    def with_missed(self, missed: Iterable[Event]) -> RunState:
+        """The state as if these events had been heard when they happened."""
+        tasks = {
+            name: replace(task, state=State.CREATED, exit_code=None, restarts=0)
+            for name, task in self.tasks.items()
+        }
+        state = replace(self, tasks=tasks, started={}, events=Appended())
+        for event in sorted([*self.events, *missed], key=lambda event: event.time):
+            state = state.with_event(event)
+        used = {
+            name: replace(task, usage=None if task.state in NOT_THERE else self.tasks[name].usage)
+            for name, task in state.tasks.items()
+        }
+        return replace(state, tasks=used)
+
     def with_entry(self, entry: Entry) -> RunState:
         """The state after one more entry of a task's progress file."""
         entries, lag = self.entries.and_(entry), stragglers.after(self.stragglers, entry)

@@ -50,6 +50,16 @@ def from_containers(
     ]
 
 
+def births(entries: Iterable[Entry]) -> list[float]:
+    """When each life of a task's container began, as the task itself told, a moment later.
+
+    A server tells it when it is ready, any other task when it begins.
+    """
+    entries = list(entries)
+    begun = [e.time for e in entries if e.event == "start" and e.fields.get("attempt") == 1]
+    return begun or [entry.time for entry in entries if entry.event == "ready"]
+
+
 def _view(
     container: Container, entries: Sequence[Entry], straggler: Straggler | None, wished: int
 ) -> TaskView:
@@ -62,7 +72,6 @@ def _view(
         newest_figures |= figures(entry)
     # The engine counts a restart before it happens, and does not count restarts by `up`.
     counted = container.restarts - (state is State.RESTARTING) + wished
-    starts = sum(e.event == "start" and e.fields.get("attempt") == 1 for e in entries)
     return TaskView(
         name=container.name,
         role=container.role,
@@ -70,7 +79,7 @@ def _view(
         gpus=container.gpus,
         state=state,
         exit_code=container.exit_code,
-        restarts=max(counted, starts - 1),
+        restarts=max(counted, len(births(entries)) - 1),
         straggler=straggler,
         **newest_figures,
     )

@@ -74,7 +74,8 @@ class Growing:
 
     def _happened(self, event: Event) -> None:
         self._catch_up(event.task)
-        self.seen = self.seen.with_event(event)
+        late = any(one.time > event.time for one in reversed(self.seen.events))
+        self.seen = self.seen.with_missed([event]) if late else self.seen.with_event(event)
         self._last.pop(event.task, None)
         self._changed = True
 

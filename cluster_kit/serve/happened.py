@@ -8,6 +8,7 @@ import time
 
 from cluster_kit.engine.containers import Event
 from cluster_kit.errors import EngineError, HostError
+from cluster_kit.observe.missed import is_told
 from cluster_kit.run.keeping.evidence import read_events
 from cluster_kit.run.keeping.record import Record
 from cluster_kit.serve.site import Site
@@ -23,7 +24,7 @@ class Happened:
     def __init__(self, site: Site, run: RunDirectory, record: Record) -> None:
         self._site, self._run, self._record = site, run, record
         self._arrived: queue.Queue[Event] = queue.Queue()
-        self._known: set[tuple[str, str, int]] = set()
+        self._told: list[Event] = []
         self._size = -1
         self._hears = False
         self._again_at = 0.0
@@ -42,14 +43,12 @@ class Happened:
         if (size := self._saved()) != self._size:
             self._size = size
             found += read_events(self._run, self._record.since)
-        return sorted(filter(self._is_new, found), key=lambda event: event.time)
-
-    def _is_new(self, event: Event) -> bool:
-        key = event.task, event.action, round(event.time * 1000)
-        if key in self._known or event.time < self._record.since:
-            return False
-        self._known.add(key)
-        return True
+        new = []
+        for event in sorted(found, key=lambda event: event.time):
+            if event.time >= self._record.since and not is_told(event, self._told):
+                self._told.append(event)
+                new.append(event)
+        return new
 
     def _saved(self) -> int:
         try:

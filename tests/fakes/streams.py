@@ -49,6 +49,10 @@ class Streams:
         """The engine remembers its last events only, and here none."""
         self._forgotten = len(self._history)
 
+    def remember(self) -> None:
+        """Tell everything to who listens from now on."""
+        self._forgotten = 0
+
     def hang_up(self) -> None:
         """Close the streams of events; who asks whether the engine answers may listen again."""
         self._hung_up = True

@@ -131,7 +131,8 @@ def _judge_leader(seen: RunState) -> Verdict:
     if own and own[-1].fields.get("message"):
         message = f"{blame}: {own[-1].fields['message']}"
     elif not named and (blame != leader or not message):
-        message = f"{blame} ended with exit code {code}{_meaning(seen, blame, code)}"
+        ended = f"exit code {code}" if code is not None else "an exit code that nobody has heard"
+        message = f"{blame} ended with {ended}{_meaning(seen, blame, code)}"
     elif out_of_memory(seen, blame):
         message += OUT_OF_MEMORY
     return Verdict(False, TrainingFailed.exit_code, reason, blame, message)

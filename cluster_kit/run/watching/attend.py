@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 
 from cluster_kit.cluster import LOOPBACK, Cluster
+from cluster_kit.errors import EngineError
 from cluster_kit.observe.listener import Listener
+from cluster_kit.observe.missed import missed
 from cluster_kit.observe.state import RunState
 from cluster_kit.run.beside import board
 from cluster_kit.run.context import Launch
 from cluster_kit.run.ending.conclude import conclude, fail
 from cluster_kit.run.judging.endings import Ending
 from cluster_kit.run.judging.outcome import Outcome
-from cluster_kit.run.keeping.evidence import read_events
+from cluster_kit.run.keeping.evidence import read_events, save_events
 from cluster_kit.run.keeping.secrets import values_of
 from cluster_kit.run.observer import Superseded
 from cluster_kit.run.watching import debugging
@@ -50,6 +53,7 @@ def begin(run: Launch, start: Start) -> Cluster:
     seen = RunState.of(run.cluster)
     try:
         cluster = start()
+        _note_starts(run, cluster)
         board.begin(run, cluster)
         if waiting := debugging.task_of(cluster):
             run.view.phase(debugging.words(waiting))
@@ -62,6 +66,16 @@ def begin(run: Launch, start: Start) -> Cluster:
         signals.ignore()
         fail(run, run.cluster, seen, error)
         raise
+
+
+def _note_starts(run: Launch, cluster: Cluster) -> None:
+    """Save when the containers of a run that nobody watches have started.
+
+    The engine may have forgotten it by the time that somebody asks.
+    """
+    with contextlib.suppress(EngineError, OSError):  # who goes on with the run asks again
+        events = missed(RunState.of(cluster), run.containers(), time.time())
+        save_events(run.directory, events)
 
 
 def _attend(run: Launch, start: Start, listener: Listener, *, leaves: bool = False) -> Outcome:

@@ -181,17 +181,21 @@ class Watch:
         events = missed(self.seen, containers, now)
         if events and not has_repeated:
             return
-        self._add(events)
+        self.seen = self.seen.with_missed(events)
+        self._save(events)
         self._listener.complete(now if events else 0.0)
         if not self._joins:
             lost_at = self._timeline.of(self._absence.lost_at)
             refuse_if_ended_by_engine(self.seen, events, lost_at, containers)
 
     def _add(self, events: Sequence[Event]) -> None:
-        """Add events to `seen`, and save them for who may have to go on with the run."""
+        """Add what was just heard to `seen`, and save it for who may have to go on with the run."""
         events = [self._timeline.event(event) for event in events]
         for event in events:
             self.seen = self.seen.with_event(event)
+        self._save(events)
+
+    def _save(self, events: Sequence[Event]) -> None:
         if events:
             with contextlib.suppress(OSError):  # the end of the run reports it
                 save_events(self._run.directory, events)

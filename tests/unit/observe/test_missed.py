@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from cluster_kit.engine.containers import Container, Event
-from cluster_kit.observe.missed import missed
+from cluster_kit.observe.missed import is_told, missed
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
@@ -62,7 +63,61 @@ def test_an_end_and_a_new_start_that_nobody_heard() -> None:
     """The exit code of the life between is known to nobody."""
     seen = after(started("ps-0"))
     now = alive("ps-0", started=60.0, finished=59.0, restarts=1)
-    assert missed(seen, [now], ASKED) == [Event(60.0, "start", "ps-0", None)]
+    die, start = missed(seen, [now], ASKED)
+    assert (die.action, die.exit_code, start) == ("die", None, Event(60.0, "start", "ps-0", None))
+    assert 10.1 < die.time < 60.0
+
+
+def told(*lives: tuple[float, float, int], name: str = "worker-0") -> list[Entry]:
+    """What a task writes in these lives: (begin, end, exit code)."""
+    entries = []
+    for begin, end, code in lives:
+        entries.append(Entry(name, begin + 0.5, "start", {"attempt": 1}))
+        if end:
+            entries.append(Entry(name, end - 0.2, "end", {"exit_code": code, "reason": "failed"}))
+    return entries
+
+
+LIVES = ((10.0, 20.0, 1), (21.0, 40.0, 3), (41.0, 0.0, 0))
+NOW = alive("worker-0", started=41.0, finished=40.0, restarts=2)
+HEARD = [Event(at, action, "worker-0", code) for at, action, code in (
+    (10.0, "start", None), (20.0, "die", 1), (21.0, "start", None), (40.0, "die", 3),
+    (41.0, "start", None),
+)]  # fmt: skip
+
+
+@pytest.mark.parametrize("remembered", range(6))
+def test_lives_that_the_engine_has_forgotten_are_told_by_the_task(remembered: int) -> None:
+    """Whatever the engine still knows of the end of the story, the whole of it is there."""
+    seen = after(*HEARD[5 - remembered :])
+    for entry in told(*LIVES):
+        seen = seen.with_entry(entry)
+    seen = seen.with_missed(missed(seen, [NOW], ASKED))
+    assert [event.action for event in seen.events] == ["start", "die"] * 2 + ["start"]
+    assert [event.exit_code for event in seen.events] == [None, 1, None, 3, None]
+    assert [abs(e.time - h.time) < 1 for e, h in zip(seen.events, HEARD, strict=True)] == [True] * 5
+    task = seen.tasks["worker-0"]
+    assert (task.restarts, task.state, task.exit_code) == (2, State.RUNNING, None)
+    assert seen.started["worker-0"] == 41.0
+    assert missed(seen, [NOW], ASKED) == []
+    assert all(is_told(event, seen.events) for event in HEARD), "told twice, it counts once"
+    assert not is_told(Event(50.0, "die", "worker-0", 1), seen.events)
+
+
+def test_lives_that_ended_without_a_word_are_counted_by_the_engine() -> None:
+    seen = after()
+    for entry in told((41.0, 0.0, 0)):
+        seen = seen.with_entry(entry)
+    seen = seen.with_missed(missed(seen, [NOW], ASKED))
+    assert [event.action for event in seen.events] == ["start", "die"] * 2 + ["start"]
+    assert seen.tasks["worker-0"].restarts == 2
+
+
+def test_an_end_has_a_start_before_it() -> None:
+    seen = after(*HEARD[3:])
+    seen = seen.with_missed(missed(seen, [replace(NOW, restarts=1, created=9.0)], ASKED))
+    assert [(e.time, e.action) for e in seen.events][:2] == [(9.0, "start"), (40.0, "die")]
+    assert seen.tasks["worker-0"].restarts == 1
 
 
 def test_restarts_count_that_only_the_progress_file_tells_of() -> None:

@@ -124,6 +124,58 @@ def test_the_verdict_on_a_job_that_has_ended_since_is_the_same(
     assert stage.is_clean()
 
 
+LOST_TWICE: Acting = {
+    "ps-0": [Life((says(0.2, "ready"), dies(1.0))), Life((says(0.2, "ready"), dies(1.0))),
+             Life((says(0.2, "ready"),))],
+    "worker-1": [Life((says(0.2, "start", attempt=1), ends(0.9, 1, "failed", "E: no"))),
+                 Life((says(0.2, "start", attempt=1),))],
+    "chief-0": [Life((says(0.1, "start", attempt=1), says(0.4, "ready"),
+                      ends(20.0, 0, "finished")))],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("noted", [True, False], ids=["starts noted", "nothing noted"])
+def test_a_story_that_a_busy_engine_has_forgotten_is_whole(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, *, noted: bool
+) -> None:
+    """Also if a second `attach` goes on, to which the engine tells all of it after all."""
+    usual = stage.up(LOST_TWICE)
+    expected = story(stage)
+    stage.clock.pass_by(60)
+    stage.detach(LOST_TWICE)
+    assert [event["action"] for event in stage.events()] == ["start"] * 5
+    if not noted:
+        (stage.directory.path / "events.jsonl").unlink()
+    stage.clock.pass_by(10)
+    stage.engine.forget()
+
+    def kill() -> None:
+        raise Killed
+
+    stage.clock.at(5.0, kill)
+    with monkeypatch.context() as here, pytest.raises(Killed):
+        here.setattr(attend, "fail", lambda *_: None)
+        stage.attach()
+    stage.engine.remember()
+    outcome = stage.attach()
+    assert outcome.success
+    restarts = {task.name: task.restarts for task in outcome.tasks}
+    assert restarts == {task.name: task.restarts for task in usual.tasks}
+    assert (restarts["ps-0"], restarts["worker-1"]) == (2, 1)
+    assert story(stage) == expected
+    assert stage.view.differences == []
+
+
+def story(stage: Stage) -> dict[str, list[str]]:
+    """What each container did in the newest run, as it was saved."""
+    events = sorted(stage.events(), key=lambda event: float(event["time"]))
+    tasks = sorted({event["task"] for event in events})
+    return {
+        task: [e["action"] for e in events if e["task"] == task and e["action"] in ("start", "die")]
+        for task in tasks
+    }
+
+
 def test_a_leader_that_crashed_meanwhile_is_started_again(stage: Stage) -> None:
     stage.detach({"chief-0": [Life((says(0.1, "start", attempt=1), dies(1.0))), LEADS]})
     stage.clock.pass_by(5)
