@@ -193,6 +193,14 @@ def test_what_is_told_late_moves_all_that_was_told() -> None:
     assert page.run["began"] == 2.0 and chart["curves"][0]["x"] == [3.0]
 
 
+def test_an_end_that_is_told_late_ends_only_the_life_that_it_ended() -> None:
+    growing = Growing(CLUSTER, About("run"))
+    growing.add([Event(20.0, "start", "ps-0", None)], [told(21, "ps-0", "ready")], [])
+    growing.add([Event(1.0, "start", "ps-0", None), Event(9.0, "die", "ps-0", 1)], [], [])
+    now = growing.whole()["now"]["ps-0"]
+    assert (now["state"], now["restarts"], now["exit_code"]) == ("ready", 1, None)
+
+
 def test_long_curves_stay_short_and_end_with_the_newest_point() -> None:
     few = cluster(worker=3)
     growing = Growing(few, About("run"))
