@@ -43,6 +43,9 @@ class EventView:
     def __init__(self, on_event: OnEvent) -> None:
         self._on_event = on_event
 
+    def count_from(self, began: float) -> None:
+        pass
+
     def phase(self, text: str) -> None:
         self._on_event(RunEvent("phase", text))
 

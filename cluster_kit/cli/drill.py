@@ -22,6 +22,7 @@ from cluster_kit.errors import DrillFailed, UsageError
 from cluster_kit.run.request import Request
 from cluster_kit.show.view import make_view
 from cluster_kit.util import stdio
+from cluster_kit.util.elapsed import duration
 from cluster_kit.util.own_files import extra
 from cluster_kit.workspace import here
 
@@ -93,7 +94,7 @@ def _print(done: Drill, drawn: bool) -> None:
     outcome = done.outcome
     out.print(report.table(done.results))
     ended = "success" if outcome.success else f"failed ({outcome.reason})"
-    say(f"the run: {ended} after {outcome.timings_s['total']:.1f} s", to=out)
+    say(f"the run: {ended} after {duration(outcome.timings_s['total'])}", to=out)
     print_metrics(outcome)
     if done.passed:
         out.print(Text.assemble(("passed", "bold green"), ": all is as expected"))

@@ -12,6 +12,7 @@ from cluster_kit.cli.app import out, print_json, say, short
 from cluster_kit.run.context import Launch
 from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.run.judging.verdict import Reason
+from cluster_kit.util.elapsed import duration
 from cluster_kit.workspace import RunDirectory
 
 
@@ -60,7 +61,7 @@ def print_outcome(outcome: Outcome, *, keep: bool = False) -> None:
 
 
 def _after(word: str, seconds: float | None) -> str:
-    return "" if seconds is None else f" {word} {seconds:.1f} s"
+    return "" if seconds is None else f" {word} {duration(seconds)}"
 
 
 def _code(outcome: Outcome) -> str:

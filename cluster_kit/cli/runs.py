@@ -27,6 +27,7 @@ from cluster_kit.run.keeping.history import (
     to_prune,
 )
 from cluster_kit.run.keeping.past_run import run_named
+from cluster_kit.util.elapsed import duration
 from cluster_kit.util.nearest import proposal
 from cluster_kit.util.process import run as run_process
 from cluster_kit.util.terminal import harmless
@@ -70,7 +71,7 @@ def _lines(found: list[Run], up: Mapping[str, str], width: int | None) -> Iterat
     rows = [("run", "time", "", "verdict", "bold")]
     for run in found:
         seconds = run.timings.get("total")
-        told = f"{seconds:.1f} s" if isinstance(seconds, int | float) else "-"
+        told = duration(seconds) if isinstance(seconds, int | float) else "-"
         style = "" if not run.outcome else "green" if run.outcome.get("success") else "red"
         verdict = harmless(run.verdict or up.get(run.name, "no verdict"))
         rows.append((run.name, told, _figure(run), verdict, style))

@@ -62,7 +62,8 @@ def result(run: Run, outcome: Outcome, entries: Sequence[Entry], accuracy: float
         accuracy: the validation accuracy to reach, 0 to 1.
     """
     if not outcome.success:
-        blame = f"{outcome.blame}: " if outcome.blame else ""
+        names_it = not outcome.blame or outcome.message.startswith(f"{outcome.blame} ")
+        blame = "" if names_it else f"{outcome.blame}: "
         return Result(run, failed=f"{blame}{outcome.message}")
     metrics = outcome.metrics
     updates = metrics.get("updates", metrics.get("global_step"))

@@ -21,7 +21,12 @@ _LATE_S = 5.0
 """What was said on stderr so many seconds before the end may be why it ended."""
 _NODE_TRACE = re.compile(r"Detected at node .* defined at \(most recent call last\):")
 _REPEATED = re.compile(r"Original stack trace for |Additional GRPC error information")
-_FRAME = re.compile(r' *File "(/program/)?')
+_FRAME = re.compile(r' *File "([^"]*)"')
+_NOT_OWN = re.compile(
+    r"/opt/(venv|trainer)/|/usr/(local/)?lib|.*/(site|dist)-packages/|/tmp/__autograph_|<"
+)
+"""The beginning of a frame's path if it is of TensorFlow, another package, Python or the kit."""
+_LEFT_OUT = "  …"
 _SPEAKER = re.compile(r"^((error|[a-z]+-\d+): )+")
 _MISSING = (
     r"^(?=.*(?:No such file or directory|[Nn]ot found|No file or directory found"
@@ -174,12 +179,26 @@ def _time(line: str) -> float:
 
 
 def _last_frames(frames: Sequence[str], room: int) -> list[str]:
-    """The last `room` lines; the program's own last frame comes first if it is not among them."""
-    own = [i for i, line in enumerate(frames) if (match := _FRAME.match(line)) and match[1]]
-    if not own or own[-1] >= len(frames) - room or room < 5:
+    """The program's own frames, with `…` for those of others between and after them.
+
+    At most `room` lines, the last ones; the last frames of all if none is the program's own.
+    """
+    starts = [i for i, line in enumerate(frames) if _FRAME.match(line)]
+    own: list[str] = []
+    for start, end in zip(starts, [*starts[1:], len(frames)], strict=True):
+        if _is_own(frames[start]):
+            own += frames[start:end]
+        elif own and own[-1] != _LEFT_OUT:
+            own.append(_LEFT_OUT)
+    if not own:
         return list(dropwhile(lambda line: line.startswith("    "), frames[-room:]))
-    last = dropwhile(lambda line: not _FRAME.match(line), frames[-(room - 3) :])
-    return [*frames[own[-1] : own[-1] + 2], "  …", *last]
+    return list(dropwhile(lambda line: not _FRAME.match(line), own[-room:])) or own[-room:]
+
+
+def _is_own(line: str) -> bool:
+    """Whether a line begins a frame of the program itself."""
+    frame = _FRAME.match(line)
+    return frame is not None and not _NOT_OWN.match(frame[1])
 
 
 def _end_of_traceback(lines: Sequence[str]) -> int:
@@ -209,7 +228,7 @@ def _without_repeats(lines: Sequence[str]) -> Iterator[str]:
             continue
         skipping = False
         if tracing and frame:
-            made_here = line if frame[1] else made_here
+            made_here = line if _is_own(line) else made_here
             continue
         if tracing:
             tracing = False

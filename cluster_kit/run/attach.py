@@ -101,13 +101,15 @@ def _launch(
     *,
     keep: bool,
 ) -> Launch:
+    timings = record.stopwatch()
+    view.count_from(timings.began)
     return Launch(
         cluster=record.cluster,
         workspace=workspace,
         view=view,
         engine=engine,
         backend=backend(record.cluster.engine),
-        timings=record.stopwatch(),
+        timings=timings,
         directory=directory,
         since=record.since,
         id=record.id,

@@ -83,6 +83,7 @@ def _ready(
 ) -> Iterator[tuple[Launch, Start]]:
     """A run for which all is prepared, and how to start its containers; see `launch`."""
     timings = Stopwatch()
+    view.count_from(timings.began)
     engine = _of_this_host(request, workspace)
     view.phase("planning")
     with timings.step("plan"):

@@ -16,6 +16,7 @@ from cluster_kit.show.groups import rows_of, tasks_in
 from cluster_kit.show.lines import visible
 from cluster_kit.show.progress_line import progress_of, waited_for
 from cluster_kit.show.task_table import remarks, status_table
+from cluster_kit.util.elapsed import duration
 
 MAX_ROWS = 24
 AROUND = 4
@@ -41,6 +42,9 @@ class LiveView:
         self._live: Live | None = None
         self._width = 0
         """Of the terminal when it was last looked at."""
+
+    def count_from(self, began: float) -> None:
+        self._began = began
 
     def phase(self, text: str) -> None:
         self._phase = text
@@ -84,7 +88,7 @@ class LiveView:
 
     def shown(self) -> RenderableType:
         """What to draw now; `Live` calls it at every refresh."""
-        elapsed = f"{time.monotonic() - self._began:.0f} s"
+        elapsed = duration(time.monotonic() - self._began, digits=0)
         head = Text.assemble((self._phase, "bold"), f"  {elapsed}")
         head.truncate(max(1, self._console.width - 2), overflow="ellipsis")
         self._spinner.update(text=head)

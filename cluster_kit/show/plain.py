@@ -24,6 +24,9 @@ class PlainView:
         self._console = console
         self._states: dict[str, tuple[State, int | None, int]] = {}
 
+    def count_from(self, began: float) -> None:
+        pass
+
     def phase(self, text: str) -> None:
         self._line(text)
 

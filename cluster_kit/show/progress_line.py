@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from cluster_kit.observe.figures import number
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
+from cluster_kit.util.elapsed import duration
 
 RECENT = 10
 """So many reports of the leader tell how fast it is now."""
+SETTLED = 5
+"""After so many reports besides the first a rate counts, even if they differ much."""
 MOST_NAMED = 3
 
 
@@ -18,7 +21,8 @@ MOST_NAMED = 3
 class Progress:
     """`step` of `steps` (None if nobody told where it ends), and the rate of the last reports.
 
-    `epoch` is the last one that is done.
+    `epoch` is the last one that is done. The rate is `settled` if it tells how fast the training
+    goes on: the first report of a program covers the making of its graphs, too.
     """
 
     step: int
@@ -26,6 +30,7 @@ class Progress:
     steps_per_s: float | None
     images_per_step: float | None
     epoch: int | None
+    settled: bool
 
     @property
     def share(self) -> float | None:
@@ -34,16 +39,17 @@ class Progress:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds to the end at this rate."""
-        known = self.steps and self.steps_per_s
-        return max(0.0, (self.steps or 0) - self.step) / (self.steps_per_s or 1) if known else None
+        """Seconds to the end at this rate; None if that cannot be told, or not yet."""
+        if not (self.steps and self.steps_per_s and self.settled):
+            return None
+        return max(0.0, self.steps - self.step) / self.steps_per_s
 
     @property
     def words(self) -> str:
         """`step 240 of 360, 2 s left, 66 steps/s, 2,112 images/s`: what is last may be cut off."""
         parts = [f"step {self.step:,}" + (f" of {self.steps:,}" if self.steps else "")]
         if self.left_s:
-            parts.append(f"{_duration(self.left_s)} left")
+            parts.append(f"{duration(self.left_s, digits=0)} left")
         if self.steps_per_s:
             parts.append(f"{self.steps_per_s:.3g} steps/s")
             if self.images_per_step:
@@ -75,12 +81,14 @@ def progress_of(seen: RunState) -> Progress | None:
                     told.setdefault(key, value)
         elif entry.event == "start":
             break
+    later = rates[:-1] if len(rates) < RECENT else rates  # without the first one of this start
     return Progress(
         step=leader.step,
         steps=int(told["steps"]) if "steps" in told else None,
-        steps_per_s=statistics.median(rates) if rates else None,
+        steps_per_s=statistics.median(later or rates) if rates else None,
         images_per_step=told.get("images_per_step"),
         epoch=epoch,
+        settled=len(later) >= SETTLED or (len(later) > 1 and max(later) <= 2 * min(later)),
     )
 
 
@@ -117,11 +125,3 @@ def _functions(seen: RunState) -> str:
         if entry.task == seen.leader and entry.event in ("step", "epoch", "start"):
             break
     return ""
-
-
-def _duration(seconds: float) -> str:
-    whole = round(seconds)
-    hours, minutes = whole // 3600, whole // 60 % 60
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {whole % 60} s" if minutes else f"{whole} s"

@@ -15,6 +15,9 @@ class QuietView:
     def __init__(self, console: Console) -> None:
         self._console = console
 
+    def count_from(self, began: float) -> None:
+        pass
+
     def phase(self, text: str) -> None:
         pass
 

@@ -17,6 +17,10 @@ class View(Protocol):
     draws: bool
     """Whether it shows it on a terminal, on which a build may draw its progress, too."""
 
+    def count_from(self, began: float) -> None:
+        """Count the time that is shown from this value of `time.monotonic()`: the run's start."""
+        ...
+
     def phase(self, text: str) -> None:
         """Show what the run does now, in a few words."""
         ...

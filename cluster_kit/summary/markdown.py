@@ -12,6 +12,7 @@ from cluster_kit.run.judging.task_outcome import TaskOutcome
 from cluster_kit.run.judging.verdict import Reason
 from cluster_kit.summary.chart import curve, gantt, losses, spans
 from cluster_kit.summary.read import Evidence
+from cluster_kit.util.elapsed import duration
 from cluster_kit.util.terminal import harmless
 
 MOST_ROWS = 200
@@ -45,7 +46,7 @@ def _title(outcome: Outcome) -> str:
     ended = "was stopped" if outcome.reason == Reason.STOPPED else ended
     ended = "was interrupted" if outcome.reason == Reason.INTERRUPTED else ended
     seconds = outcome.timings_s.get("total")
-    return f"{mark} {name} {ended}" + ("" if seconds is None else f" after {seconds:.1f} s")
+    return f"{mark} {name} {ended}" + ("" if seconds is None else f" after {duration(seconds)}")
 
 
 def _error(outcome: Outcome) -> Iterator[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cluster_kit.api import Outcome
 from cluster_kit.run.keeping.record import outcome_from
+from cluster_kit.util.elapsed import duration
 from cluster_kit.workspace import RunDirectory
 
 
@@ -35,7 +36,7 @@ def _told(run: RunDirectory) -> Iterator[str]:
 def _headline(outcome: Outcome) -> str:
     how = "success" if outcome.success else outcome.reason
     blame = f", blame {outcome.blame}" if outcome.blame else ""
-    return f"{outcome.cluster}: {how} in {outcome.timings_s.get('total', 0.0):.1f} s{blame}"
+    return f"{outcome.cluster}: {how} in {duration(outcome.timings_s.get('total', 0.0))}{blame}"
 
 
 def _outcome(run: RunDirectory) -> Outcome | None:

@@ -1,4 +1,4 @@
-"""Seconds between two processes of one machine, by a clock that nobody sets."""
+"""Seconds between two processes of one machine, by a clock that nobody sets; how long, in words."""
 
 from __future__ import annotations
 
@@ -7,6 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+def duration(seconds: float, digits: int = 1) -> str:
+    """A length of time in words: `16.5 s`, and from 100 s on `2 min 5 s`, `1 h 12 min`.
+
+    Args:
+        digits: after the point, below 100 s.
+    """
+    if round(seconds, digits) < 100:
+        return f"{seconds:.{digits}f} s"
+    whole = round(seconds)
+    hours, minutes = whole // 3600, whole // 60 % 60
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {whole % 60} s"
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,12 @@ function element(name, properties = {}, ...children) {
 
 const drawn = (name, properties = {}, ...children) => element(name, { ...properties, svg: true }, ...children);
 
+// How long a whole run took, in the words of the command line.
+function took(run) {
+  const value = run.timings_s.total ?? run.seconds;
+  return value < 99.95 ? `${value.toFixed(1)} s` : seconds(value);
+}
+
 function seconds(value) {
   if (value < 100) return `${Number(value.toFixed(value < 10 ? 2 : 1))} s`;
   const whole = Math.round(value);

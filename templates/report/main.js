@@ -6,10 +6,10 @@ function header(run) {
   const { verdict } = run;
   const known = verdict.success !== null && verdict.success !== undefined;
   const word = known ? (verdict.success ? "success" : `failed: ${verdict.reason}`) : "no verdict yet";
-  const blame = verdict.blame ? `${verdict.blame}: ${verdict.message}` : verdict.message;
+  const blame = verdict.blame && !verdict.message?.startsWith(`${verdict.blame} `) ? `${verdict.blame}: ${verdict.message}` : verdict.message;
   return element("header", {},
     element("h1", {}, `${run.cluster} `, element("span", { class: `badge ${known ? (verdict.success ? "good" : "bad") : ""}` }, word)),
-    element("p", { class: "soft" }, `run ${run.run}, ${new Date(run.began * 1000).toLocaleString()}, ${seconds(run.seconds)}, ${run.tasks.length} tasks`),
+    element("p", { class: "soft" }, `run ${run.run}, ${new Date(run.began * 1000).toLocaleString()}, ${took(run)}, ${run.tasks.length} tasks`),
     blame ? element("pre", { class: "message" }, blame) : null,
     verdict.last_words ? element("div", {}, element("h3", {}, "Last words"), element("pre", {}, verdict.last_words)) : null,
     verdict.cure ? element("p", {}, `What to do: ${verdict.cure}`) : null,
@@ -29,7 +29,7 @@ function compared(runs) {
   const names = [...new Set(runs.flatMap((run) => Object.keys(run.metrics)))].sort();
   const of = (run) => (run.verdict.success ? "success" : run.verdict.reason || "no verdict");
   return table(["", ...runs.map((run) => `${run.cluster} ${run.run}`)], [
-    ["verdict", ...runs.map(of)], ["time", ...runs.map((run) => right(seconds(run.seconds)))],
+    ["verdict", ...runs.map(of)], ["time", ...runs.map((run) => right(took(run)))],
     ...names.map((name) => [name.replaceAll("_", " "), ...runs.map((run) => right(figure(run.metrics[name])))])]);
 }
 

@@ -37,6 +37,7 @@ def test_a_run_that_failed_shows_who_is_to_blame(browser: Any, tmp_path: Path) -
     outcome = {
         "success": False, "reason": "failed", "blame": "worker-1", "message": EVIL,
         "last_words": "Traceback\n  line 4", "cure": "write it anew", "notes": ["ps-0 was slow"],
+        "timings_s": {"total": 16.54},
     }  # fmt: skip
     entries = [*trained().entries, told(9, "chief-0", "phase", name=EVIL)]
     report = written(tmp_path, changed(outcome=outcome, manifest=EVIL, entries=entries))
@@ -44,7 +45,14 @@ def test_a_run_that_failed_shows_who_is_to_blame(browser: Any, tmp_path: Path) -
     with opened(browser, report) as one:
         assert one.page.title() != "caught"
         header = one.page.locator("header").inner_text()
-        for words in ("failed: failed", EVIL, "line 4", "write it anew", "ps-0 was slow"):
+        for words in (
+            "failed: failed",
+            EVIL,
+            "line 4",
+            "write it anew",
+            "ps-0 was slow",
+            ", 16.5 s, ",
+        ):
             assert words in header
         assert one.page.locator(".node.blamed").count() == 1
 

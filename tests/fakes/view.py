@@ -28,6 +28,9 @@ class RecordingView:
         self.differences: list[tuple[TaskView, TaskView]] = []
         self._compared: tuple[RunState, list[Container]] | None = None
 
+    def count_from(self, began: float) -> None:
+        pass
+
     def phase(self, text: str) -> None:
         self.phases.append(text)
 

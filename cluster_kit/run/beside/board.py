@@ -29,6 +29,7 @@ def begin(run: Launch, cluster: Cluster) -> str:
         return ""
     try:
         found = _running(cluster.name, run.id)
+        run.view.phase("starting TensorBoard")
         where = tensorboard.url_of(found or tensorboard.start(_command(run, cluster)))
     except KitError as error:
         run.view.warn(error.message)

@@ -44,6 +44,7 @@ def serving(folders: Mapping[str, Path], port: int, user: str, say: Say) -> Iter
     image = image_tag("cpu")
     if not present(image):
         ensure_image("cpu", say)
+    say("starting TensorBoard (some seconds)")
     name = f"cluster-kit-tensorboard-{secrets.token_hex(4)}"
     with afterwards(["docker", "rm", "--force", name]):
         container = start(command(folders, port, user, image, name=name), port)

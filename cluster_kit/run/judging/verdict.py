@@ -99,6 +99,7 @@ def judge(cluster: Cluster, seen: RunState, ending: Ending) -> Verdict:
         verdict = replace(verdict, exit_code=CODES[Reason.SILENT], reason=Reason.SILENT)
     told = told or lost_nodes.refusal(seen, verdict.blame)
     told = told or on_request.before_blame(seen, verdict.blame)
+    verdict = replace(verdict, message=verdict.message.removeprefix(f"{verdict.blame}: "))
     return replace(verdict, message=f"{verdict.message} ({told})") if told else verdict
 
 

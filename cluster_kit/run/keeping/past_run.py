@@ -46,11 +46,13 @@ def newest_run(runs: Path) -> PastRun | None:
 
 
 def verdict_of(outcome: Mapping[str, Any]) -> str:
-    """`success`, or `failed` with the blamed task and the first line of the message; `stopped`."""
+    """`success`, or `failed` with the first line of the message, and before that the task to blame
+    if the line does not begin with it; `stopped`."""
     if outcome.get("success"):
         return "success"
-    blame = f", blame {outcome['blame']}" if outcome.get("blame") else ""
     message = str(outcome.get("message", "")).partition("\n")[0]
+    to_blame = outcome.get("blame")
+    blame = f", blame {to_blame}" if to_blame and not message.startswith(f"{to_blame} ") else ""
     word = "stopped" if outcome.get("reason") in ("stopped", "interrupted") else "failed"
     return f"{word}{blame}: {message}" if message else f"{word}{blame}"
 

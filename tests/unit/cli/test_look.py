@@ -68,6 +68,10 @@ def test_an_ended_cluster_is_known_though_its_manifest_is_broken_or_gone(
             {"success": False, "blame": "ps-0", "message": "it fell\nover"},
             "ended 2025-03-01 10:20:30: failed, blame ps-0: it fell\n",
         ),
+        (
+            {"success": False, "blame": "ps-0", "message": "ps-0 ended with exit code 1"},
+            "ended 2025-03-01 10:20:30: failed: ps-0 ended with exit code 1\n",
+        ),
         ({"success": False, "blame": None, "message": ""}, "ended 2025-03-01 10:20:30: failed\n"),
         ({}, "has no verdict: it was cut off"),
     ],

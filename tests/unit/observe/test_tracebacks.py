@@ -51,6 +51,41 @@ def test_noise_alone_says_nothing() -> None:
     assert last_words(stamped(NOISE)) == ""
 
 
+KERAS = "/opt/venv/lib/python3.11/site-packages/keras/src/utils/traceback_utils.py"
+CALLED_BACK = f"""\
+Traceback (most recent call last):
+  File "/opt/trainer/trainer/injected/runner.py", line 90, in run
+    exec(code, module.__dict__)
+  File "/program/train.py", line 12, in <module>
+    model.fit(data, callbacks=[Save()])
+  File "{KERAS}", line 122, in error_handler
+    raise e.with_traceback(filtered_tb) from None
+  File "/tmp/__autograph_generated_file1.py", line 12, in tf__f
+    g()
+  File "/program/saving.py", line 8, in on_epoch_end
+    self.model.save_to(path)
+  File "{KERAS}", line 80, in wrapper
+    return call(*args)
+  File "/usr/lib/python3.11/shutil.py", line 3, in copy
+    open(path)
+ValueError: no such place
+"""
+
+
+@pytest.mark.parametrize("error", ["", "ValueError: no such place"])
+def test_a_traceback_ends_in_the_programs_own_frames(error: str) -> None:
+    said = last_words(stamped(NOISE + CALLED_BACK), error=error).splitlines()
+    assert said == [
+        '  File "/program/train.py", line 12, in <module>',
+        "    model.fit(data, callbacks=[Save()])",
+        "  …",
+        '  File "/program/saving.py", line 8, in on_epoch_end',
+        "    self.model.save_to(path)",
+        "  …",
+        *(["ValueError: no such place"] if not error else []),
+    ]
+
+
 def test_a_traceback_ends_with_its_error() -> None:
     said = last_words(stamped(NOISE + TRACEBACK)).splitlines()
     assert said[-2:] == [
@@ -146,9 +181,10 @@ GRAPH_ERROR = (
 
 def test_an_error_of_graph_mode_is_told_once_with_the_programs_own_line() -> None:
     said = last_words(stamped(NOISE + GRAPH_ERROR)).splitlines()
-    assert said[:3] == [
+    assert said[:4] == [
         '  File "/program/train.py", line 40, in main',
         "    with session() as s:",
+        "         ^^^^^^",
         "  …",
     ]
     assert said[-6:] == [

@@ -106,7 +106,7 @@ STORIES = {
         {"worker-1": [Life((*TRAINING, ends(1.0, 1, "failed", "OSError: no such file")))],
          "worker-0": leader(says(1.2, "failure", exit_code=1),
                             ends(1.9, 1, "failed", "worker-1: OSError: no such file", "worker-1"))},
-        Reason.FAILED, 5, "worker-1", "worker-1: OSError: no such file", overrides=ALL_TASKS,
+        Reason.FAILED, 5, "worker-1", "OSError: no such file", overrides=ALL_TASKS,
     ),
     "a ps is killed and the leader falls over it": Story(
         {"ps-0": [Life((says(0.2, "ready"), dies(1.0)), deaf=True)],

@@ -94,7 +94,7 @@ def test_what_ended_another_task_than_the_leader_is_told_in_its_own_words(stage:
         "ps-0": [Life((says(0.2, "ready"), ends(1.0, 2, "failed", "port 2222 is taken")))],
         "chief-0": [Life((says(0.1, "start", attempt=1), ends(1.5, 1, "failed", "Unavailable")))],
     }, retries=0)  # fmt: skip
-    assert (outcome.blame, outcome.message) == ("ps-0", "ps-0: port 2222 is taken")
+    assert (outcome.blame, outcome.message) == ("ps-0", "port 2222 is taken")
 
 
 def test_what_would_steer_a_terminal_is_not_saved(stage: Stage) -> None:

@@ -99,12 +99,27 @@ def test_a_program_that_was_started_again_has_the_rate_of_this_start() -> None:
     assert found is not None and found.steps_per_s == 10
 
 
+def test_the_first_reports_of_a_program_do_not_tell_when_it_will_be_done() -> None:
+    """The graphs are made before the first one: 30 s would be told as 17 min."""
+    of = Entry("chief-0", 1.0, "training", {"steps": 1000})
+    rates = (1.0, 8.0, 33.0, 33.0, 32.0, 33.0)
+    seen = training(of)
+    told = []
+    for at, rate in enumerate(rates, 1):
+        seen = seen.with_entry(step(1.0 + at, 10 * at, rate))
+        found = progress_of(seen)
+        assert found is not None and (found.left_s is not None) == (" left" in found.words)
+        told.append(found.left_s)
+    assert told[:5] == [None] * 5
+    assert told[5] == pytest.approx(940 / 33)
+
+
 @pytest.mark.parametrize(
     ("seconds", "said"), [(30, "30 s"), (100, "1 min 40 s"), (7300, "2 h 1 min")]
 )
 def test_time_that_is_left_is_told_as_people_do(seconds: int, said: str) -> None:
-    of = Entry("chief-0", 1.0, "training", {"steps": 1 + seconds})
-    found = progress_of(training(of, step(2, 1, 1.0)))
+    of = Entry("chief-0", 1.0, "training", {"steps": 3 + seconds})
+    found = progress_of(training(of, *(step(1 + n, n, 1.0) for n in (1, 2, 3))))
     assert found is not None and f", {said} left, " in found.words
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 from rich.cells import cell_len
@@ -43,6 +44,16 @@ def test_the_live_table_stops_at_a_screenful_and_says_so(height: int, hidden: in
     assert "[red]hello" in shown(on)
     if height > 3:
         assert (f"and {hidden} more tasks" if hidden else f"worker {TIMES}60") in shown(on)
+
+
+@pytest.mark.parametrize(("ago", "told"), [(41, "41 s"), (7300, "2 h 1 min")])
+def test_the_time_is_the_runs_own_however_late_one_joins_it(ago: float, told: str) -> None:
+    on = console(80, 24, terminal=True)
+    view = LiveView(on)
+    view.count_from(time.monotonic() - ago)
+    view.phase("running")
+    view.close()
+    assert f"running  {told}" in CONTROL.sub("", shown(on))
 
 
 def test_a_straggler_is_named_below_the_table() -> None:

@@ -57,6 +57,7 @@ def test_it_shows_the_runs_output_from_the_start_on(stage: Stage, boards: Boards
     assert any(f"source={stage.directory.output}" in word and f"/logs/{name}" in word
                for word in words)  # fmt: skip
     assert ("tensorboard", "shows this run at http://127.0.0.1:4711/") in stage.view.lines
+    assert "starting TensorBoard" in stage.view.phases
     assert any("TensorBoard at http://127.0.0.1:4711/" in phase for phase in stage.view.phases)
 
 

@@ -55,15 +55,16 @@ def test_containers_that_have_ended_are_left_behind(monkeypatch: pytest.MonkeyPa
 STARTED = Completed((), 0, "abc\n", "")
 
 
-def start(port: int = 0) -> str:
-    with tensorboard.serving({}, port, "0:0", lambda _text: None) as url:
+def start(port: int = 0, said: list[str] | None = None) -> str:
+    with tensorboard.serving({}, port, "0:0", [].append if said is None else said.append) as url:
         return url
 
 
 def test_the_url_has_the_port_and_the_container_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = answered(monkeypatch, run=STARTED, port=Completed((), 0, "127.0.0.1:4711\n", ""))
     monkeypatch.setattr(tensorboard, "_wait", lambda *_: None)
-    assert start() == "http://127.0.0.1:4711/"
+    assert start(said=(said := [])) == "http://127.0.0.1:4711/"
+    assert said == ["starting TensorBoard (some seconds)"]
     assert asked == ["run", "port", "rm"]
 
 

@@ -155,7 +155,7 @@ def test_the_leader_names_the_peer_over_which_it_failed() -> None:
     )
     verdict = judge(WITHOUT_CHIEF, story.seen, "ended")
     assert (verdict.exit_code, verdict.blame) == (5, "worker-1")
-    assert verdict.message == "worker-1: no such file"
+    assert verdict.message == "no such file"
 
 
 def test_who_dies_after_the_leaders_program_failed_fell_over_it() -> None:
