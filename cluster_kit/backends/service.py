@@ -36,6 +36,12 @@ def limits(spec: ContainerSpec) -> tuple[Pair, ...]:
     return pairs(found)
 
 
+def bounded(spec: ContainerSpec) -> tuple[Pair, ...]:
+    """Returns the bound on processes; () without one."""
+    pids = spec.shared.bounds.pids
+    return () if pids is None else (Pair("pids", str(pids)),)
+
+
 def ulimits(spec: ContainerSpec) -> tuple[Pair, ...]:
     """Returns the limits of the kernel, each with its soft and its hard one."""
     return tuple(

@@ -16,7 +16,7 @@ from cluster_kit.backends.container_spec import (
 )
 from cluster_kit.backends.header import header
 from cluster_kit.backends.interface import Build
-from cluster_kit.backends.service import from_caller, in_memory, limits, logging, ulimits
+from cluster_kit.backends.service import bounded, from_caller, in_memory, limits, logging, ulimits
 from cluster_kit.backends.variables import BEACON_SECRET
 from cluster_kit.backends.yaml import (
     Pair,
@@ -179,7 +179,8 @@ def _service(cluster: Cluster, spec: ContainerSpec) -> Service:
         ulimits=ulimits(spec),
         ports=published(spec.ports),
         mounts=volumes((*spec.shared.mounts, *spec.mounts)) if spec.mounts else (),
-        limits=limits(spec),
+        # Some versions of Compose refuse limits without the service's `pids_limit` among them.
+        limits=(*found, *bounded(spec)) if (found := limits(spec)) else (),
         driver=devices.driver if devices else "",
         device_ids=flow(devices.ids) if devices else "",
         device_capabilities="[" + ", ".join(devices.capabilities) + "]" if devices else "",

@@ -15,7 +15,7 @@ from cluster_kit.backends.container_spec import (
 )
 from cluster_kit.backends.header import header
 from cluster_kit.backends.secrets import FileSecret, file_secrets, is_secret
-from cluster_kit.backends.service import from_caller, limits, logging, ulimits
+from cluster_kit.backends.service import bounded, from_caller, limits, logging, ulimits
 from cluster_kit.backends.variables import BEACON_SECRET, GROWING, SHARED
 from cluster_kit.backends.yaml import Pair, Volume, boolean, flow, pairs, quote, volumes
 from cluster_kit.cluster import Cluster, Task
@@ -152,13 +152,8 @@ def _service(cluster: Cluster, task: Task, spec: ContainerSpec) -> Service:
         ulimits=ulimits(spec),
         mounts=volumes(mounts) if spec.mounts or spec.shm is not None else (),
         secrets=file_secrets(cluster, task),
-        limits=(*limits(spec), *_pids(spec)),
+        limits=(*limits(spec), *bounded(spec)),
         gpus=str(len(spec.devices.ids)) if spec.devices else "",
         constraints=flow(task.nodes) if task.nodes else "",
         labels=pairs(spec.labels),
     )
-
-
-def _pids(spec: ContainerSpec) -> tuple[Pair, ...]:
-    pids = spec.shared.bounds.pids
-    return () if pids is None else (Pair("pids", str(pids)),)

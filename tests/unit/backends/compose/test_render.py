@@ -106,8 +106,16 @@ def test_task_limits_lie_over_those_of_the_role() -> None:
         task={"worker-1": {"cpus": 0.5, "environment": {"A": "task"}}},
     )
     first, second = service(made, "worker-0"), service(made, "worker-1")
-    assert first["deploy"]["resources"]["limits"] == {"cpus": "1", "memory": f"{2**30}b"}
-    assert second["deploy"]["resources"]["limits"] == {"cpus": "0.5", "memory": f"{2**30}b"}
+    assert first["deploy"]["resources"]["limits"] == {
+        "cpus": "1",
+        "memory": f"{2**30}b",
+        "pids": 4096,
+    }
+    assert second["deploy"]["resources"]["limits"] == {
+        "cpus": "0.5",
+        "memory": f"{2**30}b",
+        "pids": 4096,
+    }
     assert (first["environment"]["A"], second["environment"]["A"]) == ("role", "task")
     assert second["environment"]["B"] == "role"
     assert "deploy" not in service(made, "ps-0")
@@ -176,6 +184,16 @@ def test_how_much_of_the_host_a_container_can_take_up_is_bounded() -> None:
     for one in services(cluster(container=unbounded)).values():
         assert one["tmpfs"] == ["/tmp:mode=1777"]
         assert not {"pids_limit", "logging"} & one.keys()
+
+
+def test_limits_name_the_same_bound_on_processes_as_the_service() -> None:
+    """Compose 2.26 refuses others as "distinct values"."""
+    limited = {"role": {"ps": {"memory": "2g"}, "worker": {"cpus": 1}}}
+    for one in services(cluster(**limited)).values():
+        if "deploy" in one:
+            assert one["deploy"]["resources"]["limits"]["pids"] == one["pids_limit"] == 4096
+    unbounded = services(cluster(container={"pids": 0}, **limited))["ps-0"]
+    assert unbounded["deploy"]["resources"]["limits"] == {"memory": f"{2 << 30}b"}
 
 
 def test_deadlines_reach_the_tasks_exactly() -> None:
