@@ -7,17 +7,19 @@ import docker
 from tests.kit import Kit, mine
 
 
-def test_a_worker_that_never_comes_is_named_at_the_start_deadline(
+def test_a_worker_that_cannot_start_for_lack_of_memory_ends_the_job_at_once(
     kit: Kit, client: docker.DockerClient
 ) -> None:
+    """A server in Python takes more than twice as much."""
     done = kit.run(
-        *("up", "quickstart", "--name", kit.name),
-        *("--set", "deadline.start=12", "--set", 'task.worker-1.memory="12m"'),
+        *("up", "quickstart", "--name", kit.name, "--set", "server=python"),
+        *("--set", "deadline.start=300", "--set", 'task.worker-1.memory="100m"'),
     )
-    assert done.returncode == 6, done.stderr
+    assert done.returncode == 5, done.stderr
     outcome = kit.outcome()
-    assert (outcome["exit_code"], outcome["reason"]) == (6, "start-deadline")
+    assert (outcome["exit_code"], outcome["reason"]) == (5, "failed")
     assert outcome["blame"] == "worker-1"
-    assert "worker-1" in done.stdout
+    assert outcome["timings_s"]["total"] < 100
+    assert "worker-1 ran out of memory before the job could begin: it has 100 MiB" in done.stdout
     assert next(task for task in outcome["tasks"] if task["name"] == "worker-1")["oom"] is True
     assert mine(client, kit.name) == ([], [])

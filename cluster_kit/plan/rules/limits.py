@@ -13,6 +13,10 @@ from cluster_kit.problem import Problem, Setting
 from cluster_kit.roles import ROLES
 from cluster_kit.util.toml_text import to_toml
 
+IDLE_SERVER = 82 << 20
+"""Bytes that TensorFlow's server takes if it is idle, and so any task at least."""
+ENOUGH = "512m"
+
 
 def check_limits(manifest: Manifest, facts: HostFacts) -> Iterator[Problem]:
     """Yields limits that this host cannot give, and environment variables that cannot be set."""
@@ -49,6 +53,10 @@ def _check_table(place: str, limits: Limits, facts: HostFacts) -> Iterator[Probl
         rule = f"this host has {_gib(facts.memory)}"
         most = Setting(f"{place}.memory", f"{facts.memory // 2**20}m")
         yield Problem(most.key, _gib(limits.memory), rule, ("at most ", most))
+    if limits.memory is not None and limits.memory < IDLE_SERVER:
+        rule = f"a TensorFlow server takes {_mib(IDLE_SERVER)} before it does any work"
+        enough = Setting(f"{place}.memory", ENOUGH)
+        yield Problem(enough.key, _mib(limits.memory), rule, ("for example ", enough))
     for key in limits.environment:
         yield from check_name(f"{place}.environment.{key}", "", key)
     for key in limits.secrets or ():
@@ -66,6 +74,10 @@ def check_name(place: str, value: str, key: str) -> Iterator[Problem]:
     elif not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key):
         rule = "not a valid name of an environment variable"
         yield Problem(place, value, rule, "letters, digits and _ only")
+
+
+def _mib(size: int) -> str:
+    return f"{size / 2**20:.3g} MiB"
 
 
 def _gib(size: int) -> str:

@@ -9,6 +9,7 @@ OUTPUT_CODE = 4
 STOPPED_CODE = 143
 """That of a task which was stopped before it listened for that: it says nothing, either."""
 
-Ending = Literal["ended", "overdue", "interrupted", "superseded", "sidecar"]
+Ending = Literal["ended", "overdue", "interrupted", "superseded", "sidecar", "memory"]
 """The leader ended for good; the kit's own limit on the run passed; Ctrl-C or SIGTERM; another run
-of changed files takes its place; a sidecar that the job needs has crashed."""
+of changed files takes its place; a sidecar that the job needs has crashed; a server ran out of
+memory before the job could begin."""

@@ -12,6 +12,7 @@ from cluster_kit.errors import DeadlinePassed, HostError, Interrupted, Stopped, 
 from cluster_kit.observe import lost_nodes, on_request, silences
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
+from cluster_kit.observe.task_view import State
 from cluster_kit.run.judging.endings import OUTPUT_CODE, STOPPED_CODE, Ending
 
 
@@ -89,6 +90,8 @@ def judge(cluster: Cluster, seen: RunState, ending: Ending) -> Verdict:
         return Verdict(False, CODES[Reason.STOPPED], Reason.STOPPED, "", message)
     if ending == "sidecar":  # which one, `sidecars.blamed` says
         return Verdict(False, TrainingFailed.exit_code, Reason.FAILED, "", "a sidecar has crashed")
+    if ending == "memory" and (name := starved(cluster, seen)):
+        return _judge_starved(cluster, name)
     if ending == "overdue":
         message = f"the run went past its deadlines ({cluster.deadlines.job:g} s for the job)"
         return Verdict(False, CODES[Reason.JOB_DEADLINE], Reason.JOB_DEADLINE, seen.leader, message)
@@ -101,6 +104,31 @@ def judge(cluster: Cluster, seen: RunState, ending: Ending) -> Verdict:
     told = told or on_request.before_blame(seen, verdict.blame)
     verdict = replace(verdict, message=verdict.message.removeprefix(f"{verdict.blame}: "))
     return replace(verdict, message=f"{verdict.message} ({told})") if told else verdict
+
+
+def starved(cluster: Cluster, seen: RunState) -> str:
+    """The server that has run out of memory while the leader waits for it, "" if none has.
+
+    With the same limit it would run out again: waiting until the start deadline helps nobody. One
+    that was ready before may come back, as long as the engine starts it again.
+    """
+    begun, ready = seen.last(seen.leader, "start"), seen.last(seen.leader, "ready")
+    if ready is not None and (begun is None or begun.time <= ready.time):
+        return ""
+    for task in cluster.tasks:
+        gone = seen.tasks[task.name].state is State.ENDED
+        died = any((e.task, e.action) == (task.name, "die") for e in seen.events)
+        if task.serves and died and out_of_memory(seen, task.name) and (ready is None or gone):
+            return task.name
+    return ""
+
+
+def _judge_starved(cluster: Cluster, name: str) -> Verdict:
+    limit, role = next((t.memory, t.role) for t in cluster.tasks if t.name == name)
+    has = f": it has {limit / 2**20:.0f} MiB" if limit else ""
+    message = f"{name} ran out of memory before the job could begin{has}"
+    cure = f"raise `memory` in [role.{role}] or [task.{name}], or remove it"
+    return Verdict(False, TrainingFailed.exit_code, Reason.FAILED, name, message, cure)
 
 
 def _judge_leader(seen: RunState) -> Verdict:
@@ -123,7 +151,7 @@ def _judge_leader(seen: RunState) -> Verdict:
         if reason == Reason.STOPPED:
             message = _stopped(seen)
         if reason == Reason.START_DEADLINE and out_of_memory(seen, blame):
-            message += f"; {blame} ran out of memory: raise its `memory` limit"
+            message = f"{blame} ran out of memory: raise its `memory` limit ({message})"
         return Verdict(False, CODES[Reason(reason)], reason, blame, message)
     blame = named
     if not blame:
@@ -187,15 +215,24 @@ def _first_failure(seen: RunState, code: int | None) -> tuple[str, int | None]:
         if event.action == "die"
         and event.time >= since
         and event.task not in seen.evaluators
-        and (event.task == leader or event.time <= until)
+        and (event.task == leader or _failed_at(seen, event) <= until)
         and event.exit_code not in STOP_CODES
         and not _was_survived(seen, event)
         and not on_request.is_of(seen, event.task, event.time)
     ]
     if not failed:
         return leader, code
-    first = min(failed, key=lambda event: event.time)
+    first = min(failed, key=lambda event: _failed_at(seen, event))
     return first.task, first.exit_code
+
+
+def _failed_at(seen: RunState, death: Event) -> float:
+    """When a task failed that ended here: the kernel takes its memory back first, which can last
+    until others have noticed."""
+    since = max((e.time for e in seen.events if (e.task, e.action) == (death.task, "start")
+                 and e.time <= death.time), default=0.0)  # fmt: skip
+    killed = [e.time for e in seen.events if (e.task, e.action) == (death.task, "oom")]
+    return min((time for time in killed if since <= time <= death.time), default=death.time)
 
 
 def _was_survived(seen: RunState, death: Event) -> bool:

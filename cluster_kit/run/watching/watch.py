@@ -20,6 +20,7 @@ from cluster_kit.observe.timeline import Timeline
 from cluster_kit.run.beside.sidecars import Sidecars
 from cluster_kit.run.context import Launch
 from cluster_kit.run.judging.endings import OUTPUT_CODE, STOPPED_CODE, Ending
+from cluster_kit.run.judging.verdict import starved
 from cluster_kit.run.keeping.evidence import read_events, save_events
 from cluster_kit.run.keeping.secrets import values_of
 from cluster_kit.run.watching.absence import Absence
@@ -94,6 +95,8 @@ class Watch:
                 return "overdue"
             if self._sidecars.has_failed:
                 return "sidecar"
+            if not self._is_blind() and starved(self._cluster, self.seen):
+                return "memory"
             self._poll(show)
         scores = self.seen.evaluators and self.seen.tasks[self.seen.leader].exit_code == 0
         waits = scores or any(task.debug for task in self._cluster.tasks)

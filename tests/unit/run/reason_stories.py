@@ -144,7 +144,22 @@ STORIES = {
     "a task runs out of memory while it starts": Story(
         {"worker-1": [Life((runs_out_of_memory(0.5),))],
          "chief-0": leader(ends(30.0, 6, "start-deadline", "worker-1 is missing", "worker-1"))},
-        Reason.START_DEADLINE, 6, "worker-1", "worker-1 ran out of memory",
+        Reason.START_DEADLINE, 6, "worker-1", "worker-1 ran out of memory: raise its `memory` ",
+    ),
+    "a server runs out of memory while the leader waits for it": Story(
+        {"worker-1": [Life((says(0.2, "ready"), runs_out_of_memory(0.5)))],
+         "chief-0": [Life((says(0.1, "start", attempt=1),
+                           ends(110.0, 6, "start-deadline", "worker-1 is missing", "worker-1")))]},
+        Reason.FAILED, 5, "worker-1", "worker-1 ran out of memory before the job could begin: it "
+        "has 100 MiB", overrides={"role": {"worker": {"memory": "100m"}}},
+    ),
+    "a server that has worked runs out of memory and comes back": Story(
+        {"worker-1": [Life((says(0.2, "ready"), runs_out_of_memory(0.9))),
+                      Life((says(0.2, "ready"),))],
+         "chief-0": leader(says(1.0, "start", attempt=2), says(2.5, "ready"),
+                           ends(3.0, 0, "finished"))},
+        Reason.FINISHED, 0, None, restarts={"worker-1": 1},
+        notes=["worker-1 ran out of memory (raise its `memory` limit), and was started again"],
     ),
     "the program never ends": Story(
         {"chief-0": leader(ends(50.0, 6, "job-deadline", "still running after 50 s"))},

@@ -24,12 +24,18 @@ def test_the_sum_counts_every_task_with_its_own_table_in_place_of_its_roles() ->
     three = {"worker": 3, "role": {"worker": {"memory": "3g"}}}
     assert places(**three) == ["memory"]
     assert not places(**three, task={"worker-0": {"memory": "1g"}, "worker-2": {"memory": "4g"}})
-    elsewhere = {"worker-0": {"memory": "2500m"}, "worker-9": {"memory": "10m"}}
+    elsewhere = {"worker-0": {"memory": "2500m"}, "worker-9": {"memory": "100m"}}
     assert places(**three, task=elsewhere) == ["memory"], "a task that does not exist counts not"
 
 
 def test_a_task_that_is_too_big_by_itself_is_told_once() -> None:
     assert places(role={"ps": {"memory": "9g"}}) == ["role.ps.memory"]
+
+
+def test_a_limit_below_what_an_idle_server_takes_is_refused() -> None:
+    assert places(role={"ps": {"memory": "81m"}}) == ["role.ps.memory"]
+    assert places(task={"ps-0": {"memory": "8m"}}) == ["task.ps-0.memory"]
+    assert not places(role={"ps": {"memory": "82m"}})
 
 
 @pytest.mark.parametrize("name", ["TF_CONFIG", "CUDA_VISIBLE_DEVICES", "CLUSTER_KIT_X", "A-B", ""])

@@ -168,3 +168,16 @@ def test_who_dies_after_the_leaders_program_failed_fell_over_it() -> None:
     )
     verdict = judge(WITHOUT_CHIEF, story.seen, "ended")
     assert (verdict.blame, verdict.message) == ("worker-0", "ValueError: shapes differ")
+
+
+def test_who_ran_out_of_memory_before_the_leaders_program_failed_is_to_blame() -> None:
+    """Its end comes later: the kernel takes back its memory first."""
+    story = (
+        Story.of(WITHOUT_CHIEF)
+        .oom(7.8, "worker-1")
+        .says(8, "worker-0", "failure", exit_code=1)
+        .dies(8.5, "worker-1", 137)
+        .ends(9, "worker-0", 1, "failed", UNAVAILABLE)
+    )
+    verdict = judge(WITHOUT_CHIEF, story.seen, "ended")
+    assert verdict.blame == "worker-1" and "out of memory" in verdict.message
