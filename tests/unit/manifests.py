@@ -34,7 +34,7 @@ environments = st.dictionaries(
 seconds = st.floats(0.001, 1e6) | st.integers(1, 10**6)
 LIMITS: dict[str, st.SearchStrategy[Any]] = {
     "cpus": st.floats(0.01, 64),
-    "memory": st.integers(6 * 2**20, 2**32),
+    "memory": st.integers(82 * 2**20, 2**32),
     "bandwidth": st.integers(64, 10**6).map("{}kbit".format),
     "environment": environments,
     "shm_size": st.just(6 * 2**20),
