@@ -12,6 +12,7 @@ from datetime import datetime
 from itertools import dropwhile, islice
 
 from cluster_kit.errors import EngineError
+from cluster_kit.observe import noise
 
 Line = Callable[[str, str], None]
 """Shows a line of a task's log: the task's name, the line."""
@@ -35,7 +36,62 @@ _OF_TRACEBACK = re.compile(
 )
 _WRAPPED = re.compile(r"\{\{function_node [^{}]*\}\} ")
 MOST_INNER = 20
+_NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
+MOST_SEEN = 10_000
+"""Different lines of errors that are remembered."""
+TELL_EVERY_S = 30.0
+"""How often lines that are left out as repeated are told of."""
 _SPEAKER = re.compile(r"^((error|[a-z]+-\d+): )+")
+
+
+class Repeats:
+    """Of one task's lines: which of TensorFlow's errors and stacks have been shown before."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        """Of lines left out that were not told of yet."""
+        self._seen: set[str] = set()
+        self._last: deque[str] = deque(maxlen=3)
+        self._stack = 0
+        self._inside = 0
+
+    def leaves_out(self, text: str) -> bool:
+        """Whether the line says nothing that was not shown before."""
+        doubled = noise.PYTHON.match(text) is not None and text in self._last
+        self._last.append(text)
+        if doubled:
+            return True
+        out = self._is_repeated(text)
+        self.count += out
+        return out
+
+    def _is_repeated(self, text: str) -> bool:
+        indent = len(text) - len(text.lstrip())
+        if self._inside and indent > self._inside:  # the source line of a frame that is left out
+            return True
+        self._inside = 0
+        if noise.FOREIGN.match(text):
+            self._inside, self._stack = indent or 1, 1
+            return True
+        if noise.NATIVE.match(text):  # the view leaves these out
+            return False
+        begins = noise.ERRORS.match(text)
+        if begins or noise.STACK.match(text):
+            self._stack = 1 if begins else self._stack + 1
+            key = text.rstrip() if 'File "' in text else _NUMBER.sub("#", text.rstrip())
+        elif self._stack > 1:  # in a stack: a line of its source, or what went wrong
+            key = text.rstrip()
+        else:
+            return False
+        if key in self._seen:
+            if noise.STACK.match(text) and 'File "' in text:
+                self._inside = indent or 1
+            return True
+        if len(self._seen) < MOST_SEEN:
+            self._seen.add(key)
+        if not begins and not noise.STACK.match(text) and not indent:
+            self._stack = 0  # the stack is over, unless another line of it follows
+        return False
 
 
 class Shown:
@@ -52,6 +108,8 @@ class Shown:
         self._read = 0
         self._room = MOST
         self._until = time.monotonic() + WINDOW_S
+        self._repeats = Repeats()
+        self._tell_at = self._until
         self._late: deque[str] = deque(maxlen=LAST)
         self._left_out = 0
         self._held: list[str] = []
@@ -88,6 +146,7 @@ class Shown:
                 for text in _unsaid(self._held, said):
                     self._put(text)
                 self._tell_late()
+                self._tell_repeated()
 
     def _hold(self, text: str) -> None:
         """Show the line, or hold it back if it is of an error."""
@@ -106,7 +165,7 @@ class Shown:
         self._held.clear()
 
     def _put(self, text: str) -> None:
-        if not text.strip():
+        if not text.strip() or self._repeats.leaves_out(text):
             return
         if self._room:
             self._room -= 1
@@ -119,9 +178,20 @@ class Shown:
         now = time.monotonic()
         if now >= self._until and not self._closed:
             self._tell_late()
+            if now >= self._tell_at:
+                self._tell_repeated()
             self._until, self._room = now + WINDOW_S, MOST
         if self._held and now >= self._held_until and not self._closed:
             self._let_go()
+
+    def _tell_repeated(self) -> None:
+        if self._repeats.count:
+            lines = "line" if self._repeats.count == 1 else "lines"
+            file = f"logs/{self._task}.log"
+            what = f"… {self._repeats.count:,} repeated {lines} of errors left out, all in {file}"
+            self._line(self._task, what)
+            self._repeats.count = 0
+            self._tell_at = time.monotonic() + TELL_EVERY_S
 
     def _tell_late(self) -> None:
         if self._left_out:

@@ -196,3 +196,49 @@ def test_the_lines_of_a_graphs_error_are_not_shown_piece_by_piece(clock: Clock) 
     screen = Screen()
     screen.shown.finish(log([*TRACEBACK[:3], *inside, *TRACEBACK[3:]]).split("\n"), TOLD)
     assert screen.lines == []
+
+
+STACK = """ERROR:tensorflow: /job:worker/task:{0} encountered an error: Graph execution error:
+Detected at node CheckNumerics defined at (most recent call last):
+  File "/opt/trainer/trainer/injected/runner.py", line 52, in main
+    run(program)
+  File "/program/train.py", line {1}, in step
+    check(loss)
+loss is NaN : Tensor had NaN values
+\t [[{{{{node CheckNumerics}}}}]]
+Additional GRPC error information from remote target /job:worker/task:{0} while calling Enqueue:
+:UNKNOWN:Error received from peer  {{grpc_status:3}} [Op:__inference_step_16]"""
+
+
+def test_an_error_that_each_worker_has_is_shown_once(clock: Clock) -> None:
+    """Its frames in the kit and in the image's packages, never."""
+    screen = Screen()
+    first, again = STACK.format(1, 10).splitlines(), STACK.format(0, 10).splitlines()
+    screen.takes(*first, *again, *again, "step 1: loss nan")
+    shown = [*first[:2], *first[4:]]
+    assert screen.lines == [*shown, "step 1: loss nan"]
+    screen.takes(*STACK.format(1, 12).splitlines(), first=1 + 3 * len(first) + 1)
+    screen.shown.finish(())
+    assert screen.lines[len(shown) + 1] == '  File "/program/train.py", line 12, in step'
+    left_out = 2 + 2 * len(first) + len(first) - 1
+    told = f"… {left_out} repeated lines of errors left out, all in logs/chief-0.log"
+    assert screen.lines[-1] == told
+
+
+def test_what_a_program_prints_itself_is_never_a_repetition(clock: Clock) -> None:
+    mine = ["E is 5", "loss is NaN", "  indented", "saved", "INFO: done", "File x", "1 root"] * 3
+    screen = Screen()
+    screen.takes(*mine, "INFO:tensorflow:loss = 1, step = 1", "INFO:tensorflow:loss = 1, step = 2")
+    assert len(screen.lines) == len(mine) + 2
+    after_error = ["ERROR:tensorflow:gone", "saved", "ERROR:tensorflow:gone", "saved"]
+    screen.takes(*after_error, first=100)
+    assert screen.lines[-3:] == ["ERROR:tensorflow:gone", "saved", "saved"]
+
+
+def test_a_line_that_tensorflow_logs_twice_is_shown_once(clock: Clock) -> None:
+    """By its own handler and by the root's, as soon as a program has set up `logging`."""
+    screen = Screen()
+    line = "WARNING:tensorflow:Using the default strategy"
+    screen.takes(line, line, "step 1", "step 1")
+    screen.shown.finish(())
+    assert screen.lines == [line, "step 1", "step 1"]
