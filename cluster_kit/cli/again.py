@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from typing import Annotated
+
+import typer
+
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, named, print_json, say
 from cluster_kit.cli.inside import task_named
@@ -28,9 +33,17 @@ def restart(
 
 
 @app.command()
-def stop(name: options.ClusterName = None, json_: options.Json = False) -> None:
+def stop(
+    name: options.ClusterName = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not ask, as without a terminal.")
+    ] = False,
+    json_: options.Json = False,
+) -> None:
     """Stop a cluster's tasks until `start`; addresses and all that they have saved stay."""
     engine, cluster = _named(name)
+    if not yes and sys.stdin.isatty():
+        _ask(engine, cluster)
     done = again.stop(engine, cluster)
     if json_:
         print_json({"cluster": cluster, "stopped": done})
@@ -48,6 +61,17 @@ def start(name: options.ClusterName = None, json_: options.Json = False) -> None
         return
     how = "goes on" if done else "runs already"
     say(f"{cluster} {how}; `cluster-kit attach {cluster}` watches it if nobody does")
+
+
+def _ask(engine: Engine, cluster: str) -> None:
+    """Ask a person whether the tasks that run are to be stopped; ends the command if not."""
+    containers = engine.containers(cluster)
+    if not containers or again.is_stopped(containers):
+        return
+    tasks = f"{len(containers)} task{'s' if len(containers) > 1 else ''}"
+    if not typer.confirm(f"Stop {cluster}, {tasks}, until `cluster-kit start`?", err=True):
+        say(f"{cluster} goes on: nothing was stopped")
+        raise typer.Exit(1)
 
 
 def _named(name: str | None) -> tuple[Engine, str]:

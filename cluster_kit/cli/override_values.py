@@ -40,6 +40,11 @@ def values(texts: Mapping[str, str | None], sets: Iterable[str] = ()) -> dict[st
     return overridden
 
 
+def keys_of(sets: Iterable[str]) -> frozenset[str]:
+    """The keys that the texts of `--set` give."""
+    return frozenset(text.partition("=")[0].strip() for text in sets)
+
+
 def _count(text: str) -> int | str:
     """A whole number; any other text stays as it is, and `load` reports it as invalid."""
     return int(text) if COUNT.fullmatch(text) else text

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cluster_kit.cli.override_values import values
+from cluster_kit.cli.override_values import keys_of, values
 from cluster_kit.manifest.overrides import OVERRIDES, SET_OPTION, Override
 from cluster_kit.run.request import USUAL, Request
 
@@ -47,7 +47,7 @@ def _command(verb: Callable[..., None], reference: Parameter) -> Callable[..., N
     def command(manifest: str, sets: list[str] | None, **given: Any) -> None:
         options = {override.key: given.pop(override.key) for override in OVERRIDES}
         texts = {key: option and str(option) for key, option in options.items()}
-        verb(Request(manifest, values(texts, sets or ())), **given)
+        verb(Request(manifest, values(texts, sets or ()), by_set=keys_of(sets or ())), **given)
 
     keys = [_parameter(override.key, _option(override)) for override in OVERRIDES]
     parameters = Signature([reference, *keys, _parameter("sets", Sets), *own])

@@ -19,19 +19,26 @@ from cluster_kit.util.toml_text import to_toml
 class CommandLine:
     """The keys whose values the command line gave; every other value is the file's.
 
-    An argument that was added to the file's has a key of its own: `args.3`.
+    An argument that was added to the file's has a key of its own: `args.3`. `by_set` are those that
+    `--set` gave, also of keys that have an option of their own.
     """
 
     keys: frozenset[str] = frozenset()
+    by_set: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, overrides: Mapping[str, Any], added: range) -> CommandLine:
+    def of(
+        cls, overrides: Mapping[str, Any], added: range, by_set: frozenset[str] = frozenset()
+    ) -> CommandLine:
         """The keys of these overrides, and those of the arguments numbered `added`."""
-        return cls(frozenset([*_keys(overrides), *(f"args.{number}" for number in added)]))
+        keys = [*_keys(overrides), *(f"args.{number}" for number in added)]
+        return cls(frozenset(keys), by_set)
 
     def place(self, key: str) -> str:
         """The option and the Make variable if the command line gave the key, else the key."""
-        return option_of(key) if key in self.keys else key
+        if key not in self.keys:
+            return key
+        return _set_option(key) if key in self.by_set else option_of(key)
 
     def setting(self, setting: Setting, place: str) -> str:
         """The setting as an option if the command line gave it or the problem's key; else TOML."""
@@ -63,8 +70,12 @@ def option_of(key: str) -> str:
     """The option that sets a key, and its Make variable: `--workers (make: N_WORKERS)`."""
     override = override_of(key)
     if override is None:
-        return f"{SET_OPTION} {key} (make: {SET_VARIABLE})"
+        return _set_option(key)
     return f"{override.option} (make: {override.variable})"
+
+
+def _set_option(key: str) -> str:
+    return f"{SET_OPTION} {key} (make: {SET_VARIABLE})"
 
 
 def option_text(key: str, value: str) -> str:

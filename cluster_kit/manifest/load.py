@@ -21,7 +21,10 @@ from cluster_kit.problem import Problem
 
 
 def load(
-    path: Path, overrides: Mapping[str, Any] | None = None, root: Path | None = None
+    path: Path,
+    overrides: Mapping[str, Any] | None = None,
+    root: Path | None = None,
+    by_set: frozenset[str] = frozenset(),
 ) -> Loaded:
     """The manifest in a file, with the overrides merged into its tables.
 
@@ -29,6 +32,7 @@ def load(
 
     Args:
         root: the folder in which `Loaded.command` is to be typed.
+        by_set: the overrides' keys that `--set` gave: messages name that instead of their option.
     Raises:
         ManifestError: the file cannot be read, or is not valid TOML.
     """
@@ -40,7 +44,7 @@ def load(
     if isinstance(file_args, list) and extra:
         raw["args"] = [*file_args, *extra]
         added = range(len(file_args), len(raw["args"]))
-    read = _validated(raw, path, CommandLine.of(given, added))
+    read = _validated(raw, path, CommandLine.of(given, added, by_set))
     return replace(read, command=render_command(path, overrides or {}, root)) if root else read
 
 

@@ -14,12 +14,16 @@ USUAL = "quickstart"
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asked for: a manifest, by path or name, and its overrides."""
+    """What the user asked for: a manifest, by path or name, and its overrides.
+
+    `by_set` are the keys of the overrides that `--set` gave, not their own option.
+    """
 
     manifest: str
     overrides: Mapping[str, Any]
     debug: str = ""
     """The task whose program waits for a debugger, with `:PORT` if that is given."""
+    by_set: frozenset[str] = frozenset()
 
 
 def unnamed(up: Sequence[str], own: Sequence[str], *, changes: bool = False) -> str:

@@ -43,8 +43,19 @@ def test_buttons_act_and_say_what_was_done(browser: Any, made: MadeUp, url: str)
         assert one.page.get_by_label("kill worker-0").is_disabled()
         one.page.get_by_label("thaw worker-0").click()
         see(one, 'tr[data-now="worker-0"]', "training")
+        asked: list[str] = []
+        answers = [False, True]
+
+        def answer(dialog: Any) -> None:
+            asked.append(dialog.message)
+            dialog.accept() if answers.pop(0) else dialog.dismiss()
+
+        one.page.on("dialog", answer)
+        one.page.get_by_label("kill worker-0").click()
+        assert "kill -9 -1" not in dict(made.done)
         one.page.get_by_label("kill worker-0").click()
         see(one, "#said", "worker-0: killed")
+        assert asked == ["Kill worker-0, as if it had crashed?"] * 2
         assert made.done == [
             ("freeze", "worker-0"), ("thaw", "worker-0"), ("kill -9 -1", "worker-0"),
         ]  # fmt: skip

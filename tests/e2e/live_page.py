@@ -63,6 +63,7 @@ def press(url: str, kit: Kit, what: str) -> None:
 def clicked(one: Opened) -> None:
     page = one.page
     sees(one, 'tr[data-now="worker-0"]', "ready")
+    page.once("dialog", lambda dialog: dialog.accept())
     page.get_by_label("kill worker-0").click()
     sees(one, "#said", "worker-0: killed")
     mark = page.locator('.lane[data-task="worker-0"] .mark.restart')

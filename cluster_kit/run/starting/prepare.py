@@ -59,7 +59,7 @@ def prepare(
         EngineError: the engine stopped answering.
     """
     path = find(request.manifest, workspace.manifests)
-    loaded = load(path, request.overrides, workspace.root.resolve())
+    loaded = load(path, request.overrides, workspace.root.resolve(), request.by_set)
     fitted = fit(resolve.program_file(loaded.manifest, path.parent), loaded)
     loaded = fitted.loaded
     inputs = resolve.resolve(loaded.manifest, path.parent, workspace.fetched.resolve())
@@ -139,7 +139,8 @@ def _portable(
 def engine_of(request: Request, workspace: Workspace) -> EngineName:
     """What a manifest's job runs on; raises what `prepare` raises."""
     path = find(request.manifest, workspace.manifests)
-    return load(path, request.overrides, workspace.root.resolve()).manifest.engine
+    loaded = load(path, request.overrides, workspace.root.resolve(), request.by_set)
+    return loaded.manifest.engine
 
 
 def prepare_again(prepared: Prepared, engine: Engine) -> Prepared:

@@ -8,7 +8,11 @@ const ALIVE = ["running", "ready", "training", "scoring"];
 const VERBS = { stop: (state) => ALIVE.includes(state), kill: (state) => ALIVE.includes(state), freeze: (state) => ALIVE.includes(state), thaw: (state) => state === "paused", restart: () => true };
 const said = element("span", { class: "soft", id: "said", role: "status" });
 
-async function control(path) {
+// What ends work is asked once, as by the verb in a terminal.
+const ASKED = { stop: (whom) => `Stop ${whom}?`, kill: (whom) => `Kill ${whom}, as if it had crashed?` };
+
+async function control(path, what, whom) {
+  if (ASKED[what] && !confirm(ASKED[what](whom))) return;
   said.textContent = "…";
   try {
     const response = await fetch(`/control/${path}`, { method: "POST", headers: bearer });
@@ -16,14 +20,14 @@ async function control(path) {
   } catch { said.textContent = "the connection is lost"; }
 }
 
-const button = (cluster, what, path) => element("button", { type: "button", "data-verb": what, onclick: () => control(`${encodeURIComponent(cluster)}/${path}`) }, what);
+const button = (cluster, what, path, whom = `all tasks of ${cluster}`) => element("button", { type: "button", "data-verb": what, onclick: () => control(`${encodeURIComponent(cluster)}/${path}`, what, whom) }, what);
 
 function nowSection(cluster, tasks, controls) {
   const columns = COLUMNS.filter(([heading]) => heading !== "GPU" || tasks.some((task) => task.gpus.length));
   const rows = new Map();
   for (const { name, leads } of tasks) {
     const cells = columns.map(([heading]) => element("td", { class: heading === "state" ? null : "figure" }));
-    const buttons = controls ? Object.keys(VERBS).map((verb) => button(cluster, verb, `${encodeURIComponent(name)}/${verb}`)) : [];
+    const buttons = controls ? Object.keys(VERBS).map((verb) => button(cluster, verb, `${encodeURIComponent(name)}/${verb}`, name)) : [];
     for (const one of buttons) one.setAttribute("aria-label", `${one.dataset.verb} ${name}`);
     const row = element("tr", { "data-now": name }, element("th", { scope: "row" }, name + (leads ? " ★" : "")), ...cells, controls ? element("td", {}, ...buttons) : null);
     rows.set(name, { row, cells, buttons });

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from cluster_kit.cli import again
 from cluster_kit.host import gather
 from cluster_kit.run.starting import prepare
 from tests.fakes.acting import LEADS, Life, ends, says
@@ -51,6 +53,29 @@ def test_a_task_that_there_is_not_is_told(task: str, told: str, cli: Cli, stage:
     said = cli("restart", task)
     assert said.code == 2 and told in said.err
     assert cli("restart").code == 2
+
+
+def test_stop_asks_once_in_a_terminal(
+    cli: Cli, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    answers = [False, True]
+
+    def confirm(text: str, **_: object) -> bool:
+        asked.append(text)
+        return answers.pop(0)
+
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr(again.typer, "confirm", confirm)
+    said = cli("stop", NAME)
+    assert (said.code, asked) == (1, ["Stop demo, 5 tasks, until `cluster-kit start`?"])
+    assert "demo goes on: nothing was stopped" in said.err
+    assert "demo is stopped;" in cli("stop", NAME).err
+    assert "demo is stopped already" in cli("stop", NAME).err
+    cli("start", NAME)
+    stage.clock.pass_by(2)
+    assert "demo is stopped;" in cli("stop", NAME, "--yes").err
+    assert len(asked) == 2, "nor of one that is stopped already"
 
 
 def test_a_cluster_is_stopped_and_goes_on(cli: Cli, stage: Stage) -> None:

@@ -109,3 +109,12 @@ def test_a_setting_whose_key_was_typed_is_told_as_its_option_wherever_the_proble
 def test_a_table_that_was_typed_is_its_keys_and_added_arguments_have_their_numbers() -> None:
     given = CommandLine.of({"ps": 1, "deadline": {"start": 3}, "args": []}, range(2, 4))
     assert given.keys == {"ps", "deadline.start", "args", "args.2", "args.3"}
+
+
+def test_a_value_that_set_gave_is_not_told_as_the_option_that_its_key_has_too(
+    cli: Cli, root: Path
+) -> None:
+    said = cli("render", "demo", "--set", "worker=-1")
+    assert "  --set worker (make: SET) = -1: " in said.err and "--workers (make" not in said.err
+    assert "  --workers (make: N_WORKERS) = -1: " in cli("render", "demo", "--workers", "-1").err
+    assert '  --set data (make: SET) = "": ' in cli("render", "demo", "--set", 'data=""').err
