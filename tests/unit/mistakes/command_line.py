@@ -48,7 +48,7 @@ MISTAKES: dict[str, CommandLine] = {
     ),
     "set without a key": ((*RENDER, "--set", "=3"), "--set '=3'", "not key=value", "for example"),
     "set to nothing": (
-        (*RENDER, "--set", "worker="), '--workers (make: N_WORKERS) = ""', "whole number", "2",
+        (*RENDER, "--set", "worker="), '--set worker (make: SET) = ""', "whole number", "2",
     ),
     "set of an unknown key": (
         (*RENDER, "--set", "wrker=3"), "--set wrker (make: SET) = 3", "no such key", "`worker`",
@@ -71,7 +71,7 @@ MISTAKES: dict[str, CommandLine] = {
         (*RENDER, "--set", "task.worker-9.cpus=1"), "task.worker-9", "no such task", "worker = 10",
     ),
     "half a list": (
-        (*RENDER, "--set", "gpus=[0"), '--gpus (make: GPUS) = "[0"', 'must be "none"',
+        (*RENDER, "--set", "gpus=[0"), '--set gpus (make: SET) = "[0"', 'must be "none"',
         "`GPUS=none`",
     ),
     "a key below a key below a key": (
