@@ -42,7 +42,7 @@ def _run() -> None:
     try:
         from cluster_kit.cli import verbs
 
-        verbs.load(sys.argv[1:])
+        verbs.load(verbs.typed(sys.argv[1:]))
         from cluster_kit.cli import app as application
     except KeyboardInterrupt:
         sys.exit(Interrupted.exit_code)

@@ -38,11 +38,12 @@ class Verbs(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The verb of a command line, and the words after it; raises UsageError if unknown."""
         verb = args[0]
-        if not verb.startswith("-") and self.get_command(ctx, verb) is None:
+        unknown = not verb.startswith("-") and self.get_command(ctx, verb) is None
+        if unknown and not ctx.resilient_parsing:  # as a shell completes a line
             cure = hint(verb, self.commands) + "`cluster-kit --help` lists all"
             raise UsageError(f"no such verb: {verb}", cure)
         name, command, words = super().resolve_command(ctx, args)
-        return name, command, _name_where_expected(command, words)
+        return name, command, _name_where_expected(command, words) if command else words
 
 
 def _name_where_expected(command: Any, words: list[str]) -> list[str]:

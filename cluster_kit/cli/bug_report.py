@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from cluster_kit.cli import completion
 from cluster_kit.cli.app import app, say, short
 from cluster_kit.engine.client import engine_or_none
 from cluster_kit.errors import HostError, UsageError
@@ -19,7 +20,10 @@ from cluster_kit.workspace import here
 def bug_report(
     run: Annotated[
         str,
-        typer.Argument(help="A run's directory, or a cluster's name for its newest run."),
+        typer.Argument(
+            help="A run's directory, or a cluster's name for its newest run.",
+            autocompletion=completion.runs,
+        ),
     ] = "",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The archive: FILE.tar.gz or FILE.tgz.")

@@ -44,7 +44,7 @@ ENDED, BESIDE = "newest_runs", "sidecars_of"
 
 @app.command()
 def status(
-    name: Annotated[str, typer.Argument(help="A cluster; all of them if none is given.")] = "",
+    name: options.AnyCluster = "",
     on: options.OnEngine = None,
     json_: options.Json = False,
 ) -> None:
@@ -77,7 +77,7 @@ def status(
 
 @app.command()
 def ps(
-    name: Annotated[str, typer.Argument(help="A cluster; all of them if none is given.")] = "",
+    name: options.AnyCluster = "",
     on: options.OnEngine = None,
     json_: options.Json = False,
 ) -> None:
@@ -121,7 +121,7 @@ def _facts(task: TaskView) -> dict[str, Any]:
 @app.command()
 def logs(
     name: options.ClusterName = None,
-    tasks: Annotated[list[str] | None, typer.Argument(help="Only these: chief-0 …")] = None,
+    tasks: options.Tasks = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until they end.")] = False,
     on: options.OnEngine = None,
     json_: options.Json = False,

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from cluster_kit.cli import completion
 from cluster_kit.cli.app import app, say, short
 from cluster_kit.engine.client import engine_or_none
 from cluster_kit.errors import HostError, UsageError
@@ -24,7 +25,8 @@ def metrics(
         list[str] | None,
         typer.Argument(
             help="A cluster's name for its newest run, or a run's directory; several are told "
-            "together. The newest run of all without one."
+            "together. The newest run of all without one.",
+            autocompletion=completion.runs,
         ),
     ] = None,
     output: Annotated[

@@ -6,13 +6,15 @@ from typing import Annotated, Literal
 
 import typer
 
+from cluster_kit.cli import completion
 from cluster_kit.parts import EngineName
 
 ClusterName = Annotated[
     str | None,
     typer.Argument(
         help="A cluster's name, or its manifest's path, also by `--name`; without one the only "
-        "cluster of this directory that is up, else quickstart."
+        "cluster of this directory that is up, else quickstart.",
+        autocompletion=completion.clusters,
     ),
 ]
 OfCluster = Annotated[
@@ -21,6 +23,7 @@ OfCluster = Annotated[
         "--name",
         help="The cluster's name, or its manifest's path, also as the first word; without it the "
         "only one of this directory that is up, else quickstart.",
+        autocompletion=completion.clusters,
     ),
 ]
 OnEngine = Annotated[
@@ -31,7 +34,19 @@ OnEngine = Annotated[
         "asked, or where the last run was started.",
     ),
 ]
-TaskName = Annotated[str, typer.Argument(help="A task: chief-0, worker-1 …")]
+Tasks = Annotated[
+    list[str] | None,
+    typer.Argument(help="Only these: chief-0 …", autocompletion=completion.tasks),
+]
+TaskName = Annotated[
+    str, typer.Argument(help="A task: chief-0, worker-1 …", autocompletion=completion.tasks)
+]
+AnyCluster = Annotated[
+    str,
+    typer.Argument(
+        help="A cluster; all of them if none is given.", autocompletion=completion.clusters
+    ),
+]
 Keep = Annotated[
     bool, typer.Option("--keep", help="Leave the ended containers there, to be looked at.")
 ]

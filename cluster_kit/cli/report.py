@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from cluster_kit.cli import completion
 from cluster_kit.cli.app import app, say, short
 from cluster_kit.engine.client import engine_or_none
 from cluster_kit.errors import HostError, UsageError
@@ -25,7 +26,8 @@ def report(
         list[str] | None,
         typer.Argument(
             help="A run's directory, or a cluster's name for its newest run; several are shown "
-            "side by side. The newest run of all without one."
+            "side by side. The newest run of all without one.",
+            autocompletion=completion.runs,
         ),
     ] = None,
     output: Annotated[

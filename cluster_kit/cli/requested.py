@@ -9,11 +9,17 @@ from typing import Annotated, Any
 
 import typer
 
+from cluster_kit.cli import completion
 from cluster_kit.cli.override_values import keys_of, values
 from cluster_kit.manifest.overrides import OVERRIDES, SET_OPTION, Override
 from cluster_kit.run.request import USUAL, Request
 
-Reference = Annotated[str, typer.Argument(help="A manifest's path, or its name in compose/.")]
+Reference = Annotated[
+    str,
+    typer.Argument(
+        help="A manifest's path, or its name in compose/.", autocompletion=completion.manifests
+    ),
+]
 Sets = Annotated[
     list[str] | None,
     typer.Option(SET_OPTION, help="Any other key, as TOML: --set deadline.start=30"),
@@ -21,7 +27,11 @@ Sets = Annotated[
 
 
 Perhaps = Annotated[
-    str, typer.Argument(help="Also check what this manifest needs: its path, or its name.")
+    str,
+    typer.Argument(
+        help="Also check what this manifest needs: its path, or its name.",
+        autocompletion=completion.manifests,
+    ),
 ]
 
 

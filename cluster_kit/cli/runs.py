@@ -14,7 +14,7 @@ from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
-from cluster_kit.cli import options
+from cluster_kit.cli import completion, options
 from cluster_kit.cli.app import app, out, print_json, say, short
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.run.keeping.history import (
@@ -86,8 +86,16 @@ def _lines(found: list[Run], up: Mapping[str, str], width: int | None) -> Iterat
 
 @runs.command("diff")
 def diff(
-    first: Annotated[str, typer.Argument(help="A run's directory, or CLUSTER/RUN.")],
-    second: Annotated[str, typer.Argument(help="The same, or a cluster for its newest run.")],
+    first: Annotated[
+        str,
+        typer.Argument(help="A run's directory, or CLUSTER/RUN.", autocompletion=completion.runs),
+    ],
+    second: Annotated[
+        str,
+        typer.Argument(
+            help="The same, or a cluster for its newest run.", autocompletion=completion.runs
+        ),
+    ],
     json_: options.Json = False,
 ) -> None:
     """Show how a run differs from another: program, manifest, cluster, metrics, timings."""

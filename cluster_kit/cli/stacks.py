@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Annotated
-
-import typer
 
 from cluster_kit.backends.container_spec import START
 from cluster_kit.cli import options
@@ -29,7 +26,7 @@ AT_ONCE = 8
 @app.command()
 def stacks(
     name: options.ClusterName = None,
-    tasks: Annotated[list[str] | None, typer.Argument(help="Only these: chief-0 …")] = None,
+    tasks: options.Tasks = None,
     json_: options.Json = False,
 ) -> None:
     """Print where each thread of each running task stands: its Python stack. Nothing is ended."""

@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from cluster_kit.cli import options
+from cluster_kit.cli import completion, options
 from cluster_kit.cli.app import app, out, print_json
 from cluster_kit.cli.ending import print_outcome
 from cluster_kit.errors import UsageError
@@ -26,7 +26,8 @@ def summary(
         str,
         typer.Argument(
             help="A run's directory, its outcome.json, what `up --json` printed, or a cluster's "
-            "name for its newest run; the newest run of all without one."
+            "name for its newest run; the newest run of all without one.",
+            autocompletion=completion.runs,
         ),
     ] = "",
     as_markdown: Annotated[

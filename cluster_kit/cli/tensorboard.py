@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from cluster_kit.cli import completion
 from cluster_kit.cli.app import app, say, short
 from cluster_kit.run.beside.board import name_of
 from cluster_kit.run.beside.tensorboard import event_files, serving
@@ -21,7 +22,8 @@ def tensorboard(
         list[str] | None,
         typer.Argument(
             help="A cluster's name for its newest run, or a run's directory; several are shown "
-            "together. The newest run of all without one."
+            "together. The newest run of all without one.",
+            autocompletion=completion.runs,
         ),
     ] = None,
     port: Annotated[

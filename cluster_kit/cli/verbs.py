@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Sequence
 
 VERBS = {
@@ -34,6 +35,14 @@ VERBS = {
     "tensorboard": ("tensorboard",),
 }
 """The verbs of each module of this package that has some, in the order in which help shows them."""
+
+
+def typed(words: Sequence[str]) -> Sequence[str]:
+    """The words of the command line, also of one that a shell asks to complete."""
+    if not os.environ.get("_CLUSTER_KIT_COMPLETE", "").startswith("complete"):
+        return words
+    line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
+    return line.split()[1:]
 
 
 def load(words: Sequence[str]) -> None:

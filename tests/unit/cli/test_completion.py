@@ -1,0 +1,112 @@
+"""What Tab proposes: soon, nothing but the words, and nothing if anything fails."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.cli import completion, verbs
+from cluster_kit.engine import client
+from cluster_kit.engine.containers import Glance
+from cluster_kit.errors import HostError
+from cluster_kit.workspace import new_run
+from tests.unit.command_line import Cli
+
+Tab = Callable[[str], list[str]]
+
+
+@pytest.fixture
+def tab(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Tab:
+    """The words that a shell gets for the end of a line, after which Tab was pressed."""
+
+    def press(line: str) -> list[str]:
+        words = f"cluster-kit {line}".split(" ")
+        monkeypatch.setenv("_CLUSTER_KIT_COMPLETE", "complete_bash")
+        monkeypatch.setenv("COMP_WORDS", " ".join(words))
+        monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
+        said = cli()
+        assert (said.code, said.err) == (0, "")
+        return said.out.split()
+
+    return press
+
+
+class Engine:
+    """Two clusters, one of which runs in another directory."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def glance(self) -> list[Glance]:
+        here, there = str(self.root / "runs" / "demo" / "1" / "output"), "/else/runs/other/1/output"
+        return [
+            Glance("1", "demo", "", "chief-0", "chief", "running", here),
+            Glance("2", "demo", "", "ps-0", "ps", "running", here),
+            Glance("3", "other", "", "worker-7", "worker", "running", there),
+        ]
+
+    def close(self) -> None:
+        print("a library prints as it closes")
+
+
+def test_manifests_and_verbs(tab: Tab) -> None:
+    assert tab("up dem") == ["demo"]
+    assert {"demo", "quickstart"} <= set(tab("render "))
+    assert tab("stac") == ["stacks"]
+    assert tab("no-such-verb x") == []
+
+
+def test_clusters_that_are_up_and_their_tasks(
+    tab: Tab, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "connect", lambda: Engine(root))
+    assert tab("attach ") == ["demo", "other"]
+    assert tab("exec --name o") == ["other"]
+    assert tab("exec ") == ["chief-0", "ps-0"], "of this directory's cluster"
+    assert tab("exec --name other ") == ["worker-7"]
+    assert tab("logs other w") == ["worker-7"]
+    assert tab("logs demo chief-0 p") == ["ps-0"]
+
+
+def test_runs(tab: Tab, root: Path) -> None:
+    run = new_run(root / "runs" / "demo", datetime(2026, 11, 22, 11))
+    assert run.output.is_dir()
+    assert tab("report d") == ["demo", "demo/20261122-110000"]
+    assert tab("runs diff demo demo/") == ["demo/20261122-110000"]
+
+
+def test_nothing_is_proposed_or_said_if_the_engine_fails(
+    tab: Tab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails() -> None:
+        print("warning", file=sys.stderr)
+        raise HostError("no Docker engine answers", "start it")
+
+    monkeypatch.setattr(client, "connect", fails)
+    assert tab("attach ") == tab("exec ") == []
+
+
+def test_an_engine_that_hangs_is_not_waited_for(tab: Tab, monkeypatch: pytest.MonkeyPatch) -> None:
+    over = threading.Event()
+    monkeypatch.setattr(client, "connect", over.wait)
+    monkeypatch.setattr(completion, "WITHIN_S", 0.1)
+    began = time.monotonic()
+    try:
+        assert tab("attach ") == []
+        assert time.monotonic() - began < 20
+    finally:
+        over.set()
+
+
+def test_only_the_verb_of_the_line_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("_CLUSTER_KIT_COMPLETE", raising=False)
+    assert verbs.typed(["up", "demo"]) == ["up", "demo"]
+    monkeypatch.setenv("_CLUSTER_KIT_COMPLETE", "complete_zsh")
+    monkeypatch.setenv("_TYPER_COMPLETE_ARGS", "cluster-kit attach d")
+    assert verbs.typed([]) == ["attach", "d"]
