@@ -96,10 +96,11 @@ def parts(value: str) -> frozenset[str]:
 
 def _forms(text: str) -> Iterator[str]:
     yield text
-    if not text.isalnum():
+    if not (text.isascii() and text.isalnum()):
         yield json.dumps(text)[1:-1]
         yield json.dumps(text, ensure_ascii=False)[1:-1]
         yield repr(text)[1:-1]
+        yield ascii(text)[1:-1]
 
 
 def _texts(value: object) -> Iterator[str]:

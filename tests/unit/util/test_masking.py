@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -100,6 +101,16 @@ def test_what_is_no_part_of_a_value_stays(drawn: tuple[list[str], str]) -> None:
 def test_a_value_with_lines_is_masked_however_it_is_written(shown: str) -> None:
     text = masked(f"key: {shown}", {PEM, ACCOUNT})
     assert not any(part in text for part in ("MIIE", "hkiG", "BEGIN", "private"))
+
+
+@pytest.mark.parametrize(
+    "value", ["\u041f\u0430\u0440ol77", "geheimß1é", "schlüssel-\U0001f511", "秘密の鍵です"]
+)
+@pytest.mark.parametrize("written", [str, json.dumps, repr, ascii])
+def test_letters_of_any_script_are_masked_however_they_are_written(
+    value: str, written: Callable[[str], str]
+) -> None:
+    assert masked(f"v={written(value)}", {value}).strip("'\"") in ("v=***", "v='***", 'v="***')
 
 
 def test_what_overlaps_is_masked_as_one() -> None:
