@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from cluster_kit.util.masking import LEFT_OUT
+
 LONGEST_LINE = 1 << 20
-"""Bytes; what a longer line has beyond that is left out, which its end says."""
-CUT = b" [the rest of this line is left out]"
+"""Bytes; what a longer line has beyond that is left out, which LEFT_OUT at its end says."""
 _HEADER = 8
 """Bytes before each message: one for the stream, three that mean nothing, four for its length."""
 
@@ -50,5 +51,6 @@ def lines_of(blocks: Iterable[bytes]) -> Iterator[list[str]]:
 
 
 def _text(line: bytes) -> str:
-    shown = line if len(line) <= LONGEST_LINE else line[:LONGEST_LINE] + CUT
-    return shown.decode("utf-8", errors="replace")
+    shown = line[:LONGEST_LINE].decode("utf-8", errors="replace")
+    # The cut may be within a character.
+    return shown if len(line) <= LONGEST_LINE else shown.rstrip("\ufffd") + LEFT_OUT

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from cluster_kit.util.masking import LEFT_OUT
 from cluster_kit.util.terminal import seen
 
 HUGE = 1e30
@@ -22,11 +23,12 @@ def text(value: Any) -> Any:
     """A text without half characters, which JSON can have and no file can; None for all others.
 
     Nor does it have characters that are not seen, or reverse the order of others. It has
-    LONGEST_TEXT characters at most.
+    LONGEST_TEXT characters at most, and ends with LEFT_OUT if it had more.
     """
     if not isinstance(value, str):
         return None
-    value = value[:LONGEST_TEXT]
+    if len(value) > LONGEST_TEXT:
+        value = value[: LONGEST_TEXT - len(LEFT_OUT)] + LEFT_OUT
     return value if value.isascii() else seen(value.encode("utf-8", "replace").decode())
 
 

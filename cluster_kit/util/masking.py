@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 MASK = "***"
+LEFT_OUT = " [the rest is left out]"
+"""The end of a text that was cut, which may be within a secret: masks hide its beginning, too."""
 SHORTEST = 4
 """Characters of a value that is masked in texts: a shorter one is part of too many words."""
 LEAST_DIGITS = 8
@@ -129,10 +131,12 @@ def masker(values: Iterable[str]) -> Mask:
     starry = [part for part in hidden if "*" in part]
 
     def mask(text: str) -> str:
-        present = [part for part in hidden if part in text]
-        if not present:
+        spans = [_spans(text, part) for part in hidden if part in text]
+        if text.endswith(LEFT_OUT):
+            spans.append(_begun(text, len(text) - len(LEFT_OUT), hidden))
+        shown = _without(text, heapq.merge(*spans)) if spans else text
+        if shown == text:
             return text
-        shown = _without(text, present)
         # The masks may have made another value of what stood around them.
         return MASK if any(part in shown for part in starry) else shown
 
@@ -159,10 +163,10 @@ def _unchanged(text: str) -> str:
     return text
 
 
-def _without(text: str, present: Iterable[str]) -> str:
-    """The text with one MASK for all parts that overlap."""
+def _without(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """The text with one MASK for all of these spans, in order, that overlap."""
     shown, end = io.StringIO(), 0
-    for start, stop in heapq.merge(*(_spans(text, part) for part in present)):
+    for start, stop in spans:
         if start > end or not end:
             shown.write(text[end:start])
             shown.write(MASK)
@@ -176,3 +180,15 @@ def _spans(text: str, part: str) -> Iterator[tuple[int, int]]:
     while start >= 0:
         yield start, start + len(part)
         start = text.find(part, start + len(part))
+
+
+def _begun(text: str, end: int, hidden: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """Yields the longest span up to `end` that one of these parts begins with, if there is one."""
+    first = end
+    for part in hidden:
+        start = text.find(part[:SHORTEST], max(0, end - len(part)), end)
+        while 0 <= start < first and not part.startswith(text[start:end]):
+            start = text.find(part[:SHORTEST], start + 1, end)
+        first = min(first, start) if start >= 0 else first
+    if first < end:
+        yield first, end

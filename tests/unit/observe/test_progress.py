@@ -154,6 +154,14 @@ def test_texts_can_be_written_to_a_file(output: Path) -> None:
     assert len(entry.fields["message"]) == LONGEST_TEXT
 
 
+def test_a_secret_that_a_cut_goes_through_is_masked(output: Path) -> None:
+    secret = "hunter2-0123456789-abcdefghi"
+    for before in range(LONGEST_TEXT - 2 * len(secret), LONGEST_TEXT):
+        (entry,) = read(output, line(1, "end", message="x" * before + secret))
+        shown = without_values(entry, masker({secret})).fields["message"]
+        assert secret[:4] not in shown, before
+
+
 def test_a_sparse_file_and_a_long_line_take_no_memory(output: Path) -> None:
     file = output / "progress" / "chief-0.jsonl"
     with file.open("wb") as sparse:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_kit.util.masking import (
+    LEFT_OUT,
     looks_secret,
     looks_secret_file,
     masked,
@@ -117,6 +118,19 @@ def test_what_overlaps_is_masked_as_one() -> None:
     assert masked("<abcdefghi>", {"abcdef", "defghi"}) == "<***>"
     assert masked("kept <x***y***z> kept", {"a1b2", "x***y"}) == "kept <******z> kept"
     assert masked("kept wxyz***a1b2 ab", {"a1b2", "wxyz******"}) == "***"
+
+
+@pytest.mark.parametrize("value", ["correct horse battery", "abcabcabd", PEM, 'pass"word"77\u0416'])
+def test_the_beginning_of_a_value_is_masked_where_a_text_was_cut(value: str) -> None:
+    mask = masker({value, "xyz***", "d1e2f3"})
+    for written in (value, json.dumps(value)[1:-1]):
+        for length in range(4, len(written)):
+            shown = mask(f"kept {written[:length]}{LEFT_OUT}")
+            assert shown.startswith("kept ***") and shown.endswith(LEFT_OUT)
+            assert written[:4] not in shown
+    assert mask(f"kept corr{LEFT_OUT} kept") == f"kept corr{LEFT_OUT} kept", "no end"
+    assert masked(f"abcdefg{LEFT_OUT}", {"abcdef", "defghi"}) == f"***{LEFT_OUT}"
+    assert masked(f"kept{LEFT_OUT}", {"abcdef", "xkept"}) == f"kept{LEFT_OUT}"
 
 
 def test_masking_takes_time_linear_in_the_text() -> None:
