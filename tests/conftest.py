@@ -6,7 +6,6 @@ The kit's command, called in the process of a test, ends with SystemExit instead
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import itertools
 import re
@@ -38,11 +37,10 @@ def the_process_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def threads_end_with_their_test(request: pytest.FixtureRequest) -> Iterator[None]:
+def threads_end_with_their_test() -> Iterator[None]:
     """Set up after `the_process_goes_on`, by its name: what a test has patched stays patched until
-    its threads have ended. Not with a real engine: who listens to it does so until it speaks."""
-    real = request.node.get_closest_marker("engine") is not None
-    with contextlib.nullcontext() if real else threads.ended():
+    its threads have ended."""
+    with threads.ended():
         yield
 
 

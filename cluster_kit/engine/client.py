@@ -35,6 +35,7 @@ from cluster_kit.engine.found import Filters, board_of, of_a_swarm, of_cluster
 from cluster_kit.engine.interface import Engine
 from cluster_kit.engine.log_stream import lines_of, payloads
 from cluster_kit.engine.removal import remove_all, stop_all
+from cluster_kit.engine.subscription import Subscription
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.roles import ROLES
 from cluster_kit.util.masking import masker
@@ -142,10 +143,20 @@ class DockerEngine(Adjustments):
                 found: list[Any] = self._client.containers.list(all=True, filters=filters)
                 return [one for one in found if not of_a_swarm(one.attrs)]
 
-    def events(self, cluster: str, since: float, run: str = "") -> Iterator[Event]:
+    def events(
+        self, cluster: str, since: float, run: str = "", until: Subscription | None = None
+    ) -> Iterator[Event]:
         filters = {"type": "container", **of_cluster(cluster, run)}
         with as_engine_errors():
-            for message in self._client.events(decode=True, since=since, filters=filters):
+            messages = self._client.events(decode=True, since=since, filters=filters)
+
+            def close() -> None:
+                # AttributeError: it has ended by itself. DockerException: it cannot, through ssh.
+                with contextlib.suppress(AttributeError, DockerException, OSError):
+                    messages.close()
+
+            (until or Subscription()).ends_by(close)
+            for message in messages:
                 event = event_of(message)
                 if event is not None:
                     yield event

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from cluster_kit.engine.containers import CommandOutput, Container, Event, Glance
 from cluster_kit.engine.helper import Helper
+from cluster_kit.engine.subscription import Subscription
 
 
 class Engine(Protocol):
@@ -51,11 +52,13 @@ class Engine(Protocol):
         """The containers of all clusters, sidecars included, by one question: next to no cost."""
         ...
 
-    def events(self, cluster: str, since: float, run: str = "") -> Iterator[Event]:
+    def events(
+        self, cluster: str, since: float, run: str = "", until: Subscription | None = None
+    ) -> Iterator[Event]:
         """Events of a cluster's containers, or only this run's, from Unix time `since`, live.
 
-        Ends if the engine closes the connection: it has stopped, or was killed. One that knows
-        when it has told all of the past says so by `ALL_TOLD`, once.
+        Ends if another thread ends `until`, or if the engine closes the connection: it has stopped,
+        or was killed. One that knows when it has told all of the past says so by `ALL_TOLD`, once.
         """
         ...
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from cluster_kit.engine.containers import ALL_TOLD, Event
 from cluster_kit.engine.failures import START_IT
 from cluster_kit.engine.interface import Engine
+from cluster_kit.engine.subscription import Subscription
 from cluster_kit.errors import EngineError
 from cluster_kit.observe.missed import is_told
 
@@ -47,10 +48,15 @@ class Listener:
         self._repeats_until: float | None = None
         self._connected = 0.0
         self._all_told = threading.Event()
+        self._subscription = Subscription()
         self._ask_at = time.monotonic() + _ASK_EVERY_S
         self._listen(since)
         if joins:
             self._expect_repeats()
+
+    def close(self) -> None:
+        """End the stream of events, and with it the thread that reads it."""
+        self._subscription.end()
 
     @property
     def is_behind(self) -> bool:
@@ -114,12 +120,14 @@ class Listener:
         return event not in self._handed_out[-_REPEATED:]
 
     def _listen(self, since: float) -> None:
-        threading.Thread(target=self._hear, args=(since,), daemon=True).start()
+        self.close()  # of an engine that hangs, the old one goes on
+        self._subscription = Subscription()
+        threading.Thread(target=self._hear, args=(since, self._subscription), daemon=True).start()
 
-    def _hear(self, since: float) -> None:
+    def _hear(self, since: float, until: Subscription) -> None:
         """Queue every event, and then the error because of which there are no more."""
         try:
-            for event in self._engine.events(self._cluster, since, self._run):
+            for event in self._engine.events(self._cluster, since, self._run, until):
                 if event.action == ALL_TOLD:
                     self._all_told.set()
                 else:

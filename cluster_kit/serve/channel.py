@@ -32,6 +32,10 @@ class Source(Protocol):
         """The messages for a page that knows nothing yet, as of the last look."""
         ...
 
+    def close(self) -> None:
+        """Nothing is read any more."""
+        ...
+
 
 class Channel:
     """Passes a source's messages on to everybody who listens."""
@@ -70,6 +74,7 @@ class Channel:
             self._closed.set()
             if self._pages:
                 self._tell(self._source.look(last=True) + last)
+            self._source.close()
 
     def _join(self, page: queue.Queue[bytes]) -> None:
         with self._lock:

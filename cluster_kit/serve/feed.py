@@ -48,6 +48,10 @@ class Feed:
             return self.whole()
         return event("news", self._reading.as_text(news)) if self._reading and news else b""
 
+    def close(self) -> None:
+        if self._reading is not None:
+            self._reading.close()
+
     def whole(self) -> bytes:
         trouble = event("trouble", json.dumps(self._trouble))
         if self._reading is not None:
@@ -69,6 +73,8 @@ class Feed:
             return False
         before = self._reading, self._fixed
         self._reading, self._fixed = self._open(run, stamp)
+        if before[0] is not None and before[0] is not self._reading:
+            before[0].close()
         self._stamp, self._found = stamp, found
         return (self._reading, self._fixed) != before
 

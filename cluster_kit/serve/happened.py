@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
 import time
 
 from cluster_kit.engine.containers import Event
+from cluster_kit.engine.subscription import Subscription
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.observe.missed import is_told
 from cluster_kit.run.keeping.evidence import read_events
@@ -28,12 +30,18 @@ class Happened:
         self._size = -1
         self._hears = False
         self._again_at = 0.0
+        self._subscription = Subscription()
 
     def listen(self) -> None:
         """Hear of what happens from now on, and of what the engine remembers; once is enough."""
         if not self._hears and time.monotonic() >= self._again_at:
             self._hears = True
             threading.Thread(target=self._hear, daemon=True).start()
+
+    def close(self) -> None:
+        """Hear no more: the thread that listens ends."""
+        self._again_at = math.inf
+        self._subscription.end()
 
     def poll(self) -> list[Event]:
         """What is new, oldest first."""
@@ -59,10 +67,11 @@ class Happened:
     def _hear(self) -> None:
         try:
             engine, name = self._site.engine(), self._record.cluster.name
-            for event in engine.events(name, self._record.since, self._record.id):
+            until = self._subscription
+            for event in engine.events(name, self._record.since, self._record.id, until):
                 self._arrived.put(event)
         except (EngineError, HostError):
             pass  # the page says so: see `Site.trouble`
         finally:
-            self._again_at = time.monotonic() + AGAIN_S
+            self._again_at = max(self._again_at, time.monotonic() + AGAIN_S)
             self._hears = False

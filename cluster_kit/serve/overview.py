@@ -70,5 +70,8 @@ class Overview:
         changed, self._told = new != self._told, new
         return self.whole() if changed else b""
 
+    def close(self) -> None:
+        pass
+
     def whole(self) -> bytes:
         return event("overview", json.dumps(self._told))

@@ -51,6 +51,10 @@ class Reading:
             now = time.monotonic()
             self._checkpoints_at = now + max(CHECKPOINTS_S, (now - began) / SHARE)
 
+    def close(self) -> None:
+        """Listen to the engine no more."""
+        self._happened.close()
+
     def whole(self) -> Facts:
         return self._growing.whole()
 

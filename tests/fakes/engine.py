@@ -8,6 +8,7 @@ from typing import Any
 
 from cluster_kit import labels
 from cluster_kit.engine.containers import SIDECAR, Container, Event, Glance
+from cluster_kit.engine.subscription import Subscription
 from cluster_kit.util.masking import masked
 from tests.fakes.acting import Life
 from tests.fakes.adjust import Adjusted
@@ -65,9 +66,11 @@ class FakeEngine(Adjusted):
             for one in [box.shown()]
         ]  # fmt: skip
 
-    def events(self, cluster: str, since: float, run: str = "") -> Iterator[Event]:
+    def events(
+        self, cluster: str, since: float, run: str = "", until: Subscription | None = None
+    ) -> Iterator[Event]:
         self._asked("events")
-        yield from self.heard(since)
+        yield from self.heard(since, until or Subscription())
 
     def gpus_reserved(self) -> tuple[tuple[str, str], ...]:
         self._asked("gpus_reserved")

@@ -8,6 +8,7 @@ import time as real_time
 from collections.abc import Iterator
 
 from cluster_kit.engine.containers import Event
+from cluster_kit.engine.subscription import Subscription
 from tests.fakes.box import Box
 from tests.fakes.clock import Clock
 
@@ -31,7 +32,7 @@ class Streams:
         self._hung_up = False
         clock.settle = self.settle
 
-    def heard(self, since: float) -> Iterator[Event]:
+    def heard(self, since: float, until: Subscription) -> Iterator[Event]:
         """What has happened since then, and what happens, until somebody hangs up."""
         with self._changed:
             self._hung_up = False
@@ -40,10 +41,20 @@ class Streams:
                 if event.time >= since:
                     heard.put(event)
             self._listeners.append(heard)
+        until.ends_by(lambda: self._leave(heard))
         while (told := heard.get()) is not None:
             yield told
             heard.task_done()
         heard.task_done()
+
+    def _leave(self, heard: queue.Queue[Event | None]) -> None:
+        """A listener wants no more."""
+        with self._changed:
+            if heard in self._listeners:
+                self._listeners.remove(heard)
+                self._closing.append(heard)
+                self._hung_up = self._hung_up or not self._listeners
+                heard.put(None)
 
     def forget(self) -> None:
         """The engine remembers its last events only, and here none."""

@@ -14,6 +14,7 @@ from cluster_kit.engine.kubernetes.api import Refused
 from cluster_kit.engine.kubernetes.listing import Listing
 from cluster_kit.engine.kubernetes.mirror import Mirror
 from cluster_kit.engine.kubernetes.pods import TASK, Record, Told, exit_code
+from cluster_kit.engine.subscription import Subscription
 
 POLL_S = 1.0
 EACH_S = 0.01
@@ -34,8 +35,11 @@ class Watching(Listing):
     def bring(self, cluster: str, run: str = "") -> None:
         """Bring the progress files of a cluster."""
 
-    def events(self, cluster: str, since: float, run: str = "") -> Iterator[Event]:
+    def events(
+        self, cluster: str, since: float, run: str = "", until: Subscription | None = None
+    ) -> Iterator[Event]:
         told, ended = Told(), dict[str, tuple[int, float]]()
+        until = until or Subscription()
         while True:
             pods = self.pods(cluster, run)
             self._keep(pods)
@@ -43,7 +47,8 @@ class Watching(Listing):
             ready = [pod for pod in pods if self._is_read(cluster, pod, ended)]
             gone_too = [pod for pod in pods if pod not in ready]
             yield from told.events([*ready, *map(_running, gone_too)], time.time())
-            time.sleep(max(POLL_S, len(pods) * EACH_S))
+            if until.wait(max(POLL_S, len(pods) * EACH_S)):
+                return
 
     def _is_read(self, cluster: str, pod: Record, ended: dict[str, tuple[int, float]]) -> bool:
         """Whether a pod goes on, or all that it has written was brought here since its end."""

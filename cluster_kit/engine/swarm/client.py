@@ -16,6 +16,7 @@ from cluster_kit.engine.containers import ALL_TOLD, Container, Event
 from cluster_kit.engine.failures import as_engine_errors
 from cluster_kit.engine.found import board_of, of_cluster
 from cluster_kit.engine.removal import remove_all
+from cluster_kit.engine.subscription import Subscription
 from cluster_kit.engine.swarm.logs import SwarmLogs
 from cluster_kit.engine.swarm.probe import NodeSaid, Probe, run_on_each_node
 from cluster_kit.engine.swarm.starts import has_run, refusals
@@ -88,8 +89,10 @@ class SwarmEngine(Unreachable, SwarmLogs, DockerEngine):
         """Host names of all nodes, by id."""
         return {one["ID"]: one["Description"]["Hostname"] for one in self.node_records()}
 
-    def events(self, cluster: str, since: float, run: str = "") -> Iterator[Event]:
-        told = Told()
+    def events(
+        self, cluster: str, since: float, run: str = "", until: Subscription | None = None
+    ) -> Iterator[Event]:
+        told, until = Told(), until or Subscription()
         while True:
             with as_engine_errors():
                 tasks = self._tasks(of_cluster(cluster, run))
@@ -97,7 +100,8 @@ class SwarmEngine(Unreachable, SwarmLogs, DockerEngine):
             yield from (one for one in told.events(tasks, time.time()) if one.time >= since)
             if first:
                 yield Event(time.time(), ALL_TOLD, "", None)
-            time.sleep(POLL_S)
+            if until.wait(POLL_S):
+                return
 
     def not_started(self, cluster: str, run: str) -> tuple[list[str], dict[str, str]]:
         """Names of the tasks that have never run, and why, as far as the swarm says so now."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
+from contextlib import closing
 
 from cluster_kit.cluster import LOOPBACK, Cluster
 from cluster_kit.errors import EngineError
@@ -31,7 +32,8 @@ Start = Callable[[], Cluster]
 
 def attend(run: Launch, start: Start) -> Outcome:
     """Start a run, watch it to its end and conclude it; an error is raised after that."""
-    return _attend(run, start, Listener(run.engine, run.name, run.since, run=run.id))
+    with closing(Listener(run.engine, run.name, run.since, run=run.id)) as listener:
+        return _attend(run, start, listener)
 
 
 def join(run: Launch, *, leaves: bool) -> Outcome:
@@ -42,7 +44,8 @@ def join(run: Launch, *, leaves: bool) -> Outcome:
     """
     known = read_events(run.directory, run.since)
     listener = Listener(run.engine, run.name, run.since, run=run.id, known=known, joins=True)
-    return _attend(run, lambda: run.cluster, listener, leaves=leaves)
+    with closing(listener):
+        return _attend(run, lambda: run.cluster, listener, leaves=leaves)
 
 
 def begin(run: Launch, start: Start) -> Cluster:

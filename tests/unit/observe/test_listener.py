@@ -10,6 +10,7 @@ import pytest
 
 from cluster_kit.engine.containers import ALL_TOLD, Event
 from cluster_kit.engine.interface import Engine
+from cluster_kit.engine.subscription import Subscription
 from cluster_kit.observe.listener import Listener
 
 START = Event(1.0, "start", "ps-0", None)
@@ -26,7 +27,11 @@ class Telling:
     def answers(self) -> bool:
         return True
 
-    def events(self, cluster: str, since: float, run: str = "") -> Iterator[Event]:
+    def events(
+        self, cluster: str, since: float, run: str = "", until: Subscription | None = None
+    ) -> Iterator[Event]:
+        assert until is not None
+        until.ends_by(self.over.set)
         yield from self._events
         self.told.set()
         self.over.wait(60)
@@ -58,3 +63,22 @@ def test_one_that_does_not_say_so_has_time_to_repeat(joined: Callable[..., Liste
     listener = joined(START)
     assert not listener.has_repeated
     assert listener.drain() == [START]
+
+
+def test_a_listener_that_is_closed_ends_its_thread(joined: Callable[..., Listener]) -> None:
+    before = set(threading.enumerate())
+    listener = joined(START)
+    (thread,) = set(threading.enumerate()) - before
+    assert thread.is_alive()
+    listener.close()
+    listener.close()
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+def test_a_stream_that_begins_after_the_end_ends_at_once() -> None:
+    closed: list[str] = []
+    subscription = Subscription()
+    subscription.end()
+    subscription.ends_by(lambda: closed.append("closed"))
+    assert closed == ["closed"] and subscription.wait(0)

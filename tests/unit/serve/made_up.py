@@ -11,6 +11,7 @@ from typing import Any
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import SIDECAR, Container, Event, Glance
+from cluster_kit.engine.subscription import Subscription
 from cluster_kit.errors import EngineError
 from cluster_kit.run.keeping.record import Record, write_record
 from cluster_kit.serve.site import Site
@@ -141,9 +142,12 @@ class MadeUp:
     def sidecars(self, _cluster: str, _run: str = "") -> list[Container]:
         return [one for one in self.containers("") if one.role == SIDECAR]
 
-    def events(self, _cluster: str, _since: float, _run: str = "") -> Iterator[Event]:
+    def events(
+        self, _cluster: str, _since: float, _run: str = "", until: Subscription | None = None
+    ) -> Iterator[Event]:
         self._asked("events")
         heard: queue.Queue[Event | None] = queue.Queue()
+        (until or Subscription()).ends_by(lambda: heard.put(None))
         for event in self.history:
             heard.put(event)
         self._heard.append(heard)

@@ -23,6 +23,9 @@ class Counts:
         self.looked.set()
         return f"look {self.looks}".encode()
 
+    def close(self) -> None:
+        pass
+
     def whole(self) -> bytes:
         return f"whole {self.looks}".encode()
 
