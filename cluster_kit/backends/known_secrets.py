@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
 
-from cluster_kit.cluster import Cluster
+from cluster_kit.cluster import SECRETS, Cluster
 from cluster_kit.engine.secret_files import secret_in, secret_variables
 from cluster_kit.errors import UsageError
 from cluster_kit.util.masking import MASK, looks_secret, option_values, parts
@@ -14,8 +15,10 @@ from cluster_kit.util.masking import MASK, looks_secret, option_values, parts
 LEAST_MIXED, LEAST = 8, 12
 """Characters of a part that is found in a file by nothing but a secret: with digits and letters,
 and of any kind. `postgres` is also the name of an image."""
-_PLACE = re.compile(r"(/|~|[a-z+]+://)[^\s@]*")
+_PLACE = re.compile(r"(/|~|[a-z][a-z0-9+]*://)[^\s@]*")
 """A path or an address without a password, which other keys may have for good."""
+LEAST_RANDOM = 16
+"""Characters of a segment of an address that is a key if it has letters and digits: webhooks."""
 
 
 def known_secrets(cluster: Cluster, *, options: bool = True) -> dict[str, str]:
@@ -27,16 +30,50 @@ def known_secrets(cluster: Cluster, *, options: bool = True) -> dict[str, str]:
     found = dict[str, str]()
     for task in cluster.tasks:
         found |= {value: name for name, value in task.environment if looks_secret(name)}
-        found |= {os.environ.get(name, ""): name for name in task.from_caller}
         found |= dict.fromkeys(secret_variables(task.env_file), task.env_file)
         if options:
             found |= dict.fromkeys(option_values(task.arguments), f"an argument of {task.role}")
     for one in cluster.sidecars:
         found |= {value: name for name, value in one.environment if looks_secret(name)}
-        found |= {os.environ.get(name, ""): name for name in one.secrets}
+    return _values(found) | _declared(cluster)
+
+
+def refused_secrets(cluster: Cluster, *, options: bool = True) -> dict[str, str]:
+    """Those of `known_secrets` that no file may have.
+
+    What a variable has that only looks like a secret's by its name may be a path or an address,
+    which other keys may have for good. What is declared as a secret is one.
+    """
+    declared = _declared(cluster)
+    return {
+        value: name
+        for value, name in known_secrets(cluster, options=options).items()
+        if value in declared or not _is_place(value, cluster)
+    }
+
+
+def _declared(cluster: Cluster) -> dict[str, str]:
+    """Where the values of `secrets` and `[secret]` come from, by the value."""
+    found = {os.environ.get(name, ""): name for name in cluster.from_caller}
     for mount in cluster.all_mounts:
         found |= dict.fromkeys(secret_in(mount.source, mount.target), mount.source)
+    return _values(found)
+
+
+def _values(found: Mapping[str, str]) -> dict[str, str]:
     return {value: name for value, name in found.items() if value not in ("", MASK)}
+
+
+def _is_place(value: str, cluster: Cluster) -> bool:
+    """Whether a value is a path of this host or of a container, or an address without a key."""
+    if not _PLACE.fullmatch(value):
+        return False
+    if "://" in value:
+        _host, *segments = re.split(r"[/?&=;#]", value.partition("://")[2])
+        return not any(len(one) >= LEAST_RANDOM and _is_mixed(one) for one in segments)
+    targets = (SECRETS, *(mount.target for mount in cluster.all_mounts))
+    in_container = any(PurePosixPath(value).is_relative_to(target) for target in targets)
+    return in_container or os.path.exists(os.path.expanduser(value))  # noqa: PTH110, PTH111
 
 
 def refuse_in_text(text: str, file: str, cluster: Cluster, *, options: bool = True) -> str:
@@ -45,7 +82,7 @@ def refuse_in_text(text: str, file: str, cluster: Cluster, *, options: bool = Tr
     Raises:
         UsageError: it has the value of a secret.
     """
-    if name := secret_of(text, known_secrets(cluster, options=options)):
+    if name := secret_of(text, refused_secrets(cluster, options=options)):
         raise UsageError(
             f"{file} would have the value of a secret in clear: {name}",
             'hand it over as a secret only: `[secret]`, or `secrets = ["NAME"]`; take it out of '
@@ -68,9 +105,11 @@ def secret_of(text: str, known: Mapping[str, str]) -> str:
 
 def _unmistakable(value: str) -> Iterator[str]:
     """Yields what of a value stands in no file by chance."""
-    if _PLACE.fullmatch(value):
-        return
     for part in parts(value):
-        is_mixed = any(map(str.isdigit, part)) and any(map(str.isalpha, part))
-        if not part.startswith("-----") and len(part) >= (LEAST_MIXED if is_mixed else LEAST):
+        least = LEAST_MIXED if _is_mixed(part) else LEAST
+        if not part.startswith("-----") and len(part) >= least:
             yield part
+
+
+def _is_mixed(text: str) -> bool:
+    return any(map(str.isdigit, text)) and any(map(str.isalpha, text))

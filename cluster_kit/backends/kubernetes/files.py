@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from cluster_kit.backends.known_secrets import known_secrets, secret_of
+from cluster_kit.backends.known_secrets import refused_secrets, secret_of
 from cluster_kit.backends.secrets import is_secret
 from cluster_kit.cluster import Cluster
 from cluster_kit.errors import UsageError
@@ -151,7 +151,7 @@ def refuse_secrets(found: Iterable[Carried], sources: Mapping[str, str], cluster
     Raises:
         UsageError: one has; it names the file.
     """
-    known = known_secrets(cluster)
+    known = refused_secrets(cluster)
     for one in found:
         for name, content in one.files.items():
             if secret := secret_of(content.decode("utf-8", errors="replace"), known):

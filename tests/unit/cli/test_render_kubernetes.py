@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from cluster_kit.backends.known_secrets import refused_secrets
 from cluster_kit.backends.kubernetes.backend import Kubernetes
+from cluster_kit.cluster import SECRETS
 from cluster_kit.errors import UsageError
+from cluster_kit.parts import Mount
 from cluster_kit.plan.debug import debugged
 from tests.make import cluster
 from tests.unit.command_line import Cli
@@ -132,6 +136,57 @@ def test_a_known_value_in_the_text_stops_it(
     assert said.code == 2 and "would have the value of a secret in clear: MINE" in said.err
     assert "MIIE" not in said.err
     assert not [path for path in (root / "compose").rglob("*") if path.suffix in (".yaml", ".sh")]
+
+
+AWS = "/wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+HOOK = "https://hooks.slack.com/services/T0/B0/XXXX0123456789abcdef"
+
+
+@pytest.mark.parametrize("value", [AWS, HOOK, "~wJalrXUtnFEMIK7MDENG", "https://intern.example/"])
+@pytest.mark.parametrize("engine", ["kubernetes", "swarm", "slurm", "compose"])
+def test_a_declared_value_that_looks_like_a_path_or_an_address_stops_it(
+    cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch, engine: str, value: str
+) -> None:
+    monkeypatch.setenv("MINE", value)
+    more = f'secrets = ["MINE"]\nenvironment = {{ OPEN = "<{value}>" }}\n'
+    more += '[slurm]\ndatasets = "/shared"\n' if engine == "slurm" else ""
+    with (root / "compose" / "demo.toml").open("a") as file:
+        file.write(f"[role.worker]\n{more}")
+    said = cli("render", "demo", "--engine", engine)
+    assert said.code == 2 and "would have the value of a secret in clear: MINE" in said.err
+
+
+@pytest.mark.parametrize("value", [AWS, HOOK])
+def test_a_file_with_a_declared_value_that_looks_like_a_path_or_an_address_stops_it(
+    cli: Cli, root: Path, own: Path, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setenv("MINE", value)
+    (own / "config.py").write_text(f"key = {value!r}")
+    with (root / "compose" / "demo.toml").open("a") as file:
+        file.write('[role.worker]\nsecrets = ["MINE"]\n')
+    said = cli(*RENDER, *OWN)
+    assert said.code == 2 and f"{own}/config.py has the value of a secret (MINE)" in said.err
+    assert value not in said.err
+
+
+def test_what_only_looks_like_a_secret_by_its_name_may_be_a_path_or_an_address(
+    root: Path,
+) -> None:
+    (root / "key.pem").write_text("")
+    token = Mount(str(root / "token"), f"{SECRETS}/token")
+
+    def refused(value: str) -> bool:
+        made = cluster(worker=1)
+        tasks = [replace(task, environment=(("A_TOKEN", value),)) for task in made.tasks]
+        made = replace(made, tasks=tuple(tasks), mounts=(token, Mount("/home/you/x", "/data")))
+        return value in refused_secrets(made)
+
+    places = (f"{root}/key.pem", "~", f"{SECRETS}/token", "/data/weights-0123456789abc.h5",
+              "https://hub.example:5000/v2/", "s3://bucket/data?page=2")  # fmt: skip
+    assert not [value for value in places if refused(value)]
+    secrets = (AWS, HOOK, "~wJalrXUtnFEMIK7MDENG", "https://user:password@hub.example",
+               "https://hub.example/?sig=0123456789abcdef", "/database/x")  # fmt: skip
+    assert [value for value in secrets if refused(value)] == [*secrets]
 
 
 def test_a_program_that_is_too_large_is_refused_and_a_small_one_carried(
