@@ -119,13 +119,16 @@ def hide() -> None:
 
 def run(arguments: list[str]) -> None:
     """`-m MODULE …`, `-c TEXT`, or `FILE …`, in a `__main__` of its own."""
-    while arguments[0] in ("-u", "-B"):
+    safe = False
+    while arguments[0] in ("-u", "-B", "-P"):
+        safe = safe or arguments[0] == "-P"
         arguments = arguments[1:]
     main = sys.modules["__main__"] = ModuleType("__main__")
     sys.orig_argv = [sys.executable, *arguments]
     if arguments[0] == "-m":
         sys.argv = ["-m", *arguments[2:]]
-        sys.path.insert(0, str(Path.cwd()))
+        if not safe:
+            sys.path.insert(0, str(Path.cwd()))
         runpy._run_module_as_main(arguments[1])
     elif arguments[0] == "-c":
         sys.argv = ["-c", *arguments[2:]]
