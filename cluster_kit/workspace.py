@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.util.own_files import CLONE
-from cluster_kit.util.untrusted import files, is_directory
+from cluster_kit.util.untrusted import drop_set_ids, files, is_directory
 
 
 @dataclass(frozen=True)
@@ -189,6 +189,16 @@ class RunDirectory:
     def owner(self) -> int:
         """The id of the user whose run it is; raises OSError."""
         return self.path.stat().st_uid
+
+    def close_to_others(self) -> None:
+        """Let only its owner look in while tasks run: they can make programs that run as him."""
+        self.path.chmod(0o700)
+
+    def open_to_others(self) -> None:
+        """Let others look in as into the directory of all runs, when no task runs any more."""
+        drop_set_ids(self.output)
+        with contextlib.suppress(OSError):
+            self.path.chmod(self.path.parent.stat().st_mode & 0o777)
 
     def kept_files(self) -> list[Path]:
         """What the kit has written of the run, beside its output: logs, events, verdict."""

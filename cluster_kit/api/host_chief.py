@@ -75,7 +75,8 @@ def present(run: Launch, *, meant: bool) -> Iterator[HostChief | None]:
         yield chief
     finally:
         chief.end(well=False)
-        (run.directory.output / inside.LOCK).unlink(missing_ok=True)  # a resumed run would read it
+        with contextlib.suppress(OSError):  # a task may have put a directory there
+            (run.directory.output / inside.LOCK).unlink()  # a resumed run would read it
 
 
 class HostChief:

@@ -9,11 +9,15 @@ import typer
 from rich.text import Text
 
 from cluster_kit.cli.app import out, print_json, say, short
+from cluster_kit.observe.figures import words
 from cluster_kit.run.context import Launch
 from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.run.judging.verdict import Reason
 from cluster_kit.util.elapsed import duration
 from cluster_kit.workspace import RunDirectory
+
+LONGEST = 200
+"""Characters of a metric's name and of its value that are printed; outcome.json has all."""
 
 
 def end_with(
@@ -80,8 +84,8 @@ def print_metrics(outcome: Outcome) -> None:
     for key, value in sorted(outcome.metrics.items()):
         if fresh and key.startswith("staleness_"):
             continue
-        shown = f"{value:.4g}" if isinstance(value, float) else value
-        say(f"  {key.replace('_', ' ')}: {shown}", to=out)
+        shown = f"{value:.4g}" if isinstance(value, float) else str(value)
+        say(f"  {words(key.replace('_', ' '))[:LONGEST]}: {words(shown)[:LONGEST]}", to=out)
 
 
 def print_started(run: Launch, *, as_json: bool) -> None:

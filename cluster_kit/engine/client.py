@@ -6,6 +6,7 @@ Everything is found by the kit's labels; nothing without them is ever touched.
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -216,9 +217,15 @@ class DockerEngine(Adjustments):
         bounded = ["timeout", str(within_s), *command]
         container, api = self._client.containers.get(container_id), self._client.api
         begun = api.exec_create(container.id, bounded, **_confined(container.attrs))["Id"]
-        text = _first(api.exec_start(begun, stream=True), MOST_ASKED)
+        printed: list[bytes] = []
+        blocks = api.exec_start(begun, stream=True)
+        reader = threading.Thread(
+            target=lambda: printed.append(_first(blocks, MOST_ASKED)), daemon=True
+        )
+        reader.start()
+        reader.join(within_s + ANSWER_S)  # a program can stop `timeout`, too
         code = api.exec_inspect(begun)["ExitCode"]
-        return CommandOutput(text.decode("utf-8", errors="replace"), code)
+        return CommandOutput(b"".join(printed).decode("utf-8", errors="replace"), code)
 
     @as_engine_errors()
     def execute(self, container_id: str, command: Sequence[str]) -> None:

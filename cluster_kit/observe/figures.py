@@ -6,10 +6,11 @@ import math
 from typing import Any
 
 from cluster_kit.util.masking import LEFT_OUT
-from cluster_kit.util.terminal import seen
+from cluster_kit.util.terminal import harmless
 
 HUGE = 1e30
 LONGEST_TEXT, DEEPEST, MOST_ITEMS = 20_000, 6, 20_000
+_BACK = str.maketrans("", "", "\b\r")
 
 
 def number(value: object) -> float | None:
@@ -22,14 +23,34 @@ def number(value: object) -> float | None:
 def text(value: Any) -> Any:
     """A text without half characters, which JSON can have and no file can; None for all others.
 
-    Nor does it have characters that are not seen, or reverse the order of others. It has
-    LONGEST_TEXT characters at most, and ends with LEFT_OUT if it had more.
+    Nor does it have what would move, colour or ring a terminal, or characters that are not seen or
+    reverse the order of others. It has LONGEST_TEXT characters at most, and ends with LEFT_OUT if
+    it had more.
     """
     if not isinstance(value, str):
         return None
     if len(value) > LONGEST_TEXT:
         value = value[: LONGEST_TEXT - len(LEFT_OUT)] + LEFT_OUT
-    return value if value.isascii() else seen(value.encode("utf-8", "replace").decode())
+    if value.isascii() and value.isprintable():
+        return value
+    return harmless(value.encode("utf-8", "replace").decode()).translate(_BACK)
+
+
+def words(value: Any) -> Any:
+    """The same on one line, for what stands in a table."""
+    found = text(value)
+    return None if found is None else found.replace("\n", " ").replace("\t", " ")
+
+
+def weight(value: Any) -> int:
+    """How much memory a value of JSON takes, in units of about 64 bytes."""
+    if isinstance(value, str):
+        return 1 + len(value) // 32
+    if isinstance(value, dict):
+        return 4 + sum(weight(key) + weight(inner) for key, inner in value.items())
+    if isinstance(value, list):
+        return 2 + sum(map(weight, value))
+    return 1
 
 
 def plain(value: Any, depth: int = DEEPEST) -> Any:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster_kit.engine.containers import Container
-from cluster_kit.observe.figures import MOST_ITEMS, number, plain, text
+from cluster_kit.observe.figures import MOST_ITEMS, number, plain, text, weight, words
 from cluster_kit.util.masking import Mask, masked_facts, masker
 from cluster_kit.util.untrusted import Folder, Found, files
 
@@ -33,6 +33,12 @@ MOST_AT_FIRST, MOST_LATER = 64 << 20, 8 << 20
 """Bytes of one file that are read at once: of more, only the last LONGEST_LINE."""
 KEPT, KEPT_PER_S = 2_000, 5
 """Entries of one event of one task that are kept, and how many more for each second of the run."""
+WEIGHT, WEIGHT_PER_S = 300_000, 300
+"""How heavy all entries of one task may be (see `figures.weight`), and more for each second."""
+HEAVIEST, HEAVIEST_OPEN = 150_000, 10_000
+"""How heavy one entry may be, and one of an event with any keys."""
+VITAL, LIGHT = frozenset(("start", "failure", "ready", "end", "retry")), 64
+"""Events on which the verdict depends: light ones are kept whatever else a task has written."""
 MOST_FILES = 10_000
 AHEAD_S = 300.0
 """Clocks of other machines may be so much ahead."""
@@ -83,6 +89,7 @@ class ProgressReader:
         self._cut: set[str] = set()
         self._read: set[str] = set()
         self._kept: Counter[tuple[str, str]] = Counter()
+        self._weights: Counter[str] = Counter()
 
     def poll(self) -> list[Entry]:
         """New entries of all tasks since the last call, oldest first."""
@@ -166,10 +173,17 @@ class ProgressReader:
         """Whether its task has not written more of such entries than anybody needs."""
         key = entry.task, entry.event if entry.event in EVENTS else ""
         began = self._began if self._began > 0 else latest - DAY_S
-        if self._kept[key] >= KEPT + KEPT_PER_S * max(0.0, entry.time - began):
+        seconds, heavy = max(0.0, entry.time - began), weight(entry.fields)
+        vital = entry.event in VITAL and heavy <= LIGHT
+        if (
+            self._kept[key] >= KEPT + KEPT_PER_S * seconds
+            or heavy > (HEAVIEST_OPEN if entry.event in OPEN else HEAVIEST)
+            or not (vital or self._weights[entry.task] + heavy <= WEIGHT + WEIGHT_PER_S * seconds)
+        ):
             self.left_out += 1
             return False
         self._kept[key] += 1
+        self._weights[entry.task] += 0 if vital else heavy
         return True
 
 
@@ -241,7 +255,7 @@ def _reason(value: Any) -> Any:
 def _texts(value: Any) -> Any:
     if not isinstance(value, list):
         return None
-    return [text(one) for one in value[:MOST_ITEMS] if isinstance(one, str)]
+    return [words(one) for one in value[:MOST_ITEMS] if isinstance(one, str)]
 
 
 END_REASON = ("end", "reason")
@@ -255,16 +269,16 @@ EVENTS: Mapping[str, Mapping[str, Check]] = {
     "failure": {"exit_code": _number},
     "ready": {},
     "devices": {"of": _task, "promised": _texts, "sees": _texts, "broken": text},
-    "training": {"strategy": text, "images_per_step": _number, "steps": _number},
+    "training": {"strategy": words, "images_per_step": _number, "steps": _number},
     "step": {"step": _number, "steps_per_s": _number, "loss": _figure, "own_steps": _number},
-    "phase": {"name": text},
+    "phase": {"name": words},
     "placement": {"variables": plain},
     "epoch": {
         "epoch": _number, "step": _number, "loss": _figure, "accuracy": _number,
         "learning_rate": _number, "staleness": _number,
     },
     "evaluation": {
-        "checkpoint": text, "written": _number, "step": _number, "loss": _figure,
+        "checkpoint": words, "written": _number, "step": _number, "loss": _figure,
         "accuracy": _number, "map": _number, "map_50": _number,
     },
     "metrics": {},
@@ -277,10 +291,10 @@ EVENTS: Mapping[str, Mapping[str, Check]] = {
     "functions": {"done": _number, "of": _number},
     "straggling": {
         "of": _task, "seconds": _number, "steps_per_s": _number, "others_steps_per_s": _number,
-        "share": _number, "slowed": _number, "cause": text, "limit": _number, "message": text,
+        "share": _number, "slowed": _number, "cause": words, "limit": _number, "message": text,
     },
     "straggled": {"of": _task, "seconds": _number, "share": _number, "message": text},
-    "profiled": {"folder": text, "missing": _texts, "message": text},
+    "profiled": {"folder": words, "missing": _texts, "message": text},
     "usage": {
         "cpu_s": _number, "memory": _number, "rx_bytes": _number, "tx_bytes": _number,
         "sent_to": plain, "gpus": plain,
@@ -308,7 +322,7 @@ def _parsed(task: str, line: bytes) -> Entry | None:
     """
     try:
         fields = json.loads(line)
-        moment, event = float(fields.pop("time")), text(str(fields.pop("event")))
+        moment, event = float(fields.pop("time")), words(str(fields.pop("event")))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
     if not (math.isfinite(moment) and moment >= 0):

@@ -21,6 +21,9 @@ T = TypeVar("T")
 CLOCK_SLACK_S = 0.05
 """In seconds: engine and task read the same clock at different resolutions."""
 
+MOST_METRICS = 1_000
+"""Metrics of a run, by name: programs report as many as they like."""
+
 
 class Appended(Sequence[T]):
     """A sequence that does not change: appending, in constant time, returns a longer one.
@@ -241,7 +244,9 @@ class RunState:
         newest: dict[str, Any] = {}
         for entry in self.entries:
             if entry.event == "metrics":
-                newest |= entry.fields
+                new = [name for name in entry.fields if name not in newest]
+                left_out = set(new[max(0, MOST_METRICS - len(newest)) :])
+                newest |= {k: v for k, v in entry.fields.items() if k not in left_out}
         return newest
 
 

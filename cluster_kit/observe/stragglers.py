@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +11,8 @@ from cluster_kit.observe.figures import number
 from cluster_kit.observe.progress import Entry
 
 STRAGGLING, STRAGGLED = "straggling", "straggled"
+MOST_LASTING = 20
+"""Times of one task that nothing has ended; a leader says each only once."""
 _ANEW = ("start", "ready", "end")
 """After these of a task, what was said of it before is over."""
 
@@ -50,8 +52,9 @@ class Period:
 def straggler(entry: Entry) -> Straggler:
     """What an entry `straggling` says."""
     fields = entry.fields
+    seconds = min(max(_number(fields, "seconds") or 0.0, 0.0), entry.time)
     return Straggler(
-        since=entry.time - (_number(fields, "seconds") or 0.0),
+        since=entry.time - seconds,
         by=entry.task,
         steps_per_s=_number(fields, "steps_per_s"),
         others_steps_per_s=_number(fields, "others_steps_per_s"),
@@ -82,13 +85,23 @@ def current(entries: Iterable[Entry]) -> Mapping[str, Straggler]:
 def periods(entries: Sequence[Entry]) -> list[Period]:
     """Every time in which a task was a straggler, oldest first."""
     found: list[Period] = []
-    for index, entry in enumerate(entries):
-        if entry.event != STRAGGLING:
+    lasting: dict[str, list[int]] = {}  # by task: where in `found` are those that are not over
+    for entry in entries:
+        if entry.event not in (STRAGGLING, STRAGGLED, *_ANEW):
             continue
-        task, begin = str(entry.fields.get("of")), straggler(entry)
-        over = next((e for e in entries[index + 1 :] if _ends(e, task, begin.by)), None)
-        share = _number(over.fields, "share") if over and over.event == STRAGGLED else begin.share
-        found.append(Period(task, begin, over.time if over else None, share))
+        for task, at_all in lasting.items():
+            over = [at for at in at_all if _ends(entry, task, found[at].begin.by)]
+            for at in over:
+                share = found[at].share
+                if entry.event == STRAGGLED:
+                    share = _number(entry.fields, "share")
+                found[at] = replace(found[at], until=entry.time, share=share)
+            lasting[task] = [at for at in at_all if at not in over]
+        if entry.event == STRAGGLING:
+            task, begin = str(entry.fields.get("of")), straggler(entry)
+            if len(lasting.setdefault(task, [])) < MOST_LASTING:
+                lasting[task].append(len(found))
+                found.append(Period(task, begin, None, begin.share))
     return found
 
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from cluster_kit.observe.figures import number, plain
+from cluster_kit.observe.figures import number, plain, weight
 from cluster_kit.util.untrusted import files, read
 
 FOLDER, FACTS = "profile", "profile.json"
 MOST, MOST_OPS = 5, 3
 """Traces in one report, and ops of each task: a page stays small."""
-MOST_READ, LARGEST = 50, 4 << 20
-"""Traces that are looked at, and bytes of one profile.json."""
+MOST_READ, LARGEST, HEAVIEST = 20, 1 << 20, 50_000
+"""Traces that are looked at; bytes and weight of one profile.json."""
 _FIGURE = (int, float)
 _NEEDED: Mapping[str, Any] = {
     "began": _FIGURE, "seconds": _FIGURE, "trace_bytes": _FIGURE,
@@ -33,8 +34,9 @@ def profiles_of(output: Path, since: float) -> list[dict[str, Any]]:
     """
     named = files(output, FOLDER, matches=FACTS.__eq__, deepest=1)
     names = sorted(file.name for file in named if file.name.count("/") == 2)
-    found = (_read(output, name) for name in names[-MOST_READ:])
-    return [facts for facts in found if facts and facts["began"] >= since][-MOST:]
+    newest = (_read(output, name) for name in reversed(names[-MOST_READ:]))
+    whole = (facts for facts in newest if facts and facts["began"] >= since)
+    return list(islice(whole, MOST))[::-1]
 
 
 def profile_facts(facts: Mapping[str, Any], began: float) -> dict[str, Any]:
@@ -70,9 +72,13 @@ def _read(output: Path, name: str) -> dict[str, Any] | None:
 def checked(facts: object) -> dict[str, Any] | None:
     """The facts of a trace, each of its type; None if one of them is missing or something else."""
     cleaned = plain(facts)
-    if not isinstance(cleaned, dict):
+    if not isinstance(cleaned, dict) or weight(cleaned) > HEAVIEST:
         return None
     whole = all(isinstance(cleaned.get(key), kind) for key, kind in _NEEDED.items())
+    whole = whole and all(
+        isinstance(cleaned["steps_per_s"].get(key), (*_FIGURE, type(None)))
+        for key in ("before", "during")
+    )
     return cleaned if whole and all(map(_is_row, cleaned["tasks"].values())) else None
 
 

@@ -14,7 +14,6 @@ from cluster_kit.observe import asked
 from cluster_kit.run.keeping.of_containers import run_of, unjudged
 from cluster_kit.run.starting.claim import is_claimed
 from cluster_kit.show.quiet import QuietView
-from cluster_kit.util import untrusted
 from cluster_kit.workspace import Workspace
 
 log = logging.getLogger(__name__)
@@ -52,5 +51,5 @@ def take_down(engine: Engine, name: str) -> int:
             log.warning("%s cannot be judged and is removed without: %r", name, error)
     engine.remove(name)
     if containers:
-        untrusted.drop_set_ids(run_of(containers).output)
+        run_of(containers).open_to_others()
     return len(containers) + len(beside)

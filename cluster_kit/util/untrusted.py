@@ -151,21 +151,27 @@ def files(
         matches: is called with the last part of a name; the others are left out.
         deepest: how many directories down; 0 for the files of the directory itself.
         most: how many entries are looked at.
-        left_out: is called with a directory of which one of these bounds has left something out.
+        left_out: is called with a directory of which something was left out, because of one of
+            these bounds or because it cannot be read.
     """
     try:
         with Folder(root, below) as folder:
             yield from _walk(os.dup(folder.descriptor), below, matches, deepest, most, left_out)
-    except OSError:
+    except FileNotFoundError:
         return
+    except OSError:
+        left_out(below)
 
 
 def drop_set_ids(root: Path) -> None:
     """Let no file below a directory run as its owner or group for whoever starts it.
 
-    Where something lies too deep to be looked at, the whole directory is closed to others.
+    Where something lies too deep to be looked at, or in a directory that cannot be read, the whole
+    directory is closed to others.
     """
     unseen: list[str] = []
+    with contextlib.suppress(OSError):  # a task may have taken its owner's rights away
+        root.chmod(stat.S_IMODE(root.stat().st_mode) | stat.S_IRWXU)
     for found in files(root, deepest=MOST_LEVELS, left_out=unseen.append):
         if found.mode & (stat.S_ISUID | stat.S_ISGID):
             with contextlib.suppress(OSError), _parent(root, found.name) as (folder, last):
@@ -211,7 +217,7 @@ def _walk(
                 left_out(path)
                 return
             name = f"{path}/{entry.name}" if path else entry.name
-            with contextlib.suppress(OSError):
+            try:
                 if entry.is_dir(follow_symlinks=False):
                     if len(levels) <= deepest:
                         levels.append(_level(folder, entry.name, name))
@@ -223,6 +229,10 @@ def _walk(
                     blocks = getattr(about, "st_blocks", 0)
                     mode = stat.S_IMODE(about.st_mode)
                     yield Found(name, about.st_size, about.st_mtime, blocks, identity, mode)
+            except FileNotFoundError:  # gone by now
+                continue
+            except OSError:
+                left_out(path)
     finally:
         for folder, _, entries in levels:
             entries.close()

@@ -68,6 +68,7 @@ def test_what_the_host_runs_inside_a_task_has_no_more_rights_than_the_task(kit: 
             containers = {
                 one.labels.get("cluster-kit.role"): one.attrs for one in mine(client, kit.name)[0]
             }
+        assert output.parent.stat().st_mode & 0o777 == 0o700, "others cannot start what lies there"
         stacks = kit.run("stacks", kit.name)
         assert stacks.returncode == 0 and "train.py" in stacks.stdout, stacks.stdout
         kit.run("profile", kit.name, "--seconds", "1")  # it has no server: it says so, or traces
@@ -76,6 +77,7 @@ def test_what_the_host_runs_inside_a_task_has_no_more_rights_than_the_task(kit: 
         (output / "over").touch()
         said = process.communicate(timeout=120)[0]
         assert process.returncode == 0, said
+    assert output.parent.stat().st_mode & 0o777 == output.parents[1].stat().st_mode & 0o777
     trapped = output / "trapped"
     assert not trapped.exists(), trapped.read_text()
     assert [oct(f.stat().st_mode & 0o7000) for f in output.rglob("shell")] == ["0o0"]

@@ -6,6 +6,7 @@ import os
 import pwd
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -57,3 +58,37 @@ def test_another_user_that_is_trusted_keeps_a_name_and_others_do_not(
         other.stdin.close()
     with locks.between_users("demo", lambda _: False):
         assert locks.holder("demo", lambda _: False)
+
+
+AS_NOBODY = """
+import os, sys
+from pathlib import Path
+if os.geteuid() == 0:
+    os.setgroups([]); os.setgid(65534); os.setuid(65534)
+from cluster_kit.util import untrusted
+root = Path(sys.argv[1]) / "mine"
+for mode in (0o111, 0o311, 0o411, 0o055):
+    output = root / oct(mode)
+    (output / "a").mkdir(parents=True)
+    (output / "a" / "shell").touch()
+    (output / "a" / "shell").chmod(0o4755)
+    (output / "a").chmod(mode)
+    untrusted.drop_set_ids(output)
+    print(oct(output.stat().st_mode & 0o777))
+output = root / "closed"
+output.mkdir()
+(output / "shell").touch()
+(output / "shell").chmod(0o4755)
+output.chmod(0o111)
+untrusted.drop_set_ids(output)
+print(oct((output / "shell").stat().st_mode & 0o7777))
+"""
+
+
+def test_a_directory_that_cannot_be_read_is_closed_to_others() -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        Path(folder).chmod(0o777)
+        done = subprocess.run(
+            [sys.executable, "-c", AS_NOBODY, folder], capture_output=True, text=True, check=False
+        )
+        assert done.stdout.split() == ["0o700"] * 4 + ["0o755"], done.stderr

@@ -32,7 +32,7 @@ from cluster_kit.run.keeping.evidence import (
 from cluster_kit.run.keeping.metrics import write_metrics
 from cluster_kit.run.keeping.report import write_report
 from cluster_kit.run.keeping.secrets import Known, mask_outcome, mask_verdict, values_of
-from cluster_kit.util import signals, untrusted
+from cluster_kit.util import signals
 from cluster_kit.util.masking import Mask, masked, masker
 
 
@@ -85,7 +85,7 @@ def _concluded(
         launch.view.phase("removing the containers")
         with failures, launch.timings.step("down"), answering(launch.engine):
             launch.engine.remove(launch.name, launch.id)
-        untrusted.drop_set_ids(launch.directory.output)
+        launch.directory.open_to_others()
         outcome = replace(outcome, timings_s=launch.timings.read(seen, launch.since))
         with failures:
             outcome.write(launch.directory)
@@ -118,7 +118,7 @@ def fail(launch: Launch, cluster: Cluster, seen: RunState, error: BaseException)
     _saved(launch, cluster, seen, containers, without_verdict(error), failures, kept=False)
     with failures, answering(launch.engine):
         launch.engine.remove(launch.name, launch.id)
-    untrusted.drop_set_ids(launch.directory.output)
+    launch.directory.open_to_others()
     _report(launch, values_of(cluster, containers))
     launch.directory.give_to_owner()
 

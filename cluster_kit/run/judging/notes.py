@@ -16,11 +16,23 @@ CUT_OFF = "cut-off"
 NO_PART = "had no part in the training: it made no step before the others were done"
 CAME_BACK = "ran out of memory (raise its `memory` limit), and was started again"
 LEFT_OUT = "invalid, about tasks that the run does not have, or more than anybody needs"
+MOST = 200
+"""Notes of a run."""
 LONGEST = 200
 """The most characters of a failed task's message in a note."""
 
 
 def notes_of(cluster: Cluster, seen: RunState) -> list[str]:
+    """What `all_notes` says, the first MOST; whatever tasks have written, it changes no verdict."""
+    try:
+        notes = all_notes(cluster, seen)
+    except Exception as error:  # noqa: BLE001 a bug here must not cost the run its outcome
+        return [f"what there is to note of this run cannot be told: {repr(error)[:LONGEST]}"]
+    more = len(notes) - MOST
+    return [*notes[:MOST], f"{more:,} more notes are left out"] if more > 0 else notes
+
+
+def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
     """One line for each silence, for each node that went down, for each restart and stop on
     request, for each cut between two tasks, for what training waited for, for each time in which a
     task was a straggler, and for each task that was cut off, failed while the leader ended without

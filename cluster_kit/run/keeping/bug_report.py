@@ -10,6 +10,7 @@ import tarfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
@@ -30,7 +31,7 @@ KEPT = (("", (".json", ".jsonl", ".toml", ".yaml")), ("logs", (".log",)))
 OF_TASKS = (("output/progress", ("",)), ("output/stacks", ("",)),
             ("output", ("result.json", "evaluator.json")))  # fmt: skip
 """The same of what tasks have written themselves."""
-LARGEST, ALL = 20_000_000, 200_000_000
+LARGEST, ALL = 10_000_000, 200_000_000
 """Bytes of a file that are taken, of a longer one its end, and of all files of tasks."""
 ENDINGS = (".tar.gz", ".tgz")
 
@@ -66,24 +67,29 @@ def archive(run: RunDirectory, engine: Engine | None, path: Path) -> Archive:
             known = known_of(run, lambda: engine)
             containers = containers_of(run, engine)
             mask = masker(known.values.union(*(one.secrets for one in containers)))
-            texts = dict(_texts(run, engine, containers))
-            texts |= _ends(run, of_tasks, ALL) if known.are_all else {}
-            names = _write(file, run, texts, mask)
+            texts = _texts(run, engine, containers)
+            told = _ends(run, of_tasks, ALL) if known.are_all else iter(())
+            names = _write(file, run, chain(texts, told), mask)
         except BaseException:
             path.unlink(missing_ok=True)
             raise
     return Archive(tuple(names), () if known.are_all else tuple(of_tasks))
 
 
-def _write(file: BinaryIO, run: RunDirectory, texts: Mapping[str, str], mask: Mask) -> list[str]:
+def _write(
+    file: BinaryIO, run: RunDirectory, texts: Iterable[tuple[str, str]], mask: Mask
+) -> list[str]:
+    """Write one file after the other, in memory for one; their names."""
+    names: list[str] = []
     stem = f"{run.path.parent.name}-{run.path.name}"
     with tarfile.open(fileobj=file, mode="w:gz") as made:
-        for name, text in texts.items():
+        for name, text in texts:
+            names.append(name)
             content = mask(text).encode("utf-8", errors="replace")
             entry = tarfile.TarInfo(f"{stem}/{name}")
             entry.size, entry.mtime = len(content), int(time.time())
             made.addfile(entry, io.BytesIO(content))
-    return list(texts)
+    return names
 
 
 def _texts(
@@ -99,7 +105,7 @@ def _texts(
         for task, text in _logs(engine, containers).items():
             yield f"logs-now/{task}.log", text
     kept = [name for folder, ends in KEPT for name in _names(run, folder, ends)]
-    yield from _ends(run, kept, math.inf).items()
+    yield from _ends(run, kept, math.inf)
 
 
 def _logs(engine: Engine, containers: list[Container]) -> Mapping[str, str]:
@@ -115,9 +121,8 @@ def _names(run: RunDirectory, folder: str, ends: tuple[str, ...]) -> list[str]:
     return sorted(one.name for one in untrusted.files(run.path, folder, matches=matches, deepest=0))
 
 
-def _ends(run: RunDirectory, names: Iterable[str], most: float) -> dict[str, str]:
-    """The texts of these files, whole lines of each, until all have so many bytes."""
-    found = {}
+def _ends(run: RunDirectory, names: Iterable[str], most: float) -> Iterator[tuple[str, str]]:
+    """Yields the texts of these files, whole lines of each, until all have so many bytes."""
     for name in names:
         with contextlib.suppress(OSError):  # it has just become something else
             text = untrusted.read_end(run.path, name, LARGEST)
@@ -125,5 +130,4 @@ def _ends(run: RunDirectory, names: Iterable[str], most: float) -> dict[str, str
                 text = text.partition(b"\n")[2]
             if (most := most - len(text)) < 0:
                 break
-            found[name] = text.decode("utf-8", errors="replace")
-    return found
+            yield name, text.decode("utf-8", errors="replace")

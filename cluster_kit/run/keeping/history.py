@@ -13,7 +13,7 @@ from typing import Any
 
 from cluster_kit.run.keeping.past_run import verdict_of
 from cluster_kit.util.toml_text import dotted, to_toml
-from cluster_kit.util.untrusted import files
+from cluster_kit.util.untrusted import files, is_directory
 from cluster_kit.workspace import RunDirectory, Workspace
 
 
@@ -53,7 +53,7 @@ def runs_of(workspace: Workspace, cluster: str = "") -> list[Run]:
     found = [
         read_run(RunDirectory(path))
         for path in (workspace.root / "runs").glob(f"{cluster or '*'}/*")
-        if path.is_dir() and not path.is_symlink() and (path / "output").is_dir()
+        if path.is_dir() and not path.is_symlink() and is_directory(path, "output")
     ]
     return sorted(found, key=lambda run: (run.began or datetime.min, run.name), reverse=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +19,7 @@ from cluster_kit.image import extra as extra_image
 from cluster_kit.image import own as own_image
 from cluster_kit.image.build import image_present
 from cluster_kit.observe.task_view import State
+from cluster_kit.parts import DEFAULT_ENGINE
 from cluster_kit.programs import resolve
 from cluster_kit.run import again, disk_space
 from cluster_kit.run.context import Launch
@@ -103,6 +105,12 @@ def ensure_image(cluster: Cluster, workspace: Workspace, view: View) -> None:
     extra_image.ensure(cluster, workspace.manifests, view.phase, show=view.draws)
 
 
+def _can_mount_closed(prepared: Prepared) -> bool:
+    """Whether the engine can mount a directory that nobody but its owner may enter."""
+    anothers = prepared.facts.kind.rootless and os.geteuid() == 0
+    return prepared.cluster.engine == DEFAULT_ENGINE and not anothers
+
+
 def up(launch: Launch, prepared: Prepared, text: str) -> Cluster:
     """Write the cluster's file, start its containers, and return the cluster that was started.
 
@@ -124,6 +132,8 @@ def up(launch: Launch, prepared: Prepared, text: str) -> Cluster:
                 file, program = _write(launch, prepared, text)
                 if own := launch.backend.merges(file):
                     launch.view.phase(f"merging {own}")
+                if _can_mount_closed(prepared):
+                    launch.directory.close_to_others()
                 launch.backend.up(file, launch.directory.output, launch.id)
                 _refuse_others(launch)
             with contextlib.suppress(OSError):  # the end of the run reports it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from docker.errors import APIError, NotFound
 
 from cluster_kit import labels
-from cluster_kit.engine import adjust
+from cluster_kit.engine import adjust, client
 from cluster_kit.engine.client import MOST_ASKED, DockerEngine
 from cluster_kit.errors import EngineError
 from tests.unit.engine.test_containers import inspected, told
@@ -224,3 +225,22 @@ def test_secrets_of_a_container_are_masked_in_its_log() -> None:
     shown = ["1 ***", "2 ***", "3 plain-text, ***"]
     assert list(connected(sdk).lines("id")) == shown
     assert list(connected(sdk).follow("id")) == shown
+
+
+def test_an_answer_that_never_ends_is_waited_for_a_bounded_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(client, "ANSWER_S", 0.1)
+    over = threading.Event()
+
+    def stream(_id: str, **_: object) -> Iterator[bytes]:
+        over.wait(30)
+        yield b"late"
+
+    api = SimpleNamespace(exec_create=lambda *_, **__: {"Id": "1"}, exec_start=stream,
+                          exec_inspect=lambda _id: {"ExitCode": None})  # fmt: skip
+    container = SimpleNamespace(id="id", attrs=inspected())
+    sdk = SimpleNamespace(containers=SimpleNamespace(get=lambda _id: container), api=api)
+    answer = connected(sdk).ask("id", ["ls"], 0)
+    over.set()
+    assert (answer, answer.exit_code) == ("", None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
 import tracemalloc
 from pathlib import Path
@@ -11,8 +12,15 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.observe.figures import LONGEST_TEXT
-from cluster_kit.observe.progress import KEPT, Entry, ProgressReader, without_values
+from cluster_kit.observe.figures import LONGEST_TEXT, weight
+from cluster_kit.observe.progress import (
+    KEPT,
+    WEIGHT,
+    WEIGHT_PER_S,
+    Entry,
+    ProgressReader,
+    without_values,
+)
 from cluster_kit.util.masking import masker
 from cluster_kit.util.untrusted import Folder
 
@@ -220,3 +228,31 @@ def test_words_have_no_characters_that_nobody_sees(output: Path) -> None:
     (output / "progress" / "chief-0.jsonl").write_text(line(1, "metrics", **words))
     (entry,) = ProgressReader(output).poll()
     assert entry.fields == {"ofof": "gpj.exe", "a": ["b"]}
+
+
+def test_entries_that_are_heavy_together_are_left_out_and_the_end_is_read(output: Path) -> None:
+    began = 100.0
+    heavy = {f"k{at}": [{}] * 150 for at in range(12)}
+    lines = [line(began + 1, "metrics", **{f"{name}_{at}": value for name, value in heavy.items()})
+             for at in range(200)]  # fmt: skip
+    lines.append(line(began + 2, "metrics", **{f"k{at}": [{}] * 19_000 for at in range(3)}))
+    lines += [line(began + 3, "end", exit_code=0, reason="finished"), line(began + 3, "ready")]
+    (output / "progress" / "chief-0.jsonl").write_text("".join(lines))
+    reader = ProgressReader(output, began, tasks=["chief-0"])
+    entries = reader.poll()
+    assert [entry.event for entry in entries[-2:]] == ["end", "ready"]
+    assert sum(weight(entry.fields) for entry in entries) <= WEIGHT + 10 * WEIGHT_PER_S
+    assert reader.left_out == len(lines) - len(entries) > 100
+
+
+def test_nothing_that_a_task_says_moves_a_terminal(output: Path) -> None:
+    escape = "\x1b]0;owned\x07\x1b[2J\x1b[31mred\x9b31m\r\b"
+    text = line(1.0, "evaluation", checkpoint=f"a\n{escape}", step=5)
+    text += line(2.0, "devices", of="chief-0", sees=[escape], promised=[escape], broken=escape)
+    text += line(3.0, "metrics", **{escape: escape})
+    (output / "progress" / "chief-0.jsonl").write_text(text)
+    said = repr([entry.fields for entry in ProgressReader(output).poll()])
+    assert said.count("red") == 6
+    assert not {"\\x1b", "\\x07", "\\x9b", "\\r", "\\x08", "\\n"} & set(
+        re.findall(r"\\x..|\\.", said)
+    )

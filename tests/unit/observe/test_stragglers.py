@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -102,3 +103,16 @@ def test_a_task_that_does_not_work_does_not_lag(state: str, lags: bool) -> None:
     [view] = from_containers([now], [begins()])
     assert view.straggler is not None
     assert view.lags is lags
+
+
+@pytest.mark.parametrize("seconds", [1e29, 2**63, -1e29, 1e300])
+def test_a_time_that_cannot_be_is_none_before_the_first(seconds: float) -> None:
+    (period,) = stragglers.periods([begins(seconds=seconds)])
+    assert stragglers.note(period)
+
+
+def test_thousands_of_times_take_one_pass() -> None:
+    many = [begins(100.0 + at) for at in range(20_000)]
+    began = time.process_time()
+    assert len(stragglers.periods([*many, over(90_000.0)])) == stragglers.MOST_LASTING
+    assert time.process_time() - began < 2.0
