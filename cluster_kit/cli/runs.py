@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import shlex
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -31,6 +32,7 @@ from cluster_kit.util.elapsed import duration
 from cluster_kit.util.nearest import proposal
 from cluster_kit.util.process import run as run_process
 from cluster_kit.util.terminal import harmless
+from cluster_kit.util.untrusted import let_in
 from cluster_kit.workspace import here
 
 runs = typer.Typer(help="Past runs: list, compare, prune.", invoke_without_command=True)
@@ -129,25 +131,39 @@ def prune(
 ) -> None:
     """Remove old runs with all that they left; each cluster's newest ones stay."""
     gone = to_prune(_found(cluster), keep, _used())
-    freed = 0
+    freed, left = 0, dict[str, str]()
     for run in gone:
-        freed += size_of(run)
+        size = size_of(run)
         say(f"{'would remove' if dry else 'removing'} {short(run.directory.path)}")
-        if dry:
-            continue
         try:
-            _remove(run.directory.path)
+            if not dry:
+                _remove(run.directory.path)
+            freed += size
         except OSError as error:
-            raise HostError(
-                f"{error.filename} cannot be removed: {error.strerror}",
-                "remove it as the user whom it belongs to",
-            ) from error
+            left[str(run.directory.path)] = error.strerror or str(error)
     word = "would be" if dry else "are"
-    say(f"{len(gone)} runs, {decimal(freed)} {word} free" if gone else "nothing to remove")
+    count = len(gone) - len(left)
+    say(f"{count} runs, {decimal(freed)} {word} free" if gone else "nothing to remove")
+    if left:
+        named = "; ".join(f"{path} ({reason})" for path, reason in left.items())
+        raise HostError(
+            f"not all of these runs can be removed: {named}",
+            "what tasks wrote as another user, only that user or root can remove: "
+            f"`sudo rm -rf {shlex.join(left)}`",
+        )
 
 
 def _remove(folder: Path) -> None:
-    """Remove a directory with all that is in it; raises OSError."""
+    """Remove a directory with all that is in it, also where a program has closed directories of
+    the caller; raises OSError."""
+    try:
+        _remove_open(folder)
+    except OSError:
+        let_in(folder)
+        _remove_open(folder)
+
+
+def _remove_open(folder: Path) -> None:
     try:
         shutil.rmtree(folder)
     except RecursionError:  # a program can nest directories by the thousand

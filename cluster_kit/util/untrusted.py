@@ -141,6 +141,7 @@ def files(
     deepest: int = DEEPEST,
     most: int = MOST_ENTRIES,
     left_out: Callable[[str], None] = lambda _name: None,
+    enter: Callable[[int, str], None] = lambda _folder, _name: None,
 ) -> Iterator[Found]:
     """Yields the regular files of a directory and of those in it, in no order.
 
@@ -153,10 +154,12 @@ def files(
         most: how many entries are looked at.
         left_out: is called with a directory of which something was left out, because of one of
             these bounds or because it cannot be read.
+        enter: is called before a directory is opened, with the one that it is in, and its name.
     """
     try:
         with Folder(root, below) as folder:
-            yield from _walk(os.dup(folder.descriptor), below, matches, deepest, most, left_out)
+            top = os.dup(folder.descriptor)
+            yield from _walk(top, below, matches, deepest, most, left_out, enter)
     except FileNotFoundError:
         return
     except OSError:
@@ -181,6 +184,25 @@ def drop_set_ids(root: Path) -> None:
             root.chmod(stat.S_IRWXU)
 
 
+def let_in(root: Path) -> None:
+    """Let the caller list and empty the directories below this one that are the caller's own."""
+    for _file in files(root, deepest=MOST_LEVELS, matches=lambda _name: False, enter=_let_in):
+        pass
+
+
+def _let_in(folder: int, name: str) -> None:
+    only_named = getattr(os, "O_PATH", 0) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    with contextlib.suppress(OSError):
+        inner = os.open(name, only_named, dir_fd=folder)
+        try:
+            about = os.fstat(inner)
+            if about.st_uid == os.geteuid() and ~about.st_mode & stat.S_IRWXU:
+                mode = stat.S_IMODE(about.st_mode) | stat.S_IRWXU
+                Path(f"/proc/self/fd/{inner}").chmod(mode)
+        finally:
+            os.close(inner)
+
+
 def _drop_set_id(folder: Folder, name: str) -> None:
     only_named = getattr(os, "O_PATH", 0) | os.O_NOFOLLOW | os.O_CLOEXEC
     file = os.open(name, only_named, dir_fd=folder.descriptor)
@@ -200,6 +222,7 @@ def _walk(
     deepest: int,
     most: int,
     left_out: Callable[[str], None],
+    enter: Callable[[int, str], None],
 ) -> Iterator[Found]:
     """Closes the descriptor `folder`. One descriptor is open for each level."""
     levels = [(folder, below, os.scandir(folder))]
@@ -220,6 +243,7 @@ def _walk(
             try:
                 if entry.is_dir(follow_symlinks=False):
                     if len(levels) <= deepest:
+                        enter(folder, entry.name)
                         levels.append(_level(folder, entry.name, name))
                     else:
                         left_out(name)

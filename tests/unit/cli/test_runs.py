@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import tarfile
 from datetime import datetime
 from pathlib import Path
@@ -133,6 +134,30 @@ def test_old_runs_go_and_new_ones_stay(cli: Cli, root: Path) -> None:
     )
     assert not other.path.exists()
     assert cli("runs", "prune", "--keep", "1").err == "nothing to remove\n"
+
+
+def test_what_cannot_be_removed_is_named_and_the_others_go(
+    cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`rmtree` is as it is for a user who is not root."""
+    closed, foreign, plain, _ = (saved(root, hour) for hour in (7, 8, 9, 10))
+    (closed.output / "tight" / "tighter").mkdir(parents=True)
+    (closed.output / "tight" / "tighter").chmod(0)
+    (closed.output / "tight").chmod(0)
+    remove = shutil.rmtree
+
+    def rmtree(folder: Path) -> None:
+        shut = any(path.stat().st_mode & 0o700 != 0o700 for path in folder.rglob("tight*"))
+        if folder == foreign.path or shut:
+            raise PermissionError(13, "Permission denied", "tight")
+        remove(folder)
+
+    monkeypatch.setattr(shutil, "rmtree", rmtree)
+    said = cli("runs", "prune", "--keep", "1")
+    assert said.code == 3 and not closed.path.exists() and not plain.path.exists()
+    assert "\n2 runs, " in said.err
+    assert f"removed: {foreign.path} (Permission denied)\n" in said.err
+    assert f"only that user or root can remove: `sudo rm -rf {foreign.path}`" in said.err
 
 
 def test_a_run_that_containers_have_mounted_stays(

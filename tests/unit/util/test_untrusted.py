@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.util import untrusted
-from cluster_kit.util.untrusted import files, is_directory, read, read_end, status
+from cluster_kit.util.untrusted import files, is_directory, let_in, read, read_end, status
 
 
 @pytest.fixture
@@ -177,3 +177,32 @@ def test_what_lies_too_deep_is_closed_to_others(output: Path) -> None:
     untrusted.drop_set_ids(output)
     assert output.stat().st_mode & 0o777 == 0o700
     untrusted.drop_set_ids(output / "nowhere")
+
+
+def modes(folder: Path) -> dict[str, int]:
+    """The permissions of each directory below one, by name, without those of links."""
+    found = (path for path in folder.rglob("*") if path.is_dir() and not path.is_symlink())
+    return {path.name: path.stat().st_mode & 0o777 for path in found}
+
+
+def test_closed_directories_of_the_caller_are_opened_and_no_link_is_followed(output: Path) -> None:
+    (output / "link").symlink_to("../hosts")
+    (output / "a" / "up").symlink_to("../..")
+    for path, mode in (
+        (output.parent / "hosts", 0o500),
+        (output / "a" / "b", 0),
+        (output / "a", 0),
+    ):
+        path.chmod(mode)
+    let_in(output)
+    assert modes(output) == {"a": 0o700, "b": 0o700}
+    assert (output.parent / "hosts").stat().st_mode & 0o777 == 0o500
+
+
+def test_directories_of_others_stay_as_they_are(
+    output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (output / "a" / "b").chmod(0o500)
+    monkeypatch.setattr(os, "geteuid", lambda: output.stat().st_uid + 1)
+    let_in(output)
+    assert modes(output)["b"] == 0o500
