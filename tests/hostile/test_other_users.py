@@ -63,9 +63,9 @@ def test_another_user_that_is_trusted_keeps_a_name_and_others_do_not(
 AS_NOBODY = """
 import os, sys
 from pathlib import Path
+from cluster_kit.util import untrusted
 if os.geteuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
-from cluster_kit.util import untrusted
 root = Path(sys.argv[1]) / "mine"
 for mode in (0o111, 0o311, 0o411, 0o055):
     output = root / oct(mode)
