@@ -31,6 +31,16 @@ function seconds(value) {
   return h ? `${h} h ${m} min` : `${m} min ${s} s`;
 }
 
+// A moment on an axis of time that ends at `until`: `40 s`, `1:40 min`, `2:05 h`.
+function moment(value, until) {
+  if (until <= 100) return seconds(value);
+  const two = (number) => String(number).padStart(2, "0");
+  const whole = Math.round(value * 100) / 100, left = whole % 60, part = left % 1 ? left.toFixed(2).padStart(5, "0") : two(left);
+  if (until < 3600) return `${Math.floor(whole / 60)}:${part} min`;
+  const h = Math.floor(whole / 3600), m = two(Math.floor(whole / 60) % 60);
+  return left ? `${h}:${m}:${part}` : `${h}:${m} h`;
+}
+
 function bytes(value) {
   const units = ["B", "kB", "MB", "GB", "TB"];
   let at = 0;

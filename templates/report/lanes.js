@@ -2,7 +2,7 @@
 // What each task did when: a lane for each, over one axis of time.
 const STATES = ["starting", "ready", "training", "serving", "scoring", "waiting", "silent", "paused", "restarting", "broken"];
 const MARKS = { drill: "⚡ broken by the drill", fault: "✖ fault", asked: "● asked for by a person", restart: "▲ started again", retry: "▲ retry", checkpoint: "◆ checkpoint", evaluation: "● evaluation", epoch: "| epoch", straggler: "■ straggler" };
-const LABEL = 116, ROW = 24, TOP = 20;
+const LABEL = 116, ROW = 24, TOP = 20, RIGHT = 32; // the label of the last moment ends there
 
 const stateClass = (state) => (STATES.includes(state) ? state : "other");
 
@@ -33,23 +33,23 @@ function lanes(run) {
   const svg = drawn("svg", { role: "group", "aria-label": `What each task of ${run.cluster} did when`, height, class: "lanes" });
   const holder = element("div", { class: "scroll" }, svg);
   let from = null;
-  const width = () => Math.max(420, holder.clientWidth || 1100);
-  const scale = () => { const [a, b] = zoom.now; return (at) => LABEL + ((at - a) / (b - a)) * (width() - LABEL - 8); };
-  const timeAt = (event) => { const [a, b] = zoom.now; const box = svg.getBoundingClientRect(); return a + ((event.clientX - box.left - LABEL) / (width() - LABEL - 8)) * (b - a); };
+  const width = () => Math.max(320, holder.clientWidth || 1100);
+  const scale = () => { const [a, b] = zoom.now; return (at) => LABEL + ((at - a) / (b - a)) * (width() - LABEL - RIGHT); };
+  const timeAt = (event) => { const [a, b] = zoom.now; const box = svg.getBoundingClientRect(); return a + ((event.clientX - box.left - LABEL) / (width() - LABEL - RIGHT)) * (b - a); };
   const draw = () => {
     const x = scale(), [a, b] = zoom.now, w = width();
     svg.setAttribute("width", w);
     svg.setAttribute("viewBox", `0 0 ${w} ${height}`);
     svg.replaceChildren(
-      ...ticks(a, b, w / 110).flatMap((at) => [
+      ...ticks(a, b, (w - LABEL - RIGHT) / APART).flatMap((at) => [
         drawn("line", { class: "axis", x1: x(at), x2: x(at), y1: TOP - 4, y2: height }),
-        drawn("text", { class: "soft", x: x(at), y: 12, "text-anchor": x(at) > w - 28 ? "end" : "middle" }, seconds(at))]),
+        drawn("text", { class: "soft", x: x(at), y: 12, "text-anchor": "middle" }, moment(at, b))]),
       ...run.tasks.map((task, row) => lane(task, TOP + row * ROW, x, w)));
   };
   const lane = (task, y, x, w) => {
     const inside = (span) => span.end > zoom.now[0] && span.begin < zoom.now[1];
     const box = (span, over) => {
-      const left = Math.max(x(span.begin), LABEL), end = Math.min(x(span.end), w - 8);
+      const left = Math.max(x(span.begin), LABEL), end = Math.min(x(span.end), w - RIGHT);
       const shape = drawn("rect", { class: `state ${over ? "over " : ""}${stateClass(span.state)}`, x: left, y: y + (over ? 13 : 3), width: Math.max(end - left, 1), height: over ? 6 : ROW - 7, rx: 2, "data-state": span.state });
       const said = `${task.name} ${span.state}\n${seconds(span.end - span.begin)}, from ${seconds(span.begin)} to ${seconds(span.end)}`;
       return explained(shape, span.text ? `${said}\n${span.text}` : said);

@@ -1,5 +1,6 @@
 "use strict";
-// The cluster: who is who, and who sends whom how much.
+// The cluster: who is who, and who sends whom how much; of many tasks each role as one.
+const MOST_SINGLE = 12;
 const NODE = { width: 190, height: 46, gap: 22 }, TALL = 9, ROOM = 58;
 
 function columns(run) {
@@ -8,8 +9,26 @@ function columns(run) {
   return [[...of("chief", "evaluator"), ...others], of("worker"), of("ps")].filter((column) => column.length);
 }
 
-function network(run) {
-  const places = new Map(), found = columns(run);
+// Of a run with many tasks: one with a task for each role, and the traffic between those.
+function byRole(run) {
+  const roles = [...new Set(run.tasks.map((task) => task.role))];
+  const shown = roles.map((role) => {
+    const own = run.tasks.filter((task) => task.role === role), [first, last] = [own[0], own[own.length - 1]];
+    return own.length === 1 ? first : { ...first, name: `${own.length} ${role}${role === "ps" ? "" : "s"}`, role, count: own.length, leads: own.some((task) => task.leads), of: own, span: `${first.name} … ${last.name}` };
+  });
+  const nameOf = new Map(shown.flatMap((task) => (task.of || [task]).map((one) => [one.name, task.name])));
+  const sums = new Map();
+  for (const edge of run.traffic) {
+    const [sender, receiver] = [nameOf.get(edge.sender), nameOf.get(edge.receiver)];
+    const key = JSON.stringify([sender, receiver]), sum = sums.get(key) || { sender, receiver, bytes: 0, bps: 0 };
+    sums.set(key, { ...sum, bytes: sum.bytes + edge.bytes, bps: sum.bps + edge.bps });
+  }
+  return { ...run, tasks: shown, traffic: [...sums.values()].sort((a, b) => b.bytes - a.bytes) };
+}
+
+function network(whole) {
+  const run = whole.tasks.length > MOST_SINGLE ? byRole(whole) : whole;
+  const places = new Map(), found = columns(run), taken = [];
   const rows = Math.min(TALL, Math.max(...found.map((column) => column.length)));
   const height = ROOM + rows * (NODE.height + NODE.gap);
   let left = 10;
@@ -24,34 +43,57 @@ function network(run) {
   });
   const width = left - 110;
   const largest = Math.max(1, ...run.traffic.map((edge) => edge.bytes));
-  const edges = run.traffic.filter((edge) => places.has(edge.sender) && places.has(edge.receiver)).map((edge, at) => drawEdge(edge, places, largest, at < (run.tasks.length > 4 ? 4 : 12)));
-  const nodes = run.tasks.map((task) => drawNode(task, places.get(task.name), task.name === run.verdict.blame));
-  return element("div", { class: "scroll" }, drawn("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": `The cluster ${run.cluster}: ${run.tasks.length} tasks on ${run.subnet}`, class: "network" },
+  const edges = run.traffic.filter((edge) => places.has(edge.sender) && places.has(edge.receiver)).map((edge, at) => drawEdge(edge, places, largest, at < 12 ? taken : null));
+  const nodes = run.tasks.map((task) => drawNode(task, places.get(task.name), (task.of || [task]).some((one) => one.name === run.verdict.blame)));
+  return element("div", { class: "scroll" }, drawn("svg", { width, height, style: `max-width: 100%; min-width: ${Math.round(width * 0.7)}px; height: auto`, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": `The cluster ${run.cluster}: ${whole.tasks.length} tasks on ${run.subnet}`, class: "network" },
     ...edges.map(([line]) => line), ...nodes, ...edges.map(([, text]) => text).filter(Boolean)));
 }
 
 function drawNode(task, { x, y }, blamed) {
   const gpus = task.gpus.length ? `GPU ${task.gpus.join(", ")}` : "no GPU";
-  const words = `${task.name} (${task.role}${task.leads ? ", leads" : ""})\n${task.ip}\n${gpus}\nexit code ${task.exit_code ?? "–"}, restarts ${task.restarts ?? 0}`;
+  const words = task.of ? `${task.name}${task.leads ? ", one leads" : ""}\n${task.of.map((one) => `${one.name} ${one.ip}`).slice(0, 20).join("\n")}${task.count > 20 ? "\n…" : ""}`
+    : `${task.name} (${task.role}${task.leads ? ", leads" : ""})\n${task.ip}\n${gpus}\nexit code ${task.exit_code ?? "–"}, restarts ${task.restarts ?? 0}`;
   return explained(drawn("g", { class: `node${blamed ? " blamed" : ""}`, tabindex: 0, role: "img", "aria-label": words },
     drawn("rect", { x, y, width: NODE.width, height: NODE.height, rx: 6 }),
     drawn("text", { x: x + 10, y: y + 19, "font-weight": 600 }, task.name + (task.leads ? " ★" : "")),
-    drawn("text", { x: x + 10, y: y + 36, class: "soft" }, `${task.ip} · ${gpus}`)), words);
+    drawn("text", { x: x + 10, y: y + 36, class: "soft" }, task.span || `${task.ip} · ${gpus}`)), words);
 }
 
-function drawEdge(edge, places, largest, named) {
+function drawEdge(edge, places, largest, taken) {
   const from = places.get(edge.sender), to = places.get(edge.receiver);
-  const forward = to.x > from.x, same = from.x === to.x, lifted = Math.abs(from.number - to.number) > 1 ? -70 : 0;
+  const forward = to.x > from.x, same = from.x === to.x, lifted = Math.abs(from.number - to.number) > 1 ? over(from, to, places) : 0;
   const x1 = from.x + (forward || same ? NODE.width : 0), x2 = to.x + (forward ? 0 : NODE.width);
   const shift = forward ? 15 : 31;
-  const [y1, y2] = [from.y + shift, to.y + shift];
+  const self = edge.sender === edge.receiver;
+  const [y1, y2] = self ? [from.y + 8, to.y + NODE.height - 8] : [from.y + shift, to.y + shift];
   const bend = same ? 46 : (x2 - x1) / 2;
-  const line = drawn("path", { class: "edge", tabindex: 0, role: "img", d: `M${x1} ${y1}C${x1 + bend} ${y1 + lifted} ${same ? x2 + bend : x2 - bend} ${y2 + lifted} ${x2} ${y2}`, "stroke-width": 1 + 6 * Math.sqrt(edge.bytes / largest), "data-edge": `${edge.sender} ${edge.receiver}` });
+  const curve = [[x1, y1], [x1 + bend, y1 + lifted], [same ? x2 + bend : x2 - bend, y2 + lifted], [x2, y2]];
+  const line = drawn("path", { class: "edge", tabindex: 0, role: "img", d: `M${curve[0].join(" ")}C${curve.slice(1).flat().join(" ")}`, "stroke-width": 1 + 6 * Math.sqrt(edge.bytes / largest), "data-edge": `${edge.sender} ${edge.receiver}` });
   const words = `${edge.sender} → ${edge.receiver}\n${bytes(edge.bytes)}, ${bytes(edge.bps)}/s`;
   line.setAttribute("aria-label", words);
-  const share = forward ? 0.35 : 0.65, above = forward ? -7 : 15;
-  const label = named && edge.bytes > largest / 100 ? drawn("text", { x: x1 + (x2 - x1) * share, y: y1 + (y2 - y1) * share + lifted * 0.6 + above, class: "soft", "text-anchor": "middle", "aria-hidden": "true" }, `${bytes(edge.bps)}/s`) : null;
+  const said = `${bytes(edge.bps)}/s`;
+  const at = taken && edge.bytes > largest / 100 ? roomFor(said.length * 6.5, curve, forward ? -7 : 15, places, taken) : null;
+  const label = at ? drawn("text", { x: at[0], y: at[1], class: "soft label", "text-anchor": "middle", "aria-hidden": "true" }, said) : null;
   return [explained(line, words), label];
+}
+
+// How far a line is bent upwards to pass above the columns between its ends.
+function over(from, to, places) {
+  const [first, last] = [Math.min(from.number, to.number), Math.max(from.number, to.number)];
+  const between = [...places.values()].filter((at) => at.number > first && at.number < last);
+  return Math.min(-70, (Math.min(...between.map((at) => at.y)) - 20 - NODE.height / 2 - (from.y + to.y) / 2) / 0.66);
+}
+
+// Where a label of this width lies on no other one and on no node, along a curve; null if nowhere.
+function roomFor(width, curve, above, places, taken) {
+  for (const share of [0.5, 0.35, 0.65, 0.22, 0.78]) {
+    const [x, y] = [0, 1].map((axis) => [1, 3, 3, 1].reduce((sum, times, n) => sum + times * share ** n * (1 - share) ** (3 - n) * curve[n][axis], 0));
+    const box = { left: x - width / 2 - 2, right: x + width / 2 + 2, top: y + above - 13, bottom: y + above + 6 };
+    const hits = (other) => box.left < other.right && other.left < box.right && box.top < other.bottom && other.top < box.bottom;
+    const nodes = [...places.values()].map((at) => ({ left: at.x, right: at.x + NODE.width, top: at.y, bottom: at.y + NODE.height }));
+    if (![...taken, ...nodes].some(hits)) { taken.push(box); return [x, y + above]; }
+  }
+  return null;
 }
 
 function trafficTable(run) {

@@ -29,10 +29,14 @@ function zoomBar() {
     element("span", { class: "soft" }, "or drag across a picture; double click shows all"));
 }
 
+// Steps of an axis of time, in seconds: round ones in seconds, minutes and hours.
+const STEPS = [...[-3, -2, -1].flatMap((power) => [1, 2, 5].map((n) => n * 10 ** power)),
+  1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 10800, 21600, 43200, ...[1, 2, 7, 14, 28, 90, 365].map((days) => days * 86400)];
+const APART = 76; // pixels between two labels of an axis of time, which are short: see `moment`
+
 function ticks(begin, end, most) {
   const rough = (end - begin) / most;
-  const power = 10 ** Math.floor(Math.log10(rough || 1));
-  const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough) || power;
+  const step = STEPS.find((n) => n >= rough) || STEPS[STEPS.length - 1];
   const found = [];
   for (let at = Math.ceil(begin / step) * step; at <= end && found.length < 100; at += step) found.push(at);
   return found;

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from cluster_kit.engine.containers import Event
 from cluster_kit.report.facts import facts_of
 from cluster_kit.report.faults import Fault
 from cluster_kit.report.page import page
@@ -196,3 +197,98 @@ def test_headings_and_landmarks_are_in_order(browser: Any, tmp_path: Path) -> No
         assert one.page.locator("main").count() == 1
         sections = one.page.locator("section[aria-labelledby]").count()
         assert sections == one.page.locator("h2").count() > 3
+
+
+def crowded(workers: int, ps: int, seconds: float) -> Any:
+    """A run in which worker-0 was away for a while in the middle, and all send each other much."""
+    many = cluster(worker=workers, ps=ps, evaluator=1)
+    names = [task.name for task in many.tasks]
+    senders = [name for name in names if not name.startswith("evaluator")]
+    steps = [told(seconds * at / 100, "chief-0", "step", step=at, steps_per_s=9.0, loss=1 / at)
+             for at in range(5, 95) if not 45 < at < 60]  # fmt: skip
+    life = [Event(seconds * 0.45, "die", "worker-0", 137),
+            Event(seconds * 0.6, "start", "worker-0", None)]  # fmt: skip
+    ends = [Event(seconds, "die", name, 0) for name in names]
+    samples = [
+        used(seconds * at / 100, name, cpu_s=seconds * at / 200, memory=1e8 + at * 1e6,
+             sent_to={one: at * 1e6 for one in senders if one.split("-")[0] != name.split("-")[0]})
+        for at in range(1, 100) for name in senders
+        if not (name == "worker-0" and 45 < at < 60)
+    ]  # fmt: skip
+    return changed(cluster=many, entries=steps, samples=samples, checkpoints=[],
+                   events=[*started(many), *life, *ends])  # fmt: skip
+
+
+OVERLAPS = """(selector) => {
+  const boxes = [...document.querySelectorAll(selector)].map((one) => one.getBoundingClientRect());
+  const hits = (a, b) => a.left < b.right && b.left < a.right
+    && a.top < b.bottom && b.top < a.bottom;
+  return boxes.filter((a, at) => boxes.slice(at + 1).some((b) => hits(a, b))).length;
+}"""
+
+
+@pytest.mark.parametrize("seconds", [10, 180, 18_000, 400_000])
+def test_no_label_of_time_lies_on_another(browser: Any, tmp_path: Path, seconds: int) -> None:
+    with opened(browser, written(tmp_path, crowded(3, 1, seconds))) as one:
+        for width in (420, 900, 1400):
+            one.page.set_viewport_size({"width": width, "height": 900})
+            one.page.wait_for_function("w => innerWidth === w", arg=width)
+            assert one.page.locator("svg.lanes > text").count() > 1
+            assert one.page.evaluate(OVERLAPS, "svg.lanes > text") == 0
+        widest = one.page.evaluate(
+            """end => {
+              const pen = document.createElement("canvas").getContext("2d");
+              pen.font = "12px system-ui, sans-serif";
+              const labels = ticks(0, end, 900 / APART).map((at) => moment(at, end));
+              return Math.max(...labels.map((label) => pen.measureText(label).width)) / APART;
+            }""",
+            seconds,
+        )
+        assert 0 < widest < 1, "figures have the same labels, as far apart"
+        assert one.complaints == []
+
+
+def test_no_line_is_drawn_where_a_task_did_not_run(browser: Any, tmp_path: Path) -> None:
+    """Nor where the leader made no step: the picture is empty there, whatever others drew."""
+    with opened(browser, written(tmp_path, crowded(2, 1, 180))) as one:
+        found = one.page.evaluate(
+            """() => charts(embedded().runs).map((chart) => {
+              const [x, ...curves] = plotted(chart);
+              const inside = (at) => x[at] > 85 && x[at] < 105;
+              return [chart.id, chart.curves.map((curve, n) => [curve.name,
+                x.some((_, at) => inside(at) && curves[n][at] === null),
+                x.some((_, at) => inside(at) && typeof curves[n][at] === "number")])];
+            })"""
+        )
+        curves = {(chart, name): kinds for chart, of in found for name, *kinds in of}
+        assert curves["loss", "chief-0"] == [True, False]
+        assert curves["memory", "worker-0"] == [True, False]
+        assert curves["memory", "worker-1"] == [False, True]
+
+
+def test_of_many_tasks_all_is_readable(browser: Any, tmp_path: Path) -> None:
+    """Roles instead of a hairball, and a legend that can be unfolded whole."""
+    report = written(tmp_path, crowded(27, 3, 180))
+    check(browser, report)
+    with opened(browser, report) as one:
+        names = [node.locator("text").first.text_content()
+                 for node in one.page.locator(".node").all()]  # fmt: skip
+        assert names == ["chief-0 ★", "27 workers", "3 ps", "evaluator-0"]
+        legend = one.page.locator('.chart[data-chart="memory"] details.legend')
+        assert legend.locator("summary").inner_text() == "legend of 31 curves"
+        legend.locator("summary").click()
+        last = legend.locator(".u-series").last
+        assert last.is_visible() and "ps-2" in last.inner_text()
+        cut = (
+            "one => [...one.querySelectorAll('*')].some((n) => n.scrollHeight > n.clientHeight + 1"
+        )
+        assert not legend.evaluate(f"{cut} && getComputedStyle(n).overflowY !== 'visible')")
+
+
+@pytest.mark.parametrize(("workers", "ps"), [(3, 1), (5, 3), (27, 3)])
+def test_no_label_of_the_clusters_picture_lies_on_another(
+    browser: Any, tmp_path: Path, workers: int, ps: int
+) -> None:
+    with opened(browser, written(tmp_path, crowded(workers, ps, 10))) as one:
+        assert one.page.locator("svg.network text.label").count() > 1
+        assert one.page.evaluate(OVERLAPS, "svg.network text.label, svg.network .node rect") == 0

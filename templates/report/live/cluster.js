@@ -47,7 +47,7 @@ function redraw() {
   running();
   if (live.anew) body.querySelector("#lanes .bar").replaceWith(laneKey([run]));
   if (live.other) redrawFigures(run);
-  for (const { plot, chart } of live.pictures.plots) plot?.setData(uPlot.join(chart.curves.map((curve) => [curve.x, curve.y])), false);
+  for (const { plot, chart } of live.pictures.plots) plot?.setData(plotted(chart), false);
   for (const { plot } of live.pictures.plots) plot?.setScale("x", { min: zoom.now[0], max: zoom.now[1] });
   for (const follow of zoom.followers) follow(...zoom.now);
   if (live.sent && began > live.slow) { redrawCluster(run); live.slow = began + SLOW_MS; live.sent = false; }
