@@ -42,13 +42,14 @@ def refused_secrets(cluster: Cluster, *, options: bool = True) -> dict[str, str]
     """Those of `known_secrets` that no file may have.
 
     What a variable has that only looks like a secret's by its name may be a path or an address,
-    which other keys may have for good. What is declared as a secret is one.
+    which other keys may have for good. What is declared as a secret is one, unless it is a path:
+    that of a file with credentials, say, which is mounted as well.
     """
     declared = _declared(cluster)
     return {
         value: name
         for value, name in known_secrets(cluster, options=options).items()
-        if value in declared or not _is_place(value, cluster)
+        if not (_is_path(value, cluster) or (value not in declared and _is_address(value)))
     }
 
 
@@ -64,13 +65,18 @@ def _values(found: Mapping[str, str]) -> dict[str, str]:
     return {value: name for value, name in found.items() if value not in ("", MASK)}
 
 
-def _is_place(value: str, cluster: Cluster) -> bool:
-    """Whether a value is a path of this host or of a container, or an address without a key."""
-    if not _PLACE.fullmatch(value):
+def _is_address(value: str) -> bool:
+    """Whether a value is an address without a password or a key."""
+    if "://" not in value or not _PLACE.fullmatch(value):
         return False
-    if "://" in value:
-        _host, *segments = re.split(r"[/?&=;#]", value.partition("://")[2])
-        return not any(len(one) >= LEAST_RANDOM and _is_mixed(one) for one in segments)
+    _host, *segments = re.split(r"[/?&=;#]", value.partition("://")[2])
+    return not any(len(one) >= LEAST_RANDOM and _is_mixed(one) for one in segments)
+
+
+def _is_path(value: str, cluster: Cluster) -> bool:
+    """Whether a value is a path that is there, on this host or in a container."""
+    if "://" in value or not _PLACE.fullmatch(value):
+        return False
     targets = (SECRETS, *(mount.target for mount in cluster.all_mounts))
     in_container = any(PurePosixPath(value).is_relative_to(target) for target in targets)
     return in_container or os.path.exists(os.path.expanduser(value))  # noqa: PTH110, PTH111

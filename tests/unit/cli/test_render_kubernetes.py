@@ -189,6 +189,15 @@ def test_what_only_looks_like_a_secret_by_its_name_may_be_a_path_or_an_address(
     assert [value for value in secrets if refused(value)] == [*secrets]
 
 
+def test_a_declared_value_that_is_the_path_of_a_file_may_be_mounted_too(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "credentials.json").write_text("{}")
+    monkeypatch.setenv("CREDENTIALS", str(root / "credentials.json"))
+    made = cluster(worker=1, role={"worker": {"secrets": ["CREDENTIALS"]}})
+    assert not refused_secrets(made)
+
+
 def test_a_program_that_is_too_large_is_refused_and_a_small_one_carried(
     root: Path, cli: Cli
 ) -> None:
