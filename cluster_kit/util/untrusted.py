@@ -249,6 +249,8 @@ def _walk(
                         left_out(name)
                 elif entry.is_file(follow_symlinks=False) and matches(entry.name):
                     about = entry.stat(follow_symlinks=False)
+                    if not stat.S_ISREG(about.st_mode):  # it has just become something else
+                        continue
                     identity = about.st_dev, about.st_ino
                     blocks = getattr(about, "st_blocks", 0)
                     mode = stat.S_IMODE(about.st_mode)
