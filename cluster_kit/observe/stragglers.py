@@ -11,6 +11,8 @@ from cluster_kit.observe.figures import number
 from cluster_kit.observe.progress import Entry
 
 STRAGGLING, STRAGGLED = "straggling", "straggled"
+LONGEST_S = 366 * 86400.0
+"""No run lasts longer: such a time is unknown."""
 MOST_LASTING = 20
 """Times of one task that nothing has ended; a leader says each only once."""
 _ANEW = ("start", "ready", "end")
@@ -52,9 +54,9 @@ class Period:
 def straggler(entry: Entry) -> Straggler:
     """What an entry `straggling` says."""
     fields = entry.fields
-    seconds = min(max(_number(fields, "seconds") or 0.0, 0.0), entry.time)
+    seconds = _number(fields, "seconds") or 0.0
     return Straggler(
-        since=entry.time - seconds,
+        since=entry.time - (seconds if 0.0 <= seconds <= LONGEST_S else 0.0),
         by=entry.task,
         steps_per_s=_number(fields, "steps_per_s"),
         others_steps_per_s=_number(fields, "others_steps_per_s"),

@@ -108,6 +108,7 @@ def test_a_task_that_does_not_work_does_not_lag(state: str, lags: bool) -> None:
 @pytest.mark.parametrize("seconds", [1e29, 2**63, -1e29, 1e300])
 def test_a_time_that_cannot_be_is_none_before_the_first(seconds: float) -> None:
     (period,) = stragglers.periods([begins(seconds=seconds)])
+    assert period.begin.since == 100.0
     assert stragglers.note(period)
 
 
