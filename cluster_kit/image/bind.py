@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+RIGHTLESS = ("--cap-drop=ALL", "--security-opt=no-new-privileges:true", "--pids-limit=4096")
+"""Of every container beside the tasks': it gets no right, and not all processes of the host."""
 CONFINED = (
     "--rm",
     "--pull=never",
     "--network=none",
     "--read-only",
-    "--cap-drop=ALL",
-    "--security-opt=no-new-privileges:true",
-    "--pids-limit=4096",
+    *RIGHTLESS,
     "--workdir=/",
 )
 """Of a container that only reads, computes and says something: it has no right and no network."""

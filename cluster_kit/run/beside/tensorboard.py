@@ -12,7 +12,7 @@ from types import MappingProxyType
 from cluster_kit import labels
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.image.base import present
-from cluster_kit.image.bind import TMP, bind
+from cluster_kit.image.bind import RIGHTLESS, TMP, bind
 from cluster_kit.image.build import ensure_image, image_tag
 from cluster_kit.util.process import afterwards, run
 from cluster_kit.util.untrusted import is_directory
@@ -84,8 +84,8 @@ def command(
     """
     mounts = (f"{bind(folder, f'{LOGS}/{name}')},readonly" for name, folder in folders.items())
     return [
-        *("docker", "run", "--detach", "--init", "--pull=never", "--read-only", "--cap-drop=ALL"),
-        *("--security-opt=no-new-privileges:true", "--pids-limit=4096", "--workdir=/", TMP),
+        *("docker", "run", "--detach", "--init", "--pull=never", "--read-only"),
+        *(*RIGHTLESS, "--workdir=/", TMP),
         *(f"--user={user}", f"--label={labels.BOARD}={','.join(folders)}"),
         *(f"--label={key}={value}" for key, value in own.items()),
         *([f"--name={name}"] if name else []),

@@ -10,7 +10,7 @@ from pathlib import Path
 from cluster_kit import labels
 from cluster_kit.cluster import SECRETS, Cluster
 from cluster_kit.errors import DataFailed, HostError
-from cluster_kit.image.bind import TMP
+from cluster_kit.image.bind import RIGHTLESS, TMP
 from cluster_kit.image.pip_config import PROXY_VARIABLES, network
 from cluster_kit.parts import Fetch
 from cluster_kit.run import disk_space
@@ -108,7 +108,7 @@ def data_command(
         f"--label={labels.HELPER}={cluster.name}",
         *(f"--user={cluster.user}", f"--network={network(environment)}"),
         *("--read-only", "--workdir=/data"),
-        *("--cap-drop=ALL", "--security-opt=no-new-privileges:true", "--pids-limit=4096", TMP),
+        *(*RIGHTLESS, TMP),
         f'--mount=type=bind,"source={part}",target=/data',
         f'--mount=type=bind,"source={script.parent}",target=/program,readonly',
         *(f'--mount=type=bind,"source={m.source}",target={m.target},readonly' for m in secrets),
