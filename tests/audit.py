@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from cluster_kit.image.build import SOURCE
+from cluster_kit.image.kit_image import SOURCE
 
 TIMEOUT_S = 60
 FILES = ("locked-cpu.txt", "locked-gpu.txt")

@@ -19,7 +19,7 @@ import pytest
 from docker.errors import DockerException
 
 from cluster_kit import labels
-from cluster_kit.image.build import image_present, image_tag
+from cluster_kit.image.kit_image import image_present, image_tag
 from tests.make import ROOT
 
 RUN_TIMEOUT_S = 420

@@ -16,7 +16,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-from cluster_kit.image.build import SOURCE
+from cluster_kit.image.kit_image import SOURCE
 
 RECIPE = SOURCE / "recipe"
 ROOT = Path(__file__).resolve().parent.parent

@@ -13,10 +13,8 @@ import yaml
 from cluster_kit.cluster import SECRETS, TRAINER, Cluster
 from cluster_kit.errors import ManifestError
 from cluster_kit.facts import Gpu, HostFacts, Network
-from cluster_kit.manifest.data import DataTable
-from cluster_kit.manifest.load import load
-from cluster_kit.manifest.loaded import Loaded
-from cluster_kit.manifest.schema import Manifest
+from cluster_kit.manifest.load import Loaded, load
+from cluster_kit.manifest.schema import DataTable, Manifest
 from cluster_kit.parts import Dockerfile, Fetch, Mount
 from cluster_kit.plan.plan import OwnImages, plan
 from cluster_kit.problem import Problem

@@ -10,21 +10,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cluster_kit.advice import (
-    evaluator,
-    flags,
-    generators,
-    job_flags,
-    keras3,
-    python2,
-    secrets,
-    sharding,
-    strategies,
-    tf1,
+from cluster_kit.advice.flags import check_arguments, check_flags, refuse
+from cluster_kit.advice.keras3 import check_keras3
+from cluster_kit.advice.of_manifest import check_secret_roles, check_secrets
+from cluster_kit.advice.sources import Hint, Source, read
+from cluster_kit.advice.strategies import (
+    check_generators,
+    check_sharding,
+    check_strategies,
+    check_tf_config,
+    shape,
 )
-from cluster_kit.advice.hint import Hint
-from cluster_kit.advice.sources import Source, read
-from cluster_kit.manifest.loaded import Loaded
+from cluster_kit.advice.tf1 import check_python2, check_tf1
+from cluster_kit.manifest.load import Loaded
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.problem import Problem
 
@@ -43,13 +41,13 @@ class Fitted:
 def fit(program: Path | None, loaded: Loaded) -> Fitted:
     """Returns the manifest, fitted to the program (None for a built-in one)."""
     sources, unread = read(program) if program is not None else ([], [])
-    shape = strategies.shape(sources, loaded)
-    fitted = loaded.manifest.model_copy(update=shape.changes)
-    loaded = replace(loaded, manifest=fitted, values={**loaded.values, **shape.changes})
-    roles = secrets.check_roles(program, loaded.manifest, loaded.path.parent)
-    hints = (*shape.hints, *_hints(sources, unread, loaded.manifest), *roles)
-    refused = job_flags.refuse(sources, loaded.manifest)
-    return Fitted(loaded, hints, (*shape.problems, *refused))
+    fitting = shape(sources, loaded)
+    fitted = loaded.manifest.model_copy(update=fitting.changes)
+    loaded = replace(loaded, manifest=fitted, values={**loaded.values, **fitting.changes})
+    roles = check_secret_roles(program, loaded.manifest, loaded.path.parent)
+    hints = (*fitting.hints, *_hints(sources, unread, loaded.manifest), *roles)
+    refused = refuse(sources, loaded.manifest)
+    return Fitted(loaded, hints, (*fitting.problems, *refused))
 
 
 def advise(program: Path | None, manifest: Manifest) -> tuple[Hint, ...]:
@@ -59,10 +57,15 @@ def advise(program: Path | None, manifest: Manifest) -> tuple[Hint, ...]:
 
 
 def _hints(sources: list[Source], unread: list[Hint], manifest: Manifest) -> tuple[Hint, ...]:
-    hints = [*flags.check(manifest), *secrets.check(manifest), *unread]
-    hints += strategies.check(sources, manifest)
-    hints += tf1.check(sources, manifest)
-    hints += job_flags.check(sources, manifest)
-    for rule in (keras3, generators, evaluator, sharding, python2):
-        hints += rule.check(sources)
+    hints = [*check_arguments(manifest), *check_secrets(manifest), *unread]
+    for rule in (check_strategies, check_tf1, check_flags):
+        hints += rule(sources, manifest)
+    for rule_of_text in (
+        check_keras3,
+        check_generators,
+        check_tf_config,
+        check_sharding,
+        check_python2,
+    ):
+        hints += rule_of_text(sources)
     return tuple(hints)

@@ -4,25 +4,119 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
-from cluster_kit.advice import models
-from cluster_kit.advice.hint import Hint
-from cluster_kit.advice.models import Names
-from cluster_kit.advice.sources import Source
+from cluster_kit.advice.sources import Hint, Source
 from cluster_kit.advice.strategies import strategies
+
+MAKERS = {"Model", "Sequential", "Functional", "load_model", "clone_model", "model_from_json"}
+Assignment = ast.Assign | ast.AnnAssign | ast.NamedExpr
+NOTHING: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names of variables, attributes, functions and classes, without what they are part of.
+
+    `models` are models and what makes them, `others` are made by other libraries; `modules` are
+    the program's own.
+    """
+
+    modules: frozenset[str]
+    models: frozenset[str] = field(default=NOTHING)
+    others: frozenset[str] = field(default=NOTHING)
+
+    def model(self, node: ast.expr, source: Source) -> bool:
+        """Whether this is a model; a name like `model` is one unless another library made it."""
+        if isinstance(node, ast.Call):
+            return self._makes_one(node.func, source)
+        name = _last(node)
+        named_model = name == "model" or name.endswith("_model")
+        return name not in self.others and (named_model or self._makes_one(node, source))
+
+    def other(self, node: ast.expr, source: Source) -> bool:
+        """Whether this was made by another library."""
+        if not isinstance(node, ast.Call):
+            return _last(node) in self.others
+        meanings = source.meanings(node.func)
+        return bool(meanings) and not any(is_maker(m) or self._is_own(m) for m in meanings)
+
+    def _makes_one(self, node: ast.expr, source: Source) -> bool:
+        meanings = source.meanings(node)
+        if any(map(is_maker, meanings)):
+            return True
+        own = not meanings or any(map(self._is_own, meanings))
+        return own and _last(node) in self.models - self.others
+
+    def _is_own(self, meaning: str) -> bool:
+        return meaning.rpartition(".")[0] in self.modules
+
+
+def names(sources: list[Source]) -> Names:
+    """The names of all sources: assignments, returns and base classes are followed to the end."""
+    known = Names(frozenset(source.module for source in sources))
+    others = frozenset(name for s in sources for name in _assigned_others(s, known))
+    known = replace(known, others=others)
+    while more := {name for s in sources for name in _model_names(s, known)} - known.models:
+        known = replace(known, models=known.models | more)
+    return known
+
+
+def _assigned_others(source: Source, known: Names) -> Iterator[str]:
+    """Yields names to which something of another library is assigned."""
+    for node in source.nodes:
+        if isinstance(node, Assignment) and node.value and known.other(node.value, source):
+            yield from _targets(node)
+
+
+def _model_names(source: Source, known: Names) -> Iterator[str]:
+    """Yields names of models, of classes derived from one, and of functions that return one."""
+    for node in source.nodes:
+        if isinstance(node, Assignment) and node.value and known.model(node.value, source):
+            yield from _targets(node)
+        elif isinstance(node, ast.ClassDef):
+            if any(known.model(base, source) for base in node.bases):
+                yield node.name
+        elif isinstance(node, ast.FunctionDef):
+            returned = (n.value for n in ast.walk(node) if isinstance(n, ast.Return) and n.value)
+            if any(known.model(value, source) for value in returned):
+                yield node.name
+
+
+def is_maker(meaning: str) -> bool:
+    """Whether a dotted name makes a model of Keras 3.
+
+    `keras.Sequential`, `keras.models.load_model` and `keras.applications.ResNet50` do.
+    """
+    root, _, rest = meaning.partition(".")
+    parts = rest.removeprefix("api.").split(".")
+    application = parts[0] == "applications" and parts[-1][:1].isupper()
+    return root == "keras" and (parts[-1] in MAKERS or application)
+
+
+def _targets(node: Assignment) -> Iterator[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return filter(None, map(_last, targets))
+
+
+def _last(node: ast.AST) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
 
 MODEL_PARTS = {"Sequential", "Model", "Input", "models", "layers", "applications"}
 FIT_KEYS = {"epochs", "steps_per_epoch", "validation_data", "validation_steps", "callbacks"}
 """Arguments of Keras's `fit`, which tell it from the `fit` of other libraries."""
 
 
-def check(sources: list[Source]) -> Iterator[Hint]:
+def check_keras3(sources: list[Source]) -> Iterator[Hint]:
     """Yields calls of `fit`, if all models are made with Keras 3 and none with tf.keras."""
     strategy = next(strategies(sources), "")
     kinds = {kind for source in sources for kind in _kinds_of_models(source)}
     if not strategy or kinds != {"keras"}:
         return
-    known = models.names(sources)
+    known = names(sources)
     for source in sources:
         for node in source.nodes:
             if _is_fit(node, source, known):

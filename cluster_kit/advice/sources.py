@@ -7,9 +7,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster_kit.advice.hint import Hint
-from cluster_kit.programs import python2, syntax
+from cluster_kit.programs import syntax
 from cluster_kit.programs.syntax import Fault
+
+
+@dataclass(frozen=True)
+class Hint:
+    """What is at a place (`file:line` or a manifest key), the rule against it, and the cure.
+
+    A hint with neither rule nor cure only says what the kit has done about it.
+    """
+
+    place: str
+    what: str
+    rule: str = ""
+    cure: str = ""
+
+    def __str__(self) -> str:
+        rule, cure = self.rule and f"\n    {self.rule}", self.cure and f"\n    → {self.cure}"
+        return f"{self.place}: {self.what}{rule}{cure}"
+
 
 MOST_FILES = 50
 
@@ -52,7 +69,7 @@ def read(program: Path) -> tuple[list[Source], list[Hint]]:
             source = _parse(text, name)
         except SyntaxError as error:
             found = syntax.fault_of(error, text, name)
-            hints.append(_syntax_hint(found, python2.cure(found.message, text)))
+            hints.append(_syntax_hint(found, syntax.cure(found.message, text)))
             continue
         except syntax.UNREADABLE:
             continue

@@ -1,4 +1,4 @@
-"""Rule: the multi-worker strategy that a program makes fits the cluster's style."""
+"""Rules: a program's strategy, data set and TF_CONFIG fit the cluster's style."""
 
 from __future__ import annotations
 
@@ -7,14 +7,84 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cluster_kit.advice.evaluator import writes_tf_config
-from cluster_kit.advice.hint import Hint
-from cluster_kit.advice.sources import Source
-from cluster_kit.manifest.loaded import Loaded
+from cluster_kit.advice.sources import Hint, Source
+from cluster_kit.manifest.load import Loaded
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.problem import IN_FILE, Problem, Setting
 from cluster_kit.programs.style import ALL_TASKS, style_of
-from cluster_kit.roles import CHIEF, PS
+from cluster_kit.roles import CHIEF, PS, ROLES
+
+_JOBS = {job: role for role in ROLES.values() for job in (role.job, *role.jobs)}
+ADDRESSES = (ast.List, ast.ListComp)
+MAYBE_ADDRESSES = (*ADDRESSES, ast.Name, ast.Call, ast.Attribute, ast.Subscript)
+"""Only below the key "cluster": elsewhere a name may as well stand for a number of tasks."""
+
+
+def check_tf_config(sources: list[Source]) -> Iterator[Hint]:
+    """Yields dictionaries with addresses of an evaluator and of training tasks.
+
+    Only of a program that assigns TF_CONFIG somewhere.
+    """
+    if not any(writes_tf_config(node) for s in sources for node in s.nodes):
+        return
+    for source in sources:
+        for node in _mixed_specs(source):
+            yield Hint(
+                source.place(node),
+                "an evaluator among the training tasks, in a TF_CONFIG that the program writes",
+                "the strategy would wait for it for ever",
+                "leave TF_CONFIG as the cluster gave it, or give the evaluator a spec of its "
+                "own: {'cluster': {'evaluator': [...]}, ...}",
+            )
+
+
+def writes_tf_config(node: ast.AST) -> bool:
+    """Whether it is `os.environ["TF_CONFIG"] = …`, or `setdefault`, `update` or `putenv` of it."""
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+        return _is_tf_config(node.slice)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        first = node.args[0] if node.args else None
+        if node.func.attr in ("setdefault", "putenv"):
+            return first is not None and _is_tf_config(first)
+        if node.func.attr == "update":
+            return any(keyword.arg == "TF_CONFIG" for keyword in node.keywords) or (
+                isinstance(first, ast.Dict) and any(k and _is_tf_config(k) for k in first.keys)
+            )
+    return False
+
+
+def _is_tf_config(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and node.value == "TF_CONFIG"
+
+
+def _mixed_specs(source: Source) -> list[ast.expr]:
+    """Dictionaries that hold addresses of an evaluator and of training tasks, each once."""
+    specs: list[ast.expr] = []
+    for node in source.nodes:
+        if not isinstance(node, ast.Dict):
+            continue
+        if _is_mixed(node, ADDRESSES):
+            specs.append(node)
+        # In {"cluster": {…}} a name or a call stands for addresses, too.
+        inner_specs = (inner for key, inner in _items(node) if key == "cluster")
+        specs += [inner for inner in inner_specs if _is_mixed(inner, MAYBE_ADDRESSES)]
+    return list(dict.fromkeys(specs))
+
+
+def _is_mixed(node: ast.AST, kinds: tuple[type[ast.expr], ...]) -> bool:
+    """Whether it gives addresses, as these kinds of nodes, to an evaluator and training tasks."""
+    if not isinstance(node, ast.Dict):
+        return False
+    jobs = {key for key, value in _items(node) if isinstance(value, kinds)}
+    training = {job for job, role in _JOBS.items() if not role.sidecar}
+    return bool(jobs & (_JOBS.keys() - training)) and bool(jobs & training)
+
+
+def _items(node: ast.Dict) -> Iterator[tuple[object, ast.expr]]:
+    for key, value in zip(node.keys, node.values, strict=True):
+        if isinstance(key, ast.Constant):
+            yield key.value, value
+
 
 PARAMETER_SERVER, ALL_REDUCE = "ParameterServerStrategy", "MultiWorkerMirroredStrategy"
 NAMES = {
@@ -79,7 +149,7 @@ def _chosen(key: str, loaded: Loaded) -> bool:
     return key in given or ("program" not in given and key in loaded.manifest.model_fields_set)
 
 
-def check(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
+def check_strategies(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
     """Yields all-reduce in a cluster where TensorFlow would wait for ever if it is used."""
     constructions = list(_constructions(sources))
     names = {name for _, _, name in constructions}
@@ -147,3 +217,127 @@ def _constructions(sources: list[Source]) -> Iterator[tuple[Source, ast.Call, st
                     last = name.rpartition(".")[2]
                     if name.startswith("tensorflow.") and last in NAMES:
                         yield source, node, NAMES[last]
+
+
+STRATEGY = "ParameterServerStrategy"
+OTHERS = {"MultiWorkerMirroredStrategy", "MirroredStrategy", "TPUStrategy"}
+"""A program that knows one of these as well may shard in that case alone."""
+
+
+def check_sharding(sources: list[Source]) -> Iterator[Hint]:
+    """Yields calls of `shard` with `input_pipeline_id` in programs with that strategy alone."""
+    names = {last_name(node) for source in sources for node in source.nodes}
+    if STRATEGY not in names or names & OTHERS:
+        return
+    for source in sources:
+        for node in source.nodes:
+            if isinstance(node, ast.Call) and last_name(node.func) == "shard" and _by_id(node):
+                yield Hint(
+                    source.place(node),
+                    "a dataset is sharded by `input_pipeline_id`",
+                    f"{STRATEGY} tells every worker that it is number 0 of 1, so each gets all of "
+                    "the data",
+                    "write `from cluster_kit_input import shard`, and `shard(dataset)`",
+                )
+
+
+def _by_id(call: ast.Call) -> bool:
+    given = (*call.args, *(keyword.value for keyword in call.keywords))
+    return any(last_name(part) == "input_pipeline_id" for one in given for part in ast.walk(one))
+
+
+def last_name(node: ast.AST) -> str:
+    """The name that an expression ends with, `shard` of `data.shard`; "" if it has none."""
+    return getattr(node, "attr", "") or getattr(node, "id", "")
+
+
+DATASET_FN_TAKERS = {"DatasetCreator", "create_per_worker_dataset"}
+GENERATORS = {
+    "from_generator", "ImageDataGenerator", "flow_from_directory", "flow_from_dataframe"
+}  # fmt: skip
+WRAPPERS = {"partial", "function"}
+"""functools.partial and tf.function: the function inside counts."""
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+def check_generators(sources: list[Source]) -> Iterator[Hint]:
+    """Yields generators in a dataset function or in functions of the program that it calls."""
+    reported: set[str] = set()
+    for source in sources:
+        for node in source.nodes:
+            if not isinstance(node, ast.Call) or last_name(node.func) not in DATASET_FN_TAKERS:
+                continue
+            dataset_fn = node.args[0] if node.args else _keyword(node, "dataset_fn")
+            for home, function in _functions(dataset_fn, source, sources):
+                for file, call in _generators(function, home, sources, set()):
+                    place = file.place(call)
+                    if place not in reported:
+                        reported.add(place)
+                        yield _hint(place, last_name(call.func), last_name(node.func))
+
+
+def _hint(place: str, generator: str, taker: str) -> Hint:
+    return Hint(
+        place,
+        f"`{generator}` inside a function that {taker} gets",
+        "a Python generator would run in the chief, not in the workers, and the chief would "
+        "hang at its end",
+        "read files there (list_files, TFRecordDataset, tf.io, tf.image), or make tensors of "
+        "the data",
+    )
+
+
+def _functions(
+    node: ast.expr | None, source: Source, sources: list[Source]
+) -> Iterator[tuple[Source, Function]]:
+    """Yields the function that an expression names, with its file; nothing if not certain."""
+    if isinstance(node, ast.Lambda):
+        yield source, node
+    elif isinstance(node, ast.Call) and last_name(node.func) in WRAPPERS and node.args:
+        yield from _functions(node.args[0], source, sources)
+    elif isinstance(node, ast.Name | ast.Attribute):
+        name = last_name(node)
+        functions = _defined(name, source) if _is_own(node) else []
+        for meaning in source.meanings(node):
+            module, _, last = meaning.rpartition(".")
+            functions += [
+                d for other in sources if other.module == module for d in _defined(last, other)
+            ]
+        if len(functions) == 1:
+            yield functions[0]
+
+
+def _is_own(node: ast.Name | ast.Attribute) -> bool:
+    """Whether it is a plain name, or an attribute of `self` or `cls`."""
+    return isinstance(node, ast.Name) or (
+        isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+    )
+
+
+def _defined(name: str, source: Source) -> list[tuple[Source, Function]]:
+    return [
+        (source, node)
+        for node in source.nodes
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name
+    ]
+
+
+def _generators(
+    function: Function, source: Source, sources: list[Source], seen: set[Function]
+) -> Iterator[tuple[Source, ast.Call]]:
+    """Yields calls of generators in a function and in those that it names, with their files."""
+    if function in seen:
+        return
+    seen.add(function)
+    body = [function.body] if isinstance(function, ast.Lambda) else function.body
+    for node in (inner for statement in body for inner in ast.walk(statement)):
+        if isinstance(node, ast.Call) and last_name(node.func) in GENERATORS:
+            yield source, node
+        elif isinstance(node, ast.Call):
+            for named in (node.func, *node.args):
+                for home, called in _functions(named, source, sources):
+                    yield from _generators(called, home, sources, seen)
+
+
+def _keyword(node: ast.Call, name: str) -> ast.expr | None:
+    return next((keyword.value for keyword in node.keywords if keyword.arg == name), None)

@@ -4,9 +4,8 @@ What fails raises one of the kit's own errors (see `cluster_kit.errors`); a trai
 not: its `Outcome` says so.
 """
 
-from cluster_kit.api.events import RunEvent
 from cluster_kit.api.job import Job, cluster, load
-from cluster_kit.api.running import RunningCluster
+from cluster_kit.api.running import RunEvent, RunningCluster
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Container
 from cluster_kit.errors import (

@@ -8,17 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster_kit.api import bridge, host_chief
-from cluster_kit.api.events import EventView, OnEvent, nothing
-from cluster_kit.api.running import RunningCluster
+from cluster_kit.api import host_chief
+from cluster_kit.api.running import EventView, OnEvent, RunningCluster, nothing
 from cluster_kit.backends.choose import backend
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine import client
 from cluster_kit.engine.client import engine_or_none
 from cluster_kit.errors import ManifestError, UsageError
 from cluster_kit.manifest import load as manifests
-from cluster_kit.manifest.find import find
-from cluster_kit.manifest.loaded import Loaded
+from cluster_kit.manifest.load import Loaded, find
 from cluster_kit.parts import DEFAULT_ENGINE
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
 from cluster_kit.run.judging.outcome import Outcome
@@ -126,7 +124,7 @@ class Job:
         on_host = host_chief.is_meant(self.overrides)
         if on_host:
             with contextlib.closing(client.connect()) as engine:
-                bridge.refuse_without_route(engine.info())
+                host_chief.refuse_without_route(engine.info())
         with _in_python(self.manifest):
             started = launch_detached(self._request, workspace, view, resume=resume)
         try:

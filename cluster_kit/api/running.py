@@ -5,24 +5,67 @@ from __future__ import annotations
 import contextlib
 import json
 from collections import deque
-from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, cast
 
-from cluster_kit.api import bridge, containers, host_chief
+from cluster_kit.api import host_chief
 from cluster_kit.api.host_chief import HostChief
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine import client
 from cluster_kit.engine.containers import CommandOutput, Container
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import UsageError
+from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
-from cluster_kit.plan.tf_config import tf_configs
+from cluster_kit.plan.tasks import tf_configs
 from cluster_kit.run import inside
 from cluster_kit.run.attach import wait
 from cluster_kit.run.context import Launch
 from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.show.view import View
+from cluster_kit.util.nearest import proposal
 from cluster_kit.workspace import RunDirectory
+
+
+def container_of(engine: Engine, run: Launch, task: str) -> Container:
+    """The container of a task; raises UsageError."""
+    for container in engine.containers(run.name, run.id):
+        if container.name == task:
+            return container
+    raise unknown_task(run, task)
+
+
+def running_container(engine: Engine, run: Launch, task: str) -> Container:
+    """The same, if its processes run; raises UsageError."""
+    container = container_of(engine, run, task)
+    if container.state == State.PAUSED:
+        raise UsageError(f"{task} is frozen", f'thaw("{task}") lets it go on')
+    if container.state != State.RUNNING:
+        raise UsageError(
+            f"{task} does not run: it is {state_of(container)}",
+            f'logs("{task}") has what it said last',
+        )
+    return container
+
+
+def unknown_task(run: Launch, task: str) -> UsageError:
+    """Why a task of this name has no container."""
+    known = [one.name for one in run.cluster.tasks]
+    if task in known:
+        return UsageError(
+            f"the container of {task} is gone: {run.name} has been removed",
+            f"logs and outcome.json are in {run.directory.path}",
+        )
+    return UsageError(f"{run.name} has no task {task}", proposal(task, known))
+
+
+def state_of(container: Container) -> str:
+    """For messages: `exited, exit code 137`."""
+    if container.exit_code is None:
+        return container.state
+    return f"{container.state}, exit code {container.exit_code}"
+
 
 EXEC_S = 60
 MOST_LINES = 100_000
@@ -58,8 +101,12 @@ class RunningCluster:
     @property
     def addresses(self) -> Mapping[str, str]:
         """`IP:port` of each task's TensorFlow server, by the task's name; the host's own, too."""
-        found = {task.name: f"{task.ip}:{self.cluster.port}" for task in self.cluster.tasks}
-        return {**found, self.cluster.leader.name: self._chief.address} if self._chief else found
+        addresses = {task.name: f"{task.ip}:{self.cluster.port}" for task in self.cluster.tasks}
+        return (
+            {**addresses, self.cluster.leader.name: self._chief.address}
+            if self._chief
+            else addresses
+        )
 
     def tasks(self) -> list[Container]:
         """The tasks' containers as they are now: state, exit code, restarts, address."""
@@ -72,7 +119,7 @@ class RunningCluster:
         Of a log with more than 100,000 lines these are the last ones.
         """
         with _engine() as engine:
-            lines = engine.lines(containers.found(engine, self._run, task).id)
+            lines = engine.lines(container_of(engine, self._run, task).id)
             return "".join(f"{line}\n" for line in deque(lines, MOST_LINES))
 
     def exec(self, task: str, *command: str, within_s: int = EXEC_S) -> CommandOutput:
@@ -86,12 +133,12 @@ class RunningCluster:
         if not command:
             raise UsageError(f"no command for {task}", 'name one: exec("worker-0", "ls", "/data")')
         with _engine() as engine:
-            return engine.ask(containers.running(engine, self._run, task).id, command, within_s)
+            return engine.ask(running_container(engine, self._run, task).id, command, within_s)
 
     def kill(self, task: str) -> None:
         """End a task's processes at once, for good: the engine does not start it again."""
         with _engine() as engine:
-            engine.kill(containers.found(engine, self._run, task).id)
+            engine.kill(container_of(engine, self._run, task).id)
 
     def crash(self, task: str) -> None:
         """Kill a task's processes: the engine starts it again, as often as `retries` allows.
@@ -100,7 +147,7 @@ class RunningCluster:
             UsageError: the task has ended, or is frozen.
         """
         with _engine() as engine:
-            engine.execute(containers.running(engine, self._run, task).id, inside.CRASH)
+            engine.execute(running_container(engine, self._run, task).id, inside.CRASH)
 
     def freeze(self, task: str) -> None:
         """Stop a task's processes where they are, until `thaw`; its connections stay open.
@@ -111,14 +158,14 @@ class RunningCluster:
             UsageError: the task has ended, or is frozen already.
         """
         with _engine() as engine:
-            engine.freeze(containers.running(engine, self._run, task).id)
+            engine.freeze(running_container(engine, self._run, task).id)
 
     def thaw(self, task: str) -> None:
         """Let a frozen task go on; raises UsageError if it is not frozen."""
         with _engine() as engine:
-            container = containers.found(engine, self._run, task)
+            container = container_of(engine, self._run, task)
             if container.state != State.PAUSED:
-                raise UsageError(f"{task} is not frozen: it is {containers.state(container)}")
+                raise UsageError(f"{task} is not frozen: it is {state_of(container)}")
             engine.thaw(container.id)
 
     @contextlib.contextmanager
@@ -145,7 +192,7 @@ class RunningCluster:
             return self._host_chief.tf_config()
         texts = tf_configs(self.cluster)
         if task not in texts:
-            raise containers.unknown(self._run, task)
+            raise unknown_task(self._run, task)
         return cast(dict[str, Any], json.loads(texts[task]))
 
     def environment(self) -> dict[str, str]:
@@ -175,7 +222,7 @@ class RunningCluster:
         if self._chief and not self._chief.wait_until_ready():
             raise host_chief.why_not_ready(self.wait())
         if self._chief:
-            bridge.refuse_unreachable(self.cluster)
+            host_chief.refuse_unreachable(self.cluster)
 
     def end(self) -> None:
         """Wait for the end of a job whose chief is on this host, if it has not ended yet."""
@@ -200,3 +247,56 @@ def _engine() -> Iterator[Engine]:
         yield engine
     finally:
         engine.close()
+
+
+@dataclass(frozen=True)
+class RunEvent:
+    """Something that a run has to say.
+
+    `kind` and what comes with it:
+
+    - `phase`: `text` says what the run does now, as `planning`;
+    - `warning`: `text`;
+    - `log`: `text` is a line of `task`'s log, as the task wrote it;
+    - `state`: `seen` is the state of all tasks, `seen.tasks["worker-0"].step` for example.
+    """
+
+    kind: Literal["phase", "warning", "log", "state"]
+    text: str = ""
+    task: str = ""
+    seen: RunState | None = None
+
+
+OnEvent = Callable[[RunEvent], None]
+"""It is called from several threads, one at a time for the lines of one task."""
+
+
+def nothing(event: RunEvent) -> None:
+    """For callers that want to hear nothing."""
+
+
+class EventView:
+    """A view (see `show.view`) that hands everything on."""
+
+    draws = False
+
+    def __init__(self, on_event: OnEvent) -> None:
+        self._on_event = on_event
+
+    def count_from(self, began: float) -> None:
+        pass
+
+    def phase(self, text: str) -> None:
+        self._on_event(RunEvent("phase", text))
+
+    def warn(self, text: str) -> None:
+        self._on_event(RunEvent("warning", text))
+
+    def update(self, seen: RunState) -> None:
+        self._on_event(RunEvent("state", seen=seen))
+
+    def log(self, task: str, line: str) -> None:
+        self._on_event(RunEvent("log", line, task))
+
+    def close(self) -> None:
+        pass

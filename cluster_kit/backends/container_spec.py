@@ -18,7 +18,7 @@ from cluster_kit.backends.variables import own_variables, shared_variables
 from cluster_kit.cluster import OUTPUT, OWNER, SECRETS, TRAINER, Cluster, Task
 from cluster_kit.facts import Driver
 from cluster_kit.parts import Bounds, Mount, Port, Ulimit
-from cluster_kit.plan.tf_config import tf_configs
+from cluster_kit.plan.tasks import tf_configs
 from cluster_kit.roles import ROLES
 from cluster_kit.version import __version__
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from cluster_kit.backends.variables import GROWING, TRAINING, shared_variables
 from cluster_kit.cluster import Cluster, Task
-from cluster_kit.plan.tf_config import cluster_spec
+from cluster_kit.plan.tasks import cluster_spec
 from cluster_kit.roles import ROLES
 
 FILE = "cluster.json"

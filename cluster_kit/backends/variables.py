@@ -8,8 +8,8 @@ import secrets
 
 from cluster_kit.cluster import OWNER, Cluster, Task
 from cluster_kit.labels import kubernetes_name
-from cluster_kit.plan.tf_config import cluster_spec
-from cluster_kit.programs.tensorflow import has_estimators
+from cluster_kit.plan.tasks import cluster_spec
+from cluster_kit.programs.style import has_estimators
 from cluster_kit.roles import ROLES
 
 SHARED = "CLUSTER_KIT_SHARED"

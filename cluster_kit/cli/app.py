@@ -19,8 +19,7 @@ from cluster_kit.errors import KitError, UsageError
 from cluster_kit.roles import ROLES
 from cluster_kit.run.request import USUAL, unnamed
 from cluster_kit.util.nearest import hint, proposal
-from cluster_kit.util.runner_commands import in_json
-from cluster_kit.util.terminal import harmless
+from cluster_kit.util.terminal import harmless, in_json
 from cluster_kit.workspace import here
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from cluster_kit.cli.ending import end_with
 from cluster_kit.errors import Interrupted
 from cluster_kit.run import attach as going_on
 from cluster_kit.run.reach import reach
-from cluster_kit.show.quiet import QuietView
-from cluster_kit.show.view import make_view
+from cluster_kit.show.view import QuietView, make_view
 from cluster_kit.util import stdio
 from cluster_kit.workspace import here
 

@@ -9,15 +9,14 @@ import typer
 
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, err, out, print_json, say
-from cluster_kit.compare import picture, table
-from cluster_kit.compare.measure import Result
-from cluster_kit.compare.run import run_all, write_json
+from cluster_kit.compare import measure, picture
+from cluster_kit.compare.measure import Result, run_all, write_json
 from cluster_kit.compare.variants import SCENARIOS, VARIANTS, Length, Scenario, Variant, plan_runs
 from cluster_kit.errors import Interrupted, TrainingFailed, UsageError
 from cluster_kit.show.view import make_view
 from cluster_kit.util import stdio
+from cluster_kit.util.kit_files import extra
 from cluster_kit.util.nearest import proposal
-from cluster_kit.util.own_files import extra
 from cluster_kit.workspace import here
 
 Only = Annotated[
@@ -61,13 +60,13 @@ def compare(
             say(f"{number}/{len(runs)} {done.run.key}: {_summary(done)}")
     except Interrupted as interrupted:
         say(interrupted.message)
-    facts = table.facts(results, accuracy, length, cpus)
+    facts = measure.facts(results, accuracy, length, cpus)
     folder = workspace.root / "build" / "compare"
     write_json(facts, folder / "compare.json")
     if json_:
         print_json(facts)
     else:
-        for scenario_table in table.tables(results, accuracy):
+        for scenario_table in measure.tables(results, accuracy):
             out.print(scenario_table)
         say(
             f"{length.images():,} images in each run, {cpus:g} CPUs here; seconds from the first"
@@ -104,4 +103,4 @@ def _summary(done: Result) -> str:
     """A result in a few words."""
     if done.measured is None:
         return f"FAILED, {done.failed}" if done.failed else f"left out, {done.run.skipped}"
-    return f"{table.number(done.measured.images_per_s, 0)} images/s"
+    return f"{measure.number(done.measured.images_per_s, 0)} images/s"

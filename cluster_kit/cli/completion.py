@@ -41,8 +41,8 @@ def _quietly(words: Callable[[Any], Iterable[str]]) -> Propose:
 @_quietly
 def manifests(_ctx: Any) -> Iterable[str]:
     """Names of manifests: this directory's, and the kit's own."""
-    from cluster_kit.manifest.find import names  # each Tab imports only what it needs
-    from cluster_kit.util.own_files import MANIFESTS
+    from cluster_kit.manifest.load import names  # each Tab imports only what it needs
+    from cluster_kit.util.kit_files import MANIFESTS
 
     return names(here().manifests, MANIFESTS)
 

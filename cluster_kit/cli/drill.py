@@ -23,7 +23,7 @@ from cluster_kit.run.request import Request
 from cluster_kit.show.view import make_view
 from cluster_kit.util import stdio
 from cluster_kit.util.elapsed import duration
-from cluster_kit.util.own_files import extra
+from cluster_kit.util.kit_files import extra
 from cluster_kit.workspace import here
 
 ScenarioFile = Annotated[

@@ -5,14 +5,14 @@ from __future__ import annotations
 import typer
 from rich.table import Table
 
-from cluster_kit.advice.gpus import GPU_CURE
+from cluster_kit.advice.of_manifest import GPU_CURE
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, out, print_json, say
 from cluster_kit.engine import client
 from cluster_kit.errors import HostError
 from cluster_kit.facts import HostFacts
 from cluster_kit.host.gather import gather
-from cluster_kit.plan.gpus.devices import Device, devices, find, in_use
+from cluster_kit.plan.gpus.request import Device, devices, find, in_use
 from cluster_kit.run.checks.gpu_checks import HANDS_OUT
 
 

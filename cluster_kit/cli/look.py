@@ -32,10 +32,8 @@ from cluster_kit.run import again
 from cluster_kit.run.judging.sidecars import crashed
 from cluster_kit.run.keeping.past_run import PastRun, merged, newest_run, saved_logs
 from cluster_kit.run.reach import cluster_name, reach
-from cluster_kit.show.sidecar_lines import facts_of, line_of
-from cluster_kit.show.task_table import remarks, status_table
-from cluster_kit.util.runner_commands import in_json
-from cluster_kit.util.terminal import harmless
+from cluster_kit.show.task_table import facts_of, line_of, remarks, status_table
+from cluster_kit.util.terminal import harmless, in_json
 from cluster_kit.workspace import here
 
 ENDED, BESIDE = "newest_runs", "sidecars_of"

@@ -17,19 +17,19 @@ from cluster_kit.engine.client import engine_or_none
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.host.engine_install import ensure_engine
 from cluster_kit.host.gather import gather
-from cluster_kit.image import built as own_build
-from cluster_kit.image import extra as extra_image
+from cluster_kit.image import dockerfile_image as own_build
 from cluster_kit.image import push as pushing
-from cluster_kit.image.build import (
+from cluster_kit.image import requirements_layer as extra_image
+from cluster_kit.image.contents import packages_of
+from cluster_kit.image.kit_image import (
     CheckLine,
     check_image,
     ensure_image,
     image_present,
     image_size,
     image_tag,
+    tag_image,
 )
-from cluster_kit.image.contents import packages_of
-from cluster_kit.image.registry import tag_image
 from cluster_kit.plan.kubernetes import local_name
 from cluster_kit.run.request import Request
 from cluster_kit.run.starting.prepare import prepare_locked

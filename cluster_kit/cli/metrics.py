@@ -13,7 +13,7 @@ from cluster_kit.engine.client import engine_or_none
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.run.keeping.metrics import exposition
 from cluster_kit.run.keeping.past_run import run_named
-from cluster_kit.util.own_files import TEMPLATES
+from cluster_kit.util.kit_files import TEMPLATES
 from cluster_kit.workspace import here, write_atomically
 
 DASHBOARD = TEMPLATES / "grafana" / "cluster-kit.json"

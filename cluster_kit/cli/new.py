@@ -12,15 +12,13 @@ import typer
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, out, print_json, say
 from cluster_kit.errors import UsageError
-from cluster_kit.manifest.names import near_name
+from cluster_kit.manifest.field_types import near_name
 from cluster_kit.project import starter
-from cluster_kit.project.addition import Addition
-from cluster_kit.project.ci import SYSTEMS, ci_files
-from cluster_kit.project.make import make_part
-from cluster_kit.project.source import source
+from cluster_kit.project.ci import SYSTEMS, ci_files, source
+from cluster_kit.project.starter import Addition, make_part
 from cluster_kit.roles import Style
+from cluster_kit.util.kit_files import CLONE
 from cluster_kit.util.nearest import proposal
-from cluster_kit.util.own_files import CLONE
 from cluster_kit.workspace import Workspace, here
 
 

@@ -17,12 +17,12 @@ from cluster_kit.cli.app import app, print_json, say, short
 from cluster_kit.cli.requested import requested
 from cluster_kit.engine.client import engine_or_none
 from cluster_kit.errors import UsageError
-from cluster_kit.image.build import image_present
+from cluster_kit.image.kit_image import image_present
 from cluster_kit.plan.kubernetes import local_name
 from cluster_kit.run.request import Request
 from cluster_kit.run.starting.portable_build import build_of
 from cluster_kit.run.starting.prepare import Prepared, prepare, refuse_unlocked
-from cluster_kit.util.own_files import command
+from cluster_kit.util.kit_files import command
 from cluster_kit.workspace import RENDERED, Workspace, here, ignore_in_git
 
 

@@ -15,8 +15,7 @@ from cluster_kit.cluster import LOOPBACK
 from cluster_kit.engine import client
 from cluster_kit.engine.client import engine_or_none
 from cluster_kit.errors import KitError
-from cluster_kit.manifest.find import find
-from cluster_kit.manifest.load import load
+from cluster_kit.manifest.load import find, load
 from cluster_kit.run.reach import cluster_name
 from cluster_kit.run.request import Request
 from cluster_kit.workspace import Workspace, here
@@ -79,8 +78,7 @@ def live(
     """The pages are there while the `with` block lasts; the URL of a cluster's, or of all."""
     # Imported where it is needed: no other command pays for it.
     from cluster_kit.serve.site import Site
-    from cluster_kit.serve.start import serving
-    from cluster_kit.serve.token import token_in
+    from cluster_kit.serve.start import serving, token_in
 
     site = Site(here(), client.connect, allow_control)
     token = token_in(token_file) if token_file else ""

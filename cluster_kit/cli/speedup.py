@@ -9,7 +9,7 @@ from rich.table import Table
 
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, err, out, print_json, say
-from cluster_kit.compare.run import write_json
+from cluster_kit.compare.measure import number, write_json
 from cluster_kit.compare.speedup import (
     Machines,
     Speed,
@@ -18,7 +18,6 @@ from cluster_kit.compare.speedup import (
     measure_all,
     speedups,
 )
-from cluster_kit.compare.table import number
 from cluster_kit.engine.client import engine_or_none
 from cluster_kit.errors import Interrupted, TrainingFailed
 from cluster_kit.host.gather import gather

@@ -13,7 +13,7 @@ from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import HostError
 from cluster_kit.observe.task_view import State
 from cluster_kit.run.reach import cluster_name
-from cluster_kit.util.own_files import command
+from cluster_kit.util.kit_files import command
 from cluster_kit.util.terminal import harmless
 from cluster_kit.workspace import here
 

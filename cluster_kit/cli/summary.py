@@ -14,8 +14,7 @@ from cluster_kit.cli.ending import print_outcome
 from cluster_kit.errors import UsageError
 from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.summary.markdown import markdown
-from cluster_kit.summary.read import read
-from cluster_kit.summary.values import values
+from cluster_kit.summary.read import read, values
 from cluster_kit.util.terminal import harmless
 from cluster_kit.workspace import here
 

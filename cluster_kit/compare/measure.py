@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
-from cluster_kit.compare.variants import Run
-from cluster_kit.observe.progress import Entry
+from rich.table import Table
+from rich.text import Text
+
+from cluster_kit.compare.variants import SCENARIOS, Length, Run, Scenario
+from cluster_kit.errors import Interrupted, KitError
+from cluster_kit.observe.progress import Entry, ProgressReader
 from cluster_kit.roles import ROLES
 from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.run.judging.task_outcome import TaskOutcome
+from cluster_kit.run.launch import launch
+from cluster_kit.run.request import Request
+from cluster_kit.show.view import View
+from cluster_kit.util import signals
+from cluster_kit.workspace import RunDirectory, Workspace, write_atomically
 
 
 @dataclass(frozen=True)
@@ -108,3 +119,111 @@ def _traffic(tasks: Sequence[TaskOutcome], updates: int | None) -> dict[str, flo
             continue
         traffic[task.role] = traffic.get(task.role, 0.0) + (received + sent) / updates
     return traffic
+
+
+COLUMNS = ("way", "CPUs", "images/s", "to {:.0%}", "accuracy", "updates", "staleness", "per update")
+NOTHING = "-"
+
+
+def tables(results: Sequence[Result], accuracy: float) -> list[Table]:
+    """One table for each scenario that was run."""
+    by_scenario = {
+        scenario: [result for result in results if result.run.scenario == scenario]
+        for scenario in SCENARIOS
+    }
+    return [_table(scenario, rows, accuracy) for scenario, rows in by_scenario.items() if rows]
+
+
+def _table(scenario: Scenario, results: Sequence[Result], accuracy: float) -> Table:
+    table = Table(title=scenario.title, title_justify="left", title_style="bold", pad_edge=False)
+    for heading in COLUMNS:
+        left = heading in ("way", "per update")
+        table.add_column(heading.format(accuracy), justify="left" if left else "right")
+    for result in results:
+        table.add_row(*_row(result))
+    return table
+
+
+def _row(result: Result) -> list[Text | str]:
+    head: list[Text | str] = [result.run.variant.title, f"{result.run.cpus:g}"]
+    if result.measured is None:
+        why = result.failed or result.run.skipped
+        label, style = ("FAILED", "bold red") if result.failed else ("left out", "dim")
+        return [*head, Text(label, style=style), *[""] * 4, Text(why, style="dim")]
+    measured = result.measured
+    return [
+        *head,
+        number(measured.images_per_s, 0),
+        number(measured.seconds_to_accuracy, 1, " s"),
+        number(measured.accuracy, 3),
+        number(measured.updates, 0),
+        staleness(measured),
+        traffic(measured),
+    ]
+
+
+def number(value: float | None, digits: int, unit: str = "") -> str:
+    return NOTHING if value is None else f"{value:,.{digits}f}{unit}"
+
+
+def staleness(measured: Measured) -> str:
+    """`0.98 (max 3)`."""
+    if measured.staleness_mean is None:
+        return NOTHING
+    most = "" if measured.staleness_max is None else f" (max {measured.staleness_max})"
+    return f"{measured.staleness_mean:.2f}{most}"
+
+
+def traffic(measured: Measured) -> str:
+    """`ps 4.9 MB, worker 5.0 MB`."""
+    roles = measured.bytes_per_update.items()
+    return ", ".join(f"{role} {size / 1e6:.2f} MB" for role, size in sorted(roles)) or NOTHING
+
+
+def facts(
+    results: Sequence[Result], accuracy: float, length: Length, cpus: float
+) -> dict[str, Any]:
+    """The content of compare.json."""
+    return {
+        "host_cpus": cpus,
+        "accuracy": accuracy,
+        "images": length.images(),
+        "epochs": length.epochs,
+        "results": [result.facts() for result in results],
+    }
+
+
+BASE = Path(__file__).with_name("base.toml")
+NewView = Callable[[], View]
+
+
+def run_all(
+    runs: Sequence[Run], workspace: Workspace, new_view: NewView, accuracy: float
+) -> Iterator[Result]:
+    """Yields the result of each run, in turn; a failed run yields a Result, too.
+
+    Raises:
+        Interrupted: by Ctrl-C; the running cluster was removed.
+    """
+    for run in runs:
+        yield Result(run) if run.skipped else _run_one(run, workspace, new_view(), accuracy)
+
+
+def _run_one(run: Run, workspace: Workspace, view: View, accuracy: float) -> Result:
+    request = Request(str(BASE), run.overrides)
+    signals.interrupt_once()  # the end of the run before has ignored them
+    try:
+        outcome = launch(request, workspace, view, keep=False, resume=False)
+    except KitError as error:
+        return Result(run, failed=error.message)
+    finally:
+        view.close()
+    if outcome.exit_code == Interrupted.exit_code:
+        raise Interrupted("the comparison was interrupted", "what was measured so far is shown")
+    entries = ProgressReader(RunDirectory(Path(outcome.run)).output).poll()
+    return result(run, outcome, entries, accuracy)
+
+
+def write_json(facts: dict[str, Any], file: Path) -> None:
+    """Write facts to a file as JSON; raises OSError."""
+    write_atomically(file, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")

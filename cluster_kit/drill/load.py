@@ -12,10 +12,10 @@ from pydantic import BaseModel, ValidationError
 
 from cluster_kit.drill.scenario import At, Bounds, Expect, Fault, Scenario
 from cluster_kit.errors import ManifestError, UsageError
-from cluster_kit.manifest.find import first, names
+from cluster_kit.manifest.load import first, names
 from cluster_kit.problem import Problem
+from cluster_kit.util.kit_files import MANIFESTS
 from cluster_kit.util.nearest import proposal
-from cluster_kit.util.own_files import MANIFESTS
 from cluster_kit.util.toml_text import to_toml
 
 FOLDER = "drills"

@@ -8,8 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from cluster_kit.drill.kinds import KINDS
-from cluster_kit.manifest.field_types import Strict
-from cluster_kit.manifest.units import BitsPerSecond, Seconds
+from cluster_kit.manifest.field_types import BitsPerSecond, Seconds, Strict
 from cluster_kit.run.judging.verdict import Reason
 from cluster_kit.util.nearest import proposal
 

@@ -13,7 +13,7 @@ from cluster_kit.engine.kind import caller, engine_kind
 from cluster_kit.facts import Driver, EngineKind, Gpu, HostFacts, Network
 from cluster_kit.host.gpu_setup import gpu_setup
 from cluster_kit.host.nvidia import driver_problem, gpu_inventory
-from cluster_kit.plan.gpus.devices import devices
+from cluster_kit.plan.gpus.request import devices
 
 ROUTES = Path("/proc/net/route")
 WIDEST_ROUTE = 8

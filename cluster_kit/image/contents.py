@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cluster_kit.errors import EngineError
-from cluster_kit.image.bind import CONFINED
+from cluster_kit.image.base_image import CONFINED
 from cluster_kit.util.process import run
 
 

@@ -1,10 +1,15 @@
-"""The base of all tables of a manifest, and the types of texts and GPU ids."""
+"""Types of a manifest's values: texts, names, sizes, durations, ports, ulimits. Pure."""
 
 from __future__ import annotations
 
+import math
+import re
+import unicodedata
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
+
+from cluster_kit.roles import ROLES
 
 
 class Strict(BaseModel):
@@ -36,3 +41,165 @@ def whole(value: object) -> object:
     if type(value) is not int:
         raise ValueError("a format is a whole number")
     return value
+
+
+_MEASURE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*([a-z]*)")
+_POWERS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+_SIZES = {f"{unit}{end}": size for unit, size in _POWERS.items() for end in ("", "b", "ib")}
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+_LEAST_MEMORY, _MOST_MEMORY = 6 * 2**20, 2**60
+"""In bytes: the engine refuses less, and more is surely a mistake."""
+_LONGEST_S = 366 * 86400.0
+_BITS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
+_LEAST_BANDWIDTH, _MOST_BANDWIDTH = 64 * 10**3, 100 * 10**9
+"""In bits per second; with less, tasks do not answer each other in time."""
+
+
+def size(value: object) -> int:
+    """Bytes of `"2g"`, `"512m"` (powers of 1024) or of a whole number; raises ValueError."""
+    amount: float | None = None
+    if isinstance(value, int) and not isinstance(value, bool):
+        amount = value
+    elif isinstance(value, str):
+        match = _MEASURE.fullmatch(value.strip().lower())
+        if match and match[2] in _SIZES:
+            amount = float(match[1]) * _SIZES[match[2]]
+    if amount is None:
+        raise ValueError('a size is a number with a unit: "512m", "2g"')
+    if not _LEAST_MEMORY <= amount <= _MOST_MEMORY:
+        raise ValueError("a size is at least 6 MiB, the engine's own minimum, and at most 1 EiB")
+    return int(amount)
+
+
+def size_or_none(value: object) -> int | None:
+    """As `size`, and None for 0, which is said to take a bound away; raises ValueError."""
+    return None if value is None or (value == 0 and not isinstance(value, bool)) else size(value)
+
+
+def duration(value: object) -> float:
+    """Seconds of a number, or of `"90s"`, `"10m"`, `"2h"`; raises ValueError."""
+    seconds: float | None = None
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        seconds = value
+    elif isinstance(value, str):
+        match = _MEASURE.fullmatch(value.strip().lower())
+        if match and match[2] in _SECONDS:
+            seconds = float(match[1]) * _SECONDS[match[2]]
+    if seconds is None or math.isnan(seconds):
+        raise ValueError('a duration is a number of seconds, or "90s", "10m", "2h"')
+    if not 0 < seconds <= _LONGEST_S:
+        raise ValueError("a duration is more than 0 seconds and at most a year")
+    return float(seconds)
+
+
+def duration_or_never(value: object) -> float:
+    """As `duration`, and 0, which is said to switch something off; raises ValueError."""
+    return 0.0 if value == 0 and not isinstance(value, bool) else duration(value)
+
+
+def duration_or_auto(value: object) -> float | None:
+    """As `duration_or_never`, and None for `"auto"`; raises ValueError."""
+    return None if value == "auto" else duration_or_never(value)
+
+
+def bandwidth(value: object) -> int:
+    """Bits per second of `"500kbit"`, `"100mbit"`, `"1gbit"`: powers of 1000, as tc counts.
+
+    Raises ValueError.
+    """
+    match = _MEASURE.fullmatch(value.strip().lower()) if isinstance(value, str) else None
+    if match is None or match[2] not in _BITS:
+        raise ValueError('a bandwidth is a number with a unit: "500kbit", "100mbit", "1gbit"')
+    bits = float(match[1]) * _BITS[match[2]]
+    if not _LEAST_BANDWIDTH <= bits <= _MOST_BANDWIDTH:
+        raise ValueError("a bandwidth is at least 64kbit and at most 100gbit")
+    return int(bits)
+
+
+Bytes = Annotated[
+    int,
+    BeforeValidator(size),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string"}]}),
+]
+BytesOrNone = Annotated[
+    int | None,
+    BeforeValidator(size_or_none),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}]}),
+]
+Seconds = Annotated[
+    float,
+    BeforeValidator(duration),
+    WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string"}]}),
+]
+BitsPerSecond = Annotated[int, BeforeValidator(bandwidth), WithJsonSchema({"type": "string"})]
+SecondsOrNever = Annotated[
+    float,
+    BeforeValidator(duration_or_never),
+    WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}]}),
+]
+SecondsOrAuto = Annotated[
+    float | None,
+    BeforeValidator(duration_or_auto),
+    WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}]}),
+]
+
+
+_PORT = re.compile(r"(?:127\.0\.0\.1:)?(?:([0-9]{1,5}):)?([0-9]{1,5})")
+_ULIMIT = re.compile(r"(-1|[0-9]{1,18}|unlimited)(?::(-1|[0-9]{1,18}|unlimited))?")
+
+
+def port(value: object) -> tuple[int, int]:
+    """(the host's port, the container's) of `6006` or `"8080:80"`; raises ValueError."""
+    found = None
+    if isinstance(value, int | str) and not isinstance(value, bool):
+        found = _PORT.fullmatch(str(value))
+    if found is None:
+        raise ValueError(
+            'a port is a number, or "8080:80": the port of 127.0.0.1, the container\'s'
+        )
+    inside = int(found[2])
+    ports = (int(found[1] or inside), inside)
+    if not all(1 <= number <= 65535 for number in ports):
+        raise ValueError("a port is 1 to 65535")
+    return ports
+
+
+def ulimit(value: object) -> tuple[int, int]:
+    """(soft limit, hard limit) of `65536`, `"1024:65536"` or `-1`: no limit; raises ValueError."""
+    found = None
+    if isinstance(value, int | str) and not isinstance(value, bool):
+        found = _ULIMIT.fullmatch(str(value))
+    if found is None:
+        raise ValueError('a ulimit is a number, "soft:hard", or -1 for no limit')
+    soft, hard = (
+        -1 if word == "unlimited" else int(word) for word in (found[1], found[2] or found[1])
+    )
+    if hard != -1 and not 0 <= soft <= hard:
+        raise ValueError("the soft limit is at most the hard one")
+    return soft, hard
+
+
+_NUMBER_OR_TEXT = WithJsonSchema({"type": ["integer", "string"]})
+PortPair = Annotated[tuple[int, int], BeforeValidator(port), _NUMBER_OR_TEXT]
+SoftHard = Annotated[tuple[int, int], BeforeValidator(ulimit), _NUMBER_OR_TEXT]
+
+
+OWN_IMAGE = "trainer"
+"""Stands for the image that the kit builds; any other image is the user's own."""
+NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
+"""A cluster's name: a DNS label, short enough for the parts that Docker adds to it."""
+TASK = re.compile(rf"({'|'.join(ROLES)})-(0|[1-9][0-9]{{0,8}})")
+"""A task's name: its role and its index."""
+_COMPONENT = r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*"
+IMAGE = re.compile(
+    rf"(?:[A-Za-z0-9.-]+(?::[0-9]+)?/)?{_COMPONENT}(?:/{_COMPONENT})*"
+    r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@[a-z0-9]+:[0-9a-f]{32,})?"
+)
+"""Docker's reference grammar: host, path, tag, digest."""
+
+
+def near_name(name: str) -> str:
+    """A valid cluster name, as similar as possible to one that is not."""
+    plain = unicodedata.normalize("NFKD", name.lower()).encode("ascii", "ignore").decode()
+    near = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40].strip("-")
+    return near or "my-cluster"

@@ -6,8 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from cluster_kit.manifest.field_types import Strict, Text
-from cluster_kit.manifest.units import Bytes
+from cluster_kit.manifest.field_types import Bytes, Strict, Text
 
 
 class KubernetesTable(Strict):

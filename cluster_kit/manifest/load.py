@@ -4,20 +4,64 @@ from __future__ import annotations
 
 import copy
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from cluster_kit.errors import ManifestError
-from cluster_kit.manifest.command_line import CommandLine
-from cluster_kit.manifest.loaded import Loaded
+from cluster_kit.errors import ManifestError, UsageError
+from cluster_kit.manifest.command_line import CommandLine, render_command
 from cluster_kit.manifest.problems import keys_of, problem_of
-from cluster_kit.manifest.render_command import render_command
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.problem import Problem
+from cluster_kit.util.kit_files import MANIFESTS
+from cluster_kit.util.nearest import proposal
+from cluster_kit.util.paths import is_directory, is_file
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A manifest to plan with, the problems of its shape, and the source of its values.
+
+    If there are `problems`, the manifest holds the defaults of the invalid keys (`broken`), so that
+    a plan can find what else is wrong; such a manifest is never run.
+    """
+
+    manifest: Manifest
+    path: Path
+    problems: tuple[Problem, ...] = ()
+    broken: frozenset[str] = frozenset()
+    command_line: CommandLine = field(default_factory=CommandLine)
+    command: str = ""
+    """What renders this manifest with these values; "" if it is not known where."""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """The tables as written, with the overrides and what was fitted to the program."""
+
+    def refuse(self, broken_rules: Iterable[Problem] = ()) -> None:
+        """Raises ManifestError if the manifest's shape is invalid or it breaks a rule.
+
+        The error has each problem once, in the manifest's order.
+        """
+        problems = [*self.problems, *filter(self.certain, broken_rules)]
+        if problems:
+            raise self.command_line.error(self.path, sorted(dict.fromkeys(problems), key=_position))
+
+    def certain(self, problem: Problem) -> bool:
+        """Whether a problem is the manifest's own, and not one of a default in an invalid key."""
+        broken_keys = {_key(place) for place in self.broken}
+        return problem.place not in self.broken and broken_keys.isdisjoint(problem.reads)
+
+
+def _position(problem: Problem) -> int:
+    keys = list(Manifest.model_fields)
+    key = _key(problem.place)
+    return keys.index(key) if key in keys else len(keys)
+
+
+def _key(place: str) -> str:
+    return place.partition(".")[0]
 
 
 def load(
@@ -112,3 +156,34 @@ def _remove(raw: dict[str, Any], place: Sequence[str], path: Path) -> None:
         raw["format"] = 1
     if list(place) == ["name"]:
         raw["name"] = path.stem
+
+
+def find(reference: str, folder: Path) -> Path:
+    """The manifest file with this path, or with this name in `folder`, or one of the kit's own.
+
+    Raises:
+        UsageError: it was not found; the cure lists the names that exist.
+    """
+    if file := first(reference, folder, MANIFESTS):
+        return file
+    path, known = Path(reference), names(folder, MANIFESTS)
+    if reference and is_directory(path):
+        raise UsageError(
+            f"no manifest `{reference}`: this is a directory, and a manifest is a TOML file",
+            f"name a file in it, or a name in {folder}/; {proposal(path.stem, known)}",
+        )
+    raise UsageError(
+        f"no manifest `{reference}`: no file, no name in {folder}/, and none of the kit's own",
+        proposal(path.stem, known),
+    )
+
+
+def first(reference: str, *folders: Path) -> Path | None:
+    """The file with this path, else the first with this name in the folders; None without one."""
+    named = (folder / f"{reference}.toml" for folder in folders)
+    return next((file.resolve() for file in (Path(reference), *named) if is_file(file)), None)
+
+
+def names(*folders: Path) -> list[str]:
+    """The names of the TOML files in these folders, sorted, each once."""
+    return sorted({path.stem for folder in folders for path in folder.glob("*.toml")})

@@ -3,12 +3,116 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from cluster_kit.manifest.key_advice import meaning, nearest_key, words_of
+from cluster_kit.manifest.kubernetes import KubernetesTable
+from cluster_kit.manifest.schema import (
+    DataTable,
+    DeadlineTable,
+    Limits,
+    Manifest,
+    MountTable,
+    NetworkTable,
+    ProfileTable,
+    SecretTable,
+    SidecarTable,
+    TaskLimits,
+)
+from cluster_kit.manifest.slurm import SlurmTable
 from cluster_kit.problem import Cure, Problem, Setting
 from cluster_kit.util.nearest import nearest
 from cluster_kit.util.toml_text import dotted, to_toml
+
+_ONE_TASK = dict.fromkeys(TaskLimits.model_fields, "under [task.worker-0]")
+_EVERY_TASK = dict.fromkeys(Limits.model_fields, "under [role.worker] or [task.worker-0]")
+_DEADLINE = dict.fromkeys(DeadlineTable.model_fields, "under [deadline]")
+_TOP = dict.fromkeys(Manifest.model_fields, "at the top, above the first [table]")
+_MOUNT = dict.fromkeys(MountTable.model_fields, "under [[mount]]")
+_NETWORK = dict.fromkeys(NetworkTable.model_fields, "under [network]")
+_KUBERNETES = dict.fromkeys(KubernetesTable.model_fields, "under [kubernetes]")
+_SLURM = dict.fromkeys(SlurmTable.model_fields, "under [slurm]")
+_SECRET = dict.fromkeys(SecretTable.model_fields, "under [secret.NAME]")
+_SIDECAR = dict.fromkeys(SidecarTable.model_fields, "under [sidecar.NAME]")
+_DATA = dict.fromkeys(DataTable.model_fields, "under [data]")
+_PROFILE = dict.fromkeys(ProfileTable.model_fields, "under [profile]")
+HOMES = (
+    _SLURM
+    | _PROFILE
+    | _SIDECAR
+    | _DATA
+    | _SECRET
+    | _ONE_TASK
+    | _EVERY_TASK
+    | _DEADLINE
+    | _MOUNT
+    | _NETWORK
+    | _KUBERNETES
+    | _TOP
+)
+"""Where each key is written, in a message's words."""
+
+
+def nearest_key(place: Sequence[str]) -> str:
+    """The cure for an unknown key: the most similar known one and its table, or all known keys."""
+    table = _table(place)
+    known = sorted(table.model_fields) if table else []
+    near = nearest(place[-1], [*known, *HOMES])
+    if near is None:
+        return f"known keys: {', '.join(known)}"
+    question = "" if near == place[-1] else f"did you mean `{near}`?"
+    home = "" if near in known else f"write it {HOMES[near]}"
+    return f"{question} {home}".strip()
+
+
+def meaning(place: Sequence[str]) -> Cure:
+    """The cure for an invalid value: an example, and what the key is for.
+
+    A key without a description has those of the table that it is in.
+    """
+    for end in range(len(place), 0, -1):
+        info = getattr(_table(place[:end]), "model_fields", {}).get(place[end - 1])
+        if info is not None and info.description:
+            key, usual = place[end - 1], info.default
+            if end < len(place) or not isinstance(usual, str | int | float):
+                return f"{key}: {info.description}"
+            whole = isinstance(usual, float) and usual.is_integer()
+            example = Setting(dotted(place), int(usual) if whole else usual)
+            return ("for example ", example, f": {info.description}")
+    return "see docs/manifest.md"
+
+
+def words_of(place: Sequence[str]) -> tuple[str, ...]:
+    """The words that a key allows, if it allows only certain ones; () for any other key."""
+    info = getattr(_table(place), "model_fields", {}).get(place[-1])
+    kinds = () if info is None else (info.annotation, *get_args(info.annotation))
+    literals = (get_args(kind) for kind in kinds if get_origin(kind) is Literal)
+    return tuple(word for words in literals for word in words if isinstance(word, str))
+
+
+def _inside(annotation: Any) -> Any:
+    """The model that a key's type has: alone, with notes, or as one of several."""
+    if get_origin(annotation) is Annotated:
+        return _inside(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        inner = [_inside(part) for part in get_args(annotation)]
+        return next((part for part in inner if hasattr(part, "model_fields")), annotation)
+    return annotation
+
+
+def _table(place: Sequence[str]) -> Any:
+    """The model of the table that the last key of `place` is in, None if there is no such table."""
+    model: Any = Manifest
+    for part in place[:-1]:
+        model = _inside(model)
+        if get_origin(model) in (list, dict):  # its tables are numbered, or have names
+            model = get_args(model)[-1]
+        elif part in getattr(model, "model_fields", {}):
+            model = model.model_fields[part].annotation
+        else:
+            return None
+    model = _inside(model)
+    return model if hasattr(model, "model_fields") else None
 
 
 def keys_of(loc: Sequence[object]) -> list[str]:

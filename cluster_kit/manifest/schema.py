@@ -2,27 +2,284 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, create_model
+from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, create_model
 
-from cluster_kit.manifest.container import ContainerTable
-from cluster_kit.manifest.data import Data
-from cluster_kit.manifest.deadlines import DeadlineTable
-from cluster_kit.manifest.field_types import GpuId, Strict, Text, whole
+from cluster_kit.manifest.field_types import (
+    OWN_IMAGE,
+    BitsPerSecond,
+    Bytes,
+    BytesOrNone,
+    GpuId,
+    PortPair,
+    Seconds,
+    SecondsOrAuto,
+    SecondsOrNever,
+    SoftHard,
+    Strict,
+    Text,
+    whole,
+)
 from cluster_kit.manifest.kubernetes import KubernetesTable
-from cluster_kit.manifest.limits import Limits, TaskLimits, overlay
-from cluster_kit.manifest.mounts import MountTable
-from cluster_kit.manifest.names import OWN_IMAGE
-from cluster_kit.manifest.network import NetworkTable
-from cluster_kit.manifest.profile import ProfileTable
-from cluster_kit.manifest.secrets import Secret
-from cluster_kit.manifest.sidecars import SidecarTable
 from cluster_kit.manifest.slurm import SlurmTable
-from cluster_kit.manifest.units import Bytes
 from cluster_kit.parts import EngineName
 from cluster_kit.roles import ROLES
+
+
+class ContainerTable(Strict):
+    """Bounds of each container, whatever its program does; 0 takes one away."""
+
+    pids: int = Field(
+        4096,
+        ge=0,
+        le=4194304,
+        description="How many processes and threads it may have at a time; 0: no limit",
+    )
+    tmp_size: BytesOrNone = Field(
+        4 << 30,
+        description='Size of `/tmp`, which is in memory, e.g. `"512m"`; 0: as the engine has it, '
+        "mostly half of the memory",
+    )
+    log_size: BytesOrNone = Field(
+        256 << 20,
+        description="How much the engine keeps of what it prints, the newest; 0: as the engine is "
+        "configured, mostly all of it",
+    )
+
+
+class DataTable(Strict):
+    """A program that fetches the data before the first run."""
+
+    fetch: Text = Field(
+        description="Path of a Python program that writes the data into its current directory, "
+        "before the first start"
+    )
+    args: list[Text] = Field(default_factory=list, description="Its arguments")
+    secrets: list[Text] = Field(
+        default_factory=list, description="Variables that it has from your environment"
+    )
+
+    def __str__(self) -> str:
+        return self.fetch
+
+
+def _kind(value: object) -> str:
+    return "table" if isinstance(value, dict | DataTable) else "name"
+
+
+Data = Annotated[
+    Annotated[Text, Tag("name")] | Annotated[DataTable, Tag("table")], Discriminator(_kind)
+]
+
+
+class DeadlineTable(Strict):
+    """How long things may take."""
+
+    start: Seconds = Field(120.0, description="Time until every server answers")
+    job: Seconds = Field(3600.0, description="Time for the program, from its start to its end")
+    evaluator_grace: Seconds = Field(
+        120.0, description="Time for the evaluator to score the last checkpoint"
+    )
+    engine: Seconds = Field(
+        60.0, description="Time for a Docker engine that stops answering during a run to come back"
+    )
+    silent: SecondsOrNever = Field(
+        10.0,
+        description="Time after which a task that is not heard of is lost: it is frozen or cut "
+        "off, and is started again. `0`: never",
+    )
+    stall: SecondsOrAuto = Field(
+        "auto",
+        validate_default=True,
+        description="Time without progress after which the program is started again, and the job "
+        'ended at the second time. `"auto"`: 20 times the usual time between reported steps, at '
+        "least 30 s; 5 min if nothing is reported, and neither CPU nor network used. `0`: never",
+    )
+
+
+RESERVED = re.compile(r"TF_CONFIG|(CUDA|NVIDIA)_VISIBLE_DEVICES|CLUSTER_KIT_\w+")
+"""Environment variables that the kit itself sets for a task."""
+
+
+class Limits(Strict):
+    """Limits, environment and GPUs of one role or one task."""
+
+    cpus: float | None = Field(
+        None, ge=0.01, allow_inf_nan=False, description="CPU limit in cores, e.g. `0.5`"
+    )
+    memory: Bytes | None = Field(None, description='Memory limit, e.g. `"2g"`')
+    bandwidth: BitsPerSecond | None = Field(
+        None, description='Limit of the network speed, each way, e.g. `"100mbit"`'
+    )
+    environment: dict[str, Text] = Field(
+        default_factory=dict, description="Environment variables, in addition to the kit's own"
+    )
+    env_file: Text | None = Field(
+        None,
+        description="Path of a file of variables (`NAME=value`, as Compose reads it): its values "
+        "are in no other file",
+    )
+    secrets: list[Text] | None = Field(
+        None,
+        description="Names of variables that are taken from your own environment at the start: "
+        'their values are in no file, e.g. `["WANDB_API_KEY"]`',
+    )
+    shm_size: Bytes | None = Field(
+        None,
+        description='Size of `/dev/shm`, e.g. `"1g"`; if not given, 64 MiB, and 1 GiB with GPUs',
+    )
+    ulimits: dict[str, SoftHard] = Field(
+        default_factory=dict,
+        description="Limits of the kernel for each process, soft and hard, e.g. `nofile = 65536`, "
+        '`core = "0:-1"`; -1: none',
+    )
+    ports: list[PortPair] | None = Field(
+        None,
+        description='Ports that are published on 127.0.0.1 of this host, e.g. `6006`, `"8080:80"`: '
+        "the host's and the container's",
+    )
+    nodes: Text | None = Field(
+        None,
+        description='Nodes of a swarm or of Kubernetes that may run it, e.g. `"disk==ssd"`: a '
+        "label of nodes, or `node.hostname`, …; several are separated by commas",
+    )
+    gpus: list[GpuId] | None = Field(
+        None,
+        description="GPUs by index, UUID, MIG slice or CDI name: of the chief or the evaluator, or "
+        "of one worker instead of its share of `gpus`",
+    )
+
+
+class TaskLimits(Limits):
+    """The same for one task, which may also pin its IP address."""
+
+    ip: str | None = Field(None, description="The task's IP address; needs a fixed `subnet`")
+
+
+def overlay(below: Limits, above: Limits) -> Limits:
+    """Each field of `above` if it is given, else of `below`; tables are joined, `above` wins."""
+    return below.model_copy(
+        update={
+            key: _joined(getattr(below, key), getattr(above, key))
+            for key in type(below).model_fields
+        }
+    )
+
+
+def _joined(below: object, above: object) -> object:
+    if isinstance(below, dict) and isinstance(above, dict):
+        return below | above
+    return below if above is None else above
+
+
+class PlainMount(Strict):
+    """One file or directory of this host that a container sees."""
+
+    source: Text = Field(description="Path of a file or directory of this host")
+    target: Text = Field(description="Where containers see it, e.g. `/cache`")
+    read_only: bool = Field(True, description="Whether the program cannot write there")
+
+
+class MountTable(PlainMount):
+    """One that tasks see: all of them, or those of some roles."""
+
+    roles: list[Text] = Field(
+        default_factory=list, description='Roles that have it, e.g. `["worker"]`; if empty, all'
+    )
+
+
+class NetworkTable(Strict):
+    """Options of the cluster's network, in addition to `subnet`."""
+
+    internal: bool = Field(
+        False,
+        description="Whether containers reach each other only, and nothing outside; "
+        "on Docker Engine 28 or newer this host does not reach them either",
+    )
+    encrypted: bool = Field(
+        False, description="Whether a swarm encrypts what tasks on different nodes send (IPsec)"
+    )
+    mtu: int | None = Field(
+        None,
+        ge=576,
+        le=65535,
+        description="The largest packet in bytes, e.g. `1400` inside of a VPN; if not given, the "
+        "engine's own, mostly 1500",
+    )
+
+
+class ProfileTable(Strict):
+    """One trace of all tasks, taken while the run trains."""
+
+    at_step: int = Field(
+        ge=1,
+        description="The step at which the trace begins, as soon as a task reports it, e.g. `100`",
+    )
+    seconds: float = Field(
+        2.0, gt=0, le=60, description="For how many seconds, more than 0 and at most 60"
+    )
+
+
+class SecretTable(Strict):
+    """Where the value of one secret comes from, and who has it."""
+
+    file: Text = Field("", description="Path of a file of this host that has the value")
+    environment: Text = Field(
+        "",
+        description="Name of a variable of your environment that has the value, in place of `file`",
+    )
+    roles: list[Text] = Field(
+        default_factory=list, description='Roles that have it, e.g. `["chief"]`; if empty, all'
+    )
+
+
+def _of_text(value: object) -> object:
+    """A path alone stands for a table with only that."""
+    return {"file": value} if isinstance(value, str) else value
+
+
+def _schema() -> dict[str, Any]:
+    return {"anyOf": [{"type": "string"}, SecretTable.model_json_schema()]}
+
+
+Secret = Annotated[SecretTable, BeforeValidator(_of_text), WithJsonSchema(_schema())]
+
+
+class SidecarTable(Strict):
+    """One service beside the tasks; they reach it by its name."""
+
+    image: Text = Field(
+        "", description='Its image, e.g. `"redis:7"`; if not given, the image of the tasks'
+    )
+    entrypoint: list[Text] | None = Field(
+        None, description="What the image runs, instead of its own entry point; `[]`: none"
+    )
+    command: list[Text] = Field(
+        default_factory=list,
+        description='Arguments of the entry point, e.g. `["redis-server", "--save", ""]`; with '
+        "the tasks' image, the command itself",
+    )
+    environment: dict[str, Text] = Field(
+        default_factory=dict, description="Its environment variables"
+    )
+    secrets: list[Text] = Field(
+        default_factory=list,
+        description="Names of variables that it has from your own environment at the start",
+    )
+    mount: list[PlainMount] = Field(
+        default_factory=list,
+        description="Files and directories of this host that it sees: `[[sidecar.NAME.mount]]` "
+        "with `source`, `target` and `read_only`",
+    )
+    ports: list[PortPair] = Field(
+        default_factory=list,
+        description='Ports that are published on 127.0.0.1 of this host, e.g. `6006`, `"8080:80"`',
+    )
+    required: bool = Field(False, description="Whether the job fails if it crashes")
+
 
 _limits_of_roles: dict[str, Any] = {
     role.name: (Limits, Field(Limits(), description=role.limits_description))

@@ -8,37 +8,38 @@ from ipaddress import IPv4Network
 
 from cluster_kit.cluster import Cluster, Task
 from cluster_kit.facts import HostFacts, is_closed
-from cluster_kit.manifest.deadlines import DeadlineTable
-from cluster_kit.manifest.loaded import Loaded
-from cluster_kit.manifest.schema import Manifest
+from cluster_kit.manifest.load import Loaded
+from cluster_kit.manifest.schema import DeadlineTable, Manifest
 from cluster_kit.parts import Bounds, Deadlines, ProfileAt
 from cluster_kit.plan import addresses
 from cluster_kit.plan.arguments import MASTER, check_arguments, fill, names_in
-from cluster_kit.plan.gpus.assign import assign
-from cluster_kit.plan.gpus.of_nodes import of_nodes
+from cluster_kit.plan.gpus.assign import assign, of_nodes
 from cluster_kit.plan.gpus.request import request_of
 from cluster_kit.plan.kubernetes import alike, image_name, of_pods, on_kubernetes
 from cluster_kit.plan.nodes import of_other_nodes
 from cluster_kit.plan.origin import origin_of
+from cluster_kit.plan.rules.containers import (
+    check_limits,
+    check_mounts,
+    check_resources,
+    check_secret_files,
+    check_sidecars,
+)
 from cluster_kit.plan.rules.counts import check_counts, check_tasks_exist, too_many
 from cluster_kit.plan.rules.engine import check_engine
-from cluster_kit.plan.rules.limits import check_limits
-from cluster_kit.plan.rules.mounts import check_mounts
-from cluster_kit.plan.rules.names import check_names
-from cluster_kit.plan.rules.network import check_port, find_subnet
-from cluster_kit.plan.rules.pins import find_pins
-from cluster_kit.plan.rules.ports import check_ports
-from cluster_kit.plan.rules.resources import check_resources
-from cluster_kit.plan.rules.secrets import check_secret_files
-from cluster_kit.plan.rules.sidecars import check_sidecars
-from cluster_kit.plan.sidecars import sidecars_of
+from cluster_kit.plan.rules.network import (
+    check_names,
+    check_port,
+    check_ports,
+    find_pins,
+    find_subnet,
+)
 from cluster_kit.plan.slurm import on_slurm
-from cluster_kit.plan.tasks import mounts_of, tasks_of
+from cluster_kit.plan.tasks import mounts_of, sidecars_of, tasks_of
 from cluster_kit.problem import Problem
 from cluster_kit.programs.requirements import EXTRA, digest
 from cluster_kit.programs.resolve import Inputs
-from cluster_kit.programs.style import style_of
-from cluster_kit.programs.tensorflow import check_pins, check_version
+from cluster_kit.programs.style import check_pins, check_version, style_of
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,10 @@ from pathlib import Path
 from cluster_kit.cluster import OWNER, Cluster, Task
 from cluster_kit.errors import UsageError
 from cluster_kit.facts import Gpu, HostFacts
-from cluster_kit.manifest.data import DataTable
-from cluster_kit.manifest.loaded import Loaded
-from cluster_kit.manifest.schema import Manifest
+from cluster_kit.manifest.load import Loaded
+from cluster_kit.manifest.schema import DataTable, Manifest
 from cluster_kit.parts import Dockerfile, Mount
-from cluster_kit.plan.gpus.devices import CDI_KIND
+from cluster_kit.plan.gpus.request import CDI_KIND
 from cluster_kit.plan.nodes import PLENTY
 from cluster_kit.problem import Problem, Setting
 from cluster_kit.roles import WORKER

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.parts import OnSlurm
-from cluster_kit.util import own_files
+from cluster_kit.util import kit_files
 
 
 def on_slurm(manifest: Manifest) -> OnSlurm | None:
@@ -19,7 +19,7 @@ def on_slurm(manifest: Manifest) -> OnSlurm | None:
         options=tuple(table.options),
         image=table.image,
         python=table.python,
-        trainer="" if table.image else table.trainer or str(own_files.IMAGE),
+        trainer="" if table.image else table.trainer or str(kit_files.IMAGE),
         datasets=table.datasets,
         setup=tuple(table.setup),
         output=table.output,

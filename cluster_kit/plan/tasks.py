@@ -1,13 +1,15 @@
-"""The tasks of a cluster, from a manifest's counts and limits. Pure."""
+"""The tasks of a cluster with their TF_CONFIG, and the services beside them. Pure."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv4Network
 
-from cluster_kit.cluster import Task
-from cluster_kit.manifest.schema import Manifest
-from cluster_kit.parts import Mount, Port, Ulimit
+from cluster_kit.cluster import OWNER, Cluster, Task
+from cluster_kit.manifest.field_types import OWN_IMAGE
+from cluster_kit.manifest.schema import Manifest, SidecarTable
+from cluster_kit.parts import Mount, Port, Sidecar, Ulimit
 from cluster_kit.plan import addresses
 from cluster_kit.plan.gpus.assign import GpuGrant
 from cluster_kit.plan.nodes import constraints
@@ -85,3 +87,87 @@ def _command(manifest: Manifest, inputs: Inputs, role: str) -> tuple[str, ...]:
     if not runs_program(manifest, role):
         return ("serve",)
     return ("run", inputs.program, *manifest.args)
+
+
+def cluster_spec(cluster: Cluster) -> dict[str, list[str]]:
+    """TensorFlow's map from job name to addresses, evaluator left out."""
+    jobs = {
+        cluster.job(role): [cluster.address(task) for task in cluster.of(role)]
+        for role, row in ROLES.items()
+        if not row.sidecar
+    }
+    return {job: addresses for job, addresses in jobs.items() if addresses}
+
+
+def tf_configs(cluster: Cluster) -> dict[str, str]:
+    """TF_CONFIG of every task, by task name, as JSON text.
+
+    The training cluster's spec is the same in all of them and is rendered once: a thousand tasks
+    would otherwise render a thousand addresses each.
+    """
+    training = json.dumps(cluster_spec(cluster))
+    return {
+        task.name: _document(
+            json.dumps({cluster.job(task.role): [cluster.address(task)]})
+            if ROLES[task.role].sidecar
+            else training,
+            cluster.job(task.role),
+            task.index,
+        )
+        for task in cluster.tasks
+    }
+
+
+def _document(spec: str, job: str, index: int) -> str:
+    identity = json.dumps({"type": job, "index": index})
+    return f'{{"cluster": {spec}, "task": {identity}}}'
+
+
+OWNERS = "0:0"
+"""Whom a portable file names, unless UID and GID do."""
+
+
+def shares_image(table: SidecarTable) -> bool:
+    """Whether a sidecar runs the image of the tasks."""
+    return table.image in ("", OWN_IMAGE)
+
+
+def sidecars_of(
+    manifest: Manifest, inputs: Inputs, subnet: IPv4Network, image: str, user: str
+) -> tuple[Sidecar, ...]:
+    """All sidecars, in the manifest's order.
+
+    One on the tasks' image is not a task: it runs its command alone, as their user. Any other image
+    runs as it was made to.
+
+    Args:
+        image: that of the tasks.
+        user: that of the tasks.
+    """
+    whom = OWNERS if user == OWNER else user
+    runs = [_run(table) for table in manifest.sidecar.values()]
+    return tuple(
+        Sidecar(
+            name=name,
+            ip=addresses.of_sidecar(subnet, number),
+            image=image if shares_image(table) else table.image,
+            entrypoint=runs[number][0],
+            command=runs[number][1],
+            user=whom if shares_image(table) else "",
+            environment=tuple(sorted(table.environment.items())),
+            secrets=tuple(sorted(set(table.secrets))),
+            mounts=inputs.sidecar_mounts[name],
+            ports=tuple(Port(*pair) for pair in sorted(set(table.ports))),
+            required=table.required,
+        )
+        for number, (name, table) in enumerate(manifest.sidecar.items())
+    )
+
+
+def _run(table: SidecarTable) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    """(entry point or None for the image's own, its arguments): the command itself without one."""
+    command = tuple(table.command)
+    if table.entrypoint:
+        return tuple(table.entrypoint), command
+    alone = table.entrypoint == [] or shares_image(table)
+    return (command, ()) if alone else (None, command)

@@ -1,19 +1,113 @@
-"""The data that a manifest names: a data set of the image, or a directory of this host."""
+"""The data that a manifest names: a data set, a directory, or a program that fetches it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import json
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from cluster_kit.manifest.command_line import option_text
-from cluster_kit.manifest.schema import Manifest
-from cluster_kit.parts import Mount
+from cluster_kit.manifest.schema import RESERVED, DataTable, Manifest
+from cluster_kit.parts import Fetch, Mount
 from cluster_kit.problem import Problem, Setting
-from cluster_kit.programs import class_folders
+from cluster_kit.programs import syntax
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS, BuiltIn
-from cluster_kit.programs.pipeline import check_pipeline
 from cluster_kit.util.nearest import hint_or
-from cluster_kit.util.paths import is_directory, seen_from
+from cluster_kit.util.paths import is_directory, is_file, is_zip, seen_from
+from cluster_kit.util.toml_text import to_toml
+
+IMAGES = (".png", ".jpg", ".jpeg")
+
+
+def folder_fault(parts: Sequence[Sequence[str]], data: Path) -> str:
+    """What a directory lacks to be images in class folders, divided into parts or not; "" if
+    nothing, or if it cannot be read.
+
+    Args:
+        parts: the names that the folder of each part may have, whatever their case; Train's first.
+    """
+    try:
+        folders = [path for path in data.iterdir() if path.name[0] != "." and is_directory(path)]
+        names = {path.name.lower(): path.name for path in folders}
+        train, *others = ([names[n.lower()] for n in part if n.lower() in names] for part in parts)
+        if train:
+            return ""
+        for found in others:
+            if found:
+                return f"there is {found[0]}/, but no {parts[0][0]}/"
+        with_images = [path.name for path in folders if _has_image(path)]
+    except OSError:
+        return ""
+    if len(with_images) >= 2:
+        return ""
+    listed = f" ({with_images[0]}/)" if with_images else ""
+    count = len(with_images)
+    return (
+        f"there {'is' if count == 1 else 'are'} {count} folder{'s' * (count != 1)} with .png or"
+        f" .jpg files{listed}, and no {parts[0][0]}/"
+    )
+
+
+def _has_image(folder: Path) -> bool:
+    return any(path.suffix.lower() in IMAGES and is_file(path) for path in folder.iterdir())
+
+
+OPTION = "--pipeline-config"
+PARTS = tuple(f"--{part}-config-path" for part in ("model", "train", "input", "eval", "eval-input"))
+"""The options of a configuration in parts."""
+
+
+def check_pipeline(program: BuiltIn, manifest: Manifest, data: Path) -> Iterator[Problem]:
+    """Yields the problem that a pipeline configuration is not in `data`, the user's directory.
+
+    Paths elsewhere in the image are left to the program to check.
+    """
+    named = config_arguments(manifest.args)
+    for option, config in named:
+        if rule := _not_seen(config, data):
+            cure = "give a path that is relative to the data directory"
+            yield Problem("args", f"{option} {config}", rule, cure, ("program", "data"))
+    if named or not (rule := _not_seen(program.pipeline, data)):
+        return
+    candidate = next((path.name for path in sorted(data.glob("*.config"))), "FILE")
+    option = option_text("args", f"{OPTION} {candidate}")
+    cure = f"write one (docs/detection.md), or name yours: {option}"
+    rule = f"the {program.name} needs a pipeline configuration; {rule}"
+    yield Problem("data", f'"{manifest.data}"', rule, cure, ("program", "args"))
+
+
+def _not_seen(config: str, data: Path) -> str:
+    """Why tasks will not find this file; "" if they will, or only the image can tell."""
+    inside = posixpath.normpath(posixpath.join("/data", config))
+    if inside.startswith("/data/"):
+        name = inside.removeprefix("/data/")
+        return "" if is_file(data / name) else f"there is no {name} in {data}"
+    if not inside.startswith("/opt/") and is_file(data / config):
+        return f"the containers see {data}, and nothing beside it"
+    return ""
+
+
+def config_arguments(arguments: Sequence[str]) -> list[tuple[str, str]]:
+    """Each option that names a configuration, as it is written, with its last value.
+
+    The whole one may be abbreviated. As in the program, `_` and `-` are the same in a name, and
+    `--pipeline_config_path` is the classic name of `--pipeline-config`.
+    """
+    found: dict[str, tuple[str, str]] = {}
+    for argument, following in pairwise([*arguments, ""]):
+        written, equals, value = argument.partition("=")
+        name = written.replace("_", "-")
+        if name == f"{OPTION}-path" or (len(name) > len("--p") and OPTION.startswith(name)):
+            name = OPTION
+        if name in (OPTION, *PARTS):
+            shown = OPTION if OPTION.startswith(written) else written
+            found[name] = (shown, value if equals else following)
+    return [(option, value) for option, value in found.values() if value]
+
 
 IN_CONTAINER = "/data"
 
@@ -55,12 +149,12 @@ def _check_sample(program: BuiltIn | None, name: str) -> Iterator[Problem]:
 
 def _check_folders(program: BuiltIn, name: str, path: Path) -> Iterator[Problem]:
     """Yields a data directory without the folders that the program needs."""
-    fault = class_folders.fault(program.folders, path) if program.folders else ""
-    if fault:
+    missing = folder_fault(program.folders, path) if program.folders else ""
+    if missing:
         parts = ", ".join(f"{part[0]}/" for part in program.folders)
         rule = (
             f"the {program.name} needs a folder of images for each class, or {parts} with such "
-            f"folders; {fault}"
+            f"folders; {missing}"
         )
         yield Problem("data", f'"{name}"', rule, _cure(), ("program",))
 
@@ -68,3 +162,42 @@ def _check_folders(program: BuiltIn, name: str, path: Path) -> Iterator[Problem]
 def _cure() -> str:
     mend = "mend the path (in a manifest it is relative to the manifest's folder)"
     return f"{mend}, or pass {option_text('data', 'DIR')}"
+
+
+MEND = "mend the path; in a manifest it is relative to the manifest's folder"
+
+
+def find_fetch(table: DataTable, folder: Path, fetched: Path) -> tuple[Fetch, list[Problem]]:
+    """The data step of a manifest in `folder`, and its problems.
+
+    The directory of its data depends on what the program is and on its arguments, on nothing else.
+
+    Args:
+        fetched: the folder in which such directories are.
+    """
+    script = seen_from(folder, table.fetch)
+    problems = []
+    if not table.fetch or not is_file(script):
+        rule = f"no file at {script}"
+        problems.append(Problem("data.fetch", to_toml(table.fetch), rule, MEND))
+    elif not is_zip(script) and (fault := syntax.fault(script)):
+        rule = f"not valid Python: {fault.message}"
+        problems.append(Problem(fault.place, fault.line, rule, "mend the line, or the one before"))
+    for name in table.secrets:
+        if RESERVED.fullmatch(name) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            rule = "not a name of a variable of yours"
+            problems.append(Problem("data.secrets", to_toml(name), rule, "take it out"))
+    stem = re.sub(r"[^A-Za-z0-9_-]", "-", script.stem) or "data"
+    directory = fetched / f"{stem}-{_hash(script, table.args)}"
+    step = Fetch(str(script), tuple(table.args), tuple(sorted(set(table.secrets))), str(directory))
+    return step, problems
+
+
+def _hash(script: Path, arguments: list[str]) -> str:
+    """12 hex digits; of a program that cannot be read, which is a problem, those of none."""
+    try:
+        content = script.read_bytes()
+    except (OSError, ValueError):
+        content = b""
+    text = json.dumps([hashlib.sha256(content).hexdigest(), arguments])
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -3,27 +3,131 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from cluster_kit.cluster import TRAINER
-from cluster_kit.manifest.data import DataTable
-from cluster_kit.manifest.mounts import PlainMount
-from cluster_kit.manifest.schema import Manifest
-from cluster_kit.manifest.sidecars import SidecarTable
+from cluster_kit.cluster import SECRETS, TRAINER
+from cluster_kit.manifest.schema import RESERVED, DataTable, Manifest, PlainMount, SidecarTable
 from cluster_kit.parts import Dockerfile, Fetch, Mount
 from cluster_kit.problem import Problem
-from cluster_kit.programs import python2, requirements, syntax
-from cluster_kit.programs.build import find_dockerfile
+from cluster_kit.programs import requirements, syntax
 from cluster_kit.programs.catalog import PROGRAMS
-from cluster_kit.programs.data import IN_CONTAINER, find_data
-from cluster_kit.programs.fetch import find_fetch
-from cluster_kit.programs.mounts import find_mounts
-from cluster_kit.programs.secret_files import find_env_files, find_secrets
-from cluster_kit.util import own_files
+from cluster_kit.programs.data import IN_CONTAINER, find_data, find_fetch
+from cluster_kit.util import kit_files
 from cluster_kit.util.nearest import hint_or
-from cluster_kit.util.paths import is_directory, is_file, is_zip, seen_from
+from cluster_kit.util.paths import exists, is_directory, is_file, is_zip, seen_from
+from cluster_kit.util.toml_text import to_toml
+
+USUAL = "Dockerfile"
+
+
+def find_dockerfile(name: str, folder: Path) -> tuple[Dockerfile | None, list[Problem]]:
+    """The Dockerfile at a path, or in the directory there; None if `name` is "", or it is nowhere.
+
+    It is built from the directory that it is in. A relative path is relative to `folder`.
+    """
+    if not name:
+        return None, []
+    path = seen_from(folder, name)
+    file = path / USUAL if is_directory(path) else path
+    if is_file(file):
+        return Dockerfile(name, str(file), str(file.parent)), []
+    rule = f"neither a Dockerfile nor a directory that has one: {path} was not found"
+    cure = "mend the path; in a manifest it is relative to the manifest's folder"
+    if is_directory(path):
+        rule, cure = f"there is no {USUAL} in {path}", _others(name, path)
+    return None, [Problem("build", to_toml(name), rule, cure)]
+
+
+def _others(name: str, folder: Path) -> str:
+    """The cure for a directory without a Dockerfile: those with other names, if there are any."""
+    try:
+        found = sorted(path.name for path in folder.iterdir() if "dockerfile" in path.name.lower())
+    except OSError:
+        found = []
+    found = [file for file in found if not file.endswith(".dockerignore")]
+    if found:
+        return f"name the file: {', '.join(to_toml(str(Path(name, file))) for file in found[:4])}"
+    return "write one there, which begins with the image to build on: `FROM …`"
+
+
+def find_mounts(
+    tables: Iterable[tuple[str, PlainMount]], folder: Path
+) -> tuple[tuple[Mount, ...], list[Problem]]:
+    """The mounts with absolute sources, in order, and the problems of those that are not there.
+
+    A relative path is relative to `folder`.
+
+    Args:
+        tables: each with its key in the manifest (`mount.0`).
+    """
+    mounts: list[Mount] = []
+    problems: list[Problem] = []
+    for place, table in tables:
+        path = seen_from(folder, table.source)
+        mounts.append(Mount(str(path), table.target, table.read_only))
+        if not table.source or not exists(path):
+            rule = f"neither a file nor a directory at {path}"
+            cure = (
+                "make it, or mend the path; in a manifest it is relative to the manifest's folder"
+            )
+            problems.append(Problem(f"{place}.source", to_toml(table.source), rule, cure))
+    return tuple(mounts), problems
+
+
+MEND = "mend the path; in a manifest it is relative to the manifest's folder"
+VARIABLE = re.compile(r"^[ \t]*(?:export[ \t]+)?([A-Za-z_][\w.-]*)[ \t]*[=:]", re.MULTILINE)
+
+
+def find_secrets(manifest: Manifest, folder: Path) -> tuple[dict[str, Mount], list[Problem]]:
+    """The secrets that come from files, by name, and the problems of those that cannot be read."""
+    mounts: dict[str, Mount] = {}
+    problems: list[Problem] = []
+    for name, secret in manifest.secret.items():
+        if secret.file:
+            path = seen_from(folder, secret.file)
+            mounts[name] = Mount(str(path), f"{SECRETS}/{name}")
+            problems += _unreadable(f"secret.{name}", secret.file, path)
+    return mounts, problems
+
+
+def find_env_files(manifest: Manifest, folder: Path) -> tuple[dict[str, str], list[Problem]]:
+    """The absolute path of each `env_file` as it is written, and the problems of these files."""
+    paths: dict[str, str] = {}
+    problems: list[Problem] = []
+    for place, limits in manifest.limits_by_table():
+        if limits.env_file is None:
+            continue
+        path = seen_from(folder, limits.env_file)
+        paths[limits.env_file] = str(path)
+        key = f"{place}.env_file"
+        faults = _unreadable(key, limits.env_file, path) or list(_reserved(key, path))
+        problems += faults
+    return paths, problems
+
+
+def _unreadable(place: str, name: str, path: Path) -> list[Problem]:
+    value = to_toml(name)
+    if not name or not is_file(path):
+        return [Problem(place, value, f"no file at {path}", MEND)]
+    if not os.access(path, os.R_OK):
+        rule = f"you may not read {path}, and so may no container, which runs as you"
+        return [Problem(place, value, rule, f"`chmod u+r {path}`, or name another file")]
+    return []
+
+
+def _reserved(place: str, path: Path) -> Iterator[Problem]:
+    """Yields what no environment of a task can have: the values stay untold."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError):
+        yield Problem(place, to_toml(path.name), "not UTF-8", "save the file as UTF-8")
+        return
+    for name in filter(RESERVED.fullmatch, VARIABLE.findall(text)):
+        rule = f"{name} is the kit's own: it decides what the task is"
+        yield Problem(place, to_toml(path.name), rule, f"take {name} out of {path}")
 
 
 @dataclass(frozen=True)
@@ -102,7 +206,7 @@ def _trainer_mounts(manifest: Manifest) -> tuple[Mount, ...]:
     """What an image that is not the kit's own lacks: the trainer."""
     if manifest.runs_in_kits_image:
         return ()
-    return (Mount(str(own_files.IMAGE / "trainer"), TRAINER),)
+    return (Mount(str(kit_files.IMAGE / "trainer"), TRAINER),)
 
 
 def without_trainer(inputs: Inputs) -> Inputs:
@@ -164,6 +268,6 @@ def _syntax_problems(program: Path) -> list[Problem]:
         return []
     rule = f"not valid Python: {fault.message}"
     line = f"`{fault.line}`" if fault.line else ""
-    cure = python2.cure(fault.message, syntax.content(program))
+    cure = syntax.cure(fault.message, syntax.content(program))
     cure = cure or "mend the line, or the one before it"
     return [Problem(fault.place, line, rule, cure, ("program", "image"))]

@@ -9,9 +9,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from cluster_kit.errors import UsageError
-from cluster_kit.manifest.names import NAME, near_name
+from cluster_kit.manifest.field_types import NAME, near_name
 from cluster_kit.roles import Style
-from cluster_kit.util import own_files, templating
+from cluster_kit.util import kit_files, templating
 from cluster_kit.workspace import Workspace, write_new
 
 PROGRAM_BY_STYLE: dict[Style, str] = {"coordinator": "coordinator.py", "all-tasks": "all_tasks.py"}
@@ -47,7 +47,7 @@ def create(
             f"{starter.program.parent} exists already, and nothing is overwritten",
             "choose another name, or move it away first",
         )
-    program = (own_files.TEMPLATES / "new" / PROGRAM_BY_STYLE[style]).read_bytes()
+    program = (kit_files.TEMPLATES / "new" / PROGRAM_BY_STYLE[style]).read_bytes()
     text = manifest(name, style, workspace)
     write_new({starter.manifest: text, starter.program: program, **beside})
     return starter
@@ -68,7 +68,7 @@ def manifest(name: str, style: Style, workspace: Workspace) -> str:
     all_tasks = style == "all-tasks"
     return templating.kit_template("new/manifest.toml.j2").render(
         name=name,
-        clone=workspace.root.resolve() == own_files.CLONE,  # which has a Makefile
+        clone=workspace.root.resolve() == kit_files.CLONE,  # which has a Makefile
         schema=(workspace.manifests / "schema.json").exists(),
         chief=0 if all_tasks else 1,
         worker=2,
@@ -78,3 +78,40 @@ def manifest(name: str, style: Style, workspace: Workspace) -> str:
         program=f"../programs/{name}/train.py",
         requirements=f"../programs/{name}/requirements.txt",
     )
+
+
+@dataclass(frozen=True)
+class Addition:
+    """New files with their content and, by their paths, what each is; `next` are lines to tell.
+
+    A file that is there already, as it would be written, is not among them.
+    """
+
+    files: Mapping[Path, str | bytes]
+    about: Mapping[Path, str]
+    next: tuple[str, ...] = ()
+
+
+FILE = "cluster-kit.mk"
+
+
+def make_part(name: str, workspace: Workspace) -> Addition:
+    """cluster-kit.mk, which an existing Makefile takes in by one line; it is never changed itself.
+
+    Raises:
+        UsageError: this is the kit's own clone, or another cluster-kit.mk is there.
+    """
+    if workspace.root == kit_files.CLONE:
+        raise UsageError(
+            "--make in a clone of the kit: its Makefile has `make cluster` already",
+            f"leave it out: `make cluster CLUSTER={name}`",
+        )
+    path = workspace.root / FILE
+    text = templating.kit_template("new/cluster-kit.mk.j2").render(name=name)
+    first = text.partition("\n")[0]
+    run = f"`make cluster CLUSTER={name}` runs it"
+    if path.is_file() and path.read_text(encoding="utf-8", errors="replace").startswith(first):
+        return Addition({}, {}, (f"{FILE} is there already: {run}",))
+    makefile = "your Makefile" if (workspace.root / "Makefile").exists() else "a Makefile"
+    line = f"write `include {FILE}` into {makefile}; then {run}"
+    return Addition({path: text}, {path: "targets for make: cluster, cluster-logs …"}, (line,))

@@ -13,7 +13,7 @@ from cluster_kit.observe.asked import Asked
 from cluster_kit.observe.checkpoints import complete
 from cluster_kit.observe.progress import USAGE, Entry, ProgressReader
 from cluster_kit.observe.usage import Sample, sample_of
-from cluster_kit.report.faults import Fault
+from cluster_kit.report.lanes import Fault
 
 Sizes = Mapping[str, int]
 

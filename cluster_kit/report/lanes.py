@@ -2,18 +2,101 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from cluster_kit.cluster import Cluster, Task
 from cluster_kit.engine.containers import Event
-from cluster_kit.observe.asked import Asked
+from cluster_kit.observe.asked import THAW, Asked
 from cluster_kit.observe.figures import number
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.silences import HEARD, SILENT
-from cluster_kit.observe.task_view import State
-from cluster_kit.report.marks import Mark, marks_of, score
+from cluster_kit.observe.task_view import GOOD_CODES, State
 from cluster_kit.roles import ROLES
+
+ROUTINE = ("checkpoint", "epoch", "evaluation")
+"""Kinds of marks that come again and again where all is well."""
+SCORES = ("accuracy", "map_50", "map", "loss")
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Something that happened to a task at one moment, Unix seconds."""
+
+    kind: str
+    at: float
+    text: str
+
+
+def marks_of(
+    events: Sequence[Event], entries: Sequence[Entry], requests: Sequence[Asked] = ()
+) -> Iterator[Mark]:
+    """What happened to one task, by the events of its container and its own entries.
+
+    What follows from one of the `requests` about it is no fault.
+    """
+    for mark in _of_events(events):
+        yield _asked_for(mark, events, requests)
+    for entry in entries:
+        match entry.event:
+            case "retry":
+                yield Mark("retry", entry.time, _attempt(entry))
+            case "epoch":
+                yield Mark("epoch", entry.time, f"epoch {entry.fields.get('epoch')}")
+            case "evaluation":
+                yield Mark("evaluation", entry.time, score(entry))
+            case "straggling":
+                yield Mark("straggler", entry.time, f"{entry.fields.get('of')} is a straggler")
+
+
+def _asked_for(mark: Mark, events: Sequence[Event], requests: Sequence[Asked]) -> Mark:
+    """The mark as one of a person's request, if it is a fault or restart that followed from one."""
+    starts = [event.time for event in events if event.action == "start"]
+    before = [one for one in requests if one.time <= mark.at]
+    if mark.kind not in ("fault", "restart") or not before:
+        return mark
+    last = before[-1]
+    lives = sum(last.time < start <= mark.at for start in starts)
+    # A fault is of the life in which it was asked for, a restart is the first one after that.
+    if lives > (mark.kind == "restart") or last.what == THAW:
+        return mark
+    return Mark("asked", mark.at, f"{mark.text}: a person asked for it ({last.what})")
+
+
+def _attempt(entry: Entry) -> str:
+    """`attempt 2: ps-0 was lost`."""
+    reason = entry.fields.get("reason")
+    return f"attempt {entry.fields.get('attempt')}" + (f": {reason}" if reason else "")
+
+
+def _of_events(events: Sequence[Event]) -> Iterator[Mark]:
+    starts = 0
+    for event in events:
+        match event.action:
+            case "start":
+                starts += 1
+                if starts > 1:
+                    yield Mark("restart", event.time, f"start number {starts}")
+            case "oom":
+                yield Mark("fault", event.time, "out of memory")
+            case "kill":
+                yield Mark("fault", event.time, "killed")
+            case "pause":
+                yield Mark("fault", event.time, "frozen")
+            case "die" if event.exit_code not in GOOD_CODES:
+                yield Mark("fault", event.time, f"ended with exit code {event.exit_code}")
+
+
+def score(entry: Entry) -> str:
+    """What an evaluation found: `ckpt-2, accuracy 0.97, loss 0.1`."""
+    shown = [
+        f"{key.replace('_', ' ')} {value:.4g}"
+        for key in SCORES
+        if (value := number(entry.fields.get(key))) is not None
+    ]
+    return ", ".join([str(entry.fields.get("checkpoint", "")), *shown]).strip(", ")
+
 
 STARTING, SERVING, WAITING = "starting", "serving", "waiting"
 
@@ -194,3 +277,168 @@ def _waits(entries: Sequence[Entry], end: float) -> Iterator[Span]:
             since = None
     if since is not None:
         yield Span(WAITING, since[0], end, since[1])
+
+
+MOST_SHOWN = 600
+"""States and marks of all lanes together that are about what goes as it should."""
+FEWEST = 40
+"""Of one lane, however many lanes there are."""
+
+
+def thinned(lanes: Mapping[str, Lane]) -> dict[str, Lane]:
+    """The lanes with about so many states and marks at the most; what went wrong stays as it is."""
+    many = [name for name, lane in lanes.items() if _size(lane) > FEWEST]
+    most = max(FEWEST, MOST_SHOWN // max(1, len(many))) // 2
+    return {
+        name: Lane(_spans(lane.spans, most), lane.over, _marks(lane.marks, most))
+        if name in many
+        else lane
+        for name, lane in lanes.items()
+    }
+
+
+def _size(lane: Lane) -> int:
+    return len(lane.spans) + len(lane.marks)
+
+
+def _marks(marks: Sequence[Mark], most: int) -> tuple[Mark, ...]:
+    """Of each kind that is routine some at equal distances, the last one among them."""
+    counts = {kind: sum(mark.kind == kind for mark in marks) for kind in ROUTINE}
+    of_each = max(1, most // max(1, sum(count > 0 for count in counts.values())))
+    seen = dict.fromkeys(counts, 0)
+    kept = []
+    for mark in marks:
+        if mark.kind not in counts:
+            kept.append(mark)
+            continue
+        count, at = max(counts[mark.kind], of_each), seen[mark.kind]
+        seen[mark.kind] += 1
+        if (at + 1) * of_each // count > at * of_each // count:
+            kept.append(mark)
+    return tuple(kept)
+
+
+def _spans(spans: Sequence[Span], most: int) -> tuple[Span, ...]:
+    """Short ones that follow each other as one, of the state that lasted longest."""
+    if len(spans) <= most:
+        return tuple(spans)
+    width = (spans[-1].end - spans[0].begin) / most
+    return tuple(_together(group) for group in _groups(spans, width))
+
+
+def _groups(spans: Sequence[Span], width: float) -> Iterator[list[Span]]:
+    """Those without a gap between them that together are not longer than `width` seconds."""
+    group: list[Span] = []
+    for span in spans:
+        if group and (span.end - group[0].begin > width or span.begin > group[-1].end):
+            yield group
+            group = []
+        group.append(span)
+    yield group
+
+
+def _together(group: Sequence[Span]) -> Span:
+    if len(group) == 1:
+        return group[0]
+    times: dict[str, float] = {}
+    for span in group:
+        times[span.state] = times.get(span.state, 0.0) + span.end - span.begin
+    longest = max(times, key=lambda state: times[state])
+    told = ", ".join(f"{state} {time:.3g} s" for state, time in times.items())
+    return Span(longest, group[0].begin, group[-1].end, f"{len(group)} short states: {told}")
+
+
+BROKEN, DRILL = "broken", "drill"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault of a drill. Times are Unix seconds; `over` is None if it has no end of its own.
+
+    `for_s` is the time for which it was to last. Seconds after it are None if nobody noticed it,
+    or nothing went on.
+    """
+
+    number: int
+    kind: str
+    task: str
+    at: float
+    over: float | None = None
+    for_s: float | None = None
+    detected_after_s: float | None = None
+    detected_by: str = ""
+    going_on_after_s: float | None = None
+    steps_lost: int | None = None
+
+    @property
+    def title(self) -> str:
+        """`fault 1: freeze for 5 s`."""
+        lasts = f" for {self.for_s:g} s" if self.for_s else ""
+        return f"fault {self.number}: {self.kind}{lasts}"
+
+    @property
+    def text(self) -> str:
+        """The title and what became of it, a line for each."""
+        by = f" ({self.detected_by})" if self.detected_by else ""
+        detected, on = self.detected_after_s, self.going_on_after_s
+        return "\n".join([
+            f"{self.title}, by the drill",
+            "not noticed" if detected is None else f"noticed after {detected:g} s{by}",
+            "training did not go on" if on is None else f"training went on after {on:g} s",
+            *([f"{self.steps_lost} steps lost"] if self.steps_lost else []),
+        ])  # fmt: skip
+
+    def facts(self, began: float) -> dict[str, Any]:
+        """As report.json has it: times in seconds since Unix time `began`."""
+        over = None if self.over is None else round(self.over - began, 3)
+        more = {key: getattr(self, key) for key in _FIGURES}
+        return {"number": self.number, "kind": self.kind, "task": self.task,
+                "at": round(self.at - began, 3), "over": over, **more,
+                "detected_by": self.detected_by or None}  # fmt: skip
+
+
+_FIGURES = ("for_s", "detected_after_s", "going_on_after_s", "steps_lost")
+
+
+def faults_of(drill: object, since: float) -> list[Fault]:
+    """The faults in drill.json that were injected since Unix time `since`, the first one first."""
+    told = drill.get("faults") if isinstance(drill, dict) else None
+    found = [_fault(one) for one in told if isinstance(one, dict)] if isinstance(told, list) else []
+    return sorted((one for one in found if one and one.at >= since), key=lambda one: one.at)
+
+
+def _fault(told: Mapping[str, Any]) -> Fault | None:
+    """None if it was never injected, or is not known when."""
+    at, lost = number(told.get("injected_unix_s")), number(told.get("steps_lost"))
+    if at is None:
+        return None
+    return Fault(
+        number=int(number(told.get("number")) or 0),
+        kind=str(told.get("kind")),
+        task=str(told.get("task")),
+        at=at,
+        over=number(told.get("over_unix_s")),
+        for_s=number(told.get("for")),
+        detected_after_s=number(told.get("detected_after_s")),
+        detected_by=str(told.get("detected_by") or ""),
+        going_on_after_s=number(told.get("going_on_after_s")),
+        steps_lost=None if lost is None else int(lost),
+    )
+
+
+def with_faults(lanes: Mapping[str, Lane], faults: Sequence[Fault], end: float) -> dict[str, Lane]:
+    """The lanes with a mark where each fault came, and a span as long as it lasted.
+
+    Args:
+        end: of what was seen, Unix seconds.
+    """
+    met = dict(lanes)
+    for fault in faults:
+        if fault.task not in met:
+            continue
+        lane = met[fault.task]
+        marks = sorted([*lane.marks, Mark(DRILL, fault.at, fault.text)], key=lambda mark: mark.at)
+        over = min(fault.over or fault.at, end)
+        spans = [Span(BROKEN, fault.at, over, fault.title)] if over > fault.at else []
+        met[fault.task] = replace(lane, marks=tuple(marks), over=(*lane.over, *spans))
+    return met

@@ -9,7 +9,7 @@ from cluster_kit.engine import client
 from cluster_kit.engine.choose import connect
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import ManifestError, UsageError
-from cluster_kit.manifest.find import find, names
+from cluster_kit.manifest.load import find, names
 from cluster_kit.parts import EngineName
 from cluster_kit.util.nearest import proposal
 from cluster_kit.workspace import Workspace, newest_run_directory

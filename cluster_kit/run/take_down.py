@@ -13,7 +13,7 @@ from cluster_kit.errors import KitError
 from cluster_kit.observe import asked
 from cluster_kit.run.keeping.of_containers import run_of, unjudged
 from cluster_kit.run.starting.claim import is_claimed
-from cluster_kit.show.quiet import QuietView
+from cluster_kit.show.view import QuietView
 from cluster_kit.workspace import Workspace
 
 log = logging.getLogger(__name__)

@@ -7,9 +7,9 @@ import contextlib
 from cluster_kit.backends.choose import backend
 from cluster_kit.engine import client
 from cluster_kit.errors import KitError
-from cluster_kit.image.build import image_present, image_tag
+from cluster_kit.image.kit_image import image_present, image_tag
 from cluster_kit.parts import DEFAULT_ENGINE
-from cluster_kit.util.own_files import FILES
+from cluster_kit.util.kit_files import FILES
 from cluster_kit.version import __version__
 
 

@@ -17,8 +17,8 @@ from cluster_kit.metrics.values import Value
 from cluster_kit.observe.task_view import State
 from cluster_kit.run.keeping.metrics import RunMetrics, masked_labels
 from cluster_kit.run.keeping.secrets import Known, known_of
+from cluster_kit.serve.server import Response
 from cluster_kit.serve.site import Site
-from cluster_kit.serve.web import Response
 from cluster_kit.util.untrusted import files
 from cluster_kit.workspace import RunDirectory
 

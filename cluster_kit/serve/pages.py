@@ -1,14 +1,25 @@
-"""The HTML of pages: the report's own, with scripts that keep it up to date."""
+"""The pages of the live view, and the events that keep them up to date."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from cluster_kit.engine.containers import SIDECAR
+from cluster_kit.errors import UsageError
 from cluster_kit.report.page import DRAWS, document
-from cluster_kit.run.keeping.report import saved_report
+from cluster_kit.run.judging.verdict import Reason
+from cluster_kit.run.keeping.history import Run, runs_of
+from cluster_kit.run.keeping.record import Record, read_record
+from cluster_kit.run.keeping.report import outcome_facts, saved_report
+from cluster_kit.serve.incremental import Reading
+from cluster_kit.serve.server import Response, event
 from cluster_kit.serve.site import Site
-from cluster_kit.serve.web import Response
+from cluster_kit.workspace import RunDirectory
 
 LIVE = "live/stream.js"
 OF_RUN = (*DRAWS, LIVE, "live/logs.js")
@@ -33,3 +44,171 @@ def run_page(site: Site, cluster: str, run: str) -> Response:
 
 def _page(title: str, facts: Mapping[str, Any], scripts: tuple[str, ...]) -> Response:
     return Response(document(title, facts, scripts, live=True).encode())
+
+
+MOST_RUNS = 100
+REREAD_S = 5.0
+
+
+def overview(site: Site, runs: Sequence[dict[str, Any]] | None = None) -> dict[str, Any]:
+    """What the page shows: clusters that are up, past runs, what is wrong with the engine.
+
+    Args:
+        runs: see `past_runs`; read now if they are not given.
+    """
+    up: dict[str, list[str]] = {}
+    for one in site.glance():
+        if one.role != SIDECAR:
+            up.setdefault(one.cluster, []).append(one.state)
+    return {
+        "clusters": [
+            {"name": name, "tasks": len(states), "states": dict(Counter(states))}
+            for name, states in sorted(up.items())
+        ],
+        "runs": list(past_runs(site) if runs is None else runs),
+        "trouble": site.trouble,
+    }
+
+
+def past_runs(site: Site) -> list[dict[str, Any]]:
+    """The newest runs of this workspace, the newest first."""
+    return [_past(run) for run in runs_of(site.workspace)[:MOST_RUNS]]
+
+
+def _past(run: Run) -> dict[str, Any]:
+    return {
+        "cluster": run.cluster,
+        "run": run.directory.path.name,
+        "began": f"{run.began:%Y-%m-%d %H:%M:%S}" if run.began else "",
+        "verdict": run.verdict,
+        "success": run.outcome.get("success"),
+        "seconds": run.timings.get("total"),
+    }
+
+
+class Overview:
+    """See `channel.Source`."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._told: dict[str, Any] = {}
+        self._runs: list[dict[str, Any]] = []
+        self._reread_at = 0.0
+
+    def look(self, *, last: bool = False) -> bytes:
+        if last or time.monotonic() >= self._reread_at:
+            self._runs = past_runs(self._site)
+            self._reread_at = time.monotonic() + REREAD_S
+        new = overview(self._site, self._runs)
+        changed, self._told = new != self._told, new
+        return self.whole() if changed else b""
+
+    def close(self) -> None:
+        pass
+
+    def whole(self) -> bytes:
+        return event("overview", json.dumps(self._told))
+
+
+FIND_S = 1.0
+Stamp = tuple[Path, int, int]
+"""Of a run: its directory, and when its record and its outcome were written."""
+
+
+class Feed:
+    """See `channel.Source`: the newest run of a cluster, whichever that is at the moment."""
+
+    def __init__(self, site: Site, cluster: str) -> None:
+        self._site, self._cluster = site, cluster
+        self._reading: Reading | None = None
+        self._stamp: Stamp | None = None
+        self._fixed = ""
+        """What is told of a run that is not read: it has ended, or cannot be read."""
+        self._find_at = 0.0
+        self._found: object = None
+        self._up: dict[str, str] = {}
+        self._trouble = ""
+
+    def look(self, *, last: bool = False) -> bytes:
+        if last:
+            self._find_at = 0.0
+        other = self._find()
+        news = None
+        if self._reading is not None:
+            self._reading.read()
+            news = self._reading.news()
+        trouble, self._trouble = self._trouble, self._site.trouble
+        if other or trouble != self._trouble:
+            return self.whole()
+        return event("news", self._reading.as_text(news)) if self._reading and news else b""
+
+    def close(self) -> None:
+        if self._reading is not None:
+            self._reading.close()
+
+    def whole(self) -> bytes:
+        trouble = event("trouble", json.dumps(self._trouble))
+        if self._reading is not None:
+            return trouble + event("run", self._reading.as_text(self._reading.whole()))
+        return trouble + event("run", self._fixed)
+
+    def _find(self) -> bool:
+        """Look which run it is, once a second; whether pages have to be told everything anew."""
+        if time.monotonic() < self._find_at:
+            return False
+        self._find_at = time.monotonic() + FIND_S
+        known = self._site.of(self._cluster)
+        if self._site.trouble and self._reading:
+            return False  # the tasks may go on; what they write is read as before
+        self._up = {c.name: c.state for c in known if c.role != SIDECAR}
+        run = self._site.newest(self._cluster)
+        stamp = _stamp(run) if run else None
+        if (found := (stamp, dict(self._up))) == self._found:
+            return False
+        before = self._reading, self._fixed
+        self._reading, self._fixed = self._open(run, stamp)
+        if before[0] is not None and before[0] is not self._reading:
+            before[0].close()
+        self._stamp, self._found = stamp, found
+        return (self._reading, self._fixed) != before
+
+    def _open(self, run: RunDirectory | None, stamp: Stamp | None) -> tuple[Reading | None, str]:
+        """How this run is to be read, or what is told instead."""
+        if run is None:
+            return None, self._none(f"{self._cluster} is not up, and there is no run of it here")
+        try:
+            record = read_record(run)
+            if record is None:
+                return None, self._none(
+                    f"{self._cluster} was not started by `cluster-kit up`: only the states of its "
+                    "tasks and their logs are known"
+                )
+            if self._has_ended(run, record):
+                return None, json.dumps({"run": saved_report(run), "now": {}, "ended": True})
+            if not self._up:
+                return None, json.dumps({"run": saved_report(run), "now": {}, "ended": False})
+        except UsageError as error:
+            return None, self._none(error.message)
+        if self._reading and self._stamp and stamp and self._stamp[:2] == stamp[:2]:
+            return self._reading, ""
+        return Reading(self._site, run, record), ""
+
+    def _has_ended(self, run: RunDirectory, record: Record) -> bool:
+        """One whose engine was lost goes on if its tasks still run."""
+        outcome = outcome_facts(run, record.id)
+        goes_on = outcome.get("reason") == Reason.ENGINE and "running" in self._up.values()
+        return bool(outcome) and not goes_on
+
+    def _none(self, why: str) -> str:
+        return json.dumps({"none": why, "states": self._up})
+
+
+def _stamp(run: RunDirectory) -> Stamp:
+    return run.path, _written(run.record), _written(run.outcome)
+
+
+def _written(file: Path) -> int:
+    try:
+        return file.stat().st_mtime_ns
+    except OSError:
+        return 0

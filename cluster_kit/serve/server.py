@@ -8,21 +8,165 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import ipaddress
+import json
+import re
+import secrets
 import socket
 import socketserver
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from cluster_kit.errors import EngineError, HostError, KitError, UsageError
-from cluster_kit.serve.door import refuse
-from cluster_kit.serve.web import EVENTS, TEXT, Refused, Request, Response, Route, answer
+
+HTML, TEXT = "text/html; charset=utf-8", "text/plain; charset=utf-8"
+JSON, EVENTS = "application/json", "text/event-stream"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a browser asks; `headers` have lower-case names, `query` the last value of each name."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Response:
+    """What is answered; a `body` that is an iterator is sent piece by piece until it ends."""
+
+    body: bytes | Iterator[bytes]
+    type: str = HTML
+    status: int = 200
+
+
+class Refused(Exception):
+    """A request that is not answered: an HTTP status, and a sentence that says why."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status, self.sentence = status, sentence
+
+
+Answer = Callable[[Request, Mapping[str, str]], Response]
+"""Answers a request; the second argument has the named parts of its path."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """Which requests an answer is for: `Route("GET", "/cluster/{name}", …)`."""
+
+    method: str
+    path: str
+    answer: Answer
+
+    def parts(self, path: str) -> Mapping[str, str] | None:
+        """The named parts of a path; None if it is another route's."""
+        pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(self.path))
+        found = re.fullmatch(pattern, path)
+        return found.groupdict() if found else None
+
+
+def answer(routes: Sequence[Route], request: Request) -> Response:
+    """The response of the first route that fits.
+
+    Raises:
+        Refused: there is none (404), or none for this method (405).
+    """
+    method = "GET" if request.method == "HEAD" else request.method
+    others = False
+    for route in routes:
+        parts = route.parts(request.path)
+        if parts is None:
+            continue
+        if route.method == method:
+            return route.answer(request, parts)
+        others = True
+    if others:
+        raise Refused(405, f"{request.path} does not take {request.method}")
+    raise Refused(404, f"{request.path} was not found here: the page of all clusters is /")
+
+
+def as_json(value: Any) -> Response:
+    """A response with this value."""
+    return Response(json.dumps(value).encode(), JSON)
+
+
+LOOPBACK_NAMES = ("localhost",)
+
+
+def refuse(request: Request, token: str, address: str, machine: str = "") -> None:
+    """Raise Refused (403) for a request that is not let in.
+
+    The token stands in the URL (`?token=…`) or in the header `Authorization: Bearer …`; what
+    changes something takes it in the header only, which no other site can make a browser send.
+
+    Args:
+        address: what the server listens on, as it was named.
+        machine: the name of this machine, by which others may come if `address` lets them.
+    """
+    host = request.headers.get("host", "")
+    if not _is_own(host, address, machine):
+        raise Refused(
+            403,
+            f"`Host: {host}` is no address of this server, as if another site had sent you here: "
+            "open the URL that was printed on the terminal",
+        )
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    bearer = given.strip() if scheme.lower() == "bearer" else ""
+    if request.method not in ("GET", "HEAD"):
+        if not _same(bearer, token):
+            raise Refused(403, f"{request.method} takes the token: `Authorization: Bearer TOKEN`")
+    elif not _same(bearer or request.query.get("token", ""), token):
+        raise Refused(
+            403,
+            "this page takes a token, and that in the URL is "
+            f"{'another one' if request.query.get('token') else 'missing'}: "
+            "open the URL that was printed on the terminal",
+        )
+
+
+def _same(given: str, token: str) -> bool:
+    return secrets.compare_digest(given.encode(), token.encode())
+
+
+def _is_own(host: str, address: str, machine: str) -> bool:
+    """Whether a Host header names this server by an IP address, as localhost, or by its own name.
+
+    A site that lets its own name point at this machine (DNS rebinding) sends its name here.
+    """
+    name, only_here = _without_port(host).lower(), is_loopback(address)
+    if name in (*LOOPBACK_NAMES, address.lower(), *([] if only_here else [machine.lower()])):
+        return bool(name)
+    try:
+        found = ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return found.is_loopback or not only_here
+
+
+def _without_port(host: str) -> str:
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.rpartition(":")[0] if host.count(":") == 1 else host
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine reaches a server that listens on an address."""
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return address.lower() in LOOPBACK_NAMES
+
 
 IDLE_S = 60
 """A connection that sends no request, or takes no answer, for this long is closed."""

@@ -121,3 +121,19 @@ def _checked(make: Any, facts: Mapping[str, Any], path: Path) -> Outcome:
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         raise UsageError(f"{path} is not the outcome of a run: {error!r}", _WANTED) from error
     return outcome
+
+
+def values(outcome: Outcome) -> dict[str, str]:
+    """success, exit_code, reason, blame, run and outcome, each one line; "" for what is not there.
+
+    `run` is the run's directory, `outcome` the path of its outcome.json.
+    """
+    facts = {
+        "success": "true" if outcome.success else "false",
+        "exit_code": str(outcome.exit_code),
+        "reason": outcome.reason,
+        "blame": outcome.blame or "",
+        "run": outcome.run,
+        "outcome": str(Path(outcome.run) / "outcome.json") if outcome.run else "",
+    }
+    return {name: " ".join(value.splitlines()) for name, value in facts.items()}

@@ -3,20 +3,121 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import secrets
 import shutil
+import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
-from cluster_kit.api import Job, Outcome, RunEvent, RunningCluster, load
+from cluster_kit.api import HostError, Job, Outcome, RunEvent, RunningCluster, load
 from cluster_kit.api.job import PATHS
 from cluster_kit.engine import client
-from cluster_kit.manifest.find import find
+from cluster_kit.manifest.load import find
+from cluster_kit.run.keeping.record import outcome_from
 from cluster_kit.run.take_down import take_down as stop_and_remove
-from cluster_kit.testing import report
-from cluster_kit.testing.turns import Turns
+from cluster_kit.util import locks
+from cluster_kit.util.elapsed import duration
+from cluster_kit.workspace import RunDirectory
+
+
+def text(root: Path) -> str:
+    """A paragraph for each run below `root/runs`, oldest first; "" if there is none."""
+    runs = [path for path in root.glob("runs/*/*") if path.is_dir() and not path.is_symlink()]
+    runs.sort(key=lambda path: path.stat().st_mtime)
+    return "\n\n".join("\n".join(_told(RunDirectory(run))) for run in runs)
+
+
+def _told(run: RunDirectory) -> Iterator[str]:
+    outcome = _outcome(run)
+    if outcome is None:
+        yield f"{run.path.parent.name}: without a verdict"
+    else:
+        yield _headline(outcome)
+        yield from (f"  {line}" for line in outcome.message.splitlines())
+        yield from (f"  | {line}" for line in outcome.last_words.splitlines())
+        if outcome.cure:
+            yield f"  \u2192 {outcome.cure}"
+        yield from (f"  note: {note}" for note in outcome.notes)
+    yield f"  everything is in {run.path}"
+
+
+def _headline(outcome: Outcome) -> str:
+    how = "success" if outcome.success else outcome.reason
+    blame = f", blame {outcome.blame}" if outcome.blame else ""
+    return f"{outcome.cluster}: {how} in {duration(outcome.timings_s.get('total', 0.0))}{blame}"
+
+
+def _outcome(run: RunDirectory) -> Outcome | None:
+    try:
+        return outcome_from(json.loads(run.outcome.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+WAIT_S = 3600.0
+
+
+class Turns:
+    """Whose turn it is with a subnet that a manifest states. Other subnets are chosen freely."""
+
+    def __init__(self) -> None:
+        self._held: set[str] = set()
+
+    @contextlib.contextmanager
+    def of(self, job: Job) -> Iterator[None]:
+        """A block in which no other test has a cluster in the job's subnet.
+
+        A second cluster of the same test is not kept waiting: the kit refuses it.
+
+        Raises:
+            HostError: another test keeps it for WAIT_S.
+        """
+        subnet = job.fixed_subnet
+        name = f"cluster-kit-subnet-{re.sub('[^0-9]', '-', subnet)}.lock"
+        if not subnet or name in self._held:
+            yield
+            return
+        with contextlib.ExitStack() as held:
+            try:
+                file = locks.own_directory() / name
+                held.enter_context(locks.lock(file, f"the cluster {job.name}", WAIT_S))
+            except (locks.Locked, OSError) as error:
+                raise HostError(
+                    f'subnet = "{subnet}" is taken by another test: {error}',
+                    'write subnet = "auto" in the manifest',
+                ) from None
+            self._held.add(name)
+            held.callback(self._held.discard, name)
+            yield
+
+
+@contextlib.contextmanager
+def terminable() -> Iterator[None]:
+    """A block that SIGTERM interrupts like Ctrl-C, so that clusters are removed.
+
+    A handler of somebody else's stays.
+    """
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    ):
+        yield
+        return
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
 
 LONGEST_PREFIX = 31
 """Of a name: with 9 more it is as long as a cluster's may be."""
@@ -84,7 +185,7 @@ class Clusters:
 
     def told(self) -> str:
         """How each run ended and where it is, for the report of a test that failed."""
-        return report.text(self.root) if self.root else ""
+        return text(self.root) if self.root else ""
 
     def take_down(self) -> None:
         """Remove what is up by now, whatever has become of the block that it was for."""

@@ -60,8 +60,7 @@ def cluster(
     directory; the report of a test that failed names them.
     """
     _need_engine(request.config)
-    from cluster_kit.testing.clusters import Clusters
-    from cluster_kit.testing.turns import terminable
+    from cluster_kit.testing.clusters import Clusters, terminable
 
     base = tmp_path_factory.getbasetemp()
     made = Clusters(

@@ -11,7 +11,7 @@ import sys
 from typing import Any, NoReturn, TextIO
 
 from cluster_kit.util import signals
-from cluster_kit.util.runner_commands import Guard, is_ci
+from cluster_kit.util.terminal import Guard, is_ci
 
 TAKES_S = 1.0
 PART = select.PIPE_BUF

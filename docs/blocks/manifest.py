@@ -7,18 +7,21 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from cluster_kit.manifest.container import ContainerTable
-from cluster_kit.manifest.data import DataTable
-from cluster_kit.manifest.deadlines import DeadlineTable
 from cluster_kit.manifest.kubernetes import KubernetesTable
-from cluster_kit.manifest.limits import Limits, TaskLimits
-from cluster_kit.manifest.mounts import MountTable
-from cluster_kit.manifest.network import NetworkTable
-from cluster_kit.manifest.schema import Manifest
-from cluster_kit.manifest.secrets import SecretTable
-from cluster_kit.manifest.sidecars import SidecarTable
+from cluster_kit.manifest.schema import (
+    ContainerTable,
+    DataTable,
+    DeadlineTable,
+    Limits,
+    Manifest,
+    MountTable,
+    NetworkTable,
+    SecretTable,
+    SidecarTable,
+    TaskLimits,
+)
 from cluster_kit.manifest.slurm import SlurmTable
-from cluster_kit.util.own_files import FILES
+from cluster_kit.util.kit_files import FILES
 from cluster_kit.util.toml_text import to_toml
 from docs.blocks.table import table
 

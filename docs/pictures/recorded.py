@@ -14,8 +14,8 @@ from cluster_kit.errors import EngineError
 from cluster_kit.observe.state import RunState
 from cluster_kit.run.launch import launch
 from cluster_kit.run.request import Request
-from cluster_kit.show.live import LiveView
 from cluster_kit.show.progress_line import progress_of
+from cluster_kit.show.view import LiveView
 from cluster_kit.workspace import here
 
 MANIFEST = "quickstart"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from cluster_kit.image.build import image_present, image_tag
+from cluster_kit.image.kit_image import image_present, image_tag
 from tests.bench import idle_server, planning, serving, stop, throughput, watching, whole_job
 from tests.bench.bench import Bench, BenchError, load, remove_all
 from tests.bench.machine import machine

@@ -11,7 +11,7 @@ from cluster_kit.engine.client import connect
 from cluster_kit.host.gather import gather
 from cluster_kit.manifest.load import load
 from cluster_kit.plan.plan import OwnImages, plan
-from cluster_kit.plan.tf_config import tf_configs
+from cluster_kit.plan.tasks import tf_configs
 from cluster_kit.programs.resolve import resolve
 from tests.bench.bench import HERE, JOB, OWN, Bench
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.serve import channel, feed
+from cluster_kit.serve import pages, site
 from cluster_kit.serve.start import serving
 from tests.browser.chromium import Opened
 from tests.unit.serve.made_up import MadeUp
@@ -17,10 +17,10 @@ PATIENCE_MS = 8000
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(channel, "FASTEST_S", 0.05)
-    monkeypatch.setattr(channel, "SLOWEST_S", 0.1)
-    monkeypatch.setattr(channel, "PULSE_S", 0.2)
-    monkeypatch.setattr(feed, "FIND_S", 0.05)
+    monkeypatch.setattr(site, "FASTEST_S", 0.05)
+    monkeypatch.setattr(site, "SLOWEST_S", 0.1)
+    monkeypatch.setattr(site, "PULSE_S", 0.2)
+    monkeypatch.setattr(pages, "FIND_S", 0.05)
     monkeypatch.setattr("cluster_kit.serve.site.GLANCE_S", 0.02)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from cluster_kit.engine.containers import Event
 from cluster_kit.report.facts import facts_of
-from cluster_kit.report.faults import Fault
+from cluster_kit.report.lanes import Fault
 from cluster_kit.report.page import page
 from tests.browser.chromium import Opened, opened
 from tests.browser.looked_at import check

@@ -10,11 +10,7 @@ from typing import Any, get_args, get_origin
 
 import pytest
 
-from cluster_kit.manifest.data import DataTable
-from cluster_kit.manifest.limits import TaskLimits
-from cluster_kit.manifest.schema import Manifest
-from cluster_kit.manifest.secrets import SecretTable
-from cluster_kit.manifest.sidecars import SidecarTable
+from cluster_kit.manifest.schema import DataTable, Manifest, SecretTable, SidecarTable, TaskLimits
 from tests.make import ROOT
 
 PAGE = (ROOT / "docs" / "manifest.md").read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster_kit import labels
-from cluster_kit.image.build import image_tag
+from cluster_kit.image.kit_image import image_tag
 from cluster_kit.plan.addresses import pick_subnet
 from tests.e2e.node import Node
 from tests.e2e.nodes import Swarm

@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from cluster_kit.image.build import image_tag
+from cluster_kit.image.kit_image import image_tag
 
 
 def copy_of_the_scenes(folder: Path) -> Path:

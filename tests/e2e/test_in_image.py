@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.image.build import image_tag
+from cluster_kit.image.kit_image import image_tag
 from tests.make import ROOT
 
 PYTEST = ("pytest", "pytest-xdist", "execnet", "pluggy", "iniconfig", "packaging", "pygments")

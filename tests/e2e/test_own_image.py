@@ -10,7 +10,7 @@ from pathlib import Path
 import docker
 import pytest
 
-from cluster_kit.image.build import image_tag
+from cluster_kit.image.kit_image import image_tag
 from tests.e2e.evidence import codes, latest, log
 from tests.kit import Kit
 

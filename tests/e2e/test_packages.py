@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.image.build import image_tag
+from cluster_kit.image.kit_image import image_tag
 from cluster_kit.version import __version__
 from tests.make import ROOT
 

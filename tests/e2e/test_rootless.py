@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.image.build import image_tag
+from cluster_kit.image.kit_image import image_tag
 from tests.e2e import rootless
 
 pytestmark = [

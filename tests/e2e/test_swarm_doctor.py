@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.image.build import image_tag
+from cluster_kit.image.kit_image import image_tag
 from tests.e2e import nodes
 from tests.e2e.nodes import Swarm
 from tests.e2e.on_swarm import wait_for

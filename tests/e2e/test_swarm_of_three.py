@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.image.build import image_tag
+from cluster_kit.image.kit_image import image_tag
 from cluster_kit.plan.addresses import pick_subnet
 from tests.e2e import nodes
 from tests.e2e.evidence import log

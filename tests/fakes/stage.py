@@ -14,7 +14,13 @@ from cluster_kit.backends.compose import cli as compose
 from cluster_kit.drill import director
 from cluster_kit.engine import client
 from cluster_kit.host import gather
-from cluster_kit.image import base, build, built, extra, own
+from cluster_kit.image import (
+    base_image,
+    dockerfile_image,
+    kit_image,
+    requirements_layer,
+    user_image,
+)
 from cluster_kit.observe import asked, listener, shown, timeline
 from cluster_kit.run import attach, timings
 from cluster_kit.run import launch as launching
@@ -121,7 +127,7 @@ def set_up(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     made = Stage(root)
     monkeypatch.setattr(client, "connect", lambda: made.engine)
     kept_in(root, monkeypatch)
-    for module in (compose, doctor, base, own, arguments):
+    for module in (compose, doctor, base_image, user_image, arguments):
         monkeypatch.setattr(module, "run", lambda *a, **k: made.docker.run(*a, **k))
     for module in (
         asked,
@@ -148,10 +154,10 @@ def set_up(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     monkeypatch.setattr(gather, "_routes", lambda _table: [])
     monkeypatch.setattr(gather, "gpu_inventory", lambda: ())
     kept_in(root, monkeypatch)
-    monkeypatch.setattr(built, "stream", lambda *a: made.docker.build(*a))
-    monkeypatch.setattr(built, "build_secrets", lambda: contextlib.nullcontext(()))
-    monkeypatch.setattr(build, "run", lambda _command: Completed((), 0, "default", ""))
-    monkeypatch.setattr(extra, "ensure_image", lambda *_, **__: True)
+    monkeypatch.setattr(dockerfile_image, "stream", lambda *a: made.docker.build(*a))
+    monkeypatch.setattr(dockerfile_image, "build_secrets", lambda: contextlib.nullcontext(()))
+    monkeypatch.setattr(kit_image, "run", lambda _command: Completed((), 0, "default", ""))
+    monkeypatch.setattr(requirements_layer, "ensure_image", lambda *_, **__: True)
     monkeypatch.setattr(signals, "ignore", lambda: setattr(made, "interruptible", False))
     monkeypatch.setattr(signals, "interrupt_once", lambda: setattr(made, "interruptible", True))
     yield made

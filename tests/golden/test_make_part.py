@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.project.make import make_part
+from cluster_kit.project.starter import make_part
 from cluster_kit.workspace import Workspace
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")

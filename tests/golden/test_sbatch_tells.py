@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from cluster_kit.backends.choose import backend
 from cluster_kit.cluster import Cluster
 from cluster_kit.errors import UsageError
-from cluster_kit.plan.tf_config import tf_configs
+from cluster_kit.plan.tasks import tf_configs
 from tests.golden.sbatch import GOLDEN, addresses, planned, told
 from tests.make import ROOT
 from tests.unit import manifests

@@ -14,7 +14,7 @@ import yaml
 
 from cluster_kit.backends.swarm.backend import Swarm
 from cluster_kit.cluster import Cluster
-from cluster_kit.plan.tf_config import tf_configs
+from cluster_kit.plan.tasks import tf_configs
 from cluster_kit.workspace import Workspace
 from tests.golden.test_golden import HERE
 from tests.make import cluster

@@ -11,7 +11,7 @@ from pathlib import Path
 import docker
 import pytest
 
-from cluster_kit.image.build import image_tag
+from cluster_kit.image.kit_image import image_tag
 from tests.gpu import second_engine, waiting_image
 from tests.gpu.second_engine import Kind, SecondEngine
 from tests.kit import Kit, mark_engine_tests, new_kit, remove, why_no_engine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit.image.build import image_tag
+from cluster_kit.image.kit_image import image_tag
 from tests.gpu.clusters import left, write
 from tests.gpu.conftest import MakeKit, inventory
 from tests.gpu.second_engine import SecondEngine

@@ -12,7 +12,7 @@ from typing import Any
 import docker
 import pytest
 
-from cluster_kit.image.build import image_tag
+from cluster_kit.image.kit_image import image_tag
 from tests.e2e.running import read_until, running
 from tests.kit import Kit, mine, new_kit, remove, why_no_engine
 

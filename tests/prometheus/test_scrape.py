@@ -16,8 +16,7 @@ from cluster_kit.engine.containers import Glance
 from cluster_kit.metrics.table import FAMILIES
 from cluster_kit.run.keeping.metrics import RunMetrics, write_metrics
 from cluster_kit.serve.site import Site
-from cluster_kit.serve.start import serving
-from cluster_kit.serve.token import token_in
+from cluster_kit.serve.start import serving, token_in
 from cluster_kit.workspace import RunDirectory, Workspace
 from tests.make import cluster
 from tests.prometheus.installed import Prometheus, check, running

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from cluster_kit.backends.choose import backend
-from cluster_kit.plan.tf_config import tf_configs
+from cluster_kit.plan.tasks import tf_configs
 from tests.kubelet.expand import Objects, environment, expand
 from tests.kubelet.pods import INDEX, pods
 from tests.make import cluster

@@ -8,7 +8,7 @@ from typing import Any
 
 from cluster_kit import labels
 from cluster_kit.cluster import OUTPUT
-from cluster_kit.manifest.limits import RESERVED
+from cluster_kit.manifest.schema import RESERVED
 
 NAMES = (
     "compose.override.yml",

@@ -13,8 +13,7 @@ from cluster_kit.drill.report import Drill
 from cluster_kit.drill.run import drill
 from cluster_kit.engine import client
 from cluster_kit.engine.interface import Engine
-from cluster_kit.manifest.find import find
-from cluster_kit.manifest.load import load
+from cluster_kit.manifest.load import find, load
 from cluster_kit.run.request import Request
 from cluster_kit.show.view import View
 from cluster_kit.util import signals

@@ -12,7 +12,7 @@ from typing import Any
 
 from cluster_kit.drill.matrix.cells import Cell
 from cluster_kit.drill.matrix.judge import Judged
-from cluster_kit.util.own_files import FILES
+from cluster_kit.util.kit_files import FILES
 from cluster_kit.util.process import run
 from cluster_kit.workspace import write_atomically
 

@@ -4,21 +4,209 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cluster_kit.facts import HostFacts
 from cluster_kit.parts import PromisedGpu
-from cluster_kit.plan.gpus.check import check_even, check_room
-from cluster_kit.plan.gpus.choose import (
-    Choice,
-    Inventory,
-    choose_named,
-    choose_pool,
-    share_out,
+from cluster_kit.plan.gpus.request import (
+    AUTO,
+    MIB,
+    NONE,
+    READS,
+    SHARED,
+    Device,
+    GpuRequest,
+    devices,
+    find,
+    in_use,
+    shown,
 )
-from cluster_kit.plan.gpus.devices import MIB, Device, devices, find, in_use
-from cluster_kit.plan.gpus.request import AUTO, NONE, GpuRequest, shown
-from cluster_kit.problem import Problem
+from cluster_kit.problem import Cure, Problem, Setting
+from cluster_kit.roles import WORKER
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A device, and the name by which the manifest asks for it, "" if by none."""
+
+    device: Device
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """All devices of the host, and for those that another cluster holds its name.
+
+    `used` are devices that others use, and what it is: free GPUs are chosen among the rest.
+    """
+
+    devices: tuple[Device, ...]
+    held: Mapping[Device, str]
+    used: Mapping[Device, str] = field(default_factory=dict)
+
+    @property
+    def not_free(self) -> list[str]:
+        """Why devices are not free: `0 is other's`, `1 is used by process 7`."""
+        held = [f"{device.short} is {cluster}'s" for device, cluster in self.held.items()]
+        return held + [f"{device.short} is used by {what}" for device, what in self.used.items()]
+
+
+def choose_named(
+    request: GpuRequest, inventory: Inventory
+) -> tuple[dict[str, list[Choice]], list[Problem]]:
+    """Returns the devices of tasks with `gpus` of their own, by task, and the problems."""
+    choices: dict[str, list[Choice]] = {}
+    problems: list[Problem] = []
+    for task, names in request.named.items():
+        place = request.places[task]
+        choices[task], faults = _by_name(place, names, inventory, share=request.share)
+        problems += faults or _listed_twice(place, names, choices[task])
+    return choices, problems
+
+
+def choose_pool(
+    request: GpuRequest, inventory: Inventory, named: set[Device], *, refused: bool
+) -> tuple[list[Choice], list[Problem]]:
+    """Returns the devices for the workers, [] if they get none, and the problems.
+
+    Args:
+        named: the devices that tasks ask for by name.
+        refused: whether the engine refuses to hand out GPUs.
+    """
+    pool, devices = request.pool, inventory.devices
+    if pool == "none" or (pool == "auto" and (refused or not devices)):
+        return [], []
+    if pool == "require" and not devices:
+        cure: Cure = ("`cluster-kit doctor` says what is missing; or write ", AUTO, " or ", NONE)
+        return [], [Problem("gpus", shown(pool), "this host has no GPU that can be used", cure)]
+    if isinstance(pool, str):
+        taken = {*inventory.held, *inventory.used, *named}
+        free = [d for d in devices if d not in taken]
+        others = [d for d in devices if d not in free] if request.share else []
+        choices = [Choice(device) for device in free + others]
+        return choices, _too_few(request, len(choices), shown(pool), inventory.not_free)
+    if not pool:
+        cure = ("list one GPU per worker, or write ", NONE, " or ", AUTO)
+        return [], [Problem("gpus", "[]", "an empty list", cure)]
+    choices, problems = _by_name("gpus", pool, inventory, share=request.share)
+    if len(choices) == len(pool):
+        problems += _listed_twice("gpus", pool, choices)
+        problems += _too_few(request, len(pool), shown(pool), [])
+    return choices, problems or _indivisible(request, len(choices))
+
+
+def share_out(request: GpuRequest, pool: Sequence[Choice]) -> dict[str, list[Choice]]:
+    """Returns consecutive devices for each worker, from the pool's start again if it is shared."""
+    if not pool:
+        return {}
+    each = 1 if request.any_free and request.each is None else _each(request, len(pool))
+    return {
+        worker: [pool[(turn * each + step) % len(pool)] for step in range(each)]
+        for turn, worker in enumerate(request.pooled)
+    }
+
+
+def _each(request: GpuRequest, listed: int) -> int:
+    """GPUs per worker: as asked, else an even part of a list of `listed` GPUs."""
+    return request.each or max(1, listed // max(1, len(request.pooled)))
+
+
+def _by_name(
+    place: str, names: Sequence[str], inventory: Inventory, *, share: bool
+) -> tuple[list[Choice], list[Problem]]:
+    """The devices of these names, and the names that are unknown or held by another cluster."""
+    choices: list[Choice] = []
+    problems = []
+    for name in names:
+        device = find(name, inventory.devices)
+        if device is None:
+            have = ", ".join(device.described for device in inventory.devices) or "none"
+            rule = f"this host has no such GPU; it has: {have}"
+            existing = ("list GPUs that exist, or write ", AUTO, " (CPU only if there is none)")
+            problems.append(Problem(place, f'"{name}"', rule, existing))
+            continue
+        choices.append(Choice(device, name))
+        if device in inventory.held and not share:
+            holder = inventory.held[device]
+            rule = f"the cluster {holder} has GPU {device.described}"
+            cure = (f"choose another, `cluster-kit down {holder}`, or ", SHARED)
+            problems.append(Problem(place, f'"{name}"', rule, cure, ("name", "share_gpus")))
+    return choices, problems
+
+
+def _listed_twice(place: str, names: Sequence[str], choices: Sequence[Choice]) -> list[Problem]:
+    cure = "list each GPU once: by its index or its UUID"
+    return [
+        Problem(place, shown(names), f"{device.uuid} {count} times: one GPU for two tasks", cure)
+        for device, count in Counter(choice.device for choice in choices).items()
+        if count > 1
+    ]
+
+
+def _too_few(request: GpuRequest, have: int, value: str, not_free: Sequence[str]) -> list[Problem]:
+    """The problem if `have` devices are too few for the workers."""
+    workers, each = len(request.pooled), request.each or 1
+    needed = each if request.share else workers * each
+    if have >= needed:
+        return []
+    rule = f"{workers} workers with {each} GPU(s) each need {needed}, there are {have}"
+    if not_free:
+        rule += " free; " + ", ".join(not_free)
+    cure: list[str | Setting] = ["write "]
+    if have // each:
+        cure += [Setting(WORKER.name, have // each), ", or "]
+    if (have or not_free) and not request.share:
+        cure += [SHARED, " to put several on one, or "]
+    return [Problem("gpus", value, rule, (*cure, NONE, " to train on the CPU"), READS)]
+
+
+def _indivisible(request: GpuRequest, listed: int) -> list[Problem]:
+    """The problem if the listed GPUs cannot be divided evenly among the workers."""
+    workers, each = len(request.pooled), _each(request, listed)
+    if not workers or request.share or listed == workers * each:
+        return []
+    rule = f"{listed} GPUs do not divide evenly among {workers} workers with {each} each"
+    cure = f"list {workers * each} GPUs, or change `worker` or `gpus_per_worker`"
+    return [Problem("gpus", shown(request.pool), rule, cure, READS)]
+
+
+_LISTED = 8
+"""The most workers that a message lists."""
+
+
+def check_even(request: GpuRequest, choices: Mapping[str, Sequence[Choice]]) -> list[Problem]:
+    """The problem if workers have different numbers of GPUs: strategies expect equal ones."""
+    counts = {worker: len(choices.get(worker, [])) for worker in request.workers}
+    if len(set(counts.values())) <= 1:
+        return []
+    name = next((worker for worker in counts if worker in request.named), request.workers[0])
+    listed = ", ".join(f"{task}: {count}" for task, count in list(counts.items())[:_LISTED])
+    rule = f"all workers need the same number of GPUs, but have {listed}"
+    place, value = request.places.get(name, "gpus"), shown(request.named.get(name, ()))
+    return [Problem(place, value, rule, "give every worker as many", READS)]
+
+
+def check_room(request: GpuRequest, choices: Mapping[str, Sequence[Choice]]) -> list[Problem]:
+    """The problems of GPUs that several tasks have unshared, or with too little memory for all."""
+    users: dict[Device, list[str]] = {}
+    for task, chosen in choices.items():
+        for choice in chosen:
+            users.setdefault(choice.device, []).append(task)
+    problems = []
+    for device, tasks in users.items():
+        if len(tasks) > 1 and not request.share:
+            rule = f"one GPU for two tasks: {device.described} for {' and '.join(tasks)}"
+            apart = ("give each its own, or write ", SHARED)
+            place = next((request.places[task] for task in tasks if task in request.named), "gpus")
+            problems.append(Problem(place, f'"{device.short}"', rule, apart, READS))
+        elif request.memory and request.memory * len(tasks) > device.memory:
+            mib = device.memory // MIB
+            rule = f"{len(tasks)} task(s) on GPU {device.short}, which has {mib} MiB"
+            cure = f"at most {mib // len(tasks)} MiB each"
+            value = f"{request.memory // MIB} MiB"
+            problems.append(Problem("gpu_memory", value, rule, cure, READS))
+    return problems
+
 
 HEADROOM = 0.9
 """The part of a shared GPU's memory that TensorFlow's allocators may take; CUDA needs the rest."""
@@ -102,3 +290,23 @@ def _memory_limits(
         task: min((int(d.memory * HEADROOM) // users[d] // MIB for d in chosen), default=None)
         for task, chosen in devices_of.items()
     }
+
+
+ANY = "any"
+"""The id of a GPU that the engine chooses when it starts the task."""
+
+
+def of_nodes(request: GpuRequest) -> tuple[dict[str, GpuGrant], list[Problem]]:
+    """Returns the grant of each worker, {} if none is asked for, and no problems.
+
+    What is promised has a number and no identity: a worker has to see as many GPUs.
+    """
+    if request.pool != "require":
+        return {}, []
+    each = request.each or 1
+    memory = None if request.memory is None else request.memory // MIB
+    promised = tuple(
+        PromisedGpu(f"GPU {n} of {each} of its node", "", "") for n in range(1, each + 1)
+    )
+    grant = GpuGrant((ANY,) * each, promised, memory)
+    return dict.fromkeys(request.pooled, grant), []

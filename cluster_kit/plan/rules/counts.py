@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cluster_kit.manifest.names import TASK
+from cluster_kit.manifest.field_types import TASK
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan import addresses
 from cluster_kit.problem import Cure, Problem, Setting

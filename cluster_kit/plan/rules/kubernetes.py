@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from cluster_kit.manifest.data import DataTable
-from cluster_kit.manifest.limits import Limits
-from cluster_kit.manifest.schema import Manifest
+from cluster_kit.manifest.schema import DataTable, Limits, Manifest
 from cluster_kit.plan.nodes import CONSTRAINT, OF_NODES, is_label
 from cluster_kit.plan.rules import refusals
 from cluster_kit.plan.rules.refusals import HERE, REQUIRE, refused

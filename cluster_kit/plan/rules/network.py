@@ -1,15 +1,16 @@
-"""Rules: a usable port, and a subnet that is private, large enough and free here. Pure."""
+"""Rules: names, the subnet, pinned addresses, and published ports. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from ipaddress import IPv4Network
+from ipaddress import IPv4Address, IPv4Network
 
 from cluster_kit.facts import HostFacts
+from cluster_kit.manifest.field_types import IMAGE, NAME, OWN_IMAGE, TASK, near_name
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan import addresses
 from cluster_kit.plan.rules.counts import last_indexes, too_many
-from cluster_kit.problem import Problem, Setting
+from cluster_kit.problem import Cure, Problem, Setting
 from cluster_kit.roles import ROLES
 
 READS = (*ROLES, "name")
@@ -74,3 +75,138 @@ def _given_subnet(manifest: Manifest, facts: HostFacts) -> tuple[IPv4Network | N
             problems.append(Problem("subnet", f'"{text}"', rule, cure, ("name",)))
     usable = not problems and not too_many(manifest)
     return (subnet if usable else None), problems
+
+
+def find_pins(
+    manifest: Manifest, subnet: IPv4Network | None
+) -> tuple[dict[str, IPv4Address], list[Problem]]:
+    """The pinned addresses by task name, and the problems of those that are invalid or taken."""
+    pins: dict[str, IPv4Address] = {}
+    problems: list[Problem] = []
+    for name, limits in manifest.task.items():
+        if limits.ip is None:
+            continue
+        place, value = f"task.{name}.ip", f'"{limits.ip}"'
+        try:
+            pins[name] = IPv4Address(limits.ip)
+        except ValueError:
+            cure = 'write one like "172.28.0.5"'
+            problems.append(Problem(place, value, "not a valid IPv4 address", cure))
+            continue
+        if manifest.subnet == "auto":
+            rule = "a pinned address needs a fixed subnet"
+            example = ("for example ", Setting("subnet", "172.28.0.0/24"))
+            problems.append(Problem(place, value, rule, example, ("subnet",)))
+    if subnet is not None:
+        problems += _misplaced(manifest, subnet, pins)
+    return pins, problems
+
+
+def _misplaced(
+    manifest: Manifest, subnet: IPv4Network, pins: dict[str, IPv4Address]
+) -> list[Problem]:
+    """The problems of pins outside the subnet, or on an address that is taken."""
+    if not pins or manifest.subnet == "auto":
+        return []
+    problems = []
+    cure = f"choose a free address of {subnet}"
+    taken = {
+        addresses.gateway(subnet): "the gateway",
+        subnet.network_address: "the network's own address",
+        subnet.broadcast_address: "the broadcast address",
+    }
+    for role, last in last_indexes(manifest):
+        for index in range(last + 1):
+            if f"{role}-{index}" not in pins:
+                taken[addresses.of(subnet, role, index)] = f"{role}-{index}"
+    for name, number in zip(manifest.sidecar, range(len(addresses.SIDECARS)), strict=False):
+        taken[addresses.of_sidecar(subnet, number)] = f"the sidecar {name}"
+    for name, address in pins.items():
+        place, value = f"task.{name}.ip", f'"{address}"'
+        if address not in subnet:
+            rule = f"outside the subnet {subnet}"
+            problems.append(Problem(place, value, rule, cure, ("subnet",)))
+        elif address in taken:
+            rule = f"taken by {taken[address]}"
+            problems.append(
+                Problem(place, value, rule, cure, (*ROLES, "subnet", "task", "sidecar"))
+            )
+        taken.setdefault(address, name)
+    return problems
+
+
+def check_ports(manifest: Manifest) -> Iterator[Problem]:
+    """Yields ports that two tasks would share, or that an internal network cannot publish."""
+    taken: dict[int, str] = {}
+    for place, ports in published(manifest):
+        for host, _ in ports:
+            if host in taken:
+                rule = f"127.0.0.1:{host} is that of {taken[host]} already"
+                cure = 'give it another port of this host, e.g. "8081:80"'
+                yield Problem(place, str(host), rule, cure, (*ROLES, "role", "task", "sidecar"))
+            taken.setdefault(host, place)
+    yield from _shared(manifest)
+    if manifest.network.internal and taken:
+        rule = f"an internal network publishes no ports: {', '.join(map(str, sorted(taken)))}"
+        cure = "take this out, or the `ports`"
+        yield Problem("network.internal", "true", rule, cure, ("role", "task", "sidecar"))
+
+
+def published(manifest: Manifest) -> Iterator[tuple[str, list[tuple[int, int]]]]:
+    """Yields every key that publishes ports, with its pairs: this host's, the container's."""
+    for role in ROLES:
+        if ports := manifest.limits(role).ports:
+            yield f"role.{role}.ports", ports
+    for name, limits in manifest.task.items():
+        if limits.ports:
+            yield f"task.{name}.ports", limits.ports
+    for name, sidecar in manifest.sidecar.items():
+        if sidecar.ports:
+            yield f"sidecar.{name}.ports", sidecar.ports
+
+
+def _shared(manifest: Manifest) -> Iterator[Problem]:
+    """Yields the ports of a role that several of its tasks would publish."""
+    for role in ROLES:
+        ports, count = manifest.limits(role).ports, manifest.count(role)
+        for name, limits in manifest.task.items():
+            match = TASK.fullmatch(name)
+            if match and match[1] == role and int(match[2]) < manifest.count(role):
+                count -= limits.ports is not None
+        if ports and count > 1:
+            rule = f"{count} tasks cannot share a port of this host"
+            cure = f"write it for one of them: `ports` under [task.{role}-0]"
+            yield Problem(f"role.{role}.ports", str(ports[0][0]), rule, cure, (role, "task"))
+
+
+OWN = Setting("image", OWN_IMAGE)
+
+
+def check_names(manifest: Manifest) -> Iterator[Problem]:
+    """Yields an invalid `name` or `image`, and `requirements` with an image of the user's own."""
+    cure: Cure
+    if not NAME.fullmatch(manifest.name):
+        rule = "must be a DNS label of at most 40 characters: a-z, 0-9 and inner hyphens"
+        cure = ("for example ", Setting("name", near_name(manifest.name)))
+        yield Problem("name", f'"{manifest.name}"', rule, cure)
+    if not IMAGE.fullmatch(manifest.image):
+        rule = "not a valid name of an image"
+        cure = ("write ", OWN, ', or one like "registry:5000/team/name:tag"')
+        yield Problem("image", f'"{manifest.image}"', rule, cure)
+    elif manifest.build:
+        yield from _beside_build(manifest)
+    elif manifest.image != OWN_IMAGE and manifest.requirements:
+        rule = f"packages are installed in the kit's own image only, not in {manifest.image}"
+        cure = ("install them in your image, or write ", OWN)
+        yield Problem("requirements", f'"{manifest.requirements}"', rule, cure)
+
+
+def _beside_build(manifest: Manifest) -> Iterator[Problem]:
+    """Yields what a Dockerfile decides, if the manifest names that, too."""
+    if "image" in manifest.model_fields_set:
+        rule = "the image is made from a Dockerfile (`build`), so none can be named"
+        yield Problem("image", f'"{manifest.image}"', rule, "take out `image` or `build`")
+    if manifest.requirements:
+        rule = "packages are installed in the kit's own image only, not in one that `build` makes"
+        cure = "take it out, and install them in your Dockerfile: `RUN pip install …`"
+        yield Problem("requirements", f'"{manifest.requirements}"', rule, cure)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from cluster_kit.manifest.limits import Limits
-from cluster_kit.manifest.schema import Manifest
+from cluster_kit.manifest.schema import Limits, Manifest
 from cluster_kit.plan.arguments import names_in
 from cluster_kit.problem import Cure, Problem, Setting
 from cluster_kit.util.masking import looks_secret

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from cluster_kit.manifest.data import DataTable
-from cluster_kit.manifest.schema import Manifest
+from cluster_kit.manifest.schema import DataTable, Manifest
 from cluster_kit.manifest.slurm import SlurmTable
 from cluster_kit.plan.arguments import names_in
 from cluster_kit.plan.rules import refusals

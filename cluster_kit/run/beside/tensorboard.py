@@ -11,9 +11,8 @@ from types import MappingProxyType
 
 from cluster_kit import labels
 from cluster_kit.errors import EngineError, HostError
-from cluster_kit.image.base import present
-from cluster_kit.image.bind import RIGHTLESS, TMP, bind
-from cluster_kit.image.build import ensure_image, image_tag
+from cluster_kit.image.base_image import RIGHTLESS, TMP, bind, present
+from cluster_kit.image.kit_image import ensure_image, image_tag
 from cluster_kit.util.process import afterwards, run
 from cluster_kit.util.untrusted import is_directory
 

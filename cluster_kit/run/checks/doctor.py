@@ -11,7 +11,7 @@ from cluster_kit.backends.interface import Tool
 from cluster_kit.cluster import Cluster
 from cluster_kit.errors import HostError
 from cluster_kit.facts import HostFacts
-from cluster_kit.image.build import image_present, image_tag
+from cluster_kit.image.kit_image import image_present, image_tag
 from cluster_kit.parts import DEFAULT_ENGINE
 from cluster_kit.run.checks.check import Check
 from cluster_kit.run.checks.gpu_checks import gpu_checks

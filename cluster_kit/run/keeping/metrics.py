@@ -12,8 +12,7 @@ from typing import Any
 from cluster_kit.engine.containers import Event
 from cluster_kit.errors import UsageError
 from cluster_kit.metrics.exposition import text
-from cluster_kit.metrics.facts import RunFacts, facts_of, facts_of_outcome
-from cluster_kit.metrics.tally import Tally
+from cluster_kit.metrics.tally import RunFacts, Tally, facts_of, facts_of_outcome
 from cluster_kit.metrics.values import Value, values_of
 from cluster_kit.observe import stragglers
 from cluster_kit.observe.progress import USAGE, Entry, ProgressReader

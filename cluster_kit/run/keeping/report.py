@@ -12,7 +12,7 @@ from cluster_kit.observe import asked
 from cluster_kit.observe.progress import without_values
 from cluster_kit.report.evidence import Evidence, checkpoints_of, entries_of, samples_of
 from cluster_kit.report.facts import FORMAT, facts_of
-from cluster_kit.report.faults import faults_of
+from cluster_kit.report.lanes import faults_of
 from cluster_kit.report.page import page
 from cluster_kit.report.profiles import profiles_of
 from cluster_kit.run.keeping.evidence import read_events

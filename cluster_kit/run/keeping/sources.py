@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
-from cluster_kit.manifest.loaded import Loaded
+from cluster_kit.manifest.load import Loaded
 from cluster_kit.util.masking import Mask
 from cluster_kit.util.toml_text import document
 from cluster_kit.workspace import RunDirectory, write_atomically

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from cluster_kit.image import locked
-from cluster_kit.image.build import Variant, image_tag
-from cluster_kit.image.built import built_tag
+from cluster_kit.image import tensorflow_lock
+from cluster_kit.image.dockerfile_image import built_tag
+from cluster_kit.image.kit_image import Variant, image_tag
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan.plan import OwnImages
 from cluster_kit.problem import Problem
@@ -27,7 +27,7 @@ def images_of(
         tag, problems = built_tag(inputs.dockerfile, workspace.written())
     version = manifest.tensorflow
     if version and PLAIN.fullmatch(version):
-        cpu, gpu = (locked.tag(workspace.manifests, version, kind) for kind in KINDS)
+        cpu, gpu = (tensorflow_lock.tag(workspace.manifests, version, kind) for kind in KINDS)
     else:
         cpu, gpu = (image_tag(kind) for kind in KINDS)
     return OwnImages(cpu, gpu, tag), problems

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from cluster_kit.backends.interface import Build
 from cluster_kit.cluster import Cluster
-from cluster_kit.image.base import REGISTRY_BASE
-from cluster_kit.image.build import SOURCE
-from cluster_kit.util.own_files import CLONE
+from cluster_kit.image.base_image import REGISTRY_BASE
+from cluster_kit.image.kit_image import SOURCE
+from cluster_kit.util.kit_files import CLONE
 
 
 def build_of(cluster: Cluster, root: Path, folder: Path) -> Build | None:

@@ -5,19 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from cluster_kit.advice import Fitted, Hint, fit
-from cluster_kit.advice.gpus import gpus_in_use, refused_gpus
-from cluster_kit.advice.portable import portable_hints
+from cluster_kit.advice.of_manifest import gpus_in_use, portable_hints, refused_gpus
 from cluster_kit.backends.choose import backend
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import UsageError
 from cluster_kit.facts import HostFacts
 from cluster_kit.host.gather import gather, gather_networks
-from cluster_kit.image import debugger, locked
-from cluster_kit.image.build import Say
-from cluster_kit.manifest.find import find
-from cluster_kit.manifest.load import load
-from cluster_kit.manifest.loaded import Loaded
+from cluster_kit.image import debugger, tensorflow_lock
+from cluster_kit.image.kit_image import Say
+from cluster_kit.manifest.load import Loaded, find, load
 from cluster_kit.parts import EngineName
 from cluster_kit.plan.debug import debugged
 from cluster_kit.plan.plan import OwnImages, plan
@@ -100,14 +97,14 @@ def prepare_locked(
     Raises what `prepare` and `image.locked.ensure` raise.
     """
     prepared = prepare(request, workspace, engine)
-    if locked.ensure(prepared.cluster, workspace.manifests, say):
+    if tensorflow_lock.ensure(prepared.cluster, workspace.manifests, say):
         return prepare(request, workspace, engine)
     return prepared
 
 
 def refuse_unlocked(prepared: Prepared) -> None:
     """Raises UsageError if a file that is rendered would name no image."""
-    if locked.is_unlocked(prepared.cluster):
+    if tensorflow_lock.is_unlocked(prepared.cluster):
         raise UsageError(
             f"the packages of TensorFlow {prepared.cluster.tensorflow} are not resolved yet",
             f"run `cluster-kit image build {prepared.request.manifest}`: it writes a lock file "

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.facts import EngineKind
-from cluster_kit.image.bind import bind
+from cluster_kit.image.base_image import bind
 from cluster_kit.run import disk_space
 from cluster_kit.util.process import run
 

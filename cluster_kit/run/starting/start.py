@@ -14,10 +14,10 @@ from cluster_kit.backends.interface import ImageMissing, SubnetTaken
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError, HostError
-from cluster_kit.image import built, debugger
-from cluster_kit.image import extra as extra_image
-from cluster_kit.image import own as own_image
-from cluster_kit.image.build import image_present
+from cluster_kit.image import debugger, dockerfile_image
+from cluster_kit.image import requirements_layer as extra_image
+from cluster_kit.image import user_image as own_image
+from cluster_kit.image.kit_image import image_present
 from cluster_kit.observe.task_view import State
 from cluster_kit.parts import DEFAULT_ENGINE
 from cluster_kit.programs import resolve
@@ -92,7 +92,7 @@ def ensure_image(cluster: Cluster, workspace: Workspace, view: View) -> None:
         return  # nodes take it from a registry, or tell that they cannot
     if any(task.debug for task in cluster.tasks):
         debugger.ensure(view.phase)
-    built.ensure(cluster, view.phase, lambda line: view.log(BUILD, line))
+    dockerfile_image.ensure(cluster, view.phase, lambda line: view.log(BUILD, line))
     if cluster.mounts_trainer:
         own_image.refuse_if_unfit(cluster, view.phase)
     for one in cluster.sidecars:

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from cluster_kit.api import bridge, host_chief
+from cluster_kit.api import host_chief
 from tests.fakes.handlers import usual_handlers
 from tests.fakes.stage import Stage, stage
 
@@ -17,6 +17,6 @@ def host(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
     # Nobody listens to the engine's events while such a cluster comes up.
     clock = SimpleNamespace(monotonic=stage.clock.monotonic, sleep=stage.clock.pass_by)
     monkeypatch.setattr(host_chief, "time", clock)
-    monkeypatch.setattr(bridge, "connect", lambda _host, _port: "")
+    monkeypatch.setattr(host_chief, "connect", lambda _host, _port: "")
     monkeypatch.delenv("DOCKER_HOST", raising=False)
     return stage

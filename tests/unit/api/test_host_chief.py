@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 import cluster_kit as ck
-from cluster_kit.api import bridge
+from cluster_kit.api import host_chief
 from cluster_kit.api.inside import host_chief as inside
 from tests.fakes.acting import Life, ends, says
 from tests.fakes.stage import NAME, Stage
 
-CONNECTS = bridge.connect
+CONNECTS = host_chief.connect
 HOLDS = Life((says(0.1, "start", attempt=1), says(0.9, "ready"), ends(60.0, 0, "finished")))
 """The chief's container: its end comes some time after that of this process."""
 
@@ -108,7 +108,7 @@ def test_servers_that_never_answer_are_an_error_with_their_names(host: Stage) ->
 def test_servers_that_cannot_be_reached_from_here_are_an_error(
     host: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bridge, "connect", lambda _host, _port: "No route to host")
+    monkeypatch.setattr(host_chief, "connect", lambda _host, _port: "No route to host")
     words = r"worker-0 answers inside demo, but not from this host at .*:2222: No route to host"
     with pytest.raises(ck.HostError, match=words) as refused, load(host).up():
         pytest.fail("nobody is reached")
@@ -138,15 +138,15 @@ def test_an_engine_without_a_route_is_refused_before_anything_starts(
 
 @pytest.mark.parametrize("here", ["unix:///run/other.sock", "tcp://127.0.0.1:2375", ""])
 def test_an_engine_of_this_machine_has_a_route(here: str) -> None:
-    assert bridge.no_route({"OperatingSystem": "Debian GNU/Linux 12 (bookworm)"}, here) == ""
+    assert host_chief.no_route({"OperatingSystem": "Debian GNU/Linux 12 (bookworm)"}, here) == ""
 
 
 def test_what_answers_is_found_by_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bridge, "connect", CONNECTS)
+    monkeypatch.setattr(host_chief, "connect", CONNECTS)
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        assert bridge.connect("127.0.0.1", port) == ""
-    assert bridge.connect("127.0.0.1", port) == "Connection refused"
+        assert host_chief.connect("127.0.0.1", port) == ""
+    assert host_chief.connect("127.0.0.1", port) == "Connection refused"
 
 
 @pytest.mark.parametrize("key", ["program", "args", "extra_args", "style"])

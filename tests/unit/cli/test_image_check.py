@@ -9,7 +9,7 @@ import pytest
 from cluster_kit.cli import make
 from cluster_kit.engine import client
 from cluster_kit.facts import HostFacts
-from cluster_kit.image import build
+from cluster_kit.image import kit_image
 from cluster_kit.util.process import Completed
 from tests.make import gpus, host
 from tests.unit.command_line import Cli
@@ -24,8 +24,8 @@ def ran(root: object, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
         line = {"name": "training step on a GPU", "ok": True, "detail": "H200", "seconds": 1.0}
         return Completed(command, 0, json.dumps(line) + "\n", "")
 
-    monkeypatch.setattr(build, "run", run)
-    monkeypatch.setattr(build, "caller_here", lambda: "0:0")
+    monkeypatch.setattr(kit_image, "run", run)
+    monkeypatch.setattr(kit_image, "caller_here", lambda: "0:0")
     monkeypatch.setattr(make, "image_present", lambda _tag: True)
     monkeypatch.setattr(client, "connect", lambda: None)
     return commands

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.cli import make
-from cluster_kit.image.build import image_tag
+from cluster_kit.image.kit_image import image_tag
 from tests.unit.command_line import Cli
 
 

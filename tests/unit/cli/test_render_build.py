@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cluster_kit.image.base import REGISTRY_BASE
+from cluster_kit.image.base_image import REGISTRY_BASE
 from cluster_kit.run.starting import portable_build
 from tests.unit.cli.rendering import PORTABLE, manifest, stale
 from tests.unit.command_line import Cli

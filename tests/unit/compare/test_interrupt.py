@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.compare import run, speedup
+from cluster_kit.compare import measure, speedup
 from cluster_kit.compare.variants import EVEN, VARIANTS, Length, plan_runs
 from cluster_kit.errors import Interrupted
 from cluster_kit.util import signals
@@ -26,7 +26,7 @@ def handlers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
         code = Interrupted.exit_code if len(seen) == 3 else 5
         return SimpleNamespace(exit_code=code, success=False, blame="", message="x", run="/none")
 
-    for module in (run, speedup):
+    for module in (measure, speedup):
         monkeypatch.setattr(module, "launch", launch)
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     monkeypatch.setattr(signals, "_is_command", True)  # without its thread
@@ -46,7 +46,7 @@ def view() -> Any:
 def test_a_comparison_can_be_interrupted_in_any_run(handlers: list[Any]) -> None:
     runs = plan_runs(VARIANTS, (EVEN,), Length(2, 2), 2.0)
     with pytest.raises(Interrupted):
-        list(run.run_all(runs, NOWHERE, view, 0.5))
+        list(measure.run_all(runs, NOWHERE, view, 0.5))
     assert len(handlers) == 3
     assert set(handlers) == {signals._interrupt}
 

@@ -13,11 +13,10 @@ import pytest
 from rich.console import Console
 
 from cluster_kit.cli import compare as verb
-from cluster_kit.compare import run as running
-from cluster_kit.compare import table
-from cluster_kit.compare.measure import Result, result
+from cluster_kit.compare import measure
+from cluster_kit.compare import measure as running
+from cluster_kit.compare.measure import Result, result, run_all
 from cluster_kit.compare.picture import draw
-from cluster_kit.compare.run import run_all
 from cluster_kit.compare.variants import SCENARIOS, STRAGGLER, VARIANTS, Length, Run, plan_runs
 from cluster_kit.errors import EngineError, Interrupted
 from cluster_kit.observe.progress import ProgressReader
@@ -102,7 +101,7 @@ def test_a_failed_run_is_a_result_with_its_reason() -> None:
 
 def written(results: list[Result]) -> str:
     console = Console(file=io.StringIO(), width=160)
-    for one in table.tables(results, 0.95):
+    for one in measure.tables(results, 0.95):
         console.print(one)
     return console.file.getvalue()  # type: ignore[attr-defined]
 
@@ -121,7 +120,7 @@ def test_the_table_shows_figures_failures_and_what_makes_no_sense(entries: Any) 
 
 def test_facts_hold_every_cell_as_json(entries: Any) -> None:
     results = [result(ASYNC, outcome(), entries, 0.95), Result(SYNC, failed="no")]
-    facts = json.loads(json.dumps(table.facts(results, 0.95, Length(40, 6), 2.0)))
+    facts = json.loads(json.dumps(measure.facts(results, 0.95, Length(40, 6), 2.0)))
     assert facts["images"] == 7680
     assert [one["variant"] for one in facts["results"]] == ["ps-async", "ps-sync"]
     assert facts["results"][0]["measured"]["curve"][1] == [6.0, 0.97]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit.compare.run import BASE
+from cluster_kit.compare.measure import BASE
 from cluster_kit.compare.variants import (
     EVEN,
     SCENARIOS,

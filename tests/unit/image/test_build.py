@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 
 from cluster_kit.errors import EngineError
-from cluster_kit.image import base, build
+from cluster_kit.image import base_image, kit_image
 from cluster_kit.image.pip_config import CA_IN_BUILD, build_secrets, pip_access
 from cluster_kit.util.process import Completed
 
@@ -24,13 +24,13 @@ ADDRESS = "https://someone:secret@mirror.example/simple"
 def source(tmp_path: Path) -> Path:
     """A small copy of images/trainer."""
     shutil.copytree(
-        build.SOURCE, tmp_path / "trainer", ignore=shutil.ignore_patterns("__pycache__")
+        kit_image.SOURCE, tmp_path / "trainer", ignore=shutil.ignore_patterns("__pycache__")
     )
     return tmp_path / "trainer"
 
 
 def build_time_script(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, build.SOURCE / "recipe" / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(name, kit_image.SOURCE / "recipe" / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -38,9 +38,9 @@ def build_time_script(name: str) -> ModuleType:
 
 
 def test_the_tag_is_stable_and_names_the_variant(source: Path) -> None:
-    assert build.image_tag("cpu", source) == build.image_tag("cpu")
-    assert build.image_tag("cpu").startswith("cluster-kit/trainer:cpu-")
-    assert build.image_tag("cpu") != build.image_tag("gpu")
+    assert kit_image.image_tag("cpu", source) == kit_image.image_tag("cpu")
+    assert kit_image.image_tag("cpu").startswith("cluster-kit/trainer:cpu-")
+    assert kit_image.image_tag("cpu") != kit_image.image_tag("gpu")
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_the_tag_is_stable_and_names_the_variant(source: Path) -> None:
 def test_a_changed_input_is_a_new_tag(source: Path, changed: str) -> None:
     with (source / changed).open("a") as file:
         file.write("\n# changed\n")
-    assert build.image_tag("cpu", source) != build.image_tag("cpu")
+    assert kit_image.image_tag("cpu", source) != kit_image.image_tag("cpu")
 
 
 def test_what_the_build_does_not_read_leaves_the_tag_alone(source: Path) -> None:
@@ -61,25 +61,25 @@ def test_what_the_build_does_not_read_leaves_the_tag_alone(source: Path) -> None
     (source / "recipe" / "locked-gpu.txt").write_text("other pins")
     (source / "trainer" / "__pycache__").mkdir()
     (source / "trainer" / "__pycache__" / "x.pyc").write_bytes(b"")
-    assert build.image_tag("cpu", source) == build.image_tag("cpu")
-    assert build.image_tag("gpu", source) != build.image_tag("gpu")
+    assert kit_image.image_tag("cpu", source) == kit_image.image_tag("cpu")
+    assert kit_image.image_tag("gpu", source) != kit_image.image_tag("gpu")
 
 
 def test_a_renamed_file_is_a_new_tag(source: Path) -> None:
     (source / "trainer" / "task.py").rename(source / "trainer" / "tasks.py")
-    assert build.image_tag("cpu", source) != build.image_tag("cpu")
+    assert kit_image.image_tag("cpu", source) != kit_image.image_tag("cpu")
 
 
 def test_every_requirement_is_pinned() -> None:
-    for path in build.SOURCE.glob("recipe/requirements-*.txt"):
+    for path in kit_image.SOURCE.glob("recipe/requirements-*.txt"):
         for line in path.read_text().splitlines():
             assert not line or line.startswith(("#", "-r ")) or "==" in line, f"{path.name}: {line}"
 
 
 def test_the_build_names_no_host_and_no_frontend() -> None:
     for path in (
-        *build.SOURCE.glob("recipe/Dockerfile*"),
-        *build.SOURCE.glob("recipe/requirements-*.txt"),
+        *kit_image.SOURCE.glob("recipe/Dockerfile*"),
+        *kit_image.SOURCE.glob("recipe/requirements-*.txt"),
     ):
         text = path.read_text()
         assert "http:" not in text and "https:" not in text
@@ -168,7 +168,7 @@ Repo-URI: http://other.example/
 
 
 def test_a_base_is_made_from_the_hosts_own_suite_only() -> None:
-    assert base.sources_of("bookworm", TARGETS) == (
+    assert base_image.sources_of("bookworm", TARGETS) == (
         "deb http://mirror.example/debian/ bookworm main",
         "deb http://mirror.example/security/ bookworm-security main",
     )
@@ -180,7 +180,7 @@ def test_apts_way_to_its_mirror_is_kept() -> None:
         'Acquire::https::CaInfo "/ca.pem";\nAcquire::Check-Valid-Until "false";\n'
         'Acquire::Languages:: "none";\nAPT::Architecture "amd64";\n'
     )
-    assert base.transport_options(dump) == (
+    assert base_image.transport_options(dump) == (
         'Acquire::http::Proxy "http://p:1";',
         'Acquire::https::CaInfo "/ca.pem";',
         'Acquire::Check-Valid-Until "false";',
@@ -189,7 +189,7 @@ def test_apts_way_to_its_mirror_is_kept() -> None:
 
 def test_a_named_base_is_taken_without_asking_docker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLUSTER_KIT_BASE", "registry.example/python:3.12")
-    assert base.choose_base(lambda _: None) == "registry.example/python:3.12"
+    assert base_image.choose_base(lambda _: None) == "registry.example/python:3.12"
 
 
 def test_digits_are_split_by_class_and_always_the_same_way() -> None:
@@ -230,10 +230,12 @@ def test_a_build_for_which_the_engine_has_no_room_is_told_with_what_frees_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     words = "ERROR: failed to solve: write /usr/lib/x: no space left on device"
-    monkeypatch.setattr(build, "image_present", lambda _tag: False)
-    monkeypatch.setattr(build, "choose_base", lambda _say: "base")
-    monkeypatch.setattr(build, "build_secrets", lambda: contextlib.nullcontext(()))
-    monkeypatch.setattr(build, "run", lambda words_, **_: Completed(tuple(words_), 1, "", words))
+    monkeypatch.setattr(kit_image, "image_present", lambda _tag: False)
+    monkeypatch.setattr(kit_image, "choose_base", lambda _say: "base")
+    monkeypatch.setattr(kit_image, "build_secrets", lambda: contextlib.nullcontext(()))
+    monkeypatch.setattr(
+        kit_image, "run", lambda words_, **_: Completed(tuple(words_), 1, "", words)
+    )
     with pytest.raises(EngineError, match="no space left on device") as told:
-        build.ensure_image("cpu", lambda _line: None)
+        kit_image.ensure_image("cpu", lambda _line: None)
     assert "docker system df" in told.value.cure

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.errors import EngineError, ManifestError
-from cluster_kit.image import build as image_build
-from cluster_kit.image import built, pip_config
+from cluster_kit.image import dockerfile_image, pip_config
+from cluster_kit.image import kit_image as image_build
 from cluster_kit.parts import Dockerfile
 from cluster_kit.util.process import Completed
 from tests.fakes.locks import kept_in
@@ -52,13 +52,13 @@ def own(tmp_path: Path) -> Dockerfile:
 
 
 def tag(own: Dockerfile, written: Sequence[Path] = ()) -> str:
-    made, problems = built.built_tag(own, written)
+    made, problems = dockerfile_image.built_tag(own, written)
     assert not problems
     return made
 
 
 def test_the_same_files_give_the_same_tag_wherever_they_are(own: Dockerfile) -> None:
-    assert built.built_tag(own, ())[0].startswith("cluster-kit/built:")
+    assert dockerfile_image.built_tag(own, ())[0].startswith("cluster-kit/built:")
     root = Path(own.context)
     copy = root.parent / f"{root.name}-copy"
     (copy / "src").mkdir(parents=True)
@@ -104,8 +104,8 @@ def test_a_file_that_cannot_be_read_is_a_problem(
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied", "/x/secret")
 
-    monkeypatch.setattr(built, "files_of", refuse)
-    made, (problem,) = built.built_tag(own, ())
+    monkeypatch.setattr(dockerfile_image, "files_of", refuse)
+    made, (problem,) = dockerfile_image.built_tag(own, ())
     assert made == "" and problem.place == "build"
     assert problem.rule == "/x/secret cannot be read: Permission denied"
     assert ".dockerignore" in problem.cure_text()
@@ -124,11 +124,11 @@ def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int, str
             return Completed(command, code, "", says)
 
         kept_in(tmp_path, monkeypatch)
-        monkeypatch.setattr(built, "present", lambda _tag: False)
-        monkeypatch.setattr(built, "stream", stream)
+        monkeypatch.setattr(dockerfile_image, "present", lambda _tag: False)
+        monkeypatch.setattr(dockerfile_image, "stream", stream)
         monkeypatch.setattr(pip_config, "run", lambda command: Completed((), 0, "", ""))
         monkeypatch.setattr(image_build, "run", lambda command: Completed((), 0, "mine", ""))
-        assert built.ensure(cluster(build="image"), said.append, said.append)
+        assert dockerfile_image.ensure(cluster(build="image"), said.append, said.append)
         return said
 
     return run
@@ -169,6 +169,6 @@ def test_a_build_that_fails_is_told_in_its_own_words(
 
 
 def test_one_that_is_there_is_not_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(built, "present", lambda _tag: True)
-    assert not built.ensure(cluster(build="image"), print, print)
-    assert not built.ensure(cluster(), print, print)
+    monkeypatch.setattr(dockerfile_image, "present", lambda _tag: True)
+    assert not dockerfile_image.ensure(cluster(build="image"), print, print)
+    assert not dockerfile_image.ensure(cluster(), print, print)

@@ -10,8 +10,8 @@ import pytest
 from cluster_kit.cli import data
 from cluster_kit.errors import EngineError, UsageError
 from cluster_kit.image import convert
-from cluster_kit.image.build import Say
 from cluster_kit.image.convert import Conversion
+from cluster_kit.image.kit_image import Say
 from cluster_kit.util.process import Completed
 from tests.unit.command_line import Cli
 

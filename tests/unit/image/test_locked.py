@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 
-from cluster_kit.image import base, build
+from cluster_kit.image import base_image, kit_image
 from tests import audit, lock
 
-RECIPE = build.SOURCE / "recipe"
+RECIPE = kit_image.SOURCE / "recipe"
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;]+)", re.MULTILINE)
 LINE = re.compile(r"\S+==\S+( ; platform_machine [!=]= 'x86_64')?( --hash=sha256:[0-9a-f]{64})+")
 ARM64 = {
@@ -85,9 +85,9 @@ def test_pip_is_told_to_refuse_what_has_no_such_hash() -> None:
 
 
 def test_the_base_is_pulled_by_its_digest() -> None:
-    assert re.fullmatch(r"python:3\.11-slim@sha256:[0-9a-f]{64}", base.REGISTRY_BASE)
+    assert re.fullmatch(r"python:3\.11-slim@sha256:[0-9a-f]{64}", base_image.REGISTRY_BASE)
     for file in RECIPE.glob("Dockerfile*"):
-        assert f"ARG BASE={base.REGISTRY_BASE}\n" in file.read_text(), file.name
+        assert f"ARG BASE={base_image.REGISTRY_BASE}\n" in file.read_text(), file.name
 
 
 def said(code: int, packages: Any = None, errors: str = "") -> Any:
@@ -142,10 +142,10 @@ def test_without_a_service_it_is_said_and_nothing_fails(
 @pytest.mark.parametrize(
     ("there", "pulls", "chosen"),
     [
-        ((base.REGISTRY_BASE,), False, base.REGISTRY_BASE),
-        ((), True, base.REGISTRY_BASE),
-        ((base.LOADED_BASE,), True, base.REGISTRY_BASE),
-        ((base.LOADED_BASE,), False, "python:3.11-slim"),
+        ((base_image.REGISTRY_BASE,), False, base_image.REGISTRY_BASE),
+        ((), True, base_image.REGISTRY_BASE),
+        ((base_image.LOADED_BASE,), True, base_image.REGISTRY_BASE),
+        ((base_image.LOADED_BASE,), False, "python:3.11-slim"),
     ],
     ids=["pulled before", "pulled now", "pulled, though another one is there", "loaded"],
 )
@@ -153,7 +153,7 @@ def test_the_base_is_the_pinned_one_wherever_it_can_be_had(
     there: tuple[str, ...], pulls: bool, chosen: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CLUSTER_KIT_BASE", raising=False)
-    monkeypatch.setattr(base, "_host_system", lambda: None)
-    monkeypatch.setattr(base, "present", there.__contains__)
-    monkeypatch.setattr(base, "_pull", lambda tag: pulls and tag == base.REGISTRY_BASE)
-    assert base.choose_base(lambda _: None) == chosen
+    monkeypatch.setattr(base_image, "_host_system", lambda: None)
+    monkeypatch.setattr(base_image, "present", there.__contains__)
+    monkeypatch.setattr(base_image, "_pull", lambda tag: pulls and tag == base_image.REGISTRY_BASE)
+    assert base_image.choose_base(lambda _: None) == chosen

@@ -13,7 +13,7 @@ import pytest
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.errors import EngineError, HostError, ManifestError, UsageError
-from cluster_kit.image import build, extra, locked
+from cluster_kit.image import kit_image, requirements_layer, tensorflow_lock
 from cluster_kit.util.process import Completed
 from tests.fakes.stage import Stage, stage
 from tests.make import cluster
@@ -35,7 +35,7 @@ def asked(version: str = "2.16") -> Cluster:
     from dataclasses import replace
 
     made = cluster(tensorflow=version)
-    return replace(made, image=f"cluster-kit/trainer:cpu-tf{version}-{locked.UNLOCKED}")
+    return replace(made, image=f"cluster-kit/trainer:cpu-tf{version}-{tensorflow_lock.UNLOCKED}")
 
 
 @pytest.fixture
@@ -51,9 +51,9 @@ def pip(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         Path(to, "locked.txt").write_text(LOCK)
         return Completed(command, 0, "", "")
 
-    monkeypatch.setattr(locked, "run", run)
-    monkeypatch.setattr(locked, "choose_base", lambda say: "python:3.11-slim")
-    monkeypatch.setattr(build, "_engines_own_builder", lambda: "default")
+    monkeypatch.setattr(tensorflow_lock, "run", run)
+    monkeypatch.setattr(tensorflow_lock, "choose_base", lambda say: "python:3.11-slim")
+    monkeypatch.setattr(kit_image, "_engines_own_builder", lambda: "default")
     monkeypatch.setattr("cluster_kit.image.pip_config._pip_config_list", lambda: "")
     return builds
 
@@ -61,16 +61,16 @@ def pip(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def test_a_lock_file_is_written_once_and_its_text_is_in_the_tag(
     pip: list[Any], tmp_path: Path
 ) -> None:
-    assert locked.tag(tmp_path, "2.16", "cpu").endswith("-unlocked")
-    assert locked.ensure(asked(), tmp_path, print)
-    file = locked.lock_file(tmp_path, "2.16", "cpu")
+    assert tensorflow_lock.tag(tmp_path, "2.16", "cpu").endswith("-unlocked")
+    assert tensorflow_lock.ensure(asked(), tmp_path, print)
+    file = tensorflow_lock.lock_file(tmp_path, "2.16", "cpu")
     assert file.read_text() == LOCK
-    first = locked.tag(tmp_path, "2.16", "cpu")
+    first = tensorflow_lock.tag(tmp_path, "2.16", "cpu")
     assert first.startswith("cluster-kit/trainer:cpu-tf2.16-")
     file.write_text(LOCK.replace("2.16.2", "2.16.1"))
-    assert locked.tag(tmp_path, "2.16", "cpu") not in (first, build.image_tag("cpu"))
-    assert not locked.ensure(cluster(tensorflow="2.16"), tmp_path, print)
-    assert not locked.ensure(cluster(), tmp_path, print)
+    assert tensorflow_lock.tag(tmp_path, "2.16", "cpu") not in (first, kit_image.image_tag("cpu"))
+    assert not tensorflow_lock.ensure(cluster(tensorflow="2.16"), tmp_path, print)
+    assert not tensorflow_lock.ensure(cluster(), tmp_path, print)
     assert len(pip) == 1
 
 
@@ -79,7 +79,7 @@ def test_a_python_that_has_no_such_wheel_is_told_with_those_that_there_are(
 ) -> None:
     pip.append(NONE_FOR_IT)
     with pytest.raises(ManifestError) as told:
-        locked.ensure(asked("2.15"), tmp_path, print)
+        tensorflow_lock.ensure(asked("2.15"), tmp_path, print)
     text = str(told.value)
     assert "no such TensorFlow for Python 3.12" in text and "it has 2.16, 2.17, 2.21" in text
     assert 'write `tensorflow = "2.21"`, or name a base' in text
@@ -89,42 +89,42 @@ def test_a_python_that_has_no_such_wheel_is_told_with_those_that_there_are(
 def test_an_index_without_nightly_builds_is_told(pip: list[Any], tmp_path: Path) -> None:
     pip.append(NO_NIGHTLY)
     with pytest.raises(ManifestError, match="has no nightly TensorFlow"):
-        locked.ensure(asked("nightly"), tmp_path, print)
+        tensorflow_lock.ensure(asked("nightly"), tmp_path, print)
 
 
 def test_any_other_failure_has_pips_own_words(pip: list[Any], tmp_path: Path) -> None:
     pip.append("#7 2.0 ERROR: no route to the index")
     with pytest.raises(EngineError, match="no route to the index"):
-        locked.ensure(asked(), tmp_path, print)
+        tensorflow_lock.ensure(asked(), tmp_path, print)
 
 
 def test_a_folder_that_cannot_be_written_is_named(pip: list[Any], tmp_path: Path) -> None:
     (tmp_path / "compose").write_text("a file")
     with pytest.raises(HostError, match="cannot be written"):
-        locked.ensure(asked(), tmp_path / "compose", print)
+        tensorflow_lock.ensure(asked(), tmp_path / "compose", print)
 
 
 def test_the_build_takes_the_lock_file_in_place_of_the_kits_own(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     built: dict[str, Any] = {}
-    monkeypatch.setattr(extra, "image_present", lambda tag: False)
-    monkeypatch.setattr(extra, "ensure_image", lambda *_, **keys: built.update(keys))
+    monkeypatch.setattr(requirements_layer, "image_present", lambda tag: False)
+    monkeypatch.setattr(requirements_layer, "ensure_image", lambda *_, **keys: built.update(keys))
     made = cluster(tensorflow="2.16", image="trainer")
-    assert extra.ensure(made, tmp_path, print)
+    assert requirements_layer.ensure(made, tmp_path, print)
     assert built["tag"] == made.image
-    assert built["lock"] == locked.lock_file(tmp_path, "2.16", "cpu")
-    with build._context_of(Path(__file__)) as (argument,):
+    assert built["lock"] == tensorflow_lock.lock_file(tmp_path, "2.16", "cpu")
+    with kit_image._context_of(Path(__file__)) as (argument,):
         assert argument.startswith("--build-context=lock=")
         assert Path(argument.rpartition("=")[2], "locked.txt").exists()
-    with build._context_of(None) as none:
+    with kit_image._context_of(None) as none:
         assert none == ()
 
 
 def test_up_resolves_plans_anew_and_starts_what_was_locked(pip: list[Any], stage: Stage) -> None:
     assert stage.up(tensorflow="2.16").success
     (file,) = stage.docker.ups
-    tag = locked.tag(stage.workspace.manifests, "2.16", "cpu")
+    tag = tensorflow_lock.tag(stage.workspace.manifests, "2.16", "cpu")
     assert f"image: '{tag}'" in file.read_text() and "unlocked" not in tag
 
 
@@ -141,7 +141,7 @@ def test_a_file_that_would_name_no_image_is_not_rendered(stage: Stage) -> None:
 @pytest.fixture(scope="module")
 def lock() -> ModuleType:
     """The script that runs in the build."""
-    spec = importlib.util.spec_from_file_location("lock", build.SOURCE / "recipe" / "lock.py")
+    spec = importlib.util.spec_from_file_location("lock", kit_image.SOURCE / "recipe" / "lock.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

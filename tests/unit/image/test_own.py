@@ -10,7 +10,7 @@ import pytest
 
 from cluster_kit.cluster import TRAINER
 from cluster_kit.errors import EngineError, ManifestError
-from cluster_kit.image import base, own
+from cluster_kit.image import base_image, user_image
 from cluster_kit.parts import Mount
 from cluster_kit.util.process import Completed
 from tests.fakes.docker import ALL_THERE
@@ -25,10 +25,12 @@ def refused(monkeypatch: pytest.MonkeyPatch) -> Refused:
 
     def ask(keys: dict[str, Any] | None = None, **says: Any) -> str:
         line = json.dumps({**ALL_THERE, **says})
-        monkeypatch.setattr(base, "run", lambda command: Completed((), 0, "", ""))
-        monkeypatch.setattr(own, "run", lambda *_, **__: Completed((), 0, f"noise\n{line}\n", ""))
+        monkeypatch.setattr(base_image, "run", lambda command: Completed((), 0, "", ""))
+        monkeypatch.setattr(
+            user_image, "run", lambda *_, **__: Completed((), 0, f"noise\n{line}\n", "")
+        )
         try:
-            own.refuse_if_unfit(cluster(image="mine:1", **(keys or {})), print)
+            user_image.refuse_if_unfit(cluster(image="mine:1", **(keys or {})), print)
         except ManifestError as error:
             return str(error)
         return ""
@@ -37,7 +39,7 @@ def refused(monkeypatch: pytest.MonkeyPatch) -> Refused:
 
 
 def test_it_is_asked_as_a_task_runs_and_the_trainer_is_mounted() -> None:
-    command = own.look_command(cluster(image="mine:1", program="train.py"), "/tmp/out")
+    command = user_image.look_command(cluster(image="mine:1", program="train.py"), "/tmp/out")
     asked = {"--network=none", "--read-only", "--cap-drop=ALL", "--user=1000:1000"}
     assert asked <= set(command)
     mounts = [word for word in command if word.startswith("--mount")]
@@ -48,10 +50,20 @@ def test_it_is_asked_as_a_task_runs_and_the_trainer_is_mounted() -> None:
 
 def test_what_a_cluster_needs_of_it_depends_on_its_program_and_its_bandwidth() -> None:
     slow = {"worker": {"bandwidth": "100mbit"}}
-    assert own.needs(cluster(image="a", program="train.py", role=slow)) == ("grpc", "pyroute2")
-    assert own.needs(cluster(image="a")) == ("grpc", "numpy", "tf_keras", "/opt/datasets/digits")
-    assert own.needs(cluster(image="a", data="../mine")) == ("grpc", "numpy", "tf_keras")
-    assert "pycocotools" in own.needs(cluster(image="a", program="detection", data="../mine"))
+    assert user_image.needs(cluster(image="a", program="train.py", role=slow)) == (
+        "grpc",
+        "pyroute2",
+    )
+    assert user_image.needs(cluster(image="a")) == (
+        "grpc",
+        "numpy",
+        "tf_keras",
+        "/opt/datasets/digits",
+    )
+    assert user_image.needs(cluster(image="a", data="../mine")) == ("grpc", "numpy", "tf_keras")
+    assert "pycocotools" in user_image.needs(
+        cluster(image="a", program="detection", data="../mine")
+    )
 
 
 def test_an_image_that_has_all_is_fit(refused: Refused) -> None:
@@ -104,20 +116,20 @@ def test_all_that_is_wrong_is_told_at_once(refused: Refused) -> None:
 def test_an_image_that_says_nothing_is_told_why(
     monkeypatch: pytest.MonkeyPatch, ended: Completed, told: str
 ) -> None:
-    monkeypatch.setattr(own, "run", lambda *_, **__: ended)
+    monkeypatch.setattr(user_image, "run", lambda *_, **__: ended)
     with pytest.raises((ManifestError, EngineError), match=told):
-        own.look(cluster(image="mine:1"))
+        user_image.look(cluster(image="mine:1"))
 
 
 def test_an_image_that_is_nowhere_is_told_with_the_registrys_words(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     denied = Completed((), 1, "", "Error response from daemon: pull access denied for mine")
-    monkeypatch.setattr(base, "run", lambda command: denied)
-    monkeypatch.setattr(own, "run", lambda *_, **__: denied)
+    monkeypatch.setattr(base_image, "run", lambda command: denied)
+    monkeypatch.setattr(user_image, "run", lambda *_, **__: denied)
     said: list[str] = []
     with pytest.raises(ManifestError, match="pull access denied for mine"):
-        own.refuse_if_unfit(cluster(image="mine:1"), said.append)
+        user_image.refuse_if_unfit(cluster(image="mine:1"), said.append)
     assert said == ["pulling mine:1"]
 
 

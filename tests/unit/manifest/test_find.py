@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.errors import UsageError
-from cluster_kit.manifest import find as manifests
-from cluster_kit.manifest.find import find
+from cluster_kit.manifest import load as manifests
+from cluster_kit.manifest.load import find
 
 KITS = ("quickstart", "smoke")
 

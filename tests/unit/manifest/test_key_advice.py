@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit.manifest.data import DataTable
-from cluster_kit.manifest.deadlines import DeadlineTable
-from cluster_kit.manifest.key_advice import HOMES, meaning, nearest_key, words_of
 from cluster_kit.manifest.kubernetes import KubernetesTable
-from cluster_kit.manifest.limits import TaskLimits
-from cluster_kit.manifest.mounts import MountTable
-from cluster_kit.manifest.network import NetworkTable
-from cluster_kit.manifest.profile import ProfileTable
-from cluster_kit.manifest.schema import Manifest
-from cluster_kit.manifest.secrets import SecretTable
-from cluster_kit.manifest.sidecars import SidecarTable
+from cluster_kit.manifest.problems import HOMES, meaning, nearest_key, words_of
+from cluster_kit.manifest.schema import (
+    DataTable,
+    DeadlineTable,
+    Manifest,
+    MountTable,
+    NetworkTable,
+    ProfileTable,
+    SecretTable,
+    SidecarTable,
+    TaskLimits,
+)
 from cluster_kit.manifest.slurm import SlurmTable
 from cluster_kit.problem import Setting
 

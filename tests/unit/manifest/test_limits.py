@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from cluster_kit.manifest.limits import Limits, TaskLimits, overlay
+from cluster_kit.manifest.schema import Limits, TaskLimits, overlay
 from tests.make import manifest
 from tests.unit.manifests import LIMITS, NOT_DRAWN
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.errors import ManifestError
-from cluster_kit.manifest.loaded import Loaded
+from cluster_kit.manifest.load import Loaded
 from cluster_kit.problem import Problem
 from tests.make import manifest
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit.manifest.units import bandwidth, duration, size
+from cluster_kit.manifest.field_types import bandwidth, duration, size
 
 
 @pytest.mark.parametrize(

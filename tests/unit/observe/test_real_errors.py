@@ -6,7 +6,7 @@ import pytest
 
 from cluster_kit.observe.shown import Shown
 from cluster_kit.observe.tracebacks import last_words
-from cluster_kit.show.lines import visible
+from cluster_kit.show.view import visible
 from tests.make import ROOT
 
 ERRORS = ROOT / "tests" / "trainer" / "errors"

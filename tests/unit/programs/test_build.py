@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.parts import Dockerfile
-from cluster_kit.programs.build import find_dockerfile
+from cluster_kit.programs.resolve import find_dockerfile
 from tests.make import problems, problems_of
 
 

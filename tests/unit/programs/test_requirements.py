@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.image.extra import pip_errors
+from cluster_kit.image.requirements_layer import pip_errors
 from cluster_kit.programs.requirements import faults, lines_of
 from cluster_kit.programs.resolve import resolve
 from tests.make import OWN, cluster, manifest, problems

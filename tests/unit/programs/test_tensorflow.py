@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from cluster_kit.image.build import SOURCE
-from cluster_kit.programs.tensorflow import OWN_VERSION, check_pins, check_version
+from cluster_kit.image.kit_image import SOURCE
+from cluster_kit.programs.style import OWN_VERSION, check_pins, check_version
 from tests.make import manifest, problems
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cluster_kit.report.facts import facts_of
-from cluster_kit.report.faults import Fault, faults_of
+from cluster_kit.report.lanes import Fault, faults_of
 from tests.unit.report.runs import changed, told, trained
 
 FREEZE: dict[str, Any] = {

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from cluster_kit.report.lanes import Lane, Span
-from cluster_kit.report.marks import Mark
-from cluster_kit.report.thinning import MOST_SHOWN, thinned
+from cluster_kit.report.lanes import MOST_SHOWN, Lane, Mark, Span, thinned
 
 
 def long() -> Lane:

@@ -6,9 +6,9 @@ import pytest
 
 from cluster_kit.backends.interface import Tool
 from cluster_kit.errors import HostError
-from cluster_kit.image.build import image_tag
+from cluster_kit.image.kit_image import image_tag
 from cluster_kit.run import versions as told
-from cluster_kit.util.own_files import FILES
+from cluster_kit.util.kit_files import FILES
 from cluster_kit.version import __version__
 from tests.fakes.clock import Clock
 from tests.fakes.engine import FakeEngine

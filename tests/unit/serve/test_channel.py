@@ -7,8 +7,8 @@ from itertools import islice
 
 import pytest
 
-from cluster_kit.serve import channel
-from cluster_kit.serve.channel import FASTEST_S, SLOWEST_S, Channel, next_pause
+from cluster_kit.serve import site
+from cluster_kit.serve.site import FASTEST_S, SLOWEST_S, Channel, next_pause
 
 
 class Counts:
@@ -32,8 +32,8 @@ class Counts:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(channel, "FASTEST_S", 0.001)
-    monkeypatch.setattr(channel, "PULSE_S", 0.005)
+    monkeypatch.setattr(site, "FASTEST_S", 0.001)
+    monkeypatch.setattr(site, "PULSE_S", 0.005)
 
 
 def test_two_pages_share_one_reading(quick: None) -> None:
@@ -70,7 +70,7 @@ def test_a_page_that_is_behind_is_told_the_whole() -> None:
     one = Channel(source := Counts())
     page = one.listen()
     next(page)
-    for _ in range(channel.MOST_WAITING + 1):
+    for _ in range(site.MOST_WAITING + 1):
         one._tell(source.look())
     assert next(page).startswith(b"whole")
     page.close()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit.serve.door import is_loopback, refuse
-from cluster_kit.serve.web import Refused, Request
+from cluster_kit.serve.server import Refused, Request, is_loopback, refuse
 
 TOKEN = "the-token"
 OWN = {"host": "127.0.0.1:8000"}

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.serve import feed, reading
-from cluster_kit.serve.feed import Feed
+from cluster_kit.serve import incremental, pages
+from cluster_kit.serve.pages import Feed
 from cluster_kit.util.untrusted import Folder
 from tests.unit.serve.made_up import MadeUp
 
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed, "FIND_S", 0.0)
+    monkeypatch.setattr(pages, "FIND_S", 0.0)
     monkeypatch.setattr("cluster_kit.serve.site.GLANCE_S", 0.0)
 
 
@@ -181,7 +181,7 @@ def test_checkpoints_are_looked_for_now_and_then(
     made: MadeUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[Path] = []
-    monkeypatch.setattr(reading, "checkpoints_of", lambda *found: looked.append(found[0]) or [])
+    monkeypatch.setattr(incremental, "checkpoints_of", lambda *found: looked.append(found[0]) or [])
     one = Feed(made.site, "demo")
     settled(one, made)
     for _ in range(5):
@@ -192,7 +192,7 @@ def test_checkpoints_are_looked_for_now_and_then(
 def test_the_last_look_misses_nothing(made: MadeUp, monkeypatch: pytest.MonkeyPatch) -> None:
     one = Feed(made.site, "demo")
     settled(one, made)
-    monkeypatch.setattr(feed, "FIND_S", 1000.0)
+    monkeypatch.setattr(pages, "FIND_S", 1000.0)
     one._find_at = float("inf")
     made.over()
     assert b"event: run" not in one.look()

@@ -12,7 +12,7 @@ from cluster_kit.observe.progress import Entry
 from cluster_kit.report.curves import MOST_POINTS
 from cluster_kit.report.evidence import Evidence
 from cluster_kit.report.facts import facts_of
-from cluster_kit.serve.growing import About, Growing
+from cluster_kit.serve.incremental import About, Growing
 from tests.make import cluster
 from tests.unit.report.runs import CLUSTER, changed, started, told, trained
 

@@ -12,10 +12,9 @@ import pytest
 from cluster_kit.engine.containers import Glance
 from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError, HostError, UsageError
-from cluster_kit.serve.routes import routes_of
+from cluster_kit.serve.server import Request, answer
 from cluster_kit.serve.site import Site
-from cluster_kit.serve.token import token_in
-from cluster_kit.serve.web import Request, answer
+from cluster_kit.serve.start import routes_of, token_in
 from cluster_kit.workspace import RunDirectory, Workspace
 from tests.make import cluster
 from tests.unit.metrics.runs import Read, begun, ends

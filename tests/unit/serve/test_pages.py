@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from cluster_kit.errors import HostError, UsageError
-from cluster_kit.serve.overview import Overview, overview
-from cluster_kit.serve.routes import routes_of
+from cluster_kit.serve.pages import Overview, overview
+from cluster_kit.serve.server import Request, answer
 from cluster_kit.serve.site import Site
-from cluster_kit.serve.start import serving
-from cluster_kit.serve.web import Request, answer
+from cluster_kit.serve.start import routes_of, serving
 from cluster_kit.workspace import Workspace
 from tests.unit.serve.made_up import MadeUp
 
@@ -50,7 +49,7 @@ def test_the_overview_is_told_anew_when_it_changes(
     made: MadeUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cluster_kit.serve.site.GLANCE_S", 0.0)
-    monkeypatch.setattr("cluster_kit.serve.overview.REREAD_S", 0.0)
+    monkeypatch.setattr("cluster_kit.serve.pages.REREAD_S", 0.0)
     one = Overview(made.site)
     assert one.look().startswith(b"event: overview\ndata: {") and one.look() == b""
     made.states["worker-0"] = "exited"

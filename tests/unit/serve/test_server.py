@@ -13,8 +13,17 @@ from http.client import HTTPConnection, HTTPResponse, RemoteDisconnected
 import pytest
 
 from cluster_kit.errors import EngineError, HostError, UsageError
-from cluster_kit.serve.server import MOST_STRANGERS, Server, bound, listening, stream, url_of
-from cluster_kit.serve.web import Response, Route, as_json
+from cluster_kit.serve.server import (
+    MOST_STRANGERS,
+    Response,
+    Route,
+    Server,
+    as_json,
+    bound,
+    listening,
+    stream,
+    url_of,
+)
 
 
 def _raise(error: Exception) -> Response:

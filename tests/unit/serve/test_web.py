@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit.serve.web import Refused, Request, Response, Route, answer, as_json
+from cluster_kit.serve.server import Refused, Request, Response, Route, answer, as_json
 
 ROUTES = (
     Route("GET", "/", lambda _request, _parts: Response(b"all")),

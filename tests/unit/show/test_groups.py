@@ -11,10 +11,9 @@ from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State, TaskView
 from cluster_kit.observe.usage import Usage
-from cluster_kit.show.groups import TIMES, TO, Group, rows_of, tasks_in
-from cluster_kit.show.live import LiveView
 from cluster_kit.show.progress_line import progress_of, waited_for
-from cluster_kit.show.task_table import status_table
+from cluster_kit.show.task_table import TIMES, TO, Group, rows_of, status_table, tasks_in
+from cluster_kit.show.view import LiveView
 from tests.make import cluster
 from tests.unit.show.consoles import console, shown
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit.show.lines import bounded, visible
+from cluster_kit.show.view import bounded, visible
 from tests.unit.show.samples import KERAS_BAR, NATIVE_NOISE, TF_KERAS_BAR, WORDS
 
 

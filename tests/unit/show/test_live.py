@@ -11,10 +11,8 @@ from rich.cells import cell_len
 from cluster_kit.engine.containers import Event
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
-from cluster_kit.show.groups import TIMES
-from cluster_kit.show.live import LiveView
-from cluster_kit.show.plain import PlainView
-from cluster_kit.show.view import make_view
+from cluster_kit.show.task_table import TIMES
+from cluster_kit.show.view import LiveView, PlainView, make_view
 from tests.make import cluster
 from tests.unit.show.consoles import console, shown
 from tests.unit.show.samples import KERAS_BAR, NATIVE_NOISE, TF_KERAS_BAR

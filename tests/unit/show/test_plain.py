@@ -5,7 +5,7 @@ from __future__ import annotations
 from cluster_kit.engine.containers import Event
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
-from cluster_kit.show.plain import LONGEST, PlainView
+from cluster_kit.show.view import LONGEST, PlainView
 from tests.make import cluster
 from tests.unit.show.consoles import console, shown
 from tests.unit.show.samples import KERAS_BAR, NATIVE_NOISE

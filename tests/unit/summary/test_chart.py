@@ -6,7 +6,7 @@ import pytest
 
 from cluster_kit.engine.containers import Event
 from cluster_kit.observe.progress import Entry
-from cluster_kit.summary.chart import MOST_TASKS, Span, curve, gantt, losses, spans
+from cluster_kit.summary.markdown import MOST_TASKS, Span, curve, gantt, losses, spans
 from tests.unit.summary.runs import ENTRIES, EVENTS
 
 

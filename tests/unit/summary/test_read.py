@@ -10,8 +10,7 @@ import pytest
 
 from cluster_kit.errors import UsageError
 from cluster_kit.summary import read as module
-from cluster_kit.summary.read import read
-from cluster_kit.summary.values import values
+from cluster_kit.summary.read import read, values
 from cluster_kit.workspace import Workspace
 from tests.unit.summary.runs import EVENTS, NEVER_STARTED, failed, outcome, saved
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import cluster_kit as ck
-from cluster_kit.testing import turns
+from cluster_kit.testing import clusters
 from cluster_kit.util import locks
 from tests.fakes.locks import kept_in
 from tests.fakes.stage import NAME, Stage
@@ -25,20 +25,20 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_subnet_that_a_manifest_states_is_one_tests_at_a_time(
     stage: Stage, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turns, "WAIT_S", 0.0)
+    monkeypatch.setattr(clusters, "WAIT_S", 0.0)
     mine = ck.load(NAME, root=stage.workspace.root, subnet=FIXED)
     other = ck.load(NAME, root=stage.workspace.root, subnet=FIXED, name="other")
-    with turns.Turns().of(mine):
+    with clusters.Turns().of(mine):
         assert locks.is_locked(folder / LOCK)
         words = f'subnet = "{FIXED}" is taken by another test: the cluster demo'
-        with pytest.raises(ck.HostError, match=words), turns.Turns().of(other):
+        with pytest.raises(ck.HostError, match=words), clusters.Turns().of(other):
             pytest.fail("two have it")
-    with turns.Turns().of(other):
+    with clusters.Turns().of(other):
         assert locks.is_locked(folder / LOCK)
 
 
 def test_a_test_does_not_wait_for_itself(stage: Stage, folder: Path) -> None:
-    job, own = ck.load(NAME, root=stage.workspace.root, subnet=FIXED), turns.Turns()
+    job, own = ck.load(NAME, root=stage.workspace.root, subnet=FIXED), clusters.Turns()
     with own.of(job):
         with own.of(job):
             pass
@@ -47,5 +47,5 @@ def test_a_test_does_not_wait_for_itself(stage: Stage, folder: Path) -> None:
 
 
 def test_other_subnets_are_free(stage: Stage, folder: Path) -> None:
-    with turns.Turns().of(ck.load(NAME, root=stage.workspace.root)):
+    with clusters.Turns().of(ck.load(NAME, root=stage.workspace.root)):
         assert not list(folder.glob("cluster-kit-subnet-*"))

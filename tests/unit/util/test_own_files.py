@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.util import own_files
+from cluster_kit.util import kit_files
 from tests.make import ROOT
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -23,14 +23,14 @@ def test_the_wheel_has_all_that_the_kit_reads() -> None:
 
 
 def test_a_package_in_a_clone_is_told_from_an_installed_one(tmp_path: Path) -> None:
-    assert own_files.clone_of(ROOT / "cluster_kit") == ROOT
-    assert own_files.clone_of(tmp_path / "site-packages" / "cluster_kit") is None
+    assert kit_files.clone_of(ROOT / "cluster_kit") == ROOT
+    assert kit_files.clone_of(tmp_path / "site-packages" / "cluster_kit") is None
 
 
 def test_commands_are_called_as_they_exist_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert own_files.command("engine") == "make engine"
-    assert own_files.extra("compare", "drill") == "`make drill` installs it"
-    monkeypatch.setattr(own_files, "CLONE", None)
-    assert own_files.command("engine") == "cluster-kit engine"
-    assert own_files.command("image") == "cluster-kit image build"
-    assert own_files.extra("compare", "drill") == "`pip install 'cluster-kit[compare]'` does"
+    assert kit_files.command("engine") == "make engine"
+    assert kit_files.extra("compare", "drill") == "`make drill` installs it"
+    monkeypatch.setattr(kit_files, "CLONE", None)
+    assert kit_files.command("engine") == "cluster-kit engine"
+    assert kit_files.command("image") == "cluster-kit image build"
+    assert kit_files.extra("compare", "drill") == "`pip install 'cluster-kit[compare]'` does"

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_kit.util import stdio
-from cluster_kit.util.runner_commands import SYSTEMS, Guard, in_json, is_ci
+from cluster_kit.util.terminal import SYSTEMS, Guard, in_json, is_ci
 from tests.runners import IGNORED, commands
 
 COMMANDS = [

@@ -13,8 +13,7 @@ from rich.console import Console
 
 from cluster_kit import __main__
 from cluster_kit.cli import run
-from cluster_kit.show.live import LiveView
-from cluster_kit.show.plain import PlainView
+from cluster_kit.show.view import LiveView, PlainView
 from cluster_kit.util import stdio
 from cluster_kit.util.stdio import lasting
 from tests.unit.command_line import Cli

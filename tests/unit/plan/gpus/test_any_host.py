@@ -12,7 +12,7 @@ from cluster_kit.backends.compose.render import render
 from cluster_kit.cluster import Cluster
 from cluster_kit.errors import ManifestError
 from cluster_kit.facts import Gpu, HostFacts
-from cluster_kit.plan.gpus.devices import Device, devices
+from cluster_kit.plan.gpus.request import Device, devices
 from tests.make import cluster, host, parse_compose
 from tests.unit.inventories import inventories
 

@@ -11,8 +11,8 @@ from cluster_kit.errors import UsageError
 from cluster_kit.manifest.load import load
 from cluster_kit.plan.plan import plan
 from cluster_kit.plan.portable import everywhere, moved, neutral
-from cluster_kit.plan.rules import mounts
-from cluster_kit.plan.rules.mounts import WHOLE
+from cluster_kit.plan.rules import containers
+from cluster_kit.plan.rules.containers import WHOLE
 from cluster_kit.programs.resolve import resolve
 from tests.make import OWN, cluster, problems, problems_of
 
@@ -28,7 +28,7 @@ def at(target: str, **more: Any) -> dict[str, Any]:
     return {"source": "cache", "target": target, **more}
 
 
-@pytest.mark.parametrize("target", [str(path) for path in (*mounts.OWN, *WHOLE)])
+@pytest.mark.parametrize("target", [str(path) for path in (*containers.OWN, *WHOLE)])
 def test_what_the_kit_or_the_system_uses_is_refused(target: str) -> None:
     assert mounted(at(target)) == ["mount.0.target"]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.manifest.names import IMAGE
+from cluster_kit.manifest.field_types import IMAGE
 from tests.make import problems, problems_of
 
 

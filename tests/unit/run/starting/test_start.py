@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from cluster_kit.errors import EngineError, HostError, ManifestError
-from cluster_kit.image import extra
+from cluster_kit.image import requirements_layer
 from tests.fakes.stage import Stage
 
 
@@ -48,7 +48,7 @@ def test_an_image_that_is_absent_is_built_first(
         stage.docker.lacks_image = False
         return True
 
-    monkeypatch.setattr(extra, "ensure_image", build)
+    monkeypatch.setattr(requirements_layer, "ensure_image", build)
     assert stage.up().success
     assert stage.view.phases[1].startswith("building the shared image cluster-kit/trainer:cpu-")
 
@@ -63,7 +63,7 @@ def test_an_image_that_is_removed_after_the_plan_is_built_again(
         stage.docker.lacks_image = False
         return True
 
-    monkeypatch.setattr(extra, "ensure_image", build)
+    monkeypatch.setattr(requirements_layer, "ensure_image", build)
     stage.docker.loses_image = True
     assert stage.up().success
     assert (built, len(stage.docker.ups)) == ([True], 2)
@@ -94,7 +94,7 @@ def test_an_image_that_cannot_be_built_starts_nothing(
     def fail(*_: object, **__: object) -> bool:
         raise EngineError("building the image failed", "read what pip says")
 
-    monkeypatch.setattr(extra, "ensure_image", fail)
+    monkeypatch.setattr(requirements_layer, "ensure_image", fail)
     with pytest.raises(EngineError, match="building the image failed") as told:
         stage.up()
     assert told.value.run == ""
@@ -140,7 +140,7 @@ def test_a_build_draws_only_where_the_view_does(
         shown.append(show)
         stage.docker.lacks_image = False
 
-    monkeypatch.setattr(extra, "ensure_image", build)
+    monkeypatch.setattr(requirements_layer, "ensure_image", build)
     monkeypatch.setattr(stage.view, "draws", draws)
     stage.docker.lacks_image = True
     assert stage.up().success and shown == [draws]

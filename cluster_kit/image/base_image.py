@@ -1,8 +1,4 @@
-"""The base of the trainer image: pulled from a registry, or made here if none answers.
-
-mmdebstrap makes one: a minimal system with Python from this host's own Debian or Ubuntu mirror,
-imported as a local image. The mirror's address does not remain in it.
-"""
+"""Options of `docker run` that the kit's own containers have in common. Pure."""
 
 from __future__ import annotations
 
@@ -18,9 +14,33 @@ from pathlib import Path
 
 from cluster_kit.engine.failures import disk_cure
 from cluster_kit.errors import EngineError, HostError
-from cluster_kit.image.bind import CONFINED
-from cluster_kit.util.own_files import command
+from cluster_kit.util.kit_files import command
 from cluster_kit.util.process import Completed, run
+
+RIGHTLESS = ("--cap-drop=ALL", "--security-opt=no-new-privileges:true", "--pids-limit=4096")
+"""Of every container beside the tasks': it gets no right, and not all processes of the host."""
+CONFINED = (
+    "--rm",
+    "--pull=never",
+    "--network=none",
+    "--read-only",
+    *RIGHTLESS,
+    "--workdir=/",
+)
+"""Of a container that only reads, computes and says something: it has no right and no network."""
+TMP = "--tmpfs=/tmp:mode=1777,size=4g"
+"""Its directory for temporary files, in memory."""
+
+
+def bind(source: Path | str, target: Path | str) -> str:
+    """A directory or file of this host in a container.
+
+    As fields of CSV, which is how Docker reads it: a path may have a comma or a colon.
+    """
+    fields = (f"source={source}", f"target={target}")
+    quoted = ",".join('"' + field.replace('"', '""') + '"' for field in fields)
+    return f"--mount=type=bind,{quoted}"
+
 
 REGISTRY_BASE = (
     "python:3.11-slim@sha256:9c900dea9e8fb7e16277c179b555cc72d29a352dbc33cff48ad5a0412fd5bfc7"

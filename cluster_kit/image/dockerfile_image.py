@@ -16,10 +16,9 @@ from cluster_kit.cluster import Cluster
 from cluster_kit.engine.build_context import files_of, ignore_file, patterns_of
 from cluster_kit.engine.failures import disk_cure
 from cluster_kit.errors import EngineError, ManifestError
-from cluster_kit.image.base import present
-from cluster_kit.image.build import Say, build_command
+from cluster_kit.image.base_image import present
+from cluster_kit.image.kit_image import Say, build_command, turn
 from cluster_kit.image.pip_config import build_secrets
-from cluster_kit.image.turn import turn
 from cluster_kit.parts import Dockerfile
 from cluster_kit.problem import Problem
 from cluster_kit.util.process import stream

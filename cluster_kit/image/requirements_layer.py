@@ -10,17 +10,17 @@ from pathlib import Path
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.failures import disk_cure
 from cluster_kit.errors import EngineError, ManifestError
-from cluster_kit.image.base import choose_base
-from cluster_kit.image.build import (
+from cluster_kit.image.base_image import choose_base
+from cluster_kit.image.kit_image import (
     SOURCE,
     Say,
     build_command,
     ensure_image,
     image_present,
+    turn,
 )
-from cluster_kit.image.locked import lock_file
 from cluster_kit.image.pip_config import build_secrets
-from cluster_kit.image.turn import turn
+from cluster_kit.image.tensorflow_lock import lock_file
 from cluster_kit.problem import Problem
 from cluster_kit.programs.requirements import EXTRA, digest
 from cluster_kit.util.process import run

@@ -1,23 +1,38 @@
-"""A run that goes on, as facts of a report that grow: the whole, and what is new of it. Pure."""
+"""Reads a run that goes on from its directory: the whole once, then only what is new."""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import math
+import queue
+import threading
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.engine.containers import Event
-from cluster_kit.observe.progress import Entry
+from cluster_kit.engine.subscription import Subscription
+from cluster_kit.errors import EngineError, HostError
+from cluster_kit.observe.missed import is_told
+from cluster_kit.observe.progress import USAGE, Entry, ProgressReader
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import TaskView
 from cluster_kit.observe.usage import sample_of
 from cluster_kit.report.curves import FIGURES, Curves, means
-from cluster_kit.report.evidence import Evidence
-from cluster_kit.report.facts import facts_with, points_facts, traffic_facts
-from cluster_kit.report.traffic import Traffic
+from cluster_kit.report.evidence import Evidence, checkpoints_of
+from cluster_kit.report.facts import Traffic, facts_with, points_facts, traffic_facts
 from cluster_kit.run.judging.outcome import metrics
 from cluster_kit.run.judging.task_outcome import task_outcome
+from cluster_kit.run.keeping.evidence import read_events
+from cluster_kit.run.keeping.record import Record
+from cluster_kit.run.keeping.report import text_of
+from cluster_kit.serve.site import Site
+from cluster_kit.util.masking import Mask, masked_facts, masker
+from cluster_kit.version import __version__
+from cluster_kit.workspace import RunDirectory
 
 REPEATED = "step"
 """Many times a second at most; for lanes and marks the first of several in a row is enough."""
@@ -203,3 +218,122 @@ def now_of(task: TaskView) -> Facts:
         "tx_bps": use and use.tx_bps,
         "gpu_busy": use and use.gpu_busy,
     }
+
+
+AGAIN_S = 2.0
+"""After a stream has ended: the engine was lost, or is about to be."""
+
+
+class Happened:
+    """Returns each event once. A run that nobody watches has only those of the engine."""
+
+    def __init__(self, site: Site, run: RunDirectory, record: Record) -> None:
+        self._site, self._run, self._record = site, run, record
+        self._arrived: queue.Queue[Event] = queue.Queue()
+        self._told: list[Event] = []
+        self._size = -1
+        self._hears = False
+        self._again_at = 0.0
+        self._subscription = Subscription()
+
+    def listen(self) -> None:
+        """Hear of what happens from now on, and of what the engine remembers; once is enough."""
+        if not self._hears and time.monotonic() >= self._again_at:
+            self._hears = True
+            threading.Thread(target=self._hear, daemon=True).start()
+
+    def close(self) -> None:
+        """Hear no more: the thread that listens ends."""
+        self._again_at = math.inf
+        self._subscription.end()
+
+    def poll(self) -> list[Event]:
+        """What is new, oldest first."""
+        found = []
+        while not self._arrived.empty():
+            found.append(self._arrived.get_nowait())
+        if (size := self._saved()) != self._size:
+            self._size = size
+            found += read_events(self._run, self._record.since)
+        new = []
+        for event in sorted(found, key=lambda event: event.time):
+            if event.time >= self._record.since and not is_told(event, self._told):
+                self._told.append(event)
+                new.append(event)
+        return new
+
+    def _saved(self) -> int:
+        try:
+            return (self._run.path / "events.jsonl").stat().st_size
+        except OSError:
+            return 0
+
+    def _hear(self) -> None:
+        try:
+            engine, name = self._site.engine(), self._record.cluster.name
+            until = self._subscription
+            for event in engine.events(name, self._record.since, self._record.id, until):
+                self._arrived.put(event)
+        except (EngineError, HostError):
+            pass  # the page says so: see `Site.trouble`
+        finally:
+            self._again_at = max(self._again_at, time.monotonic() + AGAIN_S)
+            self._hears = False
+
+
+CHECKPOINTS_S = 5.0
+SHARE = 0.01
+"""Of one core, for looking through everything that a run has written."""
+
+
+class Reading:
+    """One run of a cluster that is up."""
+
+    def __init__(self, site: Site, run: RunDirectory, record: Record) -> None:
+        self._site, self._run, self._record = site, run, record
+        about = run.output, record.since, record.sizes
+        tasks = [task.name for task in record.cluster.tasks]
+        self._progress = ProgressReader(*about, tasks=tasks)
+        self._usage = ProgressReader(*about, tasks=tasks, suffix=USAGE)
+        self._happened = Happened(site, run, record)
+        self._growing = Growing(
+            record.cluster, About(run.path.name, text_of(run.manifest), __version__)
+        )
+        self._mask = self._masker()
+        self._checkpoints_at = 0.0
+
+    def read(self) -> None:
+        """Read what is new."""
+        self._happened.listen()
+        self._growing.add(self._happened.poll(), self._progress.poll(), self._usage.poll())
+        began = time.monotonic()
+        if began >= self._checkpoints_at:
+            with contextlib.suppress(OSError):  # a directory that is removed just now
+                found = checkpoints_of(self._run.output, self._record.since)
+                self._growing.note_checkpoints(found)
+            now = time.monotonic()
+            self._checkpoints_at = now + max(CHECKPOINTS_S, (now - began) / SHARE)
+
+    def close(self) -> None:
+        """Listen to the engine no more."""
+        self._happened.close()
+
+    def whole(self) -> Facts:
+        return self._growing.whole()
+
+    def news(self) -> Facts | None:
+        return self._growing.news()
+
+    def as_text(self, facts: Facts) -> str:
+        """JSON in which no value of a secret is."""
+        text = json.dumps(facts, separators=(",", ":"))
+        if self._mask(text) == text:
+            return text
+        return json.dumps(masked_facts(facts, self._mask), separators=(",", ":"))
+
+    def _masker(self) -> Mask:
+        try:
+            containers = self._site.engine().containers(self._record.cluster.name, self._record.id)
+        except (EngineError, HostError):
+            containers = []
+        return masker({value for one in containers for value in one.secrets})

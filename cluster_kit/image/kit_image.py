@@ -6,9 +6,11 @@ are never built twice.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
@@ -21,17 +23,16 @@ from typing import Literal
 from cluster_kit.engine.caller import caller_here
 from cluster_kit.engine.failures import disk_cure
 from cluster_kit.errors import EngineError
-from cluster_kit.image.base import choose_base, present
-from cluster_kit.image.bind import CONFINED, TMP
+from cluster_kit.image.base_image import CONFINED, TMP, choose_base, present
 from cluster_kit.image.pip_config import build_secrets
-from cluster_kit.util import own_files
+from cluster_kit.util import kit_files, locks
 from cluster_kit.util.process import run
 
 Variant = Literal["cpu", "gpu"]
 Say = Callable[[str], None]
 
-SOURCE = own_files.IMAGE
-BUILD_IT = f"run `{own_files.command('image')}`"
+SOURCE = kit_files.IMAGE
+BUILD_IT = f"run `{kit_files.command('image')}`"
 CHECK_TIMEOUT_S = 300.0
 
 
@@ -212,6 +213,36 @@ def check_image(tag: str, *, gpus: str = "") -> list[CheckLine]:
     lines = [CheckLine(**json.loads(line)) for line in done.output.splitlines() if line[:1] == "{"]
     if not lines:
         raise EngineError(
-            f"{tag} did not start:\n{done.tail()}", f"run `{own_files.command('image')}`"
+            f"{tag} did not start:\n{done.tail()}", f"run `{kit_files.command('image')}`"
         )
     return lines
+
+
+WAIT_S = 3600.0
+
+
+@contextlib.contextmanager
+def turn(image: str, say: Say) -> Iterator[None]:
+    """A block in which no other process of this user builds the image, or one on top of it."""
+    name = f"cluster-kit-build-{re.sub('[^a-z0-9.-]', '-', image)}.lock"
+    about = f"process {os.getpid()}"
+    with contextlib.ExitStack() as held:
+        try:
+            file = locks.own_directory() / name
+            try:
+                held.enter_context(locks.lock(file, about))
+            except locks.Locked as other:
+                say(f"waiting for {other.about or 'another process'}, which builds {image}")
+                held.enter_context(locks.lock(file, about, WAIT_S))
+        except (OSError, locks.Locked):
+            say(f"{name} cannot be locked: another process may build the same")
+        yield
+
+
+def tag_image(image: str, name: str) -> None:
+    """Give an image of this host a further name; raises EngineError."""
+    done = run(["docker", "tag", image, name])
+    if not done.ok:
+        raise EngineError(
+            f"{image} cannot be called {name}: {done.errors.strip()}", "mend `kubernetes.registry`"
+        )

@@ -1,0 +1,310 @@
+"""Rules: limits, variables, mounts, secrets and services of containers. Pure."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator
+from ipaddress import IPv4Network
+from pathlib import PurePosixPath
+
+from cluster_kit.facts import HostFacts
+from cluster_kit.manifest.field_types import IMAGE, NAME, TASK, near_name
+from cluster_kit.manifest.schema import (
+    RESERVED,
+    Limits,
+    Manifest,
+    MountTable,
+    PlainMount,
+    SidecarTable,
+)
+from cluster_kit.plan import addresses
+from cluster_kit.plan.tasks import shares_image
+from cluster_kit.problem import Problem, Setting
+from cluster_kit.roles import ROLES
+from cluster_kit.util.nearest import proposal
+from cluster_kit.util.toml_text import to_toml
+
+IDLE_SERVER = 82 << 20
+"""Bytes that TensorFlow's server takes if it is idle, and so any task at least."""
+ENOUGH = "512m"
+
+
+def check_limits(manifest: Manifest, facts: HostFacts) -> Iterator[Problem]:
+    """Yields limits that this host cannot give, and environment variables that cannot be set."""
+    tables: dict[str, Limits] = {f"role.{r}": manifest.limits(r) for r in ROLES}
+    tables |= {f"task.{name}": limits for name, limits in manifest.task.items()}
+    for place, limits in tables.items():
+        yield from _check_table(place, limits, facts)
+    total = _memory_limits(manifest)
+    alone = all((limits.memory or 0) <= facts.memory for limits in tables.values())
+    if alone and total > facts.memory:
+        rule = f"all memory limits add up to {_gib(total)}, this host has {_gib(facts.memory)}"
+        cure = "lower the limits or ask for fewer tasks"
+        yield Problem("memory", "", rule, cure, (*ROLES, "role", "task"))
+
+
+def _memory_limits(manifest: Manifest) -> int:
+    """The sum of all tasks' memory limits in bytes: the roles' limits, corrected by the tasks'."""
+    of_role: dict[str, int] = {r: manifest.limits(r).memory or 0 for r in ROLES}
+    total: int = sum(of_role[role] * max(0, manifest.count(role)) for role in ROLES)
+    for name, of_task in manifest.task.items():
+        match = TASK.fullmatch(name)
+        if match and of_task.memory is not None and int(match[2]) < manifest.count(match[1]):
+            total += of_task.memory - of_role[match[1]]
+    return total
+
+
+def _check_table(place: str, limits: Limits, facts: HostFacts) -> Iterator[Problem]:
+    """Yields what is invalid in one table `[role.…]` or `[task.…]`."""
+    if limits.cpus is not None and limits.cpus > facts.cpus:
+        rule = f"this host has {facts.cpus} CPUs"
+        most = Setting(f"{place}.cpus", facts.cpus)
+        yield Problem(most.key, f"{limits.cpus:g}", rule, ("at most ", most))
+    if limits.memory is not None and limits.memory > facts.memory:
+        rule = f"this host has {_gib(facts.memory)}"
+        most = Setting(f"{place}.memory", f"{facts.memory // 2**20}m")
+        yield Problem(most.key, _gib(limits.memory), rule, ("at most ", most))
+    if limits.memory is not None and limits.memory < IDLE_SERVER:
+        rule = f"a TensorFlow server takes {_mib(IDLE_SERVER)} before it does any work"
+        enough = Setting(f"{place}.memory", ENOUGH)
+        yield Problem(enough.key, _mib(limits.memory), rule, ("for example ", enough))
+    for key in limits.environment:
+        yield from check_name(f"{place}.environment.{key}", "", key)
+    for key in limits.secrets or ():
+        yield from check_name(f"{place}.secrets", to_toml(key), key)
+        if key in limits.environment:
+            rule = "it has a value in `environment`, too"
+            yield Problem(f"{place}.secrets", to_toml(key), rule, "take one of them out")
+
+
+def check_name(place: str, value: str, key: str) -> Iterator[Problem]:
+    """Yields what is wrong with the name of an environment variable."""
+    if RESERVED.fullmatch(key):
+        rule = "this variable is the kit's own: it decides what the task is"
+        yield Problem(place, value, rule, "take it out")
+    elif not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key):
+        rule = "not a valid name of an environment variable"
+        yield Problem(place, value, rule, "letters, digits and _ only")
+
+
+def _mib(size: int) -> str:
+    return f"{size / 2**20:.3g} MiB"
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:.1f} GiB"
+
+
+ULIMITS = (
+    "core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile", "nproc",
+    "rss", "rtprio", "rttime", "sigpending", "stack",
+)  # fmt: skip
+
+
+def check_resources(manifest: Manifest, facts: HostFacts) -> Iterator[Problem]:
+    """Yields shared memory that a task cannot have, and ulimits that do not exist."""
+    for table, limits in manifest.limits_by_table():
+        yield from _check_shm(f"{table}.shm_size", limits, facts)
+        for name in limits.ulimits:
+            if name not in ULIMITS:
+                cure = proposal(name, list(ULIMITS)) or f"there are: {', '.join(ULIMITS)}"
+                yield Problem(f"{table}.ulimits.{name}", "", "no such ulimit", cure)
+
+
+def _check_shm(place: str, limits: Limits, facts: HostFacts) -> Iterator[Problem]:
+    if limits.shm_size is None:
+        return
+    value = f"{limits.shm_size / 2**30:.3g} GiB"
+    if limits.shm_size > facts.memory:
+        rule = f"this host has {facts.memory / 2**30:.1f} GiB of memory"
+        most = Setting(place, f"{facts.memory // 2**20}m")
+        yield Problem(place, value, rule, ("at most ", most))
+    elif limits.memory is not None and limits.shm_size > limits.memory:
+        rule = f"it counts as memory, of which the task has {limits.memory / 2**30:.3g} GiB"
+        yield Problem(place, value, rule, "raise `memory` there, or lower this")
+
+
+OWN = tuple(
+    map(
+        PurePosixPath,
+        ("/program", "/data", "/output", "/run/secrets", "/opt/trainer", "/opt/venv",
+         "/opt/datasets", "/proc", "/sys", "/dev"),
+    )
+)  # fmt: skip
+"""Directories that the kit, its image or the kernel fills; nothing is mounted in them."""
+WHOLE = tuple(
+    map(
+        PurePosixPath,
+        ("/bin", "/etc", "/etc/hostname", "/etc/hosts", "/etc/resolv.conf", "/lib", "/lib64",
+         "/opt", "/run", "/sbin", "/tmp", "/usr", "/usr/bin", "/usr/lib", "/usr/local", "/var"),
+    )
+)  # fmt: skip
+"""What a container cannot be without; something may be mounted inside of them."""
+EXAMPLE = 'for example `target = "/cache"`'
+
+
+def check_mounts(manifest: Manifest) -> Iterator[Problem]:
+    """Yields targets that cannot be mounted at, and roles that do not exist."""
+    for place, mount in placed(manifest):
+        yield from check_target(place, mount)
+        yield from check_roles(f"{place}.roles", mount.roles)
+    yield from check_together(tuple(placed(manifest)))
+
+
+def check_roles(place: str, roles: Iterable[str]) -> Iterator[Problem]:
+    """Yields roles that do not exist."""
+    for role in roles:
+        if role not in ROLES:
+            cure = proposal(role, list(ROLES)) or f"roles: {', '.join(ROLES)}"
+            yield Problem(place, to_toml(role), "no such role", cure)
+
+
+def placed(manifest: Manifest) -> Iterator[tuple[str, MountTable]]:
+    """Yields the manifest's mounts, each with its key (`mount.0`)."""
+    yield from ((f"mount.{number}", mount) for number, mount in enumerate(manifest.mount))
+
+
+def check_absolute(place: str, mount: PlainMount) -> Iterator[Problem]:
+    """Yields a target that is not a whole path."""
+    if not re.match(r"/(?!/)", mount.target) or mount.target != posixpath.normpath(mount.target):
+        rule = "must be an absolute path, without `..` and without a slash at its end"
+        yield Problem(f"{place}.target", to_toml(mount.target), rule, EXAMPLE)
+
+
+def check_target(place: str, mount: MountTable) -> Iterator[Problem]:
+    """Yields why nothing can be mounted at a target."""
+    key, value, target = f"{place}.target", to_toml(mount.target), PurePosixPath(mount.target)
+    if faults := list(check_absolute(place, mount)):
+        yield from faults
+        return
+    own = next((path for path in OWN if target.is_relative_to(path)), None)
+    if own or target in WHOLE or any(path.is_relative_to(target) for path in OWN):
+        rule = f"{own or target} in a container is the kit's own, or the system's"
+        yield Problem(key, value, rule, f"choose another directory, {EXAMPLE}")
+
+
+def check_together(mounts: tuple[tuple[str, MountTable], ...]) -> Iterator[Problem]:
+    """Yields targets that are taken, or inside of another mount, for the same role."""
+    for number, (place, mount) in enumerate(mounts):
+        for before, other in mounts[:number]:
+            if not _share_a_role(mount, other):
+                continue
+            key, value = f"{place}.target", to_toml(mount.target)
+            if mount.target == other.target:
+                rule = f"{before} is mounted there"
+                yield Problem(key, value, rule, "choose another directory, or other `roles`")
+            elif _nested(mount.target, other.target):
+                rule = f"one of them would be inside of the other: {before} is at {other.target}"
+                yield Problem(key, value, rule, "choose directories beside each other")
+
+
+def _share_a_role(one: MountTable, other: MountTable) -> bool:
+    return not (one.roles and other.roles) or not set(one.roles).isdisjoint(other.roles)
+
+
+def _nested(one: str, other: str) -> bool:
+    first, second = PurePosixPath(one), PurePosixPath(other)
+    return first.is_relative_to(second) or second.is_relative_to(first)
+
+
+FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}")
+
+
+def check_secret_files(manifest: Manifest) -> Iterator[Problem]:
+    """Yields names that no file can have, and values that come from nowhere or from two places."""
+    for name, secret in manifest.secret.items():
+        place = f"secret.{name}"
+        if not FILE.fullmatch(name):
+            rule = "not a valid name of a file in /run/secrets"
+            yield Problem(place, "", rule, "letters, digits, `_`, `-` and `.` only")
+        if bool(secret.file) == bool(secret.environment):
+            rule = "its value comes from nowhere" if not secret.file else "its value has two places"
+            cure = (
+                f'write `{_key(name)} = "PATH"`, or `{_key(name)} = {{ environment = "VARIABLE" }}`'
+            )
+            yield Problem(place, "", rule, cure)
+        elif secret.environment:
+            key = f"{place}.environment"
+            yield from check_name(key, to_toml(secret.environment), secret.environment)
+        yield from check_roles(f"{place}.roles", secret.roles)
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else to_toml(name)
+
+
+MOST = len(addresses.SIDECARS)
+
+
+def check_sidecars(manifest: Manifest) -> Iterator[Problem]:
+    """Yields what is wrong with the sidecars, each by itself and all together."""
+    if len(manifest.sidecar) > MOST:
+        rule = f"a cluster has addresses for {MOST} sidecars"
+        yield Problem("sidecar", str(len(manifest.sidecar)), rule, "take some of them out")
+    if manifest.sidecar:
+        yield from _check_subnet(manifest.subnet)
+    for name, table in manifest.sidecar.items():
+        place = f"sidecar.{name}"
+        yield from _check_name(place, name)
+        yield from _check_command(place, table)
+        yield from _check_variables(place, table)
+        yield from _check_mounts(place, table)
+
+
+def _check_subnet(subnet: str) -> Iterator[Problem]:
+    """Yields a subnet that has no addresses for sidecars; of an invalid one others tell."""
+    try:
+        prefix = addresses.WHOLE if subnet == "auto" else IPv4Network(subnet).prefixlen
+    except ValueError:
+        return
+    if prefix > addresses.WHOLE:
+        rule = f"sidecars have addresses in a /{addresses.WHOLE} or larger only"
+        cure = f'use a /{addresses.WHOLE}, or "auto"'
+        yield Problem("subnet", to_toml(subnet), rule, cure, ("sidecar",))
+
+
+def _check_name(place: str, name: str) -> Iterator[Problem]:
+    if TASK.fullmatch(name) or name == "localhost":
+        taken = "a task is" if TASK.fullmatch(name) else "each container itself is"
+        rule = f"taken: {taken} called so"
+        yield Problem(place, "", rule, "choose another name, for example [sidecar.metrics]")
+    elif not NAME.fullmatch(name):
+        rule = "must be a DNS label of at most 40 characters: a-z, 0-9 and inner hyphens"
+        yield Problem(place, "", rule, f"for example [sidecar.{near_name(name)}]")
+
+
+def _check_command(place: str, table: SidecarTable) -> Iterator[Problem]:
+    """Yields an image that has no valid name, and the tasks' image with nothing to run."""
+    if not shares_image(table) and not IMAGE.fullmatch(table.image):
+        rule = "not a valid name of an image"
+        cure = ("write one like ", Setting(f"{place}.image", "redis:7"))
+        yield Problem(f"{place}.image", to_toml(table.image), rule, cure)
+    if table.command or table.entrypoint:
+        return
+    if shares_image(table) or table.entrypoint == []:
+        what = "the image of the tasks" if shares_image(table) else "no entry point"
+        rule = f"with {what} it needs a command"
+        yield Problem(place, "", rule, 'for example `command = ["python3", "-m", "http.server"]`')
+
+
+def _check_variables(place: str, table: SidecarTable) -> Iterator[Problem]:
+    for key in table.environment:
+        yield from check_name(f"{place}.environment.{key}", "", key)
+    for key in table.secrets:
+        yield from check_name(f"{place}.secrets", to_toml(key), key)
+        if key in table.environment:
+            rule = "it has a value in `environment`, too"
+            yield Problem(f"{place}.secrets", to_toml(key), rule, "take one of them out")
+
+
+def _check_mounts(place: str, table: SidecarTable) -> Iterator[Problem]:
+    """Yields targets that are no paths, or are taken; what is in its image is for it to know."""
+    seen: set[str] = set()
+    for number, mount in enumerate(table.mount):
+        key = f"{place}.mount.{number}"
+        yield from check_absolute(key, mount)
+        if re.fullmatch("/+", mount.target) or mount.target in seen:
+            rule = "nothing can be mounted at the root" if mount.target not in seen else "taken"
+            yield Problem(f"{key}.target", to_toml(mount.target), rule, "choose another directory")
+        seen.add(mount.target)
