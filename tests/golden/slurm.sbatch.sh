@@ -135,6 +135,13 @@ start() { # becomes a task's program
   exec env "${given[@]}" apptainer exec --cleanenv --contain --no-home --workdir "$TMPDIR" --pwd /tmp --nv --bind "$run/output":/output "${binds[@]}" "$image" python3 -m trainer "${command[@]}"
 }
 
+judge() { # the verdict on the run, by the Python of its tasks
+  set +u
+  module load apptainer
+  set -u
+  apptainer exec --cleanenv --contain --no-home --pwd / --bind "$run":/output "$image" python3 -m trainer verdict /output "$@"
+}
+
 # What follows is the same in every such script: first, a task in a step of the job.
 
 happened() { # $1: task, $2: start or die, $3: exit code: a line for the report
@@ -321,59 +328,24 @@ finish() { # waits for the steps; those that hang get their grace, SIGTERM, and 
   done
 }
 
-field() { # $1: a line of JSON, $2: a key: the text that it has, still quoted and escaped
-  if [[ $1 =~ \"$2\":\ \[?(\"([^\"\\]|\\.)*\") ]]; then echo "${BASH_REMATCH[1]}"; fi
-}
-
-verdict() { # sets `code`, the kit's, and `reason`, `message` and `blame`, as JSON, for the outcome
-  local task=$leader own end='' evaluator late=''
-  own=$(cat "$run/ended/$task" 2> /dev/null)
-  if [[ $own == 0 ]]; then
-    for evaluator in "${evaluators[@]}"; do
-      own=$(cat "$run/ended/$evaluator" 2> /dev/null)
-      [[ -n $own ]] || late='evaluator-grace'
-      task=$evaluator
-    done
-    case $own in 0 | 143)
-      code=0 reason='"finished"' message='""' blame=null
-      return
-      ;;
-    esac
-  fi
-  end=$(tail -n 1 "$run/output/progress/$task.jsonl" 2> /dev/null)
-  [[ $end == *'"event": "end"'* ]] || end=''
-  reason=$(field "$end" reason) message=$(field "$end" message) blame=$(field "$end" tasks)
-  if [[ -z $reason && -n $late ]]; then reason="\"$late\""; fi
-  if [[ -z $reason ]] && [[ -n $stopped || $own == 143 ]]; then reason='"stopped"'; fi
-  reason=${reason:-'"failed"'}
-  case $reason in
-    *-deadline* | *evaluator-grace* | *silent* | *stall*) code=6 ;;
-    *gpu-missing* | *cannot-shape* | *disk-full* | *output-lost*) code=3 ;;
-    *stopped*) code=7 ;;
-    *) code=5 ;;
-  esac
-  case $reason in
-    *stopped* | *disk-full* | *output-lost*) blame=null ;;
-    *) blame=${blame:-"\"$task\""} ;;
-  esac
-  message=${message:-"\"$task left no word, and ended with exit code ${own:-unknown}\""}
-}
-
-write_outcome() { # what `cluster-kit report` and `cluster-kit runs` read
-  local success=false
-  if ((code == 0)); then success=true; fi
+verdict() { # writes the outcome, which `cluster-kit report` and `runs` read; returns the kit's code
+  local code options=() evaluator
+  for evaluator in "${evaluators[@]}"; do options+=(--evaluator "$evaluator"); done
+  if [[ -n $stopped ]]; then options+=(--stopped); fi
   cat "$run"/events/*.jsonl > "$run/events.jsonl" 2> /dev/null
-  {
-    printf '{"format": 1, "id": "slurm-%s", "cluster": "%s", ' "$SLURM_JOB_ID" "$name"
-    printf '"success": %s, "exit_code": %s, "reason": %s, ' "$success" "$code" "$reason"
-    printf '"blame": %s, "message": %s, "run": "%s", ' "$blame" "$message" "$run"
-    printf '"timings_s": {"total": %s}, "last_words": "", "notes": [], "tasks": [], ' "$SECONDS"
-    printf '"metrics": {}, "cure": ""}\n'
-  } > "$run/outcome.json"
+  (
+    trap '' TERM INT # the outcome is written even if the job is being ended
+    judge --shown "$run" --cluster "$name" --id "slurm-$SLURM_JOB_ID" --leader "$leader" \
+      --seconds "$SECONDS" "${options[@]}"
+  )
+  code=$?
+  [[ -e $run/outcome.json ]] || refuse 4 "how the run ended could not be judged (exit code $code)" \
+    'see the lines above; a trainer older than this script cannot judge: bring it up to date'
+  return "$code"
 }
 
 main() { # the job: on the first of its nodes
-  local code reason message blame stopped='' steps=() run
+  local stopped='' steps=() run
   [[ -n ${SLURM_JOB_ID:-} ]] || refuse 2 'this script runs as a job of Slurm' \
     "submit it: sbatch compose/$name/sbatch.sh"
   [[ $output == /* ]] || output=$PWD/$output
@@ -390,14 +362,6 @@ main() { # the job: on the first of its nodes
   start_all
   finish
   verdict
-  write_outcome
-  if ((code == 0)); then
-    echo "success in $SECONDS s; everything is in $run"
-  else
-    echo "failed: reason $reason, blame $blame: $message"
-    echo "exit code $code; everything is in $run"
-  fi
-  exit "$code"
 }
 
 if [[ ${1:-} == task ]]; then run_task "$2" "$3"; else main; fi

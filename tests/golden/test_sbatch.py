@@ -55,7 +55,7 @@ def test_what_tasks_in_an_image_read_lies_in_a_directory_that_they_see() -> None
 
 
 def test_apptainer_gets_the_image_the_folders_and_no_other_variables(tmp_path: Path) -> None:
-    (line,) = (line.strip() for line in GOLDEN.splitlines() if "apptainer exec --cleanenv" in line)
+    (line,) = (line.strip() for line in GOLDEN.splitlines() if '"${given[@]}" apptainer' in line)
     assert line == (
         'exec env "${given[@]}" apptainer exec --cleanenv --contain --no-home --workdir "$TMPDIR" '
         '--pwd /tmp --nv --bind "$run/output":/output "${binds[@]}" "$image" '
@@ -71,6 +71,14 @@ def test_apptainer_gets_the_image_the_folders_and_no_other_variables(tmp_path: P
     (tmp_path / "trainer.sif").touch()
     job = submit(GOLDEN.replace("/shared/", f"{tmp_path}/"), tmp_path, TWO * 2)
     assert job.code == 3 and "WANDB_API_KEY is not set" in job.said
+
+
+def test_the_verdict_is_made_in_the_image_which_sees_the_run_and_the_trainer() -> None:
+    judged = 'apptainer exec --cleanenv --contain --no-home --pwd / --bind "$run":/output '
+    assert f'{judged}"$image" python3 -m trainer verdict /output "$@"\n' in GOLDEN
+    own = script(slurm={"image": "a.sif"}, image="mine:1", program="train.py")
+    start = '"$image" python3 /opt/trainer/trainer/own_image/start.py verdict /output "$@"'
+    assert f"{judged}--bind /kit/trainer:/opt/trainer/trainer:ro {start}\n" in own
 
 
 def test_a_mount_of_some_roles_is_for_these() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,9 @@ from typing import Any
 import pytest
 
 from cluster_kit.backends.choose import backend
-from cluster_kit.run.judging.verdict import CODES, NOBODYS, Reason
 from cluster_kit.run.keeping.record import read_record
 from cluster_kit.run.keeping.report import report_of
+from cluster_kit.util.kit_files import IMAGE
 from cluster_kit.workspace import RunDirectory, Workspace
 from tests.fakes.slurm import Job, submit
 from tests.golden.sbatch import TWO, planned, script
@@ -23,8 +22,7 @@ pytestmark = pytest.mark.processes
 def ran(
     folder: Path, ends: dict[str, list[dict[str, object]]], loopback: str = "", **keys: Any
 ) -> Job:
-    (folder / "kit" / "trainer").mkdir(parents=True)
-    (folder / "kit" / "trainer" / "__main__.py").touch()
+    (folder / "kit").symlink_to(IMAGE)
     made = planned(**{"ps": 1, **keys})
     Workspace(folder).manifests.mkdir()
     file = backend("slurm").write(Workspace(folder), made, backend("slurm").render(made))
@@ -56,35 +54,6 @@ def test_a_run_leaves_what_the_kit_reads(tmp_path: Path) -> None:
     assert not [path for path in tmp_path.glob("**/cluster-kit-??????") if path.is_dir()]
 
 
-JUDGED = """
-for run in "$PWD"/*/; do
-  stopped=''
-  verdict
-  printf '{"run": "%s", "code": %s, "reason": %s, "blame": %s, "message": %s}\\n' \\
-    "$(basename "$run")" "$code" "$reason" "$blame" "$message"
-done > judged
-"""
-
-
-def test_the_verdict_is_the_kits_for_each_reason_of_a_leader(tmp_path: Path) -> None:
-    head = script(ps=1).rpartition("if [[ ${1:-} == task ]]")[0]
-    for reason in (*CODES, Reason.FAILED):
-        said = {"event": "end", "reason": reason, "message": 'a "b"\n', "tasks": ["ps-0"]}
-        folder = tmp_path / str(reason)
-        (folder / "output" / "progress").mkdir(parents=True)
-        (folder / "output" / "progress" / "chief-0.jsonl").write_text(json.dumps(said) + "\n")
-        (folder / "ended").mkdir()
-        (folder / "ended" / "chief-0").write_text("9\n")
-    job = submit(head + JUDGED, tmp_path, TWO)
-    assert job.code == 0, job.said
-    lines = [json.loads(line) for line in (tmp_path / "judged").read_text().splitlines()]
-    found = {line["run"]: line for line in lines}
-    for reason in (*CODES, Reason.FAILED):
-        assert found[reason]["code"] == CODES.get(reason, 5)
-        assert found[reason]["blame"] == (None if reason in NOBODYS else "ps-0")
-        assert (found[reason]["reason"], found[reason]["message"]) == (reason, 'a "b"\n')
-
-
 def test_a_failed_run_ends_with_the_kits_code(tmp_path: Path) -> None:
     said = {"exit_code": 9, "reason": "stall", "message": 'a "quoted"\nword', "tasks": ["ps-0"]}
     job = ran(tmp_path, {"chief-0": [{"code": 9, "end": said}]})
@@ -98,6 +67,14 @@ def test_a_failed_evaluator_fails_a_good_training(tmp_path: Path) -> None:
     late = {"exit_code": 6, "reason": "evaluator-grace", "message": "late", "tasks": []}
     job = ran(tmp_path, {"evaluator-0": [{"code": 6, "end": late}] * 2}, evaluator=1, retries=1)
     assert job.code == 6 and '"evaluator-grace", blame "evaluator-0"' in job.said
+
+
+def test_a_trainer_that_cannot_judge_is_named(tmp_path: Path) -> None:
+    (tmp_path / "kit" / "trainer").mkdir(parents=True)
+    (tmp_path / "kit" / "trainer" / "__main__.py").write_text("raise SystemExit(2)\n")
+    job = submit(script(), tmp_path, TWO)
+    assert job.code == 4
+    assert "could not be judged (exit code 2)" in job.said and "older than this script" in job.said
 
 
 def test_a_leader_whose_name_is_loopback_on_its_node_listens_for_all(tmp_path: Path) -> None:
@@ -126,7 +103,6 @@ def test_what_is_missing_is_told_before_anything_starts(tmp_path: Path) -> None:
 
 
 def test_too_few_places_are_told(tmp_path: Path) -> None:
-    (tmp_path / "kit" / "trainer").mkdir(parents=True)
-    (tmp_path / "kit" / "trainer" / "__main__.py").touch()
+    (tmp_path / "kit").symlink_to(IMAGE)
     job = submit(script(), tmp_path, [("n1,n2", "1(x2)")])
     assert job.code == 4 and "there is no place for worker-1 on n1 n2" in job.said

@@ -15,7 +15,7 @@ from cluster_kit.backends.slurm import tell
 from cluster_kit.backends.slurm.parts import parts
 from cluster_kit.backends.slurm.shell import Texts, names
 from cluster_kit.backends.yaml import Pair
-from cluster_kit.cluster import Cluster
+from cluster_kit.cluster import TRAINER, Cluster
 from cluster_kit.parts import OnSlurm
 from cluster_kit.util import templating
 
@@ -71,6 +71,7 @@ def render(cluster: Cluster) -> str:
         setup=on.setup,
         environment=list(_environment(cluster, on, secrets)),
         start=_start(cluster, on, first),
+        judge=list(_judge(on, first)),
         library="\n".join(map(templating.kit_text, LIBRARY)),
     )
 
@@ -142,7 +143,6 @@ def _start(cluster: Cluster, on: OnSlurm, spec: ContainerSpec) -> str:
     """The line that becomes a task's program."""
     if not on.image:
         return 'exec env "${given[@]}" "$python" -m trainer "${command[@]}"'
-    entry = shlex.join(spec.shared.entrypoint or ("python3", "-m", "trainer"))
     binds = f'--bind "$run/output":{spec.shared.output} "${{binds[@]}}"'
     gpus = ["--nv"] if cluster.gpu_driver == "nvidia" and any(t.gpus for t in cluster.tasks) else []
     options = [
@@ -159,10 +159,30 @@ def _start(cluster: Cluster, on: OnSlurm, spec: ContainerSpec) -> str:
             'exec env "${given[@]}" apptainer exec',
             *options,
             '"$image"',
-            entry,
+            _entry(spec),
             '"${command[@]}"',
         ]
     )
+
+
+def _judge(on: OnSlurm, spec: ContainerSpec) -> Iterator[str]:
+    """Yields the lines that have the verdict made by the tasks' Python, at the end of the job."""
+    if not on.image:
+        yield "export PYTHONPATH=$trainer${PYTHONPATH:+:$PYTHONPATH}"
+        yield "cd / || return  # where Python finds no other module called trainer"
+        yield '"$python" -m trainer verdict "$run" "$@"'
+        return
+    trainer = [mount for mount in spec.shared.mounts if mount.target == TRAINER]
+    binds = "".join(f" --bind {shlex.quote(f'{m.source}:{m.target}:ro')}" for m in trainer)
+    run = spec.shared.output
+    yield (
+        f'apptainer exec --cleanenv --contain --no-home --pwd / --bind "$run":{run}{binds} '
+        f'"$image" {_entry(spec)} verdict {run} "$@"'
+    )
+
+
+def _entry(spec: ContainerSpec) -> str:
+    return shlex.join(spec.shared.entrypoint or ("python3", "-m", "trainer"))
 
 
 def cluster_text(cluster: Cluster) -> str:

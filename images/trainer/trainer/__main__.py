@@ -1,4 +1,4 @@
-"""python3 -m trainer serve | run PROGRAM [ARG…] | stacks | profile S | arguments PROGRAM [ARG…]"""
+"""python3 -m trainer serve | run PROGRAM | stacks | profile S | arguments PROGRAM | verdict RUN"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trainer.task import read_task
 
 USAGE = (
     "usage: python3 -m trainer serve | run PROGRAM [ARG…] | stacks | profile SECONDS [TASK…]"
-    " | arguments PROGRAM [ARG…]"
+    " | arguments PROGRAM [ARG…] | verdict RUN OPTION…"
 )
 
 
@@ -35,6 +35,10 @@ def main(arguments: list[str]) -> int:
             from trainer.programs.arguments import check
 
             return check(arguments[1], arguments[2:])
+        if arguments[:1] == ["verdict"] and arguments[1:]:
+            from trainer import verdict
+
+            return verdict.main(arguments[1:])
         if speed := os.environ.get("CLUSTER_KIT_BANDWIDTH_BPS"):
             from trainer.network.bandwidth import start_anew_shaped
 

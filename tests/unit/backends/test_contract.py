@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 import tomllib
 from pathlib import Path
 
@@ -14,8 +15,12 @@ from cluster_kit.backends.swarm.render import GPU_KIND, render
 from cluster_kit.cluster import BEACON_PORT_OFFSET, OUTPUT, SECRETS
 from cluster_kit.observe import progress
 from cluster_kit.plan.debug import PORT, debugged
+from cluster_kit.run.judging.verdict import CODES, NOBODYS
 from tests.make import ROOT, cluster, gpus, host
 from tests.unit.backends.test_container_spec import CLUSTERS, NASTY
+
+sys.path.insert(0, str(ROOT / "images" / "trainer"))
+from trainer import verdict
 
 CONTRACT = tomllib.loads((ROOT / "images/trainer/contract.toml").read_text(encoding="utf-8"))
 LIBRARIES = {"CUDA_VISIBLE_DEVICES", "NCCL_SOCKET_IFNAME", "NO_PROXY", "no_proxy"}
@@ -86,3 +91,7 @@ def test_a_program_that_saves_has_its_time_within_the_grace() -> None:
 
 def test_the_reasons_of_an_end_are_those_of_the_image() -> None:
     assert set(CONTRACT["reasons"]) == progress.REASONS
+
+
+def test_the_verdict_on_a_job_of_slurm_has_the_codes_of_the_kits_own() -> None:
+    assert verdict.CODES == CODES and set(verdict.BLAMELESS) == set(NOBODYS)
