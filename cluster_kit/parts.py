@@ -7,7 +7,7 @@ from ipaddress import IPv4Address
 from typing import Literal
 
 EngineName = Literal["compose", "swarm", "kubernetes", "slurm"]
-"""What starts and runs a cluster's containers; `backends.choose` has a backend for each."""
+"""What starts and runs a cluster's containers; `platforms.registry` has a platform for each."""
 DEFAULT_ENGINE: EngineName = "compose"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from cluster_kit.engine.containers import Event
+from cluster_kit.platforms.engine import Event
 from cluster_kit.run.judging.outcome import FORMAT, Outcome
 from cluster_kit.run.judging.verdict import Reason
 from docs.blocks import contract

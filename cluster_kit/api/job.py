@@ -10,14 +10,14 @@ from typing import Any
 
 from cluster_kit.api import host_chief
 from cluster_kit.api.running import EventView, OnEvent, RunningCluster, nothing
-from cluster_kit.backends.choose import backend
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine import client
-from cluster_kit.engine.client import engine_or_none
 from cluster_kit.errors import ManifestError, UsageError
 from cluster_kit.manifest import load as manifests
 from cluster_kit.manifest.load import Loaded, find
 from cluster_kit.parts import DEFAULT_ENGINE
+from cluster_kit.platforms.docker import docker_engine
+from cluster_kit.platforms.docker.docker_engine import engine_or_none
+from cluster_kit.platforms.registry import platform_of
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
 from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.run.judging.verdict import Reason
@@ -77,7 +77,7 @@ class Job:
         """
         prepared = self._prepared()
         refuse_unlocked(prepared)
-        return backend(prepared.cluster.engine).render(prepared.cluster)
+        return platform_of(prepared.cluster.engine).render(prepared.cluster)
 
     def _prepared(self) -> Prepared:
         with _in_python(self.manifest):
@@ -123,7 +123,7 @@ class Job:
         view, workspace = EventView(on_event or nothing), Workspace(self.root)
         on_host = host_chief.is_meant(self.overrides)
         if on_host:
-            with contextlib.closing(client.connect()) as engine:
+            with contextlib.closing(docker_engine.connect()) as engine:
                 host_chief.refuse_without_route(engine.info())
         with _in_python(self.manifest):
             started = launch_detached(self._request, workspace, view, resume=resume)
@@ -134,7 +134,7 @@ class Job:
                 yield running
                 running.end()
         finally:
-            with contextlib.closing(client.connect()) as engine:
+            with contextlib.closing(docker_engine.connect()) as engine:
                 take_down(engine, started.name)
 
     @property

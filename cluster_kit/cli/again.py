@@ -10,8 +10,8 @@ import typer
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, named, print_json, say
 from cluster_kit.cli.inside import task_named
-from cluster_kit.engine import client
-from cluster_kit.engine.interface import Engine
+from cluster_kit.platforms.docker import docker_engine
+from cluster_kit.platforms.engine import Engine
 from cluster_kit.run import again
 from cluster_kit.run.reach import cluster_name
 from cluster_kit.workspace import here
@@ -22,7 +22,7 @@ def restart(
     task: options.TaskName, name: options.OfCluster = None, json_: options.Json = False
 ) -> None:
     """End a task and start it again, with its name and address; with the leader, all of them."""
-    engine = client.connect()
+    engine = docker_engine.connect()
     container = task_named(engine, task, name, changes=True)
     done = again.restart(engine, container)
     if json_:
@@ -75,6 +75,6 @@ def _ask(engine: Engine, cluster: str) -> None:
 
 
 def _named(name: str | None) -> tuple[Engine, str]:
-    engine = client.connect()
+    engine = docker_engine.connect()
     up = engine.clusters()
     return engine, cluster_name(named(name, engine, up, changes=True), here(), up)

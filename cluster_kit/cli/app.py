@@ -23,7 +23,7 @@ from cluster_kit.util.terminal import harmless, in_json
 from cluster_kit.workspace import here
 
 if TYPE_CHECKING:
-    from cluster_kit.engine.interface import Engine
+    from cluster_kit.platforms.engine import Engine
 
 PIPED_WIDTH = int(os.environ.get("COLUMNS") or 200)
 """The width of a table that is not printed on a terminal, so that nothing is cut off."""

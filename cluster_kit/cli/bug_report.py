@@ -9,8 +9,8 @@ import typer
 
 from cluster_kit.cli import completion
 from cluster_kit.cli.app import app, say, short
-from cluster_kit.engine.client import engine_or_none
 from cluster_kit.errors import HostError, UsageError
+from cluster_kit.platforms.docker.docker_engine import engine_or_none
 from cluster_kit.run.keeping.bug_report import archive
 from cluster_kit.run.keeping.past_run import run_named
 from cluster_kit.workspace import here

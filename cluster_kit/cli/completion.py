@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from cluster_kit.workspace import Workspace, here
 
 if TYPE_CHECKING:
-    from cluster_kit.engine.containers import Glance
+    from cluster_kit.platforms.engine import ContainerSummary
 
 WITHIN_S = 2.0
 """An engine that has not answered by then is not waited for."""
@@ -72,17 +72,17 @@ def runs(_ctx: Any) -> Iterable[str]:
     return [*(run.name for run in found), *(run.cluster for run in found)]
 
 
-def _up(workspace: Workspace) -> tuple[Sequence[Glance], Sequence[str]]:
+def _up(workspace: Workspace) -> tuple[Sequence[ContainerSummary], Sequence[str]]:
     """The engine's containers, and the clusters whose runs lie in this workspace.
 
     Raises:
         TimeoutError: the engine does not answer soon.
         KitError: it does not answer at all.
     """
-    from cluster_kit.engine.client import connect
+    from cluster_kit.platforms.docker.docker_engine import connect
     from cluster_kit.run.reach import of_workspace
 
-    answers: queue.SimpleQueue[tuple[Sequence[Glance], Sequence[str]] | Exception]
+    answers: queue.SimpleQueue[tuple[Sequence[ContainerSummary], Sequence[str]] | Exception]
     answers = queue.SimpleQueue()
 
     def ask() -> None:

@@ -11,21 +11,21 @@ from rich.text import Text
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, out, print_json
 from cluster_kit.cli.requested import perhaps_requested
-from cluster_kit.engine import client
-from cluster_kit.engine.choose import ENGINES, not_run_by_the_kit
-from cluster_kit.engine.interface import Engine
-from cluster_kit.engine.swarm.client import SwarmEngine
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.host.gather import gather
 from cluster_kit.manifest.command_line import option_of
 from cluster_kit.parts import DEFAULT_ENGINE
+from cluster_kit.platforms.docker import docker_engine
+from cluster_kit.platforms.engine import Engine
+from cluster_kit.platforms.kubernetes.kubernetes_checks import check_kubernetes
+from cluster_kit.platforms.platform import Check
+from cluster_kit.platforms.registry import ENGINES
+from cluster_kit.platforms.slurm.slurm_platform import not_run_by_the_kit
+from cluster_kit.platforms.swarm.swarm_checks import check_swarm, probe_nodes
+from cluster_kit.platforms.swarm.swarm_engine import SwarmEngine
 from cluster_kit.run.beside.tensorboard import left_behind
-from cluster_kit.run.checks.check import Check
 from cluster_kit.run.checks.doctor import check_host
-from cluster_kit.run.checks.kubernetes_checks import check_kubernetes
 from cluster_kit.run.checks.network_checks import check_strangers
-from cluster_kit.run.checks.swarm_checks import check_swarm
-from cluster_kit.run.checks.swarm_probe import probe_nodes
 from cluster_kit.run.request import USUAL, Request
 from cluster_kit.run.starting.prepare import prepare
 from cluster_kit.workspace import here
@@ -71,7 +71,7 @@ def _refuse_what_is_of_a_manifest(request: Request) -> None:
 
 def _of_this_host(request: Request) -> list[Check]:
     try:
-        engine = client.connect()
+        engine = docker_engine.connect()
     except HostError as error:
         return [Check("engine", "fail", error.message, error.cure)]
     return _checks(request, engine)

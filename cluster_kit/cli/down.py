@@ -7,7 +7,7 @@ import pwd
 
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, named, print_json, say
-from cluster_kit.engine.interface import Engine
+from cluster_kit.platforms.engine import Engine
 from cluster_kit.run.keeping.of_containers import run_of
 from cluster_kit.run.reach import cluster_name, reach
 from cluster_kit.run.take_down import take_down

@@ -9,10 +9,9 @@ import typer
 
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, named
-from cluster_kit.engine import client
-from cluster_kit.engine.containers import Container
-from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import UsageError
+from cluster_kit.platforms.docker import docker_engine
+from cluster_kit.platforms.engine import Container, Engine
 from cluster_kit.run import inside
 from cluster_kit.run.reach import cluster_name
 from cluster_kit.workspace import here
@@ -42,7 +41,7 @@ def shell(task: options.TaskName, name: options.OfCluster = None) -> None:
 
 
 def _run(task: str, name: str | None, command: list[str] | tuple[str, ...]) -> None:
-    engine = client.connect()
+    engine = docker_engine.connect()
     container = task_named(engine, task, name)
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     raise typer.Exit(inside.run_inside(engine, container, command, terminal=terminal))

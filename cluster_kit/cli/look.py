@@ -21,13 +21,12 @@ from cluster_kit.cli.app import (
     say,
     short,
 )
-from cluster_kit.engine.containers import SIDECAR
-from cluster_kit.engine.interface import Engine
 from cluster_kit.observe import asked
 from cluster_kit.observe.logs import follow_logs
 from cluster_kit.observe.progress import USAGE, entries_of
 from cluster_kit.observe.task_view import TaskView
 from cluster_kit.observe.unwatched import from_containers
+from cluster_kit.platforms.engine import SIDECAR, Engine
 from cluster_kit.run import again
 from cluster_kit.run.judging.sidecars import crashed
 from cluster_kit.run.keeping.past_run import PastRun, merged, newest_run, saved_logs

@@ -12,8 +12,6 @@ from rich.text import Text
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, out, print_json, say
 from cluster_kit.cli.requested import requested
-from cluster_kit.engine import client
-from cluster_kit.engine.client import engine_or_none
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.host.engine_install import ensure_engine
 from cluster_kit.host.gather import gather
@@ -31,6 +29,8 @@ from cluster_kit.image.kit_image import (
     tag_image,
 )
 from cluster_kit.plan.kubernetes import local_name
+from cluster_kit.platforms.docker import docker_engine
+from cluster_kit.platforms.docker.docker_engine import engine_or_none
 from cluster_kit.run.request import Request
 from cluster_kit.run.starting.prepare import prepare_locked
 from cluster_kit.workspace import here
@@ -161,7 +161,7 @@ def _built(variant: Literal["cpu", "gpu"]) -> str:
 
 def _gpu_driver() -> str:
     """How the engine hands out this host's GPUs; raises HostError if it hands out none."""
-    facts = gather(client.connect())
+    facts = gather(docker_engine.connect())
     if facts.no_gpu or facts.gpu_refusal:
         why = facts.no_gpu or f"the engine refuses GPUs: {facts.gpu_refusal}"
         raise HostError(
@@ -182,7 +182,7 @@ def _print_lines(lines: list[CheckLine]) -> None:
 def engine(quiet: Quiet = False, json_: options.Json = False) -> None:
     """Install and start a Docker engine if none answers and that is possible."""
     changed = ensure_engine(say, typer.confirm)
-    version = client.connect().info().get("ServerVersion", "?")
+    version = docker_engine.connect().info().get("ServerVersion", "?")
     if json_:
         print_json({"engine": version, "changed": changed})
     elif changed or not quiet:

@@ -14,8 +14,8 @@ from cluster_kit.drill.matrix.run import cells_of, run_all
 from cluster_kit.drill.matrix.store import ALL, Store
 from cluster_kit.drill.matrix.systems import SYSTEMS, System
 from cluster_kit.drill.matrix.words import line
-from cluster_kit.engine import client
 from cluster_kit.errors import DrillFailed, UsageError
+from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.show.view import make_view
 from cluster_kit.util import stdio
 from cluster_kit.util.nearest import proposal
@@ -56,7 +56,7 @@ def matrix(
     pending = [cell for cell in cells if again or not store.has(cell)]
     if len(pending) < len(cells):
         say(f"{len(cells) - len(pending)} of {len(cells)} have a result in {short(folder)}")
-    engine = client.connect().info()
+    engine = docker_engine.connect().info()
     for number, judged in enumerate(run_all(pending, workspace, lambda: make_view(err)), 1):
         store.save(judged, engine)
         say(f"{number}/{len(pending)} {line(judged.facts())}")

@@ -11,14 +11,14 @@ from typing import Annotated
 
 import typer
 
-from cluster_kit.backends.choose import backend
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, print_json, say, short
 from cluster_kit.cli.requested import requested
-from cluster_kit.engine.client import engine_or_none
 from cluster_kit.errors import UsageError
 from cluster_kit.image.kit_image import image_present
 from cluster_kit.plan.kubernetes import local_name
+from cluster_kit.platforms.docker.docker_engine import engine_or_none
+from cluster_kit.platforms.registry import platform_of
 from cluster_kit.run.request import Request
 from cluster_kit.run.starting.portable_build import build_of
 from cluster_kit.run.starting.prepare import Prepared, prepare, refuse_unlocked
@@ -84,10 +84,10 @@ def _rendered(request: Request, workspace: Workspace, *, portable: bool) -> Rend
         prepared = prepare(request, workspace, None, portable=True)
         file = workspace.portable(prepared.cluster.name)
         build = build_of(prepared.cluster, workspace.root, file.parent)
-        text = backend(prepared.cluster.engine).render_portable(prepared.cluster, build)
+        text = platform_of(prepared.cluster.engine).render_portable(prepared.cluster, build)
     else:
         prepared = prepare(request, workspace, engine_or_none())
-        starter = backend(prepared.cluster.engine)
+        starter = platform_of(prepared.cluster.engine)
         file = starter.file(workspace, prepared.cluster.name)
         text = starter.render(prepared.cluster)
     refuse_unlocked(prepared)
@@ -98,16 +98,16 @@ def _rendered(request: Request, workspace: Workspace, *, portable: bool) -> Rend
 def _write(made: Rendered, workspace: Workspace) -> None:
     cluster = made.prepared.cluster
     if made.portable:
-        backend(cluster.engine).write_portable(workspace, cluster, made.text)
+        platform_of(cluster.engine).write_portable(workspace, cluster, made.text)
     else:
-        file = backend(cluster.engine).write(workspace, cluster, made.text)
+        file = platform_of(cluster.engine).write(workspace, cluster, made.text)
         ignore_in_git(file.parent, RENDERED)
 
 
 def _refuse_stale(made: Rendered) -> None:
     """Raise UsageError, with the reason, if the file is not what would be written."""
     cluster = made.prepared.cluster
-    starter = backend(cluster.engine)
+    starter = platform_of(cluster.engine)
     beside = "" if made.portable else starter.stale_beside(made.file, cluster)
     if made.old == made.text and not beside:
         return

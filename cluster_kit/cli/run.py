@@ -14,8 +14,8 @@ from cluster_kit.cli.ending import end_with, print_started
 from cluster_kit.cli.requested import requested
 from cluster_kit.cli.serve import cluster_of, live
 from cluster_kit.cli.watch import run_on_changes
-from cluster_kit.engine.client import engine_or_none
 from cluster_kit.errors import UsageError
+from cluster_kit.platforms.docker.docker_engine import engine_or_none
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.run.launch import launch, launch_detached
 from cluster_kit.run.request import Request

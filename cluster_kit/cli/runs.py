@@ -183,7 +183,9 @@ def _found(cluster: str) -> list[Run]:
 
 def _used() -> set[Path] | None:
     """Directories of runs whose containers are there; None if no engine answers."""
-    from cluster_kit.engine.client import engine_or_none  # half of what `runs` takes to begin
+    from cluster_kit.platforms.docker.docker_engine import (
+        engine_or_none,  # half of what `runs` takes to begin
+    )
 
     if (engine := engine_or_none()) is None:
         return None
@@ -193,7 +195,9 @@ def _used() -> set[Path] | None:
 
 def _up(found: list[Run]) -> dict[str, str]:
     """What is so of runs whose containers are there, by the run's name; {} without an engine."""
-    from cluster_kit.engine.client import engine_or_none  # half of what `runs` takes to begin
+    from cluster_kit.platforms.docker.docker_engine import (
+        engine_or_none,  # half of what `runs` takes to begin
+    )
     from cluster_kit.run.starting.claim import is_claimed
 
     if (engine := engine_or_none()) is None:

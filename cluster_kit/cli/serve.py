@@ -12,10 +12,10 @@ import typer
 
 from cluster_kit.cli.app import app, say
 from cluster_kit.cluster import LOOPBACK
-from cluster_kit.engine import client
-from cluster_kit.engine.client import engine_or_none
 from cluster_kit.errors import KitError
 from cluster_kit.manifest.load import find, load
+from cluster_kit.platforms.docker import docker_engine
+from cluster_kit.platforms.docker.docker_engine import engine_or_none
 from cluster_kit.run.reach import cluster_name
 from cluster_kit.run.request import Request
 from cluster_kit.workspace import Workspace, here
@@ -80,7 +80,7 @@ def live(
     from cluster_kit.serve.site import Site
     from cluster_kit.serve.start import serving, token_in
 
-    site = Site(here(), client.connect, allow_control)
+    site = Site(here(), docker_engine.connect, allow_control)
     token = token_in(token_file) if token_file else ""
     with serving(site, cluster, address=host or LOOPBACK, port=port, token=token) as url:
         yield url

@@ -18,9 +18,9 @@ from cluster_kit.compare.speedup import (
     measure_all,
     speedups,
 )
-from cluster_kit.engine.client import engine_or_none
 from cluster_kit.errors import Interrupted, TrainingFailed
 from cluster_kit.host.gather import gather
+from cluster_kit.platforms.docker.docker_engine import engine_or_none
 from cluster_kit.show.view import make_view
 from cluster_kit.util import stdio
 from cluster_kit.workspace import here

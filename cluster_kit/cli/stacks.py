@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from cluster_kit.backends.container_spec import START
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, chosen, named, out, print_json
-from cluster_kit.engine import client
-from cluster_kit.engine.containers import Container
-from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import HostError
 from cluster_kit.observe.task_view import State
+from cluster_kit.platforms.container import START
+from cluster_kit.platforms.docker import docker_engine
+from cluster_kit.platforms.engine import Container, Engine
 from cluster_kit.run.reach import cluster_name
 from cluster_kit.util.kit_files import command
 from cluster_kit.util.terminal import harmless
@@ -30,7 +29,7 @@ def stacks(
     json_: options.Json = False,
 ) -> None:
     """Print where each thread of each running task stands: its Python stack. Nothing is ended."""
-    engine = client.connect()
+    engine = docker_engine.connect()
     up = engine.clusters()
     cluster = cluster_name(named(name, engine, up), here(), up)
     containers = engine.containers(cluster)

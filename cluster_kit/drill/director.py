@@ -14,11 +14,10 @@ from cluster_kit.drill.kinds import KINDS
 from cluster_kit.drill.moments import ended_at, is_due, saved_at
 from cluster_kit.drill.plan import Injected, Planned
 from cluster_kit.drill.scenario import CHECKPOINT
-from cluster_kit.engine.containers import Container
-from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
+from cluster_kit.platforms.engine import Container, Engine
 
 AGAIN_S = 1.0
 """Between two tries of a fault that the engine refuses."""

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from cluster_kit.cluster import OUTPUT, Cluster
 from cluster_kit.drill.kinds import DISK, KINDS, PACKETS, SHAPE
 from cluster_kit.drill.plan import Planned
-from cluster_kit.engine.helper import Helper
+from cluster_kit.platforms.engine import Helper
 
 READY = "ready"
 """What it prints as soon as the fault is in force."""

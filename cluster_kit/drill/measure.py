@@ -10,9 +10,9 @@ from cluster_kit.drill.calm import over_at
 from cluster_kit.drill.kinds import KINDS
 from cluster_kit.drill.moments import ended_at, progress, ready_at, starts_of, steps
 from cluster_kit.drill.plan import Injected, Planned
-from cluster_kit.engine.containers import Event
 from cluster_kit.observe.silences import SILENT, UNANSWERED
 from cluster_kit.observe.state import CLOCK_SLACK_S, RunState
+from cluster_kit.platforms.engine import Event
 
 UNDER_WAY_S = 1.0
 PAUSE_S = 3.0

@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from cluster_kit.engine.failures import may_not, no_engine
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.facts import CLOSED, is_closed
+from cluster_kit.platforms.docker.docker_errors import may_not, no_engine
 from cluster_kit.util.kit_files import command
 from cluster_kit.util.process import run, start_daemon
 

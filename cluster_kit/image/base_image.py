@@ -12,8 +12,8 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from cluster_kit.engine.failures import disk_cure
 from cluster_kit.errors import EngineError, HostError
+from cluster_kit.platforms.docker.docker_errors import disk_cure
 from cluster_kit.util.kit_files import command
 from cluster_kit.util.process import Completed, run
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster_kit.engine.caller import caller_here
 from cluster_kit.errors import EngineError, UsageError
 from cluster_kit.image.base_image import CONFINED, TMP, bind
 from cluster_kit.image.kit_image import BUILD_IT, Say, ensure_image, image_tag
+from cluster_kit.platforms.docker.docker_engine import caller_here
 from cluster_kit.util.process import run
 
 CONVERTER = "trainer.programs.detection.convert"

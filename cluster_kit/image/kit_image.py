@@ -20,11 +20,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-from cluster_kit.engine.caller import caller_here
-from cluster_kit.engine.failures import disk_cure
 from cluster_kit.errors import EngineError
 from cluster_kit.image.base_image import CONFINED, TMP, choose_base, present
 from cluster_kit.image.pip_config import build_secrets
+from cluster_kit.platforms.docker.docker_engine import caller_here
+from cluster_kit.platforms.docker.docker_errors import disk_cure
 from cluster_kit.util import kit_files, locks
 from cluster_kit.util.process import run
 

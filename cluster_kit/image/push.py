@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from cluster_kit.engine.failures import disk_cure, may_not
 from cluster_kit.errors import EngineError, UsageError
+from cluster_kit.platforms.docker.docker_errors import disk_cure, may_not
 from cluster_kit.util.process import CUT_OFF, pass_on, run
 
 TELL_S = 2.0

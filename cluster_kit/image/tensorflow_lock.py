@@ -13,11 +13,11 @@ import time
 from pathlib import Path
 
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine.failures import disk_cure
 from cluster_kit.errors import EngineError, HostError, ManifestError
 from cluster_kit.image.base_image import choose_base
 from cluster_kit.image.kit_image import SOURCE, Say, Variant, build_command, image_tag
 from cluster_kit.image.pip_config import build_secrets
+from cluster_kit.platforms.docker.docker_errors import disk_cure
 from cluster_kit.problem import Cure, Problem, Setting
 from cluster_kit.programs.style import NIGHTLY
 from cluster_kit.util.process import run

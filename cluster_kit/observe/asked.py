@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from cluster_kit.engine.containers import Container
+from cluster_kit.platforms.engine import Container
 
 FILE = "requests.jsonl"
 """In the directory of a run, beside its output."""

@@ -7,12 +7,10 @@ import threading
 import time
 from collections.abc import Sequence
 
-from cluster_kit.engine.containers import ALL_TOLD, Event
-from cluster_kit.engine.failures import START_IT
-from cluster_kit.engine.interface import Engine
-from cluster_kit.engine.subscription import Subscription
 from cluster_kit.errors import EngineError
 from cluster_kit.observe.missed import is_told
+from cluster_kit.platforms.docker.docker_errors import START_IT
+from cluster_kit.platforms.engine import ALL_TOLD, Engine, Event, Subscription
 
 _LOST = EngineError("the Docker engine closed the stream of its events", START_IT)
 _HANGS = EngineError("the Docker engine does not answer any more", "restart it")

@@ -7,9 +7,9 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
-from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError
 from cluster_kit.observe.shown import Line, Shown
+from cluster_kit.platforms.engine import Engine
 
 RESTART_S = 3.0
 """An engine restarts a crashed container within a second."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cluster_kit.engine.containers import Event
 from cluster_kit.observe.state import RunState
+from cluster_kit.platforms.engine import Event
 
 
 def has_no_place(seen: RunState, task: str) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from cluster_kit.engine.containers import Container, Event
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State, TaskView
 from cluster_kit.observe.unwatched import births, from_containers
+from cluster_kit.platforms.engine import Container, Event
 
 BARE_RESTART_S = 0.1
 """An engine waits at least so long before it restarts a container."""

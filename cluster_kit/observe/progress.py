@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cluster_kit.engine.containers import Container
 from cluster_kit.observe.figures import MOST_ITEMS, number, plain, text, weight, words
+from cluster_kit.platforms.engine import Container
 from cluster_kit.util.masking import Mask, masked_facts, masker
 from cluster_kit.util.untrusted import Folder, Found, files
 

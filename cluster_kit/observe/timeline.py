@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from cluster_kit.engine.containers import Container, Event
 from cluster_kit.observe.progress import Entry
+from cluster_kit.platforms.engine import Container, Event
 
 SET_S = 1.0
 """A clock that is this much off was set, or the machine was asleep; less is usual correction."""

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from cluster_kit.engine.containers import Container
 from cluster_kit.observe import devices, stragglers
 from cluster_kit.observe.asked import ENDS, Asked
 from cluster_kit.observe.progress import Entry
@@ -14,6 +13,7 @@ from cluster_kit.observe.state import CLOCK_SLACK_S, NOT_THERE
 from cluster_kit.observe.stragglers import Straggler
 from cluster_kit.observe.task_view import State, TaskView, figures, state_after
 from cluster_kit.observe.usage import of_samples, sample_of
+from cluster_kit.platforms.engine import Container
 
 
 def from_containers(

@@ -9,11 +9,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from cluster_kit.engine.containers import SIDECAR, Container
-from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.observe import asked
 from cluster_kit.observe.task_view import State
+from cluster_kit.platforms.engine import SIDECAR, Container, Engine
 from cluster_kit.run import disk_space
 
 AT_ONCE = 8

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from cluster_kit.backends.choose import backend
-from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import UsageError
+from cluster_kit.platforms.engine import Engine
+from cluster_kit.platforms.registry import platform_of
 from cluster_kit.run.context import Launch
 from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.run.judging.verdict import Reason
@@ -108,7 +108,7 @@ def _launch(
         workspace=workspace,
         view=view,
         engine=engine,
-        backend=backend(record.cluster.engine),
+        platform=platform_of(record.cluster.engine),
         timings=timings,
         directory=directory,
         since=record.since,

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cluster_kit.backends.interface import Backend
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine.containers import Container
-from cluster_kit.engine.interface import Engine
 from cluster_kit.observe.logs import Followed
+from cluster_kit.platforms.engine import Container, Engine
+from cluster_kit.platforms.platform import Platform
 from cluster_kit.run.observer import NOBODY, Observer
 from cluster_kit.run.timings import Stopwatch
 from cluster_kit.show.view import View
@@ -18,7 +17,7 @@ from cluster_kit.workspace import RunDirectory, Workspace
 
 @dataclass(frozen=True)
 class Launch:
-    """One run of a cluster: its plan, its view, its engine and backend, its directory.
+    """One run of a cluster: its plan, its view, its engine and platform, its directory.
 
     The cluster that is started has another subnet if that of `cluster` is taken meanwhile.
     """
@@ -27,7 +26,7 @@ class Launch:
     workspace: Workspace
     view: View
     engine: Engine
-    backend: Backend
+    platform: Platform
     timings: Stopwatch
     directory: RunDirectory
     since: float

@@ -9,13 +9,13 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from cluster_kit.backends.choose import backend
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine import client
-from cluster_kit.engine.choose import connect, not_run_by_the_kit
-from cluster_kit.engine.interface import Engine
 from cluster_kit.observe.progress import sizes
 from cluster_kit.parts import DEFAULT_ENGINE
+from cluster_kit.platforms.docker import docker_engine
+from cluster_kit.platforms.engine import Engine
+from cluster_kit.platforms.registry import connect, platform_of
+from cluster_kit.platforms.slurm.slurm_platform import not_run_by_the_kit
 from cluster_kit.run import disk_space
 from cluster_kit.run.beside import board
 from cluster_kit.run.checks.doctor import refuse_if_unfit
@@ -92,7 +92,7 @@ def _ready(
         view.warn(str(hint))
     check_arguments(cluster := prepared.cluster)
     observer.planned(cluster)
-    starter = backend(cluster.engine)
+    starter = platform_of(cluster.engine)
     if engine is None or cluster.engine != DEFAULT_ENGINE:
         engine = connect(cluster.engine, cluster.kubernetes.namespace if cluster.kubernetes else "")
     with timings.step("render"):
@@ -112,7 +112,7 @@ def _ready(
             workspace=workspace,
             view=view,
             engine=engine,
-            backend=starter,
+            platform=starter,
             timings=timings,
             directory=directory,
             since=time.time(),
@@ -134,7 +134,7 @@ def _of_this_host(request: Request, workspace: Workspace) -> Engine | None:
     on = engine_of(request, workspace)
     if on == "slurm":
         raise not_run_by_the_kit(Path(request.manifest).stem)
-    return client.engine_or_none() if on == "kubernetes" else client.connect()
+    return docker_engine.engine_or_none() if on == "kubernetes" else docker_engine.connect()
 
 
 def _started(run: Launch, prepared: Prepared, text: str) -> Cluster:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine.interface import Engine
 from cluster_kit.observe.state import RunState
+from cluster_kit.platforms.engine import Engine
 
 
 class Superseded(Exception):

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster_kit.backends.container_spec import START
-from cluster_kit.engine.containers import Container
-from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError, HostError, UsageError
 from cluster_kit.observe.task_view import State
+from cluster_kit.platforms.container import START
+from cluster_kit.platforms.engine import Container, Engine
 from cluster_kit.report.profiles import checked
 from cluster_kit.roles import ROLES
 from cluster_kit.util.nearest import proposal

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from cluster_kit.engine import client
-from cluster_kit.engine.choose import connect
-from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import ManifestError, UsageError
 from cluster_kit.manifest.load import find, names
 from cluster_kit.parts import EngineName
+from cluster_kit.platforms.docker import docker_engine
+from cluster_kit.platforms.engine import Engine
+from cluster_kit.platforms.registry import connect
 from cluster_kit.util.nearest import proposal
 from cluster_kit.workspace import Workspace, newest_run_directory
 
@@ -32,7 +32,7 @@ def reach(reference: str | None, workspace: Workspace, chosen: EngineName | None
         return connect(chosen, namespace or "")
     if namespace is not None:
         return connect("kubernetes", namespace)
-    engine = client.connect()
+    engine = docker_engine.connect()
     swarm = engine.info().get("Swarm") or {}
     if not swarm.get("ControlAvailable"):
         return engine

@@ -8,9 +8,9 @@ import time
 
 from rich.console import Console
 
-from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import KitError
 from cluster_kit.observe import asked
+from cluster_kit.platforms.engine import Engine
 from cluster_kit.run.keeping.of_containers import run_of, unjudged
 from cluster_kit.run.starting.claim import is_claimed
 from cluster_kit.show.view import QuietView

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import contextlib
 
-from cluster_kit.backends.choose import backend
-from cluster_kit.engine import client
 from cluster_kit.errors import KitError
 from cluster_kit.image.kit_image import image_present, image_tag
 from cluster_kit.parts import DEFAULT_ENGINE
+from cluster_kit.platforms.docker import docker_engine
+from cluster_kit.platforms.registry import platform_of
 from cluster_kit.util.kit_files import FILES
 from cluster_kit.version import __version__
 
 
 def versions() -> list[str]:
-    """One line each: kit, engine, the backend's program, image. Says so if one is not there."""
-    tool = backend(DEFAULT_ENGINE).tool()
+    """One line each: kit, engine, the platform's program, image. Says so if one is not there."""
+    tool = platform_of(DEFAULT_ENGINE).tool()
     found = tool.version and ".".join(map(str, tool.version))
     tag = image_tag("cpu")
     return [
@@ -28,7 +28,7 @@ def versions() -> list[str]:
 
 def _engine() -> str:
     try:
-        with contextlib.closing(client.connect()) as engine:
+        with contextlib.closing(docker_engine.connect()) as engine:
             return f"Docker Engine {engine.info()['ServerVersion']}"
     except KitError as error:
         return error.message

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from cluster_kit.engine.containers import Container
-from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.observe import asked
 from cluster_kit.observe.task_view import State
+from cluster_kit.platforms.engine import Container, Engine
 from cluster_kit.run import again
 from cluster_kit.run.inside import CRASH, refuse_idle, task_of
 from cluster_kit.util.nearest import proposal

@@ -13,14 +13,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine.containers import Event
-from cluster_kit.engine.subscription import Subscription
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.observe.missed import is_told
 from cluster_kit.observe.progress import USAGE, Entry, ProgressReader
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import TaskView
 from cluster_kit.observe.usage import sample_of
+from cluster_kit.platforms.engine import Event, Subscription
 from cluster_kit.report.curves import FIGURES, Curves, means
 from cluster_kit.report.evidence import Evidence, checkpoints_of
 from cluster_kit.report.facts import Traffic, facts_with, points_facts, traffic_facts

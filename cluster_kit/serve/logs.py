@@ -8,10 +8,9 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from cluster_kit.engine.containers import Glance
-from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError, UsageError
 from cluster_kit.observe.logs import follow_logs
+from cluster_kit.platforms.engine import ContainerSummary, Engine
 from cluster_kit.run.keeping.past_run import Line, merged, saved_logs
 from cluster_kit.serve.site import Site
 from cluster_kit.util.nearest import proposal
@@ -29,7 +28,7 @@ FIRST_S = 0.3
 class Log:
     """One task's log, followed from the first question until nobody asks any more."""
 
-    def __init__(self, engine: Engine, task: Glance) -> None:
+    def __init__(self, engine: Engine, task: ContainerSummary) -> None:
         self._lines: deque[tuple[int, Line]] = deque(maxlen=MOST_LINES)
         self._count = 0
         self._asked = time.monotonic()
@@ -79,12 +78,14 @@ class Logs:
         sent = () if after == "saved" else lines
         return _answer(list(saved), sent, words, "saved", goes_on=False)
 
-    def _up(self, cluster: str, run: str) -> list[Glance]:
+    def _up(self, cluster: str, run: str) -> list[ContainerSummary]:
         newest = self._site.newest(cluster)
         is_newest = newest is not None and run in ("", newest.path.name)
         return self._site.of(cluster) if is_newest else []
 
-    def _live(self, up: Sequence[Glance], task: str, after: str, words: str) -> dict[str, Any]:
+    def _live(
+        self, up: Sequence[ContainerSummary], task: str, after: str, words: str
+    ) -> dict[str, Any]:
         names = [one.name for one in up]
         chosen = _chosen(names, task, up[0].cluster)
         read = _numbers(after)
@@ -96,7 +97,7 @@ class Logs:
         following = ",".join(f"{id_}:{number}" for id_, number in read.items())
         return _answer(names, sorted(lines), words, following, goes_on=True)
 
-    def _followed(self, tasks: Sequence[Glance]) -> dict[str, Log]:
+    def _followed(self, tasks: Sequence[ContainerSummary]) -> dict[str, Log]:
         """The log of each container, by its id; a new one has had the time to say something."""
         with self._lock:
             self._logs = {id_: one for id_, one in self._logs.items() if not one.over}

@@ -8,13 +8,12 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 
-from cluster_kit.engine.containers import SIDECAR
-from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError, HostError, UsageError
 from cluster_kit.metrics.exposition import CONTENT_TYPE, text
 from cluster_kit.metrics.table import PREFIX
 from cluster_kit.metrics.values import Value
 from cluster_kit.observe.task_view import State
+from cluster_kit.platforms.engine import SIDECAR, Engine
 from cluster_kit.run.keeping.metrics import RunMetrics, masked_labels
 from cluster_kit.run.keeping.secrets import Known, known_of
 from cluster_kit.serve.server import Response

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cluster_kit.engine.containers import SIDECAR
 from cluster_kit.errors import UsageError
+from cluster_kit.platforms.engine import SIDECAR
 from cluster_kit.report.page import DRAWS, document
 from cluster_kit.run.judging.verdict import Reason
 from cluster_kit.run.keeping.history import Run, runs_of

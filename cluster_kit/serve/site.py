@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from cluster_kit.engine.containers import Glance
-from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError, HostError, UsageError
+from cluster_kit.platforms.engine import ContainerSummary, Engine
 from cluster_kit.workspace import RunDirectory, Workspace, newest_run_directory
 
 FASTEST_S, SLOWEST_S = 0.25, 2.0
@@ -140,7 +139,7 @@ class Site:
     connect: Connect
     control: bool = False
     _engine: Engine | None = None
-    _seen: list[Glance] = field(default_factory=list)
+    _seen: list[ContainerSummary] = field(default_factory=list)
     _seen_at: float = -GLANCE_S
     _trouble: str = ""
     _channels: dict[str, Channel] = field(default_factory=dict)
@@ -153,7 +152,7 @@ class Site:
                 self._engine = self.connect()
             return self._engine
 
-    def glance(self) -> list[Glance]:
+    def glance(self) -> list[ContainerSummary]:
         """The containers of all clusters, at most a second old; [] while no engine answers."""
         if time.monotonic() < self._seen_at + GLANCE_S:
             return self._seen
@@ -169,7 +168,7 @@ class Site:
         """Why nothing is known of clusters that are up; "" if all is well."""
         return self._trouble
 
-    def of(self, cluster: str) -> list[Glance]:
+    def of(self, cluster: str) -> list[ContainerSummary]:
         """The containers of one cluster, sidecars included; [] if it is not up."""
         return [one for one in self.glance() if one.cluster == cluster]
 

@@ -10,9 +10,9 @@ from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
-from cluster_kit.engine.containers import Container
 from cluster_kit.observe.task_view import GOOD_CODES, State, TaskView
 from cluster_kit.observe.usage import Usage
+from cluster_kit.platforms.engine import Container
 
 _ORDINARY = (State.READY, State.TRAINING, State.SCORING, State.RUNNING, State.CREATED)
 TIMES, TO = "\N{MULTIPLICATION SIGN}", "\N{EN DASH}"

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from cluster_kit.engine.containers import Event
 from cluster_kit.observe.progress import Entry
+from cluster_kit.platforms.engine import Event
 from cluster_kit.roles import ROLES
 from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.run.judging.task_outcome import TaskOutcome

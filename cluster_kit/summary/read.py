@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster_kit.engine.containers import Event
 from cluster_kit.errors import UsageError
 from cluster_kit.observe.progress import Entry, ProgressReader
+from cluster_kit.platforms.engine import Event
 from cluster_kit.run.judging.outcome import Outcome, without_run
 from cluster_kit.run.keeping.evidence import read_events
 from cluster_kit.run.keeping.record import Record, outcome_from, read_record

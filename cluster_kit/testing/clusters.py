@@ -16,8 +16,8 @@ from typing import Any
 
 from cluster_kit.api import HostError, Job, Outcome, RunEvent, RunningCluster, load
 from cluster_kit.api.job import PATHS
-from cluster_kit.engine import client
 from cluster_kit.manifest.load import find
+from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.run.keeping.record import outcome_from
 from cluster_kit.run.take_down import take_down as stop_and_remove
 from cluster_kit.util import locks
@@ -228,7 +228,7 @@ class Clusters:
 
 def take_down(name: str) -> None:
     """Stop and remove a cluster, if it is there; its evidence is saved."""
-    with contextlib.closing(client.connect()) as engine:
+    with contextlib.closing(docker_engine.connect()) as engine:
         stop_and_remove(engine, name)
 
 

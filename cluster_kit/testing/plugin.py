@@ -82,12 +82,12 @@ def cluster(
 
 def _need_engine(config: pytest.Config) -> None:
     """Skip the test, or fail it, where no engine answers."""
-    from cluster_kit.engine import client
     from cluster_kit.errors import HostError
+    from cluster_kit.platforms.docker import docker_engine
 
     missing = None
     try:
-        client.connect().close()
+        docker_engine.connect().close()
     except HostError as error:
         missing = error
     if missing and (config.getoption(OPTION) or config.getini(INI)) == "require":

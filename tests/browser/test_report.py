@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.engine.containers import Event
+from cluster_kit.platforms.engine import Event
 from cluster_kit.report.facts import facts_of
 from cluster_kit.report.lanes import Fault
 from cluster_kit.report.page import page

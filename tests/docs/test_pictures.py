@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.engine.containers import Event
 from cluster_kit.errors import UsageError
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
+from cluster_kit.platforms.engine import Event
 from cluster_kit.workspace import Workspace
 from docs.pictures import __main__ as command
 from docs.pictures import copied

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from cluster_kit.engine.containers import CommandOutput
-from cluster_kit.engine.helper import Helper
 from cluster_kit.errors import EngineError
+from cluster_kit.platforms.engine import CommandOutput, Helper
 from tests.fakes.acting import Life
 from tests.fakes.box import Box
 from tests.fakes.clock import Clock
@@ -16,7 +15,7 @@ NO_ANSWER = "the Docker engine does not answer: Connection refused"
 
 
 class Adjusted(Machine):
-    """See `cluster_kit.engine.adjust`.
+    """See `cluster_kit.platforms.docker.docker_changes`.
 
     `on_call` is told of each method that is called, before it does anything; with `heeds_limits` a
     container that reaches its memory limit is killed.

@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from cluster_kit import labels
-from cluster_kit.engine.containers import SIDECAR, Container, secrets_of
+from cluster_kit.platforms.docker.docker_containers import secrets_of
+from cluster_kit.platforms.engine import SIDECAR, Container
 
 
 @dataclass

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cluster_kit import labels
-from cluster_kit.engine.containers import SIDECAR, Container, Event, Glance
-from cluster_kit.engine.subscription import Subscription
+from cluster_kit.platforms.engine import SIDECAR, Container, ContainerSummary, Event, Subscription
 from cluster_kit.util.masking import masked
 from tests.fakes.acting import Life
 from tests.fakes.adjust import Adjusted
@@ -16,7 +15,7 @@ from tests.fakes.clock import Clock
 
 
 class FakeEngine(Adjusted):
-    """See `cluster_kit.engine.interface.Engine`. `facts` are what `docker info` says."""
+    """See `cluster_kit.platforms.engine.Engine`. `facts` are what `docker info` says."""
 
     def __init__(self, clock: Clock, acting: Mapping[str, Sequence[Life]] | None = None) -> None:
         super().__init__(clock, acting)
@@ -57,14 +56,21 @@ class FakeEngine(Adjusted):
         shown = [box.shown() for box in self._of(cluster, run)]
         return sorted((c for c in shown if c.role == SIDECAR), key=lambda c: c.name)
 
-    def glance(self) -> list[Glance]:
+    def glance(self) -> list[ContainerSummary]:
         self._asked("glance")
         return [
-            Glance(one.id, one.cluster, box.mark.get(labels.RUN, ""), one.name, one.role, one.state,
-                   one.output)
+            ContainerSummary(
+                id=one.id,
+                cluster=one.cluster,
+                run=box.mark.get(labels.RUN, ""),
+                name=one.name,
+                role=one.role,
+                state=one.state,
+                output=one.output,
+            )
             for box in self.boxes.values()
             for one in [box.shown()]
-        ]  # fmt: skip
+        ]
 
     def events(
         self, cluster: str, since: float, run: str = "", until: Subscription | None = None

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from cluster_kit import labels
-from cluster_kit.engine.containers import Container
 from cluster_kit.errors import EngineError
+from cluster_kit.platforms.engine import Container
 from tests.fakes.acting import BESIDE, Life, Step, ends, usual
 from tests.fakes.box import Box
 from tests.fakes.clock import Clock

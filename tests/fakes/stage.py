@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.backends.compose import cli as compose
 from cluster_kit.drill import director
-from cluster_kit.engine import client
 from cluster_kit.host import gather
 from cluster_kit.image import (
     base_image,
@@ -22,6 +20,8 @@ from cluster_kit.image import (
     user_image,
 )
 from cluster_kit.observe import asked, listener, shown, timeline
+from cluster_kit.platforms.compose import compose_command as compose
+from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.run import attach, timings
 from cluster_kit.run import launch as launching
 from cluster_kit.run.beside import sidecars
@@ -125,7 +125,7 @@ def set_up(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     (root / "compose").mkdir(exist_ok=True)
     (root / "compose" / f"{NAME}.toml").write_text(MANIFEST)
     made = Stage(root)
-    monkeypatch.setattr(client, "connect", lambda: made.engine)
+    monkeypatch.setattr(docker_engine, "connect", lambda: made.engine)
     kept_in(root, monkeypatch)
     for module in (compose, doctor, base_image, user_image, arguments):
         monkeypatch.setattr(module, "run", lambda *a, **k: made.docker.run(*a, **k))

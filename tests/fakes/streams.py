@@ -7,8 +7,7 @@ import threading
 import time as real_time
 from collections.abc import Iterator
 
-from cluster_kit.engine.containers import Event
-from cluster_kit.engine.subscription import Subscription
+from cluster_kit.platforms.engine import Event, Subscription
 from tests.fakes.box import Box
 from tests.fakes.clock import Clock
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from cluster_kit.engine.containers import Container
 from cluster_kit.observe import asked
 from cluster_kit.observe.progress import entries_of
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import TaskView
 from cluster_kit.observe.unwatched import from_containers
+from cluster_kit.platforms.engine import Container
 from tests.fakes.engine import FakeEngine
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from cluster_kit.backends.choose import backend
 from cluster_kit.cluster import Cluster
+from cluster_kit.platforms.registry import platform_of
 from tests.fakes.slurm import submit
 from tests.golden.test_golden import HERE, rendered_anew
 from tests.make import cluster
@@ -35,7 +35,7 @@ def planned(**keys: Any) -> Cluster:
 
 
 def script(**keys: Any) -> str:
-    return backend("slurm").render(planned(**keys))
+    return platform_of("slurm").render(planned(**keys))
 
 
 def parts_of(text: str) -> int:

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.backends.choose import backend
-from cluster_kit.backends.compose.render import render
-from cluster_kit.backends.interface import Build
 from cluster_kit.manifest.load import load
 from cluster_kit.plan.plan import plan
 from cluster_kit.plan.portable import moved, neutral
+from cluster_kit.platforms.compose.compose_file import render
+from cluster_kit.platforms.platform import Build
+from cluster_kit.platforms.registry import platform_of
 from tests.make import OWN, ROOT, gpus, host, inputs
 
 HERE = Path(__file__).parent
@@ -41,7 +41,7 @@ def rendered_anew(path: Path) -> str:
     """The file that a manifest gives, as if it were somebody's own."""
     read = load(path)
     read = replace(read, path=Path("/home/you/project/compose") / path.name)
-    starter = backend(read.manifest.engine)
+    starter = platform_of(read.manifest.engine)
     return starter.render(plan(read, inputs(read.manifest), HOST, OWN))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.backends.compose.render import render
+from cluster_kit.platforms.compose.compose_file import render
 from tests.make import cluster, gpus, host, parse_compose, promised
 
 GPU_HOST = host(gpus=gpus(8))

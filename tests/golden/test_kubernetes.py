@@ -13,7 +13,7 @@ import pytest
 import yaml
 from kubernetes_validate import utils
 
-from cluster_kit.backends.choose import backend
+from cluster_kit.platforms.registry import platform_of
 from tests.golden.test_golden import HERE, rendered_anew
 from tests.make import cluster
 
@@ -30,7 +30,7 @@ def read(text: str) -> list[dict[str, Any]]:
 
 
 def rendered(**keys: Any) -> list[dict[str, Any]]:
-    return read(backend("kubernetes").render(cluster(engine="kubernetes", **keys)))
+    return read(platform_of("kubernetes").render(cluster(engine="kubernetes", **keys)))
 
 
 GOLDEN = read(rendered_anew(HERE / "kubernetes.toml"))

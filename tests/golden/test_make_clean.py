@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.backends import shared_file
-from cluster_kit.backends.slurm import backend as slurm
+from cluster_kit.platforms import rendered_file
+from cluster_kit.platforms.slurm import slurm_platform as slurm
 from tests.make import ROOT
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
 MADE = (
     *(f"compose/mine/{name}" for name in ("compose.yaml", "secrets.yaml", ".gitignore")),
-    *(f"compose/swarm/{name}" for name in ("stack.yaml", shared_file.FILE)),
+    *(f"compose/swarm/{name}" for name in ("stack.yaml", rendered_file.FILE)),
     "compose/pods/kubernetes.yaml",
     *(f"compose/slurm/{name}" for name in (slurm.FILE, slurm.RECORD)),
     "build/browser/x",

@@ -11,8 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.backends.choose import backend
-from cluster_kit.backends.slurm.render import ENVIRONMENT, FAILED_JOB_GRACE_S, WORKER_GRACE_S
+from cluster_kit.platforms.registry import platform_of
+from cluster_kit.platforms.slurm.sbatch_script import (
+    ENVIRONMENT,
+    FAILED_JOB_GRACE_S,
+    WORKER_GRACE_S,
+)
 from tests.fakes.slurm import submit
 from tests.golden.sbatch import GOLDEN, PLACED, TWO, addresses, planned, script
 from tests.make import ROOT
@@ -95,7 +99,7 @@ def test_a_large_cluster_stays_small(tmp_path: Path) -> None:
         args=["--ps={{ ps_hosts }}", "--workers={{ worker_hosts }}", "--me={{ master }}"],
     )  # fmt: skip
     began = time.process_time()
-    text = backend("slurm").render(made)
+    text = platform_of("slurm").render(made)
     assert time.process_time() - began < 1
     assert len(text) < 32_000 < LARGEST
     head = text.rpartition("if [[ ${1:-} == task ]]")[0]

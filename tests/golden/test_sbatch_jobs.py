@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.backends.choose import backend
+from cluster_kit.platforms.registry import platform_of
 from cluster_kit.run.keeping.record import read_record
 from cluster_kit.run.keeping.report import report_of
 from cluster_kit.util.kit_files import IMAGE
@@ -25,7 +25,7 @@ def ran(
     (folder / "kit").symlink_to(IMAGE)
     made = planned(**{"ps": 1, **keys})
     Workspace(folder).manifests.mkdir()
-    file = backend("slurm").write(Workspace(folder), made, backend("slurm").render(made))
+    file = platform_of("slurm").write(Workspace(folder), made, platform_of("slurm").render(made))
     return submit(file.read_text(), folder, TWO, ends, FAKE_LOOPBACK=loopback)
 
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_kit.backends.choose import backend
 from cluster_kit.cluster import Cluster
 from cluster_kit.errors import UsageError
 from cluster_kit.plan.tasks import tf_configs
+from cluster_kit.platforms.registry import platform_of
 from tests.golden.sbatch import GOLDEN, addresses, planned, told
 from tests.make import ROOT
 from tests.unit import manifests
@@ -73,7 +73,7 @@ def test_any_cluster_is_told_what_the_plan_says(
 ) -> None:
     try:
         made = planned(**keys, data="mine")
-        text = backend("slurm").render(made)
+        text = platform_of("slurm").render(made)
     except UsageError as error:
         assert "U+E000" in error.message
         return

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from cluster_kit.engine.client import connect
-from cluster_kit.engine.interface import Engine
+from cluster_kit.platforms.docker.docker_engine import connect
+from cluster_kit.platforms.engine import Engine
 from tests.gpu.conftest import MakeKit, inventory
 from tests.gpu.second_engine import SecondEngine
 from tests.kit import Kit

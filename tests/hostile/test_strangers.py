@@ -13,7 +13,7 @@ from pathlib import Path
 import docker
 import pytest
 
-from cluster_kit.backends.variables import BEACON_SECRET
+from cluster_kit.platforms.variables import BEACON_SECRET
 from tests.e2e.running import read_until, running
 from tests.kit import Kit, mine, new_kit, remove, why_no_engine
 

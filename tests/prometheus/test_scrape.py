@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.engine.containers import Glance
 from cluster_kit.metrics.table import FAMILIES
+from cluster_kit.platforms.engine import ContainerSummary
 from cluster_kit.run.keeping.metrics import RunMetrics, write_metrics
 from cluster_kit.serve.site import Site
 from cluster_kit.serve.start import serving, token_in
@@ -50,7 +50,7 @@ def trains(run: RunDirectory, second: int) -> None:
     tells(run, "chief-0", {"time": now, "event": "step", **step})
 
 
-def started(run: RunDirectory) -> list[Glance]:
+def started(run: RunDirectory) -> list[ContainerSummary]:
     now = time.time()
     with (run.path / "events.jsonl").open("a") as file:
         for task in TASKS:

@@ -16,9 +16,9 @@ import docker
 import pytest
 import typer.main
 
-import cluster_kit.engine.client
 from cluster_kit import __main__
 from cluster_kit.cli import render, verbs
+from cluster_kit.platforms.docker.docker_engine import DockerEngine
 from cluster_kit.run.starting import image_tags, prepare
 from cluster_kit.util import signals, stdio
 from tests.make import host
@@ -39,7 +39,7 @@ def no_docker_no_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(docker, "from_env", connects)
     monkeypatch.setattr(docker, "DockerClient", connects)
     monkeypatch.setattr(docker, "APIClient", connects)
-    monkeypatch.setattr(cluster_kit.engine.client.DockerEngine, "__init__", connects)
+    monkeypatch.setattr(DockerEngine, "__init__", connects)
     monkeypatch.setattr(subprocess, "Popen", _refuse("starts a program"))
 
 

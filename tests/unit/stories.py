@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine.containers import Container, Event
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
+from cluster_kit.platforms.engine import Container, Event
 from tests.make import cluster
 
 CLUSTER = cluster(evaluator=1)

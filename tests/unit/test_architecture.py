@@ -41,7 +41,7 @@ def test_only_util_process_starts_programs() -> None:
 
 
 UNTRUSTED = ROOT / "cluster_kit" / "util" / "untrusted.py"
-IN_A_POD = ROOT / "cluster_kit" / "backends" / "kubernetes" / "inside" / "reader.py"
+IN_A_POD = ROOT / "cluster_kit" / "platforms" / "kubernetes" / "inside" / "reader.py"
 TOUCHES = frozenset(
     (
         *("open", "read_text", "read_bytes", "write_text", "write_bytes", "touch", "unlink"),
@@ -62,8 +62,8 @@ MAY_TOUCH_OUTPUT = {
     "run/keeping/past_run.py: run_named: (below / 'output').is_dir": "output itself",
     "api/host_chief.py: present: (run.directory.output / inside.LOCK).unlink": "follows no link",
     "workspace.py: newest_run_directory: runs.glob": "names of runs, which no task can write",
-    "backends/compose/backend.py: write: (file.parent / 'output').mkdir": "of a rendered file",
-    "backends/swarm/backend.py: write: (file.parent / 'output').mkdir": "of a rendered file",
+    "platforms/compose/compose_platform.py: write: (file.parent / 'output').mkdir": "rendered",
+    "platforms/swarm/swarm_platform.py: write: (file.parent / 'output').mkdir": "rendered",
     "cli/runs.py: _used: Path(one.output).parent.resolve": "the run's directory",
     "run/ending/output_trouble.py: explained: output.is_dir": "output itself",
     "serve/metrics.py: _runs: path.resolve": "the run's directory",

@@ -8,7 +8,7 @@ import threading
 import docker
 import pytest
 
-from cluster_kit.engine.client import DockerEngine
+from cluster_kit.platforms.docker.docker_engine import DockerEngine
 from cluster_kit.util.process import run
 from tests.threads import ended
 

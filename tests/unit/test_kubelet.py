@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from cluster_kit.backends.choose import backend
 from cluster_kit.plan.tasks import tf_configs
+from cluster_kit.platforms.registry import platform_of
 from tests.kubelet.expand import Objects, environment, expand
 from tests.kubelet.pods import INDEX, pods
 from tests.make import cluster
@@ -72,7 +72,7 @@ def test_every_pod_is_the_task_that_its_index_says(jobset: bool) -> None:
         kubernetes={"claims": {"/program": "code"}, "jobset": jobset},
     )  # fmt: skip
     objects: list[dict[str, Any]] = [
-        one for one in yaml.safe_load_all(backend("kubernetes").render(made)) if one
+        one for one in yaml.safe_load_all(platform_of("kubernetes").render(made)) if one
     ]
     found = {pod.hostname: pod for pod in pods(objects)}
     assert len(found) == len(made.tasks)
@@ -88,7 +88,7 @@ def test_every_pod_is_the_task_that_its_index_says(jobset: bool) -> None:
 
 
 def test_a_pod_that_no_service_selects_has_no_name() -> None:
-    text = backend("kubernetes").render(cluster(engine="kubernetes"))
+    text = platform_of("kubernetes").render(cluster(engine="kubernetes"))
     objects = [one for one in yaml.safe_load_all(text) if one]
     (service,) = (one for one in objects if one["kind"] == "Service")
     service["spec"]["selector"] = {"cluster-kit.cluster": "other"}

@@ -97,7 +97,7 @@ def test_its_tasks_are_planned(kit: Import, tmp_path: Path) -> None:
 
 
 def test_its_tasks_are_rendered(kit: Import, tmp_path: Path) -> None:
-    text = kit("backends.compose.render").render(planned(kit, tmp_path))
+    text = kit("platforms.compose.compose_file").render(planned(kit, tmp_path))
     service = parse_compose(text)["services"]["reader-1"]
     config = json.loads(service["environment"]["TF_CONFIG"])
     assert config["task"] == {"type": "reader", "index": 1}
@@ -140,7 +140,7 @@ class Story:
             self.happens(0.0, "start", task.name)
 
     def happens(self, time: float, action: str, task: str, code: int | None = None) -> Story:
-        event = self.kit("engine.client").Event(time, action, task, code)
+        event = self.kit("platforms.docker.docker_engine").Event(time, action, task, code)
         self.seen = self.seen.with_event(event)
         return self
 

@@ -11,9 +11,9 @@ from cluster_kit.drill.matrix.judge import Judged, judged, not_reached
 from cluster_kit.drill.matrix.systems import System
 from cluster_kit.drill.report import Drill
 from cluster_kit.drill.run import drill
-from cluster_kit.engine import client
-from cluster_kit.engine.interface import Engine
 from cluster_kit.manifest.load import find, load
+from cluster_kit.platforms.docker import docker_engine
+from cluster_kit.platforms.engine import Engine
 from cluster_kit.run.request import Request
 from cluster_kit.show.view import View
 from cluster_kit.util import signals
@@ -58,7 +58,7 @@ def _until_all_are_done(
     pending = list(cells)
     while pending:
         done = _run(pending, workspace, new_view)
-        found = judged(pending, done, left_behind(client.connect(), done.outcome.cluster))
+        found = judged(pending, done, left_behind(docker_engine.connect(), done.outcome.cluster))
         found = found or [not_reached(cell, done) for cell in pending]
         yield from found
         pending = [cell for cell in pending if cell not in [one.cell for one in found]]

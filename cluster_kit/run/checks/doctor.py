@@ -6,21 +6,20 @@ import os
 import shutil
 from pathlib import Path
 
-from cluster_kit.backends.choose import backend
-from cluster_kit.backends.interface import Tool
 from cluster_kit.cluster import Cluster
 from cluster_kit.errors import HostError
 from cluster_kit.facts import HostFacts
 from cluster_kit.image.kit_image import image_present, image_tag
 from cluster_kit.parts import DEFAULT_ENGINE
-from cluster_kit.run.checks.check import Check
+from cluster_kit.platforms.kubernetes.kubernetes_checks import check_kubernetes
+from cluster_kit.platforms.platform import Check, Tool
+from cluster_kit.platforms.registry import platform_of
+from cluster_kit.platforms.swarm.swarm_checks import check_swarm
 from cluster_kit.run.checks.gpu_checks import gpu_checks
 from cluster_kit.run.checks.kind_checks import check_kind, podman, podman_builds
-from cluster_kit.run.checks.kubernetes_checks import check_kubernetes
 from cluster_kit.run.checks.network_checks import check_proxy, check_subnet
 from cluster_kit.run.checks.port_checks import check_ports
 from cluster_kit.run.checks.secret_checks import check_secrets
-from cluster_kit.run.checks.swarm_checks import check_swarm
 from cluster_kit.util.process import run
 
 MINIMUM_ENGINE = (23, 0)
@@ -36,13 +35,13 @@ SMALLEST = PROGRAM_MEMORY + 2 * SERVER_MEMORY
 def check_host(facts: HostFacts, cluster: Cluster | None) -> list[Check]:
     """The checks of this host, and of what `cluster` needs if one is given."""
     if cluster is not None and cluster.kubernetes is not None:
-        tool = _tool(backend(cluster.engine).tool())
+        tool = _tool(platform_of(cluster.engine).tool())
         asked = check_kubernetes(cluster) if tool.state == "ok" else []
         return [tool, *asked, *check_secrets(cluster, os.environ)]
     return [
         podman(facts.engine) if facts.kind.podman else _engine(facts.engine),
         *check_kind(facts.kind, cluster),
-        _tool(backend(cluster.engine if cluster else DEFAULT_ENGINE).tool()),
+        _tool(platform_of(cluster.engine if cluster else DEFAULT_ENGINE).tool()),
         podman_builds(_lacks(cluster)) if facts.kind.podman else _buildx(cluster),
         _disk(facts.engine_root or "/", cluster),
         _memory(facts.memory, None if on_nodes(cluster) else cluster),
@@ -77,7 +76,7 @@ def _engine(version: str) -> Check:
 
 
 def _tool(tool: Tool) -> Check:
-    """The check of the backend's program."""
+    """The check of the platform's program."""
     needed = ".".join(map(str, tool.minimum))
     if tool.version is None:
         return Check(tool.name, "fail", tool.absent, f"{tool.install}, {needed} or newer")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cluster_kit.facts import GpuSetup, HostFacts
 from cluster_kit.plan.gpus.request import devices, in_use
-from cluster_kit.run.checks.check import Check
+from cluster_kit.platforms.platform import Check
 
 HANDS_OUT = {"nvidia": "NVIDIA's runtime", "cdi": "CDI"}
 

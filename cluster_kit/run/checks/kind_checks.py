@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from cluster_kit.cluster import Cluster
 from cluster_kit.facts import EngineKind
-from cluster_kit.run.checks.check import Check
+from cluster_kit.platforms.platform import Check
 
 SEE = "see docs/elsewhere.md"
 TRIED = ("x86_64", "amd64", "")

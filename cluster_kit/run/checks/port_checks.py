@@ -7,7 +7,7 @@ import os
 import socket
 
 from cluster_kit.cluster import LOOPBACK, Cluster
-from cluster_kit.run.checks.check import Check
+from cluster_kit.platforms.platform import Check
 
 
 def check_ports(cluster: Cluster | None) -> list[Check]:

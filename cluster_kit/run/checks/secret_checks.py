@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cluster_kit.cluster import Cluster
-from cluster_kit.run.checks.check import Check
+from cluster_kit.platforms.platform import Check
 
 
 def check_secrets(cluster: Cluster | None, environment: Mapping[str, str]) -> list[Check]:

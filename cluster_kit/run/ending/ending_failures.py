@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import Iterator
 from types import TracebackType
 
-from cluster_kit.engine.failures import START_AGAIN
-from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError
+from cluster_kit.platforms.docker.docker_errors import START_AGAIN
+from cluster_kit.platforms.engine import Engine
 
 
 class Failures:

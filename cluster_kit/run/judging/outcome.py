@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine.containers import Container
 from cluster_kit.errors import DataFailed, EngineError, HostError, Interrupted, ManifestError
 from cluster_kit.observe.state import RunState
+from cluster_kit.platforms.engine import Container
 from cluster_kit.run.judging.notes import notes_of
 from cluster_kit.run.judging.task_outcome import TaskOutcome, task_outcome
 from cluster_kit.run.judging.verdict import STOP_CODES, Reason, Verdict

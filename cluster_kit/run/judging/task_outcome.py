@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cluster_kit.engine.containers import Container
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import TaskView
 from cluster_kit.observe.usage import Use
+from cluster_kit.platforms.engine import Container
 from cluster_kit.run.judging.verdict import out_of_memory
 
 

@@ -14,10 +14,9 @@ from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
-from cluster_kit.engine.containers import Container
-from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import UsageError
 from cluster_kit.host.gather import gather
+from cluster_kit.platforms.engine import Container, Engine
 from cluster_kit.run.checks.doctor import check_host
 from cluster_kit.run.keeping.evidence import last_lines
 from cluster_kit.run.keeping.secrets import containers_of, known_of

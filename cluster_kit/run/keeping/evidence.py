@@ -13,9 +13,8 @@ from itertools import dropwhile, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from cluster_kit.engine.containers import Container, Event
-from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError
+from cluster_kit.platforms.engine import Container, Engine, Event
 from cluster_kit.util.masking import Mask
 from cluster_kit.util.terminal import harmless
 from cluster_kit.workspace import RunDirectory

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cluster_kit.engine.containers import Event
 from cluster_kit.errors import UsageError
 from cluster_kit.metrics.exposition import text
 from cluster_kit.metrics.tally import RunFacts, Tally, facts_of, facts_of_outcome
@@ -19,6 +18,7 @@ from cluster_kit.observe.progress import USAGE, Entry, ProgressReader
 from cluster_kit.observe.stragglers import Straggler
 from cluster_kit.observe.task_view import State
 from cluster_kit.observe.usage import sample_of
+from cluster_kit.platforms.engine import Event
 from cluster_kit.report.evidence import checkpoints_of
 from cluster_kit.run.keeping.evidence import read_events
 from cluster_kit.run.keeping.record import Record, read_record

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from cluster_kit.engine.containers import Container
 from cluster_kit.errors import UsageError
+from cluster_kit.platforms.engine import Container
 from cluster_kit.run.keeping.record import read_outcome, read_record
 from cluster_kit.workspace import RunDirectory
 

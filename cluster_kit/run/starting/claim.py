@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
-from cluster_kit.engine.address import address
-from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import HostError
+from cluster_kit.platforms.docker.docker_address import address
+from cluster_kit.platforms.engine import Engine
 from cluster_kit.util import locks
 
 

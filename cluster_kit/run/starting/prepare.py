@@ -6,9 +6,7 @@ from dataclasses import dataclass, replace
 
 from cluster_kit.advice import Fitted, Hint, fit
 from cluster_kit.advice.of_manifest import gpus_in_use, portable_hints, refused_gpus
-from cluster_kit.backends.choose import backend
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import UsageError
 from cluster_kit.facts import HostFacts
 from cluster_kit.host.gather import gather, gather_networks
@@ -19,6 +17,8 @@ from cluster_kit.parts import EngineName
 from cluster_kit.plan.debug import debugged
 from cluster_kit.plan.plan import OwnImages, plan
 from cluster_kit.plan.portable import check_portable, everywhere, moved, neutral
+from cluster_kit.platforms.engine import Engine
+from cluster_kit.platforms.registry import platform_of
 from cluster_kit.programs import resolve
 from cluster_kit.programs.resolve import Inputs, without_trainer
 from cluster_kit.run.request import Request
@@ -77,7 +77,7 @@ def prepare(
 
 def _left_out(cluster: Cluster) -> list[Hint]:
     """What of a cluster's directories its tasks do not get, in one line."""
-    paths = backend(cluster.engine).left_out(cluster)
+    paths = platform_of(cluster.engine).left_out(cluster)
     what = "looks like a secret, leads elsewhere or was rendered, and is left out"
     return [Hint(cluster.engine, f"what {what}: {', '.join(paths)}")] if paths else []
 

@@ -9,10 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cluster_kit.advice.sources import files
-from cluster_kit.backends.hidden import without_secrets
-from cluster_kit.backends.interface import ImageMissing, SubnetTaken
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.image import debugger, dockerfile_image
 from cluster_kit.image import requirements_layer as extra_image
@@ -20,6 +17,9 @@ from cluster_kit.image import user_image as own_image
 from cluster_kit.image.kit_image import image_present
 from cluster_kit.observe.task_view import State
 from cluster_kit.parts import DEFAULT_ENGINE
+from cluster_kit.platforms.engine import Engine
+from cluster_kit.platforms.platform import ImageMissing, SubnetTaken
+from cluster_kit.platforms.secret_values import without_secrets
 from cluster_kit.programs import resolve
 from cluster_kit.run import again, disk_space
 from cluster_kit.run.context import Launch
@@ -128,13 +128,13 @@ def up(launch: Launch, prepared: Prepared, text: str) -> Cluster:
             with launch.timings.step("up"), gpu_turn.turn(launch.engine, prepared.cluster):
                 now = gpu_turn.planned_now(prepared, launch.engine)
                 if now is not prepared:
-                    prepared, text = now, launch.backend.render(now.cluster)
+                    prepared, text = now, launch.platform.render(now.cluster)
                 file, program = _write(launch, prepared, text)
-                if own := launch.backend.merges(file):
+                if own := launch.platform.merges(file):
                     launch.view.phase(f"merging {own}")
                 if _can_mount_closed(prepared):
                     launch.directory.close_to_others()
-                launch.backend.up(file, launch.directory.output, launch.id)
+                launch.platform.up(file, launch.directory.output, launch.id)
                 _refuse_others(launch)
             with contextlib.suppress(OSError):  # the end of the run reports it
                 _record(launch, prepared.cluster, program)
@@ -149,7 +149,7 @@ def up(launch: Launch, prepared: Prepared, text: str) -> Cluster:
                 raise
             launch.engine.remove(launch.name, launch.id)
             prepared = prepare_again(prepared, launch.engine)
-            text = launch.backend.render(prepared.cluster)
+            text = launch.platform.render(prepared.cluster)
     raise AssertionError("unreachable")
 
 
@@ -159,10 +159,10 @@ def _write(launch: Launch, prepared: Prepared, text: str) -> tuple[Path, Mapping
     Returns the file's path, and the hashes of the program's files.
     """
     with disk_space.writing(launch.workspace.root):
-        file = launch.backend.write(launch.workspace, prepared.cluster, text)
+        file = launch.platform.write(launch.workspace, prepared.cluster, text)
         ignore_in_git(file.parent, RENDERED)
         shown = without_secrets(prepared.cluster)
-        copy = text if shown == prepared.cluster else launch.backend.render(shown)
+        copy = text if shown == prepared.cluster else launch.platform.render(shown)
         write_atomically(launch.directory.path / file.name, copy)
         mask = masker(values_of(prepared.cluster, ()))
         command = prepared.cluster.origin.command

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from types import TracebackType
 
-from cluster_kit.engine.failures import START_IT
 from cluster_kit.errors import EngineError
+from cluster_kit.platforms.docker.docker_errors import START_IT
 from cluster_kit.run.watching.ended_by_engine import EndedByEngine
 
 DOCKER = "the Docker engine"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cluster_kit.engine.containers import Container, Event
 from cluster_kit.errors import EngineError
 from cluster_kit.observe.state import RunState
+from cluster_kit.platforms.engine import Container, Event
 
 STOPPED = "stopped"
 """The reason of a supervisor that was told to stop."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from cluster_kit.engine.containers import SIDECAR, Container, Glance
+from cluster_kit.platforms.engine import SIDECAR, Container, ContainerSummary
 
 
 @dataclass
@@ -16,10 +16,10 @@ class ClustersUp:
     def clusters(self) -> list[str]:
         return sorted(self.up)
 
-    def glance(self) -> list[Glance]:
+    def glance(self) -> list[ContainerSummary]:
         everyone = [one for containers in self.up.values() for one in containers]
         return [
-            Glance(one.id, one.cluster, "", one.name, one.role, one.state, one.output)
+            ContainerSummary(one.id, one.cluster, "", one.name, one.role, one.state, one.output)
             for one in everyone
         ]
 

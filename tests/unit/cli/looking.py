@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.engine import client
+from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.workspace import RunDirectory, new_run
 from tests.unit.cli.clusters_up import ClustersUp
 
@@ -43,7 +43,7 @@ class FakeEngine(ClustersUp):
 @pytest.fixture(autouse=True)
 def engine(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
     fake = FakeEngine()
-    monkeypatch.setattr(client, "connect", lambda: fake)
+    monkeypatch.setattr(docker_engine, "connect", lambda: fake)
     return fake
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.cli import completion, verbs
-from cluster_kit.engine import client
-from cluster_kit.engine.containers import Glance
 from cluster_kit.errors import HostError
+from cluster_kit.platforms.docker import docker_engine
+from cluster_kit.platforms.engine import ContainerSummary
 from cluster_kit.workspace import new_run
 from tests.unit.command_line import Cli
 
@@ -43,12 +43,12 @@ class Engine:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def glance(self) -> list[Glance]:
+    def glance(self) -> list[ContainerSummary]:
         here, there = str(self.root / "runs" / "demo" / "1" / "output"), "/else/runs/other/1/output"
         return [
-            Glance("1", "demo", "", "chief-0", "chief", "running", here),
-            Glance("2", "demo", "", "ps-0", "ps", "running", here),
-            Glance("3", "other", "", "worker-7", "worker", "running", there),
+            ContainerSummary("1", "demo", "", "chief-0", "chief", "running", here),
+            ContainerSummary("2", "demo", "", "ps-0", "ps", "running", here),
+            ContainerSummary("3", "other", "", "worker-7", "worker", "running", there),
         ]
 
     def close(self) -> None:
@@ -65,7 +65,7 @@ def test_manifests_and_verbs(tab: Tab) -> None:
 def test_clusters_that_are_up_and_their_tasks(
     tab: Tab, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "connect", lambda: Engine(root))
+    monkeypatch.setattr(docker_engine, "connect", lambda: Engine(root))
     assert tab("attach ") == ["demo", "other"]
     assert tab("exec --name o") == ["other"]
     assert tab("exec ") == ["chief-0", "ps-0"], "of this directory's cluster"
@@ -88,13 +88,13 @@ def test_nothing_is_proposed_or_said_if_the_engine_fails(
         print("warning", file=sys.stderr)
         raise HostError("no Docker engine answers", "start it")
 
-    monkeypatch.setattr(client, "connect", fails)
+    monkeypatch.setattr(docker_engine, "connect", fails)
     assert tab("attach ") == tab("exec ") == []
 
 
 def test_an_engine_that_hangs_is_not_waited_for(tab: Tab, monkeypatch: pytest.MonkeyPatch) -> None:
     over = threading.Event()
-    monkeypatch.setattr(client, "connect", over.wait)
+    monkeypatch.setattr(docker_engine, "connect", over.wait)
     monkeypatch.setattr(completion, "WITHIN_S", 0.1)
     began = time.monotonic()
     try:

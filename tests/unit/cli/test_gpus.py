@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cluster_kit.cli import gpus as verb
-from cluster_kit.engine import client
+from cluster_kit.platforms.docker import docker_engine
 from tests.make import gpus, host
 from tests.unit.command_line import Cli
 
@@ -21,7 +21,7 @@ def there(root: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = host(
         gpus=(first, busy, third), gpus_taken=(("0", "mine"),), gpus_reserved=(("2", "jupyter"),)
     )
-    monkeypatch.setattr(client, "connect", lambda: None)
+    monkeypatch.setattr(docker_engine, "connect", lambda: None)
     monkeypatch.setattr(verb, "gather", lambda _engine: facts)
 
 

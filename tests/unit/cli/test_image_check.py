@@ -7,9 +7,9 @@ import json
 import pytest
 
 from cluster_kit.cli import make
-from cluster_kit.engine import client
 from cluster_kit.facts import HostFacts
 from cluster_kit.image import kit_image
+from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.util.process import Completed
 from tests.make import gpus, host
 from tests.unit.command_line import Cli
@@ -27,7 +27,7 @@ def ran(root: object, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     monkeypatch.setattr(kit_image, "run", run)
     monkeypatch.setattr(kit_image, "caller_here", lambda: "0:0")
     monkeypatch.setattr(make, "image_present", lambda _tag: True)
-    monkeypatch.setattr(client, "connect", lambda: None)
+    monkeypatch.setattr(docker_engine, "connect", lambda: None)
     return commands
 
 

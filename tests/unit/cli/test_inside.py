@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.engine import client
-from cluster_kit.engine.containers import Container
+from cluster_kit.platforms.docker import docker_engine
+from cluster_kit.platforms.engine import Container
 from cluster_kit.util import process
 from tests.unit.cli.clusters_up import ClustersUp
 from tests.unit.command_line import Cli
@@ -43,7 +43,7 @@ class FakeEngine(ClustersUp):
 @pytest.fixture(autouse=True)
 def engine(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
     fake = FakeEngine()
-    monkeypatch.setattr(client, "connect", lambda: fake)
+    monkeypatch.setattr(docker_engine, "connect", lambda: fake)
     monkeypatch.setattr(process, "hand_over", fake.hand_over)
     return fake
 

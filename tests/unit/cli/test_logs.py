@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.engine.containers import SIDECAR
+from cluster_kit.platforms.engine import SIDECAR
 from tests.unit.cli.looking import FakeEngine, engine, ran
 from tests.unit.command_line import Cli
 from tests.unit.stories import container

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.engine import client
-from cluster_kit.engine.containers import Container
+from cluster_kit.platforms.docker import docker_engine
+from cluster_kit.platforms.engine import Container
 from tests.unit.command_line import Cli
 from tests.unit.stories import container
 
@@ -48,7 +48,7 @@ class FakeEngine:
 @pytest.fixture(autouse=True)
 def engine(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
     fake = FakeEngine()
-    monkeypatch.setattr(client, "connect", lambda: fake)
+    monkeypatch.setattr(docker_engine, "connect", lambda: fake)
     fake.up["demo"] = [
         replace(container(name), id=name, state="running", output="/runs/demo/1/output")
         for name in ("chief-0", "worker-0", "ps-0", "evaluator-0")

@@ -159,4 +159,4 @@ def test_the_header_names_the_command_that_makes_exactly_this_file(
 def test_a_portable_file_is_known_by_its_name(root: Path, cli: Cli) -> None:
     cli("render", "demo", "--portable", "--name", "committed")
     assert "committed" in workspace.Workspace(root).known()
-    assert verb.backend("compose").changed("", "") == ("kit",)
+    assert verb.platform_of("compose").changed("", "") == ("kit",)

@@ -9,10 +9,10 @@ from typing import NoReturn
 
 import pytest
 
-from cluster_kit.backends.slurm.backend import Slurm
 from cluster_kit.cli import render
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.plan.debug import debugged
+from cluster_kit.platforms.slurm.slurm_platform import Slurm
 from cluster_kit.run import launch
 from cluster_kit.workspace import Workspace
 from tests.make import cluster
@@ -90,7 +90,7 @@ def no_engine() -> NoReturn:
 def test_up_refuses_a_manifest_that_names_slurm(
     connect: Callable[[], None], root: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launch.client, "connect", connect)
+    monkeypatch.setattr(launch.docker_engine, "connect", connect)
     with (root / "compose" / "demo.toml").open("a") as file:
         file.write('engine = "slurm"\n[slurm]\nimage = "trainer.sif"\n')
     found = cli("up", "demo")

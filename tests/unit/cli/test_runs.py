@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from cluster_kit.cli import bug_report, runs
-from cluster_kit.engine import client
+from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.run.keeping.record import Record, write_record
 from cluster_kit.run.keeping.secrets import Known
 from cluster_kit.util.elapsed import moment
@@ -27,7 +27,7 @@ from tests.unit.stories import container
 
 @pytest.fixture(autouse=True)
 def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "engine_or_none", lambda: None)
+    monkeypatch.setattr(docker_engine, "engine_or_none", lambda: None)
     monkeypatch.setattr(bug_report, "engine_or_none", lambda: None)
 
 
@@ -87,7 +87,7 @@ def test_a_run_whose_containers_are_there_is_up(
 ) -> None:
     run = new_run(root / "runs" / "demo", datetime(2026, 11, 22, 11))
     engine = ClustersUp({"demo": [container("chief-0", output=str(run.output))]})
-    monkeypatch.setattr(client, "engine_or_none", lambda: engine)
+    monkeypatch.setattr(docker_engine, "engine_or_none", lambda: engine)
     monkeypatch.setattr("cluster_kit.run.starting.claim.is_claimed", lambda *_: watched)
     assert cli("runs").out.splitlines()[1].endswith(f"  {told}")
 
@@ -173,7 +173,7 @@ def test_a_run_that_containers_have_mounted_stays(
         def containers(self, name: str) -> list[Any]:
             return [container("ps-0", output=str(used.output))]
 
-    monkeypatch.setattr(client, "engine_or_none", Engine)
+    monkeypatch.setattr(docker_engine, "engine_or_none", Engine)
     assert cli("runs", "prune", "--keep", "1").err == "nothing to remove\n"
 
 
@@ -303,7 +303,7 @@ def test_a_run_that_was_cut_off_goes_once_no_container_has_it(
         def clusters(self) -> list[str]:
             return []
 
-    monkeypatch.setattr(client, "engine_or_none", Engine)
+    monkeypatch.setattr(docker_engine, "engine_or_none", Engine)
     assert cli("runs", "prune", "--keep", "1").code == 0
     assert not cut_off.path.exists()
 

@@ -25,7 +25,7 @@ def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
         raise HostError("no engine answers")
 
     monkeypatch.setattr(cli_serve, "engine_or_none", lambda: None)
-    monkeypatch.setattr("cluster_kit.engine.client.connect", refuse)
+    monkeypatch.setattr("cluster_kit.platforms.docker.docker_engine.connect", refuse)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from cluster_kit.engine import client
+from cluster_kit.platforms.docker import docker_engine
 from tests.unit.cli.clusters_up import ClustersUp
 from tests.unit.command_line import Cli
 from tests.unit.stories import container
@@ -29,7 +29,7 @@ class FakeEngine(ClustersUp):
 @pytest.fixture(autouse=True)
 def engine(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
     fake = FakeEngine()
-    monkeypatch.setattr(client, "connect", lambda: fake)
+    monkeypatch.setattr(docker_engine, "connect", lambda: fake)
     fake.up["demo"] = [
         replace(container(name), id=name, state=state)
         for name, state in (

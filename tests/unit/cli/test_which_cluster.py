@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cluster_kit.cli import down
-from cluster_kit.engine import client
+from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.util import process
 from cluster_kit.workspace import RunDirectory
 from tests.unit.cli.clusters_up import ClustersUp
@@ -47,7 +47,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
         one.done.append(f"exec {command[-2]}")
         return 0
 
-    monkeypatch.setattr(client, "connect", lambda: one)
+    monkeypatch.setattr(docker_engine, "connect", lambda: one)
     monkeypatch.setattr(process, "hand_over", hand_over)
     return one
 

@@ -10,10 +10,10 @@ import pytest
 from cluster_kit.drill.calm import calm_since, over_at
 from cluster_kit.drill.plan import Injected, Planned
 from cluster_kit.drill.scenario import At
-from cluster_kit.engine.containers import Event
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State, TaskView
+from cluster_kit.platforms.engine import Event
 
 TASKS = {name: TaskView(name, name[:-2], "10.0.0.1", ()) for name in ("chief-0", "worker-0")}
 TASKS = {name: replace(task, state=State.TRAINING) for name, task in TASKS.items()}

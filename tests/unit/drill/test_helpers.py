@@ -14,8 +14,8 @@ from cluster_kit.drill.inside import fill_disk
 from cluster_kit.drill.kinds import KINDS
 from cluster_kit.drill.plan import Planned
 from cluster_kit.drill.scenario import At
-from cluster_kit.engine.helper import Helper
 from cluster_kit.errors import EngineError, HostError
+from cluster_kit.platforms.engine import Helper
 from tests.fakes.clock import Clock
 from tests.fakes.engine import FakeEngine
 from tests.make import cluster

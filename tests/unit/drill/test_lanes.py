@@ -6,10 +6,10 @@ from cluster_kit.drill.lanes import lanes_of
 from cluster_kit.drill.measure import Result
 from cluster_kit.drill.plan import Planned
 from cluster_kit.drill.scenario import At
-from cluster_kit.engine.containers import Event
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import TaskView
+from cluster_kit.platforms.engine import Event
 
 TASKS = {name: TaskView(name, name[:-2], "10.0.0.1", ()) for name in ("chief-0", "worker-0")}
 

@@ -6,9 +6,9 @@ from typing import Any, cast
 
 import pytest
 
-from cluster_kit.engine.interface import Engine
 from cluster_kit.facts import Gpu
 from cluster_kit.host import gather
+from cluster_kit.platforms.engine import Engine
 from tests.make import gpus, network
 
 

@@ -8,10 +8,8 @@ from typing import cast
 
 import pytest
 
-from cluster_kit.engine.containers import ALL_TOLD, Event
-from cluster_kit.engine.interface import Engine
-from cluster_kit.engine.subscription import Subscription
 from cluster_kit.observe.listener import Listener
+from cluster_kit.platforms.engine import ALL_TOLD, Engine, Event, Subscription
 
 START = Event(1.0, "start", "ps-0", None)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cluster_kit.engine.containers import Event
 from cluster_kit.observe import lost_nodes
 from cluster_kit.observe.state import RunState
+from cluster_kit.platforms.engine import Event
 from cluster_kit.run.judging.notes import notes_of
 from cluster_kit.run.judging.verdict import judge
 from tests.unit.stories import CLUSTER, Story

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.engine.containers import Container, Event
 from cluster_kit.observe.missed import is_told, missed
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
+from cluster_kit.platforms.engine import Container, Event
 from tests.unit.stories import CLUSTER, container
 
 ASKED = 100.0

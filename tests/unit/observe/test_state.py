@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit.engine.client import Event
 from cluster_kit.observe.state import RunState
+from cluster_kit.platforms.docker.docker_engine import Event
 from tests.unit.stories import CLUSTER, Story
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine.containers import Event
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.usage import Sample
+from cluster_kit.platforms.engine import Event
 from cluster_kit.report.evidence import Evidence
 from tests.make import cluster
 

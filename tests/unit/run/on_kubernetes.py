@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.backends.kubernetes import start
-from cluster_kit.engine import client as docker_client
-from cluster_kit.engine import elsewhere
-from cluster_kit.engine.kubernetes import client, watching
 from cluster_kit.errors import HostError
+from cluster_kit.platforms import remote_engine
+from cluster_kit.platforms.docker import docker_engine as docker_client
+from cluster_kit.platforms.kubernetes import (
+    kubernetes_engine,
+    kubernetes_start,
+    kubernetes_watching,
+)
 from cluster_kit.run.watching import watch
 from tests.fakes.kubernetes import FakeKubernetes
 from tests.fakes.kubernetes_server import serving
@@ -31,14 +34,14 @@ def fake(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeKubernetes
     text = 'format = 1\nname = "demo"\nworker = 2\nps = 1\n'
     (root / "compose" / "demo.toml").write_text(text)
     monkeypatch.setenv("KUBECONFIG", str(root / "kubeconfig"))
-    for module in (start, client, watching, watch):
+    for module in (kubernetes_start, kubernetes_engine, kubernetes_watching, watch):
         monkeypatch.setattr(module, "POLL_S", 0.02)
-    monkeypatch.setattr(watching, "SYNC_S", 0.0)
+    monkeypatch.setattr(kubernetes_watching, "SYNC_S", 0.0)
     monkeypatch.setattr(docker_client, "connect", no_docker)
-    monkeypatch.setattr(elsewhere, "FOLLOW_S", 0.02)
-    monkeypatch.setattr(start, "PATIENCE_S", 0.05)
-    monkeypatch.setattr(start, "NODE_PATIENCE_S", 0.05)
-    monkeypatch.setattr(start, "MOUNT_PATIENCE_S", 0.05)
+    monkeypatch.setattr(remote_engine, "FOLLOW_S", 0.02)
+    monkeypatch.setattr(kubernetes_start, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(kubernetes_start, "NODE_PATIENCE_S", 0.05)
+    monkeypatch.setattr(kubernetes_start, "MOUNT_PATIENCE_S", 0.05)
     ready = FakeKubernetes(lasts_s=0.1, says={"chief-0": [{"event": "ready"}, ENDS]})
     with serving(ready, root / "kubeconfig") as made:
         yield made

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cluster_kit import labels
-from cluster_kit.backends.container_spec import plan_hash
 from cluster_kit.errors import EngineError, HostError, UsageError
+from cluster_kit.platforms.container import plan_hash
 from cluster_kit.run.keeping.record import read_record
 from cluster_kit.run.starting.claim import Watched, claim
 from tests.fakes.acting import Life, ends

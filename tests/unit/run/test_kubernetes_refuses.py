@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cluster_kit import labels
-from cluster_kit.engine.kubernetes import api
-from cluster_kit.engine.kubernetes.client import KubernetesEngine
+from cluster_kit.platforms.kubernetes import kubernetes_api
+from cluster_kit.platforms.kubernetes.kubernetes_engine import KubernetesEngine
 from tests.fakes.kubernetes import FakeKubernetes
 from tests.fakes.kubernetes_server import config
 from tests.unit.command_line import Cli
@@ -112,7 +112,7 @@ def test_without_the_client_the_message_says_what_to_install(
     monkeypatch.setitem(__import__("sys").modules, "kubernetes", None)
     said = cli(*UP)
     assert said.code == 3 and "pip install 'cluster-kit[kubernetes]'" in said.err
-    assert api.INSTALL in said.err
+    assert kubernetes_api.INSTALL in said.err
 
 
 def test_an_empty_dir_is_refused_since_nothing_could_be_read(

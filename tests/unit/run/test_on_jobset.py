@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.backends.kubernetes import start
+from cluster_kit.platforms.kubernetes import kubernetes_start
 from cluster_kit.run.watching import watch
 from tests.fakes.kubernetes import FakeKubernetes
 from tests.unit.command_line import Cli
@@ -100,7 +100,7 @@ def test_a_queue_holds_the_whole_set_back_until_there_is_room(
     root: Path, cli: Cli, fake: FakeKubernetes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For longer than anything else may keep pods from starting."""
-    monkeypatch.setattr(start, "LONGEST_S", 0.5)
+    monkeypatch.setattr(kubernetes_start, "LONGEST_S", 0.5)
     get, pods_while_held, until = fake.get, [], time.monotonic() + 60.0
 
     def admits(kind: str, name: str, query: dict[str, str], body: dict[str, Any]) -> Any:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.backends.compose.override import NAMES, find_override
 from cluster_kit.errors import UsageError
+from cluster_kit.platforms.compose.compose_command import NAMES, find_override
 from tests.fakes.stage import NAME, Stage
 
 

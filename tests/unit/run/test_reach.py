@@ -33,7 +33,7 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> tuple[Has, Has]:
     monkeypatch.setattr(
         reach, "connect", lambda engine, _namespace="": there if engine == "swarm" else here
     )
-    monkeypatch.setattr(reach.client, "connect", lambda: here)
+    monkeypatch.setattr(reach.docker_engine, "connect", lambda: here)
     return here, there
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit.backends.interface import Tool
 from cluster_kit.errors import HostError
 from cluster_kit.image.kit_image import image_tag
+from cluster_kit.platforms.platform import Tool
 from cluster_kit.run import versions as told
 from cluster_kit.util.kit_files import FILES
 from cluster_kit.version import __version__
@@ -23,13 +23,13 @@ def with_tool(monkeypatch: pytest.MonkeyPatch, version: tuple[int, ...] | None) 
         def tool(self) -> Tool:
             return tool
 
-    monkeypatch.setattr(told, "backend", lambda _engine: Backend())
+    monkeypatch.setattr(told, "platform_of", lambda _engine: Backend())
 
 
 def test_all_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     with_tool(monkeypatch, (2, 26, 1))
     engine = FakeEngine(Clock())
-    monkeypatch.setattr(told.client, "connect", lambda: engine)
+    monkeypatch.setattr(told.docker_engine, "connect", lambda: engine)
     monkeypatch.setattr(told, "image_present", lambda tag: True)
     version = engine.info()["ServerVersion"]
     assert told.versions() == [
@@ -42,7 +42,7 @@ def test_what_is_not_there_is_said_and_ends_nothing(monkeypatch: pytest.MonkeyPa
         raise HostError("no Docker engine answers: no such file", "start it")
 
     with_tool(monkeypatch, None)
-    monkeypatch.setattr(told.client, "connect", refused)
+    monkeypatch.setattr(told.docker_engine, "connect", refused)
     monkeypatch.setattr(told, "image_present", lambda tag: False)
     assert told.versions() == [
         KIT, "no Docker engine answers: no such file", "no `docker compose`",

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from cluster_kit.cluster import Cluster
-from cluster_kit.engine.containers import SIDECAR, Container, Event, Glance
-from cluster_kit.engine.subscription import Subscription
 from cluster_kit.errors import EngineError
+from cluster_kit.platforms.engine import SIDECAR, Container, ContainerSummary, Event, Subscription
 from cluster_kit.run.keeping.record import Record, write_record
 from cluster_kit.serve.site import Site
 from cluster_kit.util.elapsed import moment
@@ -107,10 +106,10 @@ class MadeUp:
 
     # What the server asks an engine.
 
-    def glance(self) -> list[Glance]:
+    def glance(self) -> list[ContainerSummary]:
         self._asked("glance")
         return [
-            Glance(
+            ContainerSummary(
                 id=f"id-{self.id}-{name}",
                 cluster=self.cluster.name,
                 run=self.id,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.engine.containers import Event
 from cluster_kit.observe.progress import Entry
+from cluster_kit.platforms.engine import Event
 from cluster_kit.report.curves import MOST_POINTS
 from cluster_kit.report.evidence import Evidence
 from cluster_kit.report.facts import facts_of

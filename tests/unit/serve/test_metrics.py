@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.engine.containers import Glance
-from cluster_kit.engine.interface import Engine
 from cluster_kit.errors import EngineError, HostError, UsageError
+from cluster_kit.platforms.engine import ContainerSummary, Engine
 from cluster_kit.serve.server import Request, answer
 from cluster_kit.serve.site import Site
 from cluster_kit.serve.start import routes_of, token_in
@@ -24,16 +23,16 @@ from tests.unit.serve.made_up import MadeUp
 class Up:
     """An engine in which these containers are."""
 
-    def __init__(self, *found: Glance) -> None:
+    def __init__(self, *found: ContainerSummary) -> None:
         self.found = list(found)
 
-    def glance(self) -> list[Glance]:
+    def glance(self) -> list[ContainerSummary]:
         return self.found
 
 
-def container(run: RunDirectory, task: str, state: str, role: str = "") -> Glance:
+def container(run: RunDirectory, task: str, state: str, role: str = "") -> ContainerSummary:
     role = role or task.partition("-")[0]
-    return Glance("1", "demo", "id", task, role, state, str(run.output))
+    return ContainerSummary("1", "demo", "id", task, role, state, str(run.output))
 
 
 def site(root: Path, engine: object) -> Site:

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from cluster_kit.engine.containers import Event
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State, TaskView
 from cluster_kit.observe.usage import Usage
+from cluster_kit.platforms.engine import Event
 from cluster_kit.show.progress_line import progress_of, waited_for
 from cluster_kit.show.task_table import TIMES, TO, Group, rows_of, status_table, tasks_in
 from cluster_kit.show.view import LiveView

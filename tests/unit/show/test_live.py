@@ -8,9 +8,9 @@ import time
 import pytest
 from rich.cells import cell_len
 
-from cluster_kit.engine.containers import Event
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
+from cluster_kit.platforms.engine import Event
 from cluster_kit.show.task_table import TIMES
 from cluster_kit.show.view import LiveView, PlainView, make_view
 from tests.make import cluster

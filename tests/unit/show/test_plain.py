@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cluster_kit.engine.containers import Event
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
+from cluster_kit.platforms.engine import Event
 from cluster_kit.show.view import LONGEST, PlainView
 from tests.make import cluster
 from tests.unit.show.consoles import console, shown

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from cluster_kit.engine.containers import Event
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.stragglers import Straggler
 from cluster_kit.observe.task_view import State, TaskView
 from cluster_kit.observe.usage import Usage
+from cluster_kit.platforms.engine import Event
 from cluster_kit.show.task_table import remarks, status_table
 from tests.make import cluster
 from tests.unit.show.consoles import console, shown

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from cluster_kit.engine.containers import Event
 from cluster_kit.observe.progress import Entry
+from cluster_kit.platforms.engine import Event
 from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.run.judging.task_outcome import TaskOutcome
 

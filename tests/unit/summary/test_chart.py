@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit.engine.containers import Event
 from cluster_kit.observe.progress import Entry
+from cluster_kit.platforms.engine import Event
 from cluster_kit.summary.markdown import MOST_TASKS, Span, curve, gantt, losses, spans
 from tests.unit.summary.runs import ENTRIES, EVENTS
 

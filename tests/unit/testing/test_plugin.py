@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.engine import client
 from cluster_kit.errors import HostError
+from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.testing import clusters
 from tests.fakes.acting import Life, ends, prints, says
 from tests.fakes.stage import Stage
@@ -170,7 +170,7 @@ def gone() -> Any:
 def test_without_an_engine_it_is_skipped_with_the_reason(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "connect", gone)
+    monkeypatch.setattr(docker_engine, "connect", gone)
     result = project.test(PASSES, "-rs")
     result.assert_outcomes(skipped=1)
     result.stdout.fnmatch_lines(["SKIPPED*no Docker engine answers: Connection refused"])
@@ -181,7 +181,7 @@ def test_without_an_engine_it_is_skipped_with_the_reason(
 def test_an_engine_can_be_required(
     by: str, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "connect", gone)
+    monkeypatch.setattr(docker_engine, "connect", gone)
     if by == "ini":
         project.ini("cluster_kit_engine = require")
     result = project.test(PASSES, *(["--cluster-kit-engine=require"] if by == "option" else []))

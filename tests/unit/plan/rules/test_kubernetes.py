@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.backends.choose import backend
 from cluster_kit.errors import UsageError
+from cluster_kit.platforms.registry import platform_of
 from tests.make import cluster, gpus, host, problems
 
 REFUSED: dict[str, dict[str, Any]] = {
@@ -89,4 +89,4 @@ def test_arguments_that_differ_by_more_than_the_index_are_refused(argument: str)
         kubernetes={"claims": own},
     )  # fmt: skip
     with pytest.raises(UsageError, match="worker-0 … worker-10: their arguments differ"):
-        backend("kubernetes").render(made)
+        platform_of("kubernetes").render(made)

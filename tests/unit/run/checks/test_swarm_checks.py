@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.run.checks import swarm_checks
-from cluster_kit.run.checks.swarm_checks import (
+from cluster_kit.platforms.swarm import swarm_checks
+from cluster_kit.platforms.swarm.swarm_checks import (
     check_constraints,
     check_cpus,
     check_gpus,

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.engine.swarm.probe import NodeSaid, Probe
 from cluster_kit.errors import EngineError
-from cluster_kit.run.checks.check import Check
-from cluster_kit.run.checks.swarm_probe import FOLDER, probe_nodes
+from cluster_kit.platforms.platform import Check
+from cluster_kit.platforms.swarm.swarm_checks import FOLDER, probe_nodes
+from cluster_kit.platforms.swarm.swarm_engine import NodeSaid, Probe
 from tests.make import cluster
 from tests.unit.run.checks.test_swarm_checks import node
 

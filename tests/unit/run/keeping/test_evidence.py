@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.engine.containers import Event
+from cluster_kit.platforms.engine import Event
 from cluster_kit.run.keeping.evidence import save_events, save_log
 from cluster_kit.workspace import RunDirectory, new_run
 

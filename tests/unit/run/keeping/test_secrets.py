@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cluster_kit.backends.hidden import without_secrets
 from cluster_kit.errors import HostError
+from cluster_kit.platforms.secret_values import without_secrets
 from cluster_kit.run.checks.secret_checks import check_secrets
 from cluster_kit.run.keeping.report import write_report
 from cluster_kit.run.keeping.secrets import Known, known_of

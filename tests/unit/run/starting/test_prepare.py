@@ -11,8 +11,8 @@ import pytest
 
 from cluster_kit.cli import doctor as doctor_verb
 from cluster_kit.cli import make, render
-from cluster_kit.engine.interface import Engine
 from cluster_kit.host import gather
+from cluster_kit.platforms.engine import Engine
 from cluster_kit.run.request import Request
 from cluster_kit.run.starting import prepare
 from cluster_kit.workspace import Workspace

@@ -1,1 +1,0 @@
-"""Backends, which start a cluster's containers: one package each."""

@@ -1,1 +1,0 @@
-"""Kubernetes as a backend: Indexed Jobs, and what they need."""

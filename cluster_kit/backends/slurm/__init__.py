@@ -1,1 +1,0 @@
-"""Slurm as a backend: one script for `sbatch`."""

@@ -1,1 +1,0 @@
-"""Docker Swarm as a backend."""

@@ -1,1 +1,0 @@
-"""Talks to the Docker engine through its SDK."""

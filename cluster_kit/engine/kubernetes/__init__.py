@@ -1,1 +1,0 @@
-"""A Kubernetes cluster as an engine: Jobs and their pods in place of containers."""

@@ -1,1 +1,0 @@
-"""A Docker Swarm as an engine: services and their tasks instead of containers."""

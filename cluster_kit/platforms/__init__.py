@@ -1,0 +1,1 @@
+"""Platforms: where a cluster runs. One package each, and what they share."""

@@ -1,0 +1,1 @@
+"""The Docker engine, by its SDK: what Compose and a swarm share."""

@@ -1,0 +1,306 @@
+"""The protocol of an engine: what a run asks of what runs its containers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+SIDECAR = "sidecar"
+"""The role of a container that is no task's."""
+
+
+@dataclass(frozen=True)
+class Container:
+    """A task's or a sidecar's container as the engine reports it.
+
+    `exit_code` is None while it runs and before it has started; if the engine is about to restart
+    it, that of its last end. `created`, `started` and `finished` are Unix seconds: the last start
+    and the last end, negative if there was none. `output` is the host's directory mounted at
+    /output. `attached`: it has a network.
+    """
+
+    id: str
+    cluster: str
+    name: str
+    role: str
+    index: int
+    leader: bool
+    ip: str
+    gpus: tuple[str, ...]
+    state: str
+    exit_code: int | None
+    restarts: int
+    oom: bool
+    created: float
+    started: float
+    finished: float
+    output: str
+    attached: bool = True
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """The values of its variables that are secrets."""
+    taken_away: str = ""
+    """Why its engine has ended it, "" if it has not: it was evicted, or its node is gone."""
+    user: str = ""
+    """Whom its task is, as `uid:gid`, even if it starts as root; "" if that is not known."""
+
+
+@dataclass(frozen=True)
+class ContainerSummary:
+    """What the engine's list of containers says of a task's: less than `Container`, and cheap.
+
+    `run` is the id of its run, "" if it was started without the kit.
+    """
+
+    id: str
+    cluster: str
+    run: str
+    name: str
+    role: str
+    state: str
+    output: str
+
+
+class CommandOutput(str):
+    """What a command inside a container has printed, stdout and stderr, with its exit code.
+
+    `exit_code` is 124 if it was ended because it took too long, None if it prints on.
+    """
+
+    exit_code: int | None
+
+    def __new__(cls, text: str, exit_code: int | None = 0) -> CommandOutput:
+        """The text, as a str that has the code."""
+        output = super().__new__(cls, text)
+        output.exit_code = exit_code
+        return output
+
+
+ALL_TOLD = "all-told"
+"""The action of what is no event: the engine has told all that happened before it was asked."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event of a task's container: `start`, `die`, `oom`, `kill`, …; `time` in Unix seconds.
+
+    On a swarm also `lost`, before its `die`, with the node that is down, and `homeless`: no node
+    takes it, with the reason. A `die` has a reason if no container ran at all, a `kill` the node
+    if that is drained.
+    """
+
+    time: float
+    action: str
+    task: str
+    exit_code: int | None
+    said: str = ""
+
+
+def seconds_of(time: str) -> float:
+    """Unix seconds of the engine's RFC 3339 time; year 1 means never."""
+    return datetime.fromisoformat(time).timestamp()
+
+
+@dataclass(frozen=True)
+class Helper:
+    """What is run, in which image, and in whose namespaces: container ids, "" for its own.
+
+    It is root without any right but `capabilities`, unless `privileged`. It prints one line as soon
+    as it is at work, and ends by itself.
+    """
+
+    image: str
+    command: tuple[str, ...]
+    network_of: str = ""
+    processes_of: str = ""
+    capabilities: tuple[str, ...] = ()
+    privileged: bool = False
+
+
+class Subscription:
+    """Lasts until `end`; whoever streams says by `ends_by` what closes the stream."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._close: Callable[[], None] | None = None
+
+    def ends_by(self, close: Callable[[], None]) -> None:
+        """Call `close` at the end, at once if it has ended already; any thread may call it."""
+        with self._lock:
+            self._close = close
+            over = self._over.is_set()
+        if over:
+            close()
+
+    def end(self) -> None:
+        """End the stream: its iterator stops. A second call does nothing."""
+        with self._lock:
+            close, self._close = self._close, None
+            self._over.set()
+        if close is not None:
+            close()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait so long, or until the end; whether it has ended."""
+        return self._over.wait(seconds)
+
+
+class Engine(Protocol):
+    """A connection to an engine. It finds everything by the kit's labels and touches nothing else.
+
+    Every method raises EngineError if the engine refuses or does not answer any more.
+    """
+
+    def answers(self) -> bool:
+        """Whether the engine answers within 3 seconds. Never raises."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection."""
+        ...
+
+    def info(self) -> dict[str, Any]:
+        """What `docker info` shows."""
+        ...
+
+    def identity(self) -> str:
+        """A name that no other engine has, by whichever socket this one is reached."""
+        ...
+
+    def networks(self) -> list[tuple[str, str, str]]:
+        """(name, cluster or "", CIDR) of every IPv4 subnet of every Docker network."""
+        ...
+
+    def clusters(self) -> list[str]:
+        """Names of all clusters that have a container or a network, sorted."""
+        ...
+
+    def containers(self, cluster: str, run: str = "") -> list[Container]:
+        """All task containers of a cluster, or only of this run, in task order, running or not."""
+        ...
+
+    def sidecars(self, cluster: str, run: str = "") -> list[Container]:
+        """The containers of a cluster's sidecars, or only of this run's, by name."""
+        ...
+
+    def glance(self) -> list[ContainerSummary]:
+        """The containers of all clusters, sidecars included, by one question: next to no cost."""
+        ...
+
+    def events(
+        self, cluster: str, since: float, run: str = "", until: Subscription | None = None
+    ) -> Iterator[Event]:
+        """Events of a cluster's containers, or only this run's, from Unix time `since`, live.
+
+        Ends if another thread ends `until`, or if the engine closes the connection: it has stopped,
+        or was killed. One that knows when it has told all of the past says so by `ALL_TOLD`, once.
+        """
+        ...
+
+    def gpus_taken(self) -> tuple[tuple[str, str], ...]:
+        """(device id, cluster) of every GPU that a container of the kit holds or is about to."""
+        ...
+
+    def gpus_reserved(self) -> tuple[tuple[str, str], ...]:
+        """(device id or "all", container's name) of the GPUs of running containers of others."""
+        ...
+
+    def gpu_refusal(self, driver: str, device_id: str) -> str:
+        """Why the engine cannot hand out this GPU, "" if it can."""
+        ...
+
+    def lines(self, container_id: str, *, stderr: bool = False) -> Iterator[str]:
+        """Yields the lines of a container's log so far, stdout and stderr in order.
+
+        Each has its time in front. With `stderr` only that. The values of the container's secrets
+        are masked, also in `follow`. Docker's needs bounded memory, whatever a task has printed.
+        """
+        ...
+
+    def follow(
+        self, container_id: str, since: float | None = None, *, times: bool = False
+    ) -> Iterator[str]:
+        """Yields the lines of a container's log since Unix time `since`, until it ends.
+
+        With `times` each has its time in front, as in `lines`.
+        """
+        ...
+
+    def comes_back(self, container_id: str, within_s: float) -> bool:
+        """Wait until an ended container runs again; False if it does not within these seconds."""
+        ...
+
+    def ask(self, container_id: str, command: Sequence[str], within_s: int) -> CommandOutput:
+        """What a command that is run inside a running container prints, with its exit code."""
+        ...
+
+    def execute(self, container_id: str, command: Sequence[str]) -> None:
+        """Start a command inside a running container, and do not wait for it."""
+        ...
+
+    def kill(self, container_id: str) -> None:
+        """End a container's processes at once, frozen ones too. It is not started again by itself.
+
+        One that has ended by now stays so.
+        """
+        ...
+
+    def attach(self, container_id: str, cluster: str, task: str, ip: str) -> None:
+        """Connect a container without a network to its cluster's, with its name and address."""
+        ...
+
+    def detach(self, container_id: str, cluster: str) -> None:
+        """Disconnect a container from its cluster's network."""
+        ...
+
+    def limit_cpus(self, container_id: str, cpus: float) -> None:
+        """Give a container at most so many cores from now on."""
+        ...
+
+    def memory_used(self, container_id: str) -> int:
+        """Bytes of memory that a running container uses now, its page cache included."""
+        ...
+
+    def limit_memory(self, container_id: str, memory: int, *, swap: bool) -> None:
+        """Give a container at most so many bytes from now on, and as many of swap if there is any.
+
+        Without `swap` it gets none. It has to use less already.
+        """
+        ...
+
+    def freeze(self, container_id: str) -> None:
+        """Let no process of a running container run any more; its state is `paused` then."""
+        ...
+
+    def thaw(self, container_id: str) -> None:
+        """Let a frozen container's processes go on."""
+        ...
+
+    def start_helper(self, cluster: str, chosen: Helper) -> str:
+        """Start a helper for a drill; the first line that it prints. It goes with its cluster."""
+        ...
+
+    def end(self, container_id: str) -> None:
+        """Stop a running container with its grace period. It is not started again by itself.
+
+        One that has ended by now stays so.
+        """
+        ...
+
+    def start_again(self, container_id: str) -> None:
+        """Start an ended container once more."""
+        ...
+
+    def stop(self, cluster: str, run: str = "") -> None:
+        """Stop all running containers of a cluster, or only of this run, in parallel."""
+        ...
+
+    def remove(self, cluster: str, run: str = "") -> int:
+        """Stop and remove all containers and networks of a cluster, or only of this run.
+
+        Returns the number of containers.
+        """
+        ...

@@ -1,0 +1,1 @@
+"""Kubernetes: Indexed Jobs and what they need, pods as containers, and checks."""

@@ -1,0 +1,182 @@
+"""Files of this host that nodes are given in a ConfigMap: a program, small data."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from cluster_kit.cluster import Cluster
+from cluster_kit.errors import UsageError
+from cluster_kit.labels import kubernetes_name
+from cluster_kit.parts import Mount
+from cluster_kit.platforms.rendered_file import is_secret
+from cluster_kit.platforms.secret_values import refused_secrets, secret_of
+from cluster_kit.util.masking import looks_secret_file
+from cluster_kit.util.paths import seen_from
+
+LARGEST = 700 * 1024
+"""Bytes of all such files: a ConfigMap holds 1 MiB, in which bytes are written as base64."""
+MOST = 200
+DATA = "/data"
+SKIPPED = frozenset(("__pycache__", "runs", "fetched", "portable", "node_modules"))
+GENERATED = ("compose.yaml", "stack.yaml", "kubernetes.yaml", "sbatch.sh")
+HEAD = 400
+"""Bytes of such a file in which it says who wrote it."""
+SECRET_FILES = "cluster-kit.secret-files"
+"""The annotation with the files of this host of which a Secret is made, as JSON."""
+Files = Mapping[str, bytes]
+"""Contents by path below a mount; {"": …} for a mount that is one file."""
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A mount whose files are in the ConfigMap with this name."""
+
+    name: str
+    target: str
+    files: Files
+
+
+def host_mounts(cluster: Cluster) -> tuple[Mount, ...]:
+    """Returns the mounts that no claim takes the place of, without secrets."""
+    claimed = {target for target, _, _ in (cluster.kubernetes.claims if cluster.kubernetes else ())}
+    return tuple(
+        mount
+        for mount in cluster.all_mounts
+        if not is_secret(mount) and mount.target not in claimed
+    )
+
+
+def secret_files(cluster: Cluster) -> dict[str, str]:
+    """Returns the paths on this host of the secrets that are files, by name."""
+    found = {PurePosixPath(m.target).name: m.source for m in cluster.all_mounts if is_secret(m)}
+    return dict(sorted(found.items()))
+
+
+def carried(cluster: Cluster, read: Callable[[Mount], Files]) -> tuple[Carried, ...]:
+    """Returns the ConfigMaps of a cluster's mounts, in their order; `read` reads one's files."""
+    mounts = host_mounts(cluster)
+    return tuple(
+        Carried(f"{kubernetes_name(cluster.name)}-files-{number}", mount.target, read(mount))
+        for number, mount in enumerate(mounts)
+    )
+
+
+def apart(cluster: Cluster) -> frozenset[Path]:
+    """Returns the paths of a cluster's secrets, of its files with variables, and of its data."""
+    mounts = cluster.all_mounts
+    named = [one.source for one in mounts if is_secret(one) or one.target == DATA]
+    named += [task.env_file for task in cluster.tasks if task.env_file]
+    named += [cluster.fetch.directory] if cluster.fetch else []
+    return frozenset(Path(name).resolve() for name in named)
+
+
+def read(mount: Mount, apart: Collection[Path] = ()) -> Files:
+    """Returns the files of a mount on this host.
+
+    Args:
+        apart: paths that are left out if they are below the mount's.
+    Raises:
+        UsageError: it is too large, cannot be read, or is one that tasks write to.
+    """
+    if not mount.read_only:
+        raise _refused(mount, "tasks write to it, which they can only to a claim")
+    source = Path(mount.source)
+    try:
+        if not source.is_dir():
+            return _small(mount, {"": source})
+        return _small(mount, _looked_through(source, apart)[0])
+    except OSError as error:
+        raise _refused(mount, f"{error.filename} cannot be read: {error.strerror}") from error
+
+
+def left_out(mount: Mount, apart: Collection[Path]) -> list[str]:
+    """Returns the paths on this host that `read` leaves out, but for what is hidden or made by
+    running; directories end with a slash."""
+    source = Path(mount.source)
+    try:
+        return _looked_through(source, apart)[1] if source.is_dir() else []
+    except OSError:
+        return []  # `read` says so
+
+
+def _looked_through(source: Path, apart: Collection[Path]) -> tuple[dict[str, Path], list[str]]:
+    """Returns a directory's files by their names below it, and what is left out of them.
+
+    No link is followed out of the directory, nor to what is left out, nor to a directory.
+    """
+    found, links, left = dict[str, Path](), list[Path](), list[str]()
+    folders = [source]
+    while folders:
+        for path in sorted(folders.pop().iterdir()):
+            if path.name.startswith(".") or path.name in SKIPPED:
+                continue
+            if path.is_symlink():
+                links.append(path)
+            elif path.is_dir():
+                if _is_generated(path) or path.resolve() in apart:
+                    left.append(f"{path}/")
+                else:
+                    folders.append(path)
+            elif path.is_file():
+                if looks_secret_file(path.name) or path.resolve() in apart:
+                    left.append(str(path))
+                else:
+                    found[str(path.relative_to(source))] = path
+    packed = {path.resolve() for path in found.values()}
+    for link in links:
+        if seen_from(link.parent, link.name) in packed and not looks_secret_file(link.name):
+            found[str(link.relative_to(source))] = link
+        else:
+            left.append(str(link))
+    return dict(sorted(found.items())), sorted(left)
+
+
+def _is_generated(folder: Path) -> bool:
+    """Whether the kit has rendered a cluster into this directory."""
+    for name in GENERATED:
+        with contextlib.suppress(OSError), (folder / name).open("rb") as file:
+            if b"# cluster-kit " in file.read(HEAD):
+                return True
+    return False
+
+
+def refuse_secrets(found: Iterable[Carried], sources: Mapping[str, str], cluster: Cluster) -> None:
+    """Refuses files that have the value of a secret.
+
+    Args:
+        sources: the path on this host of each mount, by its target.
+    Raises:
+        UsageError: one has; it names the file.
+    """
+    known = refused_secrets(cluster)
+    for one in found:
+        for name, content in one.files.items():
+            if secret := secret_of(content.decode("utf-8", errors="replace"), known):
+                path = Path(sources[one.target], name)
+                raise UsageError(
+                    f"{path} has the value of a secret ({secret}), and everybody who may read "
+                    "ConfigMaps could read it",
+                    f"take the value out of it, or move the file out of {sources[one.target]}; "
+                    "tasks read a secret from /run/secrets/NAME",
+                )
+
+
+def _small(mount: Mount, found: Mapping[str, Path]) -> Files:
+    size = 0
+    for count, path in enumerate(found.values(), 1):
+        size += path.stat().st_size
+        if size > LARGEST or count > MOST:
+            rule = f"at most {LARGEST // 1024} KiB in {MOST} files go into a ConfigMap"
+            raise _refused(mount, f"it has more than nodes can be given so: {rule}")
+    return {name: path.read_bytes() for name, path in found.items()}
+
+
+def _refused(mount: Mount, rule: str) -> UsageError:
+    target = PurePosixPath(mount.target)
+    return UsageError(
+        f"{mount.source}, mounted at {target}: {rule}",
+        f'copy it into a claim, and write under [kubernetes]: claims = {{ "{target}" = "CLAIM" }}',
+    )

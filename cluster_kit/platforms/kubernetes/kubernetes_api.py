@@ -1,0 +1,253 @@
+"""The API server of Kubernetes, by its own client; no other module uses it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import urllib3
+
+from cluster_kit.errors import EngineError, HostError, KitError
+from cluster_kit.platforms.docker.docker_errors import first_line
+from cluster_kit.platforms.engine import Container
+from cluster_kit.platforms.remote_engine import RemoteEngine
+
+
+class Unreachable(RemoteEngine):
+    """Methods of an engine: those about this host find nothing, those inside a container raise."""
+
+    _refusal = (
+        "that cannot be done to a pod: the kit has no hand on its node",
+        "`kubectl exec POD -- …` runs a command in it",
+    )
+
+    def networks(self) -> list[tuple[str, str, str]]:
+        return []
+
+    def sidecars(self, cluster: str, run: str = "") -> list[Container]:
+        return []
+
+    def gpus_taken(self) -> tuple[tuple[str, str], ...]:
+        return ()
+
+    def gpus_reserved(self) -> tuple[tuple[str, str], ...]:
+        return ()
+
+    def gpu_refusal(self, driver: str, device_id: str) -> str:
+        return ""
+
+    def comes_back(self, container_id: str, within_s: float) -> bool:
+        return False
+
+
+Object = dict[str, Any]
+TIMEOUT_S = (5.0, 30.0)
+"""To connect, and between two parts of an answer."""
+INSTALL = "`pip install 'cluster-kit[kubernetes]'`"
+CONTEXT = "`kubectl config get-contexts` shows what there is; KUBECONFIG names another file"
+QUOTA = (
+    "`kubectl describe quota` shows what is left, and what it asks for: lower `cpus`, `memory` or "
+    "the counts, or give every role `cpus` and `memory`"
+)
+OF_QUOTA = ("exceeded quota", "failed quota")
+"""What Kubernetes says of a pod that is too much for a quota, or lacks what it counts."""
+JSON = "application/json"
+MERGE = "application/merge-patch+json"
+
+
+def client_version() -> tuple[int, ...] | None:
+    """The version of the client, None if it is not installed."""
+    try:
+        return tuple(int(part) for part in version("kubernetes").split(".") if part.isdigit())
+    except PackageNotFoundError:
+        return None
+
+
+AGAIN = urllib3.Retry(
+    total=None, connect=0, read=0, other=0, status=4, status_forcelist=(429, 503),
+    backoff_factor=0.2, raise_on_status=False,
+)  # fmt: skip
+"""A server that is busy, or starts anew, says so: it is asked again for some seconds. What makes an
+object is not sent twice."""
+
+
+class Refused(EngineError):
+    """The API server refused a request; `status` is HTTP's, `words` are the server's."""
+
+    def __init__(self, status: int, words: str, message: str, cure: str) -> None:
+        super().__init__(message, cure)
+        self.status, self.words = status, words
+
+
+class Api:
+    """A connection to the cluster of the kubeconfig's current context, or to the one around us.
+
+    Args:
+        namespace: "" for the context's own.
+    Raises:
+        HostError: the client is not installed, or no cluster is configured.
+    """
+
+    def __init__(self, namespace: str = "") -> None:
+        try:
+            from kubernetes import client, config
+            from kubernetes.config.config_exception import ConfigException
+        except ImportError:
+            raise HostError("the client of Kubernetes is not installed", INSTALL) from None
+        settings = client.Configuration()
+        settings.retries = AGAIN
+        try:
+            _load(config, settings)
+        except (ConfigException, OSError, ValueError, KeyError, TypeError) as error:
+            raise HostError(
+                f"no Kubernetes cluster is configured: {first_line(error)}", CONTEXT
+            ) from None
+        self.host = str(settings.host)
+        self.namespace = namespace or _of_context(config) or "default"
+        self._client = client.ApiClient(settings)
+
+    def get(self, path: str, **query: str) -> Object:
+        """What the server answers. Raises EngineError, as all of these."""
+        return dict(json.loads(self._call("GET", path, query)))
+
+    def items(self, path: str, selector: str, **query: str) -> list[Object]:
+        """The objects of a list, those of this namespace with these labels."""
+        found = self.get(path, labelSelector=selector, **query)["items"]
+        return list(found)
+
+    def text(self, path: str, **query: str) -> str:
+        """An answer that is text: a log."""
+        return self._call("GET", path, query).decode("utf-8", errors="replace")
+
+    def post(self, path: str, body: Object) -> Object:
+        return dict(json.loads(self._call("POST", path, {}, body)))
+
+    def patch(self, path: str, body: Object) -> Object:
+        return dict(json.loads(self._call("PATCH", path, {}, body, MERGE)))
+
+    def delete(self, path: str, **query: str) -> None:
+        self._call("DELETE", path, query)
+
+    def may(self, verb: str, group: str, kind: str, part: str = "") -> bool:
+        """Whether the caller has this right in the namespace."""
+        asked = {
+            "namespace": self.namespace,
+            "verb": verb,
+            "group": group,
+            "resource": kind,
+            "subresource": part,
+        }
+        body = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": asked},
+        }
+        answer = self.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body)
+        return bool(answer.get("status", {}).get("allowed"))
+
+    def knows(self, group: str) -> bool:
+        """Whether the server has a group of objects, with its version: others install some."""
+        try:
+            self.get(f"/apis/{group}")
+        except Refused as error:
+            if error.status != 404:
+                raise
+            return False
+        return True
+
+    def of(self, group: str, kind: str) -> str:
+        """The path of a kind of objects in the namespace: `of("batch/v1", "jobs")`."""
+        root = "/api/v1" if group == "v1" else f"/apis/{group}"
+        return f"{root}/namespaces/{self.namespace}/{kind}"
+
+    def close(self) -> None:
+        self._client.rest_client.pool_manager.clear()
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: Object | None = None,
+        content: str = JSON,
+    ) -> bytes:
+        request = self._client.param_serialize(
+            method=method,
+            resource_path=path,
+            query_params=list(query.items()),
+            header_params={"Accept": "*/*", "Content-Type": content},
+            body=body,
+            auth_settings=["BearerToken"],
+        )
+        try:
+            answer = self._client.call_api(*request, _request_timeout=TIMEOUT_S)
+            data = bytes(answer.read() or b"")  # type: ignore[no-untyped-call]
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            reason = getattr(error, "reason", None) or error
+            raise EngineError(
+                f"the Kubernetes API server at {self.host} does not answer: {first_line(reason)}",
+                f"`kubectl cluster-info` asks it, too; {CONTEXT}",
+            ) from None
+        except Exception as error:
+            if type(error).__module__.startswith("kubernetes."):
+                raise _broken(self.host, error) from None
+            raise
+        if answer.status >= 400:
+            raise refused(answer.status, data, f"{method} {path}")
+        return data
+
+
+def refused(status: int, data: bytes, what: str) -> Refused:
+    """The error for an answer of the server that is none of success."""
+    try:
+        words = str(json.loads(data)["message"])
+    except (ValueError, KeyError, TypeError):
+        words = data.decode("utf-8", errors="replace")[:300] or what
+    message, cure = f"Kubernetes refused: {words}", "mend what it says, and run it again"
+    if status == 401:
+        message = f"Kubernetes does not know you: {words}"
+        cure = "log in to the cluster again: its credentials have expired, or are another one's"
+    elif status == 403 and any(said in words for said in OF_QUOTA):
+        cure = QUOTA
+    elif status == 403 and "violates PodSecurity" in words:
+        cure = "the namespace allows less than the file asks for: choose another namespace"
+    elif status == 403:
+        message = f"you may not do that in this namespace: {words}"
+        cure = "ask for a Role with that right, or write your own namespace: `kubernetes.namespace`"
+    elif status == 404 and "namespaces" in words:
+        cure = "`kubectl create namespace NAME`, or mend `kubernetes.namespace`"
+    return Refused(status, words, message, cure)
+
+
+def _broken(host: str, error: Exception) -> KitError:
+    return EngineError(
+        f"the Kubernetes API server at {host} does not answer: {first_line(error)}",
+        f"`kubectl cluster-info` asks it, too; {CONTEXT}",
+    )
+
+
+def _load(config: Any, settings: Any) -> None:
+    """Read the kubeconfig; in a pod without one, what its service account has."""
+    try:
+        config.load_kube_config(config_file=_files(), client_configuration=settings)
+    except config.ConfigException:
+        if "KUBERNETES_SERVICE_HOST" not in os.environ:
+            raise
+        config.load_incluster_config(client_configuration=settings)
+
+
+def _files() -> str | None:
+    """KUBECONFIG as it is now: the client looks once, when it is imported."""
+    return os.environ.get("KUBECONFIG") or None
+
+
+def _of_context(config: Any) -> str:
+    """The namespace of the current context; "" without one, as inside a cluster."""
+    try:
+        _, active = config.list_kube_config_contexts(config_file=_files())
+        return str(active["context"].get("namespace") or "")
+    except Exception:  # noqa: BLE001  there is no kubeconfig: we are in a pod
+        return ""

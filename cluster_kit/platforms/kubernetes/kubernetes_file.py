@@ -1,0 +1,181 @@
+"""Renders kubernetes.yaml: the objects of a cluster. Pure."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from cluster_kit.cluster import BEACON_PORT_OFFSET, Cluster
+from cluster_kit.labels import CLUSTER, PLAN, kubernetes_job, kubernetes_name
+from cluster_kit.platforms.container import container_specs
+from cluster_kit.platforms.kubernetes.carried_files import SECRET_FILES, Carried, secret_files
+from cluster_kit.platforms.kubernetes.kubernetes_jobs import Object, jobs, jobset, keys, tags
+from cluster_kit.platforms.rendered_file import FILE, header, spec_text
+from cluster_kit.platforms.yaml import comment, scalar
+
+
+def objects(cluster: Cluster, files: Sequence[Carried]) -> list[Object]:
+    """Returns Service, NetworkPolicy, ConfigMaps, claim, and Jobs or their JobSet, each with the
+    kit's labels."""
+    own = tags(cluster, container_specs(cluster)[0])
+    name, on = kubernetes_name(cluster.name), cluster.kubernetes
+    assert on is not None
+    found = [
+        _service(cluster, name, own),
+        _policy(name, own, anywhere=on.egress),
+        _shared(cluster, name, own),
+        *(_files(one, own) for one in files),
+    ]
+    if on.storage is not None:
+        found.append(_claim(cluster, own))
+    made = jobs(cluster, files)
+    found += [jobset(cluster, made)] if on.jobset else made
+    if on.namespace:
+        for one in found:
+            meta = one["metadata"]
+            one["metadata"] = {"name": meta["name"], "namespace": on.namespace, **meta}
+    return found
+
+
+def _named(version: str, kind: str, name: str, own: dict[str, str]) -> Object:
+    metadata = {"name": name, "labels": own}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata}
+
+
+def _selector(own: dict[str, str]) -> dict[str, str]:
+    """The label by which all pods of a cluster are found: the first."""
+    return dict([next(iter(own.items()))])
+
+
+def _service(cluster: Cluster, name: str, own: dict[str, str]) -> Object:
+    """Without an address of its own: it gives each pod its name, ready or not."""
+    spec = {
+        "clusterIP": "None",
+        "publishNotReadyAddresses": True,
+        "selector": _selector(own),
+        "ports": [
+            {"name": "tensorflow", "port": cluster.port},
+            {"name": "beacon", "port": cluster.port + BEACON_PORT_OFFSET},
+        ],
+    }
+    return _named("v1", "Service", name, own) | {"spec": spec}
+
+
+def _policy(name: str, own: dict[str, str], *, anywhere: bool) -> Object:
+    """TensorFlow's gRPC is not authenticated: nobody else may reach a task."""
+    peers = [{"podSelector": {"matchLabels": _selector(own)}}]
+    dns = {"ports": [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]}
+    spec: Object = {
+        "podSelector": {"matchLabels": _selector(own)},
+        "policyTypes": ["Ingress", "Egress"],
+        "ingress": [{"from": peers}],
+        "egress": [{}] if anywhere else [{"to": peers}, dns],
+    }
+    return _named("networking.k8s.io/v1", "NetworkPolicy", name, own) | {"spec": spec}
+
+
+def _shared(cluster: Cluster, name: str, own: dict[str, str]) -> Object:
+    """What grows with the cluster, once; and of which files `up` makes the Secret."""
+    made = _named("v1", "ConfigMap", name, own)
+    if files := secret_files(cluster):
+        made["metadata"]["annotations"] = {SECRET_FILES: json.dumps(files)}
+    return made | {"data": {FILE: spec_text(cluster)}}
+
+
+def _files(one: Carried, own: dict[str, str]) -> Object:
+    made = _named("v1", "ConfigMap", one.name, own)
+    data, binary = {}, {}
+    for key, path in keys(one.files).items():
+        try:
+            data[key] = one.files[path].decode("utf-8")
+        except UnicodeDecodeError:
+            binary[key] = base64.b64encode(one.files[path]).decode("ascii")
+    return made | ({"data": data} if data else {}) | ({"binaryData": binary} if binary else {})
+
+
+def _claim(cluster: Cluster, own: dict[str, str]) -> Object:
+    on = cluster.kubernetes
+    assert on is not None
+    spec: Object = {
+        "accessModes": ["ReadWriteMany"],
+        "resources": {"requests": {"storage": str(on.storage)}},
+    }
+    if on.storage_class:
+        spec["storageClassName"] = on.storage_class
+    return _named("v1", "PersistentVolumeClaim", on.claim, own) | {"spec": spec}
+
+
+def render(cluster: Cluster, files: Sequence[Carried]) -> str:
+    """Returns the file: the same cluster and the same files give the same text."""
+    plan = container_specs(cluster)[0].shared.labels[PLAN]
+    head = [f"# {line}" for line in header(cluster, plan, own_lines(cluster))]
+    documents = ["\n".join(block(one)) for one in objects(cluster, files)]
+    return "\n".join(head) + "\n---\n" + "\n---\n".join(documents) + "\n"
+
+
+def own_lines(cluster: Cluster) -> list[str]:
+    """What the file says of itself in its first lines."""
+    name = kubernetes_name(cluster.name)
+    on = cluster.kubernetes
+    assert on is not None
+    kubectl = f"kubectl -n {on.namespace}" if on.namespace else "kubectl"
+    leader = kubernetes_job(cluster.name, cluster.leader.role, in_set=on.jobset)
+    jobs = "jobset" if on.jobset else "job"
+    return [
+        f"`{kubectl} apply -f kubernetes.yaml` starts it. Nodes need its image:",
+        f"{cluster.image}",
+        *_secrets(cluster, f"{kubectl} create secret generic {name}"),
+        f"`{kubectl} logs -f job/{leader}` shows its leader, whose end decides the job.",
+        f"`{kubectl} delete {jobs},svc,cm,netpol -l {CLUSTER}={cluster.name}` removes it; the "
+        "results stay in its claim.",
+    ]
+
+
+def _secrets(cluster: Cluster, create: str) -> Iterator[str]:
+    """Yields how the Secrets are made: the file has no values."""
+    if names := cluster.from_caller:
+        # No value is an argument, which every user of the host could read.
+        values = " ".join(f'--from-file={one}=<(printf %s "${one}")' for one in names)
+        yield f"First, in Bash: `{create}-env {values}`"
+    if files := secret_files(cluster):
+        values = " ".join(shlex.quote(f"--from-file={key}={path}") for key, path in files.items())
+        yield comment(f"First: `{create}-files {values}`")
+
+
+def block(value: Any, indent: str = "") -> Iterator[str]:
+    """Yields the lines of a value as YAML in block style: texts are quoted, numbers are not."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _entry(f"{indent}{_key(key)}:", inner, indent + "  ")
+    elif isinstance(value, list):
+        for inner in value:
+            lines = list(block(inner, indent + "  ")) if inner else [_plain(inner)]
+            yield f"{indent}- {lines[0].lstrip(' ')}"
+            yield from lines[1:]
+    else:
+        yield indent + _plain(value)
+
+
+def _entry(start: str, inner: Any, indent: str) -> Iterator[str]:
+    if isinstance(inner, dict | list) and inner:
+        yield start
+        yield from block(inner, indent if isinstance(inner, dict) else indent[:-2])
+    else:
+        yield f"{start} {_plain(inner)}"
+
+
+def _key(text: str) -> str:
+    return (
+        text if text.replace(".", "").replace("/", "").replace("-", "").isalnum() else scalar(text)
+    )
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict | list):
+        return "{}" if isinstance(value, dict) else "[]"
+    return str(value) if isinstance(value, int) else scalar(str(value))

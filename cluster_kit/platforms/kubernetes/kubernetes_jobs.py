@@ -1,0 +1,389 @@
+"""The Jobs of a cluster: one Indexed Job for each role, alone or in a JobSet. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from pathlib import PurePosixPath
+from typing import Any
+
+from cluster_kit import labels
+from cluster_kit.cluster import SECRETS, Cluster, Task
+from cluster_kit.errors import UsageError
+from cluster_kit.labels import kubernetes_job, kubernetes_name, kubernetes_secrets
+from cluster_kit.plan.kubernetes import USER
+from cluster_kit.plan.nodes import requirement
+from cluster_kit.platforms.container import ContainerSpec, container_specs
+from cluster_kit.platforms.kubernetes.carried_files import Carried
+from cluster_kit.platforms.kubernetes.kubernetes_names import GROUP
+from cluster_kit.platforms.rendered_file import FILE, is_secret, parts_of, without_shared
+from cluster_kit.platforms.variables import GROWING, SHARED
+from cluster_kit.roles import ROLES
+
+INDEX = "CK_INDEX"
+"""The variable with a pod's index. Kubernetes declares its own, JOB_COMPLETION_INDEX, last of all,
+where no other variable could use it (kubernetes#90466)."""
+REFERENCE = f"$({INDEX})"
+
+
+def escaped(text: str) -> str:
+    """Returns the text such that Kubernetes makes this text of it again."""
+    return text.replace("$", "$$")
+
+
+def template(texts: Sequence[str]) -> str | None:
+    """Returns what Kubernetes makes the texts of indexes 0, 1, … from; None if nothing does so."""
+    found = parts_of(texts)
+    return None if found is None else REFERENCE.join(map(escaped, found))
+
+
+def command(role: Sequence[ContainerSpec]) -> list[str]:
+    """Returns the arguments of all tasks of a role.
+
+    Raises:
+        UsageError: they differ otherwise than by their index.
+    """
+    found = []
+    for texts in zip_longest(*(spec.command for spec in role)):
+        made = None if None in texts else template(texts)
+        if made is None:
+            raise _differ(role, "arguments", next((t for t in texts if t), ""))
+        found.append(made)
+    return found
+
+
+def environment(
+    role: Sequence[ContainerSpec], tables: Sequence[Mapping[str, str]]
+) -> dict[str, str]:
+    """Returns the variables of all tasks of a role, by name; `tables` has those of each task."""
+    found = {}
+    for name in sorted({name for table in tables for name in table}):
+        made = None
+        if all(name in table for table in tables):
+            made = template([table[name] for table in tables])
+        if made is None:
+            raise _differ(role, "variables", name)
+        found[name] = made
+    return found
+
+
+def _differ(role: Sequence[ContainerSpec], what: str, example: str) -> UsageError:
+    first, last = role[0].hostname, role[-1].hostname
+    return UsageError(
+        f"{first} … {last}: their {what} differ by more than their index ({example}): "
+        "Kubernetes gives all tasks of a role the same, with {{ index }} in it",
+        "write the argument with {{ index }} alone, or let the program read TF_CONFIG",
+    )
+
+
+CONFIG = "/run/cluster-kit"
+"""Where the ConfigMap with what grows with the cluster is mounted."""
+SHM = 64 * 2**20
+"""Bytes of /dev/shm where nothing else is said, as in Docker's containers."""
+Object = dict[str, Any]
+
+
+def volumes(
+    cluster: Cluster, spec: ContainerSpec, files: Sequence[Carried]
+) -> tuple[list[Object], list[Object]]:
+    """Returns the volumes of a pod and the mounts of its container, in the same order."""
+    name, on = kubernetes_name(cluster.name), cluster.kubernetes
+    assert on is not None  # it is a cluster of this engine
+    found: list[tuple[Object, list[Object]]] = [
+        _volume("cluster", {"configMap": {"name": name}}, CONFIG, read_only=True),
+        output(cluster, spec.shared.output),
+        _volume("shm", _memory(spec.shm or SHM), "/dev/shm"),
+    ]
+    for path in spec.shared.tmpfs:
+        empty = _memory() if path == SECRETS else _empty(spec.shared.bounds.tmp)
+        found.append(_volume(PurePosixPath(path).name, empty, path))
+    mounts = [*spec.shared.mounts, *spec.mounts]
+    targets = {mount.target for mount in mounts}
+    found += [_files(one) for one in files if one.target in targets]
+    claims = [one for one in on.claims if one[0] in targets]
+    read_only = {mount.target: mount.read_only for mount in mounts}
+    for number, (target, claim, folder) in enumerate(claims):
+        source = {"persistentVolumeClaim": {"claimName": claim}}
+        extra = {"subPath": folder} if folder else {}
+        ro = read_only[target]
+        found.append(_volume(f"claim-{number}", source, target, read_only=ro, **extra))
+    secrets = [mount for mount in mounts if is_secret(mount)]
+    if secrets:
+        found.append(_secrets(f"{name}-files", [mount.target for mount in secrets]))
+    return [volume for volume, _ in found], [mount for _, own in found for mount in own]
+
+
+def output(cluster: Cluster, path: str) -> tuple[Object, list[Object]]:
+    """Returns the volume at the output's path, and its mount: a folder of its own in a claim."""
+    assert cluster.kubernetes is not None
+    claim = cluster.kubernetes.claim
+    if not claim:
+        return _volume("output", _empty(), path)
+    source = {"persistentVolumeClaim": {"claimName": claim}}
+    return _volume("output", source, path, subPath=cluster.name)
+
+
+def _volume(
+    name: str, source: Object, path: str, *, read_only: bool = False, **more: str
+) -> tuple[Object, list[Object]]:
+    mount = {"name": name, "mountPath": path, **more}
+    return {"name": name, **source}, [mount | ({"readOnly": True} if read_only else {})]
+
+
+def _empty(size: int | None = None) -> Object:
+    return {"emptyDir": {} if size is None else {"sizeLimit": str(size)}}
+
+
+def _memory(size: int | None = None) -> Object:
+    limit = {} if size is None else {"sizeLimit": str(size)}
+    return {"emptyDir": {"medium": "Memory", **limit}}
+
+
+def _files(one: Carried) -> tuple[Object, list[Object]]:
+    name = one.name[one.name.rindex("files-") :]
+    items = [{"key": key, "path": path or "file"} for key, path in keys(one.files).items()]
+    source = {"configMap": {"name": one.name, "items": items}}
+    extra = {"subPath": "file"} if "" in one.files else {}
+    return _volume(name, source, one.target, read_only=True, **extra)
+
+
+def keys(files: Mapping[str, bytes]) -> dict[str, str]:
+    """Returns the path of each file by its key: a key has no slash."""
+    return {f"f{number}": path for number, path in enumerate(sorted(files))}
+
+
+def _secrets(name: str, targets: Sequence[str]) -> tuple[Object, list[Object]]:
+    volume = {"name": "secret-files", "secret": {"secretName": name, "defaultMode": 0o440}}
+    mounts = [
+        {
+            "name": "secret-files",
+            "mountPath": target,
+            "subPath": PurePosixPath(target).name,
+            "readOnly": True,
+        }
+        for target in sorted(targets)
+    ]
+    return volume, mounts
+
+
+COMPLETION_INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+ENDLESS = 2**31 - 1
+"""How often tasks of a JobSet are started again, but for those of the leader's role: a Job that
+fails takes its whole set away, the leader with its verdict. The leader counts by itself."""
+PULLING_S = 1800.0
+"""What a Job's deadline has on top of the job's own: pods wait for nodes, and pull the image."""
+CONTAINER = "task"
+"""The name of each pod's only container."""
+GPU = "nvidia.com/gpu"
+QUEUE = "kueue.x-k8s.io/queue-name"
+"""The label by which Kueue finds what it holds back until there is room."""
+
+
+def jobs(cluster: Cluster, files: Sequence[Carried]) -> list[Object]:
+    """Returns the Jobs of a cluster, in the order of the roles."""
+    specs = dict(zip((task.name for task in cluster.tasks), container_specs(cluster), strict=True))
+    return [
+        _job(cluster, tasks, [specs[task.name] for task in tasks], files)
+        for tasks in map(cluster.of, ROLES)
+        if tasks
+    ]
+
+
+def tags(cluster: Cluster, spec: ContainerSpec, role: str = "") -> dict[str, str]:
+    """Returns the labels of all that belongs to a cluster, or of a role's Job and pods."""
+    own = {labels.ROLE: role, labels.LEADER: str(cluster.leader.role == role).lower()}
+    shared = {labels.CLUSTER: cluster.name, labels.PLAN: spec.labels[labels.PLAN]}
+    return {**shared, **own} if role else shared
+
+
+def _job(
+    cluster: Cluster,
+    tasks: Sequence[Task],
+    specs: Sequence[ContainerSpec],
+    files: Sequence[Carried],
+) -> Object:
+    role, first, on = tasks[0].role, specs[0], cluster.kubernetes
+    assert on is not None
+    own = tags(cluster, first, role)
+    deadlines = cluster.deadlines
+    longest = deadlines.start + deadlines.job + deadlines.evaluator_grace + PULLING_S
+    spec: Object = {
+        "completionMode": "Indexed",
+        "completions": len(tasks),
+        "parallelism": len(tasks),
+        "activeDeadlineSeconds": math.ceil(longest),
+        "podReplacementPolicy": "Failed",
+    }
+    # A leader is not started again: its end decides the job. One among other workers shares theirs.
+    restarts = max(spec.restarts for spec in specs)
+    if on.jobset and role != cluster.leader.role:
+        restarts = ENDLESS
+    spec |= {"backoffLimitPerIndex": restarts} if restarts else {"backoffLimit": 0}
+    if on.queue and not on.jobset:
+        own, spec["suspend"] = own | {QUEUE: on.queue}, True
+    spec["template"] = {
+        "metadata": {"labels": tags(cluster, first, role), **_secrets_of(first)},
+        "spec": _pod(cluster, tasks, specs, files),
+    }
+    metadata = {"name": kubernetes_job(cluster.name, role, in_set=on.jobset), "labels": own}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+
+
+def _secrets_of(spec: ContainerSpec) -> Object:
+    names = spec.labels[labels.SECRETS]
+    return {"annotations": {labels.SECRETS: names}} if names else {}
+
+
+def _pod(
+    cluster: Cluster,
+    tasks: Sequence[Task],
+    specs: Sequence[ContainerSpec],
+    files: Sequence[Carried],
+) -> Object:
+    task, on = tasks[0], cluster.kubernetes
+    assert on is not None
+    volumes_, mounts = volumes(cluster, specs[0], files)
+    pod: Object = {
+        "subdomain": kubernetes_name(cluster.name),
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": specs[0].shared.stop_grace_s,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "shareProcessNamespace": specs[0].shared.init,  # the pod's own init reaps then
+        "securityContext": security(),
+    }
+    if on.pull_secret:
+        pod["imagePullSecrets"] = [{"name": on.pull_secret}]
+    if task.nodes:
+        pod["affinity"] = _affinity(task.nodes)
+    pod["containers"] = [_container(cluster, tasks, specs, mounts)]
+    pod["volumes"] = volumes_
+    return pod
+
+
+def security() -> Object:
+    """Returns the security context of a pod under the restricted profile."""
+    user, _, group = USER.partition(":")
+    return {
+        "runAsNonRoot": True,
+        "runAsUser": int(user),
+        "runAsGroup": int(group),
+        "fsGroup": int(group),
+        "fsGroupChangePolicy": "OnRootMismatch",
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+def confined(spec: ContainerSpec) -> Object:
+    """Returns the security context of a container under the restricted profile."""
+    return {
+        "allowPrivilegeEscalation": not spec.shared.no_new_privileges,
+        "readOnlyRootFilesystem": spec.shared.read_only,
+        "capabilities": {"drop": list(spec.shared.cap_drop)},
+    }
+
+
+def _container(
+    cluster: Cluster, tasks: Sequence[Task], specs: Sequence[ContainerSpec], mounts: list[Object]
+) -> Object:
+    first, on = specs[0], cluster.kubernetes
+    assert on is not None
+    container: Object = {
+        "name": CONTAINER,
+        "image": first.shared.image,
+        "imagePullPolicy": on.pull_policy,
+        "args": command(specs),
+        "env": _variables(cluster, tasks, specs),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "securityContext": confined(first),
+    }
+    if resources := _resources(first):
+        container["resources"] = resources
+    return {**container, "volumeMounts": mounts}
+
+
+def _variables(
+    cluster: Cluster, tasks: Sequence[Task], specs: Sequence[ContainerSpec]
+) -> list[Object]:
+    """Returns the container's variables, the index before all that use it."""
+    shared = {k: v for k, v in specs[0].shared.environment.items() if k not in GROWING}
+    shared[SHARED] = f"{CONFIG}/{FILE}"
+    tables = [
+        shared | without_shared(task, {**spec.own_environment, **spec.hidden})
+        for task, spec in zip(tasks, specs, strict=True)
+    ]
+    found: list[Object] = [
+        {"name": INDEX, "valueFrom": {"fieldRef": {"fieldPath": COMPLETION_INDEX}}}
+    ]
+    found += [{"name": k, "value": v} for k, v in environment(specs, tables).items()]
+    secret, _ = kubernetes_secrets(cluster.name)
+    for name in specs[0].secrets:
+        source = {"secretKeyRef": {"name": secret, "key": name}}
+        found.append({"name": name, "valueFrom": source})
+    return found
+
+
+def _resources(spec: ContainerSpec) -> Object:
+    """Returns limits, and the same as requests: a node has them for this container alone."""
+    limits: dict[str, str] = {}
+    if spec.cpus is not None:
+        limits["cpu"] = f"{math.ceil(spec.cpus * 1000)}m"
+    if spec.memory is not None:
+        limits["memory"] = str(spec.memory)
+    gpus = {GPU: str(len(spec.devices.ids))} if spec.devices else {}
+    found: Object = {"limits": limits | gpus} if limits or gpus else {}
+    return found | ({"requests": limits} if limits else {})
+
+
+def _affinity(constraints: Sequence[str]) -> Object:
+    expressions: list[dict[str, Any]] = []
+    for label, sign, value in map(requirement, constraints):
+        operator = "In" if sign == "==" else "NotIn"
+        expressions.append({"key": label, "operator": operator, "values": [value]})
+    terms = {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+
+def jobset(cluster: Cluster, jobs: Sequence[Object]) -> Object:
+    """Returns the JobSet with these Jobs; it succeeds with its leader, and an evaluator's last
+    score."""
+    on = cluster.kubernetes
+    assert on is not None
+    name = kubernetes_name(cluster.name)
+    own = {key: jobs[0]["metadata"]["labels"][key] for key in (labels.CLUSTER, labels.PLAN)}
+    decide = {cluster.leader.role, *(task.role for task in cluster.evaluators)}
+    replicated = [_replicated(job) for job in jobs]
+    spec: Object = {
+        "network": {
+            "enableDNSHostnames": True,
+            "subdomain": name,
+            "publishNotReadyAddresses": True,
+        },
+        "successPolicy": {
+            "operator": "All",
+            "targetReplicatedJobs": [one["name"] for one in replicated if one["name"] in decide],
+        },
+        "failurePolicy": {"maxRestarts": 0},
+        "replicatedJobs": replicated,
+    }
+    if on.queue:
+        own[QUEUE] = on.queue
+        spec = {"suspend": True, **spec}
+    metadata = {"name": name, "labels": own}
+    return {"apiVersion": GROUP, "kind": "JobSet", "metadata": metadata, "spec": spec}
+
+
+def _replicated(job: Object) -> Object:
+    own = job["metadata"]["labels"]
+    template = {"metadata": {"labels": own}, "spec": job["spec"]}
+    return {"name": own[labels.ROLE], "replicas": 1, "template": template}
+
+
+def templates(one: Object) -> list[Object]:
+    """Returns the Jobs in an object, each with its labels and its spec: a Job, or a set's."""
+    if one["kind"] == "Job":
+        return [one]
+    if one["kind"] == "JobSet":
+        return [replicated["template"] for replicated in one["spec"]["replicatedJobs"]]
+    return []

@@ -1,0 +1,277 @@
+"""Makes a run's objects, and waits until its pods have started."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+import time
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from cluster_kit import labels
+from cluster_kit.errors import EngineError
+from cluster_kit.platforms.kubernetes.carried_files import SECRET_FILES
+from cluster_kit.platforms.kubernetes.kubernetes_api import OF_QUOTA, QUOTA, Api, Refused
+from cluster_kit.platforms.kubernetes.kubernetes_engine import KubernetesEngine
+from cluster_kit.platforms.kubernetes.kubernetes_jobs import templates
+from cluster_kit.platforms.kubernetes.kubernetes_listing import (
+    NOT_INSTALLED,
+    NOT_MADE,
+    NOT_READY,
+)
+from cluster_kit.platforms.kubernetes.kubernetes_names import GROUP
+from cluster_kit.platforms.kubernetes.kubernetes_watching import READER
+from cluster_kit.platforms.kubernetes.pods import OUTPUT, TASK, by_task, has_run, waits_for
+from cluster_kit.platforms.variables import BEACON_SECRET, new_secret
+
+Object = dict[str, Any]
+READS_WITH = {
+    "limits": {"cpu": "200m", "memory": "128Mi"},
+    "requests": {"cpu": "20m", "memory": "64Mi"},
+}
+"""What the pod that prints takes; a namespace with a quota wants to know."""
+
+
+def for_run(
+    objects: list[Object], run: str, output: Path, environment: Mapping[str, str]
+) -> list[Object]:
+    """Returns the objects in the order in which they are made, Jobs or their set last.
+
+    Args:
+        output: the directory of this host that progress files are brought to.
+        environment: has the values of secrets.
+    Raises:
+        OSError: the file of a secret cannot be read.
+    """
+    environment = {**environment, **new_secret()}
+    made = [_labelled(one, run, output) for one in objects]
+    last = [one for one in made if templates(one)]
+    others = [one for one in made if not templates(one)]
+    jobs = [job for one in last for job in templates(one)]
+    leader = next(one for one in jobs if one["metadata"]["labels"][labels.LEADER] == "true")
+    secrets = [*_from_environment(others[0], jobs, environment), *_from_files(others)]
+    return [*others, *secrets, reader(leader, others[0]), *last]
+
+
+def _labelled(one: Object, run: str, output: Path) -> Object:
+    made = copy.deepcopy(one)
+    metadata = made["metadata"]
+    metadata["labels"][labels.RUN] = run
+    for job in templates(made):
+        of_job, template = job["metadata"], job["spec"]["template"]
+        of_job["labels"][labels.RUN] = template["metadata"]["labels"][labels.RUN] = run
+        of_job["annotations"] = {**of_job.get("annotations", {}), OUTPUT: str(output)}
+        (container,) = template["spec"]["containers"]
+        secret, _ = labels.kubernetes_secrets(metadata["labels"][labels.CLUSTER])
+        source = {"secretKeyRef": {"name": secret, "key": BEACON_SECRET, "optional": True}}
+        container["env"].append({"name": BEACON_SECRET, "valueFrom": source})
+        for mount in container["volumeMounts"]:
+            if mount["name"] == "output":
+                mount["subPath"] = f"{metadata['labels'][labels.CLUSTER]}/{output.parent.name}"
+    return made
+
+
+def reader(job: Object, like: Object) -> Object:
+    """Returns the pod that prints what tasks write, with the rights of this Job's pods, and the
+    labels and the namespace of another object."""
+    metadata, spec = like["metadata"], copy.deepcopy(job["spec"]["template"]["spec"])
+    own = metadata["labels"]
+    name = f"{labels.kubernetes_name(own[labels.CLUSTER])}-{READER}"
+    (task,) = spec["containers"]
+    script = resources.files("cluster_kit.platforms.kubernetes.inside") / "reader.py"
+    container = {key: task[key] for key in ("image", "imagePullPolicy", "securityContext")}
+    container |= {
+        "name": TASK,
+        "resources": READS_WITH,
+        "command": ["python3", "-u", "-c", script.read_text(encoding="utf-8")],
+        "volumeMounts": [
+            mount | {"readOnly": True}
+            for mount in task["volumeMounts"]
+            if mount["name"] == "output"
+        ],
+    }
+    volumes = [one for one in spec["volumes"] if one["name"] == "output"]
+    spec |= {"containers": [container], "volumes": volumes, "restartPolicy": "OnFailure"}
+    spec.pop("subdomain", None)
+    marks = {labels.CLUSTER: own[labels.CLUSTER], labels.RUN: own[labels.RUN]}
+    meta = {"name": name, "labels": {**marks, labels.SIDECAR: READER}}
+    if "namespace" in metadata:
+        meta["namespace"] = metadata["namespace"]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+
+
+def _from_environment(
+    like: Object, jobs: list[Object], environment: Mapping[str, str]
+) -> list[Object]:
+    found: dict[str, dict[str, str]] = {}
+    for job in jobs:
+        (container,) = job["spec"]["template"]["spec"]["containers"]
+        for variable in container["env"]:
+            if ref := variable.get("valueFrom", {}).get("secretKeyRef"):
+                found.setdefault(ref["name"], {})[ref["key"]] = environment.get(ref["key"], "")
+    return [_secret(like, name, values) for name, values in found.items()]
+
+
+def _from_files(others: list[Object]) -> list[Object]:
+    made = []
+    for one in others:
+        files = (one["metadata"].get("annotations") or {}).get(SECRET_FILES)
+        if files:
+            values = {key: Path(file).read_bytes() for key, file in json.loads(files).items()}
+            texts = {key: base64.b64encode(value).decode() for key, value in values.items()}
+            made.append(_secret(one, f"{one['metadata']['name']}-files", {}) | {"data": texts})
+    return made
+
+
+def _secret(like: Object, name: str, values: dict[str, str]) -> Object:
+    meta = like["metadata"]
+    kept = {key: meta["labels"][key] for key in (labels.CLUSTER, labels.RUN)}
+    made = {"name": name, "labels": kept}
+    if "namespace" in meta:
+        made["namespace"] = meta["namespace"]
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": made, "stringData": values}
+
+
+POLL_S = 1.0
+PATIENCE_S = 15.0
+"""What keeps a pod from starting has to last so long: Kubernetes tries again by itself."""
+NODE_PATIENCE_S = 180.0
+"""A node for a pod may have to be made first, by an autoscaler; JobSet's controller may have much
+to do, or be about to start."""
+MOUNT_PATIENCE_S = 600.0
+"""A volume may come late, and a pull that takes long hides that it has come."""
+LONGEST_S = 1800.0
+PATHS = {
+    "Service": "services",
+    "NetworkPolicy": "networkpolicies",
+    "ConfigMap": "configmaps",
+    "PersistentVolumeClaim": "persistentvolumeclaims",
+    "Secret": "secrets",
+    "Pod": "pods",
+    "Job": "jobs",
+    "JobSet": "jobsets",
+}
+KEEPS = ("PersistentVolumeClaim",)
+
+
+def make(api: Api, objects: Sequence[Mapping[str, Any]]) -> None:
+    """Make objects; those that are there are changed, but for claims. Raises EngineError.
+
+    Who may not make or delete Secrets, and has none, does without the one that the kit makes for
+    a run: tasks agree on a secret by themselves, and nothing is left that cannot be removed.
+    """
+    for one in objects:
+        is_ours = list(one.get("stringData", ())) == [BEACON_SECRET]
+        if is_ours and not api.may("delete", "", "secrets"):
+            continue
+        path = api.of(one["apiVersion"], PATHS[one["kind"]])
+        try:
+            api.post(path, dict(one))
+        except Refused as error:
+            if error.status == 404 and one["kind"] == "JobSet" and not api.knows(GROUP):
+                raise EngineError(*NOT_INSTALLED) from None
+            if error.status == 403 and is_ours:
+                continue
+            if error.status != 409 or one["kind"] in ("Pod", "Job", "JobSet"):
+                raise
+            if one["kind"] not in KEEPS:
+                api.patch(f"{path}/{one['metadata']['name']}", dict(one))
+
+
+def wait_for_start(engine: KubernetesEngine, cluster: str, run: str) -> None:
+    """Return when every task has a pod that has started, however long a queue holds them back.
+
+    Raises:
+        EngineError: some have not, and why.
+    """
+    began, since = time.monotonic(), dict[tuple[str, float], float]()
+    while True:
+        waiting, why = not_started(engine, cluster, run)
+        now = time.monotonic()
+        if waiting and engine.is_queued(cluster, run):
+            began = now  # a queue may take hours
+        lasting = {task: (task, _patience(said)) for task, said in why.items()}
+        since = {key: since.get(key, now) for key in lasting.values()}
+        late = {t: why[t] for t, key in lasting.items() if now - since[key] > key[1]}
+        if not waiting:
+            return
+        if late or now - began > LONGEST_S:
+            raise refusal(waiting, late or why)
+        time.sleep(POLL_S)
+
+
+def not_started(
+    engine: KubernetesEngine, cluster: str, run: str
+) -> tuple[list[str], dict[str, str]]:
+    """(names of tasks none of whose pods has ever run, why, by task).
+
+    What a pod has said that was refused is told until another one runs.
+    """
+    containers, groups = engine.containers(cluster, run), by_task(engine.pods(cluster, run))
+    stopped = {one.id for one in containers if one.state == "exited" and one.id not in groups}
+    waiting = {
+        one.id: one.name
+        for one in containers
+        if one.id not in stopped and not any(map(has_run, groups.get(one.id, ())))
+    }
+    found, silent = {}, []
+    for known, name in waiting.items():
+        said = [why for pod in groups.get(known, ()) if (why := waits_for(pod)) != ("", "")]
+        if said:
+            found[name] = "{}: {}".format(*said[-1]).strip(": ")
+        else:
+            silent.append(known)
+    complaints = engine.complaints(cluster) if silent else {}
+    for known in silent:
+        pods = groups.get(known)
+        about = pods[-1]["metadata"]["name"] if pods else known.partition("/")[0]
+        if complaint := complaints.get(about):
+            found[waiting[known]] = complaint
+    return [*waiting.values()], found
+
+
+def _patience(said: str) -> float:
+    if said.startswith(NOT_READY):
+        return MOUNT_PATIENCE_S
+    return NODE_PATIENCE_S if said.startswith(("Unschedulable", NOT_MADE)) else PATIENCE_S
+
+
+def refusal(waiting: Sequence[str], why: Mapping[str, str]) -> EngineError:
+    """The error for pods that have not started; each reason is told once."""
+    reasons: dict[str, list[str]] = {}
+    for task, said in why.items():
+        reasons.setdefault(said, []).append(task)
+    lines = [f"{', '.join(tasks)}: {said}" for said, tasks in reasons.items()]
+    if not lines:
+        lines = [f"{', '.join(waiting)}: Kubernetes has not said why"]
+    told = "\n".join(f"  {line}" for line in lines)
+    return EngineError(f"Kubernetes has not started every task:\n{told}", _cure(told))
+
+
+def _cure(said: str) -> str:
+    if "ErrImagePull" in said or "ImagePullBackOff" in said or "InvalidImageName" in said:
+        return (
+            "push the image to where the nodes pull from, and name it: `docker push`, "
+            "`kubernetes.registry`, `kubernetes.pull_secret`"
+        )
+    if any(words in said for words in OF_QUOTA):
+        return QUOTA
+    if NOT_MADE in said:
+        return "`kubectl get pods -n jobset-system` shows whether its controller runs"
+    if "violates PodSecurity" in said or "forbidden" in said:
+        return "the namespace does not allow such pods: `kubernetes.namespace` names another"
+    if "PersistentVolumeClaim" in said or "persistentvolumeclaim" in said:
+        return (
+            "`kubectl get pvc` shows the claim: it needs a StorageClass with ReadWriteMany, "
+            "`kubernetes.storage_class`"
+        )
+    if any(words in said for words in NOT_READY):
+        return "`kubectl describe pods` says more: of volumes look at `kubectl get pvc,pv`"
+    if "StartError" in said or "ContainerCannotRun" in said:
+        return "the node has the image, and cannot start it: mend what it says, or `nodes`"
+    if "Unschedulable" in said:
+        return "no node has room for it: lower `cpus`, `memory` or `gpus`, or mend `nodes`"
+    return "`kubectl describe pods -l cluster-kit.cluster=NAME` says more"

@@ -1,0 +1,163 @@
+"""What platforms' rendered files have in common: header, texts by index, the file of all tasks."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from cluster_kit.cluster import SECRETS, Cluster, Task
+from cluster_kit.errors import UsageError
+from cluster_kit.parts import Mount
+from cluster_kit.plan.tasks import cluster_spec
+from cluster_kit.platforms.platform import Build
+from cluster_kit.platforms.variables import GROWING, TRAINING, shared_variables
+from cluster_kit.platforms.yaml import comment, quote
+from cluster_kit.roles import ROLES
+from cluster_kit.version import __version__
+from cluster_kit.workspace import Workspace
+
+SOURCES = re.compile(r"^# made of: manifest (\w+), kit (\w+), (host .*|any host)$", re.MULTILINE)
+
+
+def header(cluster: Cluster, plan: str, own: Sequence[str]) -> list[str]:
+    """Returns the lines: who wrote it, how it is written anew, where it runs, and from what.
+
+    Args:
+        own: what a platform says of its file.
+    """
+    origin = cluster.origin
+    host = " ".join(f"{name}={value}" for name, value in origin.host)
+    lines = [
+        f"cluster-kit {__version__} wrote this from {cluster.source}. Do not edit:",
+        f"change the manifest, then run `{origin.command}`.",
+        f"plan {plan}",
+        *own,
+        f"made of: manifest {origin.manifest}, kit {origin.kit}, "
+        + ("any host" if origin.portable else f"host {host}"),
+    ]
+    return [comment(line) for line in lines]
+
+
+def changed(old: str, new: str) -> tuple[str, ...]:
+    """Returns which of manifest, kit and host differ between two files, and which of its values."""
+    before, after = SOURCES.search(old), SOURCES.search(new)
+    if before is None or after is None:
+        return ("kit",)
+    found = [
+        name for place, name in enumerate(("manifest", "kit"), 1) if before[place] != after[place]
+    ]
+    values = [dict(re.findall(r"(\w+)=(\S+)", match[3])) for match in (before, after)]
+    host = [name for name in values[1] if values[0].get(name) != values[1][name]]
+    if host or before[3].startswith("any") != after[3].startswith("any"):
+        found.append(f"host ({', '.join(host)})" if host else "host")
+    return tuple(found)
+
+
+def parts_of(texts: Sequence[str]) -> list[str] | None:
+    """Returns the parts between which the index stands in the texts of indexes 0, 1, …; None if
+    they differ otherwise."""
+    first = texts[0]
+    if all(text == first for text in texts):
+        return [first]
+    second = texts[1]  # an index has one digit in both, so that only digits differ
+    if len(first) != len(second):
+        return None
+    parts = [""]
+    for one, other in zip(first, second, strict=True):
+        if one == other:
+            parts[-1] += one
+        elif (one, other) == ("0", "1"):
+            parts.append("")
+        else:
+            return None
+    if any(str(index).join(parts) != text for index, text in enumerate(texts)):
+        return None
+    return parts
+
+
+@dataclass(frozen=True)
+class FileSecret:
+    """One secret's values as YAML text: its name, its file, and whose it is in a container."""
+
+    name: str
+    file: str
+    uid: str
+    gid: str
+
+
+def is_secret(mount: Mount) -> bool:
+    """Whether a mount is a secret."""
+    return PurePosixPath(mount.target).parent == PurePosixPath(SECRETS)
+
+
+def file_secrets(cluster: Cluster, task: Task | None = None) -> tuple[FileSecret, ...]:
+    """Returns the secrets of a task, or of all tasks, by name."""
+    mounts = cluster.all_mounts if task is None else (*cluster.mounts, *task.mounts)
+    uid, _, gid = cluster.user.partition(":")
+    found = {PurePosixPath(m.target).name: m.source for m in mounts if is_secret(m)}
+    return tuple(
+        FileSecret(name, quote(source), quote(uid), quote(gid or uid))
+        for name, source in sorted(found.items())
+    )
+
+
+FILE = "cluster.json"
+"""Its name beside the stack file."""
+TARGET = "/run/cluster-kit/cluster.json"
+"""Its path in every container."""
+
+
+def spec_text(cluster: Cluster) -> str:
+    """Returns the file's text: TF_CONFIG's cluster, and the variables that grow with it."""
+    environment = shared_variables(cluster)
+    variables = {name: environment[name] for name in GROWING}
+    return json.dumps({"cluster": cluster_spec(cluster), "variables": variables}) + "\n"
+
+
+def config_name(cluster: Cluster, text: str) -> str:
+    """The config's name in the swarm: another one for each content, since configs never change."""
+    return f"{cluster.project}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def without_shared(task: Task, own: Mapping[str, str]) -> dict[str, str]:
+    """A task's own variables without what the file has; an evaluator's TF_CONFIG is its own."""
+    in_file = TRAINING if ROLES[task.role].sidecar else "TF_CONFIG"
+    return {name: value for name, value in own.items() if name != in_file}
+
+
+class OwnFile:
+    """Methods of such a platform; `platform.Platform` describes them."""
+
+    _not_portable: UsageError
+    """Why its file runs nowhere else, and what to do instead."""
+
+    def render_portable(self, cluster: Cluster, build: Build | None) -> str:
+        raise self._not_portable
+
+    def write_portable(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
+        raise self._not_portable
+
+    def changed(self, old: str, new: str) -> tuple[str, ...]:
+        return changed(old, new)
+
+    def stale_beside(self, file: Path, cluster: Cluster) -> str:
+        return ""
+
+    def left_out(self, cluster: Cluster) -> list[str]:
+        return []
+
+    def merges(self, file: Path) -> Path | None:
+        return None
+
+
+def why_stale(file: Path, wanted: str) -> str:
+    """What is wrong with a file that lies beside a cluster's; "" if it has the text wanted."""
+    try:
+        found = file.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return f"{file.name} beside it is missing"
+    return "" if found == wanted else f"{file.name} beside it was edited"

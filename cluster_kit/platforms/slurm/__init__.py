@@ -1,0 +1,1 @@
+"""Slurm: a script for `sbatch`."""

@@ -1,0 +1,1 @@
+"""Docker Swarm: a stack file, its start, its tasks, and checks of its nodes."""

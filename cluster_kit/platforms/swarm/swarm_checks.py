@@ -1,0 +1,327 @@
+"""Checks whether a swarm can run clusters, or this one: its nodes, images and storage."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cluster_kit.cluster import Cluster
+from cluster_kit.errors import EngineError, HostError
+from cluster_kit.parts import Mount
+from cluster_kit.plan.nodes import CONSTRAINT
+from cluster_kit.platforms.platform import Check
+from cluster_kit.platforms.swarm.stack_file import GPU_KIND
+from cluster_kit.platforms.swarm.swarm_engine import NodeSaid, Probe, SwarmEngine
+from cluster_kit.util.process import run
+
+DEFAULT_MTU = 1500
+"""What an overlay takes the nodes' network to carry; its own packets are 50 bytes smaller."""
+
+
+def check_swarm(cluster: Cluster | None) -> list[Check]:
+    """The checks of the swarm whose manager is reached from here."""
+    try:
+        engine = SwarmEngine()
+        records, swarm = engine.node_records(), engine.info().get("Swarm") or {}
+    except HostError as error:
+        return [Check("swarm", "fail", error.message, error.cure)]
+    return [
+        *check_nodes(records),
+        *check_managers(records),
+        *check_constraints(records, cluster),
+        *check_cpus(records, cluster),
+        *check_gpus(records, cluster),
+        *check_mtu(cluster, mtu_at(str(swarm.get("NodeAddr", "")))),
+    ]
+
+
+def check_nodes(records: Sequence[Mapping[str, Any]]) -> list[Check]:
+    """Which nodes can be given tasks, and which not."""
+    usable = [_name(one) for one in records if is_usable(one)]
+    others = [f"{_name(one)} ({_state(one)})" for one in records if not is_usable(one)]
+    managers = sum(one["Spec"]["Role"] == "manager" for one in records)
+    count = f"{len(usable)} node{'s' if len(usable) != 1 else ''}"
+    text = f"{count} ({managers} manager{'s' if managers != 1 else ''}): {', '.join(usable)}"
+    if not usable:
+        cure = "`docker node ls`; `docker node update --availability active NODE`"
+        return [Check("swarm", "fail", f"no node is ready: {', '.join(others)}", cure)]
+    if others:
+        text += f"; without tasks: {', '.join(others)}"
+        return [Check("swarm", "warn", text, "`docker node ls` shows why")]
+    return [Check("swarm", "ok", text)]
+
+
+def check_constraints(
+    records: Sequence[Mapping[str, Any]], cluster: Cluster | None
+) -> Iterator[Check]:
+    """Yields a failed check for each choice of nodes (`nodes`) that no usable node fulfils."""
+    for chosen in dict.fromkeys(task.nodes for task in (cluster.tasks if cluster else ())):
+        if chosen and not usable_for(chosen, records):
+            tasks = [t.name for t in (cluster.tasks if cluster else ()) if t.nodes == chosen]
+            found = f"no node for {', '.join(tasks)}: {', '.join(chosen)}"
+            cure = "`docker node update --label-add NAME=VALUE NODE`, or mend `nodes`"
+            yield Check("nodes", "fail", found, cure)
+
+
+def check_cpus(records: Sequence[Mapping[str, Any]], cluster: Cluster | None) -> Iterator[Check]:
+    """Yields a failed check for tasks with more `cpus` than any node has that they may be on.
+
+    An engine refuses to make such a container; a swarm would try it on one node after the other.
+    """
+    asking = [task for task in (cluster.tasks if cluster else ()) if task.cpus]
+    nodes = {chosen: usable_for(chosen, records) for chosen in {task.nodes for task in asking}}
+    for task in asking:
+        have = {_name(one): cpus_of(one) for one in nodes[task.nodes]}
+        if task.cpus and have and task.cpus > max(have.values()):
+            each = ", ".join(f"{name} {count:g}" for name, count in have.items())
+            found = f"{task.name} is given {task.cpus:g} CPUs, its nodes have fewer: {each}"
+            cure = f"give it `cpus = {max(have.values()):g}` or less, or other `nodes`"
+            yield Check("CPUs of nodes", "fail", found, cure)
+
+
+def check_managers(records: Sequence[Mapping[str, Any]]) -> Iterator[Check]:
+    """Yields a warning unless there is exactly one manager, which answers."""
+    managers = [one for one in records if one["Spec"]["Role"] == "manager"]
+    away = [
+        _name(one)
+        for one in managers
+        if (one.get("ManagerStatus") or {}).get("Reachability", "reachable") != "reachable"
+    ]
+    if len(managers) > 1:
+        found = f"{len(managers)} managers: {', '.join(map(_name, managers))}"
+        if away:
+            found += f"; not reachable: {', '.join(away)}"
+        cure = "keep one while a cluster runs (`docker node demote NODE`): the kit was tried so"
+        yield Check("managers", "warn", found, cure)
+
+
+def check_gpus(records: Sequence[Mapping[str, Any]], cluster: Cluster | None) -> Iterator[Check]:
+    """Yields a check of the GPUs that nodes announce, if a cluster asks for some."""
+    asking = [task for task in (cluster.tasks if cluster else ()) if task.gpus]
+    if not asking:
+        return
+    usable = [one for one in records if is_usable(one)]
+    have = {_name(one): gpus_of(one) for one in usable if gpus_of(one)}
+    each = ", ".join(f"{name} {count}" for name, count in have.items())
+    total = sum(have.values())
+    found = f"the nodes announce {total} GPU{'s' if total != 1 else ''}" + (each and f": {each}")
+    free = {str(one["ID"]): gpus_of(one) for one in usable}
+    without = []
+    for task in asking:  # a swarm chooses, too: the first that fits is good enough to count
+        fits = (str(one["ID"]) for one in usable_for(task.nodes, usable))
+        chosen = next((node for node in fits if free[node] >= len(task.gpus)), None)
+        if chosen is None:
+            without.append(task.name)
+        else:
+            free[chosen] -= len(task.gpus)
+    if without:
+        text = f"{found}; not enough for {', '.join(without)} ({len(asking[0].gpus)} each)"
+        cure = (
+            "announce them in each node's daemon.json: "
+            '"node-generic-resources": ["GPU=GPU-<uuid>", …]; or ask for fewer'
+        )
+        yield Check("GPUs of nodes", "fail", text, cure)
+    else:
+        yield Check("GPUs of nodes", "ok", found)
+
+
+def cpus_of(record: Mapping[str, Any]) -> float:
+    """How many CPUs a node has; without end if it does not say so."""
+    return int(_resources(record).get("NanoCPUs") or 0) / 1e9 or math.inf
+
+
+def gpus_of(record: Mapping[str, Any]) -> int:
+    """How many GPUs a node announces as generic resources of the kind `GPU`."""
+    found = 0
+    for one in _resources(record).get("GenericResources") or ():
+        named, counted = one.get("NamedResourceSpec"), one.get("DiscreteResourceSpec")
+        if named and named.get("Kind") == GPU_KIND:
+            found += 1
+        elif counted and counted.get("Kind") == GPU_KIND:
+            found += int(counted.get("Value", 0))
+    return found
+
+
+def check_mtu(cluster: Cluster | None, underlay: int | None) -> Iterator[Check]:
+    """Yields a failed check if the overlay is made for larger packets than the nodes' network.
+
+    Args:
+        underlay: the MTU of the interface by which this node is in the swarm, None if not known.
+    """
+    made_for = DEFAULT_MTU if cluster is None or cluster.mtu is None else cluster.mtu
+    if underlay is not None and made_for > underlay:
+        found = f"the overlay is made for packets of {made_for} bytes, the nodes send {underlay}"
+        yield Check("MTU", "fail", found, f"write `[network]` `mtu = {underlay}` in the manifest")
+
+
+def mtu_at(address: str) -> int | None:
+    """The MTU of this host's interface with this address; None if it has none."""
+    done = run(["ip", "-json", "address"])
+    with contextlib.suppress(ValueError):
+        for link in json.loads(done.output or "[]"):
+            if any(one.get("local") == address for one in link.get("addr_info", ())):
+                return int(link["mtu"]) if link.get("mtu") else None
+    return None
+
+
+def fulfils(record: Mapping[str, Any], constraints: Sequence[str]) -> bool:
+    """Whether a node fulfils these constraints; one that is not known here counts as fulfilled."""
+    values = {
+        "node.id": record["ID"],
+        "node.hostname": _name(record),
+        "node.role": record["Spec"]["Role"],
+        "node.platform.os": record["Description"]["Platform"]["OS"],
+        "node.platform.arch": record["Description"]["Platform"]["Architecture"],
+    }
+    tags = record["Spec"].get("Labels") or {}
+    for text in constraints:
+        match = CONSTRAINT.fullmatch(text)
+        if match is None:
+            continue
+        key, sign, wanted = match.groups()
+        label = key.removeprefix("node.labels.")
+        if key in values or label != key:
+            found = values[key] if key in values else tags.get(label, "")
+            if (found == wanted) != (sign == "=="):
+                return False
+    return True
+
+
+def usable_for(
+    constraints: Sequence[str], records: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """The nodes that are given tasks, and fulfil these constraints."""
+    return [one for one in records if is_usable(one) and fulfils(one, constraints)]
+
+
+def is_usable(record: Mapping[str, Any]) -> bool:
+    """Whether a node is given tasks."""
+    return bool(record["Status"]["State"] == "ready" and record["Spec"]["Availability"] == "active")
+
+
+def _resources(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    return record["Description"].get("Resources") or {}
+
+
+def _name(record: Mapping[str, Any]) -> str:
+    return str(record["Description"]["Hostname"])
+
+
+def _state(record: Mapping[str, Any]) -> str:
+    state = str(record["Status"]["State"])
+    return state if state != "ready" else str(record["Spec"]["Availability"])
+
+
+WITHIN_S = 30.0
+FOLDER = "/cluster-kit-probe"
+SCRIPT = f'cat {FOLDER}/token > "{FOLDER}/$NODE"'
+NO_IMAGE = "No such image"
+NO_FOLDER = "bind source path does not exist: "
+AGAIN = "ask again: a node that pulls the image takes longer; `docker node ls` shows which answer"
+SHARE = "mount one network file system (NFS) at that path on every node and on this host"
+
+
+def probe_nodes(engine: SwarmEngine, cluster: Cluster, beside: Path) -> list[Check]:
+    """The checks of what every node has, by a container that writes what it has read.
+
+    Args:
+        beside: the directory in which runs are.
+    """
+    nodes = {
+        one["ID"]: str(one["Description"]["Hostname"])
+        for one in engine.node_records()
+        if one["Status"]["State"] == "ready" and one["Spec"]["Availability"] == "active"
+    }
+    token = secrets.token_hex(8)
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=".cluster-kit-probe-", dir=_existing(beside)))
+    except OSError as error:
+        what = f"{beside} cannot be written: {error.strerror}"
+        return [Check("shared storage", "fail", what, "make it writable for this user")]
+    try:
+        (folder / "token").write_text(token)
+        told = engine.run_on_each_node(_probe(cluster, folder, token), WITHIN_S)
+        written = {one.name: one.read_text() for one in folder.iterdir()}
+    except EngineError as error:
+        return [Check("shared storage", "fail", error.message, error.cure)]
+    except OSError as error:
+        return [Check("shared storage", "fail", str(error), SHARE)]
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    seen = [node for node, text in written.items() if text == token]
+    return [image_check(cluster, nodes, told), storage_check(beside, nodes, told, seen)]
+
+
+def image_check(cluster: Cluster, nodes: Mapping[str, str], told: Sequence[NodeSaid]) -> Check:
+    """Whether every node has the image."""
+    lacking = [nodes.get(one.node, one.node) for one in told if NO_IMAGE in one.error]
+    if not lacking:
+        if len(told) < len(nodes):
+            on = f"{cluster.image} on {len(told)} of {_count(len(nodes))}: the others say nothing"
+            return Check("image on nodes", "warn", on, AGAIN)
+        return Check("image on nodes", "ok", f"{cluster.image} on {_count(len(nodes))}")
+    targets = " ".join(f"--to ssh://{name}" for name in lacking)
+    return Check(
+        "image on nodes",
+        "fail",
+        f"{cluster.image} is not on {', '.join(lacking)}",
+        f"`cluster-kit image push {cluster.name} {targets}`, or a registry that they reach",
+    )
+
+
+def storage_check(
+    beside: Path, nodes: Mapping[str, str], told: Sequence[NodeSaid], seen: Sequence[str]
+) -> Check:
+    """Whether what every node writes where runs are is there for this host, and the other way.
+
+    Args:
+        seen: ids of the nodes whose writing is there.
+    """
+    said = {one.node: one for one in told}
+    wrong = {}
+    for node, name in nodes.items():
+        one = said.get(node)
+        if one is None:
+            wrong[name] = f"has said nothing for {WITHIN_S:.0f} s"
+        elif NO_FOLDER in one.error:
+            path = Path(one.error.partition(NO_FOLDER)[2])
+            hidden = path.name.startswith(".cluster-kit-probe-")
+            wrong[name] = f"does not have {path.parent if hidden else path}"
+        elif one.exit_code is None and NO_IMAGE not in one.error:
+            wrong[name] = one.error or "has not started it"
+        elif one.exit_code:
+            wrong[name] = f"may not write there (exit code {one.exit_code})"
+        elif one.exit_code == 0 and node not in seen:
+            wrong[name] = "has a folder of its own there: what it writes is not seen here"
+    if not wrong:
+        return Check("shared storage", "ok", f"{_existing(beside)} is one for all nodes")
+    found = "; ".join(f"{name} {what}" for name, what in wrong.items())
+    all_silent = not said.keys() & {node for node, name in nodes.items() if name in wrong}
+    cure = AGAIN if all_silent else SHARE
+    return Check("shared storage", "fail", f"{_existing(beside)}: {found}", cure)
+
+
+def _probe(cluster: Cluster, folder: Path, token: str) -> Probe:
+    """With the folders and files of the manifest: a node that lacks one says so."""
+    others = dict.fromkeys(mount.source for mount in cluster.all_mounts)
+    mounts = [
+        Mount(source, f"{FOLDER}-{number}", read_only=True) for number, source in enumerate(others)
+    ]
+    own = Mount(str(folder), FOLDER, read_only=False)
+    return Probe(f"cluster-kit-probe-{token}", cluster.image, cluster.user, SCRIPT, (own, *mounts))
+
+
+def _existing(folder: Path) -> Path:
+    """The folder, or the nearest one above it that is there."""
+    return next(one for one in (folder, *folder.parents) if one.is_dir())
+
+
+def _count(number: int) -> str:
+    return f"{number} node{'s' if number != 1 else ''}"

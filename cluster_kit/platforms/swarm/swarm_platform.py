@@ -1,0 +1,202 @@
+"""The platform Docker Swarm: one stack file per cluster, `docker stack deploy`, its start."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from cluster_kit.cluster import Cluster
+from cluster_kit.errors import EngineError, UsageError
+from cluster_kit.labels import project_of
+from cluster_kit.platforms.platform import SubnetTaken, Tool
+from cluster_kit.platforms.rendered_file import FILE, OwnFile, spec_text, why_stale
+from cluster_kit.platforms.secret_values import refuse_in_text
+from cluster_kit.platforms.swarm.stack_file import render
+from cluster_kit.platforms.swarm.swarm_engine import SwarmEngine
+from cluster_kit.platforms.variables import new_secret
+from cluster_kit.util.process import run
+from cluster_kit.workspace import Workspace, write_atomically
+
+MINIMUM = (23, 0)
+
+
+def version() -> tuple[int, ...] | None:
+    """Returns the version of Docker's command line, None if there is none."""
+    done = run(["docker", "version", "--format", "{{.Client.Version}}"])
+    match = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", done.output.strip())
+    return tuple(int(part) for part in match.groups() if part) if match else None
+
+
+def deploy(file: Path, stack: str, output: Path, run_id: str) -> None:
+    """Make the services of a stack, and return without waiting for their tasks.
+
+    Raises:
+        SubnetTaken: the subnet is in use by now.
+        EngineError: the swarm refuses the stack.
+    """
+    variables = {"CLUSTER_KIT_OUTPUT": str(output), "CLUSTER_KIT_RUN": run_id, **new_secret()}
+    command = ["docker", "stack", "deploy", "--detach=true", "--resolve-image", "never"]
+    done = run([*command, "-c", str(file), stack], env=variables)
+    if done.ok:
+        return
+    errors = "\n".join(done.errors.strip().splitlines()[-15:])
+    if "Pool overlaps" in errors:
+        raise SubnetTaken(f"the subnet is taken: {errors}", "run it again")
+    raise EngineError(
+        f"docker stack deploy failed (exit {done.code}):\n{errors}",
+        "mend what the swarm says and run it again",
+    )
+
+
+POLL_S = 0.3
+PATIENCE_S = 10.0
+"""A swarm tries again by itself: what it says has to last so long."""
+BETWEEN_S = 4.0
+"""While it tries again, on this node or another, it says nothing; longer is a node that works."""
+WITHOUT_SUBNET_S = 2.0
+"""A network has its subnet in a moment, or when another network is gone that overlaps with it."""
+LONGEST_S = 180.0
+
+
+class Starting(Protocol):
+    """What is asked of a swarm here."""
+
+    def not_started(self, cluster: str, run: str) -> tuple[list[str], dict[str, str]]:
+        """Names of the tasks that have never run, and why, as far as the swarm says so now."""
+
+    def lacks_subnet(self, cluster: str, run: str) -> bool:
+        """Whether the swarm has not given a run's network its subnet."""
+
+
+@dataclass
+class Said:
+    """What a swarm says of tasks that do not run, and since when."""
+
+    why: dict[str, str] = field(default_factory=dict)
+    since: float = 0.0
+    last: float = 0.0
+
+    def now(self, why: Mapping[str, str], now: float) -> None:
+        """Take what is said at `now`, in seconds; it is forgotten when nothing is for a while."""
+        if why:
+            self.why |= why
+            self.since, self.last = self.since or now, now
+        elif now - self.last > BETWEEN_S:
+            self.why, self.since = {}, 0.0
+
+    def lasts(self, now: float) -> bool:
+        """Whether it has been said for so long that a further attempt changes nothing."""
+        return bool(self.since) and now - self.since > PATIENCE_S
+
+
+def wait_for_start(swarm: Starting, name: str, run: str) -> None:
+    """Return when all tasks of a run have started.
+
+    Raises:
+        SubnetTaken: another network of the swarm has the subnet; no task ever says so.
+        EngineError: some have not: a node has rejected them, or there is none for them.
+    """
+    began, lacks_since, said = time.monotonic(), 0.0, Said()
+    while True:
+        waiting, why = swarm.not_started(name, run)
+        if not waiting:
+            return
+        now = time.monotonic()
+        said.now(why, now)
+        lacks_since = (lacks_since or now) if swarm.lacks_subnet(name, run) else 0.0
+        if lacks_since and now - lacks_since > WITHOUT_SUBNET_S:
+            raise SubnetTaken(
+                f"the subnet of {name} is taken: another network of the swarm overlaps with it",
+                "choose another `subnet`, or `docker network rm` the one that has it",
+            )
+        if said.lasts(now) or now - began > LONGEST_S:
+            raise not_started(
+                waiting, {task: said.why[task] for task in waiting if task in said.why}
+            )
+        time.sleep(POLL_S)
+
+
+def not_started(waiting: Sequence[str], why: Mapping[str, str]) -> EngineError:
+    """The error for tasks that no node has started; each reason is told once."""
+    reasons: dict[str, list[str]] = {}
+    for task, reason in why.items():
+        reasons.setdefault(reason, []).append(task)
+    lines = [f"{', '.join(tasks)}: {reason}" for reason, tasks in reasons.items()]
+    if not lines:
+        lines = [f"{', '.join(waiting)}: no node has said why"]
+    return EngineError(
+        f"a swarm's nodes have not started every task after {PATIENCE_S:.0f} s and more:\n"
+        + "\n".join(f"  {line}" for line in lines),
+        _cure(" ".join(lines)),
+    )
+
+
+def _cure(said: str) -> str:
+    if "No such image" in said:
+        return "bring the image to that node: `cluster-kit image push NAME --to ssh://USER@NODE`"
+    if "bind source path does not exist" in said:
+        return "every node needs that folder at the same path: mount it there (NFS)"
+    if "error mounting" in said:
+        return "every node needs the same file or folder at that path: mount it there (NFS)"
+    if "Range of CPUs" in said:
+        return "that node has fewer: lower `cpus`, or choose larger nodes with `nodes`"
+    if "scheduling constraints" in said:
+        return (
+            "`docker node ls` and `docker node inspect NODE` show the nodes' labels; mend `nodes`"
+        )
+    if "insufficient resources" in said:
+        return (
+            "lower `cpus`, `memory` or the number of GPUs, or add a node; "
+            "`cluster-kit doctor NAME` says which GPUs the nodes announce"
+        )
+    return "mend what the swarm says and run it again: `docker node ls` shows its nodes"
+
+
+STACK = "stack.yaml"
+NOT_PORTABLE = UsageError(
+    "--portable is for Docker Compose: a stack file runs on the nodes of one swarm",
+    "leave --portable out, or render it with `--engine compose`",
+)
+
+
+class Swarm(OwnFile):
+    """See `platform.Platform`, whose methods these are."""
+
+    _not_portable = NOT_PORTABLE
+
+    def file(self, workspace: Workspace, name: str) -> Path:
+        return workspace.generated(name, STACK)
+
+    def tool(self) -> Tool:
+        return Tool(
+            name="docker",
+            title="Docker's command line",
+            version=version(),
+            minimum=MINIMUM,
+            absent="Docker's command line was not found",
+            install="install it",
+        )
+
+    def render(self, cluster: Cluster) -> str:
+        return refuse_in_text(render(cluster), STACK, cluster)
+
+    def stale_beside(self, file: Path, cluster: Cluster) -> str:
+        return why_stale(file.parent / FILE, spec_text(cluster))
+
+    def write(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
+        """Write the stack file, what all tasks are given, and the output of a plain deploy."""
+        file = self.file(workspace, cluster.name)
+        write_atomically(file.parent / FILE, spec_text(cluster))
+        write_atomically(file, text)
+        (file.parent / "output").mkdir(exist_ok=True)
+        return file
+
+    def up(self, file: Path, output: Path, run: str) -> None:
+        """Deploy the stack, and wait until a node has started each of its tasks."""
+        name = file.parent.name
+        deploy(file, project_of(name), output, run)
+        wait_for_start(SwarmEngine(), name, run)

@@ -1,0 +1,252 @@
+"""Tasks of a swarm as containers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cluster_kit import labels
+from cluster_kit.cluster import OUTPUT
+from cluster_kit.platforms.docker.docker_containers import secrets_of
+from cluster_kit.platforms.engine import Container, Event, seconds_of
+from cluster_kit.platforms.remote_engine import RemoteEngine
+
+
+class Unreachable(RemoteEngine):
+    """Each of these methods of an engine raises EngineError: no API of a swarm reaches inside."""
+
+    _refusal = (
+        "that cannot be done to a task of a swarm: its container may be on another node",
+        "`docker service ps SERVICE` says on which; `docker exec` works there",
+    )
+
+
+def has_run(group: Sequence[Task]) -> bool:
+    """Whether any of a service's tasks has ever run: one that its node could not start has not."""
+    return any(
+        state_of(task) == "running" or (state_of(task) in ENDED and not never_ran(task))
+        for task in group
+    )
+
+
+def refusals(tasks: Iterable[Task], nodes: Mapping[str, str]) -> dict[str, str]:
+    """Why tasks of the kit have never run, by name: what their newest task says.
+
+    Args:
+        nodes: host names of nodes by id.
+    """
+    found = {}
+    for group in by_service(tasks).values():
+        newest = group[-1]
+        said, node = newest["Status"].get("Err"), nodes.get(newest.get("NodeID") or "", "")
+        if not said or has_run(group) or not (never_ran(newest) or state_of(newest) == "pending"):
+            continue
+        if state_of(newest) == ORPHANED:
+            said = "the node went down before it had started it"
+        found[name_of(newest)] = f"{said} (node {node})" if node else str(said)
+    return found
+
+
+HELD = "node.hostname == cluster-kit-holds-it"
+"""The constraint of a service that is stopped: no node fulfils it, and its logs stay."""
+ORPHANED = "orphaned"
+RAN = "Ran"
+"""The key of an orphaned task's status that says whether it ran: it is the kit's own."""
+DRAINED = "Drained"
+"""The key of a task's status with the node that is drained, which stopped it; the kit's, too."""
+ENDED = frozenset(("complete", "failed", "shutdown", "rejected", "remove", ORPHANED))
+NEVER_STARTED = 125
+"""The exit code of a task that its node could not start; it is Docker's own for that."""
+LOST = 137
+"""The exit code of a task whose node is down: it is as if it were killed."""
+HOMELESS_S = 15.0
+"""A task that no node takes for so long has no place on the nodes that are left."""
+Task = Mapping[str, Any]
+
+
+def is_held(task: Task) -> bool:
+    """Whether it only waits, because its service is stopped."""
+    return HELD in ((task["Spec"].get("Placement") or {}).get("Constraints") or ())
+
+
+def state_of(task: Task) -> str:
+    """What swarm says that it is doing: `running`, `failed`, …"""
+    return str(task["Status"]["State"])
+
+
+def with_lost(tasks: Iterable[Task], nodes: Iterable[Mapping[str, Any]]) -> list[Task]:
+    """The tasks, those of nodes that are down as `orphaned`, and what is said of them the node;
+    those that were stopped on nodes that are drained say so.
+
+    A swarm says of none that it is lost before a day: until then they run, for all that it knows.
+    """
+    down, drained = dict[str, str](), dict[str, str]()
+    for node in nodes:
+        if node["Status"]["State"] == "down":
+            down[node["ID"]] = node["Description"]["Hostname"]
+        elif (node.get("Spec") or {}).get("Availability") == "drain":
+            drained[node["ID"]] = node["Description"]["Hostname"]
+    return [_of_node(task, down, drained) for task in tasks]
+
+
+def _of_node(task: Task, down: Mapping[str, str], drained: Mapping[str, str]) -> Task:
+    node, state = task.get("NodeID", ""), state_of(task)
+    if node in down and state not in ENDED:
+        more = {"State": ORPHANED, "Err": down[node], RAN: state == "running"}
+    elif node in drained and state == "shutdown":
+        more = {DRAINED: drained[node]}
+    else:
+        return task
+    return {**task, "Status": {**task["Status"], **more}}
+
+
+def never_ran(task: Task) -> bool:
+    """Whether it has ended without ever having run: its node has rejected it, could not start its
+    container, was down before, or was told to stop it before it had one."""
+    state, status = state_of(task), task["Status"]
+    if state == "failed":
+        return str(status.get("Message")) == "starting"
+    if state in ("shutdown", "remove"):
+        return not (status.get("ContainerStatus") or {}).get("ContainerID", "?")
+    return state == "rejected" or (state == ORPHANED and not status.get(RAN, True))
+
+
+def exit_code_of(task: Task) -> int | None:
+    """How it ended, None if it has not, or if that is not known."""
+    state = state_of(task)
+    if state not in ENDED:
+        return None
+    if state == ORPHANED or never_ran(task):
+        return LOST if state == ORPHANED else NEVER_STARTED
+    code = (task["Status"].get("ContainerStatus") or {}).get("ExitCode")
+    return None if code is None else int(code)
+
+
+def name_of(task: Task) -> str:
+    """The kit's name of it: `worker-0`."""
+    tags = task["Spec"]["ContainerSpec"].get("Labels") or {}
+    return f"{tags.get(labels.ROLE)}-{tags.get(labels.INDEX)}"
+
+
+def by_service(tasks: Iterable[Task]) -> dict[str, list[Task]]:
+    """The tasks of each service, oldest first, without those that are held."""
+    found: dict[str, list[Task]] = {}
+    for task in sorted(tasks, key=lambda one: seconds_of(one["CreatedAt"])):
+        if not is_held(task):
+            found.setdefault(str(task["ServiceID"]), []).append(task)
+    return found
+
+
+def container_of(service: Mapping[str, Any], tasks: Sequence[Task]) -> Container:
+    """A service with the kit's labels as if it were one container that is started again.
+
+    Args:
+        tasks: its tasks, oldest first.
+    """
+    spec = service["Spec"]["TaskTemplate"]["ContainerSpec"]
+    tags, newest = spec["Labels"], tasks[-1] if tasks else None
+    before = exit_code_of(tasks[-2]) if len(tasks) > 1 else None
+    state, created = "created", seconds_of(service["CreatedAt"])
+    code, started, finished, ip = None, -1.0, -1.0, ""
+    if newest is not None:
+        state, code = _state_and_code(newest, before)
+        ran = state in ("running", "exited")
+        started = seconds_of(newest["CreatedAt"]) if ran else -1.0
+        if state == "running":
+            started = seconds_of(newest["Status"]["Timestamp"])
+        finished = seconds_of(newest["Status"]["Timestamp"]) if state == "exited" else -1.0
+        ip = _address(newest)
+    outputs = [m["Source"] for m in spec.get("Mounts") or () if m["Target"] == OUTPUT]
+    config = {"Config": {"Labels": tags, "Env": spec.get("Env")}}
+    return Container(
+        id=str(service["ID"]),
+        cluster=tags[labels.CLUSTER],
+        name=f"{tags[labels.ROLE]}-{tags[labels.INDEX]}",
+        role=tags[labels.ROLE],
+        index=int(tags[labels.INDEX]),
+        leader=tags.get(labels.LEADER) == "true",
+        ip=ip,
+        gpus=tuple(filter(None, tags.get(labels.GPUS, "").split(","))),
+        state=state,
+        exit_code=code,
+        restarts=max(0, len(tasks) - 1),
+        oom=False,
+        created=created,
+        started=started,
+        finished=finished,
+        output=next(iter(outputs), ""),
+        secrets=secrets_of(config),
+    )
+
+
+def _state_and_code(newest: Task, before: int | None) -> tuple[str, int | None]:
+    state = state_of(newest)
+    if state == "running":
+        return "running", None
+    if state in ENDED:
+        code = exit_code_of(newest)
+        return "exited", NEVER_STARTED if code is None else code
+    return ("created", None) if before is None else ("restarting", before)
+
+
+def _address(task: Task) -> str:
+    attached = [one["Addresses"] for one in task.get("NetworksAttachments") or ()]
+    return next((text.partition("/")[0] for found in attached for text in found or ()), "")
+
+
+@dataclass
+class Told:
+    """Which starts and ends of one cluster have been told, by the ids of swarm's tasks."""
+
+    began: bool = False
+    started: set[str] = field(default_factory=set)
+    ended: set[str] = field(default_factory=set)
+    names: dict[str, str] = field(default_factory=dict)
+    """Names of the kit's tasks by service."""
+    homeless: set[str] = field(default_factory=set)
+
+    def events(self, tasks: Sequence[Task], now: float) -> Iterator[Event]:
+        """Yields what has happened since the last call.
+
+        Whatever had ended before the first call is told by what the services are now.
+        """
+        groups = by_service(tasks)
+        for service, group in groups.items():
+            self.names[service] = name_of(group[-1])
+            for place, task in enumerate(group):
+                over = state_of(task) in ENDED
+                lost = not over and place < len(group) - 1
+                yield from self._of(task, over=over or lost, lost=lost, now=now)
+            yield from self._without_node(group, now)
+        self.began = True
+        for service in self.names.keys() - {str(task["ServiceID"]) for task in tasks}:
+            yield Event(now, "destroy", self.names.pop(service), None)
+
+    def _of(self, task: Task, *, over: bool, lost: bool, now: float) -> Iterator[Event]:
+        known, name, time = str(task["ID"]), name_of(task), seconds_of(task["Status"]["Timestamp"])
+        if over and not self.began:
+            self.started.add(known)
+            self.ended.add(known)
+        if known not in self.started and (over or state_of(task) == "running"):
+            self.started.add(known)
+            if not never_ran(task):
+                yield Event(seconds_of(task["CreatedAt"]) if over else time, "start", name, None)
+        if over and known not in self.ended:
+            self.ended.add(known)
+            if state_of(task) == "shutdown":
+                yield Event(time, "kill", name, None, str(task["Status"].get(DRAINED, "")))
+            if gone := state_of(task) == ORPHANED:
+                yield Event(now, "lost", name, None, str(task["Status"].get("Err", "")))
+            why = "" if gone or not never_ran(task) else str(task["Status"].get("Err", ""))
+            yield Event(now if lost or gone else time, "die", name, exit_code_of(task), why)
+
+    def _without_node(self, group: Sequence[Task], now: float) -> Iterator[Event]:
+        """Yields once that a task which has run before has no node any more."""
+        newest = group[-1]
+        status = newest["Status"]
+        waits = len(group) > 1 and state_of(newest) == "pending" and bool(status.get("Err"))
+        long = now - seconds_of(newest["CreatedAt"]) > HOMELESS_S
+        if waits and long and str(newest["ID"]) not in self.homeless:
+            self.homeless.add(str(newest["ID"]))
+            yield Event(now, "homeless", name_of(newest), None, str(status["Err"]))

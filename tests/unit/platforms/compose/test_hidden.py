@@ -1,0 +1,60 @@
+"""Values of secrets are in no compose file: they stand beside it, for its owner alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster_kit.cluster import Cluster
+from cluster_kit.platforms.compose.compose_file import render, render_hidden
+from cluster_kit.platforms.compose.compose_platform import Compose
+from cluster_kit.platforms.container import plan_hash
+from cluster_kit.workspace import Workspace
+from tests.make import cluster, parse_compose
+from tests.unit.command_line import MANIFEST, Cli
+
+VALUE = "in-clear-it's$5\\"
+
+
+def made(value: str = VALUE) -> Cluster:
+    return cluster(role={"chief": {"environment": {"API_TOKEN": value, "OPEN": "plain"}}})
+
+
+@pytest.mark.parametrize("value", [VALUE, "a\nb", "'", "\\'", "${HOME}", "😀", " x "])
+def test_any_value_is_read_back_as_it_was(value: str) -> None:
+    beside = parse_compose(render_hidden(made(value)))["services"]
+    assert beside == {"chief-0": {"environment": {"API_TOKEN": value}}}
+    assert "API_TOKEN" not in render(made(value))
+
+
+def test_neither_the_file_nor_a_hash_in_it_depends_on_the_value() -> None:
+    assert render(made("one")) == render(made("another"))
+    assert plan_hash(made("one")) == plan_hash(made("another"))
+    assert plan_hash(made()) != plan_hash(cluster())
+
+
+def test_it_is_its_owners_and_git_leaves_it_out(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path)
+    file = Compose().write(workspace, made(), render(made()))
+    beside = file.with_name("secrets.yaml")
+    assert beside.stat().st_mode & 0o777 == 0o600
+    assert "secrets.yaml" in file.with_name(".gitignore").read_text().splitlines()
+    beside.chmod(0o644)
+    Compose().write(workspace, made(), render(made()))
+    assert beside.stat().st_mode & 0o777 == 0o600
+    Compose().write(workspace, cluster(), render(cluster()))
+    assert not beside.exists()
+
+
+def test_render_check_sees_a_value_that_has_changed(cli: Cli, root: Path) -> None:
+    manifest = root / "compose" / "demo.toml"
+    more = '[role.chief.environment]\nAPI_TOKEN = "{}"\n'
+    manifest.write_text(MANIFEST + more.format("first-value"))
+    assert cli("render", "demo").code == 0
+    assert cli("render", "demo", "--check").code == 0
+    manifest.write_text(MANIFEST + more.format("second-value"))
+    said = cli("render", "demo", "--check")
+    assert said.code == 2 and "the value of a secret has changed" in said.err
+    assert "first-value" not in said.err and "second-value" not in said.err
+    assert cli("render", "demo", "--diff").out == ""

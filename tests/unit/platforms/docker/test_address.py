@@ -1,0 +1,50 @@
+"""The SDK talks to the engine that `docker` would use."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import docker
+import pytest
+
+from cluster_kit.platforms.docker.docker_address import address, sdk
+
+SOCKET = "unix:///run/user/1000/docker.sock"
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Docker's configuration with a context `rootless` that is in use."""
+    for name in ("DOCKER_HOST", "DOCKER_CONTEXT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    meta = tmp_path / "contexts" / "meta" / hashlib.sha256(b"rootless").hexdigest() / "meta.json"
+    meta.parent.mkdir(parents=True)
+    endpoints = {"docker": {"Host": SOCKET, "SkipTLSVerify": False}}
+    meta.write_text(json.dumps({"Name": "rootless", "Metadata": {}, "Endpoints": endpoints}))
+    (tmp_path / "config.json").write_text(json.dumps({"currentContext": "rootless"}))
+    return tmp_path
+
+
+def test_the_context_in_use_is_followed(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert address() == SOCKET
+    asked: list[dict[str, str]] = []
+    monkeypatch.setattr(docker, "from_env", lambda environment, **_: asked.append(environment))
+    sdk(timeout=1)
+    assert asked[0]["DOCKER_HOST"] == SOCKET
+
+
+def test_docker_host_wins_and_a_named_context_is_taken(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_CONTEXT", "default")
+    assert address() == ""
+    monkeypatch.setenv("DOCKER_HOST", "tcp://10.0.0.7:2375")
+    assert address() == "tcp://10.0.0.7:2375"
+
+
+def test_a_context_that_is_gone_is_left_to_docker(config: Path) -> None:
+    (config / "config.json").write_text(json.dumps({"currentContext": "gone"}))
+    assert address() == ""

@@ -1,0 +1,65 @@
+"""What kind of engine answers, by what it tells of itself and where it is."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from cluster_kit.facts import EngineKind
+from cluster_kit.platforms.docker.docker_address import caller, engine_kind
+
+ROOTLESS = {
+    "SecurityOptions": ["name=seccomp,profile=builtin", "name=rootless"],
+    "CpuCfsQuota": False,
+    "MemoryLimit": False,
+    "Architecture": "x86_64",
+}
+
+
+def test_a_rootless_engine_is_known_and_its_root_is_the_caller() -> None:
+    kind = engine_kind(ROOTLESS, "unix:///run/user/1000/docker.sock")
+    assert kind.rootless and not kind.remote and kind.unlimited == ("cpus", "memory")
+    assert caller(kind) == "0:0"
+    assert caller(EngineKind()) == f"{os.getuid()}:{os.getgid()}"
+
+
+@pytest.mark.parametrize(
+    "info",
+    [
+        {},
+        {"SecurityOptions": None},
+        {"SecurityOptions": ["name=seccomp,profile=rootless"], "MemoryLimit": True},
+    ],
+)
+def test_the_usual_engine_differs_in_nothing(info: dict[str, Any]) -> None:
+    assert engine_kind(info, "") == EngineKind()
+
+
+def test_podman_is_known_by_what_it_builds_with() -> None:
+    assert engine_kind({"BuildahVersion": "1.28.2", "Rootless": False}, "") == EngineKind(
+        podman=True
+    )
+    assert engine_kind({"BuildahVersion": "1.28.2", "Rootless": True}, "").rootless
+
+
+def test_docker_desktop_is_known_by_its_name() -> None:
+    assert engine_kind({"OperatingSystem": "Docker Desktop"}, "").desktop
+
+
+@pytest.mark.parametrize(
+    ("address", "remote"),
+    [
+        ("", ""),
+        ("unix:///var/run/docker.sock", ""),
+        ("npipe:////./pipe/docker_engine", ""),
+        ("tcp://127.0.0.1:2375", ""),
+        ("tcp://[::1]:2375", ""),
+        ("tcp://10.0.0.7:2376", "tcp://10.0.0.7"),
+        ("ssh://me@build.example", "ssh://build.example"),
+        ("ssh://me@localhost", "ssh://localhost"),
+    ],
+)
+def test_an_engine_on_another_machine_is_known_by_its_address(address: str, remote: str) -> None:
+    assert engine_kind({}, address).remote == remote

@@ -1,0 +1,27 @@
+"""Lines of a container's log that are longer than anybody reads."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster_kit.platforms.docker.docker_engine import LONGEST_LINE, lines_of
+from cluster_kit.util.masking import LEFT_OUT, masker
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize(
+    "secret", ["hunter2-0123456789-abcdefghi", "\u79d8\u5bc6\u306e\u9375\u3067\u3059"]
+)
+def test_a_secret_that_a_cut_goes_through_is_masked(secret: str, end: str) -> None:
+    mask = masker({secret})
+    for size in range(12, len(secret.encode())):
+        data = ("x" * (LONGEST_LINE - size) + secret + "more" + end).encode()
+        ((line,),) = lines_of([data])
+        assert mask(line) == "x" * (LONGEST_LINE - size) + "***" + LEFT_OUT
+
+
+def test_the_rest_of_a_long_line_is_left_out() -> None:
+    blocks = [b"a\n" + b"x" * LONGEST_LINE, b"xyz", b"xyz\nb\n", b"c"]
+    assert [[text[-30:] for text in lines] for lines in lines_of(blocks)] == [
+        ["a"], [("x" * 30 + LEFT_OUT)[-30:]], ["b"], ["c"],
+    ]  # fmt: skip

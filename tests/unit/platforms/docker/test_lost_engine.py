@@ -1,0 +1,135 @@
+"""Whatever is asked of an engine that is lost, or refuses, its own words are told."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import docker
+import pytest
+import requests
+import urllib3
+from docker.errors import APIError, DockerException
+
+from cluster_kit.errors import EngineError, HostError
+from cluster_kit.platforms.docker.docker_engine import DockerEngine
+from cluster_kit.platforms.engine import Engine, Helper
+from tests.unit.platforms.docker.test_client import connected
+
+CONNECTS = DockerEngine.__init__
+"""As it is outside of unit tests, where nothing connects."""
+
+
+class Broken:
+    """An SDK that raises one error, whatever is asked of it."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def __getattr__(self, _name: str) -> Broken:
+        return self
+
+    def __call__(self, *_: object, **__: object) -> Any:
+        raise self._error
+
+
+CALLS: dict[str, Callable[[DockerEngine], object]] = {
+    "info": lambda e: e.info(),
+    "networks": lambda e: e.networks(),
+    "clusters": lambda e: e.clusters(),
+    "containers": lambda e: e.containers("demo"),
+    "sidecars": lambda e: e.sidecars("demo"),
+    "glance": lambda e: e.glance(),
+    "events": lambda e: list(e.events("demo", 0.0)),
+    "gpus_taken": lambda e: e.gpus_taken(),
+    "gpus_reserved": lambda e: e.gpus_reserved(),
+    "gpu_refusal": lambda e: e.gpu_refusal("nvidia", "0"),
+    "lines": lambda e: list(e.lines("id")),
+    "follow": lambda e: list(e.follow("id")),
+    "comes_back": lambda e: e.comes_back("id", 1.0),
+    "ask": lambda e: e.ask("id", ["ls"], 5),
+    "execute": lambda e: e.execute("id", ["ls"]),
+    "detach": lambda e: e.detach("id", "demo"),
+    "limit_cpus": lambda e: e.limit_cpus("id", 0.5),
+    "memory_used": lambda e: e.memory_used("id"),
+    "limit_memory": lambda e: e.limit_memory("id", 2**30, swap=True),
+    "start_helper": lambda e: e.start_helper("demo", Helper("image", ("true",))),
+    "freeze": lambda e: e.freeze("id"),
+    "thaw": lambda e: e.thaw("id"),
+    "kill": lambda e: e.kill("id"),
+    "attach": lambda e: e.attach("id", "demo", "worker-0", "10.0.0.5"),
+    "end": lambda e: e.end("id"),
+    "start_again": lambda e: e.start_again("id"),
+    "identity": lambda e: e.identity(),
+    "stop": lambda e: e.stop("demo"),
+    "remove": lambda e: e.remove("demo"),
+}
+LOST = (
+    requests.exceptions.ConnectionError("Connection aborted"),
+    requests.exceptions.ReadTimeout("Read timed out"),
+    urllib3.exceptions.ProtocolError("Connection broken"),
+    DockerException("Error while fetching server API version"),
+    ConnectionResetError("Connection reset by peer"),
+)
+
+
+def test_every_method_of_the_interface_is_tried_here() -> None:
+    methods = {name for name, _ in inspect.getmembers(Engine, inspect.isfunction)}
+    assert {name for name in methods if not name.startswith("_")} == {*CALLS, "answers", "close"}
+
+
+@pytest.mark.parametrize("method", CALLS)
+@pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)
+def test_an_engine_that_is_lost_is_an_engine_error_with_its_words(
+    method: str, error: Exception
+) -> None:
+    with pytest.raises(EngineError, match=f"does not answer: {error}") as caught:
+        CALLS[method](connected(Broken(error)))
+    assert "cluster-kit down NAME" in caught.value.cure
+
+
+@pytest.mark.parametrize("method", CALLS)
+def test_what_the_engine_refuses_is_told_in_its_own_words(method: str) -> None:
+    refused = APIError("500 Server Error", explanation="no space left on device")
+    with pytest.raises(EngineError, match="refused: no space left on device") as caught:
+        CALLS[method](connected(Broken(refused)))
+    assert "docker system df" in caught.value.cure
+
+
+@pytest.mark.parametrize("error", [LOST[0], LOST[3], LOST[4]], ids=lambda e: type(e).__name__)
+def test_where_no_engine_answers_the_cure_is_make_engine(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(docker, "from_env", lambda **_: Broken(error))
+    monkeypatch.setattr(DockerEngine, "__init__", CONNECTS)
+    with pytest.raises(HostError, match="no Docker engine answers"):
+        DockerEngine()
+
+
+@pytest.mark.parametrize("host", ["", "unix:///run/other.sock"])
+def test_a_user_who_may_not_use_the_engine_is_told_how_to(
+    host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = "('Connection aborted.', PermissionError(13, 'Permission denied'))"
+    error = DockerException(f"Error while fetching server API version: {words}")
+    monkeypatch.setenv("DOCKER_HOST", host)
+    monkeypatch.setattr(docker, "from_env", lambda **_: Broken(error))
+    monkeypatch.setattr(DockerEngine, "__init__", CONNECTS)
+    with pytest.raises(HostError, match="this user may not use the Docker engine") as told:
+        DockerEngine()
+    assert told.value.message.endswith(host or "/var/run/docker.sock")
+    assert "usermod -aG docker $USER" in told.value.cure and "log in again" in told.value.cure
+
+
+def test_an_engine_answers_or_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, limits = connected(SimpleNamespace()), []
+
+    def asks(sdk: object) -> bool:
+        monkeypatch.setattr(docker, "from_env", lambda timeout, **_: limits.append(timeout) or sdk)
+        return engine.answers()
+
+    assert asks(SimpleNamespace(ping=lambda: True, close=lambda: None))
+    assert not asks(SimpleNamespace(ping=Broken(LOST[0]).ping, close=lambda: None))
+    assert limits == [3, 3], "one that hangs is not waited for"

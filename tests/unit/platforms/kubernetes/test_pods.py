@@ -1,0 +1,141 @@
+"""Records of Jobs and pods as the containers and events that the kit knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cluster_kit import labels
+from cluster_kit.platforms.kubernetes.pods import (
+    INDEX,
+    Told,
+    by_task,
+    container_of,
+    exit_code,
+    has_run,
+    taken_away,
+    waits_for,
+)
+
+JOB: dict[str, Any] = {
+    "metadata": {
+        "name": "ck-demo-worker",
+        "creationTimestamp": "2026-11-22T10:00:00Z",
+        "labels": {labels.CLUSTER: "demo", labels.ROLE: "worker", labels.LEADER: "true"},
+        "annotations": {"cluster-kit.output": "/home/you/runs/demo/1/output"},
+    },
+    "spec": {"completions": 2},
+}
+RUNS = {"running": {"startedAt": "2026-11-22T10:00:05Z"}}
+
+
+def ended(code: int, reason: str = "Error") -> dict[str, Any]:
+    return {
+        "terminated": {
+            "exitCode": code,
+            "reason": reason,
+            "startedAt": "2026-11-22T10:00:05Z",
+            "finishedAt": "2026-11-22T10:01:00Z",
+        }
+    }
+
+
+def pod(name: str, state: dict[str, Any] | None = None, index: int = 1, **status: Any) -> Any:
+    marks = {labels.ROLE: "worker", "batch.kubernetes.io/job-name": "ck-demo-worker"}
+    metadata = {"name": name, "labels": marks, "annotations": {INDEX: str(index)}}
+    metadata["creationTimestamp"] = f"2026-11-22T10:00:0{name[-1]}Z"
+    over = bool(state and "terminated" in state)
+    made = {"phase": "Failed" if over else "Running", **status}
+    if state is not None:
+        made["containerStatuses"] = [{"name": "task", "state": state}]
+    return {"metadata": metadata, "status": made}
+
+
+def test_a_pod_that_runs_is_a_container_that_runs() -> None:
+    found = container_of(JOB, 1, [pod("a-1", RUNS, podIP="10.1.2.3")])
+    assert (found.name, found.state, found.ip, found.exit_code) == (
+        "worker-1",
+        "running",
+        "10.1.2.3",
+        None,
+    )
+    assert found.output == "/home/you/runs/demo/1/output"
+    assert not found.leader
+    assert container_of(JOB, 0, []).leader and container_of(JOB, 0, []).state == "created"
+
+
+def test_a_pod_that_replaces_one_that_failed_is_a_restart() -> None:
+    first, second = pod("a-1", ended(1)), pod("a-2")
+    found = container_of(JOB, 1, [first, second])
+    assert (found.state, found.exit_code, found.restarts) == ("restarting", 1, 1)
+    found = container_of(JOB, 1, [first, pod("a-2", RUNS)])
+    assert (found.state, found.exit_code, found.restarts) == ("running", None, 1)
+    assert container_of(JOB, 1, [pod("a-1", ended(137, "OOMKilled"))]).oom
+    assert list(by_task([second, first])) == ["ck-demo-worker/1"]
+    assert by_task([second, first])["ck-demo-worker/1"] == [first, second]
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        ({"phase": "Failed", "reason": "Evicted", "message": "no room"}, "Evicted: no room"),
+        (
+            {
+                "phase": "Running",
+                "conditions": [
+                    {"type": "DisruptionTarget", "status": "True", "reason": "Preempted",
+                     "message": "by another"}
+                ],
+            },
+            "Preempted: by another",
+        ),
+    ],
+)  # fmt: skip
+def test_a_pod_that_was_taken_away_says_why(status: dict[str, Any], said: str) -> None:
+    gone = pod("a-1", **status)
+    assert taken_away(gone) == said
+    assert exit_code(gone) == 137
+    assert container_of(JOB, 1, [gone]).taken_away == said
+
+
+def test_what_keeps_a_pod_from_starting() -> None:
+    pulls = {"waiting": {"reason": "ErrImagePull", "message": "not found"}}
+    assert waits_for(pod("a-1", pulls)) == ("ErrImagePull", "not found")
+    assert waits_for(pod("a-1", {"waiting": {"reason": "ContainerCreating"}})) == ("", "")
+    room = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no"}
+    assert waits_for(pod("a-1", conditions=[room])) == ("Unschedulable", "no")
+
+
+def test_a_pod_whose_node_refused_it_has_never_run() -> None:
+    unable = pod("a-1", ended(128, "StartError"))
+    unable["status"]["containerStatuses"][0]["state"]["terminated"]["message"] = "no such file"
+    assert waits_for(unable) == ("StartError", "no such file")
+    assert not has_run(unable) and exit_code(unable) == 128
+    assert [event.action for event in Told().events([unable], 1.0)] == ["die"]
+    full = pod("a-1", phase="Failed", reason="OutOfcpu", message="3 asked, 2 left")
+    assert waits_for(full) == ("OutOfcpu", "3 asked, 2 left") and not has_run(full)
+    evicted = pod("a-1", ended(137), phase="Failed", reason="Evicted", message="no room")
+    assert has_run(evicted) and waits_for(evicted) == ("", "")
+
+
+def test_a_job_that_a_queue_holds_back_waits_and_one_that_was_stopped_has_ended() -> None:
+    held = {**JOB, "spec": {"completions": 2, "suspend": True}}
+    assert container_of(held, 1, []).state == "created"
+    metadata = {**JOB["metadata"], "annotations": {"cluster-kit.stopped": "true"}}
+    found = container_of({**held, "metadata": metadata}, 1, [])
+    assert (found.state, found.exit_code) == ("exited", 143)
+
+
+def test_each_start_and_end_is_told_once_and_a_deleted_pod_has_ended() -> None:
+    told = Told()
+    assert [e.action for e in told.events([pod("a-1", RUNS)], 1.0)] == ["start"]
+    assert list(told.events([pod("a-1", RUNS)], 1.0)) == []
+    both = [pod("a-1", ended(1)), pod("a-2", RUNS)]
+    assert [(e.action, e.exit_code) for e in told.events(both, 2.0)] == [
+        ("die", 1),
+        ("start", None),
+    ]
+    (event,) = told.events([pod("a-1", ended(1))], 9.0)
+    assert (event.action, event.task, event.time, event.exit_code) == ("die", "worker-1", 9.0, 143)
+    assert list(told.events([], 10.0)) == []

@@ -1,0 +1,46 @@
+"""What keeps a pod from starting has to last, each kind of reason for as long as it may."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster_kit.errors import EngineError
+from cluster_kit.platforms.kubernetes import kubernetes_start
+
+ROOM, PULL = "Unschedulable: no node", "ErrImagePull: try again"
+
+
+class Queue:
+    """An engine of Kubernetes, as far as the start asks it: no queue holds anything back."""
+
+    def is_queued(self, cluster: str, run: str) -> bool:
+        return False
+
+
+def started_in(said: list[str], monkeypatch: pytest.MonkeyPatch) -> float:
+    """Seconds until a task has started that says this, second by second."""
+    now, left = [100.0], [*said]
+    monkeypatch.setattr(kubernetes_start.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(kubernetes_start.time, "sleep", lambda s: now.__setitem__(0, now[0] + s))
+
+    def not_started(*_: object) -> tuple[list[str], dict[str, str]]:
+        if not left:
+            return [], {}
+        why = left.pop(0)
+        return ["ps-0"], {"ps-0": why} if why else {}
+
+    monkeypatch.setattr(kubernetes_start, "not_started", not_started)
+    kubernetes_start.wait_for_start(Queue(), "demo", "1")  # type: ignore[arg-type]
+    return now[0] - 100.0
+
+
+def test_a_node_that_comes_late_and_then_fails_once_to_pull_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert started_in([ROOM] * 120 + [PULL] * 3, monkeypatch) == 123
+
+
+@pytest.mark.parametrize("said", [ROOM, PULL, "FailedMount: no such volume"])
+def test_what_lasts_is_told(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(EngineError, match=said):
+        started_in([said] * 700, monkeypatch)

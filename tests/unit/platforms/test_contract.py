@@ -1,0 +1,97 @@
+"""Host and image agree on what contract.toml says: variables, times, ports and paths."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+from cluster_kit.cluster import BEACON_PORT_OFFSET, OUTPUT, SECRETS
+from cluster_kit.observe import progress
+from cluster_kit.plan.debug import PORT, debugged
+from cluster_kit.platforms import variables
+from cluster_kit.platforms.compose.compose_file import render as compose_file
+from cluster_kit.platforms.container import STOP_GRACE_S, container_specs
+from cluster_kit.platforms.swarm.stack_file import GPU_KIND, render
+from cluster_kit.run.judging.verdict import CODES, NOBODYS
+from tests.make import ROOT, cluster, gpus, host
+from tests.unit.platforms.test_container_spec import CLUSTERS, NASTY
+
+sys.path.insert(0, str(ROOT / "images" / "trainer"))
+from trainer import verdict
+
+CONTRACT = tomllib.loads((ROOT / "images/trainer/contract.toml").read_text(encoding="utf-8"))
+LIBRARIES = {"CUDA_VISIBLE_DEVICES", "NCCL_SOCKET_IFNAME", "NO_PROXY", "no_proxy"}
+"""Variables that libraries read, none of the image's own code."""
+OUTSIDE = {"CLUSTER_KIT_OUTPUT"}
+"""In the contract for tests that run the trainer outside a container; a container has /output."""
+
+VARIABLE = r"CLUSTER_KIT_\w+|TF_CONFIG|(CUDA|NCCL)_\w+|(?i:no_proxy)"
+
+
+def named() -> set[str]:
+    """Every variable that the module names, in any text of its code."""
+    tree = ast.parse(Path(variables.__file__).read_text(encoding="utf-8"))
+    texts = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    return {text for text in texts if isinstance(text, str) and re.fullmatch(VARIABLE, text)}
+
+
+def test_the_contract_and_the_host_know_the_same_variables() -> None:
+    told = {name for name, row in CONTRACT["variables"].items() if row["set_by"] == "host"}
+    assert named() - LIBRARIES == told - OUTSIDE
+    made = [
+        *CLUSTERS.values(),
+        cluster(simulate_gpus=2, profile={"at_step": 100}),
+        cluster(program="/a/train.py", tf1=True, args=["--master={{ master }}"]),
+        cluster(host(gpus=gpus(2)), gpus="auto"),
+        cluster(evaluator=1, tensorflow="2.15"),
+        debugged(cluster(), "chief-0", "/debugger"),
+    ]
+    given = {name for one in made for spec in container_specs(one) for name in spec.environment}
+    assert given - NASTY.keys() - {"API_TOKEN", "OPEN"} == named() - {
+        variables.SHARED,
+        variables.BEACON_SECRET,
+    }
+    stack = render(cluster(engine="swarm"))
+    assert variables.SHARED in stack
+    given_at_up = f"  {variables.BEACON_SECRET}: ${{{variables.BEACON_SECRET}:-}}\n"
+    assert given_at_up in stack and given_at_up in compose_file(cluster())
+
+
+def test_a_swarm_gives_gpus_in_the_variable_of_the_contract() -> None:
+    """Docker names it by the kind of the generic resource."""
+    meaning = CONTRACT["variables"]["CLUSTER_KIT_GPUS"]["meaning"]
+    assert f"`DOCKER_RESOURCE_{GPU_KIND}`" in meaning
+
+
+def test_the_contract_and_the_host_agree_on_numbers_and_paths() -> None:
+    assert CONTRACT["times"]["stop_grace"]["seconds"] == STOP_GRACE_S
+    assert CONTRACT["ports"]["beacon_offset"] == BEACON_PORT_OFFSET
+    assert CONTRACT["ports"]["debugger"] == PORT
+    made = CLUSTERS["limits"]
+    shared = container_specs(made)[0].shared
+    own = {"/all", "/some", f"{SECRETS}/file"}
+    targets = {OUTPUT, *shared.tmpfs, *(mount.target for mount in shared.mounts)} - own
+    assert targets == CONTRACT["paths"].keys()
+
+
+def test_the_contract_and_the_host_agree_on_the_keys_of_events() -> None:
+    told = {name: set(event["keys"]) for name, event in CONTRACT["events"].items()}
+    assert {name: set(keys) for name, keys in progress.EVENTS.items()} == told
+    open_ = {name for name, event in CONTRACT["events"].items() if event.get("open")}
+    assert open_ == progress.OPEN
+
+
+def test_a_program_that_saves_has_its_time_within_the_grace() -> None:
+    times = {name: row["seconds"] for name, row in CONTRACT["times"].items()}
+    assert times["program_save"] < times["server_save"] < STOP_GRACE_S
+
+
+def test_the_reasons_of_an_end_are_those_of_the_image() -> None:
+    assert set(CONTRACT["reasons"]) == progress.REASONS
+
+
+def test_the_verdict_on_a_job_of_slurm_has_the_codes_of_the_kits_own() -> None:
+    assert verdict.CODES == CODES and set(verdict.BLAMELESS) == set(NOBODYS)

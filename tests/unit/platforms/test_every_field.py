@@ -1,0 +1,201 @@
+"""Every field of a task's container is said by each backend for several hosts, or told not to be.
+
+A new field fails here until somebody has decided: it changes the file, a key of the manifest that
+asks for it is refused, or the page on these backends says what holds instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from ipaddress import IPv4Address
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+import pytest
+
+from cluster_kit.cluster import Cluster
+from cluster_kit.parts import Bounds, Mount, Port, Ulimit
+from cluster_kit.platforms.container import ContainerSpec, Devices, SharedSpec, container_specs
+from cluster_kit.platforms.kubernetes import kubernetes_file, kubernetes_jobs
+from cluster_kit.platforms.kubernetes import kubernetes_file as kubernetes
+from cluster_kit.platforms.registry import platform_of
+from cluster_kit.platforms.slurm import sbatch_script as slurm
+from cluster_kit.platforms.slurm import sbatch_texts
+from cluster_kit.platforms.swarm import stack_file as swarm
+from tests.make import ROOT, cluster, problems
+from tests.unit.plan.rules import test_engine, test_kubernetes, test_slurm
+
+Specs = tuple[ContainerSpec, ...]
+PAGE = " ".join((ROOT / "docs" / "beyond.md").read_text(encoding="utf-8").split())
+REFUSED = {
+    "swarm": test_engine.REFUSED,
+    "kubernetes": test_kubernetes.REFUSED,
+    "slurm": test_slurm.REFUSED,
+}
+"""Keys by their places, each with a manifest that has it."""
+SAMPLES: dict[Any, Any] = {
+    str: "more",
+    int: 7,
+    float: 1.25,
+    Mount: Mount("/elsewhere", "/elsewhere"),
+    Port: Port(8081, 8080),
+    Ulimit: Ulimit("nofile", 1024, 1024),
+    Devices: Devices("nvidia", ("any", "any")),
+}
+CLUSTERS = {
+    "swarm": cluster(engine="swarm"),
+    "kubernetes": cluster(engine="kubernetes", kubernetes={"claims": {"/elsewhere": "claim"}}),
+    "slurm": cluster(engine="slurm", slurm={"image": "trainer.sif"}),
+}
+RENDERERS = (swarm, kubernetes, kubernetes_jobs, kubernetes_file, slurm, sbatch_texts)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Only this key of a manifest asks for it, and it is refused."""
+
+    place: str
+
+
+@dataclass(frozen=True)
+class Told:
+    """Words of docs/beyond.md that say what holds instead."""
+
+    words: str
+
+
+NOT_SAID: dict[str, dict[str, Refused | Told]] = {
+    "swarm": {
+        "name": Told("| names of containers | `NAME-worker-0` | the swarm's own |"),
+        "ip": Refused("task.worker-1.ip"),
+        "hidden": Refused("role.ps.environment.API_TOKEN"),
+        "cpu_shares": Told("like every task: a swarm has no weights"),
+        "ports": Refused("role.ps.ports"),
+        "shared.image_is_local": Told("Without `--resolve-image never` the command asks a"),
+        "shared.no_new_privileges": Told("no: a stack file cannot ask for it"),
+    },
+    "kubernetes": {
+        "name": Told("the Job's name, the index and five letters |"),
+        "hostname": Told("A pod's host name is the Job's name and the index."),
+        "ip": Refused("task.worker-1.ip"),
+        "user": Told("**Rights**: pods meet the Pod Security Standard `restricted`: user 1000"),
+        "cap_add": Refused("role.ps.bandwidth"),
+        "env_file": Refused("role.ps.env_file"),
+        "cpu_shares": Told("a swarm has no weights | like every task |"),
+        "ulimits": Refused("role.ps.ulimits"),
+        "ports": Refused("role.ps.ports"),
+        "shared.image_is_local": Told("a registry that the nodes reach"),
+        "shared.entrypoint": Refused("image"),
+        "shared.bounds.pids": Refused("container.pids"),
+        "shared.bounds.logs": Refused("container.log_size"),
+    },
+    "slurm": {
+        "name": Told("no containers, or Apptainer's without names |"),
+        "hostname": Told("by the names of their nodes, each task at a port of its own |"),
+        "ip": Refused("task.worker-1.ip"),
+        "user": Told("**Rights**: tasks are processes of yours"),
+        "cap_add": Refused("role.ps.bandwidth"),
+        "env_file": Refused("role.ps.env_file"),
+        "labels": Told("no containers, or Apptainer's without names |"),
+        "cpu_shares": Told("a swarm has no weights | like every task | like every task |"),
+        "shm": Refused("role.ps.shm_size"),
+        "ulimits": Refused("role.ps.ulimits"),
+        "ports": Refused("role.ps.ports"),
+        "shared.image_is_local": Told("docker save -o trainer.tar"),
+        "shared.labels": Told("no containers, or Apptainer's without names |"),
+        "shared.bounds.pids": Refused("container.pids"),
+        "shared.bounds.tmp": Refused("container.tmp_size"),
+        "shared.bounds.logs": Refused("container.log_size"),
+        "shared.tmpfs": Told("`/tmp` is a directory of the task's own on the node"),
+        "shared.init": Told("**Rights**: tasks are processes of yours"),
+        "shared.read_only": Told("**Rights**: tasks are processes of yours"),
+        "shared.no_new_privileges": Told("as Slurm starts its jobs |"),
+        "shared.cap_drop": Told("**Rights**: tasks are processes of yours"),
+    },
+}
+
+
+def another(value: object, hint: Any) -> object:
+    """A value of the same type that is not the same."""
+    match value:
+        case bool():
+            return not value
+        case str():
+            return f"{value}more"
+        case int() | float() | IPv4Address():
+            return value + 1
+        case tuple():
+            return (*value, SAMPLES[get_args(hint)[0]])
+        case Mapping() if get_args(hint)[1] is int:
+            return {**value, "/more": 7}
+        case Mapping():
+            return {**value, **{key: f"{text}more" for key, text in value.items()}, "MORE": "more"}
+        case None if get_origin(hint) is UnionType:
+            (one,) = (arg for arg in get_args(hint) if arg is not type(None))
+            return SAMPLES[one]
+    raise AssertionError(f"how does a value of {hint} differ? SAMPLES has none")
+
+
+def changes(kind: type, path: str = "") -> Iterator[tuple[str, Callable[[Any], Any]]]:
+    """Each field by its path, and what changes it alone."""
+    hints = get_type_hints(kind)
+    for field in fields(kind):
+        name, hint = field.name, hints[field.name]
+        if is_dataclass(hint):
+            for inner, change in changes(hint, f"{path}{name}."):  # type: ignore[arg-type]
+                yield inner, lambda one, n=name, c=change: replace(one, **{n: c(getattr(one, n))})
+        else:
+            yield (
+                f"{path}{name}",
+                lambda one, n=name, h=hint: replace(one, **{n: another(getattr(one, n), h)}),
+            )
+
+
+CHANGES = dict(changes(ContainerSpec))
+
+
+def rendered(engine: str, made: Cluster) -> str:
+    return platform_of(engine).render(made)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("engine", CLUSTERS)
+@pytest.mark.parametrize("field", CHANGES)
+def test_a_field_is_said_or_told_not_to_be(
+    field: str, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = CLUSTERS[engine]
+    before = rendered(engine, made)
+
+    def changed(cluster: Cluster) -> Specs:
+        return tuple(map(CHANGES[field], container_specs(cluster)))
+
+    for module in RENDERERS:
+        monkeypatch.setattr(module, "container_specs", changed)
+    is_said = rendered(engine, made) != before
+    instead = NOT_SAID[engine].get(field)
+    assert is_said or instead is not None, (
+        f"{field} changes nothing in the file for {engine}: render it, refuse the key that asks "
+        "for it, or say in docs/beyond.md what holds instead; then enter it in NOT_SAID"
+    )
+    assert not (is_said and instead), f"{field} is said by now: take it out of NOT_SAID"
+
+
+@pytest.mark.parametrize(
+    ("engine", "field"), [(engine, field) for engine, own in NOT_SAID.items() for field in own]
+)
+def test_what_is_not_said_is_refused_or_on_the_page(engine: str, field: str) -> None:
+    instead = NOT_SAID[engine][field]
+    if isinstance(instead, Refused):
+        keys = REFUSED[engine][instead.place]
+        assert instead.place in [one.place for one in problems(engine=engine, **keys)]
+    else:
+        assert instead.words in PAGE
+
+
+def test_every_field_of_both_values_is_asked_for() -> None:
+    own = {field.name for field in fields(ContainerSpec)} - {"shared"}
+    shared = {field.name for field in fields(SharedSpec)} - {"bounds"}
+    shared |= {f"bounds.{field.name}" for field in fields(Bounds)}
+    assert CHANGES.keys() == own | {f"shared.{name}" for name in shared}
+    assert {name for own in NOT_SAID.values() for name in own} <= CHANGES.keys()
