@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 import time
@@ -11,8 +12,9 @@ import pytest
 from ended import beacons_end, leaders
 from followers import SECRET, Mute, accept, joined, listen, secret
 
+from trainer.beacon import server
 from trainer.beacon.client import BeaconClient, JobEnded
-from trainer.beacon.heard import HeardAgain, Joined, Left, Silent
+from trainer.beacon.heard import HeardAgain, Joined, Left, Silent, Unanswered
 from trainer.beacon.server import BeaconServer
 from trainer.task import Address
 
@@ -60,26 +62,61 @@ def test_a_follower_that_closes_without_a_word_is_lost(free_port):
     assert said.get(timeout=20) == Left("worker-3", "lost")
 
 
-def test_a_follower_that_is_there_and_says_nothing_is_silent_until_it_speaks(free_port):
+class Clock:
+    """A leader's time, which passes only when a test lets it."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+def test_a_follower_that_is_there_and_says_nothing_is_silent_until_it_speaks(
+    free_port, monkeypatch
+):
+    clock = Clock()
+    monkeypatch.setattr(server, "time", clock)
     address = Address("127.0.0.1", free_port())
     said: SimpleQueue[object] = SimpleQueue()
     BeaconServer(address, SECRET, said.put, silent_s=2.5)
-    alive = BeaconClient(address, secret, "worker-2", 5, lambda ended: None, silent_s=2.5)
-    assert said.get(timeout=20) == Joined("worker-2")
-    mute = Mute(address, "worker-1", "7f")
-    assert said.get(timeout=20) == Joined("worker-1")
-    seconds = []
-    while not seconds or seconds[-1] < 3.4:
-        silent = said.get(timeout=20)
-        assert isinstance(silent, Silent) and silent.task == "worker-1", silent
-        seconds.append(silent.seconds)
-    assert seconds[0] < 4.6
+    alive, mute = Mute(address, "worker-2", "7e"), Mute(address, "worker-1", "7f")
+    assert {said.get(timeout=20), said.get(timeout=20)} == {Joined("worker-1"), Joined("worker-2")}
+
+    def second() -> list[object]:
+        """What the leader says while a second passes in which one follower speaks, twice: the
+        first word wakes the leader, and the second is heard once it has looked at its clock."""
+        clock.now += 1
+        heard = []
+        for _ in range(2):
+            alive.say("unanswered ps-0 1")
+            while (word := said.get(timeout=20)) != Unanswered("ps-0", "worker-2", 1.0):
+                heard.append(word)
+        return heard
+
+    assert [second(), second()] == [[], []]
+    assert second() == [Silent("worker-1", 3.0)]
+    assert second() == [Silent("worker-1", 4.0)]
     mute.say("beat")
-    while isinstance(again := said.get(timeout=20), Silent):
-        pass
-    assert isinstance(again, HeardAgain) and again.task == "worker-1"
-    assert again.seconds == pytest.approx(seconds[-1], abs=1.5)
-    assert alive.connected
+    assert said.get(timeout=20) == HeardAgain("worker-1", 4.0)
+    assert second() == []
+
+
+def test_leader_and_follower_give_signs_of_life(free_port):
+    address = Address("127.0.0.1", free_port())
+    with contextlib.closing(socket.create_server((address.host, address.port))) as leader:
+        BeaconClient(address, secret, "worker-1", 5, lambda ended: None)
+        follower = accept(leader)
+    follower.settimeout(20)
+    with follower, follower.makefile("rb") as lines:
+        assert lines.readline().startswith(b"hello worker-1 ")
+        assert lines.readline().startswith(b"beat ")
+    address = Address("127.0.0.1", free_port())
+    BeaconServer(address, SECRET)
+    mute = Mute(address, "worker-1", "7f")
+    mute.socket.settimeout(20)
+    with mute.socket, mute.socket.makefile("rb") as lines:
+        assert lines.readline() == b"beat\n"
 
 
 def test_the_same_run_on_a_new_connection_was_never_lost_and_a_new_run_was(free_port):
