@@ -15,6 +15,11 @@ JOBS      ?= 2
 UNIT_JOBS ?= 6
 export ENGINE
 
+# On WSL the host's name, in every environment.
+ifeq ($(origin NAME),environment)
+NAME :=
+endif
+
 # A value as one word of the shell's, apostrophes and all.
 quoted = '$(subst ','\'',$(1))'
 
@@ -53,6 +58,10 @@ $(if $(UNKNOWN),$(error no such variable: $(UNKNOWN)$(foreach name,$(UNKNOWN),$(
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
+
+# Messages of the kit name Make's variables then, not options.
+cluster drill render new tensorboard serve status logs down doctor gpus compare speedup: \
+  export CLUSTER_KIT_CALLED_BY := make
 
 ##@ Run a cluster
 .PHONY: cluster

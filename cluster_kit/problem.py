@@ -10,10 +10,14 @@ from cluster_kit.util.toml_text import to_toml
 
 @dataclass(frozen=True)
 class Setting:
-    """A key of the manifest, with its tables (`deadline.start`), and a value to set it to."""
+    """A key of the manifest, with its tables (`deadline.start`), and a value to set it to.
+
+    `for_once`: better given to a command than written into the file, whatever gave the key now.
+    """
 
     key: str
     value: str | int | float | bool | tuple[str, ...]
+    for_once: bool = False
 
 
 Cure = str | tuple[str | Setting, ...]
@@ -64,7 +68,10 @@ class Problem:
 
     def cure_text(self, words: Words = IN_FILE) -> str:
         """The cure, with its settings written by `words`."""
-        parts = (self.cure,) if isinstance(self.cure, str) else self.cure
-        return "".join(
-            part if isinstance(part, str) else words.setting(part, self.place) for part in parts
-        )
+        return cure_text(self.cure, words, self.place)
+
+
+def cure_text(cure: Cure, words: Words = IN_FILE, place: str = "") -> str:
+    """The cure of a problem at the key `place`, with its settings written by `words`."""
+    parts = (cure,) if isinstance(cure, str) else cure
+    return "".join(part if isinstance(part, str) else words.setting(part, place) for part in parts)

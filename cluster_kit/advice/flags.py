@@ -15,6 +15,8 @@ from cluster_kit.programs.style import ALL_TASKS, style_of
 from cluster_kit.roles import CHIEF
 from cluster_kit.util.toml_text import to_toml
 
+NO_CHIEF = Setting(CHIEF.name, 0)
+
 
 def check_arguments(manifest: Manifest) -> Iterator[Hint]:
     """Yields address arguments if only the chief runs the program, or if the chief's are absent."""
@@ -27,16 +29,18 @@ def check_arguments(manifest: Manifest) -> Iterator[Hint]:
             "args",
             "they tell each task its place, but only the chief runs the program",
             "under a coordinator, ps and workers are servers",
-            'write `style = "all-tasks"` (make: STYLE=all-tasks), and `chief = 0` (N_CHIEF=0) '
-            "if worker 0 is the program's chief",
+            ("write ", ALL_TASKS, ", and ", NO_CHIEF, " if worker 0 is the program's chief"),
         )
     elif "chief_hosts" not in names:
         yield Hint(
             "args",
             f"chief-0 gets the role `{manifest.chief_job}`, but no task gets its address",
             "every task's job needs its addresses",
-            "write `chief = 0` (make: N_CHIEF=0) if worker 0 is the program's chief, or pass "
-            "{{ chief_hosts }}, too",
+            (
+                "write ",
+                NO_CHIEF,
+                " if worker 0 is the program's chief, or pass {{ chief_hosts }}, too",
+            ),
         )
 
 
@@ -66,7 +70,7 @@ def check_flags(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
     """Yields the first of these flags if no argument gives any of them, and that may be right."""
     flags = _missing(sources, manifest)
     if flags and not _certain(flags, sources, manifest):
-        yield Hint(flags[0].place, _takes(flags), NOT_TOLD, _problem(flags, manifest).cure_text())
+        yield Hint(flags[0].place, _takes(flags), NOT_TOLD, _problem(flags, manifest).cure)
 
 
 def refuse(sources: list[Source], manifest: Manifest) -> Iterator[Problem]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from cluster_kit.problem import Cure, Words, cure_text
 from cluster_kit.programs import syntax
 from cluster_kit.programs.syntax import Fault
 
@@ -21,11 +22,19 @@ class Hint:
     place: str
     what: str
     rule: str = ""
-    cure: str = ""
+    cure: Cure = ""
+
+    def told_by(self, words: Words) -> Hint:
+        """Returns the hint with its cure as text.
+
+        A program is cured by whatever has named it: a place in one counts as the key `program`.
+        """
+        place = "program" if ":" in self.place else self.place
+        return replace(self, cure=cure_text(self.cure, words, place))
 
     def __str__(self) -> str:
-        rule, cure = self.rule and f"\n    {self.rule}", self.cure and f"\n    → {self.cure}"
-        return f"{self.place}: {self.what}{rule}{cure}"
+        rule, cure = self.rule and f"\n    {self.rule}", cure_text(self.cure)
+        return f"{self.place}: {self.what}{rule}" + (cure and f"\n    → {cure}")
 
 
 MOST_FILES = 50

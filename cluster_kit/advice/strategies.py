@@ -165,7 +165,7 @@ def check_strategies(sources: list[Source], manifest: Manifest) -> Iterator[Hint
         source.place(node),
         f"{ALL_REDUCE}, but {what}",
         rule,
-        'write `style = "all-tasks"` and `ps = 0` (make: STYLE=all-tasks N_PS=0)',
+        ("write ", ALL_TASKS, " and ", Setting(PS.name, 0)),
     )
 
 

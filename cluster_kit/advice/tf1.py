@@ -11,6 +11,7 @@ from typing import Any
 
 from cluster_kit.advice.sources import Hint, Source
 from cluster_kit.manifest.schema import Manifest
+from cluster_kit.problem import Setting
 from cluster_kit.programs.style import LAST_WITH_ESTIMATORS, NIGHTLY, OWN_VERSION, has_estimators
 from cluster_kit.util.kit_files import IMAGE
 
@@ -44,7 +45,7 @@ def _estimators(uses: list[Use], manifest: Manifest) -> Iterator[Hint]:
                 f"`tf.{name}`",
                 f"TensorFlow {manifest.tensorflow or OWN_VERSION} has no Estimators: they went "
                 f"after {last}",
-                f'write `tensorflow = "{last}"` (--set tensorflow=\'"{last}"\')',
+                ("write ", Setting("tensorflow", last)),
             )
             return
 
@@ -67,7 +68,7 @@ def _without_key(uses: list[Use]) -> Iterator[Hint]:
         source.place(node),
         f"{', '.join(f'`{name}`' for name in names[:MOST_NAMED])}{more}: code for TensorFlow 1",
         "`import tensorflow` is TensorFlow 2, which does not have them",
-        "write `tf1 = true` (make: TF1=1): the program then runs unchanged",
+        ("write ", Setting("tf1", True), ": the program then runs unchanged"),
     )
 
 

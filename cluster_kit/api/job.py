@@ -13,6 +13,7 @@ from cluster_kit.api.running import EventView, OnEvent, RunningCluster, nothing
 from cluster_kit.cluster import Cluster
 from cluster_kit.errors import ManifestError, UsageError
 from cluster_kit.manifest import load as manifests
+from cluster_kit.manifest.command_line import Caller
 from cluster_kit.manifest.load import Loaded, find
 from cluster_kit.parts import DEFAULT_ENGINE
 from cluster_kit.platforms.docker import docker_engine
@@ -143,7 +144,7 @@ class Job:
 
     @property
     def _request(self) -> Request:
-        return Request(str(self.manifest), self.overrides)
+        return Request(str(self.manifest), self.overrides, caller=Caller.PYTHON)
 
 
 def load(manifest: str | Path, *, root: str | Path | None = None, **overrides: Any) -> Job:

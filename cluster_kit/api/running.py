@@ -209,7 +209,7 @@ class RunningCluster:
         """
         if self._chief:
             self._chief.end(well=True)
-        return wait(self.name, self._run.workspace, self._view, keep=False)
+        return wait(self.name, self._run.workspace, self._view, keep=False, caller=self._run.caller)
 
     def begin(self) -> None:
         """Wait until the chief on this host can begin, if there is one; see `Job.up`.

@@ -13,7 +13,6 @@ from cluster_kit.cli.app import app, out, print_json
 from cluster_kit.cli.requested import perhaps_requested
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.host.gather import gather
-from cluster_kit.manifest.command_line import option_of
 from cluster_kit.parts import DEFAULT_ENGINE
 from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.platforms.engine import Engine
@@ -60,8 +59,9 @@ def _refuse_what_is_of_a_manifest(request: Request) -> None:
     """Raise UsageError for an option that says nothing without a cluster, or an unknown engine."""
     others = [key for key in request.overrides if key != "engine"]
     if others:
+        named = ", ".join(map(request.caller.place, others))
         raise UsageError(
-            f"{', '.join(map(option_of, others))} without a manifest: there is no cluster to check",
+            f"{named} without a manifest: there is no cluster to check",
             f"name one: `cluster-kit doctor {USUAL} …`",
         )
     on = request.overrides.get("engine", DEFAULT_ENGINE)
@@ -94,7 +94,12 @@ def _checks(request: Request, engine: Engine | None) -> list[Check]:
             SwarmEngine(), prepared.cluster, workspace.runs(prepared.cluster.name)
         )
     return checks + [
-        Check("program", "warn", f"{hint.place}: {hint.what}\n{hint.rule}".rstrip(), hint.cure)
+        Check(
+            "program",
+            "warn",
+            f"{hint.place}: {hint.what}\n{hint.rule}".rstrip(),
+            str(hint.cure),
+        )
         for hint in prepared.hints
     ]
 

@@ -12,6 +12,7 @@ import typer
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, out, print_json, say
 from cluster_kit.errors import UsageError
+from cluster_kit.manifest.command_line import Caller
 from cluster_kit.manifest.field_types import near_name
 from cluster_kit.project import starter
 from cluster_kit.project.ci import SYSTEMS, ci_files, source
@@ -77,7 +78,7 @@ def _known_style(style: str) -> Style:
         if known == style:
             return known
     raise UsageError(
-        f"--style {style!r} (make: STYLE) is not a style of a new cluster",
+        f"{Caller.of(os.environ).place('style')} {style!r} is not a style of a new cluster",
         proposal(style, list(starter.PROGRAM_BY_STYLE)),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -11,6 +12,7 @@ import typer
 
 from cluster_kit.cli import completion
 from cluster_kit.cli.override_values import keys_of, values
+from cluster_kit.manifest.command_line import Caller
 from cluster_kit.manifest.overrides import OVERRIDES, SET_OPTION, Override
 from cluster_kit.run.request import USUAL, Request
 
@@ -57,7 +59,13 @@ def _command(verb: Callable[..., None], reference: Parameter) -> Callable[..., N
     def command(manifest: str, sets: list[str] | None, **given: Any) -> None:
         options = {override.key: given.pop(override.key) for override in OVERRIDES}
         texts = {key: option and str(option) for key, option in options.items()}
-        verb(Request(manifest, values(texts, sets or ()), by_set=keys_of(sets or ())), **given)
+        request = Request(
+            manifest,
+            values(texts, sets or ()),
+            by_set=keys_of(sets or ()),
+            caller=Caller.of(os.environ),
+        )
+        verb(request, **given)
 
     keys = [_parameter(override.key, _option(override)) for override in OVERRIDES]
     parameters = Signature([reference, *keys, _parameter("sets", Sets), *own])

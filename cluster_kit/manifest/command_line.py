@@ -1,11 +1,13 @@
-"""Which values the command line gave, and how messages name them: as its options. Pure."""
+"""Which values the command line gave, and how messages name them: in the caller's words. Pure."""
 
 from __future__ import annotations
 
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +110,76 @@ def _flat(tables: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
             yield f"{prefix}{key}", value
 
 
+CALLED_BY = "CLUSTER_KIT_CALLED_BY"
+"""The variable by which a Makefile says that it runs the kit."""
+
+
+class Caller(StrEnum):
+    """How a person calls the kit, and so how messages name what they can give it."""
+
+    SHELL = "cluster-kit"
+    MAKE = "make"
+    PYTHON = "python"
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> Caller:
+        """Who has started this process: `make`, or else a shell."""
+        return cls.MAKE if environment.get(CALLED_BY) == cls.MAKE else cls.SHELL
+
+    def place(self, key: str) -> str:
+        """What sets a key: `--workers`, `N_WORKERS`, or in Python the key itself."""
+        override = override_of(key)
+        if override is None:
+            return self.by_set(key)
+        names = {self.SHELL: override.option, self.MAKE: override.variable}
+        return names.get(self, key)
+
+    def by_set(self, key: str) -> str:
+        """The same, if the option for all keys sets it: `--set port`."""
+        names = {self.SHELL: SET_OPTION, self.MAKE: SET_VARIABLE}
+        return f"{names[self]} {key}" if self in names else key
+
+    def setting(self, setting: Setting, place: str = "") -> str:
+        """What to type: `` `--workers 2` ``, `` `N_WORKERS=2` ``, in Python `` `worker = 2` ``."""
+        if self is self.PYTHON:
+            return IN_FILE.setting(setting, place)
+        key, value = setting.key, _value(setting)
+        override = override_of(key)
+        if override is None or (override.kind == "switch" and value != "true"):
+            return self._set(f"{key}={value}", setting)
+        option, word = override.option, shlex.quote(value)
+        if override.kind == "switch":
+            return f"`{option}`" if self is self.SHELL else f"`{override.variable}=1`"
+        return f"`{option} {word}`" if self is self.SHELL else f"`{override.variable}={word}`"
+
+    def _set(self, pair: str, setting: Setting) -> str:
+        """The same for a key without an option of its own. Make takes a value with spaces apart."""
+        if self is self.SHELL:
+            return f"`{SET_OPTION} {shlex.quote(pair)}`"
+        if pair.split() != [pair]:
+            return IN_FILE.setting(setting, "")
+        return f"`{SET_VARIABLE}={shlex.quote(pair)}`"
+
+
+def _value(setting: Setting) -> str:
+    """The value as an option takes it."""
+    value = setting.value
+    if isinstance(value, tuple) and setting.key == "args":
+        return " ".join(map(quoted, value))
+    if not isinstance(value, str) or (override_of(setting.key) is None and _is_toml(value)):
+        return to_toml(value)
+    return value
+
+
+def _is_toml(text: str) -> bool:
+    """Whether `--set` would read a text as a value of another kind: `2.15` as a number."""
+    try:
+        tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        return False
+    return True
+
+
 @dataclass(frozen=True)
 class CommandLine:
     """The keys whose values the command line gave; every other value is the file's.
@@ -118,29 +190,32 @@ class CommandLine:
 
     keys: frozenset[str] = frozenset()
     by_set: frozenset[str] = frozenset()
+    caller: Caller = Caller.SHELL
 
     @classmethod
     def of(
-        cls, overrides: Mapping[str, Any], added: range, by_set: frozenset[str] = frozenset()
+        cls,
+        overrides: Mapping[str, Any],
+        added: range,
+        by_set: frozenset[str] = frozenset(),
+        caller: Caller = Caller.SHELL,
     ) -> CommandLine:
         """The keys of these overrides, and those of the arguments numbered `added`."""
         keys = [*_keys(overrides), *(f"args.{number}" for number in added)]
-        return cls(frozenset(keys), by_set)
+        keys += ["args"] if added else []
+        return cls(frozenset(keys), by_set, caller)
 
     def place(self, key: str) -> str:
-        """The option and the Make variable if the command line gave the key, else the key."""
+        """The option or the Make variable if the command line gave the key, else the key."""
         if key not in self.keys:
             return key
-        return _set_option(key) if key in self.by_set else option_of(key)
+        return self.caller.by_set(key) if key in self.by_set else self.caller.place(key)
 
     def setting(self, setting: Setting, place: str) -> str:
-        """The setting as an option if the command line gave it or the problem's key; else TOML."""
-        if self.keys.isdisjoint((place, setting.key)):
+        """The setting as the caller gives it if that gave its key or the problem's; else TOML."""
+        if not setting.for_once and self.keys.isdisjoint((place, setting.key)):
             return IN_FILE.setting(setting, place)
-        value = setting.value
-        if isinstance(value, tuple) and setting.key == "args":
-            value = " ".join(map(quoted, value))
-        return option_text(setting.key, value if isinstance(value, str) else to_toml(value))
+        return self.caller.setting(setting, place)
 
     def error(self, path: Path, problems: Sequence[Problem]) -> ManifestError:
         """The error of these problems; its source is the file, the command line, or both."""
@@ -157,29 +232,6 @@ class CommandLine:
         """
         in_file = ":" in problem.place and not self.keys.isdisjoint(problem.reads[:1])
         return problem.place in self.keys or in_file
-
-
-def option_of(key: str) -> str:
-    """The option that sets a key, and its Make variable: `--workers (make: N_WORKERS)`."""
-    override = override_of(key)
-    if override is None:
-        return _set_option(key)
-    return f"{override.option} (make: {override.variable})"
-
-
-def _set_option(key: str) -> str:
-    return f"{SET_OPTION} {key} (make: {SET_VARIABLE})"
-
-
-def option_text(key: str, value: str) -> str:
-    """What to type: `` `--workers 2` (make: `N_WORKERS=2`) ``, or `` `--set port=2222` ``."""
-    override = override_of(key)
-    if override is None or (override.kind == "switch" and value != "true"):
-        return f"`{SET_OPTION} {shlex.quote(f'{key}={value}')}`"
-    if override.kind == "switch":
-        return f"`{override.option}` (make: `{override.variable}=1`)"
-    word = shlex.quote(value)
-    return f"`{override.option} {word}` (make: `{override.variable}={word}`)"
 
 
 def _keys(overrides: Mapping[str, Any], table: str = "") -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from cluster_kit.errors import ManifestError, UsageError
-from cluster_kit.manifest.command_line import CommandLine, render_command
+from cluster_kit.manifest.command_line import Caller, CommandLine, render_command
 from cluster_kit.manifest.problems import keys_of, problem_of
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.problem import Problem
@@ -69,6 +69,7 @@ def load(
     overrides: Mapping[str, Any] | None = None,
     root: Path | None = None,
     by_set: frozenset[str] = frozenset(),
+    caller: Caller = Caller.SHELL,
 ) -> Loaded:
     """The manifest in a file, with the overrides merged into its tables.
 
@@ -77,6 +78,7 @@ def load(
     Args:
         root: the folder in which `Loaded.command` is to be typed.
         by_set: the overrides' keys that `--set` gave: messages name that instead of their option.
+        caller: in whose words messages name what was given.
     Raises:
         ManifestError: the file cannot be read, or is not valid TOML.
     """
@@ -88,7 +90,7 @@ def load(
     if isinstance(file_args, list) and extra:
         raw["args"] = [*file_args, *extra]
         added = range(len(file_args), len(raw["args"]))
-    read = _validated(raw, path, CommandLine.of(given, added, by_set))
+    read = _validated(raw, path, CommandLine.of(given, added, by_set, caller))
     return replace(read, command=render_command(path, overrides or {}, root)) if root else read
 
 

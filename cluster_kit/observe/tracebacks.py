@@ -9,6 +9,8 @@ from itertools import dropwhile, takewhile
 
 from cluster_kit.observe import noise
 from cluster_kit.parts import Mount
+from cluster_kit.problem import IN_FILE, Cure, Setting, Words, cure_text
+from cluster_kit.roles import CHIEF
 
 _STAMP = re.compile(r"^\d{4}-\d\d-\d\dT[\d:.]+Z ", re.MULTILINE)
 _IGNORED = "Exception ignored in"
@@ -34,8 +36,12 @@ _MISSING = (
     r".*(?<![\w./])"
 )
 """The beginning of a line that says of the path after it that there is no such file."""
-_TF1 = "TensorFlow 2 does not have it: a program for TensorFlow 1 runs with --tf1 (make: TF1=1)"
-_CURES = tuple(
+DATA = Setting("data", "DIR")
+_TF1: Cure = (
+    "TensorFlow 2 does not have it: run a program for TensorFlow 1 with ",
+    Setting("tf1", True),
+)
+_CURES: tuple[tuple[re.Pattern[str], Cure], ...] = tuple(
     (re.compile(pattern, re.MULTILINE), advice)
     for pattern, advice in (
         (
@@ -62,16 +68,18 @@ _CURES = tuple(
             r"|No module named 'tensorflow\S*[._]estimator"
             r"|cannot import name 'estimator' from 'tensorflow"
             r"|model_to_estimator function not available",
-            'TensorFlow has Estimators up to 2.15 only: write `tensorflow = "2.15"` in the '
-            "manifest (--set tensorflow='\"2.15\"')",
+            ("TensorFlow has Estimators up to 2.15 only: run with ", Setting("tensorflow", "2.15")),
         ),
         (
             r'TF_CONFIG, it must have one "chief" node',
-            "an Estimator needs a chief: run with --chief 1 (make: N_CHIEF=1)",
+            ("an Estimator needs a chief: run with ", Setting(CHIEF.name, 1)),
         ),
         (
             r"If `master` node exists in `cluster`, task_type `evaluator` is not supported",
-            'beside an Estimator\'s evaluator the chief is called so: write `chief_job = "chief"`',
+            (
+                "beside an Estimator's evaluator the chief is called so: run with ",
+                Setting("chief_job", CHIEF.job),
+            ),
         ),
         (r"No module named 'tensorflow\.(examples|contrib)'", _TF1),
         (
@@ -82,14 +90,21 @@ _CURES = tuple(
         ),
         (
             r"ModuleNotFoundError: No module named '(?!tensorflow\.)",
-            "name its package in a file and run with --requirements FILE (make: REQUIREMENTS=FILE);"
-            " a module of your own belongs beside the program, whose directory is mounted",
+            (
+                "name its package in a file and run with ",
+                Setting("requirements", "FILE"),
+                "; a module of your own belongs beside the program, whose directory is mounted",
+            ),
         ),
         (
             r"URL fetch failure on |<urlopen error |HTTPS?ConnectionPool\(|NameResolutionError"
             r"|DownloadError",
-            "the task could not download that: let `[data] fetch` in the manifest bring it before "
-            "the start, or run with --data DIR (make: DATA=DIR) or a `[[mount]]` of what you have",
+            (
+                "the task could not download that: let `[data] fetch` in the manifest bring it "
+                "before the start, or run with ",
+                DATA,
+                " or a `[[mount]]` of what you have",
+            ),
         ),
         (
             r"Collective ops must be configured at program startup",
@@ -103,8 +118,11 @@ _CURES = tuple(
         (
             r"(Could not satisfy (explicit )?device specification|unknown device).*GPU"
             r"|GPU.*(unknown device)",
-            "the program names a GPU that its task does not have: run with --gpus auto (make: "
-            "GPUS=auto) where there are GPUs, or leave the device to TensorFlow",
+            (
+                "the program names a GPU that its task does not have: run with ",
+                Setting("gpus", "auto"),
+                " where there are GPUs, or leave the device to TensorFlow",
+            ),
         ),
     )
 )
@@ -262,13 +280,14 @@ def on_host(text: str, mounts: Sequence[Mount]) -> str:
     return path.sub(lambda match: sources[match[1]], text)
 
 
-def cure(words: str, mounts: Sequence[Mount] = ()) -> str:
+def cure(words: str, mounts: Sequence[Mount] = (), caller: Words = IN_FILE) -> str:
     """The cure of a common error, "" if none is known.
 
     Args:
         words: with a container's paths.
         mounts: what is mounted there.
+        caller: writes what to give the next run.
     """
     if _MISSING_DATA.search(words) and not any(mount.target == "/data" for mount in mounts):
-        return "nothing is mounted at /data: run with --data DIR (make: DATA=DIR)"
-    return next((advice for pattern, advice in _CURES if pattern.search(words)), "")
+        return cure_text(("nothing is mounted at /data: run with ", DATA), caller)
+    return next((cure_text(cure, caller) for pattern, cure in _CURES if pattern.search(words)), "")

@@ -10,13 +10,12 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from cluster_kit.manifest.command_line import option_text
 from cluster_kit.manifest.schema import RESERVED, DataTable, Manifest
 from cluster_kit.parts import Fetch, Mount
-from cluster_kit.problem import Problem, Setting
+from cluster_kit.problem import Cure, Problem, Setting
 from cluster_kit.programs import syntax
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS, BuiltIn
-from cluster_kit.util.nearest import hint_or
+from cluster_kit.util.nearest import hint
 from cluster_kit.util.paths import is_directory, is_file, is_zip, seen_from
 from cluster_kit.util.toml_text import to_toml
 
@@ -69,13 +68,13 @@ def check_pipeline(program: BuiltIn, manifest: Manifest, data: Path) -> Iterator
     named = config_arguments(manifest.args)
     for option, config in named:
         if rule := _not_seen(config, data):
-            cure = "give a path that is relative to the data directory"
+            cure: Cure = "give a path that is relative to the data directory"
             yield Problem("args", f"{option} {config}", rule, cure, ("program", "data"))
     if named or not (rule := _not_seen(program.pipeline, data)):
         return
     candidate = next((path.name for path in sorted(data.glob("*.config"))), "FILE")
-    option = option_text("args", f"{OPTION} {candidate}")
-    cure = f"write one (docs/detection.md), or name yours: {option}"
+    named_so = Setting("args", (OPTION, candidate), for_once=True)
+    cure = ("write one (docs/detection.md), or name yours: ", named_so)
     rule = f"the {program.name} needs a pipeline configuration; {rule}"
     yield Problem("data", f'"{manifest.data}"', rule, cure, ("program", "args"))
 
@@ -110,6 +109,10 @@ def config_arguments(arguments: Sequence[str]) -> list[tuple[str, str]]:
 
 
 IN_CONTAINER = "/data"
+_CURE = (
+    "mend the path (in a manifest it is relative to the manifest's folder), or pass ",
+    Setting("data", "DIR", for_once=True),
+)
 
 
 def find_data(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], list[Problem]]:
@@ -121,16 +124,15 @@ def find_data(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...],
     if name in DATA_SETS:
         return DATA_SETS[name].path, (), list(_check_sample(program, name))
     if not name:
-        cure = f"name a data set of the image ({', '.join(DATA_SETS)}) or a directory, or leave "
-        return name, (), [Problem("data", '""', "it is empty", f"{cure}the key out: digits")]
+        sets = f"name a data set of the image ({', '.join(DATA_SETS)}) or a directory"
+        cure: Cure = f"{sets}, or leave the key out: digits"
+        return name, (), [Problem("data", '""', "it is empty", cure)]
     path = seen_from(folder, name)
     if not is_directory(path):
         rule = f"neither a data set of the image ({', '.join(DATA_SETS)}) nor a directory at {path}"
-        return (
-            name,
-            (),
-            [Problem("data", f'"{name}"', rule, hint_or(path.name, DATA_SETS, _cure()))],
-        )
+        near = hint(path.name, DATA_SETS)
+        cure = (f"{near}Or ", *_CURE) if near else _CURE
+        return name, (), [Problem("data", f'"{name}"', rule, cure)]
     problems: list[Problem] = []
     if program is not None:
         problems += _check_folders(program, name, path)
@@ -156,12 +158,7 @@ def _check_folders(program: BuiltIn, name: str, path: Path) -> Iterator[Problem]
             f"the {program.name} needs a folder of images for each class, or {parts} with such "
             f"folders; {missing}"
         )
-        yield Problem("data", f'"{name}"', rule, _cure(), ("program",))
-
-
-def _cure() -> str:
-    mend = "mend the path (in a manifest it is relative to the manifest's folder)"
-    return f"{mend}, or pass {option_text('data', 'DIR')}"
+        yield Problem("data", f'"{name}"', rule, _CURE, ("program",))
 
 
 MEND = "mend the path; in a manifest it is relative to the manifest's folder"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from cluster_kit.errors import UsageError
+from cluster_kit.manifest.command_line import Caller
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.platforms.registry import platform_of
 from cluster_kit.run.context import Launch
@@ -37,10 +39,17 @@ def attach(reference: str, workspace: Workspace, view: View, *, keep: bool) -> O
     """
     engine = reach(reference, workspace)
     name = cluster_name(reference, workspace, engine.clusters())
-    return _go_on(engine, name, workspace, view, keep=keep, leaves=False)
+    return _go_on(engine, name, workspace, view, Caller.SHELL, keep=keep, leaves=False)
 
 
-def wait(reference: str, workspace: Workspace, view: View, *, keep: bool) -> Outcome:
+def wait(
+    reference: str,
+    workspace: Workspace,
+    view: View,
+    *,
+    keep: bool,
+    caller: Caller = Caller.SHELL,
+) -> Outcome:
     """Wait for the end of a cluster and return its outcome; `attach` does so if nobody else does.
 
     On an interrupt the cluster is left as it is. Arguments and errors are those of `attach`, but
@@ -50,13 +59,20 @@ def wait(reference: str, workspace: Workspace, view: View, *, keep: bool) -> Out
     name = cluster_name(reference, workspace, engine.clusters())
     while True:
         try:
-            return _go_on(engine, name, workspace, view, keep=keep, leaves=True)
+            return _go_on(engine, name, workspace, view, caller, keep=keep, leaves=True)
         except Watched:
             time.sleep(WAIT_POLL_S)
 
 
 def _go_on(
-    engine: Engine, name: str, workspace: Workspace, view: View, *, keep: bool, leaves: bool
+    engine: Engine,
+    name: str,
+    workspace: Workspace,
+    view: View,
+    caller: Caller,
+    *,
+    keep: bool,
+    leaves: bool,
 ) -> Outcome:
     runs = _runs(engine, name, workspace)
     with claim(engine, name, runs):
@@ -70,7 +86,7 @@ def _go_on(
         if directory is None or record is None or not containers:
             raise _nothing_there(name, directory)
         run = _launch(engine, workspace, view, directory, record, keep=keep)
-        return join(run, leaves=leaves)
+        return join(replace(run, caller=caller), leaves=leaves)
 
 
 def _runs(engine: Engine, name: str, workspace: Workspace) -> Path:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cluster_kit.cluster import Cluster
+from cluster_kit.manifest.command_line import Caller
 from cluster_kit.observe.logs import Followed
 from cluster_kit.platforms.engine import Container, Engine
 from cluster_kit.platforms.platform import Platform
@@ -38,6 +39,8 @@ class Launch:
     keep: bool
     """Whether the containers stay after the end."""
     observer: Observer = NOBODY
+    caller: Caller = Caller.SHELL
+    """In whose words advice on it names what to give next time."""
     followed: Followed = field(default_factory=Followed)
     """What is shown of the tasks' logs."""
 

@@ -90,7 +90,7 @@ def _ready(
         prepared = prepare_locked(request, workspace, engine, view.phase)
     for hint in prepared.hints:
         view.warn(str(hint))
-    check_arguments(cluster := prepared.cluster)
+    check_arguments(cluster := prepared.cluster, request.caller)
     observer.planned(cluster)
     starter = platform_of(cluster.engine)
     if engine is None or cluster.engine != DEFAULT_ENGINE:
@@ -99,7 +99,7 @@ def _ready(
         text = starter.render(cluster)
     runs = workspace.runs(cluster.name)
     with claim(engine, cluster.name, runs):
-        start.make_room(engine, cluster.name)
+        start.make_room(engine, cluster.name, request.caller)
         with timings.step("preflight"):
             refuse_if_unfit(prepared.facts, cluster)
         with timings.step("build"):
@@ -120,6 +120,7 @@ def _ready(
             sizes=sizes(directory.output),
             keep=keep,
             observer=observer,
+            caller=request.caller,
         )
 
         yield run, lambda: _started(run, prepared, text)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cluster_kit.errors import UsageError
+from cluster_kit.manifest.command_line import Caller
 
 USUAL = "quickstart"
 """The manifest and the cluster of a command that names none."""
@@ -24,6 +25,7 @@ class Request:
     debug: str = ""
     """The task whose program waits for a debugger, with `:PORT` if that is given."""
     by_set: frozenset[str] = frozenset()
+    caller: Caller = Caller.SHELL
 
 
 def unnamed(up: Sequence[str], own: Sequence[str], *, changes: bool = False) -> str:

@@ -290,5 +290,19 @@ def test_no_label_of_the_clusters_picture_lies_on_another(
     browser: Any, tmp_path: Path, workers: int, ps: int
 ) -> None:
     with opened(browser, written(tmp_path, crowded(workers, ps, 10))) as one:
-        assert one.page.locator("svg.network text.label").count() > 1
-        assert one.page.evaluate(OVERLAPS, "svg.network text.label, svg.network .node rect") == 0
+        for width in (1200, 900, 420):
+            one.page.set_viewport_size({"width": width, "height": 900})
+            one.page.wait_for_function("w => innerWidth === w", arg=width)
+            assert one.page.locator("svg.network text.label").count() > 1
+            drawn = "svg.network text.label, svg.network .node rect"
+            assert one.page.evaluate(OVERLAPS, drawn) == 0
+            picture = one.page.locator(".picture")
+            assert picture.evaluate("one => one.scrollWidth <= one.clientWidth"), width
+            scale = "one => one.getBoundingClientRect().width / one.getAttribute('width')"
+            assert picture.locator("svg").evaluate(scale) > 0.75, "text is large enough"
+            outside = """svg => [...svg.querySelectorAll("path, rect, text")].some((one) => {
+              const [whole, part] = [svg, one].map((of) => of.getBoundingClientRect());
+              return part.left < whole.left - 1 || part.right > whole.right + 1;
+            })"""
+            assert not picture.locator("svg").evaluate(outside), width
+        assert one.complaints == []

@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 
+from cluster_kit.manifest.command_line import CALLED_BY
 from cluster_kit.manifest.overrides import OVERRIDES, SET_OPTION, SET_VARIABLE
 from cluster_kit.workspace import RENDERED
 from tests.make import ROOT
@@ -47,6 +48,22 @@ def test_a_switch_is_on_or_left_out(variable: str) -> None:
     assert command("cluster", f"{variable}=1")[1:] == ["up", "quickstart", SWITCHES[variable]]
     for off in ("", "0"):
         assert command("cluster", f"{variable}={off}")[1:] == ["up", "quickstart"]
+
+
+def test_the_name_of_a_host_is_no_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """WSL has it in every environment."""
+    monkeypatch.setenv("NAME", "DESKTOP-7")
+    assert command("cluster")[1:] == ["up", "quickstart"]
+    assert command("cluster", "NAME=two")[1:] == ["up", "quickstart", "--name=two"]
+
+
+def test_targets_that_name_variables_say_that_make_calls() -> None:
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (targets,) = re.findall(rf"^([a-z ]+): \\\n  export {CALLED_BY} := make$", text, re.MULTILINE)
+    overridden = re.findall(
+        r"^([a-z]+):(?:.*\n)(?:(?:\t|#|ifeq|else).*\n)*?\t.*\$\(OVERRIDES\)", text, re.MULTILINE
+    )
+    assert overridden and set(overridden) <= set(targets.split())
 
 
 @pytest.mark.parametrize("target", ["compare"])

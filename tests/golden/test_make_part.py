@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import subprocess
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from cluster_kit.manifest.command_line import CALLED_BY
+from cluster_kit.manifest.overrides import OVERRIDES
 from cluster_kit.project.starter import make_part
 from cluster_kit.workspace import Workspace
 
@@ -43,10 +46,33 @@ def test_what_make_alone_makes_stays_as_it_is(project: Path) -> None:
         (("ARGS=--name it's $$HOME", "PROGRAM=t.py", "DATA=~/x", "GPUS=auto"),
          ["up", "demo", "--program=t.py", "--args=--name it's $HOME", "--data=~/x", "--gpus=auto"]),
         (("KEEP=1", "RESUME=1"), ["up", "demo", "--keep", "--resume"]),
+        (("N_CHIEF=0", "STYLE=all-tasks", "NAME=two", "TF1=1", 'SET=tensorflow="2.15" port=3333'),
+         ["up", "demo", "--chief=0", "--style=all-tasks", "--name=two", "--tf1",
+          '--set=tensorflow="2.15"', "--set=port=3333"]),
     ],
 )  # fmt: skip
 def test_variables_are_options(given: tuple[str, ...], called: list[str], project: Path) -> None:
     assert words(project, "cluster", *given) == ["cluster-kit", *called]
+
+
+def test_every_variable_that_messages_name_is_one(project: Path) -> None:
+    for override in OVERRIDES:
+        value = "1" if override.kind == "switch" else "x"
+        assert any(
+            word.startswith((f"{override.option}", f"--{override.key}"))
+            for word in words(project, "cluster", f"{override.variable}={value}")
+        ), override
+
+
+def test_the_kit_learns_that_make_calls_it_and_no_name_of_the_environment(project: Path) -> None:
+    (project / "cluster-kit").write_text(f'#!/bin/sh\necho "${CALLED_BY}" "$@"\n')
+    (project / "cluster-kit").chmod(0o755)
+    made = ("make", "--no-print-directory", "cluster", "CLUSTER_KIT=./cluster-kit")
+    environment = {**os.environ, "NAME": "DESKTOP-7"}
+    done = subprocess.run(
+        made, cwd=project, env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["make", "up", "demo"]
 
 
 def test_the_other_targets(project: Path) -> None:

@@ -144,7 +144,7 @@ def _saved(
     said = _last_words(launch.engine, containers, verdict, verdict.blame or seen.leader, mask)
     words = without_message(said, verdict.message) if verdict.blame else ""
     told = f"{words}\n{verdict.message}"
-    known_cure = cure(f"{verdict.message}\n{words}", cluster.all_mounts)
+    known_cure = cure(f"{verdict.message}\n{words}", cluster.all_mounts, launch.caller)
     verdict = replace(verdict, message=on_host(verdict.message, cluster.all_mounts))
     verdict = explained(verdict, said, directory)
     launch.followed.finish(_logs(launch.engine, containers, mask), told if verdict.blame else "")

@@ -13,7 +13,9 @@ from cluster_kit.cluster import SECRETS, Cluster
 from cluster_kit.errors import EngineError, UsageError
 from cluster_kit.image.base_image import CONFINED, TMP
 from cluster_kit.image.kit_image import SOURCE
+from cluster_kit.manifest.command_line import Caller
 from cluster_kit.platforms.container import container_specs
+from cluster_kit.problem import Setting
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.util.nearest import hint
 from cluster_kit.util.process import Completed, run
@@ -21,37 +23,37 @@ from cluster_kit.util.process import Completed, run
 HELP = ("--help", "-h")
 HELP_TIMEOUT_S = 120.0
 _USAGE = 2
-_ALL = "`ARGS=--help` (cluster-kit: --args=--help) lists all of them"
 _ERROR = re.compile(r"^\S+: error: (.*)", re.MULTILINE | re.DOTALL)
 _OF_ONE = re.compile(r"argument (\S+?): (.*)", re.DOTALL)
 _VALUE = re.compile(r"invalid (?:[\w ]+ )?(?:value|choice): '(.*?)'(.*)", re.DOTALL)
 
 
-def check_arguments(cluster: Cluster) -> None:
+def check_arguments(cluster: Cluster, caller: Caller = Caller.SHELL) -> None:
     """Raises UsageError if the built-in program of the cluster does not take its arguments."""
     _, program, *arguments = cluster.leader.command
     if program in PROGRAMS and arguments:
         asked = _ask(program, arguments, _place(cluster))
         if asked.code == _USAGE:
-            message, cure = told(program, asked.errors)
+            message, cure = told(program, asked.errors, caller)
             raise UsageError(message, cure)
 
 
-def told(program: str, said: str) -> tuple[str, str]:
+def told(program: str, said: str, caller: Caller = Caller.SHELL) -> tuple[str, str]:
     """(message, cure): what argparse says of wrong arguments, the one wrong word first."""
+    lists_all = f"{caller.setting(Setting('args', HELP[:1]))} lists all of them"
     found = _ERROR.search(said)
     rule = found[1].strip() if found else said.strip().removeprefix("error: ")
     if rule.startswith("unrecognized arguments: "):
         word = rule.partition(": ")[2].split()[0].partition("=")[0]
         options = sorted(set(re.findall(r"--[a-z][a-z-]*", said.partition("error: ")[0])))
-        return f"`{word}`: the {program} has no such argument", hint(word, options) + _ALL
+        return f"`{word}`: the {program} has no such argument", hint(word, options) + lists_all
     one = _OF_ONE.fullmatch(rule)
     if one is None:
-        return f"arguments of the {program}: {rule}", _ALL
+        return f"arguments of the {program}: {rule}", lists_all
     name = one[1].partition("/")[0]
     if value := _VALUE.fullmatch(one[2]):
-        return f"`{value[1]}`: no valid value of the {program}'s `{name}`{value[2]}", _ALL
-    return f"`{name}` of the {program}: {one[2]}", _ALL
+        return f"`{value[1]}`: no valid value of the {program}'s `{name}`{value[2]}", lists_all
+    return f"`{name}` of the {program}: {one[2]}", lists_all
 
 
 def wants_help(arguments: Sequence[str]) -> bool:

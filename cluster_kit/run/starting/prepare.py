@@ -56,7 +56,8 @@ def prepare(
         EngineError: the engine stopped answering.
     """
     path = find(request.manifest, workspace.manifests)
-    loaded = load(path, request.overrides, workspace.root.resolve(), request.by_set)
+    root = workspace.root.resolve()
+    loaded = load(path, request.overrides, root, request.by_set, request.caller)
     fitted = fit(resolve.program_file(loaded.manifest, path.parent), loaded)
     loaded = fitted.loaded
     inputs = resolve.resolve(loaded.manifest, path.parent, workspace.fetched.resolve())
@@ -136,7 +137,8 @@ def _portable(
 def engine_of(request: Request, workspace: Workspace) -> EngineName:
     """What a manifest's job runs on; raises what `prepare` raises."""
     path = find(request.manifest, workspace.manifests)
-    loaded = load(path, request.overrides, workspace.root.resolve(), request.by_set)
+    root = workspace.root.resolve()
+    loaded = load(path, request.overrides, root, request.by_set, request.caller)
     return loaded.manifest.engine
 
 

@@ -15,11 +15,13 @@ from cluster_kit.image import debugger, dockerfile_image
 from cluster_kit.image import requirements_layer as extra_image
 from cluster_kit.image import user_image as own_image
 from cluster_kit.image.kit_image import image_present
+from cluster_kit.manifest.command_line import Caller
 from cluster_kit.observe.task_view import State
 from cluster_kit.parts import DEFAULT_ENGINE
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.platforms.platform import ImageMissing, SubnetTaken
 from cluster_kit.platforms.secret_values import without_secrets
+from cluster_kit.problem import Setting
 from cluster_kit.programs import resolve
 from cluster_kit.run import again, disk_space
 from cluster_kit.run.context import Launch
@@ -34,13 +36,14 @@ from cluster_kit.util.elapsed import moment
 from cluster_kit.util.masking import masker
 from cluster_kit.workspace import RENDERED, Workspace, ignore_in_git, write_atomically
 
+OTHER = Setting("name", "OTHER")
 PLANS = 3
 """The most plans that are tried if each one's subnet is taken before the start."""
 BUILD = "build"
 """Whose lines those of a build are in the view."""
 
 
-def make_room(engine: Engine, name: str) -> None:
+def make_room(engine: Engine, name: str, caller: Caller = Caller.SHELL) -> None:
     """Remove containers and networks that an earlier run of this name has left.
 
     Raises:
@@ -53,7 +56,7 @@ def make_room(engine: Engine, name: str) -> None:
         for container in containers
         if State.of_engine(container.state) not in (State.ENDED, State.CREATED)
     ]
-    other = f"`cluster-kit down {name}` removes it, `--name OTHER` runs one beside it"
+    other = f"`cluster-kit down {name}` removes it, {caller.setting(OTHER)} runs one beside it"
     if up:
         offer = f"`cluster-kit attach {name}` goes on with it; " if is_recorded(containers) else ""
         whose = f"; its run is {run_of(containers).path}" if offer else ""
@@ -71,8 +74,7 @@ def make_room(engine: Engine, name: str) -> None:
     if containers and (kept := kept_run(containers)):
         raise HostError(
             f"the cluster {name} was kept after its end, to be looked at: {kept.path}",
-            f"`cluster-kit down {name}` (make: `make down NAME={name}`) removes it, "
-            f"`--name OTHER` (make: NAME=OTHER) runs one beside it",
+            other,
         )
     if containers or engine.sidecars(name):
         engine.remove(name)

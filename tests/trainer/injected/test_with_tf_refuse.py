@@ -52,7 +52,7 @@ PROGRAMS = {
         WITH_PS
         + "tf.distribute.experimental.MultiWorkerMirroredStrategy("
         + "cluster_resolver=tf.distribute.cluster_resolver.TFConfigClusterResolver())",
-        "`--style all-tasks --ps 0` (make: STYLE=all-tasks N_PS=0)",
+        'style "all-tasks", ps 0',
     ),
     "ps in the spec, all-reduce of TensorFlow 1's API": (
         WITH_PS + "tf.compat.v1.distribute.experimental.MultiWorkerMirroredStrategy()",

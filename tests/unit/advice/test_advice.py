@@ -122,7 +122,7 @@ def test_flags_for_a_chief_that_runs_alone_are_questioned(tmp_path: Path) -> Non
     (hint,) = hints("", tmp_path, args=FLAGS)
     assert hint.place == "args"
     assert "only the chief runs the program" in hint.what
-    assert "STYLE=all-tasks" in hint.cure and "N_CHIEF=0" in hint.cure
+    assert '`style = "all-tasks"`, and `chief = 0` if worker 0' in hint.cure
 
 
 def test_flags_that_leave_out_the_chiefs_address_are_questioned(tmp_path: Path) -> None:

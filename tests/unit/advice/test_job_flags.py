@@ -44,9 +44,9 @@ def test_a_program_without_its_flags_is_not_started_and_the_option_is_told(tmp_p
         " --worker_hosts={{ worker_hosts }}"
     )
     assert text == (
-        "--args (make: ARGS): the program takes --job_name, --task_index, --ps_hosts, "
+        "--args: the program takes --job_name, --task_index, --ps_hosts, "
         "--worker_hosts (train.py:2), and no argument gives them, so no task is told its place in "
-        f"the cluster\n    → write `--args '{arguments}'` (make: `ARGS='{arguments}'`)"
+        f"the cluster\n    → write `--args '{arguments}'`"
     )
     assert values({"args": arguments})["extra_args"] == arguments.replace(" --", "\n--").split("\n")
 
@@ -65,8 +65,7 @@ def test_in_a_manifest_it_is_the_key(tmp_path: Path) -> None:
 
 def test_what_else_the_cluster_lacks_is_told_with_it(tmp_path: Path) -> None:
     (text,) = problems(ABSL, tmp_path, **values({"program": str(tmp_path / "train.py")}))
-    assert "` (make: `ARGS=" in text
-    assert "`--style all-tasks` (make: `STYLE=all-tasks`) and `--chief 0`" in text
+    assert "`--style all-tasks` and `--chief 0`" in text
     (text,) = problems(SLIM, tmp_path, style="all-tasks")
     assert "chief" not in text
 

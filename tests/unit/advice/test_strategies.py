@@ -84,8 +84,8 @@ def test_a_cluster_that_fits_is_left_as_it_is(tmp_path: Path) -> None:
 def test_ps_that_were_asked_for_are_refused_with_the_option_that_works(tmp_path: Path) -> None:
     found = fitted(ALL_REDUCE, tmp_path, program="train.py", ps=2)
     (text,) = texts(found)
-    assert "--ps (make: N_PS) = 2: MultiWorkerMirroredStrategy (train.py:2) waits for ever" in text
-    assert text.endswith("→ write `--ps 0` (make: `N_PS=0`)")
+    assert "--ps = 2: MultiWorkerMirroredStrategy (train.py:2) waits for ever" in text
+    assert text.endswith("→ write `--ps 0`")
     (text,) = texts(fitted(ALL_REDUCE, tmp_path, 'program = "train.py"\nps = 1\n'))
     assert text.endswith("→ write `ps = 0`")
 
@@ -93,7 +93,7 @@ def test_ps_that_were_asked_for_are_refused_with_the_option_that_works(tmp_path:
 def test_the_style_coordinator_is_refused_with_the_option_that_works(tmp_path: Path) -> None:
     found = fitted(ALL_REDUCE, tmp_path, program="train.py", style="coordinator")
     (text,) = texts(found)
-    assert text.endswith("→ write `--style all-tasks` (make: `STYLE=all-tasks`)")
+    assert text.endswith("→ write `--style all-tasks`")
 
 
 @pytest.mark.parametrize("what", UNCERTAIN)
@@ -119,7 +119,7 @@ def test_all_reduce_that_may_be_chosen_is_warned_of(tmp_path: Path) -> None:
     (hint,) = hints(maybe, tmp_path)
     assert hint.place == "train.py:3"
     assert "only the chief runs the program" in hint.what
-    assert "STYLE=all-tasks N_PS=0" in hint.cure
+    assert '`style = "all-tasks"` and `ps = 0`' in hint.cure
     (hint,) = hints(maybe, tmp_path, style="all-tasks", ps=1)
     assert "there are ps" in hint.what
     assert not hints(maybe, tmp_path, chief=0, ps=0)

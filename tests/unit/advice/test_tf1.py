@@ -20,7 +20,7 @@ def test_a_program_of_that_time_is_told_the_key_once(path: Path) -> None:
     (hint,) = advise(path, manifest(program=str(path), **KEYS))
     assert hint.place.startswith(f"{path.name}:")
     assert "TensorFlow 2, which does not have them" in hint.rule
-    assert "`tf1 = true` (make: TF1=1)" in hint.cure
+    assert "`tf1 = true`" in hint.cure
     assert not advise(path, manifest(program=str(path), tf1=True, **KEYS))
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.manifest.command_line import CommandLine
+from cluster_kit.advice import Hint
+from cluster_kit.manifest.command_line import CALLED_BY, Caller, CommandLine
 from cluster_kit.problem import Problem, Setting
 from tests.unit.command_line import MANIFEST, Cli
 
@@ -16,36 +17,35 @@ from tests.unit.command_line import MANIFEST, Cli
     [
         (
             ("--workers", "0"),
-            "--workers (make: N_WORKERS) = 0: a cluster needs at least one worker",
-            "write `--workers 1` (make: `N_WORKERS=1`)",
+            "--workers = 0: a cluster needs at least one worker",
+            "write `--workers 1`",
         ),
         (
             ("--workers", "abc"),
-            '--workers (make: N_WORKERS) = "abc": must be a whole number',
-            "for example `--workers 2` (make: `N_WORKERS=2`): Number of workers: 1 or more",
+            '--workers = "abc": must be a whole number',
+            "for example `--workers 2`: Number of workers: 1 or more",
         ),
         (
             ("--style", "alltasks"),
-            "--style (make: STYLE) = \"alltasks\": must be 'auto', 'coordinator' or 'all-tasks'",
-            "did you mean `--style all-tasks` (make: `STYLE=all-tasks`)?",
+            "--style = \"alltasks\": must be 'auto', 'coordinator' or 'all-tasks'",
+            "did you mean `--style all-tasks`?",
         ),
-        (("--name", "A_b"), '--name (make: NAME) = "A_b"', "`--name a-b` (make: `NAME=a-b`)"),
+        (("--name", "A_b"), '--name = "A_b"', "`--name a-b`"),
         (
             ("--ps", "0"),
-            "--ps (make: N_PS) = 0: at least 1 ps task is needed",
-            "write `--ps 1` (make: `N_PS=1`), or `--chief 0` (make: `N_CHIEF=0`), or "
-            "`--style all-tasks` (make: `STYLE=all-tasks`) if each worker trains, too",
+            "--ps = 0: at least 1 ps task is needed",
+            "write `--ps 1`, or `--chief 0`, or `--style all-tasks` if each worker trains, too",
         ),
         (
             ("--set", "role.ps.cpus=4096"),
-            "--set role.ps.cpus (make: SET) = 4096: this host has",
+            "--set role.ps.cpus = 4096: this host has",
             "at most `--set role.ps.cpus=",
         ),
-        (("--args", "{{ ro }}"), '--args (make: ARGS) = "{{ ro }}"', "did you mean `role`?"),
-        (("--set", "port=1"), "--set port (make: SET) = 1", "write `--set port=2222`"),
+        (("--args", "{{ ro }}"), '--args = "{{ ro }}"', "did you mean `role`?"),
+        (("--set", "port=1"), "--set port = 1", "write `--set port=2222`"),
         (
             ("--set", "deadline.start=x"),
-            '--set deadline.start (make: SET) = "x"',
+            '--set deadline.start = "x"',
             "for example `--set deadline.start=120`",
         ),
     ],
@@ -79,7 +79,7 @@ def test_what_stands_in_the_file_is_still_told_as_the_files(cli: Cli, root: Path
     assert "  port = 1: " in said.err
     assert "write `port = 2222`" in said.err
     assert "  task.worker-1: there is no such task: worker = 1" in said.err
-    assert "write `--workers 2` (make: `N_WORKERS=2`), or take the table out" in said.err
+    assert "write `--workers 2`, or take the table out" in said.err
     alone = cli("render", "demo", "--workers", "2")
     assert "demo.toml: 1 problem" in alone.err
 
@@ -91,7 +91,7 @@ def test_an_argument_of_the_file_is_the_files_even_if_the_same_is_typed(
     said = cli("render", "demo", "--args", "{{ ro }}")
     assert "demo.toml and the command line: 2 problems" in said.err
     assert '  args.0 = "{{ ro }}": ' in said.err
-    assert '  --args (make: ARGS) = "{{ ro }}": ' in said.err
+    assert '  --args = "{{ ro }}": ' in said.err
 
 
 def test_a_setting_whose_key_was_typed_is_told_as_its_option_wherever_the_problem_is() -> None:
@@ -102,7 +102,7 @@ def test_a_setting_whose_key_was_typed_is_told_as_its_option_wherever_the_proble
     assert message.splitlines() == [
         "demo.toml: 1 problem",
         "  ps = 0: too few",
-        "    → write `ps = 1` or `--chief 0` (make: `N_CHIEF=0`)",
+        "    → write `ps = 1` or `--chief 0`",
     ]
 
 
@@ -115,6 +115,69 @@ def test_a_value_that_set_gave_is_not_told_as_the_option_that_its_key_has_too(
     cli: Cli, root: Path
 ) -> None:
     said = cli("render", "demo", "--set", "worker=-1")
-    assert "  --set worker (make: SET) = -1: " in said.err and "--workers (make" not in said.err
-    assert "  --workers (make: N_WORKERS) = -1: " in cli("render", "demo", "--workers", "-1").err
-    assert '  --set data (make: SET) = "": ' in cli("render", "demo", "--set", 'data=""').err
+    assert "  --set worker = -1: " in said.err and "  --workers = " not in said.err
+    assert "  --workers = -1: " in cli("render", "demo", "--workers", "-1").err
+    assert '  --set data = "": ' in cli("render", "demo", "--set", 'data=""').err
+
+
+@pytest.mark.parametrize(
+    ("setting", "shell", "make", "python"),
+    [
+        (Setting("worker", 2), "--workers 2", "N_WORKERS=2", "worker = 2"),
+        (Setting("tf1", True), "--tf1", "TF1=1", "tf1 = true"),
+        (Setting("tf1", False), "--set tf1=false", "SET=tf1=false", "tf1 = false"),
+        (Setting("data", "my dir"), "--data 'my dir'", "DATA='my dir'", 'data = "my dir"'),
+        (Setting("args", ("-x", "y")), "--args '-x y'", "ARGS='-x y'", 'args = ["-x", "y"]'),
+        (
+            Setting("deadline.start", 30),
+            "--set deadline.start=30",
+            "SET=deadline.start=30",
+            "start = 30",
+        ),
+        (
+            Setting("subnet", "10.0.0.0/24"),
+            "--set subnet=10.0.0.0/24",
+            "SET=subnet=10.0.0.0/24",
+            'subnet = "10.0.0.0/24"',
+        ),
+        (
+            Setting("tensorflow", "2.15"),
+            "--set 'tensorflow=\"2.15\"'",
+            "SET='tensorflow=\"2.15\"'",
+            'tensorflow = "2.15"',
+        ),
+        (
+            Setting("role.ps.x", ("a", "b")),
+            '--set \'role.ps.x=["a", "b"]\'',
+            'x = ["a", "b"]',
+            'x = ["a", "b"]',
+        ),
+    ],
+)
+def test_a_setting_is_told_as_the_caller_would_give_it(
+    setting: Setting, shell: str, make: str, python: str
+) -> None:
+    told = {caller: caller.setting(setting, "") for caller in Caller}
+    assert list(told.values()) == [f"`{text}`" for text in (shell, make, python)]
+
+
+def test_make_is_told_of_its_variables_alone(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    typed = ("render", "demo", "--workers", "0", "--set", "port=1", "--data", "nosuch")
+    shell = cli(*typed).err
+    assert "`--workers 1`" in shell and "`--data DIR`" in shell and "N_WORKERS" not in shell
+    monkeypatch.setenv(CALLED_BY, "make")
+    make = cli(*typed).err
+    assert "  N_WORKERS = 0: " in make and "`N_WORKERS=1`" in make
+    assert "  SET port = 1: " in make and "`SET=port=2222`" in make and "`DATA=DIR`" in make
+    assert "--" not in make
+
+
+def test_a_hint_at_a_program_is_cured_by_what_has_named_it() -> None:
+    """The file that has the program, or the command line."""
+    hint = Hint("train.py:3", "old code", "", ("write ", Setting("tf1", True)))
+    assert hint.told_by(CommandLine()).cure == "write `tf1 = true`"
+    for caller, told in ((Caller.SHELL, "`--tf1`"), (Caller.MAKE, "`TF1=1`")):
+        given = CommandLine(frozenset({"program"}), caller=caller)
+        assert hint.told_by(given).cure == f"write {told}"
+    typed = CommandLine.of({}, range(1))
+    assert typed.setting(Setting("style", "all-tasks"), "args") == "`--style all-tasks`"

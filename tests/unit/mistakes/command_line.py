@@ -10,58 +10,58 @@ CommandLine = tuple[tuple[str, ...], str, str, str]
 
 MISTAKES: dict[str, CommandLine] = {
     "negative workers": (
-        (*RENDER, "--workers", "-1"), "--workers (make: N_WORKERS) = -1", "at least one worker",
-        "`--workers 1` (make: `N_WORKERS=1`)",
+        (*RENDER, "--workers", "-1"), "--workers = -1", "at least one worker",
+        "`--workers 1`",
     ),
     "half a worker": (
-        (*RENDER, "--workers", "1.5"), '--workers (make: N_WORKERS) = "1.5"', "a whole number",
+        (*RENDER, "--workers", "1.5"), '--workers = "1.5"', "a whole number",
         "`--workers 2`",
     ),
     "more workers than addresses": (
         (*RENDER, "--workers", "100000"), "= 100000", "fit in no subnet", "fewer tasks",
     ),
     "a number in words": (
-        (*RENDER, "--ps", "two"), '--ps (make: N_PS) = "two"', "a whole number", "`N_PS=2`",
+        (*RENDER, "--ps", "two"), '--ps = "two"', "a whole number", "`--ps 2`",
     ),
     "two chiefs": (
-        (*RENDER, "--chief", "2"), "--chief (make: N_CHIEF) = 2", "at most one chief", "--chief 1",
+        (*RENDER, "--chief", "2"), "--chief = 2", "at most one chief", "--chief 1",
     ),
     "yes for a number": (
-        (*RENDER, "--chief", "yes"), '--chief (make: N_CHIEF) = "yes"', "a whole number", "0 or 1",
+        (*RENDER, "--chief", "yes"), '--chief = "yes"', "a whole number", "0 or 1",
     ),
     "unknown style": (
-        (*RENDER, "--style", "both"), '--style (make: STYLE) = "both"', "'all-tasks'",
-        "`STYLE=auto`",
+        (*RENDER, "--style", "both"), '--style = "both"', "'all-tasks'",
+        "`--style auto`",
     ),
     "name with umlauts": (
-        (*RENDER, "--name", "Über"), '--name (make: NAME) = "Über"', "a DNS label", "--name uber",
+        (*RENDER, "--name", "Über"), '--name = "Über"', "a DNS label", "--name uber",
     ),
     "name with an underscore": (
         (*RENDER, "--name", "my_cluster"), '= "my_cluster"', "a DNS label", "--name my-cluster",
     ),
-    "no name": ((*RENDER, "--name", ""), '--name (make: NAME) = ""', "a DNS label", "my-cluster"),
+    "no name": ((*RENDER, "--name", ""), '--name = ""', "a DNS label", "my-cluster"),
     "a name as long as a novel": (
-        (*RENDER, "--name", "a" * 300), "--name (make: NAME) = ", "at most 40 characters", "--name",
+        (*RENDER, "--name", "a" * 300), "--name = ", "at most 40 characters", "--name",
     ),
     "set without a value": (
         (*RENDER, "--set", "worker"), "--set 'worker'", "not key=value", "deadline.start=30",
     ),
     "set without a key": ((*RENDER, "--set", "=3"), "--set '=3'", "not key=value", "for example"),
     "set to nothing": (
-        (*RENDER, "--set", "worker="), '--set worker (make: SET) = ""', "whole number", "2",
+        (*RENDER, "--set", "worker="), '--set worker = ""', "whole number", "2",
     ),
     "set of an unknown key": (
-        (*RENDER, "--set", "wrker=3"), "--set wrker (make: SET) = 3", "no such key", "`worker`",
+        (*RENDER, "--set", "wrker=3"), "--set wrker = 3", "no such key", "`worker`",
     ),
     "set with two values": (
         (*RENDER, "--set", "worker=3=4"), '= "3=4"', "a whole number", "--workers 2",
     ),
     "a table set to a number": (
-        (*RENDER, "--set", "deadline=5"), "--set deadline (make: SET) = 5", "must be a table",
+        (*RENDER, "--set", "deadline=5"), "--set deadline = 5", "must be a table",
         "How long",
     ),
     "a duration in words": (
-        (*RENDER, "--set", "deadline.job=soon"), "--set deadline.job (make: SET)", "a duration is",
+        (*RENDER, "--set", "deadline.job=soon"), "--set deadline.job", "a duration is",
         "--set deadline.job=3600",
     ),
     "an unknown role": (
@@ -71,8 +71,8 @@ MISTAKES: dict[str, CommandLine] = {
         (*RENDER, "--set", "task.worker-9.cpus=1"), "task.worker-9", "no such task", "worker = 10",
     ),
     "half a list": (
-        (*RENDER, "--set", "gpus=[0"), '--set gpus (make: SET) = "[0"', 'must be "none"',
-        "`GPUS=none`",
+        (*RENDER, "--set", "gpus=[0"), '--set gpus = "[0"', 'must be "none"',
+        "`--gpus none`",
     ),
     "a key below a key below a key": (
         (*RENDER, "--set", "a.b.c.d=1"), "a = {b", "no such key", "known keys: addressing",
@@ -81,7 +81,7 @@ MISTAKES: dict[str, CommandLine] = {
         (*RENDER, "--set", "worker=true"), "= true", "a whole number", "--workers 2",
     ),
     "negative retries": (
-        (*RENDER, "--set", "retries=-1"), "--set retries (make: SET) = -1", "than or equal to 0",
+        (*RENDER, "--set", "retries=-1"), "--set retries = -1", "than or equal to 0",
         "--set retries=3",
     ),
     "a subnet of 33 bits": (
@@ -91,43 +91,43 @@ MISTAKES: dict[str, CommandLine] = {
         (*RENDER, "--set", "port=http"), "--set port", "whole number", "1024 to 65534",
     ),
     "a GPU that is not there": (
-        (*RENDER, "--gpus", "99"), '--gpus (make: GPUS) = "99"', "no such GPU", "--gpus auto",
+        (*RENDER, "--gpus", "99"), '--gpus = "99"', "no such GPU", "--gpus auto",
     ),
     "a GPU that is no number": (
-        (*RENDER, "--gpus", "zero"), '--gpus (make: GPUS) = "zero"', "no such GPU", "GPUS=auto",
+        (*RENDER, "--gpus", "zero"), '--gpus = "zero"', "no such GPU", "--gpus auto",
     ),
-    "a list of no GPUs": ((*RENDER, "--gpus", ","), "--gpus", "an empty list", "GPUS=none"),
+    "a list of no GPUs": ((*RENDER, "--gpus", ","), "--gpus", "an empty list", "--gpus none"),
     "a missing program": (
-        (*RENDER, "--program", "nosuch.py"), "--program (make: PROGRAM)", "nor a file at", "mend",
+        (*RENDER, "--program", "nosuch.py"), "--program", "nor a file at", "mend",
     ),
     "a misspelt program": (
-        (*RENDER, "--program", "clasifier"), "--program (make: PROGRAM)", "neither a built-in",
+        (*RENDER, "--program", "clasifier"), "--program", "neither a built-in",
         "did you mean `classifier`?",
     ),
     "misspelt data": (
-        (*RENDER, "--data", "digts"), "--data (make: DATA)", "neither a data set",
+        (*RENDER, "--data", "digts"), "--data", "neither a data set",
         "did you mean `digits`?",
     ),
     "missing requirements": (
-        (*RENDER, "--requirements", "nosuch.txt"), "--requirements (make: REQUIREMENTS)",
+        (*RENDER, "--requirements", "nosuch.txt"), "--requirements",
         "No such file", "mend the path",
     ),
     "a folder as requirements": (
         (*RENDER, "--requirements", "compose"), "--requirements", "Is a directory", "mend the path",
     ),
     "missing data": (
-        (*RENDER, "--data", "nosuch"), "--data (make: DATA)", "nor a directory at", "`DATA=DIR`",
+        (*RENDER, "--data", "nosuch"), "--data", "nor a directory at", "`--data DIR`",
     ),
     "a file as data": (
-        (*RENDER, "--data", "compose/demo.toml"), "--data (make: DATA)", "nor a directory at",
+        (*RENDER, "--data", "compose/demo.toml"), "--data", "nor a directory at",
         "mend the path",
     ),
     "an open quote": ((*RENDER, "--args", "'open"), '--args "\'open"', "No closing", "close the"),
     "half a template": (
-        (*RENDER, "--args", "{{ role"), "--args (make: ARGS)", "invalid template", "is written",
+        (*RENDER, "--args", "{{ role"), "--args", "invalid template", "is written",
     ),
     "an unknown name in a template": (
-        (*RENDER, "--args", "{{ rolle }}"), "--args (make: ARGS)", "no such name: `rolle`",
+        (*RENDER, "--args", "{{ rolle }}"), "--args", "no such name: `rolle`",
         "did you mean `role`?",
     ),
     "a misspelt manifest": (("render", "dmo"), "`dmo`", "no manifest", "did you mean `demo`?"),
@@ -157,7 +157,7 @@ MISTAKES: dict[str, CommandLine] = {
         ("new", "demo"), "demo.toml", "exists already, and nothing is", "choose another name",
     ),
     "a new cluster of no style": (
-        ("new", "x", "--style", "both"), "--style 'both' (make: STYLE)", "not a style",
+        ("new", "x", "--style", "both"), "--style 'both'", "not a style",
         "coordinator, all-tasks",
     ),
     "an image for a TPU": (

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.errors import ManifestError
+from cluster_kit.manifest.command_line import CommandLine
 from cluster_kit.manifest.load import load
 from cluster_kit.plan.plan import plan
 from tests.make import GIB, OWN, gpus, host, inputs, network, problems_of
@@ -32,7 +33,7 @@ def test_a_mistake_is_reported_alone_with_place_value_rule_and_cure(
     (problem,) = problems_of(HEAD + text, tmp_path, HOST)
     assert (problem.place, problem.value) == (place, value)
     assert rule in problem.rule
-    assert cure in problem.cure_text()
+    assert cure in problem.cure_text(CommandLine())
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ def test_a_file_that_cannot_be_used_is_reported_alone(
     (problem,) = problems_of(HEAD + text, tmp_path, HOST)
     assert (problem.place, problem.value) == (place, value)
     assert rule in problem.rule
-    assert cure in problem.cure_text()
+    assert cure in problem.cure_text(CommandLine())
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cluster_kit.manifest.command_line import CommandLine
 from cluster_kit.programs.resolve import resolve
 from tests.make import manifest
 
 
 def detection_problems(folder: Path, *args: str, data: str = "../half") -> list[str]:
     asked = manifest(program="detection", data=data, args=list(args))
-    return [problem.text() for problem in resolve(asked, folder).problems]
+    return [problem.text(CommandLine()) for problem in resolve(asked, folder).problems]
 
 
 def test_detection_on_data_without_a_pipeline_is_a_problem(folder: Path) -> None:
@@ -21,7 +22,7 @@ def test_detection_on_data_without_a_pipeline_is_a_problem(folder: Path) -> None
     assert "docs/detection.md" in problem and "--pipeline-config FILE" in problem
     (half / "ssd.config").touch()
     (problem,) = detection_problems(folder)
-    assert "(make: `ARGS='--pipeline-config ssd.config'`)" in problem
+    assert "name yours: `--args '--pipeline-config ssd.config'`" in problem
     (half / "pipeline.toml").touch()
     assert not detection_problems(folder)
     assert not detection_problems(folder, data="digit-scenes")

@@ -55,9 +55,7 @@ def test_a_missing_file_of_the_data_has_a_cure_where_nothing_is_mounted(
     acting = {"chief-0": leader(ends(2.0, 1, "failed", missing))}
     outcome = stage.up(acting, **({"data": str(tmp_path / "data")} if mounted else {}))
     assert (outcome.reason, outcome.blame) == ("failed", "chief-0")
-    assert outcome.cure == (
-        "" if mounted else "nothing is mounted at /data: run with --data DIR (make: DATA=DIR)"
-    )
+    assert outcome.cure == ("" if mounted else "nothing is mounted at /data: run with `--data DIR`")
 
 
 def test_every_task_gets_as_far_as_its_story_says(stage: Stage) -> None:

@@ -22,7 +22,7 @@ EVALUATOR_IN_SPEC = (
 )
 PS_UNDER_ALL_REDUCE = (
     "the cluster spec has {ps} ps: MultiWorkerMirroredStrategy would wait for ever. Run it without"
-    " ps and on every task: `--style all-tasks --ps 0` (make: STYLE=all-tasks N_PS=0)"
+    ' ps and on every task: style "all-tasks", ps 0'
 )
 GENERATOR = (
     "a Python generator inside a dataset function: it would run in the coordinator, not in the"

@@ -49,7 +49,7 @@ TOLD = {
 def test_the_wrong_word_comes_first(rule: str) -> None:
     message, near = TOLD[rule]
     assert arguments.told("classifier", f"{USAGE}{rule}\n") == (
-        message, f"{near}`ARGS=--help` (cluster-kit: --args=--help) lists all of them"
+        message, f"{near}`--args --help` lists all of them"
     )  # fmt: skip
 
 

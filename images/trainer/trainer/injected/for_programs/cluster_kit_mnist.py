@@ -102,8 +102,8 @@ def _read(name: str, folder: str) -> numpy.ndarray:
     if file is None:
         raise FileNotFoundError(
             f"{name}.gz: not in {' nor in '.join(map(str, folders))}. Nothing is downloaded in a"
-            " cluster: put the four files of MNIST into a directory and name it as the data"
-            " (`data = …`, make: DATA)"
+            " cluster: put the four files of MNIST into a directory and name that as the"
+            " manifest's `data`"
         )
     raw = file.read_bytes()
     raw = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw

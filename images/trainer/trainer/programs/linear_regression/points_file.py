@@ -44,7 +44,7 @@ def read(file: Path) -> Points:
         reason = getattr(problem, "strerror", None) or problem
         raise ContractError(
             f"--csv {file}: cannot be read: {reason}; give the path of a CSV file in the data"
-            " directory (`DATA=DIR`)"
+            " directory, the manifest's `data`"
         ) from problem
     columns = (0, 1)
     if rows and not all(map(is_number, rows[0][1][:2])):
