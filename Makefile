@@ -206,7 +206,7 @@ test-unit: $(DEV) ## Only the tests that need no Docker, no TensorFlow and no pr
 .PHONY: fuzz
 fuzz: $(DEV) ## What holds for any manifest, host and bytes, with a thousand new examples each: minutes
 	@.venv/bin/pytest --numprocesses=$(JOBS) --dist=worksteal --hypothesis-profile=thorough \
-	  -m hypothesis tests/unit tests/hostile tests/trainer/beacon
+	  -m hypothesis tests/unit tests/hostile tests/trainer/agent/beacon
 
 .PHONY: check
 check: $(DEV) ## Lint, formatting, types, who imports whom, stale files, known vulnerabilities

@@ -15,7 +15,7 @@ from cluster_kit.problem import Setting
 from cluster_kit.programs.style import LAST_WITH_ESTIMATORS, NIGHTLY, OWN_VERSION, has_estimators
 from cluster_kit.util.kit_files import IMAGE
 
-TABLE = IMAGE / "trainer" / "injected" / "tf1" / "names.json"
+TABLE = IMAGE / "trainer" / "agent" / "injected" / "tf1" / "names.json"
 TOP = "tensorflow."
 MOST_NAMED = 3
 ESTIMATORS = re.compile(r"((compat\.v[12]|python)\.)?estimator|(compat\.v[12]\.)?keras\.estimator")

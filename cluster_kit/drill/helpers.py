@@ -77,7 +77,7 @@ def _shape(
     image: str, joined: str, address: str, rate: int, usual: int | None, seconds: float | None
 ) -> Helper:
     values = (rate, "-" if usual is None else usual, "-" if seconds is None else f"{seconds:g}")
-    command = ("python3", "-P", "-m", "trainer.network.reshape", address, *map(str, values))
+    command = ("python3", "-P", "-m", "trainer.agent.network.reshape", address, *map(str, values))
     return Helper(image, command, network_of=joined, capabilities=("NET_ADMIN",))
 
 

@@ -11,12 +11,10 @@ PACKAGE = Path(__file__).parents[2] / "images" / "trainer" / "trainer"
 
 
 def trainer() -> str:
-    """One line for each package below the trainer's root."""
-    rows = [
-        (f"`{file.parent.relative_to(PACKAGE)}/`", first_line(file))
-        for file in sorted(PACKAGE.rglob("*/__init__.py"))
-    ]
-    return table(("room", "what is in it"), rows)
+    """One line for each package of the trainer, and for each in it."""
+    files = sorted((*PACKAGE.glob("*/__init__.py"), *PACKAGE.glob("*/*/__init__.py")))
+    rows = [(f"`{file.parent.relative_to(PACKAGE)}/`", first_line(file)) for file in files]
+    return table(("package", "what is in it"), rows)
 
 
 def first_line(file: Path) -> str:

@@ -11,8 +11,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from trainer.sampling.recorder import Recorder
-from trainer.task import read_task
+from trainer.agent.sampling.recorder import Recorder
+from trainer.agent.task import read_task
 
 WARM_UP_S = 2.5
 

@@ -141,7 +141,7 @@ def check_board(kit: Kit) -> None:
 
 @pytest.mark.more
 def test_a_stopped_training_goes_on_until_its_loss_is_no_number(kit: Kit) -> None:
-    """In graph mode: test_linear_regression.py, and tests/trainer/training/graph_mode."""
+    """In graph mode: test_linear_regression.py, and tests/trainer/programs/training/graph_mode."""
     command_of = partial(command, kit, "detection-coordinator")
     with running(kit, *command_of("--steps 5000 --save-secs 600", *ALONE)) as process:
         read_until(process, " | step 2")

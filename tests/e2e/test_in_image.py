@@ -28,18 +28,18 @@ TRAINER = ROOT / "tests" / "trainer"
 NEED_THE_IMAGE = ("importorskip(", "find_spec(", "is in the image", "a part of the image")
 """What a file says of which the host skips a test."""
 READS_WHAT_TASKS_SAY = (
-    "profiling/test_with_tf_profile.py",
-    "servers/test_with_tf_server.py",
-    "injected/test_with_tf_hooks.py",
-    "injected/test_with_tf_server_join.py",
-    "supervisor/test_whole_job.py",
+    "agent/profiling/test_with_tf_profile.py",
+    "agent/servers/test_with_tf_server.py",
+    "agent/injected/test_with_tf_hooks.py",
+    "agent/injected/test_with_tf_server_join.py",
+    "agent/supervisor/test_whole_job.py",
 )
-WAITS_FOR_ITS_OWN_WORDS = ("injected/test_with_tf_sessions.py", "warm/test_with_tf_warm.py")
+WAITS_FOR_ITS_OWN_WORDS = ("agent/injected/test_with_tf_sessions.py", "warm/test_with_tf_warm.py")
 """They wait for what their own program prints, wherever that comes."""
 
 MANY_WAYS = (
-    "injected/test_with_tf_period.py",
-    "injected/test_with_tf_sessions.py",
+    "agent/injected/test_with_tf_period.py",
+    "agent/injected/test_with_tf_sessions.py",
     "programs/classifier/model/test_with_tf_export.py",
     "programs/classifier/test_with_tf_classifier.py",
     "programs/classifier/train/test_with_tf_classifier_modes.py",

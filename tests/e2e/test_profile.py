@@ -1,4 +1,4 @@
-"""One trace of all tasks in each way of training; of a server alone: tests/trainer/profiling/."""
+"""One trace of all tasks in each way of training; of a server alone: tests/trainer/agent/."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A program as it was written for TensorFlow 1, unchanged, that asks for MNIST; in containers.
 
-The other five: tests/e2e/test_supervisor.py, and tests/trainer/injected/test_with_tf_period.py.
+The other five: tests/e2e/test_supervisor.py, and test_with_tf_period.py in tests/trainer/agent/.
 """
 
 from __future__ import annotations

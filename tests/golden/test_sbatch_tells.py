@@ -20,8 +20,8 @@ from tests.make import ROOT
 from tests.unit import manifests
 
 sys.path.insert(0, str(ROOT / "images" / "trainer"))
-from trainer.network.shared import lacking
-from trainer.task import read_task
+from trainer.agent.network.shared import lacking
+from trainer.agent.task import read_task
 
 
 def config_of(variables: dict[str, str]) -> dict[str, Any]:

@@ -115,7 +115,7 @@ def toy_tensorflow(tmp_path: Path) -> None:
 @pytest.fixture
 def alone(tmp_path: Path):
     """A task without a cluster, with output in tmp_path."""
-    from trainer.task import read_task
+    from trainer.agent.task import read_task
 
     return read_task({"CLUSTER_KIT_OUTPUT": str(tmp_path)})
 

@@ -27,12 +27,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
-PRELOADED = ("trainer.supervisor.supervise", "trainer.stacks", "trainer.servers.serve")
+PRELOADED = (
+    "trainer.agent.supervisor.supervise",
+    "trainer.agent.stacks",
+    "trainer.agent.servers.serve",
+)
 PATIENCE_S = 60.0
 HURRIED = {
-    "trainer.disk_space:LOOK_S": 0.1,
-    "trainer.supervisor.progress.stall:LOOK_S": 0.1,
-    "trainer.supervisor.latecomer:LOOK_S": 0.05,
+    "trainer.agent.disk_space:LOOK_S": 0.1,
+    "trainer.agent.supervisor.progress.stall:LOOK_S": 0.1,
+    "trainer.agent.supervisor.latecomer:LOOK_S": 0.05,
 }
 """How often forked tasks look at what takes a task seconds to notice. What another process has time
 for is as it is: a machine that is busy needs it."""

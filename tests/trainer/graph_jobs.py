@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from trainer.training.graph_mode.job import GraphJob, ModelLoss
-from trainer.training.graph_mode.options import GraphOptions
+from trainer.programs.training.graph_mode.job import GraphJob, ModelLoss
+from trainer.programs.training.graph_mode.options import GraphOptions
 
 tf1 = tf.compat.v1
 SIZE, BATCH = 4, 6

@@ -14,9 +14,9 @@ import pytest
 from trees import nodes_of
 
 from trainer import __main__ as command
-from trainer import errors, outcome, usage
-from trainer.beacon import handshake
-from trainer.beacon.messages import (
+from trainer.agent import errors, outcome, usage
+from trainer.agent.beacon import handshake
+from trainer.agent.beacon.messages import (
     Beat,
     Done,
     End,
@@ -27,13 +27,13 @@ from trainer.beacon.messages import (
     Stopping,
     encode,
 )
-from trainer.injected import mailbox, stacks
-from trainer.injected.debugger import debugged
-from trainer.injected.gpus import promise
-from trainer.stragglers import pace
-from trainer.usage import Usage
+from trainer.agent.injected import mailbox, stacks
+from trainer.agent.injected.debugger import debugged
+from trainer.agent.injected.gpus import promise
+from trainer.agent.stragglers import pace
+from trainer.agent.usage import Usage
 
-PACKAGE = Path(errors.__file__).parent
+PACKAGE = Path(errors.__file__).parents[1]
 CONTRACT = tomllib.loads((PACKAGE.parent / "contract.toml").read_text(encoding="utf-8"))
 FILES = sorted(PACKAGE.rglob("*.py"))
 USAGE = ["CPU_SECONDS", "RECEIVED", "SENT", "THROTTLED_SECONDS", "FAULTS", "MEMORY_SECONDS", "CPUS",
@@ -49,8 +49,8 @@ def test_every_variable_is_in_the_contract_and_in_the_code():
 
 def test_the_variables_that_the_host_sets_are_those_that_are_read():
     """What the supervisor sets stands in one of these files as a key of the child's environment."""
-    child = (PACKAGE / "supervisor" / "child.py").read_text(encoding="utf-8")
-    bandwidth = (PACKAGE / "network" / "bandwidth.py").read_text(encoding="utf-8")
+    child = (PACKAGE / "agent" / "supervisor" / "child.py").read_text(encoding="utf-8")
+    bandwidth = (PACKAGE / "agent" / "network" / "bandwidth.py").read_text(encoding="utf-8")
     modules = {mailbox.VARIABLE, stacks.VARIABLE, usage.SHAPED}
     for name, entry in CONTRACT["variables"].items():
         if entry["set_by"] == "image":
@@ -148,7 +148,7 @@ def test_every_event_is_in_the_contract_with_its_keys():
 def test_an_end_has_every_key_of_the_contract(tmp_path):
     import json
 
-    from trainer.events import Progress
+    from trainer.agent.events import Progress
 
     file = tmp_path / "progress.jsonl"
     outcome.stopped().record(Progress(file))
@@ -158,6 +158,6 @@ def test_an_end_has_every_key_of_the_contract(tmp_path):
 
 
 def test_a_programs_devices_event_has_the_contracts_keys():
-    text = (PACKAGE / "injected" / "gpus" / "devices.py").read_text(encoding="utf-8")
+    text = (PACKAGE / "agent" / "injected" / "gpus" / "devices.py").read_text(encoding="utf-8")
     keys = set(re.findall(r'"(\w+)": ', text)) & {"of", "promised", "sees", "broken"}
     assert keys == set(CONTRACT["events"]["devices"]["keys"])

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from trainer import atomic, disk_space, events
-from trainer.errors import ContractError
-from trainer.events import Progress, Reports, last_event, parsed
+from trainer.agent import atomic, disk_space, events
+from trainer.agent.errors import ContractError
+from trainer.agent.events import Progress, Reports, last_event, parsed
 
 
 @pytest.mark.parametrize("kind", ["fifo", "link", "folder"])

@@ -21,7 +21,7 @@ from cluster_kit.plan.plan import plan
 from tests.make import OWN, ROOT, cluster, gpus, host, inputs
 
 sys.path.insert(0, str(ROOT / "images" / "trainer"))
-from trainer.errors import ContractError
+from trainer.agent.errors import ContractError
 from trainer.programs.detection.config import pipeline_file
 from trainer.programs.detection.config.errors import PipelineError
 from trainer.programs.detection.data import label_map

@@ -18,7 +18,7 @@ ADDRESS = f"127.0.0.1:{PORT}"
 DIGITS = Path("/opt/datasets/digits")
 SERVER = f"""
 import time
-from trainer.servers import native, wire
+from trainer.agent.servers import native, wire
 native.start(wire.server_def({{"worker": ["{ADDRESS}"]}}, "worker", 0, {PORT}))
 time.sleep(3600)
 """
@@ -91,7 +91,7 @@ def train_on_gpu() -> str:
 def compute_on_server() -> str:
     import tensorflow as tf
 
-    from trainer.servers import probe
+    from trainer.agent.servers import probe
 
     with subprocess.Popen([sys.executable, "-c", SERVER]) as server:
         try:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from trainer.errors import EXIT_USAGE, TrainerError
-from trainer.task import read_task
+from trainer.agent.errors import EXIT_USAGE, TrainerError
+from trainer.agent.task import read_task
 
 USAGE = (
     "usage: python3 -m trainer serve | run PROGRAM [ARG…] | stacks | profile SECONDS [TASK…]"
@@ -18,17 +18,17 @@ def main(arguments: list[str]) -> int:
     """Run this container's task; its exit code."""
     try:
         if os.environ.get("CLUSTER_KIT_SHARED"):
-            from trainer.network import shared
+            from trainer.agent.network import shared
 
             shared.start_anew_if_lacking(arguments)
         if arguments == ["stacks"] or arguments[:1] == ["profile"]:
             become_the_tasks_user()  # somebody looks into a task that runs already
         if arguments == ["stacks"]:
-            from trainer.stacks import show
+            from trainer.agent.stacks import show
 
             return show(read_task())
         if arguments[:1] == ["profile"]:
-            from trainer.profiling import profile
+            from trainer.agent.profiling import profile
 
             return profile.show(read_task(), arguments[1:])
         if arguments[:1] == ["arguments"] and arguments[1:]:
@@ -36,28 +36,28 @@ def main(arguments: list[str]) -> int:
 
             return check(arguments[1], arguments[2:])
         if arguments[:1] == ["verdict"] and arguments[1:]:
-            from trainer import verdict
+            from trainer.agent import verdict
 
             return verdict.main(arguments[1:])
         if speed := os.environ.get("CLUSTER_KIT_BANDWIDTH_BPS"):
-            from trainer.network.bandwidth import start_anew_shaped
+            from trainer.agent.network.bandwidth import start_anew_shaped
 
             start_anew_shaped(speed, arguments)
         if os.environ.get("CLUSTER_KIT_USER"):
-            from trainer.network import owner
+            from trainer.agent.network import owner
 
             if owner.wanted():
                 owner.start_anew_as_owner(arguments)
         if os.environ.get("CLUSTER_KIT_SECRETS"):
-            from trainer.network import secret_files
+            from trainer.agent.network import secret_files
 
             secret_files.write()
         if arguments == ["serve"]:
-            from trainer.servers.serve import serve
+            from trainer.agent.servers.serve import serve
 
             return serve(read_task())
         if arguments[:1] == ["run"] and arguments[1:]:
-            from trainer.supervisor.supervise import supervise
+            from trainer.agent.supervisor.supervise import supervise
 
             return supervise(read_task(), arguments[1], arguments[2:])
     except TrainerError as problem:
@@ -71,7 +71,7 @@ def become_the_tasks_user() -> None:
     """Give up root and all capabilities if this container has them only to start with."""
     user = os.environ.get("CLUSTER_KIT_USER")
     if user and os.getuid() == 0:
-        from trainer.network import privileges
+        from trainer.agent.network import privileges
 
         privileges.drop(privileges.parse_user(user, "CLUSTER_KIT_USER", read_task().output))
 

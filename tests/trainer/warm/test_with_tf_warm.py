@@ -15,7 +15,7 @@ from reading import read_until
 
 if not find_spec("tensorflow"):
     pytest.skip("TensorFlow is in the image, not here", allow_module_level=True)
-HOOKS = IMAGE / "trainer" / "injected" / "on_path"
+HOOKS = IMAGE / "trainer" / "agent" / "injected" / "on_path"
 WAITS = "import os, time; print('pid', os.getpid(), flush=True); time.sleep(60)"
 
 

@@ -66,7 +66,7 @@ def test_what_the_build_does_not_read_leaves_the_tag_alone(source: Path) -> None
 
 
 def test_a_renamed_file_is_a_new_tag(source: Path) -> None:
-    (source / "trainer" / "task.py").rename(source / "trainer" / "tasks.py")
+    (source / "trainer/agent/task.py").rename(source / "trainer/agent/tasks.py")
     assert kit_image.image_tag("cpu", source) != kit_image.image_tag("cpu")
 
 

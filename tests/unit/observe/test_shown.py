@@ -200,7 +200,7 @@ def test_the_lines_of_a_graphs_error_are_not_shown_piece_by_piece(clock: Clock) 
 
 STACK = """ERROR:tensorflow: /job:worker/task:{0} encountered an error: Graph execution error:
 Detected at node CheckNumerics defined at (most recent call last):
-  File "/opt/trainer/trainer/injected/runner.py", line 52, in main
+  File "/opt/trainer/trainer/agent/injected/runner.py", line 52, in main
     run(program)
   File "/program/train.py", line {1}, in step
     check(loss)

@@ -54,7 +54,7 @@ def test_noise_alone_says_nothing() -> None:
 KERAS = "/opt/venv/lib/python3.11/site-packages/keras/src/utils/traceback_utils.py"
 CALLED_BACK = f"""\
 Traceback (most recent call last):
-  File "/opt/trainer/trainer/injected/runner.py", line 90, in run
+  File "/opt/trainer/trainer/agent/injected/runner.py", line 90, in run
     exec(code, module.__dict__)
   File "/program/train.py", line 12, in <module>
     model.fit(data, callbacks=[Save()])

@@ -20,7 +20,7 @@ from tests.make import ROOT, cluster, gpus, host
 from tests.unit.platforms.test_container_spec import CLUSTERS, NASTY
 
 sys.path.insert(0, str(ROOT / "images" / "trainer"))
-from trainer import verdict
+from trainer.agent import verdict
 
 CONTRACT = tomllib.loads((ROOT / "images/trainer/contract.toml").read_text(encoding="utf-8"))
 LIBRARIES = {"CUDA_VISIBLE_DEVICES", "NCCL_SOCKET_IFNAME", "NO_PROXY", "no_proxy"}

@@ -39,6 +39,6 @@ def environment(given: Mapping[str, str], trainer: str = TRAINER) -> dict[str, s
 
 if __name__ == "__main__":
     sys.path.insert(0, TRAINER)
-    from trainer.start_anew import start_anew
+    from trainer.agent.start_anew import start_anew
 
     start_anew(sys.argv[1:], environment(os.environ))

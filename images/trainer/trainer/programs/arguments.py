@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
-from trainer.errors import ContractError
+from trainer.agent.errors import ContractError
 
 PROGRAMS = Path(__file__).parent
 

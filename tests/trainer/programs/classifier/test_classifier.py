@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trainer.errors import ContractError
+from trainer.agent.errors import ContractError
 from trainer.programs.classifier import options
 from trainer.programs.classifier.data import files
 from trainer.programs.classifier.model import checkpoints

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainer.errors import ContractError
+from trainer.agent.errors import ContractError
 from trainer.programs.classifier import mode
 
 PS = {"chief": ("a:1",), "worker": ("b:1", "c:1"), "ps": ("d:1",)}

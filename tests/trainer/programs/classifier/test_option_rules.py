@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from trainer.errors import EXIT_USAGE, ContractError
+from trainer.agent.errors import EXIT_USAGE, ContractError
+from trainer.agent.task import Task, read_task
 from trainer.programs.classifier import option_rules, options
 from trainer.programs.classifier.options import Options
-from trainer.task import Task, read_task
-from trainer.training.graph_mode.options import GraphOptions
+from trainer.programs.training.graph_mode.options import GraphOptions
 
 PS = {"chief": ["a:1"], "worker": ["b:1", "c:1"], "ps": ["d:1"]}
 COORDINATED = ("chief", PS, "worker-0,worker-1,ps-0")

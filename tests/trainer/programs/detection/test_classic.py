@@ -10,10 +10,10 @@ import pytest
 pytest.importorskip("pydantic", reason="pydantic is in the image and in this project's environment")
 from pipelines import CLASSIC
 
-from trainer.errors import ContractError
+from trainer.agent.errors import ContractError
+from trainer.agent.task import Task, read_task
 from trainer.programs.detection import classic, options
 from trainer.programs.detection.config import pipeline_file
-from trainer.task import Task, read_task
 
 TRIO = {"model": "model.config", "train_config": "train.config", "train_input_reader": "in.config"}
 THE_TRIO = (

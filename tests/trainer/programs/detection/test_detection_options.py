@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("pydantic", reason="pydantic is in the image and in this project's environment")
 from pipelines import CLASSIC, SMALLEST
 
-from trainer.errors import ContractError
+from trainer.agent.errors import ContractError
 from trainer.programs.detection import options
 
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 pytest.importorskip("pydantic", reason="pydantic is in the image and in this project's environment")
-from trainer.errors import ContractError
+from trainer.agent.errors import ContractError
+from trainer.agent.task import Task, read_task
 from trainer.programs.detection import mode, options
 from trainer.programs.detection.config.train_fields import Adam, ConstantRate, TrainConfig
 from trainer.programs.detection.train import updates
-from trainer.task import Task, read_task
-from trainer.training.graph_mode.options import GraphOptions
-from trainer.training.graph_mode.replica import gradients_per_round
+from trainer.programs.training.graph_mode.options import GraphOptions
+from trainer.programs.training.graph_mode.replica import gradients_per_round
 
 PLAIN = TrainConfig(num_steps=1, learning_rate=ConstantRate(learning_rate=1.0))
 

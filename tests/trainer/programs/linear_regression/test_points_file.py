@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trainer.errors import ContractError
+from trainer.agent.errors import ContractError
 from trainer.programs.linear_regression import options, points_file
 
 

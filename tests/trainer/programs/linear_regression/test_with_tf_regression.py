@@ -10,8 +10,8 @@ import pytest
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
+from trainer.agent.task import read_task  # noqa: E402
 from trainer.programs.linear_regression import options, regression  # noqa: E402
-from trainer.task import read_task  # noqa: E402
 
 
 class Said:

@@ -160,8 +160,8 @@ def test_the_kits_own_manifests_have_no_option_that_does_nothing(path: Path) -> 
     from docs.blocks import classifier  # puts the image's code on sys.path
 
     assert classifier.MODES
+    from trainer.agent.task import read_task
     from trainer.programs.classifier import option_rules, options
-    from trainer.task import read_task
 
     read = load(path, {"data": "digits"})
     cluster = plan(read, resolve(read.manifest, path.parent), host(), OWN)

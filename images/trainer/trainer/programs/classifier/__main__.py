@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
-from trainer.events import Progress
+from trainer.agent.events import Progress
+from trainer.agent.task import EVALUATOR, Task
 from trainer.programs.classifier import option_rules, options
-from trainer.task import EVALUATOR, Task
-from trainer.training import program
+from trainer.programs.training import program
 
 
 def run(task: Task, arguments: list[str], progress: Progress | None) -> None:

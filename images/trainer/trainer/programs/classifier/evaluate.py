@@ -9,15 +9,15 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from trainer import atomic
-from trainer.events import Progress
+from trainer.agent import atomic
+from trainer.agent.events import Progress
 from trainer.programs.classifier.data import files, input_pipeline
 from trainer.programs.classifier.model import architecture, checkpoints, retention, weights
 from trainer.programs.classifier.model.checkpoints import Checkpoint
 from trainer.programs.classifier.model.export import export
 from trainer.programs.classifier.options import Options
-from trainer.training import sidecar
-from trainer.training.board import VALIDATION, Board
+from trainer.programs.training import sidecar
+from trainer.programs.training.board import VALIDATION, Board
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from trainer.errors import ContractError
+from trainer.agent.errors import ContractError
 
 AUTO = "auto"
 PARAMETER_SERVER = "parameter-server"

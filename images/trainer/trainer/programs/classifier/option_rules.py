@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainer.errors import ContractError
+from trainer.agent.errors import ContractError
+from trainer.agent.task import Task, read_task
 from trainer.programs.classifier import mode
 from trainer.programs.classifier.options import Options, parse
-from trainer.task import Task, read_task
 
 PS_ASYNC, PS_SYNC = (f"{mode.PARAMETER_SERVER} {update}" for update in mode.UPDATES)
 GRAPH_ASYNC, GRAPH_SYNC = (f"{mode.GRAPH} {update}" for update in mode.UPDATES)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from trainer.programs.classifier import mode
-from trainer.training.graph_mode import options as graph_options
-from trainer.training.graph_mode.options import GraphOptions, positive
+from trainer.programs.training.graph_mode import options as graph_options
+from trainer.programs.training.graph_mode.options import GraphOptions, positive
 
 IN_EVERY_MODE = frozenset({"num_clones", "clone_on_cpu", "loss_threshold", "keep"})
 """Options of graph mode that every way of training knows."""

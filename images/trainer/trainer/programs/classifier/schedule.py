@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from trainer.agent.task import Task
 from trainer.programs.classifier import mode
 from trainer.programs.classifier.options import Options
-from trainer.task import Task
-from trainer.training.graph_mode.replica import gradients_per_round
+from trainer.programs.training.graph_mode.replica import gradients_per_round
 
 
 @dataclass(frozen=True)

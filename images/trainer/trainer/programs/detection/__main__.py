@@ -6,10 +6,10 @@ import os
 import sys
 from dataclasses import replace
 
-from trainer.events import Progress
+from trainer.agent.events import Progress
+from trainer.agent.task import EVALUATOR, Task
 from trainer.programs.detection import classic, mode, options
-from trainer.task import EVALUATOR, Task
-from trainer.training import program
+from trainer.programs.training import program
 
 
 def run(task: Task, arguments: list[str], progress: Progress | None) -> None:

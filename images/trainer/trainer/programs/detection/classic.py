@@ -13,8 +13,8 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from trainer.errors import ContractError
-from trainer.task import EVALUATOR, Task, addresses_by_task
+from trainer.agent.errors import ContractError
+from trainer.agent.task import EVALUATOR, Task, addresses_by_task
 
 OTHER_NAMES = {
     "pipeline-config-path": "pipeline-config",

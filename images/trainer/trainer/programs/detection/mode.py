@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from trainer.errors import ContractError
+from trainer.agent.errors import ContractError
+from trainer.agent.task import Task
 from trainer.programs.detection.config.train_fields import TrainConfig
-from trainer.task import Task
-from trainer.training.graph_mode.options import SYNC, GraphOptions
+from trainer.programs.training.graph_mode.options import SYNC, GraphOptions
 
 AUTO, GRAPH, COORDINATOR = "auto", "graph", "coordinator"
 MODES = (AUTO, GRAPH, COORDINATOR)

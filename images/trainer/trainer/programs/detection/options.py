@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainer.errors import ContractError
+from trainer.agent.errors import ContractError
 from trainer.programs.detection import classic
 from trainer.programs.detection.config import in_parts, pipeline_file
 from trainer.programs.detection.config.pipeline import Pipeline
 from trainer.programs.detection.config.pipeline_file import Loaded
 from trainer.programs.detection.mode import AUTO, MODES
-from trainer.training.graph_mode import options as graph_options
-from trainer.training.graph_mode.options import GraphOptions
+from trainer.programs.training.graph_mode import options as graph_options
+from trainer.programs.training.graph_mode.options import GraphOptions
 
 PIPELINE = "pipeline.toml"
 

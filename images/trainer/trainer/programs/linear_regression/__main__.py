@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from trainer.events import Progress
+from trainer.agent.events import Progress
+from trainer.agent.task import Task
 from trainer.programs.linear_regression import options
-from trainer.task import Task
-from trainer.training import program
+from trainer.programs.training import program
 
 
 def run(task: Task, arguments: list[str], progress: Progress | None) -> None:

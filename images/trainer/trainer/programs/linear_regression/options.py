@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainer.errors import ContractError
+from trainer.agent.errors import ContractError
 from trainer.programs.linear_regression import points_file
 from trainer.programs.linear_regression.points_file import Points
-from trainer.training.graph_mode import options as graph_options
-from trainer.training.graph_mode.options import GraphOptions
+from trainer.programs.training.graph_mode import options as graph_options
+from trainer.programs.training.graph_mode.options import GraphOptions
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from dataclasses import asdict
 import numpy as np
 import tensorflow as tf
 
-from trainer.errors import EXIT_TRAINING_FAILED, TrainerError
-from trainer.events import Progress
+from trainer.agent.errors import EXIT_TRAINING_FAILED, TrainerError
+from trainer.agent.events import Progress
+from trainer.agent.task import Task
 from trainer.programs.linear_regression.options import Options
-from trainer.task import Task
-from trainer.training.board import tell_hyperparameters
-from trainer.training.graph_mode.job import GraphJob, ModelLoss
-from trainer.training.graph_mode.run import run
+from trainer.programs.training.board import tell_hyperparameters
+from trainer.programs.training.graph_mode.job import GraphJob, ModelLoss
+from trainer.programs.training.graph_mode.run import run
 
 tf1 = tf.compat.v1
 SHUFFLED = 65536

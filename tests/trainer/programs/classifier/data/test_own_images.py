@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trainer.errors import ContractError
+from trainer.agent.errors import ContractError
 from trainer.programs.classifier.data import files, sizes
 from trainer.programs.classifier.data.files import TEST, TRAIN, VALIDATE
 

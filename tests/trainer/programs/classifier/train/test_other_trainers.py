@@ -12,11 +12,11 @@ import pytest
 from conftest import PYTHON
 
 import trainer
+from trainer.agent.servers.probe import Answer
+from trainer.agent.task import read_task
 from trainer.programs.classifier import mode, options
 from trainer.programs.classifier.schedule import schedule_of
 from trainer.programs.classifier.train import other_trainers
-from trainer.servers.probe import Answer
-from trainer.task import read_task
 
 TF_CONFIG = (
     '{"cluster": {"worker": ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"]},'
@@ -57,7 +57,7 @@ def test_a_trainer_that_never_comes_ends_the_program_and_is_named(tmp_path):
     program = textwrap.dedent("""
         import time
         from trainer.programs.classifier.train.other_trainers import all_here_within
-        from trainer.task import read_task
+        from trainer.agent.task import read_task
         with all_here_within(read_task()):
             time.sleep(60)
     """)

@@ -11,7 +11,7 @@ import pytest
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
-from trainer.errors import ContractError  # noqa: E402
+from trainer.agent.errors import ContractError  # noqa: E402
 from trainer.programs.classifier import options  # noqa: E402
 from trainer.programs.classifier.train import clones  # noqa: E402
 from trainer.programs.classifier.train.clones import Cloned  # noqa: E402

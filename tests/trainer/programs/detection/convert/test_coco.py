@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from annotated import HEIGHT, WIDTH, all_problems, coco_file, picture
 
-from trainer.errors import ContractError
+from trainer.agent.errors import ContractError
 from trainer.programs.detection.convert import coco
 from trainer.programs.detection.convert.source import labelled
 from trainer.programs.detection.data import label_map

@@ -9,7 +9,7 @@ import pytest
 from annotated import picture, voc_directory
 from PIL import Image
 
-from trainer.errors import ContractError
+from trainer.agent.errors import ContractError
 from trainer.programs.detection.convert import __main__ as command
 from trainer.programs.detection.data.annotation import image_size
 

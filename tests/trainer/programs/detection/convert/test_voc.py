@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from annotated import all_problems, voc_directory
 
-from trainer.errors import ContractError
+from trainer.agent.errors import ContractError
 from trainer.programs.detection.convert import voc
 from trainer.programs.detection.convert.source import labelled
 from trainer.programs.detection.data.annotation import Box

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trainer.errors import ContractError
+from trainer.agent.errors import ContractError
 from trainer.programs.detection import text_format
 from trainer.programs.detection.data import label_map
 from trainer.programs.detection.text_format import Message, TextFormatError, Word

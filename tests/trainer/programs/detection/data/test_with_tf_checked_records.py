@@ -15,7 +15,7 @@ tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not h
 
 from made_up_records import CAT, DOG, LABELS, changed, image, picture  # noqa: E402
 
-from trainer.errors import ContractError  # noqa: E402
+from trainer.agent.errors import ContractError  # noqa: E402
 from trainer.programs.detection.config.pipeline import Pipeline  # noqa: E402
 from trainer.programs.detection.data import check, examples, label_map, records  # noqa: E402
 from trainer.programs.detection.data.annotation import LabelledImage  # noqa: E402

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("pycocotools", reason="pycocotools is in the image, not here")
-from trainer.errors import ContractError
+from trainer.agent.errors import ContractError
 from trainer.programs.detection.evaluate.detections import Detected, Truth
 from trainer.programs.detection.evaluate.metrics import average_precision
 

@@ -13,7 +13,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
 import numpy as np  # noqa: E402
 
-from trainer.errors import ContractError  # noqa: E402
+from trainer.agent.errors import ContractError  # noqa: E402
 from trainer.programs.detection.config.model_fields import Anchors, Model  # noqa: E402
 from trainer.programs.detection.config.train_fields import ConstantRate, TrainConfig  # noqa: E402
 from trainer.programs.detection.model import ssd, weights, zoo_names  # noqa: E402

@@ -14,12 +14,12 @@ tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not h
 import numpy as np  # noqa: E402
 from graph_jobs import QUICK, small_job  # noqa: E402
 
+from trainer.agent.task import read_task  # noqa: E402
 from trainer.programs.detection.config.model_fields import Anchors, Model  # noqa: E402
 from trainer.programs.detection.config.train_fields import Momentum  # noqa: E402
 from trainer.programs.detection.model import ssd, weights  # noqa: E402
 from trainer.programs.detection.train import averages  # noqa: E402
-from trainer.task import read_task  # noqa: E402
-from trainer.training.graph_mode.run import run  # noqa: E402
+from trainer.programs.training.graph_mode.run import run  # noqa: E402
 
 tf1 = tf.compat.v1
 DECAY = 0.5

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainer.errors import ContractError
+from trainer.agent.errors import ContractError
 
 TRAIN, VALIDATE, TEST = "Train", "Validate", "Test"
 NAMES = {

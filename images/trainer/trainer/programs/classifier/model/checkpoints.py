@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainer.training.checkpoints.directory import checkpoint_directory
+from trainer.programs.training.checkpoints.directory import checkpoint_directory
 
 INDEX = re.compile(r"ckpt-(\d+)\.index")
 

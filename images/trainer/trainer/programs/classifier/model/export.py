@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from trainer.programs.classifier.model import architecture
 from trainer.programs.classifier.options import Options
-from trainer.training.export import saved_model
+from trainer.programs.training.export import saved_model
 
 KERAS = "model.keras"
 TF_KERAS = "model-tf_keras.keras"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from trainer.programs.classifier.model import checkpoints
 from trainer.programs.classifier.model.checkpoints import Checkpoint
-from trainer.training.checkpoints.files import remove
+from trainer.programs.training.checkpoints.files import remove
 
 MEMORY = "evaluator.json"
 """The evaluator's scores, in the output directory (see evaluate.Scores)."""

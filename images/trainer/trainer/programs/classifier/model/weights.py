@@ -6,8 +6,8 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from trainer.errors import TrainerError
-from trainer.training.checkpoints.snapshot import name_of
+from trainer.agent.errors import TrainerError
+from trainer.programs.training.checkpoints.snapshot import name_of
 
 GLOBAL_STEP = "global_step"
 

@@ -10,16 +10,16 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from trainer.events import Progress
+from trainer.agent.events import Progress
 from trainer.programs.classifier import mode
 from trainer.programs.classifier.model.retention import prune
 from trainer.programs.classifier.options import Options
 from trainer.programs.classifier.schedule import Schedule
-from trainer.training import placement
-from trainer.training.checkpoints.directory import checkpoint_directory
-from trainer.training.curves import Curves
-from trainer.training.errors import Diverged
-from trainer.training.stop_reasons import STEPS, THRESHOLD
+from trainer.programs.training import placement
+from trainer.programs.training.checkpoints.directory import checkpoint_directory
+from trainer.programs.training.curves import Curves
+from trainer.programs.training.errors import Diverged
+from trainer.programs.training.stop_reasons import STEPS, THRESHOLD
 
 keras = tf.keras
 

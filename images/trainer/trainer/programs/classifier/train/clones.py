@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from trainer.errors import ContractError
+from trainer.agent.errors import ContractError
 from trainer.programs.classifier.options import Options
 
 keras = tf.keras

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from trainer.events import Progress
+from trainer.agent.events import Progress
 from trainer.programs.classifier.data import files, input_pipeline
 from trainer.programs.classifier.model import architecture, checkpoints, weights
 from trainer.programs.classifier.model.export import export
 from trainer.programs.classifier.options import Options
-from trainer.training import result
+from trainer.programs.training import result
 
 
 def finish(

@@ -6,8 +6,9 @@ import dataclasses
 
 import tensorflow as tf
 
-from trainer.events import Progress
-from trainer.injected.for_programs.cluster_kit_input import worker_index
+from trainer.agent.events import Progress
+from trainer.agent.injected.for_programs.cluster_kit_input import worker_index
+from trainer.agent.task import Task
 from trainer.programs.classifier import mode
 from trainer.programs.classifier.data import files, input_pipeline
 from trainer.programs.classifier.options import Options
@@ -15,8 +16,7 @@ from trainer.programs.classifier.schedule import Schedule
 from trainer.programs.classifier.train.callbacks import EpochReport, callbacks
 from trainer.programs.classifier.train.interruption import Interruption
 from trainer.programs.classifier.train.sync_rounds import SyncRounds, fit_in_rounds
-from trainer.task import Task
-from trainer.training import signals
+from trainer.programs.training import signals
 
 
 def fit(

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import tensorflow as tf
 
-from trainer.events import Progress
+from trainer.agent.events import Progress
+from trainer.agent.task import Task
 from trainer.programs.classifier import mode
 from trainer.programs.classifier.data import images, input_pipeline
 from trainer.programs.classifier.model import architecture
@@ -14,13 +15,12 @@ from trainer.programs.classifier.model.retention import prune
 from trainer.programs.classifier.options import Options
 from trainer.programs.classifier.schedule import Schedule, schedule_of
 from trainer.programs.classifier.train.finish import finish
-from trainer.task import Task
-from trainer.training import result
-from trainer.training.board import tell_hyperparameters
-from trainer.training.graph_mode.graph.layer_updates import updates_of
-from trainer.training.graph_mode.job import GraphJob, ModelLoss
-from trainer.training.graph_mode.run import run
-from trainer.training.stop_reasons import NOTHING
+from trainer.programs.training import result
+from trainer.programs.training.board import tell_hyperparameters
+from trainer.programs.training.graph_mode.graph.layer_updates import updates_of
+from trainer.programs.training.graph_mode.job import GraphJob, ModelLoss
+from trainer.programs.training.graph_mode.run import run
+from trainer.programs.training.stop_reasons import NOTHING
 
 tf1 = tf.compat.v1
 keras = tf.keras

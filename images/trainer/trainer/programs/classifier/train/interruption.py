@@ -13,16 +13,22 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from trainer.errors import EXIT_TERMINATED, TrainerError
-from trainer.injected import mailbox
+from trainer.agent.errors import EXIT_TERMINATED, TrainerError
+from trainer.agent.injected import mailbox
+from trainer.agent.task import Task
 from trainer.programs.classifier import mode
 from trainer.programs.classifier.options import Options
 from trainer.programs.classifier.schedule import Schedule
 from trainer.programs.classifier.train.clones import Cloned
-from trainer.task import Task
-from trainer.training.checkpoints.files import remove
-from trainer.training.checkpoints.snapshot import DAMAGED, Snapshot, all_finite, name_of, named
-from trainer.training.errors import in_short
+from trainer.programs.training.checkpoints.files import remove
+from trainer.programs.training.checkpoints.snapshot import (
+    DAMAGED,
+    Snapshot,
+    all_finite,
+    name_of,
+    named,
+)
+from trainer.programs.training.errors import in_short
 
 keras = tf.keras
 

@@ -11,10 +11,10 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 
-from trainer.errors import EXIT_DEADLINE, TrainerError
-from trainer.injected import mailbox
-from trainer.servers import probe
-from trainer.task import Task, addresses_by_task
+from trainer.agent.errors import EXIT_DEADLINE, TrainerError
+from trainer.agent.injected import mailbox
+from trainer.agent.servers import probe
+from trainer.agent.task import Task, addresses_by_task
 
 ASK_S = 2.0
 TRAINERS = ("chief-", "worker-")

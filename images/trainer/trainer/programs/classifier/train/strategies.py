@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from trainer.errors import ContractError
+from trainer.agent.errors import ContractError
+from trainer.agent.task import Task
 from trainer.programs.classifier import mode
 from trainer.programs.classifier.options import Options
 from trainer.programs.classifier.train import clones
 from trainer.programs.classifier.train.other_trainers import all_here_within
-from trainer.task import Task
 
 MIN_SHARD_BYTES = 256 << 10
 

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 
 import tensorflow as tf
 
-from trainer.errors import TrainerError
-from trainer.events import Progress
-from trainer.injected import mailbox
+from trainer.agent.errors import TrainerError
+from trainer.agent.events import Progress
+from trainer.agent.injected import mailbox
+from trainer.agent.task import Task
 from trainer.programs.classifier import mode
 from trainer.programs.classifier.data import images
 from trainer.programs.classifier.model import architecture, checkpoints
@@ -22,9 +23,8 @@ from trainer.programs.classifier.train.graph_mode import train_graph
 from trainer.programs.classifier.train.interruption import Resumable
 from trainer.programs.classifier.train.other_trainers import OtherTrainers
 from trainer.programs.classifier.train.staleness import AsynchronousModel, Staleness
-from trainer.task import Task
-from trainer.training import result
-from trainer.training.board import tell_hyperparameters
+from trainer.programs.training import result
+from trainer.programs.training.board import tell_hyperparameters
 
 
 def train(task: Task, options: Options, progress: Progress | None) -> None:

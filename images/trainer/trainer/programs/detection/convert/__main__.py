@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from trainer.errors import ContractError, TrainerError
+from trainer.agent.errors import ContractError, TrainerError
 from trainer.programs.detection.convert import coco, voc
 from trainer.programs.detection.convert.source import Annotated, Source, labelled
 from trainer.programs.detection.data import label_map

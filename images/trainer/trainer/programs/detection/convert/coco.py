@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from trainer.errors import ContractError
+from trainer.agent.errors import ContractError
 from trainer.programs.detection.convert.source import Annotated, PixelBox, Source
 from trainer.programs.detection.data.label_map import LabelMap
 

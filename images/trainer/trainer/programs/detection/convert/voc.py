@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from xml.etree import ElementTree
 
-from trainer.errors import ContractError
+from trainer.agent.errors import ContractError
 from trainer.programs.detection.convert.source import Annotated, PixelBox, Source
 from trainer.programs.detection.data import label_map
 from trainer.programs.detection.data.label_map import LabelMap

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainer.errors import ContractError
+from trainer.agent.errors import ContractError
 from trainer.programs.detection.config.pipeline import InputReader, Pipeline
 from trainer.programs.detection.data import examples, label_map, records
 from trainer.programs.detection.data.annotation import Box, LabelledImage

@@ -10,7 +10,7 @@ from types import TracebackType
 
 import tensorflow as tf
 
-from trainer.errors import ContractError
+from trainer.agent.errors import ContractError
 from trainer.programs.detection.data.annotation import LabelledImage
 from trainer.programs.detection.data.examples import to_example
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from trainer import atomic
-from trainer.errors import ContractError
-from trainer.events import Progress
+from trainer.agent import atomic
+from trainer.agent.errors import ContractError
+from trainer.agent.events import Progress
 from trainer.programs.detection.data import label_map, records
 from trainer.programs.detection.evaluate import draw
 from trainer.programs.detection.evaluate.scoring import Score, Scorer
@@ -20,9 +20,9 @@ from trainer.programs.detection.model import ssd, weights
 from trainer.programs.detection.model.export import export
 from trainer.programs.detection.model.weights import Checkpoint
 from trainer.programs.detection.options import Options
-from trainer.training.board import VALIDATION, Board
-from trainer.training.checkpoints.snapshot import DAMAGED
-from trainer.training.sidecar import score_each
+from trainer.programs.training.board import VALIDATION, Board
+from trainer.programs.training.checkpoints.snapshot import DAMAGED
+from trainer.programs.training.sidecar import score_each
 
 MEMORY, DRAWINGS = "evaluator.json", "detections"
 ON_BOARD = 4

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from pycocotools.cocoeval import COCOeval
 
-from trainer.errors import ContractError
+from trainer.agent.errors import ContractError
 from trainer.programs.detection.evaluate.detections import Detected, Truth
 
 DETECTIONS_COUNTED = 100

@@ -10,7 +10,7 @@ from trainer.programs.detection.config.pipeline import Pipeline
 from trainer.programs.detection.data.label_map import LabelMap
 from trainer.programs.detection.model import predict
 from trainer.programs.detection.model.ssd import Detector
-from trainer.training.export import saved_model
+from trainer.programs.training.export import saved_model
 
 
 def export(detector: Detector, pipeline: Pipeline, labels: LabelMap, target: Path) -> None:

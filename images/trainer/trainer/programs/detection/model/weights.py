@@ -15,13 +15,13 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
-from trainer.errors import ContractError
+from trainer.agent.errors import ContractError
 from trainer.programs.detection.config.train_fields import TrainConfig
 from trainer.programs.detection.model import zoo_names
 from trainer.programs.detection.model.ssd import is_of_backbone
 from trainer.programs.detection.model.zoo_names import AVERAGE
-from trainer.training.checkpoints.directory import checkpoint_directory
-from trainer.training.checkpoints.snapshot import DAMAGED, name_of
+from trainer.programs.training.checkpoints.directory import checkpoint_directory
+from trainer.programs.training.checkpoints.snapshot import DAMAGED, name_of
 
 INDEX = re.compile(r"(?:(?:model|manual)\.)?ckpt-(\d+)\.index")
 SHOWN = 6

@@ -11,16 +11,16 @@ from typing import Any, NoReturn
 import numpy as np
 import tensorflow as tf
 
-from trainer.errors import EXIT_TERMINATED
-from trainer.events import Progress
-from trainer.injected import mailbox
+from trainer.agent.errors import EXIT_TERMINATED
+from trainer.agent.events import Progress
+from trainer.agent.injected import mailbox
 from trainer.programs.detection.options import Options
 from trainer.programs.detection.train.checkpoint_manager import CheckpointManager
-from trainer.training import placement
-from trainer.training.board import TRAIN, Board
-from trainer.training.errors import Diverged
-from trainer.training.speed import per_second
-from trainer.training.stop_reasons import NOTHING, STEPS, THRESHOLD
+from trainer.programs.training import placement
+from trainer.programs.training.board import TRAIN, Board
+from trainer.programs.training.errors import Diverged
+from trainer.programs.training.speed import per_second
+from trainer.programs.training.stop_reasons import NOTHING, STEPS, THRESHOLD
 
 NOT_FINITE = "the loss is not finite"
 """Marks the error that ends a diverged training, in TensorFlow's own message."""

@@ -10,10 +10,10 @@ import tensorflow as tf
 
 from trainer.programs.detection.model import weights
 from trainer.programs.detection.model.weights import Checkpoint
-from trainer.training.checkpoints.directory import checkpoint_directory
-from trainer.training.checkpoints.files import remove, what_is_left
-from trainer.training.checkpoints.snapshot import DAMAGED, Snapshot, all_finite, named
-from trainer.training.errors import CheckpointError, Diverged
+from trainer.programs.training.checkpoints.directory import checkpoint_directory
+from trainer.programs.training.checkpoints.files import remove, what_is_left
+from trainer.programs.training.checkpoints.snapshot import DAMAGED, Snapshot, all_finite, named
+from trainer.programs.training.errors import CheckpointError, Diverged
 
 CHIEF = "/job:chief/replica:0/task:0/device:CPU:0"
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from trainer.errors import TrainerError
-from trainer.events import Progress
-from trainer.injected import mailbox
-from trainer.injected.for_programs.cluster_kit_input import worker_index
+from trainer.agent.errors import TrainerError
+from trainer.agent.events import Progress
+from trainer.agent.injected import mailbox
+from trainer.agent.injected.for_programs.cluster_kit_input import worker_index
+from trainer.agent.task import Task
 from trainer.programs.detection.data import input_pipeline
 from trainer.programs.detection.data.input_pipeline import Batch
 from trainer.programs.detection.model import loss, ssd, weights
@@ -19,9 +20,8 @@ from trainer.programs.detection.model.ssd import Detector
 from trainer.programs.detection.options import Options
 from trainer.programs.detection.train import directory, finish, schedule
 from trainer.programs.detection.train.async_rounds import NOT_FINITE, AsyncRounds
-from trainer.task import Task
-from trainer.training import result, signals
-from trainer.training.stop_reasons import NOTHING
+from trainer.programs.training import result, signals
+from trainer.programs.training.stop_reasons import NOTHING
 
 LOST = (tf.errors.UnavailableError, tf.errors.AbortedError)
 

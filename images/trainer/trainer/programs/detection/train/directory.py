@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from trainer import atomic
-from trainer.errors import ContractError
+from trainer.agent import atomic
+from trainer.agent.errors import ContractError
+from trainer.agent.task import Task
 from trainer.programs.detection.config import pipeline_file
 from trainer.programs.detection.data.check import Checked, check
 from trainer.programs.detection.options import PIPELINE, Options
-from trainer.task import Task
-from trainer.training.board import tell_hyperparameters
+from trainer.programs.training.board import tell_hyperparameters
 
 
 def prepare(options: Options) -> Checked:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from trainer.events import Progress
+from trainer.agent.events import Progress
 from trainer.programs.detection.data.check import Checked
 from trainer.programs.detection.evaluate.scoring import Scorer
 from trainer.programs.detection.model import ssd, weights
 from trainer.programs.detection.model.export import export
 from trainer.programs.detection.options import Options
-from trainer.training import result
+from trainer.programs.training import result
 
 
 def finish(

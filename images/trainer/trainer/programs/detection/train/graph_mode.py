@@ -6,7 +6,8 @@ import math
 
 import tensorflow as tf
 
-from trainer.events import Progress
+from trainer.agent.events import Progress
+from trainer.agent.task import Task
 from trainer.programs.detection.config.pipeline import Pipeline
 from trainer.programs.detection.data import input_pipeline
 from trainer.programs.detection.data.input_pipeline import Batch
@@ -14,12 +15,11 @@ from trainer.programs.detection.model import loss, ssd, weights
 from trainer.programs.detection.model.ssd import Detector
 from trainer.programs.detection.options import Options
 from trainer.programs.detection.train import averages, directory, finish, schedule, updates
-from trainer.task import Task
-from trainer.training import result
-from trainer.training.graph_mode import replica
-from trainer.training.graph_mode.job import GraphJob, ModelLoss
-from trainer.training.graph_mode.run import run
-from trainer.training.stop_reasons import NOTHING
+from trainer.programs.training import result
+from trainer.programs.training.graph_mode import replica
+from trainer.programs.training.graph_mode.job import GraphJob, ModelLoss
+from trainer.programs.training.graph_mode.run import run
+from trainer.programs.training.stop_reasons import NOTHING
 
 tf1 = tf.compat.v1
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from trainer.errors import ContractError
+from trainer.agent.errors import ContractError
 from trainer.programs.detection.config.train_fields import TrainConfig
-from trainer.training.graph_mode.options import ASYNC, SYNC, GraphOptions
+from trainer.programs.training.graph_mode.options import ASYNC, SYNC, GraphOptions
 
 SYNC_KEY, ROUND_KEY = "train_config.sync_replicas", "train_config.replicas_to_aggregate"
 DELAY_KEY = "train_config.startup_delay_steps"

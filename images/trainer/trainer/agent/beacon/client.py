@@ -1,0 +1,212 @@
+"""The followers' side of the beacon: they hear from the leader when the job has ended.
+
+A connection that closes without that line is a crash of the leader: followers try again for 30 s.
+So they do with a leader that says nothing any more, counted from its last word.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from trainer.agent.beacon import handshake
+from trainer.agent.beacon.messages import (
+    LONGEST_LINE,
+    Beat,
+    End,
+    Hello,
+    Message,
+    Report,
+    Stacks,
+    Stopping,
+    Unanswered,
+    decode,
+    encode,
+)
+from trainer.agent.beacon.silence import BEAT_S, Silence
+from trainer.agent.beacon.sockets import keep_asking
+from trainer.agent.beacon.unanswered import Watch, read_tables
+from trainer.agent.task import Address
+from trainer.agent.usage import used
+
+LOST_AFTER_S = 30.0
+LEADER = "leader"
+
+
+@dataclass(frozen=True)
+class JobEnded:
+    """What a follower learned: the leader's exit code, or None if the leader was lost."""
+
+    exit_code: int | None
+    seen: bool = True
+    """False when the leader never appeared before the start deadline."""
+
+
+@dataclass(frozen=True)
+class LeaderStopping:
+    """The leader was told to stop, and is saving what it has."""
+
+
+@dataclass(frozen=True)
+class StacksWanted:
+    """The job hangs, and the leader wants to know where."""
+
+
+class BeaconClient:
+    """Keeps a connection to the leader; `then` gets what it says, and JobEnded once, at the end.
+
+    `secret` returns the run's secret, or raises OSError if there is none yet. Whoever listens at
+    the address without knowing it is not the leader, and is not heard.
+
+    A leader that says nothing for `silent_s` seconds is asked on a new connection; 0: only the
+    kernel notices that it is gone, within 30 s. The leader is told which of `others` (names by
+    address) have not answered us for `silent_s`.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        secret: Callable[[], bytes],
+        name: str,
+        start_deadline_s: float,
+        then: Callable[[JobEnded | LeaderStopping | StacksWanted], None],
+        lost_after_s: float = LOST_AFTER_S,
+        silent_s: float = 0.0,
+        others: Mapping[str, str] | None = None,
+    ) -> None:
+        self._address = address
+        self._secret = secret
+        self._hello = encode(Hello(name, os.urandom(8).hex()))
+        self._then = then
+        self._lost_after_s = lost_after_s
+        self._silent_s = silent_s
+        self._others = Watch(others or {})
+        self._saying = threading.Lock()
+        self._leader: socket.socket | None = None
+        for target, arguments in ((self._follow, (start_deadline_s,)), (self._beat, ())):
+            threading.Thread(target=target, args=arguments, name="beacon", daemon=True).start()
+
+    @property
+    def connected(self) -> bool:
+        """Whether the leader is there now."""
+        return self._leader is not None
+
+    def say(self, message: Message) -> None:
+        """Send the message, if the leader is there now."""
+        with self._saying:
+            leader = self._leader
+            if leader:
+                with contextlib.suppress(OSError):
+                    leader.sendall(encode(message))
+
+    def _beat(self) -> None:
+        while True:
+            time.sleep(BEAT_S)
+            self.say(Beat(used()))
+            if self._silent_s:
+                for task, seconds in self._others.look(time.monotonic(), read_tables()).items():
+                    if seconds >= self._silent_s:
+                        self.say(Unanswered(task, seconds))
+
+    def _follow(self, start_deadline_s: float) -> None:
+        seen = False
+        until = time.monotonic() + start_deadline_s
+        pause = 0.05
+        while time.monotonic() < until:
+            patience_s = min(handshake.PATIENCE_S, until - time.monotonic())
+            try:
+                leader, unread = _joined(self._address, self._secret(), patience_s, self._hello)
+            except OSError:
+                time.sleep(pause)
+                pause = min(0.5, pause * 1.5)
+                continue
+            before, self._leader = self._leader, leader
+            if before:
+                before.close()  # only now: the leader knows by our hello that we are not lost
+            code, silent = self._listen(leader, unread)
+            if code is not None:
+                self._leader = None
+                self._then(JobEnded(code))
+                return
+            if not silent:
+                self._leader = None
+                leader.close()
+            seen, pause = True, 0.05
+            until = time.monotonic() + self._lost_after_s - silent
+            time.sleep(pause)
+        self._then(JobEnded(None, seen=seen))
+
+    def _listen(self, leader: socket.socket, unread: bytes) -> tuple[int | None, float]:
+        """The exit code that the leader says, None if it closed or fell silent; and for how many
+        seconds it has been silent. `unread` is what it has said already."""
+        keep_asking(leader)
+        silence = Silence(time.monotonic())
+        silence.heard(LEADER)
+        leader.settimeout(BEAT_S if self._silent_s else None)
+        while True:
+            *lines, unread = unread.split(b"\n")
+            for line in lines:
+                said = decode(line)
+                if isinstance(said, End):
+                    leader.close()
+                    return said.exit_code, 0.0
+                if isinstance(said, Stopping):
+                    self._then(LeaderStopping())
+                elif isinstance(said, Stacks):
+                    self._then(StacksWanted())
+            if len(unread) > LONGEST_LINE:
+                return None, 0.0
+            try:
+                received = leader.recv(LONGEST_LINE)
+            except socket.timeout:  # TimeoutError since Python 3.10
+                silence.look(time.monotonic())
+                if too_long := silence.longer_than(self._silent_s):
+                    return None, too_long[LEADER]
+                continue
+            except OSError:
+                return None, 0.0
+            if not received:
+                return None, 0.0
+            silence.look(time.monotonic())
+            silence.heard(LEADER)
+            unread += received
+
+
+def _joined(
+    address: Address, secret: bytes, patience_s: float, line: bytes
+) -> tuple[socket.socket, bytes]:
+    """A connection on which both sides have proved who they are and the line was sent, and what the
+    leader has said on it so far; raises OSError."""
+    leader = socket.create_connection((address.host, address.port), timeout=1.0)
+    try:
+        unread = handshake.join(leader, secret, patience_s)
+        leader.sendall(line)
+    except OSError:
+        leader.close()
+        raise
+    return leader, unread
+
+
+def send_report(
+    address: Address,
+    secret: Callable[[], bytes],
+    report: Report,
+    patience_s: float = LOST_AFTER_S,
+) -> None:
+    """Tell the leader something that ends the job; given up after `patience_s` seconds."""
+    until = time.monotonic() + patience_s
+    while True:
+        try:
+            longest = min(handshake.PATIENCE_S, max(0.1, until - time.monotonic()))
+            leader, _ = _joined(address, secret(), longest, encode(report))
+            leader.close()
+            return
+        except OSError:
+            if time.monotonic() > until:
+                return
+            time.sleep(0.1)

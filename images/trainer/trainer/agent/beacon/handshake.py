@@ -1,0 +1,126 @@
+"""Both sides of a connection prove that they know the run's secret, and never send it.
+
+    leader to follower    challenge NONCE
+    follower to leader    answer NONCE PROOF
+    leader to follower    answer PROOF
+
+The secret is the host's (VARIABLE). A task that has none, as after a plain `docker compose up`,
+uses the file FILE beside the progress files: the leader makes it, and only its user may read it.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import socket
+import time
+from collections.abc import Mapping
+
+from trainer.agent.atomic import read_untrusted, write_new
+from trainer.agent.task import Task
+
+VARIABLE = "CLUSTER_KIT_BEACON_SECRET"
+FILE = ".beacon-secret"
+LONGEST_SECRET = 256
+"""Bytes of the file that are read."""
+NONCE_BYTES = 16
+CHALLENGE, ANSWER = b"challenge ", b"answer "
+LONGEST = 256
+"""Bytes of a line of the handshake; its lines are shorter."""
+ANSWER_S = 5.0
+"""A connection that has proved nothing for so long is closed."""
+PATIENCE_S = 10.0
+"""A follower waits so long for a leader that has accepted it: the leader may be starved."""
+LEADER, FOLLOWER = b"leader", b"follower"
+
+
+def make_secret(task: Task, env: Mapping[str, str] = os.environ) -> bytes:
+    """Returns the leader's secret; without one from the host a new one, in FILE.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    if given := env.get(VARIABLE):
+        return given.encode()
+    secret = os.urandom(NONCE_BYTES).hex()
+    file = task.progress_file.with_name(FILE)
+    new = file.with_name(f"{FILE}.{os.urandom(8).hex()}")
+    write_new(new, secret.encode())
+    new.replace(file)
+    return secret.encode()
+
+
+def read_secret(task: Task, env: Mapping[str, str] = os.environ) -> bytes:
+    """Returns a follower's secret.
+
+    Raises:
+        OSError: the host gave none, and the leader has made none yet.
+    """
+    if given := env.get(VARIABLE):
+        return given.encode()
+    file = task.progress_file.with_name(FILE)
+    return read_untrusted(file, LONGEST_SECRET)
+
+
+def forget_secret(task: Task) -> None:
+    """Remove the file that `make_secret` has written."""
+    task.progress_file.with_name(FILE).unlink(missing_ok=True)
+
+
+def nonce() -> bytes:
+    """Returns what the other side has to answer: new for each connection."""
+    return os.urandom(NONCE_BYTES).hex().encode()
+
+
+def challenge(leaders: bytes) -> bytes:
+    """Returns the leader's first line."""
+    return CHALLENGE + leaders + b"\n"
+
+
+def admitted(secret: bytes, leaders: bytes, line: bytes) -> bytes | None:
+    """Returns the leader's answer to a follower's first line; None if it proves nothing.
+
+    Nothing of the line is looked at before its proof is compared, in constant time.
+    """
+    start, end = len(ANSWER), len(ANSWER) + 2 * NONCE_BYTES
+    followers, proof = line[start:end], line[end + 1 :]
+    if not hmac.compare_digest(proof, _proof(secret, FOLLOWER, leaders, followers)):
+        return None
+    return ANSWER + _proof(secret, LEADER, leaders, followers) + b"\n"
+
+
+def join(leader: socket.socket, secret: bytes, patience_s: float = PATIENCE_S) -> bytes:
+    """Prove to the leader, and let it prove, who knows the secret; returns what it said after that.
+
+    Raises:
+        OSError: it closed, was too slow, or does not know the secret.
+    """
+    until = time.monotonic() + patience_s
+    said, rest = _line(leader, b"", until)
+    leaders, followers = said[len(CHALLENGE) :], nonce()
+    proof = _proof(secret, FOLLOWER, leaders, followers)
+    leader.sendall(ANSWER + followers + b" " + proof + b"\n")
+    said, rest = _line(leader, rest, until)
+    expected = ANSWER + _proof(secret, LEADER, leaders, followers)
+    if not (secret and hmac.compare_digest(said, expected)):
+        raise ConnectionAbortedError("what listens there does not know this run's secret")
+    return rest
+
+
+def _proof(secret: bytes, side: bytes, leaders: bytes, followers: bytes) -> bytes:
+    said = b" ".join((side, leaders, followers))
+    return hmac.new(secret, said, "sha256").hexdigest().encode()
+
+
+def _line(leader: socket.socket, unread: bytes, until: float) -> tuple[bytes, bytes]:
+    """Returns a line, and what has come after it."""
+    while b"\n" not in unread[:LONGEST]:
+        if len(unread) >= LONGEST:
+            raise ConnectionAbortedError("what listens there is not a beacon")
+        leader.settimeout(max(0.001, until - time.monotonic()))
+        received = leader.recv(LONGEST)
+        if not received or time.monotonic() > until:
+            raise ConnectionAbortedError("it closed the connection, or was too slow")
+        unread += received
+    line, _, rest = unread.partition(b"\n")
+    return line, rest

@@ -1,0 +1,156 @@
+"""What tasks tell each other over the beacon: one line each, its words separated by spaces.
+
+    follower to leader    hello TASK RUN | done TASK | failed TASK MESSAGE
+                          | report REASON TASK MESSAGE
+                          | beat USAGE | unanswered TASK SECONDS
+    leader to follower    stopping | stacks | beat | end EXIT_CODE
+
+USAGE is what usage.py counts, in its order. A MESSAGE of several lines has LINE_SEPARATOR between
+them, since a newline ends the whole.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Union
+
+from trainer.agent.outcome import tidy
+from trainer.agent.usage import Usage
+
+LONGEST_LINE = 16_384
+"""Bytes, newline included; encode() cuts what is longer."""
+LINE_SEPARATOR = "\x1e"
+"""ASCII's record separator."""
+TASK = re.compile(r"[a-z]{1,32}-[0-9]{1,6}")
+REASON = re.compile(r"[a-z-]{1,32}")
+RUN = re.compile(r"[0-9a-zA-Z]{1,64}")
+CODE = re.compile(r"-?[0-9]{1,9}")
+SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
+
+
+@dataclass(frozen=True)
+class Hello:
+    """The first line of a follower: who it is, and which of the task's runs it belongs to."""
+
+    task: str
+    run: str
+
+
+@dataclass(frozen=True)
+class Done:
+    """The follower's program finished."""
+
+    task: str
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The follower's program failed by itself."""
+
+    task: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """Something about `task` that ends the job, on a connection of its own.
+
+    `reason` is one of outcome.py's, such as `gpu-missing`.
+    """
+
+    reason: str
+    task: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """The leader was told to stop, and is saving what it has: servers stay a moment longer."""
+
+
+@dataclass(frozen=True)
+class Stacks:
+    """The job hangs: keep the stacks of all threads."""
+
+
+@dataclass(frozen=True)
+class End:
+    """The job has ended with the leader's exit code; the last line of a leader."""
+
+    exit_code: int
+
+
+@dataclass(frozen=True)
+class Beat:
+    """A sign of life, once a second each way; a follower's with what its container has used."""
+
+    used: Usage | None = None
+
+
+@dataclass(frozen=True)
+class Unanswered:
+    """The follower has had no answer from this task for so many seconds."""
+
+    task: str
+    seconds: float
+
+
+Message = Union[Beat, Unanswered, Hello, Done, Failed, Report, Stopping, Stacks, End]
+
+
+def encode(message: Message) -> bytes:
+    """The message as one line, newline included, LONGEST_LINE bytes at most."""
+    words = _words(message)
+    return " ".join(words).encode()[: LONGEST_LINE - 1] + b"\n"
+
+
+def decode(line: bytes) -> Message | None:
+    """The message of one line, whatever its bytes are; None if it is incomplete or unknown."""
+    word, _, rest = line.decode(errors="replace").strip().partition(" ")
+    first, _, text = rest.partition(" ")
+    plain = {"stacks": Stacks(), "stopping": Stopping()}
+    if word in plain:
+        return plain[word]
+    if word == "beat":
+        return Beat(Usage.of_words(rest.split()))
+    if word == "hello" and TASK.fullmatch(first) and RUN.fullmatch(text):
+        return Hello(first, text)
+    if word == "unanswered" and TASK.fullmatch(first) and SECONDS.fullmatch(text):
+        return Unanswered(first, float(text))
+    if word == "done" and TASK.fullmatch(first):
+        return Done(first)
+    if word == "failed" and TASK.fullmatch(first):
+        return Failed(first, _in_lines(text))
+    if word == "report" and REASON.fullmatch(first):
+        task, _, text = text.partition(" ")
+        return Report(first, task, _in_lines(text)) if TASK.fullmatch(task) else None
+    if word == "end" and CODE.fullmatch(first):
+        return End(int(first))
+    return None
+
+
+def _words(message: Message) -> list[str]:
+    if isinstance(message, Beat):
+        return ["beat", *(message.used.words() if message.used else ())]
+    if isinstance(message, Unanswered):
+        return ["unanswered", message.task, f"{message.seconds:.1f}"]
+    if isinstance(message, Hello):
+        return ["hello", message.task, message.run]
+    if isinstance(message, Done):
+        return ["done", message.task]
+    if isinstance(message, Failed):
+        return ["failed", message.task, _in_one_line(message.message)]
+    if isinstance(message, Report):
+        return ["report", message.reason, message.task, _in_one_line(message.message)]
+    if isinstance(message, End):
+        return ["end", str(message.exit_code)]
+    return ["stacks" if isinstance(message, Stacks) else "stopping"]
+
+
+def _in_one_line(text: str) -> str:
+    return LINE_SEPARATOR.join(tidy(text).splitlines())
+
+
+def _in_lines(text: str) -> str:
+    return text.replace(LINE_SEPARATOR, "\n")

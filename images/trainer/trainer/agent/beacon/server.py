@@ -1,0 +1,291 @@
+"""The leader's side of the beacon: it hears who is there, and says once that the job has ended."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import resource
+import selectors
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from trainer.agent.beacon import handshake
+from trainer.agent.beacon import heard as hears
+from trainer.agent.beacon.heard import DONE, FAILED, LOST, Heard, HeardAgain, Joined, Left, Silent
+from trainer.agent.beacon.messages import (
+    LONGEST_LINE,
+    Beat,
+    Done,
+    End,
+    Failed,
+    Hello,
+    Message,
+    Report,
+    Stacks,
+    Stopping,
+    Unanswered,
+    decode,
+    encode,
+)
+from trainer.agent.beacon.silence import BEAT_S, Silence
+from trainer.agent.beacon.sockets import send
+from trainer.agent.errors import ServerError
+from trainer.agent.task import Address
+from trainer.agent.usage import Usage
+
+LINGER_S = 0.5
+"""For the last word to be read."""
+QUIET_S = 3.0
+"""A shorter silence is nothing to speak of."""
+MOST_STRANGERS = 256
+"""Connections that have not proved yet that they know the secret; the oldest goes for a new one."""
+MOST_TASKS = 10_000
+"""Names that are kept."""
+MOST_LINES = 4_000
+"""A follower that says more in a second is cut off."""
+REST_S = 0.05
+"""Before the next connection is accepted if there was no descriptor for the last one."""
+NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+@dataclass(eq=False)
+class _Follower:
+    connection: socket.socket
+    nonce: bytes
+    since: float
+    proven: bool = False
+    name: str = ""
+    run: str = ""
+    unread: bytes = field(default=b"", repr=False)
+    lines: int = 0
+    """In this second."""
+
+
+class BeaconServer:
+    """Listens at once, calls `heard` with what followers say, and speaks itself at the end.
+
+    It hears only who proves to know the secret. Nothing that anybody else sends has any effect, and
+    no connection can end its thread or take what it needs.
+
+    `heard` is called from the server's thread. A connection that closes after `hello`, without
+    `done` or `failed`, is a follower that was lost; so is one whose task says hello in another run.
+    `beat` is called once a second from there, too.
+
+    Raises:
+        ServerError: the address cannot be listened on.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        secret: bytes,
+        heard: Callable[[Heard], None] = lambda event: None,
+        beat: Callable[[], None] = lambda: None,
+        silent_s: float = 0.0,
+    ) -> None:
+        try:
+            family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+            self._socket = socket.create_server(
+                (address.host, address.port), family=family, backlog=256
+            )
+        except OSError as problem:
+            raise ServerError(f"the beacon cannot listen on {address}: {problem}") from problem
+        self._socket.setblocking(False)
+        self._secret = secret
+        self._heard = heard
+        self._beat = beat
+        self._silent_s = silent_s
+        self._silence = Silence(time.monotonic())
+        self._waiting = selectors.DefaultSelector()
+        self._waiting.register(self._socket, selectors.EVENT_READ)
+        self._strangers: dict[_Follower, None] = {}
+        """Only the server's thread uses them; the oldest is the first."""
+        self._most_strangers = min(MOST_STRANGERS, _descriptors() // 4)
+        self._changed = threading.Condition()
+        """Held for what follows, and for sending: a descriptor must not be closed meanwhile."""
+        self._followers: dict[_Follower, None] = {}
+        self._used: dict[str, Usage] = {}
+        self._names: set[str] = set()
+        self._lines = b""
+        self._ended = False
+        threading.Thread(target=self._serve, name="beacon", daemon=True).start()
+
+    def quiet(self) -> dict[str, float]:
+        """Followers that are there, but have said nothing for QUIET_S, with the seconds."""
+        return self._silence.longer_than(QUIET_S)
+
+    def used(self) -> dict[str, Usage]:
+        """What each follower has used, by its last word."""
+        return dict(self._used)
+
+    def ask_for_stacks(self) -> None:
+        """Let every follower keep the stacks of its threads."""
+        with self._changed:
+            for follower in self._followers:
+                send(follower.connection, encode(Stacks()), last=False)
+
+    def stopping(self) -> None:
+        """Tell every follower that the leader is saving: servers stay a moment longer."""
+        self._say(Stopping())
+
+    def announce(self, exit_code: int) -> None:
+        """Tell every follower, and wait (at most LINGER_S) until they have read it."""
+        followers = self._say(End(exit_code), last=True)
+        with self._changed:
+            self._changed.wait_for(lambda: followers.isdisjoint(self._followers), LINGER_S)
+
+    def _say(self, message: Message, last: bool = False) -> set[_Follower]:
+        line = encode(message)
+        with self._changed:
+            self._lines += line
+            self._ended = self._ended or last
+            for follower in self._followers:
+                send(follower.connection, line, last)
+            return set(self._followers)
+
+    def _serve(self) -> None:
+        beats_at = 0.0
+        while True:
+            for ready, _ in self._waiting.select(max(0.0, beats_at - time.monotonic())):
+                if ready.data is None:
+                    self._welcome()
+                else:
+                    self._attend(ready.data)
+            if time.monotonic() >= beats_at:
+                beats_at = time.monotonic() + BEAT_S
+                self._live()
+
+    def _live(self) -> None:
+        """Once a second: a sign of life to all, and a look at who gives none."""
+        self._beat()
+        too_late = time.monotonic() - handshake.ANSWER_S
+        for stranger in [one for one in self._strangers if one.since < too_late]:
+            self._part(stranger)
+        with self._changed:
+            for follower in self._followers:
+                follower.lines = 0
+                # One that reads nothing has a full buffer some day: it is silent, not gone.
+                if follower.name and not self._ended:
+                    with contextlib.suppress(OSError):
+                        follower.connection.send(encode(Beat()))
+        self._silence.look(time.monotonic())
+        if self._silent_s:
+            for task, seconds in self._silence.longer_than(self._silent_s).items():
+                self._heard(Silent(task, seconds))
+
+    def _welcome(self) -> None:
+        """Accept a connection, which has to prove then that it knows the secret."""
+        try:
+            connection, _ = self._socket.accept()
+        except OSError as problem:
+            if problem.errno in NO_ROOM:
+                for stranger in list(self._strangers):
+                    self._part(stranger)
+                time.sleep(REST_S)
+            return
+        connection.setblocking(False)
+        stranger = _Follower(connection, handshake.nonce(), time.monotonic())
+        self._waiting.register(connection, selectors.EVENT_READ, stranger)
+        self._strangers[stranger] = None
+        send(connection, handshake.challenge(stranger.nonce), last=False)
+        if len(self._strangers) > self._most_strangers:
+            self._part(next(iter(self._strangers)))
+
+    def _attend(self, follower: _Follower) -> None:
+        """Hear a connection, and close it if it has ended, or says what it must not."""
+        try:
+            stays = self._hear(follower)
+        except Exception as problem:  # noqa: BLE001 - no connection may end this thread
+            print(f"beacon: {follower.name}: {problem!r}", file=sys.stderr, flush=True)
+            stays = False
+        if not stays:
+            self._part(follower)
+
+    def _part(self, follower: _Follower) -> None:
+        """Close a connection; its follower is lost if it has not said goodbye."""
+        with self._changed:
+            if follower not in self._strangers and follower not in self._followers:
+                return
+            self._strangers.pop(follower, None)
+            self._followers.pop(follower, None)
+            self._waiting.unregister(follower.connection)
+            follower.connection.close()
+            self._changed.notify_all()
+        self._goodbye(follower, LOST)
+
+    def _hear(self, follower: _Follower) -> bool:
+        """Whether the follower stays."""
+        try:
+            received = follower.connection.recv(LONGEST_LINE)
+        except BlockingIOError:
+            return True
+        except OSError:  # reset, or parted with a moment ago
+            received = b""
+        *lines, follower.unread = (follower.unread + received).split(b"\n")
+        if lines and not follower.proven and not self._admit(follower, lines.pop(0)):
+            return False
+        follower.lines += len(lines)
+        for line in lines:
+            self._understand(follower, decode(line))
+        longest = LONGEST_LINE if follower.proven else handshake.LONGEST
+        if not received or follower.lines > MOST_LINES or len(follower.unread) > longest:
+            return False
+        if follower.name and (seconds := self._silence.heard(follower.name)) > QUIET_S:
+            self._heard(HeardAgain(follower.name, seconds))
+        return True
+
+    def _admit(self, stranger: _Follower, line: bytes) -> bool:
+        """Whether a first line proves that its sender knows the secret; it is a follower then."""
+        answer = handshake.admitted(self._secret, stranger.nonce, line)
+        if answer is None:
+            return False
+        del self._strangers[stranger]
+        stranger.proven = True
+        with self._changed:
+            self._followers[stranger] = None
+            send(stranger.connection, answer + self._lines, self._ended)
+        return True
+
+    def _understand(self, follower: _Follower, message: Message | None) -> None:
+        if isinstance(message, Hello):
+            self._greet(follower, message.task, message.run)
+        elif isinstance(message, Done):
+            self._goodbye(follower, DONE)
+        elif isinstance(message, Failed):
+            self._goodbye(follower, FAILED, message.message)
+        elif isinstance(message, Report):
+            self._heard(message)
+        elif isinstance(message, Beat) and message.used and follower.name:
+            self._used[follower.name] = message.used
+        elif isinstance(message, Unanswered) and follower.name:
+            self._heard(hears.Unanswered(message.task, follower.name, message.seconds))
+
+    def _greet(self, follower: _Follower, task: str, run: str) -> None:
+        """It is new, or has come back: in another run, or on another connection of the same."""
+        if task not in self._names and len(self._names) >= MOST_TASKS:
+            return
+        self._names.add(task)
+        before = [one for one in self._followers if one.name == task and one is not follower]
+        follower.name, follower.run = task, run
+        for one in before:
+            if one.run == run:
+                one.name = ""
+            self._part(one)
+        if not any(one.run == run for one in before):
+            self._heard(Joined(task))
+
+    def _goodbye(self, follower: _Follower, how: str, message: str = "") -> None:
+        if follower.name:
+            task, follower.name = follower.name, ""
+            self._silence.forget(task)
+            self._heard(Left(task, how, message))
+
+
+def _descriptors() -> int:
+    """How many descriptors this process may have open."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST_STRANGERS * 4 if soft == resource.RLIM_INFINITY else soft

@@ -1,0 +1,90 @@
+"""The output directory: whether anything can still be written there, and what it means if not."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from trainer.agent import outcome
+from trainer.agent.atomic import write_new
+from trainer.agent.outcome import Outcome
+from trainer.agent.task import Task
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+FULL_WORDS = ("No space left on device", "Disk quota exceeded")
+LOOK_S = 1.0
+LOOKS = 3
+"""A disk may be full, or a mount be away, for a moment."""
+PROBE_BYTES = 4096
+
+
+def trouble(task: Task) -> Outcome | None:
+    """Why nothing can be written into the task's output; None if something can.
+
+    The progress directory is made again if only that is gone.
+    """
+    folder = task.progress_file.parent
+    # A name that nobody knows before: a link that lies in wait there would be followed.
+    probe = folder / f".{task.name}.{os.urandom(8).hex()}.room"
+    try:
+        folder.mkdir(exist_ok=True)
+        try:
+            write_new(probe, bytes(PROBE_BYTES))
+        finally:
+            with contextlib.suppress(OSError):
+                probe.unlink()
+    except OSError as problem:
+        return of(task, problem)
+    return None
+
+
+def of(task: Task, problem: OSError) -> Outcome:
+    """The outcome of a task that could not write its output because of this."""
+    if problem.errno in FULL:
+        return outcome.because(
+            outcome.DISK_FULL, f"the disk of {task.output} is full ({free(task.output)})"
+        )
+    return outcome.because(
+        outcome.OUTPUT_LOST, f"{task.output} cannot be written any more: {problem.strerror}"
+    )
+
+
+def free(folder: Path) -> str:
+    """`0 of 64 MB free` on the disk of a folder."""
+    try:
+        disk = os.statvfs(folder)
+    except OSError:
+        return "how much is free is not known"
+    room, whole = disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize
+    return f"{room // 1_000_000} of {whole // 1_000_000} MB free"
+
+
+def watch(task: Task, then: Callable[[Outcome], None], over: threading.Event) -> None:
+    """Call `then` once if nothing can be written for LOOKS seconds; returns then or with `over`."""
+    failed = 0
+    while not over.wait(LOOK_S):
+        found = trouble(task)
+        failed = failed + 1 if found else 0
+        if found and failed >= LOOKS:
+            then(found)
+            return
+
+
+def instead(task: Task, ended: Outcome) -> Outcome:
+    """The outcome of a task that may have failed because it could not write its output.
+
+    A program that ended well has seen no error, and lacks nothing on a disk that is full by now.
+    """
+    if ended.reason not in (outcome.FINISHED, outcome.FAILED):
+        return ended
+    found = trouble(task)
+    if ended.reason == outcome.FINISHED:
+        return found if found and found.reason == outcome.OUTPUT_LOST else ended
+    if found is None and any(words in ended.message for words in FULL_WORDS):
+        found = of(task, OSError(errno.ENOSPC, "")) if "/tmp/" not in ended.message else None
+    return replace(found, message=f"{found.message}: {ended.headline}") if found else ended

@@ -1,0 +1,119 @@
+"""The progress file: one JSON object a line, appended; the host reads it while we run."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+from trainer.agent.atomic import read_untrusted
+from trainer.agent.errors import ContractError
+from trainer.agent.task import EVALUATOR
+
+MOST_BYTES = 1 << 20
+"""Of a progress file that are read at once; a longer line is left out."""
+
+
+class Progress:
+    """Appends events to one file. Each is a single write, so lines of two processes never mix.
+
+    Args:
+        again: a file that is removed meanwhile is made again.
+    """
+
+    def __init__(self, path: Path, *, again: bool = True) -> None:
+        self._path = path
+        self._again = again
+        self._cut = False
+        try:
+            self._file = _opened(path)
+        except OSError as problem:
+            raise ContractError(
+                f"cannot write {path}: {problem.strerror}; mount a directory of this user's there"
+            ) from problem
+
+    def write(self, event: str, **keys: object) -> None:
+        """Append an event. If it cannot be written it is lost; `room` says why and ends the job."""
+        line = json.dumps({"time": round(time.time(), 3), "event": event, **keys}).encode() + b"\n"
+        try:
+            if self._again and not os.fstat(self._file).st_nlink:
+                removed, self._file = self._file, _opened(self._path)
+                os.close(removed)
+            line = b"\n" + line if self._cut else line
+            self._cut = os.write(self._file, line) < len(line)
+        except OSError:
+            return
+
+
+def _opened(path: Path) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Another task can have put a FIFO there, on which this would wait.
+    opened = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o644)
+    os.set_blocking(opened, True)
+    return opened
+
+
+class Reports:
+    """New lines of all progress files but the evaluator's, which follows the training."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._read = {path: path.stat().st_size for path in folder.glob("*.jsonl")}
+
+    def new(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yields (task, event) of each complete new line."""
+        for path in self._folder.glob("*.jsonl"):
+            read = self._read.get(path, 0)
+            try:
+                size = path.stat().st_size
+                if path.name.startswith(EVALUATOR) or size == read:
+                    continue
+                read = read if size > read else 0  # removed, and written anew
+                text = read_untrusted(path, MOST_BYTES, read)
+            except OSError:
+                continue  # the output is being removed
+            complete = text[: text.rfind(b"\n") + 1]
+            skipped = 0 if complete else len(text) // MOST_BYTES * MOST_BYTES
+            self._read[path] = read + (len(complete) or skipped)
+            for line in complete.splitlines():
+                event = parsed(line)
+                if event is not None:
+                    yield path.stem, event
+
+
+def last_event(path: Path) -> dict[str, Any]:
+    """The event of a file's last line; {} if there is none, or it is something else."""
+    try:
+        size = path.lstat().st_size
+        *_, last = read_untrusted(path, MOST_BYTES, max(0, size - MOST_BYTES)).splitlines()
+    except (OSError, ValueError):
+        return {}
+    return parsed(last) or {}
+
+
+def parsed(line: bytes) -> dict[str, Any] | None:
+    """The event of a line; None if a user's program wrote something else there."""
+    try:
+        event = json.loads(line, parse_constant=_refused, parse_float=_finite)
+    except (ValueError, RecursionError):
+        return None
+    return event if isinstance(event, dict) and isinstance(event.get("event"), str) else None
+
+
+def _refused(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _refused(text)
+
+
+def from_environment() -> Progress | None:
+    """The file that CLUSTER_KIT_PROGRESS names, None outside a cluster."""
+    path = os.environ.get("CLUSTER_KIT_PROGRESS")
+    return Progress(Path(path)) if path else None

@@ -1,0 +1,64 @@
+"""Giving up root and every capability, for good."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+
+from trainer.agent.errors import ContractError
+
+CAP_VERSION_3 = 0x20080522
+PR_CAPBSET_READ, PR_CAPBSET_DROP = 23, 24
+PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+LAST_CAPABILITY = Path("/proc/sys/kernel/cap_last_cap")
+STATUS = Path("/proc/self/status")
+
+
+OWNER = "owner"
+"""Stands for whoever owns the output directory: on each machine somebody else."""
+
+
+def parse_user(text: str, variable: str, output: Path) -> tuple[int, int]:
+    """(uid, gid) of `uid:gid`, or of the owner of the directory `output`."""
+    if text == OWNER:
+        owner = output.stat()
+        return owner.st_uid, owner.st_gid
+    uid, colon, gid = text.partition(":")
+    if not (colon and uid.isascii() and uid.isdigit() and gid.isascii() and gid.isdigit()):
+        raise ContractError(f"{variable} = {text!r}: must be uid:gid, as in 1000:1000, or {OWNER}")
+    return int(uid), int(gid)
+
+
+def drop(user: tuple[int, int]) -> None:
+    """Become `user` (uid, gid) without groups, and empty all five sets of capabilities.
+
+    Takes SETUID, SETGID and SETPCAP. A RuntimeError if something is left: that is a bug.
+    """
+    uid, gid = user
+    libc = ctypes.CDLL(None, use_errno=True)
+    for capability in range(int(LAST_CAPABILITY.read_text()) + 1):
+        if libc.prctl(PR_CAPBSET_READ, capability, 0, 0, 0) == 1:
+            checked(libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0), "drop from the bounding set")
+    os.setgroups([])
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+    checked(libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0), "clear the ambient set")
+    header = (ctypes.c_uint32 * 2)(CAP_VERSION_3, 0)
+    nothing = (ctypes.c_uint32 * 6)()
+    checked(libc.capset(header, nothing), "clear the capabilities")
+    if left := held():
+        raise RuntimeError(f"capabilities left: {left}")
+
+
+def held() -> dict[str, str]:
+    """The sets of capabilities of this process that are not empty, as /proc shows them."""
+    lines = (line.split() for line in STATUS.read_text().splitlines() if line.startswith("Cap"))
+    return {name.rstrip(":"): value for name, value in lines if int(value, 16)}
+
+
+def checked(result: int, what: str) -> None:
+    """Raise OSError with the C library's errno if a call has failed."""
+    if result:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{what}: {os.strerror(code)}")

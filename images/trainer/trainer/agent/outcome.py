@@ -1,0 +1,127 @@
+"""How a task ended: the last line of its progress file, and its exit code."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from trainer.agent.atomic import read
+from trainer.agent.errors import (
+    EXIT_CANNOT_SHAPE,
+    EXIT_DEADLINE,
+    EXIT_FAILED,
+    EXIT_GPU_MISSING,
+    EXIT_OUTPUT,
+    EXIT_TERMINATED,
+)
+from trainer.agent.events import Progress
+
+FINISHED = "finished"
+FAILED = "failed"
+START_DEADLINE = "start-deadline"
+JOB_DEADLINE = "job-deadline"
+EVALUATOR_GRACE = "evaluator-grace"
+SILENT = "silent"
+STALL = "stall"
+STOPPED = "stopped"
+CUT_OFF = "cut-off"
+LEADER_LOST = "leader-lost"
+GPU_MISSING = "gpu-missing"
+CANNOT_SHAPE = "cannot-shape"
+DISK_FULL = "disk-full"
+OUTPUT_LOST = "output-lost"
+EXIT_CODES = {
+    START_DEADLINE: EXIT_DEADLINE,
+    JOB_DEADLINE: EXIT_DEADLINE,
+    EVALUATOR_GRACE: EXIT_DEADLINE,
+    SILENT: EXIT_DEADLINE,
+    STALL: EXIT_DEADLINE,
+    STOPPED: EXIT_TERMINATED,
+    CUT_OFF: 0,
+    LEADER_LOST: 0,
+    GPU_MISSING: EXIT_GPU_MISSING,
+    CANNOT_SHAPE: EXIT_CANNOT_SHAPE,
+    DISK_FULL: EXIT_OUTPUT,
+    OUTPUT_LOST: EXIT_OUTPUT,
+}
+"""Exit code by reason, if the reason alone decides it."""
+
+NOT_COUNTED = ("lo", "shaped0")
+"""Interfaces inside a container: what comes through the second has come through eth0 before."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Exit code, one of the reasons above, a message (its first line says what it is about), and
+    the tasks to blame."""
+
+    exit_code: int
+    reason: str
+    message: str
+    tasks: tuple[str, ...] = ()
+    after_job: bool = False
+    """Whether a program failed over the end of a job that went well: no failure of its own."""
+    printed: bool = False
+    """Whether the program has printed the message itself."""
+
+    @property
+    def headline(self) -> str:
+        """The message's first line."""
+        return self.message.partition("\n")[0]
+
+    def because_of(self, why: str) -> Outcome:
+        """The same with `why` after the first line."""
+        first, newline, rest = self.message.partition("\n")
+        return replace(self, message=f"{first} ({why}){newline}{rest}", printed=False)
+
+    def record(self, progress: Progress) -> None:
+        progress.write(
+            "end",
+            exit_code=self.exit_code,
+            reason=self.reason,
+            message=self.message,
+            tasks=list(self.tasks),
+            after_job=self.after_job,
+            **traffic(),
+        )
+
+
+def tidy(text: str) -> str:
+    """Without empty lines and spaces at the ends; what is indented stays so."""
+    return "\n".join(line.rstrip() for line in text.strip().splitlines() if line.strip())
+
+
+def traffic(table: Path = Path("/proc/net/dev")) -> dict[str, int]:
+    """`rx_bytes` and `tx_bytes` of this container so far, loopback left out; {} if unknown."""
+    try:
+        rows = [line.split(":") for line in read(table).decode().splitlines() if ":" in line]
+    except OSError:
+        return {}
+    counts = [row[1].split() for row in rows if row[0].strip() not in NOT_COUNTED]
+    return {
+        "rx_bytes": sum(int(count[0]) for count in counts),
+        "tx_bytes": sum(int(count[8]) for count in counts),
+    }
+
+
+def stopped() -> Outcome:
+    """The outcome of a task that got SIGTERM or SIGINT."""
+    return because(STOPPED, "stopped by SIGTERM")
+
+
+def because(reason: str, message: str, tasks: tuple[str, ...] = ()) -> Outcome:
+    """The outcome for one of EXIT_CODES' reasons; an unknown one is a failure like any other."""
+    return Outcome(EXIT_CODES.get(reason, EXIT_FAILED), reason, message, tasks)
+
+
+def program_ended(returncode: int, last_words: str = "") -> Outcome:
+    """The outcome of a program by its return code (negative: killed by that signal)."""
+    if returncode == 0:
+        return Outcome(0, FINISHED, last_words or "the program finished")
+    if returncode < 0:
+        name = signal.Signals(-returncode).name
+        return Outcome(128 - returncode, FAILED, f"the program was killed by {name}")
+    if last_words:
+        return Outcome(returncode, FAILED, last_words, printed=True)
+    return Outcome(returncode, FAILED, f"the program ended with exit code {returncode}")

@@ -1,0 +1,90 @@
+"""Where a task's time goes, and its longest ops. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from trainer.agent.profiling.planes import Trace
+from trainer.agent.profiling.work import COMPUTE, IDLE, ORDER, RECEIVE, WAITING, Work, works_of
+
+MOST_OPS = 10
+_RUNS = ("train", "SessionRun", "RunGraph")
+_FUNCTION = "EagerExecute"
+
+
+def facts_of(trace: Trace) -> dict[str, Any]:
+    """A task's row: seconds, runs, the share of the time in each kind of work, longest ops."""
+    works = works_of(trace)
+    length = max(trace.duration, 1.0)
+    times = exclusive(works, length)
+    return {
+        "seconds": round(length / 1e9, 3),
+        "runs": runs_of(trace),
+        "shares": {kind: round(spent / length, 4) for kind, spent in times.items()},
+        "waits_for": waits_for(trace.task, works),
+        "longest_ops": longest(work for work in works if work.kind == COMPUTE),
+        "longest_waits": longest(work for work in works if work.kind == WAITING),
+    }
+
+
+def exclusive(works: Iterable[Work], length: float) -> dict[str, float]:
+    """How long each kind of work was the first in ORDER of those that went on; sums up to `length`.
+
+    So a wait behind which a task computes costs nothing, as in the step itself.
+    """
+    changes: list[tuple[float, int, int]] = []
+    for work in works:
+        begin, end = max(0.0, work.begin), min(length, work.end)
+        if end > begin:
+            place = ORDER.index(work.kind)
+            changes += [(begin, place, 1), (end, place, -1)]
+    changes.sort()
+    spent = dict.fromkeys((*ORDER, IDLE), 0.0)
+    going = [0] * len(ORDER)
+    last = 0.0
+    for at, place, change in [*changes, (length, 0, 0)]:
+        kind = next((ORDER[p] for p, count in enumerate(going) if count), IDLE)
+        spent[kind] += at - last
+        going[place] += change
+        last = at
+    return spent
+
+
+def runs_of(trace: Trace) -> int:
+    """How often a step, a graph or a function was run; 0 if nothing was."""
+    counts: dict[str, int] = defaultdict(int)
+    for thread in trace.threads:
+        for event in thread.events:
+            if event.name in _RUNS:
+                counts[event.name] += 1
+            elif event.name == _FUNCTION and event.stats.get("is_func"):
+                counts[_FUNCTION] += 1
+            elif event.name.startswith("EagerLocalExecuteAsync: __inference_"):
+                counts["part"] += 1
+    return next((counts[name] for name in (*_RUNS, _FUNCTION, "part") if counts[name]), 0)
+
+
+def waits_for(task: str, works: Sequence[Work]) -> str:
+    """What `waiting` means for a task: a ps gets gradients, the others variables; "": no wait."""
+    waits = [work for work in works if work.kind == WAITING]
+    if not waits:
+        return ""
+    if any(work.op != RECEIVE for work in waits):
+        return "the others of an all-reduce"
+    return "gradients" if task.startswith("ps-") else "variables"
+
+
+def longest(works: Iterable[Work]) -> list[dict[str, Any]]:
+    """The ops on which most time was spent altogether, the longest first."""
+    found: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0, 0.0])
+    for work in works:
+        one = found[work.name, work.op]
+        one[0] += 1
+        one[1] += work.end - work.begin
+    ordered = sorted(found.items(), key=lambda item: (-item[1][1], item[0]))
+    return [
+        {"name": name, "op": op, "count": int(count), "ms": round(total / 1e6, 3)}
+        for (name, op), (count, total) in ordered[:MOST_OPS]
+    ]

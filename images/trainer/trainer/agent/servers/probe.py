@@ -1,0 +1,211 @@
+"""Ask TensorFlow servers who they are: one GetStatus each, which names job, task and incarnation.
+
+Shows a silent server, and one that answers as another task (swapped addresses, wrong index).
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from trainer.agent.injected.gpus.promise import Gpu
+from trainer.agent.servers import wire
+from trainer.agent.task import role_of
+
+METHOD = "/tensorflow.WorkerService/GetStatus"
+CHANNEL_OPTIONS = (
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 500),
+    ("grpc.dns_min_time_between_resolutions_ms", 500),  # instead of 30 s: names may move
+)
+DEVICE_NAME = re.compile(r"/job:([^/]+)/replica:\d+/task:(\d+)/")
+DESCRIPTION = re.compile(r"name: (.*), pci bus id: ([^,]*)")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What stands at the address of `task`: `found` is a task's name, or None for silence."""
+
+    task: str
+    address: str
+    found: str | None
+    incarnation: int = 0
+    gpus: tuple[Gpu, ...] = ()
+    """The physical GPUs that it shows."""
+
+    @property
+    def right(self) -> bool:
+        return self.found == self.task
+
+    def __str__(self) -> str:
+        if self.found is None:
+            return f"{self.task} at {self.address} is silent"
+        if self.right:
+            return f"{self.task} at {self.address} answers"
+        return f"{self.address} answers as {_colon(self.found)}, expected {_colon(self.task)}"
+
+
+@dataclass(frozen=True)
+class ServersReady:
+    """Every server answered as itself; `incarnations` changes when a server is started again."""
+
+    incarnations: Mapping[str, int]
+    gpus: Mapping[str, tuple[Gpu, ...]] = field(default_factory=dict)
+    """What each server shows."""
+
+
+@dataclass(frozen=True)
+class ServersMissing:
+    """The deadline passed; `wrong` holds each silent or misplaced server."""
+
+    wrong: tuple[Answer, ...]
+    asked: int
+    deadline_s: float
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        return tuple(answer.task for answer in self.wrong)
+
+    def __str__(self) -> str:
+        return (
+            f"{len(self.wrong)} of {self.asked} servers not ready after {self.deadline_s:g} s: "
+            + "; ".join(str(answer) for answer in self.wrong)
+        )
+
+
+def wait_for(
+    servers: Mapping[str, str],
+    deadline_s: float,
+    poll_s: float = 0.1,
+    cancelled: threading.Event | None = None,
+) -> ServersReady | ServersMissing:
+    """Poll until every server (name → address) answers as itself, or `deadline_s` has passed."""
+    cancelled = cancelled or threading.Event()
+    until = time.monotonic() + deadline_s
+    with Prober(servers) as prober:
+        while True:
+            left = until - time.monotonic()
+            answers = prober.ask(min(2.0, max(0.2, left)))
+            wrong = tuple(answer for answer in answers if not answer.right)
+            if not wrong:
+                return ServersReady(
+                    {answer.task: answer.incarnation for answer in answers},
+                    {answer.task: answer.gpus for answer in answers},
+                )
+            if time.monotonic() + poll_s > until or cancelled.wait(poll_s):
+                return ServersMissing(wrong, len(answers), deadline_s)
+
+
+def lost_since(
+    ready: ServersReady, servers: Mapping[str, str], timeout_s: float = 2.0
+) -> tuple[str, ...]:
+    """What happened to servers since `ready`: 'ps-0 was started again', 'ps-1 is silent'."""
+    with Prober(servers) as prober:
+        answers = prober.ask(timeout_s)
+    return tuple(
+        f"{answer.task} was started again" if answer.right else str(answer)
+        for answer in answers
+        if not answer.right or answer.incarnation != ready.incarnations.get(answer.task)
+    )
+
+
+class Prober:
+    """Open channels to the servers (name → address); `ask` may be called again and again."""
+
+    def __init__(self, servers: Mapping[str, str]) -> None:
+        self._servers = dict(servers)
+        self._calls: dict[str, Any] = {}
+        self._found: dict[str, frozenset[str]] = {}
+        """Where each server was when its channel was opened."""
+
+    def __enter__(self) -> Prober:
+        # Only a leader pays for this import, and only if there are servers to ask.
+        import grpc
+
+        self._grpc = grpc
+        self._channels: dict[str, Any] = {}
+        for task in self._servers:
+            self._open(task)
+        return self
+
+    def _open(self, task: str) -> None:
+        address = self._servers[task]
+        self._channels[task] = self._grpc.insecure_channel(address, options=CHANNEL_OPTIONS)
+        self._found[task] = looked_up(address)
+
+    def __exit__(self, *_: object) -> None:
+        for channel in self._channels.values():
+            channel.close()
+
+    def ask(self, timeout_s: float) -> list[Answer]:
+        """One answer per server, all asked at the same time."""
+        calls = {
+            task: channel.unary_unary(METHOD).future(b"", timeout=timeout_s)
+            for task, channel in self._channels.items()
+        }
+        return [self._answer(task, call) for task, call in calls.items()]
+
+    def answered(self, timeout_s: float) -> list[str]:
+        """Those that have answered since the last call. Returns at once; asks again who has
+        answered, failed, or not within `timeout_s`; and who has another address by now: what is
+        sent to the old one gets no answer."""
+        for task in self._calls:
+            if not self._calls[task].done() and self._has_moved(task):
+                self._channels[task].close()
+                self._open(task)
+        done = {task: call for task, call in self._calls.items() if call.done()}
+        for task, channel in self._channels.items():
+            if task in done or task not in self._calls:
+                self._calls[task] = channel.unary_unary(METHOD).future(b"", timeout=timeout_s)
+        return [task for task, call in done.items() if self._answer(task, call).found is not None]
+
+    def _has_moved(self, task: str) -> bool:
+        found = looked_up(self._servers[task])
+        return bool(found) and found != self._found[task]
+
+    def _answer(self, task: str, call: object) -> Answer:
+        address = self._servers[task]
+        try:
+            devices = wire.devices(call.result())
+        except self._grpc.RpcError:
+            return Answer(task, address, None)
+        except ValueError:
+            return Answer(task, address, "something that is not a TensorFlow server")
+        for device in devices:
+            match = DEVICE_NAME.match(device.name)
+            if match:
+                name = f"{role_of(match[1])}-{match[2]}"
+                return Answer(task, address, name, device.incarnation, physical_gpus(devices))
+        return Answer(task, address, "a server without devices")
+
+
+def looked_up(address: str) -> frozenset[str]:
+    """The IP addresses of `host:port` by now; none if the name is not known at the moment."""
+    host, _, port = address.rpartition(":")
+    try:
+        return frozenset(str(one[4][0]) for one in socket.getaddrinfo(host.strip("[]"), port))
+    except OSError:
+        return frozenset()
+
+
+def physical_gpus(devices: Iterable[wire.Device]) -> tuple[Gpu, ...]:
+    """The GPUs behind the devices, each once: one GPU may show as several logical devices."""
+    gpus = {
+        device.description or device.name: DESCRIPTION.search(device.description)
+        for device in devices
+        if device.kind == "GPU"
+    }
+    return tuple(Gpu(gpu[1], gpu[2]) if gpu else Gpu(text) for text, gpu in gpus.items())
+
+
+def _colon(task: str) -> str:
+    """`worker-1` as TensorFlow writes it: `worker:1`."""
+    return re.sub(r"-(\d+)$", r":\1", task)

@@ -1,0 +1,132 @@
+"""A server task: a TensorFlow server that ends with the job."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from functools import partial
+from queue import SimpleQueue
+
+from trainer.agent import outcome, stacks
+from trainer.agent.beacon import client, handshake, unanswered
+from trainer.agent.beacon.client import BeaconClient, JobEnded, LeaderStopping, StacksWanted
+from trainer.agent.beacon.messages import Report
+from trainer.agent.errors import ServerError, TrainerError
+from trainer.agent.events import Progress
+from trainer.agent.injected import dead_connections
+from trainer.agent.outcome import Outcome
+from trainer.agent.queue import next_event
+from trainer.agent.sampling.recorder import Recorder
+from trainer.agent.servers import native, own_gpus, python, wire
+from trainer.agent.servers.ports import check_port
+from trainer.agent.task import Task
+
+STOP_S = 0.7
+SAVING_S = 8.2
+"""After SIGTERM a server stays for a leader that is told the same: it saves what the ps hold."""
+
+
+def serve(task: Task) -> int:
+    """Run until the leader says that the job has ended, or SIGTERM; the exit code."""
+    events: SimpleQueue[object] = SimpleQueue()
+    signal.signal(signal.SIGTERM, lambda *_: events.put(outcome.stopped()))
+    progress = Progress(task.progress_file)
+    recorder = Recorder(task)
+    stacks.arm(task)
+    leader, secret = None, partial(handshake.read_secret, task)
+    if task.beacon:
+        leader = BeaconClient(
+            task.beacon, secret, task.name, task.start_deadline_s, events.put,
+            silent_s=task.silent_s, others=unanswered.others(task),
+        )  # fmt: skip
+    # Ops that run here save to the paths of the program, which starts in the same directory.
+    with contextlib.suppress(OSError):
+        os.chdir(task.output)
+    dead_connections.limit(task.silent_s, os.environ.get("TF_CONFIG", ""))
+    try:
+        target = start(task)
+    except TrainerError as problem:
+        Outcome(problem.exit_code, outcome.FAILED, str(problem)).record(progress)
+        raise
+    if wrong := own_gpus.broken(task):
+        wrong.record(progress)
+        if task.beacon:
+            client.send_report(task.beacon, secret, Report(wrong.reason, task.name, wrong.message))
+        return wrong.exit_code
+    progress.write("ready")
+    print(f"{task.name}: TensorFlow server ready, {target}", flush=True)
+    ended = until_the_end(task, events, leader)
+    recorder.stop()
+    ended.record(progress)
+    print(f"{task.name}: {ended.message}", flush=True)
+    return ended.exit_code
+
+
+def until_the_end(task: Task, events: SimpleQueue[object], leader: BeaconClient | None) -> Outcome:
+    """Wait for the job's end or SIGTERM, and after that for what the leader does about it."""
+    leader_stops = False
+    while True:
+        event = next_event(events)
+        if isinstance(event, JobEnded):
+            return job_ended(task, event)
+        if isinstance(event, LeaderStopping):
+            leader_stops = True
+        elif isinstance(event, StacksWanted):
+            stacks.keep(task, "the job makes no progress")
+        elif isinstance(event, Outcome):
+            break
+    until = time.monotonic() + (SAVING_S if leader_stops else STOP_S)
+    while leader and leader.connected and time.monotonic() < until:
+        leader_says = next_event(events, min(until, time.monotonic() + 0.05))
+        if isinstance(leader_says, JobEnded):
+            break
+        if isinstance(leader_says, LeaderStopping):
+            until += SAVING_S - STOP_S
+    return event
+
+
+def start(task: Task) -> str:
+    """Start the server that the task asks for; its target. ServerError if it cannot listen."""
+    check_port(task.address)
+    gpus = max(1, len(task.gpus))
+    while True:
+        try:
+            return start_with(task, gpus)
+        except ServerError as problem:
+            # Fewer GPUs than promised. The leader will say so, and needs a server that answers.
+            if gpus == 0 or "virtual devices" not in str(problem):
+                raise
+            gpus -= 1
+
+
+def start_with(task: Task, gpus: int) -> str:
+    """Start the server with a memory limit for each of `gpus` GPUs, if there is a limit."""
+    config = wire.session_config(task.gpu_memory_mb, gpus, task.simulate_gpus)
+    definition = wire.server_def(task.cluster, task.job, task.index, task.address.port, config)
+    if task.server == "native":
+        try:
+            return native.start(definition)
+        except native.NativeUnavailable as problem:
+            print(f"{task.name}: no native server ({problem}); using tf.distribute.Server",
+                  file=sys.stderr, flush=True)  # fmt: skip
+    return python.start(definition)
+
+
+def job_ended(task: Task, ended: JobEnded) -> Outcome:
+    """A server's outcome: 0 when the job ended, however it ended, or its leader was lost."""
+    if ended.exit_code is not None:
+        return Outcome(
+            0, outcome.FINISHED, f"the job ended (exit code {ended.exit_code} of {task.leader})"
+        )
+    if ended.seen:
+        return outcome.because(
+            outcome.LEADER_LOST, f"{task.leader} was gone for {client.LOST_AFTER_S:g} s"
+        )
+    return outcome.because(
+        outcome.START_DEADLINE,
+        f"{task.leader} did not appear at {task.beacon} within {task.start_deadline_s:g} s",
+        (task.leader,),
+    )

@@ -1,0 +1,220 @@
+"""The program as a child process that cannot outlive its supervisor."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainer.agent import outcome
+from trainer.agent.beacon import handshake
+from trainer.agent.errors import ContractError
+from trainer.agent.injected import mailbox, stacks
+from trainer.agent.outcome import Outcome, tidy
+from trainer.agent.stacks import place
+from trainer.agent.start_anew import SAFE
+from trainer.agent.supervisor.progress.functions import Functions
+from trainer.agent.task import CHIEF_JOBS, EVALUATOR, Task
+from trainer.agent.words.telling import telling
+
+STOP_S = 0.6
+SAVE_S = 8.0
+"""For a program that saves, or handles SIGTERM itself; Compose allows 10 s."""
+AGENT = Path(__file__).parents[1]
+PACKAGE = AGENT.parent
+INJECTED = AGENT / "injected"
+HOOKS = INJECTED / "on_path"
+FOR_PROGRAMS = INJECTED / "for_programs"
+RUNNER = INJECTED / "runner.py"
+DEBUGGED = INJECTED / "debugger" / "debugged.py"
+PROGRAMS = PACKAGE / "programs"
+TRAINING = "CLUSTER_KIT_TRAINING"
+AFTER_IMPORT = "CLUSTER_KIT_AFTER_IMPORT"
+"""What injected/ does at the end of `import tensorflow`: `devices`, `closures`, by commas."""
+
+
+@dataclass(frozen=True)
+class ProgramEnded:
+    """A program's return code: negative when a signal killed it."""
+
+    attempt: int
+    returncode: int
+
+
+@dataclass(frozen=True)
+class Program:
+    """What to run. A built-in program asks the mailbox by itself whether the servers answer."""
+
+    command: tuple[str, ...]
+    builtin: bool
+
+
+def find_program(name: str, arguments: Sequence[str]) -> Program:
+    """`name` is a built-in program (`classifier`) or the path of a Python file."""
+    package = name.replace("-", "_")
+    if package.isidentifier() and (PROGRAMS / package / "__main__.py").exists():
+        return Program(
+            (sys.executable, *SAFE, "-m", f"trainer.programs.{package}", *arguments), builtin=True
+        )
+    if Path(name).is_file():
+        runner = (str(RUNNER),) if name.endswith(".py") else ()
+        return Program((sys.executable, *runner, name, *arguments), builtin=False)
+    builtins = ", ".join(
+        sorted(path.parent.name.replace("_", "-") for path in PROGRAMS.glob("*/__main__.py"))
+    )
+    raise ContractError(
+        f"program {name!r}: neither a file in this container nor one of {builtins};"
+        " give a path under /program"
+    )
+
+
+def debugged() -> bool:
+    """Whether this task's program waits for a debugger, and may stand as long as a person likes."""
+    return bool(os.environ.get("CLUSTER_KIT_DEBUG"))
+
+
+def under_debugger(program: Program) -> tuple[str, ...]:
+    """The command of a program that waits for a debugger first; any but Python has none."""
+    python, *words = program.command
+    if not program.builtin and words[0] != str(RUNNER):
+        return program.command
+    # Else breakpoints in modules of Python's own are missed, and debugpy warns of it.
+    return (python, "-Xfrozen_modules=off", str(DEBUGGED), *words)
+
+
+def has_estimators() -> bool:
+    """Whether this image's TensorFlow has tf.estimator: below 2.16."""
+    return importlib.util.find_spec("tensorflow_estimator") is not None
+
+
+def training_cluster(task: Task, text: str) -> dict[str, str]:
+    """An evaluator's TF_CONFIG with the training cluster, the evaluator itself left out of it.
+
+    An Estimator demands it so, its chief above all. {} for other tasks, and without a chief.
+    """
+    cluster = json.loads(text or "{}")
+    if task.role != EVALUATOR or CHIEF_JOBS[0] not in cluster:
+        return {}
+    config = {"cluster": cluster, "task": {"type": task.job, "index": task.index}}
+    return {"TF_CONFIG": json.dumps(config)}
+
+
+class Child:
+    """One attempt at the program; `then` is called from a thread when it has ended."""
+
+    def __init__(
+        self, task: Task, program: Program, attempt: int, then: Callable[[ProgramEnded], None]
+    ) -> None:
+        self.mailbox = Path(tempfile.mkdtemp(prefix="cluster-kit-"))
+        self._task = task
+        # By way of a small process that asks to die with us and then becomes the program:
+        # preexec_fn would run Python between fork and exec, while other threads hold locks.
+        parent_death = (
+            sys.executable,
+            "-I",
+            "-S",
+            str(INJECTED / "parent_death.py"),
+            str(os.getpid()),
+        )
+        # What a user's program writes beside itself, as it thinks, is kept.
+        folder = None if program.builtin else task.output
+        command = under_debugger(program) if debugged() else program.command
+        self._process = subprocess.Popen(
+            (*parent_death, *command), env=self._environment(program), cwd=folder
+        )
+        threading.Thread(
+            target=lambda: then(ProgramEnded(attempt, self._process.wait())), daemon=True
+        ).start()
+
+    def tell(self, name: str) -> None:
+        """Put an empty file `name` into the program's mailbox."""
+        (self.mailbox / name).touch()
+
+    def functions(self) -> Functions:
+        """What the program has scheduled and its workers finished; none without a coordinator."""
+        try:
+            return Functions.parse(self._read(mailbox.CLOSURES))
+        except OSError:
+            return Functions()
+
+    def finished(self) -> Mapping[str, int]:
+        """How many functions of the program each worker has finished, by name."""
+        return self.functions().finished
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the program has said that another attempt would end the same way."""
+        return (self.mailbox / mailbox.FINAL).exists()
+
+    def outcome(self, returncode: int) -> Outcome:
+        """What the return code means, with the program's own words."""
+        missing = self._read(mailbox.GPU_MISSING)
+        if missing and returncode:
+            return outcome.because(outcome.GPU_MISSING, missing, (self._task.name,))
+        return outcome.program_ended(returncode, telling(self._read(mailbox.LAST_WORDS)))
+
+    def _environment(self, program: Program) -> dict[str, str]:
+        environment = dict(os.environ)
+        environment.pop(
+            handshake.VARIABLE, None
+        )  # a program that prints its variables tells it not
+        environment[mailbox.VARIABLE] = str(self.mailbox)
+        environment["CLUSTER_KIT_TASK"] = self._task.name
+        environment["CLUSTER_KIT_PROGRESS"] = str(self._task.progress_file)
+        environment.setdefault("PYTHONUNBUFFERED", "1")
+        environment["CLUSTER_KIT_SILENT_S"] = f"{self._task.silent_s:g}"
+        training = environment.pop(TRAINING, "")
+        if not program.builtin and not self._task.own_server and has_estimators():
+            environment |= training_cluster(self._task, training)
+        path = [environment.get("PYTHONPATH", "")]
+        if program.builtin:
+            path.insert(0, str(PACKAGE.parent))
+        else:
+            path.append(str(FOR_PROGRAMS))  # last: what the program has brought comes first
+        path.insert(0, str(HOOKS))
+        environment[AFTER_IMPORT] = ",".join(self._hooks(program))
+        environment[stacks.VARIABLE] = str(self.mailbox / "stacks")
+        place(self._task.name).write_text(environment[stacks.VARIABLE])
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
+        return environment
+
+    def _hooks(self, program: Program) -> list[str]:
+        task, hooks = self._task, ["connections"] if self._task.silent_s else []
+        if task.gpus or task.gpu_memory_mb or task.simulate_gpus:
+            hooks.append("devices")
+        if not program.builtin:
+            hooks += ["refuse", "sessions"]
+            hooks += ["tf1"] if task.tf1 else []
+            hooks += ["own-server"] if task.own_server else []
+        if not program.builtin and not task.is_leader:
+            hooks += ["join", "imported"]
+        if task.is_leader and any(name.startswith("worker-") for name in task.servers):
+            hooks.append("closures")
+        others = task.servers or (task.peers and "ps" in task.cluster)
+        if task.is_leader and others and not program.builtin:
+            hooks.append("servers")
+        return hooks
+
+    def _read(self, name: str) -> str:
+        file = self.mailbox / name
+        return tidy(file.read_text(errors="replace")) if file.exists() else ""
+
+    def stop(self) -> None:
+        """SIGTERM, then SIGKILL after STOP_S, or SAVE_S if it saves; then it is gone."""
+        self._process.terminate()
+        for patience_s in (STOP_S, SAVE_S - STOP_S):
+            try:
+                self._process.wait(patience_s)
+                return
+            except subprocess.TimeoutExpired:
+                if not (self.mailbox / mailbox.SAVING).exists():
+                    break
+        self._process.kill()
+        self._process.wait()

@@ -1,0 +1,219 @@
+"""The leader's supervision: servers first, deadlines, and another attempt after a crash."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from dataclasses import replace
+from queue import SimpleQueue
+
+from trainer.agent import outcome
+from trainer.agent.beacon.heard import SAID, Heard, Joined, Left, Unanswered
+from trainer.agent.beacon.server import BeaconServer
+from trainer.agent.beacon.stopped import Stops
+from trainer.agent.events import Progress, last_event
+from trainer.agent.outcome import Outcome
+from trainer.agent.queue import next_event
+from trainer.agent.servers import probe
+from trainer.agent.servers import watch as server_watch
+from trainer.agent.servers.probe import ServersMissing, ServersReady
+from trainer.agent.stragglers.watch import StragglerWatch
+from trainer.agent.supervisor import servers_asked
+from trainer.agent.supervisor.child import Child, Program, ProgramEnded
+from trainer.agent.supervisor.peers import Peers, let_begin
+from trainer.agent.supervisor.progress import functions, stall
+from trainer.agent.supervisor.progress.stall import Stalled
+from trainer.agent.supervisor.progress.waits import Waits
+from trainer.agent.supervisor.servers_asked import ServersAsked, beside, promises_broken
+from trainer.agent.supervisor.silent_tasks import SilentTasks
+from trainer.agent.task import Task
+from trainer.agent.usage import Usage, used
+
+PEERS_SAY_S = 1.0
+"""A program may fail over a peer's death before the peer's end is heard of."""
+SETTLES_S = 30.0
+"""Servers find out by using them that their connections to a leader that was lost are dead."""
+
+
+class Leader:
+    """Runs the leader's program, again after a crash, within the deadlines."""
+
+    def __init__(
+        self,
+        task: Task,
+        program: Program,
+        progress: Progress,
+        events: SimpleQueue[object],
+        beacon_server: BeaconServer | None,
+    ) -> None:
+        self._task = task
+        self._beacon_server = beacon_server
+        self._program = program
+        self._progress = progress
+        self._events = events
+        self._stops = Stops(task.progress_file.parent)
+        expected = task.peers if task.beacon else frozenset()
+        self._peers = Peers(expected, task.retries, self._stops.lately)
+        self._silent = SilentTasks(task.silent_s, progress, task.name)
+        self._waits = Waits(progress, task.name)
+        self._has_stalled = False
+        # A leader that was killed has left no `end`.
+        self._came_back = last_event(task.progress_file).get("event", "end") != "end"
+        self._began = time.monotonic()
+        self._peers_due_at = float("inf")
+        self._job_ends_at = float("inf")
+        self._ready: ServersReady | None = None
+        self._child: Child | None = None
+
+    def run(self) -> Outcome:
+        """Attempt until the program finishes, fails by itself, or no attempt is left."""
+        attempt = 1
+        while True:
+            ended = self._attempt(attempt)
+            if isinstance(ended, Outcome):
+                return ended
+            if isinstance(ended, Stalled):
+                standing = f"no progress for {ended.seconds:.0f} s"
+                reason = "; ".join([standing, *self._silent.cuts()])
+                if self._has_stalled or attempt > self._task.retries:
+                    return stall.ended(reason, self._silent.cut_tasks(), again=self._has_stalled)
+                self._has_stalled = True
+                attempt = self._again(attempt, reason)
+                continue
+            failure = self._child.outcome(ended.returncode)
+            if not failure.exit_code or failure.reason == outcome.GPU_MISSING:
+                return failure
+            self._progress.write("failure", exit_code=failure.exit_code)
+            over = self._peers_say()
+            crash = "" if over or self._child.is_final else self._crash(ended)
+            if not crash:
+                return over or self._peers.failed(failure) or failure
+            crash = self._stops.excused(crash)
+            if attempt > self._task.retries + self._stops.excuses:
+                crash = f"{crash}; {attempt - 1} of {self._task.retries} retries used"
+                return replace(failure.because_of(crash), tasks=self._silent.cut_tasks())
+            attempt = self._again(attempt, crash)
+
+    def _again(self, attempt: int, reason: str) -> int:
+        """Say that another attempt begins, and why; its number."""
+        self._progress.write("retry", attempt=attempt + 1, reason=reason)
+        print(f"{self._task.name}: {reason}; attempt {attempt + 1}", file=sys.stderr, flush=True)
+        return attempt + 1
+
+    def _attempt(self, attempt: int) -> Outcome | ProgramEnded | Stalled:
+        """One attempt: an Outcome if it was ended, ProgramEnded if it ended itself."""
+        self._progress.write("start", attempt=attempt)
+        self._stops.begin_attempt()
+        self._ready = None
+        self._peers.begin_attempt()
+        self._waits.begin_attempt()
+        self._peers_due_at = time.monotonic() + self._task.start_deadline_s
+        cancelled = threading.Event()
+        servers_asked.ask(self._task, attempt, self._events.put, cancelled)
+        self._child = Child(self._task, self._program, attempt, self._events.put)
+        stragglers = StragglerWatch(self._task, self._progress, self._used, self._child.finished)
+        try:
+            while True:
+                event = self._next_event()
+                if getattr(event, "attempt", attempt) != attempt:
+                    continue  # of an attempt that is over
+                if isinstance(event, ProgramEnded):
+                    return event
+                over: Outcome | Stalled | None = None
+                if isinstance(event, ServersAsked):
+                    over = self._servers_answered(event.answer, attempt, cancelled)
+                elif isinstance(event, Stalled):
+                    stall.keep_stacks(self._task, event, self._beacon_server)
+                    over = event
+                elif isinstance(event, SAID):
+                    over = self._hear(event)
+                elif isinstance(event, Outcome):
+                    if self._beacon_server and event.reason == outcome.STOPPED:
+                        self._beacon_server.stopping()
+                    over = event
+                if over:
+                    self._child.stop()
+                    return over
+        finally:
+            cancelled.set()
+            stragglers.end()
+
+    def _servers_answered(
+        self, answer: ServersReady | ServersMissing, attempt: int, cancelled: threading.Event
+    ) -> Outcome | None:
+        """Let the program begin; an Outcome if a server is missing, or lacks promised GPUs."""
+        if isinstance(answer, ServersMissing):
+            return outcome.because(outcome.START_DEADLINE, str(answer), answer.tasks)
+        broken = promises_broken(self._task, answer, self._progress)
+        if not broken:
+            self._servers_ready(answer, attempt, cancelled)
+        return broken
+
+    def _hear(self, event: Heard) -> Outcome | None:
+        """Note what is heard of another task; an Outcome if it ends the job.
+
+        Before all servers answer, a silent one is a matter of the start deadline.
+        """
+        self._waits.heard(event, time.monotonic())
+        if isinstance(event, (Joined, Left)):
+            self._silent.gone(event.task)
+            return self._peers.heard(event)
+        if isinstance(event, Unanswered):
+            self._silent.between(event, self._beacon_server.quiet() if self._beacon_server else {})
+            return None
+        return self._silent.heard(event) if self._ready is not None else None
+
+    def _used(self) -> dict[str, Usage]:
+        """What each task of the job has used."""
+        others = self._beacon_server.used() if self._beacon_server else {}
+        return {**others, self._task.name: used()}
+
+    def _servers_ready(self, ready: ServersReady, attempt: int, over: threading.Event) -> None:
+        self._ready = ready
+        then = (self._events.put, over)
+        beside(stall.watch, self._task, attempt, self._used, self._waits, *then)
+        beside(functions.watch, self._progress, self._child.functions, over)
+        if self._task.servers and self._task.silent_s:
+            beside(server_watch.watch, self._task.servers, self._task.silent_s, *then)
+        self._progress.write("ready")
+        if self._job_ends_at == float("inf") and self._task.job_deadline_s:
+            self._job_ends_at = time.monotonic() + self._task.job_deadline_s
+        let_begin(self._task, self._program, self._child, self._peers, over)
+
+    def _next_event(self) -> object:
+        """The next event, or the Outcome of the deadline that comes first."""
+        peers_due_at = self._peers_due_at if self._peers.missing else float("inf")
+        event = next_event(self._events, min(self._job_ends_at, peers_due_at))
+        if event is not None:
+            return event
+        if peers_due_at < self._job_ends_at:
+            return self._peers.missing_outcome(self._task.start_deadline_s)
+        return outcome.because(
+            outcome.JOB_DEADLINE,
+            f"the program was still running after {self._task.job_deadline_s:g} s",
+        )
+
+    def _peers_say(self) -> Outcome | None:
+        """Hear of peers that left about when the program failed; an Outcome if one ends it."""
+        until = time.monotonic() + PEERS_SAY_S
+        while self._peers.any and (event := next_event(self._events, until)) is not None:
+            if isinstance(event, SAID) and (over := self._hear(event)):
+                return over
+            if isinstance(event, Outcome):
+                return event
+        return None
+
+    def _crash(self, ended: ProgramEnded) -> str:
+        """Why this failure deserves another attempt; '' if the program failed by itself."""
+        if ended.returncode < 0:
+            return outcome.program_ended(ended.returncode).message
+        lost = [self._peers.lost()] if self._peers.lost() else []
+        if self._ready is not None and self._task.servers:
+            lost += probe.lost_since(self._ready, self._task.servers)
+        if self._beacon_server:
+            lost += self._silent.lately(self._beacon_server.quiet())
+        if self._came_back and not lost and time.monotonic() - self._began < SETTLES_S:
+            self._came_back = False
+            lost = [f"{self._task.name} had been lost itself"]
+        return "; ".join(lost)

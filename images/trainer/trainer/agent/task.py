@@ -1,0 +1,220 @@
+"""Who this container is: TF_CONFIG and CLUSTER_KIT_* read once into one frozen value."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from trainer.agent.errors import ContractError
+from trainer.agent.injected.gpus import promise
+from trainer.agent.injected.gpus.promise import Gpu
+
+T = TypeVar("T")
+EVALUATOR = "evaluator"
+CHIEF_JOBS = ("chief", "master")
+"""What TensorFlow 2 and TensorFlow 1 call the chief's job; its task is `chief-0` either way."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """`host:port`; IPv6 hosts in brackets, as TensorFlow writes them."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str, what: str) -> Address:
+        host, colon, port = text.rpartition(":")
+        if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
+            raise ContractError(f"{what} = {text!r}: must be host:port, as in 10.0.0.5:2222")
+        return cls(host.strip("[]"), int(port))
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task of the cluster, as the host described it. Deadlines in seconds, None for none."""
+
+    role: str
+    job: str
+    """TensorFlow's name of the job: the role, or `master` for a chief that is called so."""
+    index: int
+    cluster: Mapping[str, tuple[str, ...]]
+    """Addresses by job name."""
+    leader: str
+    beacon: Address | None
+    servers: Mapping[str, str]
+    """Task name to address of every task that runs `serve`."""
+    output: Path
+    start_deadline_s: float
+    job_deadline_s: float | None
+    evaluator_grace_s: float
+    silent_s: float
+    """A task that is not heard of for so long is lost; 0: never."""
+    stall_s: float | None
+    """A job without progress for so long hangs; None: by what its programs report. 0: never."""
+    retries: int
+    server: str
+    gpu_memory_mb: int | None
+    gpus: tuple[Gpu, ...]
+    """Device ids that this task was promised."""
+    promises: Mapping[str, tuple[Gpu, ...]]
+    """Server name to the device ids that it was promised; only the leader is told."""
+    simulate_gpus: int
+    """Logical CPU devices to show; 0 for one."""
+    gpu_check: bool
+    tf1: bool
+    own_server: bool
+
+    @property
+    def name(self) -> str:
+        return f"{self.role}-{self.index}"
+
+    @property
+    def is_leader(self) -> bool:
+        return self.name == self.leader
+
+    @property
+    def address(self) -> Address:
+        return Address.parse(self.cluster[self.job][self.index], "TF_CONFIG's own address")
+
+    @property
+    def peers(self) -> frozenset[str]:
+        """The other tasks that run the program with us, as the leader counts them."""
+        others = frozenset(addresses_by_task(self.cluster)) - set(self.servers)
+        return frozenset(name for name in others if name not in (self.name, f"{EVALUATOR}-0"))
+
+    @property
+    def progress_file(self) -> Path:
+        return self.output / "progress" / f"{self.name}.jsonl"
+
+    @property
+    def beat_file(self) -> Path:
+        """A leader and an evaluator touch it once a second: their sign of life for the host."""
+        return self.output / "progress" / f"{self.name}.beat"
+
+
+def read_task(env: Mapping[str, str] = os.environ) -> Task:
+    """The task that `env` describes; ContractError names the variable that is wrong."""
+    cluster, job, index = read_tf_config(env.get("TF_CONFIG", ""))
+    role = role_of(job)
+    name = env.get("CLUSTER_KIT_TASK") or f"{role}-{index}"
+    if name != f"{role}-{index}":
+        raise ContractError(
+            f"CLUSTER_KIT_TASK = {name!r}, but TF_CONFIG's task is {role}-{index}: must agree"
+        )
+    beacon = env.get("CLUSTER_KIT_BEACON")
+    server = env.get("CLUSTER_KIT_SERVER") or "native"
+    stall = env.get("CLUSTER_KIT_STALL_S", "auto")
+    if server not in ("native", "python"):
+        raise ContractError(f"CLUSTER_KIT_SERVER = {server!r}: must be native or python")
+    return Task(
+        role=role,
+        job=job,
+        index=index,
+        cluster=cluster,
+        leader=env.get("CLUSTER_KIT_LEADER") or default_leader(cluster, name),
+        beacon=Address.parse(beacon, "CLUSTER_KIT_BEACON") if beacon else None,
+        servers=server_addresses(cluster, env.get("CLUSTER_KIT_SERVERS")),
+        output=Path(env.get("CLUSTER_KIT_OUTPUT") or "/output"),
+        start_deadline_s=number(env, "CLUSTER_KIT_START_DEADLINE_S", 120.0),
+        job_deadline_s=number(env, "CLUSTER_KIT_JOB_DEADLINE_S", 0.0) or None,
+        evaluator_grace_s=number(env, "CLUSTER_KIT_EVALUATOR_GRACE_S", 60.0),
+        silent_s=number(env, "CLUSTER_KIT_SILENT_S", 10.0),
+        stall_s=None if stall == "auto" else number(env, "CLUSTER_KIT_STALL_S", 0.0),
+        retries=int(number(env, "CLUSTER_KIT_RETRIES", 0)),
+        server=server,
+        gpu_memory_mb=int(number(env, "CLUSTER_KIT_GPU_MEMORY_MB", 0)) or None,
+        gpus=read_json(env, "CLUSTER_KIT_GPUS", promise.reader(env)),
+        promises=read_json(env, "CLUSTER_KIT_PROMISES", promise.read_promises),
+        simulate_gpus=int(number(env, "CLUSTER_KIT_SIMULATE_GPUS", 0)),
+        gpu_check=env.get("CLUSTER_KIT_GPU_CHECK") != "off",
+        tf1=env.get("CLUSTER_KIT_OLD_API") == "on",
+        own_server=env.get("CLUSTER_KIT_OWN_SERVER") == "on",
+    )
+
+
+def read_tf_config(text: str) -> tuple[dict[str, tuple[str, ...]], str, int]:
+    """(cluster, job, index) of a TF_CONFIG; a lone `worker-0` if there is none."""
+    if not text:
+        return {}, "worker", 0
+    try:
+        config = json.loads(text)
+        cluster = {str(job): tuple(hosts) for job, hosts in config.get("cluster", {}).items()}
+        job, index = str(config["task"]["type"]), int(config["task"]["index"])
+    except (ValueError, TypeError, KeyError, AttributeError) as problem:
+        raise ContractError(
+            f"TF_CONFIG = {text[:200]!r}: must be JSON with cluster, task.type and task.index"
+            f" ({type(problem).__name__}: {problem})"
+        ) from problem
+    if not 0 <= index < len(cluster.get(job, ())):
+        raise ContractError(f"TF_CONFIG's task {job}-{index} is not in its own cluster {cluster}")
+    return cluster, job, index
+
+
+def role_of(job: str) -> str:
+    """The role of a TensorFlow job: its name, but `chief` for a job called `master`."""
+    return "chief" if job in CHIEF_JOBS else job
+
+
+def addresses_by_task(cluster: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """Task name → `host:port`."""
+    return {
+        f"{role_of(job)}-{index}": host
+        for job, hosts in cluster.items()
+        for index, host in enumerate(hosts)
+    }
+
+
+def read_json(env: Mapping[str, str], variable: str, read: Callable[[str], T]) -> T:
+    """What `read` makes of a variable; ContractError with its rule if that fails."""
+    text = env.get(variable, "")
+    try:
+        return read(text)
+    except (ValueError, TypeError) as problem:
+        raise ContractError(f"{variable} = {text[:200]!r}: {problem}") from problem
+
+
+def default_leader(cluster: Mapping[str, tuple[str, ...]], name: str) -> str:
+    """The chief, else worker 0, else the task itself."""
+    for job in (*CHIEF_JOBS, "worker"):
+        if cluster.get(job):
+            return f"{role_of(job)}-0"
+    return name
+
+
+def server_addresses(
+    cluster: Mapping[str, tuple[str, ...]], names: str | None = None
+) -> dict[str, str]:
+    """Name → address of the tasks that serve: `names` (comma list), else what the roles say.
+
+    Every ps serves; workers do when a chief coordinates them (there is a chief and a ps).
+    """
+    tasks = addresses_by_task(cluster)
+    if names is not None:
+        wanted = [name.strip() for name in names.split(",") if name.strip()]
+        unknown = [name for name in wanted if name not in tasks]
+        if unknown:
+            raise ContractError(f"CLUSTER_KIT_SERVERS: {', '.join(unknown)} not in TF_CONFIG")
+        return {name: tasks[name] for name in wanted}
+    coordinated = "chief-0" in tasks and "ps-0" in tasks
+    roles = ("ps", "worker") if coordinated else ("ps",)
+    return {name: host for name, host in tasks.items() if name.rpartition("-")[0] in roles}
+
+
+def number(env: Mapping[str, str], key: str, default: float) -> float:
+    """The number ≥ 0 in `env[key]`, `default` when absent or empty."""
+    text = env.get(key) or str(default)
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if value < 0:
+        raise ContractError(f"{key} = {text!r}: must be a number, 0 or more")
+    return value

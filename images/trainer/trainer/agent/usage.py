@@ -1,0 +1,110 @@
+"""What this container has used so far, and how far its limits have held it up."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from trainer.agent import control_group
+from trainer.agent.atomic import read
+from trainer.agent.outcome import traffic
+
+PROCESSES = Path("/proc")
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+SHAPED = "CLUSTER_KIT_SHAPED_BPS"
+"""How fast this task's network was made, bits per second."""
+UNKNOWN = "-"
+MOST = 2.0**63
+"""No count is as large; what is not a number is not smaller, either."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Counts since the container's start, times in seconds; None: unknown, or no limit."""
+
+    cpu_s: float = 0.0
+    received: int = 0
+    """Bytes, like `sent`; 0 if the kernel does not tell."""
+    sent: int = 0
+    throttled_s: float = 0.0
+    """Of all threads together, while the CPU limit kept them from running."""
+    faults: int = 0
+    """Pages that had to be read from a disk: many of them are a lack of memory."""
+    memory_s: float | None = None
+    """In which something waited for memory."""
+    cpus: float | None = None
+    """The CPU limit."""
+    bandwidth: int | None = None
+    """The limit each way, bits per second."""
+
+    @property
+    def bytes(self) -> int:
+        """Received and sent."""
+        return self.received + self.sent
+
+    def words(self) -> list[str]:
+        """The values as text, in order."""
+        values = (getattr(self, field.name) for field in fields(self))
+        return [_word(value) for value in values]
+
+    @classmethod
+    def of_words(cls, words: list[str]) -> Usage | None:
+        """The usage that `words` stand for; None if they stand for none."""
+        if len(words) != len(fields(cls)):
+            return None
+        try:
+            values = [None if word == UNKNOWN else float(word) for word in words]
+        except ValueError:
+            return None
+        cpu_s, received, sent, throttled_s, faults, memory_s, cpus, bandwidth = values
+        if None in values[:5] or not all(value is None or 0 <= value < MOST for value in values):
+            return None
+        return cls(
+            cpu_s, int(received), int(sent), throttled_s, int(faults), memory_s, cpus,
+            None if bandwidth is None else int(bandwidth),
+        )  # fmt: skip
+
+
+def _word(value: float | None) -> str:
+    if value is None:
+        return UNKNOWN
+    return str(value) if isinstance(value, int) else f"{value:.3f}"
+
+
+def used() -> Usage:
+    """By this container since its start."""
+    counted = traffic()
+    cpu_s, faults = of_processes()
+    shaped = os.environ.get(SHAPED, "")
+    return Usage(
+        cpu_s=cpu_s,
+        received=counted.get("rx_bytes", 0),
+        sent=counted.get("tx_bytes", 0),
+        throttled_s=control_group.throttled_s(),
+        faults=faults,
+        memory_s=control_group.memory_s(),
+        cpus=control_group.cpu_limit(),
+        bandwidth=int(shaped) if shaped.isdecimal() else None,
+    )
+
+
+def of_processes() -> tuple[float, int]:
+    """CPU seconds and major page faults of all processes of the container, and of those that have
+    ended and were waited for.
+
+    The files of control groups differ between hosts; those of processes do not.
+    """
+    ticks = faults = 0
+    for process in os.listdir(PROCESSES):  # noqa: PTH208 - asked each second: glob takes longer
+        if not process.isdecimal():
+            continue
+        try:
+            # After the name in brackets, which may hold anything: majflt, cmajflt, and utime,
+            # stime, cutime, cstime.
+            values = read(f"{PROCESSES}/{process}/stat").rpartition(b")")[2].split()
+            faults += int(values[9]) + int(values[10])
+            ticks += sum(map(int, values[11:15]))
+        except (OSError, ValueError, IndexError):
+            continue  # it has ended by now
+    return ticks / TICKS_PER_S, faults

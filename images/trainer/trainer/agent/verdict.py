@@ -1,0 +1,142 @@
+"""The verdict on a run that no host has watched: python3 -m trainer verdict RUN OPTION…
+
+A job of Slurm asks for it when its tasks have ended. It is made from what they left in the run's
+directory: the exit codes in `ended/`, and the last lines of the progress files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainer.agent import outcome
+from trainer.agent.atomic import read_untrusted, replace
+from trainer.agent.events import last_event
+
+SUCCESS, HOST, FAILED, DEADLINE, STOPPED = 0, 3, 5, 6, 7
+"""Exit codes of the kit, on the host."""
+CODES = {
+    outcome.START_DEADLINE: DEADLINE,
+    outcome.JOB_DEADLINE: DEADLINE,
+    outcome.EVALUATOR_GRACE: DEADLINE,
+    outcome.SILENT: DEADLINE,
+    outcome.STALL: DEADLINE,
+    outcome.GPU_MISSING: HOST,
+    outcome.CANNOT_SHAPE: HOST,
+    outcome.DISK_FULL: HOST,
+    outcome.OUTPUT_LOST: HOST,
+    outcome.STOPPED: STOPPED,
+}
+"""The kit's exit code by the reason of the task that decides the run; any other has FAILED."""
+BLAMELESS = (outcome.DISK_FULL, outcome.OUTPUT_LOST, outcome.STOPPED)
+"""Reasons for which no task is to blame."""
+EVALUATED = (0, 143)
+"""Exit codes of an evaluator that has done its part: it may be stopped when the job has ended."""
+MOST_BYTES = 16
+"""Of a file with an exit code."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a run ended. `blame` is the task to blame, None if none is."""
+
+    exit_code: int
+    reason: str
+    blame: str | None = None
+    message: str = ""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the run's `outcome.json`, print the verdict, and return the kit's exit code."""
+    given = _parser().parse_args(arguments)
+    verdict = judge(given.run, given.leader, given.evaluator, stopped=given.stopped)
+    success = verdict.exit_code == SUCCESS
+    place = given.shown or str(given.run)
+    facts = {
+        "format": 1,
+        "id": given.id,
+        "cluster": given.cluster,
+        "success": success,
+        "exit_code": verdict.exit_code,
+        "reason": verdict.reason,
+        "blame": verdict.blame,
+        "message": verdict.message,
+        "run": place,
+        "timings_s": {"total": given.seconds},
+        "last_words": "",
+        "notes": [],
+        "tasks": [],
+        "metrics": {},
+        "cure": "",
+    }
+    replace(given.run / "outcome.json", json.dumps(facts) + "\n")
+    if success:
+        print(f"success in {given.seconds} s; everything is in {place}")
+    else:
+        reason, blame, message = map(json.dumps, (verdict.reason, verdict.blame, verdict.message))
+        print(f"failed: reason {reason}, blame {blame}: {message}")
+        print(f"exit code {verdict.exit_code}; everything is in {place}")
+    return verdict.exit_code
+
+
+def judge(run: Path, leader: str, evaluators: Sequence[str] = (), *, stopped: bool) -> Verdict:
+    """The verdict on the run in this directory.
+
+    The leader's end decides it; after a good training, an evaluator's that has failed, or that has
+    not ended.
+
+    Args:
+        stopped: the job was told to stop.
+    """
+    decisive, code = leader, exit_code(run, leader)
+    if code == 0:
+        codes = {name: exit_code(run, name) for name in evaluators}
+        failed = [name for name in evaluators if codes[name] not in EVALUATED]
+        if not failed:
+            return Verdict(SUCCESS, outcome.FINISHED)
+        decisive, code = failed[0], codes[failed[0]]
+    end = last_event(run / "output" / "progress" / f"{decisive}.jsonl")
+    if end.get("event") != "end":
+        end = {}
+    if code is None and decisive != leader:
+        assumed = outcome.EVALUATOR_GRACE
+    else:
+        assumed = outcome.STOPPED if stopped or code == 143 else outcome.FAILED
+    reason = _text(end.get("reason")) or assumed
+    message = _text(end.get("message")) or (
+        f"{decisive} left no word, and ended with exit code {'unknown' if code is None else code}"
+    )
+    blamed = end.get("tasks")
+    named = _text(blamed[0]) if isinstance(blamed, list) and blamed else ""
+    blame = None if reason in BLAMELESS else named or decisive
+    return Verdict(CODES.get(reason, FAILED), reason, blame, message)
+
+
+def exit_code(run: Path, task: str) -> int | None:
+    """A task's exit code; None if it has not ended, or not so that anyone could tell."""
+    try:
+        text = read_untrusted(run / "ended" / task, MOST_BYTES)
+        return int(text)
+    except (OSError, ValueError):
+        return None
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python3 -m trainer verdict")
+    parser.add_argument("run", type=Path, help="the run's directory")
+    parser.add_argument("--shown", default="", help="its path as people see it, if it is another")
+    parser.add_argument("--cluster", required=True)
+    parser.add_argument("--id", required=True)
+    parser.add_argument("--leader", required=True)
+    parser.add_argument("--evaluator", action="append", default=[])
+    parser.add_argument("--seconds", type=int, default=0, help="how long the run took")
+    parser.add_argument("--stopped", action="store_true", help="the job was told to stop")
+    return parser

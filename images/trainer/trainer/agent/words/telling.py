@@ -1,0 +1,91 @@
+"""What an exception says, its telling line first and the frames that are inside it left out. Pure.
+
+TensorFlow puts the stack of the graph's nodes, and AutoGraph that of the traced functions, into
+the exception's own text, before what is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from trainer.agent.outcome import tidy
+
+_HEAD = re.compile(
+    r"^(?P<kind>[\w.]+): ((in user code|Graph execution error):"
+    r"|(?P<context>Exception encountered when calling .*))$"
+)
+_OWN = 'File "/program/'
+_FRAME = re.compile(r'^\s*File "[^"]*", line \d+')
+_TRACE = re.compile(
+    r"^(Detected at node .* defined at|Stack trace for op definition)|most recent call (last|first)"
+)
+_REPEATED = re.compile(r"^(Original stack trace for |Additional GRPC error information)")
+_UNSAID = re.compile(r"^(Node: |From /job:|\d+ root error|\s*\[\[|<stack traces unavailable>|:)")
+_NUMBERED = re.compile(r"^\(\d+\) (?:[A-Z_]+: +)?")
+_WRAPPED = re.compile(r"\{\{function_node [^}]*\}\} ")
+LONGEST = 64_000
+"""Characters; of what is longer, the middle is left out."""
+
+
+def telling(text: str) -> str:
+    """The text of an exception, its kind and its telling line in the first line."""
+    lines = _WRAPPED.sub("", tidy(text)).splitlines()
+    if lines and _FRAME.match(lines[0]):  # a syntax error: where it is, and then what
+        lines = [lines[-1], *lines[:-1]]
+    elif lines and (head := _HEAD.match(lines[0])):
+        own: list[str] = []
+        rest = _dedented(list(_without_frames(lines[1:], own)))
+        context = [head["context"]] if head["context"] else []
+        lines = _begun_with(head["kind"], [*context, *own], rest) or lines
+    return _bounded("\n".join(lines))
+
+
+def _without_frames(lines: Sequence[str], own: list[str]) -> Iterator[str]:
+    """Yields the lines that are neither a frame, nor its source line, nor graph mode's echo.
+
+    Frames of the program itself are added to `own`, each once.
+    """
+    frame_indent, echo, is_new = -1, False, False
+    for line in lines:
+        indent = len(line) - len(line.lstrip())
+        if _FRAME.match(line):
+            frame_indent = indent
+            frame = f"  {line.strip().rstrip('* ')}"
+            is_new = _OWN in frame and frame not in own
+            own += [frame] * is_new
+            continue
+        if 0 <= frame_indent < indent:
+            own += [f"    {line.strip()}"] * is_new
+            continue
+        frame_indent = -1
+        if _REPEATED.match(line):
+            echo = True
+        elif (echo and line.startswith((":", "\t", " [["))) or _TRACE.search(line):
+            continue
+        elif not line.startswith("<stack traces unavailable>"):
+            echo = False
+            yield line
+
+
+def _dedented(lines: Sequence[str]) -> list[str]:
+    least = min((len(line) - len(line.lstrip()) for line in lines), default=0)
+    return [line[least:] for line in lines]
+
+
+def _begun_with(kind: str, where: Sequence[str], lines: Sequence[str]) -> list[str]:
+    """The lines with the telling one first, after the exception's kind; then where it was."""
+    found = next((i for i, line in enumerate(lines) if not _UNSAID.match(line)), None)
+    if found is None:
+        return []
+    said = _NUMBERED.sub("", lines[found].strip())
+    name = kind.rpartition(".")[2]
+    first = said if said.startswith((f"{name}: ", f"{kind}: ")) else f"{kind}: {said}"
+    return [first, *where, *lines[:found], *lines[found + 1 :]]
+
+
+def _bounded(text: str) -> str:
+    if len(text) <= LONGEST:
+        return text
+    half = LONGEST // 2
+    return f"{text[:half]}\n… {len(text) - 2 * half:,} characters left out here …\n{text[-half:]}"

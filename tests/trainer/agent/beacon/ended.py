@@ -1,0 +1,61 @@
+"""Leaders and followers of a test end with it: theirs are threads of this process."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+
+import pytest
+from followers import Over, end
+
+from trainer.agent.beacon import client
+from trainer.agent.beacon.client import BeaconClient
+from trainer.agent.beacon.server import BeaconServer
+
+
+def _noted(run: Callable[..., None], made: list) -> Callable[..., None]:
+    """What a thread of a leader's or a follower's runs, until it is over."""
+
+    @functools.wraps(run)
+    def noted(self: object, *arguments: object) -> None:
+        made.append(self)
+        try:
+            run(self, *arguments)
+        except Over:
+            return
+
+    return noted
+
+
+@pytest.fixture(scope="module", autouse=True)
+def leaders() -> Iterator[list[BeaconServer]]:
+    """Those whose thread has begun."""
+    found: list[BeaconServer] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BeaconServer, "_serve", _noted(BeaconServer._serve, found))
+        for name in ("_follow", "_beat"):
+            patch.setattr(BeaconClient, name, _noted(getattr(BeaconClient, name), []))
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def beacons_end(leaders: list[BeaconServer], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A follower tries again and again to reach its leader: a later test's would admit it.
+
+    It ends when it sleeps, which it does once it is not connected any more.
+    """
+    over, there = threading.Event(), len(leaders)
+
+    def sleep(seconds: float) -> None:
+        if over.wait(seconds):
+            raise Over
+
+    patient = SimpleNamespace(monotonic=time.monotonic, sleep=sleep)
+    monkeypatch.setattr(client, "time", patient)
+    yield
+    over.set()
+    for leader in leaders[there:]:
+        end(leader)

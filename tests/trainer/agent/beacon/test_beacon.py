@@ -1,0 +1,106 @@
+"""The beacon: everybody hears the end, and the leader hears what followers say."""
+
+from __future__ import annotations
+
+import threading
+import time
+from queue import SimpleQueue
+
+import pytest
+from ended import beacons_end, leaders
+from followers import SECRET, listen, secret, wait_for_connection
+
+from trainer.agent.beacon import client
+from trainer.agent.beacon.client import BeaconClient, JobEnded, LeaderStopping
+from trainer.agent.beacon.heard import Joined, Left
+from trainer.agent.beacon.messages import Done, Failed, Report
+from trainer.agent.beacon.server import BeaconServer
+from trainer.agent.errors import ServerError
+from trainer.agent.task import Address
+
+__all__ = ["beacons_end", "leaders"]
+pytestmark = pytest.mark.first
+
+REPORT = Report("gpu-missing", "worker-1", "worker-1 was promised GPU 1, sees none")
+
+
+def test_every_follower_hears_the_end_and_nobody_lingers(free_port):
+    address = Address("127.0.0.1", free_port())
+    heard: SimpleQueue[JobEnded] = SimpleQueue()
+    followers = [BeaconClient(address, secret, "worker-1", 5, heard.put)]
+    beacon_server = BeaconServer(address, SECRET)
+    followers += [BeaconClient(address, secret, "worker-1", 5, heard.put) for _ in range(4)]
+    for follower in followers:
+        wait_for_connection(follower)
+    began = time.monotonic()
+    beacon_server.announce(7)
+    assert time.monotonic() - began < 0.4
+    assert [heard.get(timeout=1) for _ in range(5)] == [JobEnded(7)] * 5
+
+
+def test_who_connects_late_hears_it_too(free_port):
+    address = Address("127.0.0.1", free_port())
+    BeaconServer(address, SECRET).announce(0)
+    assert listen(address, 2) == JobEnded(0)
+
+
+def test_a_leader_that_never_comes(free_port):
+    ended = listen(Address("127.0.0.1", free_port()), 0.3)
+    assert ended == JobEnded(None, seen=False)
+
+
+def test_a_follower_may_report_before_the_end_and_others_still_hear_it(free_port):
+    address = Address("127.0.0.1", free_port())
+    reports: SimpleQueue[Report] = SimpleQueue()
+    heard: SimpleQueue[JobEnded] = SimpleQueue()
+    threading.Thread(
+        target=lambda: client.send_report(address, secret, REPORT, 5), daemon=True
+    ).start()
+    time.sleep(0.2)
+    beacon_server = BeaconServer(
+        address, SECRET, lambda said: reports.put(said) if isinstance(said, Report) else None
+    )
+    BeaconClient(address, secret, "worker-1", 5, heard.put)
+    assert reports.get(timeout=20) == REPORT
+    time.sleep(0.2)
+    beacon_server.announce(3)
+    assert heard.get(timeout=2) == JobEnded(3)
+
+
+def test_a_report_to_nobody_ends(free_port):
+    began = time.monotonic()
+    client.send_report(Address("127.0.0.1", free_port()), secret, REPORT, 0.3)
+    assert time.monotonic() - began < 2
+
+
+def test_a_taken_port_is_named(free_port):
+    address = Address("127.0.0.1", free_port())
+    BeaconServer(address, SECRET)
+    with pytest.raises(ServerError, match=str(address.port)):
+        BeaconServer(address, SECRET)
+
+
+def test_the_leader_knows_who_is_there_and_how_they_left(free_port):
+    address = Address("127.0.0.1", free_port())
+    said: SimpleQueue[object] = SimpleQueue()
+    BeaconServer(address, SECRET, said.put)
+    followers = {}
+    for name in ("worker-1", "worker-2"):
+        followers[name] = BeaconClient(address, secret, name, 5, lambda ended: None)
+        assert said.get(timeout=20) == Joined(name)
+        wait_for_connection(followers[name])
+    followers["worker-1"].say(Failed("worker-1", "the shapes\ndo not match"))
+    assert said.get(timeout=20) == Left("worker-1", "failed", "the shapes\ndo not match")
+    followers["worker-2"].say(Done("worker-2"))
+    assert said.get(timeout=20) == Left("worker-2", "done")
+
+
+def test_followers_hear_that_the_leader_is_stopping_before_its_end(free_port):
+    address = Address("127.0.0.1", free_port())
+    heard: SimpleQueue[object] = SimpleQueue()
+    beacon_server = BeaconServer(address, SECRET)
+    follower = BeaconClient(address, secret, "ps-0", 5, heard.put)
+    wait_for_connection(follower)
+    beacon_server.stopping()
+    beacon_server.announce(143)
+    assert [heard.get(timeout=20) for _ in range(2)] == [LeaderStopping(), JobEnded(143)]

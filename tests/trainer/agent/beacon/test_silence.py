@@ -1,0 +1,50 @@
+"""Who is silent, by a clock that stands while we do not run ourselves."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainer.agent.beacon.silence import BEAT_S, Silence
+
+
+def passed(silence: Silence, start: float, seconds: int) -> float:
+    for second in range(1, seconds + 1):
+        silence.look(start + second)
+    return start + seconds
+
+
+def test_who_says_nothing_is_silent_and_who_speaks_is_not():
+    silence = Silence(100.0)
+    silence.heard("ps-0")
+    silence.heard("worker-0")
+    now = passed(silence, 100.0, 8)
+    silence.heard("worker-0")
+    passed(silence, now, 3)
+    assert silence.longer_than(10) == {"ps-0": pytest.approx(11)}
+    assert silence.longer_than(2) == {"ps-0": pytest.approx(11), "worker-0": pytest.approx(3)}
+
+
+def test_our_own_absence_is_nobodys_silence():
+    silence = Silence(0.0)
+    silence.heard("ps-0")
+    silence.look(600.0)
+    assert silence.longer_than(2 * BEAT_S) == {}
+    passed(silence, 600.0, 10)
+    assert silence.longer_than(10).keys() == {"ps-0"}
+
+
+def test_the_length_of_a_silence_is_told_by_the_word_that_ends_it():
+    silence = Silence(0.0)
+    assert silence.heard("ps-0") == 0
+    passed(silence, 0.0, 7)
+    assert silence.heard("ps-0") == pytest.approx(7)
+    assert silence.heard("ps-0") == 0
+
+
+def test_who_is_gone_is_not_silent():
+    silence = Silence(0.0)
+    silence.heard("ps-0")
+    silence.forget("ps-0")
+    silence.forget("never-there")
+    passed(silence, 0.0, 60)
+    assert silence.longer_than(0) == {}

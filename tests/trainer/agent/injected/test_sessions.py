@@ -1,0 +1,24 @@
+"""How long the oldest sessions wait for threads at their end."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainer.agent.injected import sessions
+
+
+@pytest.mark.parametrize(
+    ("given", "waited"),
+    [
+        ({"ignore_live_threads": True}, sessions.GRACE_S),
+        ({"ignore_live_threads": True, "stop_grace_period_secs": 120}, sessions.GRACE_S),
+        ({"ignore_live_threads": True, "stop_grace_period_secs": 60}, 60),
+        ({}, 120),
+    ],
+)
+def test_threads_that_may_be_left_get_less_time_unless_the_program_says(given, waited):
+    """Where they may not be left, a thread that takes long would become an error."""
+    calls = []
+    join = sessions.less_patient(lambda self, *arguments: calls.append(arguments))
+    join("the coordinator", ["a thread"], **given)
+    assert calls == [(["a thread"], waited, given.get("ignore_live_threads", False))]

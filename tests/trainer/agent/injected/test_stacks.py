@@ -1,0 +1,53 @@
+"""Where a program stands, whatever it is doing."""
+
+from __future__ import annotations
+
+import sys
+
+from trainer.agent.injected import stacks
+
+ALONE = {"chief": ["127.0.0.1:1"]}
+SPINS = """
+import os, subprocess, sys, threading, pathlib
+def spin():
+    while True: pass
+threading.Thread(target=spin, daemon=True).start()
+subprocess.run([sys.executable, "-c", "pass"])
+pathlib.Path({ready!r}).touch()
+threading.Event().wait()
+"""
+
+
+def test_a_running_program_shows_all_its_threads_as_often_as_it_is_asked(run_task, tmp_path):
+    import time
+
+    ready = tmp_path / "ready"
+    (tmp_path / "program.py").write_text(SPINS.format(ready=str(ready)))
+    run_task("chief-0", ALONE, "run", str(tmp_path / "program.py"))
+    until = time.monotonic() + 30
+    while not ready.exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    for _ in range(2):
+        said = run_task("chief-0", ALONE, "stacks").communicate(timeout=30)[0]
+        assert "in spin" in said and 'program.py"' in said, said
+        assert said.count("most recent call first") >= 2
+
+
+def test_one_that_is_not_there_has_none(run_task):
+    said = run_task("chief-0", ALONE, "stacks", anew=True).communicate(timeout=30)[0]
+    assert "nothing runs yet" in said
+
+
+def test_a_program_that_has_ended_has_none(run_task, tmp_path):
+    (tmp_path / "program.py").write_text("pass")
+    assert run_task("chief-0", ALONE, "run", str(tmp_path / "program.py")).wait(30) == 0
+    said = run_task("chief-0", ALONE, "stacks").communicate(timeout=30)[0]
+    assert "no Python program answers" in said, said
+
+
+def test_the_first_process_keeps_the_file(tmp_path):
+    file = tmp_path / "stacks"
+    (tmp_path / "stacks.pid").write_text("1")
+    stacks.arm(str(file))
+    assert (tmp_path / "stacks.pid").read_text() == "1"
+    assert not file.exists(), sys.executable

@@ -1,0 +1,63 @@
+"""With TensorFlow: closures are counted when they are scheduled, and those that each worker has
+finished; no others."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+
+import pytest
+from conftest import PYTHON
+
+from trainer.agent.supervisor.child import HOOKS
+
+pytest.importorskip("tensorflow", reason="TensorFlow, a part of the image, is not installed here")
+
+PROGRAM = """
+import json, os, pathlib, socket, time
+import tensorflow as tf
+def free():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+spec = tf.train.ClusterSpec({"worker": [free(), free()], "ps": [free()], "chief": [free()]})
+servers = [tf.distribute.Server(spec, job_name=job, task_index=index)
+           for job, index in (("worker", 0), ("worker", 1), ("ps", 0))]
+resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+    spec, task_type="chief", task_id=0, rpc_layer="grpc")
+strategy = tf.distribute.ParameterServerStrategy(resolver)
+coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+batches = iter(coordinator.create_per_worker_dataset(lambda: tf.data.Dataset.range(1000)))
+step = tf.function(lambda it: next(it))
+for _ in range(40):
+    coordinator.schedule(step, (batches,))
+coordinator.join()
+coordinator.schedule(step, (batches,))
+coordinator.join()
+counts, until = pathlib.Path(os.environ["CLUSTER_KIT_MAILBOX"], "closures"), time.time() + 20
+while time.time() < until:
+    if counts.exists() and sum(json.loads(counts.read_text())["finished"].values()) >= 41:
+        break
+    time.sleep(0.05)
+print(counts.read_text())
+os._exit(0)
+"""
+
+
+def test_what_each_worker_has_finished(tmp_path):
+    environment = os.environ | {
+        "PYTHONPATH": str(HOOKS),
+        "CLUSTER_KIT_AFTER_IMPORT": "closures",
+        "CLUSTER_KIT_MAILBOX": str(tmp_path),
+    }
+    done = subprocess.run(
+        [PYTHON, "-c", PROGRAM],
+        env=environment, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout.splitlines()[-1])
+    counts = said["finished"]
+    assert (said["scheduled"], said["joined"]) == (41, 41)
+    assert sum(counts.values()) == 41
+    assert counts.keys() <= {"worker-0", "worker-1"}

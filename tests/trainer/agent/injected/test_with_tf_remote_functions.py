@@ -1,0 +1,16 @@
+"""With TensorFlow: functions that a coordinator sent to its servers stay there."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
+from tensorflow.python.eager import context
+
+from trainer.agent.injected import remote_functions
+
+
+def test_functions_are_not_taken_back_from_the_servers(monkeypatch):
+    monkeypatch.setattr(context.Context, "remove_function", context.Context.remove_function)
+    assert remote_functions.keep()
+    context.context().remove_function("a name that nobody ever registered")

@@ -1,0 +1,50 @@
+"""Secrets of the caller's environment become files, before the program begins."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from trainer.agent.errors import ContractError
+from trainer.agent.network import secret_files
+
+
+def wanted(**rows):
+    return json.dumps({name: {"variable": v, "stays": s} for name, (v, s) in rows.items()})
+
+
+def test_a_value_is_a_file_that_only_this_user_may_read(tmp_path):
+    given = {
+        "A": "it's\nmine",
+        "B": "too",
+        "CLUSTER_KIT_SECRETS": wanted(a=("A", False), b=("B", True)),
+    }
+    for _ in range(2):  # a second attempt in the same container finds them there
+        environment = dict(given)
+        secret_files.write(environment, tmp_path)
+        assert environment == {"B": "too"}
+    assert (tmp_path / "a").read_text() == "it's\nmine"
+    assert (tmp_path / "b").stat().st_mode & 0o777 == 0o400
+
+
+def test_one_variable_for_two_files(tmp_path):
+    environment = {"A": "x", "CLUSTER_KIT_SECRETS": wanted(a=("A", False), b=("A", False))}
+    secret_files.write(environment, tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+    assert environment == {}
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"a": 1}', '{"a": {}}'])
+def test_what_the_host_never_says(text, tmp_path):
+    with pytest.raises(ContractError, match="must be JSON"):
+        secret_files.write({"CLUSTER_KIT_SECRETS": text}, tmp_path)
+
+
+def test_what_is_missing_is_named_without_a_value(tmp_path):
+    with pytest.raises(ContractError, match="A is not set: the secret a"):
+        secret_files.write({"CLUSTER_KIT_SECRETS": wanted(a=("A", False))}, tmp_path)
+    environment = {"A": "the-value", "CLUSTER_KIT_SECRETS": wanted(a=("A", False))}
+    with pytest.raises(ContractError, match="cannot write") as told:
+        secret_files.write(environment, tmp_path / "absent")
+    assert "the-value" not in str(told.value)

@@ -1,0 +1,38 @@
+"""Steps per second before a profile and during it."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainer.agent.profiling.rates import overhead, points_of, rate
+
+
+def step(at, number):
+    return {"time": at, "event": "step", "step": number}
+
+
+def test_steps_are_even_between_two_reports():
+    points = points_of(step(at, 10 * at) for at in range(10))
+    assert rate(points, 2.5, 4.5) == pytest.approx(10)
+
+
+def test_before_and_during():
+    reports = [step(at, 20 * at) for at in range(100, 121)]
+    reports += [step(120 + at, 2400 + 15 * at) for at in range(1, 5)]
+    assert overhead(points_of(reports), 120, 2) == {"before": 20, "during": 15}
+
+
+def test_what_is_not_reported_is_not_known():
+    assert overhead([], 120, 2) == {"before": None, "during": None}
+    reports = points_of([step(100, 1), step(101, 2)])
+    assert overhead(reports, 101.5, 2) == {"before": 1, "during": None}
+
+
+def test_a_run_that_began_anew_is_counted_from_there():
+    reports = [step(1, 100), step(2, 110), step(9, 5), step(10, 8), {"event": "epoch", "time": 11}]
+    assert points_of(reports) == [(9, 5), (10, 8)]
+
+
+def test_lines_of_a_users_program_do_no_harm():
+    odd = [{"event": "step", "time": "now", "step": 1}, {"event": "step", "time": 1, "step": True}]
+    assert points_of([*odd, step(1, 1)]) == [(1, 1)]

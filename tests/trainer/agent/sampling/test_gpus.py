@@ -1,0 +1,62 @@
+"""GPUs as NVML tells of them; the library is a double with its signatures."""
+
+from __future__ import annotations
+
+import ctypes
+
+import pytest
+
+from trainer.agent.sampling import gpus
+from trainer.agent.sampling.gpus import Driver, GpuUse
+
+NOT_SUPPORTED = 3
+
+
+class Library:
+    """Two GPUs: the second is a MIG slice, which has no utilization."""
+
+    def __init__(self, works: bool = True):
+        self.works = works
+
+    def nvmlInit_v2(self):
+        return 0 if self.works else 9
+
+    def nvmlDeviceGetHandleByUUID(self, uuid, handle):
+        handle._obj.value = {b"GPU-1": 1, b"MIG-2": 2}.get(uuid)
+        return 0 if handle._obj.value else 6
+
+    def nvmlDeviceGetUtilizationRates(self, handle, rates):
+        if handle.value == 2:
+            return NOT_SUPPORTED
+        rates._obj.gpu = 73
+        return 0
+
+    def nvmlDeviceGetMemoryInfo(self, handle, memory):
+        memory._obj.total, memory._obj.used = 1 << 40, handle.value << 33
+        return 0
+
+
+@pytest.fixture
+def library(monkeypatch):
+    found = Library()
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: found)
+    return found
+
+
+def test_each_gpu_has_its_share_and_its_bytes(library):
+    expected = [GpuUse(0.73, 1 << 33), GpuUse(None, 2 << 33)]
+    assert Driver(["GPU-1", "MIG-2", "GPU-unknown"]).look() == expected
+
+
+def test_a_driver_that_does_not_start_tells_nothing(library):
+    library.works = False
+    assert Driver(["GPU-1"]).look() == []
+
+
+def test_without_gpus_no_driver_is_asked(monkeypatch):
+    monkeypatch.setattr(gpus.ctypes, "CDLL", lambda name: pytest.fail("asked"))
+    assert Driver([]).look() == []
+
+
+def test_without_a_driver_there_is_nothing_to_see():
+    assert Driver(["GPU-1"], library="libno-such-driver.so.1").look() == []

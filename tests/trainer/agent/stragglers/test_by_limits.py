@@ -1,0 +1,86 @@
+"""Tasks that all make the same steps, or whose own are unknown: only limits show who is slow."""
+
+from __future__ import annotations
+
+import pytest
+from made_up_jobs import ONE, TWO, Job, Second
+
+from trainer.agent.stragglers.limits import BANDWIDTH, CPU
+from trainer.agent.usage import Usage
+
+LIMITS = {ONE: Usage(), TWO: Usage(cpus=0.2)}
+WAITS = Second(cpus=0.1)
+THROTTLED = Second(cpus=0.19, throttled=0.7)
+
+
+@pytest.mark.parametrize("own", [None, 4.0], ids=["steps unknown", "all make the same steps"])
+def test_a_cpu_limit_that_only_one_has_reached(own):
+    job = Job(limits=LIMITS)
+    does = {ONE: Second(own, cpus=0.1), TWO: Second(own, cpus=0.19, throttled=0.7)}
+    job.run(60, does, job_steps=4.0)
+    [(at, found)] = job.found
+    assert (found.task, found.cause, found.limit) == (TWO, CPU, 0.2)
+    assert found.slowed == pytest.approx(1 + 0.7 / 0.19, abs=0.1)
+    assert (found.steps_per_s, found.share) == (None, None)
+    assert 20 <= at <= 25
+
+
+def test_a_bandwidth_that_only_one_has_reached():
+    job = Job(limits={ONE: Usage(), TWO: Usage(bandwidth=8_000_000)})
+    does = {ONE: Second(cpus=0.2, sent=960_000), TWO: Second(cpus=0.2, sent=960_000)}
+    job.run(60, does, job_steps=1.0)
+    [(_, found)] = job.found
+    assert (found.task, found.cause, found.limit) == (TWO, BANDWIDTH, 8_000_000)
+
+
+def test_steps_may_take_long():
+    job = Job(limits=LIMITS)
+    job.run(100, {ONE: WAITS, TWO: THROTTLED}, job_steps=0.07)
+    assert [found.task for _, found in job.found] == [TWO]
+
+
+def test_it_is_over_when_the_limit_is_gone():
+    job = Job(limits=LIMITS)
+    job.run(40, {ONE: WAITS, TWO: THROTTLED}, job_steps=4.0)
+    job.run(40, {ONE: Second(cpus=0.9), TWO: Second(cpus=0.15)}, job_steps=20.0)
+    [(at, over)] = job.ended
+    assert over.task == TWO and over.share is None and 55 <= at <= 66
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "steps"),
+    [
+        (THROTTLED, THROTTLED, 4.0),
+        (WAITS, Second(cpus=0.1, throttled=0.3), 4.0),
+        (WAITS, Second(cpus=0.19, throttled=0.1), 4.0),
+        (Second(cpus=0.01), THROTTLED, 4.0),
+        (WAITS, Second(cpus=0.1), 4.0),
+    ],
+    ids=["both have reached one", "only now and then", "hardly slowed", "the other one is idle",
+         "not reached"],
+)  # fmt: skip
+def test_this_is_no_straggler(one, two, steps):
+    job = Job(limits={ONE: Usage(cpus=0.2), TWO: Usage(cpus=0.2)})
+    job.run(90, {ONE: one, TWO: two}, job_steps=steps)
+    assert job.found == []
+
+
+def test_not_while_no_steps_are_made():
+    """It exports its model, say, and the others wait without being quite idle."""
+    job = Job(limits=LIMITS)
+    job.run(30, {ONE: Second(cpus=0.15), TWO: Second(cpus=0.15)}, job_steps=4.0)
+    job.run(60, {ONE: WAITS, TWO: THROTTLED})
+    assert job.found == []
+
+
+def test_a_program_that_reports_no_steps():
+    job = Job(limits=LIMITS)
+    job.run(30, {ONE: WAITS, TWO: THROTTLED})
+    assert [found.task for _, found in job.found] == [TWO]
+
+
+def test_where_steps_are_known_and_differ_a_limit_alone_makes_nobody_a_straggler():
+    job = Job(limits=LIMITS)
+    does = {ONE: Second(6, cpus=0.3), TWO: Second(4, cpus=0.19, throttled=0.7)}
+    job.run(60, does)
+    assert job.found == []

@@ -1,0 +1,141 @@
+"""What is progress, and how long a job may be without any."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainer.agent.supervisor.progress.progression import (
+    LEAST_S,
+    RECOVERY_S,
+    TIMES,
+    UNREPORTED_S,
+    Progression,
+)
+from trainer.agent.usage import Usage
+
+
+class Job:
+    """A job whose time passes second by second."""
+
+    def __init__(self, limit_s: float | None = None) -> None:
+        self.now = 1000.0
+        self.made = Progression(limit_s, self.now)
+
+    def pass_by(self, seconds: int) -> float:
+        """For how long the job has stood still at the end, if that is too long."""
+        for _ in range(seconds):
+            self.now += 1.0
+            self.made.look(self.now)
+        return self.made.standing_s()
+
+    def steps(self, *numbers: int, every: int = 1) -> None:
+        for number in numbers:
+            self.pass_by(every)
+            self.made.reported("chief-0", {"event": "step", "step": number})
+
+
+def test_a_job_that_reports_steps_may_stand_for_half_a_minute():
+    job = Job()
+    job.steps(1, 9, 17, 30)
+    assert job.pass_by(int(LEAST_S)) == 0
+    assert job.pass_by(1) == pytest.approx(LEAST_S + 1)
+
+
+def test_one_with_slow_steps_may_stand_for_twenty_of_them():
+    job = Job()
+    job.steps(1, 2, 3, 4, 5, every=10)
+    assert job.made.limit_s == pytest.approx(TIMES * 10)
+    assert job.pass_by(TIMES * 10) == 0
+    assert job.pass_by(1) > 0
+
+
+def test_the_same_step_again_is_no_progress():
+    job = Job()
+    job.steps(1, 2, 3, 4)
+    job.steps(*[4] * 32)
+    assert job.made.standing_s() == pytest.approx(32)
+
+
+def test_a_step_back_after_a_restart_is_progress():
+    job = Job()
+    job.steps(50, 60, 70, 80)
+    job.pass_by(20)
+    job.steps(61)
+    assert job.pass_by(29) == 0
+
+
+@pytest.mark.parametrize("event", ["silent", "heard", "retry", "devices", "failure", "end"])
+def test_what_supervisors_say_is_no_progress(event):
+    job = Job(20.0)
+    job.pass_by(15)
+    job.made.reported("chief-0", {"event": event})
+    assert job.pass_by(6) > 0
+
+
+@pytest.mark.parametrize("event", ["start", "ready"])
+def test_a_task_that_comes_back_gives_all_of_them_time_until_the_next_step(event):
+    job = Job()
+    job.steps(1, 2, 3, 4)
+    job.pass_by(20)
+    job.made.reported("worker-1", {"event": event})
+    assert job.pass_by(int(RECOVERY_S)) == 0
+    job.steps(5)
+    assert job.pass_by(int(LEAST_S) + 1) > 0
+
+
+def test_an_event_of_the_users_own_is_progress_and_a_checkpoint_is_too():
+    job = Job(20.0)
+    for progress in (lambda: job.made.reported("worker-1", {"event": "mine"}), job.made.wrote):
+        job.pass_by(15)
+        progress()
+    assert job.pass_by(19) == 0
+    assert job.pass_by(2) > 0
+
+
+def test_before_enough_steps_and_in_phases_without_steps_there_is_more_time():
+    job = Job()
+    job.steps(1, 2)
+    assert job.made.limit_s == UNREPORTED_S
+    job.steps(3, 4, 5)
+    assert job.made.limit_s == LEAST_S
+    job.made.reported("chief-0", {"event": "phase", "name": "finishing"})
+    assert job.made.limit_s == UNREPORTED_S
+    job.made.reported("chief-0", {"event": "phase", "name": "training"})
+    assert job.made.limit_s == LEAST_S
+
+
+def use(job: Job, cores: float, bytes_per_s: int, seconds: int) -> float:
+    """One of three tasks computes with so many cores; all send so many bytes."""
+    for second in range(0, seconds, 5):
+        busy, idle = Usage(second * cores, second * bytes_per_s), Usage(0, second * bytes_per_s)
+        job.made.used(job.now, {"chief-0": busy, "ps-0": idle, "worker-0": idle})
+        job.pass_by(5)
+    return job.made.standing_s()
+
+
+@pytest.mark.parametrize(
+    ("cores", "bytes_per_s", "stands"),
+    [(0.5, 0, False), (0.0, 500_000, False), (0.01, 1_200, True)],
+)
+def test_a_job_that_reports_nothing_is_judged_by_what_it_uses(cores, bytes_per_s, stands):
+    assert (use(Job(), cores, bytes_per_s, 400) > 0) == stands
+
+
+def test_a_task_that_was_started_again_has_used_less_than_before():
+    job = Job()
+    job.made.used(job.now, {"worker-0": Usage(500.0, 10**9)})
+    job.pass_by(299)
+    job.made.used(job.now, {"worker-0": Usage(1.0, 10**3), "worker-1": Usage(9.0, 10**6)})
+    assert job.pass_by(2) > 0
+
+
+def test_one_that_reports_steps_is_not():
+    job = Job()
+    job.steps(1, 2, 3, 4)
+    assert use(job, 1.0, 10**6, 60) > 0
+
+
+def test_a_limit_of_ones_own_holds_from_the_beginning():
+    job = Job(7.0)
+    assert job.pass_by(7) == 0
+    assert job.pass_by(1) == pytest.approx(8)

@@ -1,0 +1,134 @@
+"""A program that makes no progress is started again, and ended at the second time."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import threading
+import time
+
+import pytest
+
+from trainer.agent.events import Progress, Reports
+from trainer.agent.supervisor.progress.stall import Stalled, watch, written
+from trainer.agent.supervisor.progress.waits import Waits
+from trainer.agent.task import read_task
+from trainer.agent.usage import Usage
+
+pytestmark = pytest.mark.first
+
+ALONE = {"chief": ["127.0.0.1:1"]}
+HANGS = """import json, os, pathlib, threading, time
+def wait_for_ever():
+    threading.Event().wait()
+progress = open(os.environ["CLUSTER_KIT_PROGRESS"], "a", buffering=1)
+tries = pathlib.Path(__file__).with_name("tries")
+tries.open("a").write("x")
+for step in range({steps}):
+    print(json.dumps(dict(time=time.time(), event="step", step=step)), file=progress)
+    time.sleep(0.1)
+if len(tries.read_text()) <= {hangs}:
+    wait_for_ever()
+"""
+
+
+def waits(folder) -> Waits:
+    return Waits(Progress(folder / "waits.jsonl"), "chief-0")
+
+
+def start(run_task, tmp_path, hangs: int, **variables: object):
+    program = tmp_path / "program.py"
+    program.write_text(HANGS.format(steps=3, hangs=hangs))
+    return run_task("chief-0", ALONE, "run", str(program), **variables)
+
+
+def test_it_is_started_again_once_and_where_it_hung_is_kept(run_task, events, tmp_path):
+    task = start(run_task, tmp_path, 1, CLUSTER_KIT_STALL_S=2, CLUSTER_KIT_RETRIES=3)
+    assert task.wait(60) == 0
+    found = events("chief-0")
+    retry = next(event for event in found if event["event"] == "retry")
+    assert retry["reason"].startswith("no progress for ")
+    kept = (tmp_path / "stacks" / "chief-0.txt").read_text()
+    assert "in wait_for_ever" in kept and "chief-0: no progress for " in kept
+
+
+def test_the_second_time_ends_the_job(run_task, events, tmp_path):
+    task = start(run_task, tmp_path, 2, CLUSTER_KIT_STALL_S=2, CLUSTER_KIT_RETRIES=3)
+    assert task.wait(60) == 6
+    end = events("chief-0")[-1]
+    assert (end["reason"], end["exit_code"]) == ("stall", 6)
+    assert "after it was started again" in end["message"]
+    assert (tmp_path / "tries").read_text() == "xx"
+
+
+def test_it_may_hang_for_ever_where_that_is_switched_off(run_task, tmp_path):
+    task = start(run_task, tmp_path, 1, CLUSTER_KIT_STALL_S=0, CLUSTER_KIT_JOB_DEADLINE_S=2.5)
+    assert task.wait(60) == 6
+    assert (tmp_path / "tries").read_text() == "x"
+
+
+def test_new_lines_are_read_once_whole_and_of_whoever_trains(tmp_path):
+    chief, evaluator = tmp_path / "chief-0.jsonl", tmp_path / "evaluator-0.jsonl"
+    chief.write_text('{"event": "step", "step": 1}\n')
+    reports = Reports(tmp_path)
+    chief.write_text(chief.read_text() + '{"event": "step", "step": 2}\nnonsense\n[1]\n{"event"')
+    evaluator.write_text('{"event": "evaluation"}\n')
+    (tmp_path / "worker-1.jsonl").write_text('{"event": "mine"}\n')
+    found = sorted(reports.new(), key=str)
+    assert found == [("chief-0", {"event": "step", "step": 2}), ("worker-1", {"event": "mine"})]
+    assert list(reports.new()) == []
+    chief.write_text(chief.read_text() + ': "epoch"}\n')
+    assert list(reports.new()) == [("chief-0", {"event": "epoch"})]
+
+
+def test_what_was_written_is_a_programs_whatever_the_time_of_day_is(tmp_path):
+    nothing = written(tmp_path)
+    (tmp_path / "progress").mkdir()
+    (tmp_path / "progress" / "chief-0.beat").touch()
+    assert written(tmp_path) == nothing
+    (tmp_path / "checkpoints").mkdir()
+    index = tmp_path / "checkpoints" / "ckpt-1.index"
+    index.touch()
+    first = written(tmp_path)
+    assert first != nothing
+    os.utime(index, (0, time.time() - 3600))  # written again after the clock was set back
+    assert written(tmp_path) != first
+    assert written(tmp_path / "removed") == nothing
+
+
+def test_a_watch_outlives_the_progress_directory(tmp_path):
+    """It ended without a word, and nothing would have noticed a stall any more."""
+    task = read_task({"CLUSTER_KIT_OUTPUT": str(tmp_path), "CLUSTER_KIT_STALL_S": "2.5"})
+    task.progress_file.parent.mkdir()
+    task.progress_file.write_text('{"event": "step", "step": 1}\n')
+    remove = threading.Timer(0.5, shutil.rmtree, [task.progress_file.parent])
+    remove.start()
+    said: list[Stalled] = []
+    used = {"chief-0": Usage(0, 0)}
+    watch(task, 7, lambda: used, waits(tmp_path), said.append, threading.Event())
+    remove.join()
+    assert [stalled.attempt for stalled in said] == [7]
+
+
+def test_a_file_that_is_written_anew_is_read_from_its_beginning(tmp_path):
+    chief = tmp_path / "chief-0.jsonl"
+    chief.write_text('{"event": "step", "step": 1}\n' * 3)
+    reports = Reports(tmp_path)
+    chief.unlink()
+    chief.write_text('{"event": "step", "step": 4}\n')
+    assert list(reports.new()) == [("chief-0", {"event": "step", "step": 4})]
+
+
+def test_a_watch_ends_with_its_attempt_and_says_it_once(tmp_path):
+    task = read_task({"CLUSTER_KIT_OUTPUT": str(tmp_path), "CLUSTER_KIT_STALL_S": "0.5"})
+    task.progress_file.parent.mkdir()
+    said: list[Stalled] = []
+    used = {"chief-0": Usage(0, 0)}
+    watch(task, 7, lambda: used, waits(tmp_path), said.append, threading.Event())
+    assert [stalled.attempt for stalled in said] == [7]
+    over = threading.Event()
+    over.set()
+    watch(task, 8, dict, waits(tmp_path), said.append, over)
+    assert len(said) == 1
+    assert json.dumps(said[0].seconds)

@@ -1,0 +1,95 @@
+"""Training that stands for a task that was lost says so; training that goes on does not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from trainer.agent.beacon.heard import DONE, FAILED, LOST, Joined, Left, Silent
+from trainer.agent.events import Progress
+from trainer.agent.supervisor.progress.waits import Waits
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "progress.jsonl"
+
+
+@pytest.fixture
+def waits(file):
+    return Waits(Progress(file), "worker-0")
+
+
+def written(file) -> list[tuple[str, str, float]]:
+    events = map(json.loads, file.read_text().splitlines())
+    return [(event["event"], event["of"], event["seconds"]) for event in events]
+
+
+def step(number: int) -> dict[str, object]:
+    return {"event": "step", "step": number}
+
+
+def train(waits: Waits, *seconds: int, first: int = 0) -> None:
+    """One new step at each of these seconds, and a look."""
+    for second in seconds:
+        waits.reported("worker-0", step(first + second), second)
+        waits.look(second)
+
+
+def look(waits: Waits, *seconds: int) -> None:
+    for second in seconds:
+        waits.look(second)
+
+
+@pytest.mark.parametrize(
+    "loss", [Left("worker-1", LOST), Left("worker-1", FAILED), Silent("worker-1", 10.0)]
+)
+def test_it_is_told_once_with_the_time_it_took(waits, file, capsys, loss):
+    train(waits, 1, 2, 3)
+    waits.heard(loss, 3)
+    train(waits, 4)  # made before the loss, told after it
+    look(waits, *range(5, 12))
+    assert written(file) == [("waiting", "worker-1", 5)]
+    waits.heard(Joined("worker-1"), 12)
+    train(waits, 14, 15)
+    assert written(file)[1:] == [("waited", "worker-1", 11)]
+    assert capsys.readouterr().err == (
+        "worker-0: training waits for worker-1, which was lost 5 s ago\n"
+        "worker-0: training goes on; it waited 11 s for worker-1\n"
+    )
+
+
+def test_training_that_goes_on_without_the_task_waits_for_nobody(waits, file):
+    train(waits, 1, 2)
+    waits.heard(Left("worker-1", LOST), 2)
+    train(waits, *range(3, 12))
+    look(waits, *range(12, 20))
+    assert written(file) == []
+
+
+def test_a_step_that_is_reported_again_is_none(waits, file):
+    train(waits, 1)
+    waits.heard(Left("worker-1", LOST), 1)
+    for second in range(2, 9):
+        waits.reported("worker-0", step(1), second)
+        waits.look(second)
+    assert written(file) == [("waiting", "worker-1", 5)]
+
+
+@pytest.mark.parametrize("event", [Left("worker-1", DONE), Left("evaluator-0", LOST),
+                                   Silent("evaluator-0", 10.0), Joined("worker-1")])  # fmt: skip
+def test_nobody_waits_for_an_evaluator_or_for_one_that_is_done(waits, file, event):
+    waits.heard(event, 1)
+    look(waits, *range(2, 20))
+    assert written(file) == []
+
+
+def test_no_steps_are_expected_while_the_program_validates_and_in_a_new_attempt(waits, file):
+    waits.heard(Left("worker-1", LOST), 1)
+    waits.reported("worker-0", {"event": "phase", "name": "validation"}, 2)
+    look(waits, *range(3, 12))
+    assert written(file) == []
+    waits.begin_attempt()
+    look(waits, *range(12, 20))
+    assert written(file) == []

@@ -1,0 +1,54 @@
+"""What the leader counts of its peers: who is missing, who was lost, whose failure is their own."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainer.agent.beacon.heard import Joined, Left
+from trainer.agent.outcome import Outcome
+from trainer.agent.supervisor.peers import Peers
+
+OURS = Outcome(1, "failed", "the connection was lost")
+
+
+def test_peers_count_by_task_and_in_attempts():
+    peers = Peers(frozenset({"worker-1", "worker-10", "worker-2"}), retries=1)
+    assert peers.missing == ("worker-1", "worker-2", "worker-10")
+    assert peers.heard(Joined("worker-2")) is None
+    assert peers.heard(Left("evaluator-0", "lost")) is None
+    assert peers.heard(Left("worker-1", "lost")) is None
+    assert (peers.lost(), peers.failed(OURS)) == ("worker-1 was lost", None)
+    peers.begin_attempt()
+    assert peers.lost() == ""
+    assert peers.missing == ("worker-1", "worker-10")
+    assert peers.heard(Left("worker-2", "failed", "no such file")) is None
+    failed = peers.failed(OURS)
+    assert failed is not None and failed.tasks == ("worker-2",)
+    assert peers.failed(Outcome(2, "failed", "no such file")) is None
+    over = peers.heard(Left("worker-1", "lost"))
+    assert over is not None
+    assert over.message == "worker-1 was lost (2 times; 1 retries)"
+
+
+CUT_OFF = (
+    "tensorflow.python.framework.errors_impl.UnavailableError: Connection reset by peer",
+    "InternalError: the coordination service was shut down",
+    "CancelledError: step aborted",
+)
+
+
+@pytest.mark.parametrize("words", CUT_OFF)
+def test_a_peer_that_only_lost_the_leader_is_not_to_blame(words):
+    """Its program fails within the second in which the leader's end is explained."""
+    peers = Peers(frozenset({"worker-1"}), retries=1)
+    peers.heard(Left("worker-1", "failed", words))
+    assert peers.failed(Outcome(1, "failed", "ValueError: shapes differ")) is None
+    lost = peers.failed(Outcome(1, "failed", "UnavailableError: Socket closed"))
+    assert lost is not None and lost.tasks == ("worker-1",)
+
+
+def test_a_long_error_that_was_cut_on_its_way_is_still_the_same():
+    peers = Peers(frozenset({"worker-1"}), retries=1)
+    words = "ValueError: " + "x" * 20_000
+    peers.heard(Left("worker-1", "failed", words[:16_000]))
+    assert peers.failed(Outcome(1, "failed", words)) is None

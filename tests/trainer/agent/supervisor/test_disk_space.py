@@ -1,0 +1,203 @@
+"""The output's disk is full, or it is gone or read-only: a clear end, and no traceback."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from trainer.agent import disk_space, outcome
+from trainer.agent import events as trainer_events
+from trainer.agent.errors import EXIT_OUTPUT
+from trainer.agent.events import Progress
+from trainer.agent.outcome import Outcome
+from trainer.agent.task import Task, read_task
+
+ALONE = {"chief": ["127.0.0.1:1"]}
+WAITS = "import time\nprint('trains', flush=True)\ntime.sleep(60)\n"
+FILLS = """import pathlib
+for number in range(10_000):
+    pathlib.Path(f"part-{number}").write_bytes(bytes(100_000))
+"""
+needs_mounts = pytest.mark.skipif(
+    subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode != 0
+    if shutil.which("unshare")
+    else True,
+    reason="mounting a small disk takes root",
+)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """The tests' output directory, on a disk of its own with room for 1 MB."""
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(tmp_path)],
+        capture_output=True,
+        check=False,
+    )
+    if mounted.returncode:
+        pytest.skip(f"no small disk can be mounted here: {mounted.stderr.decode()}")
+    try:
+        yield tmp_path
+    finally:
+        subprocess.run(["umount", "-l", str(tmp_path)], check=False)
+
+
+@pytest.fixture
+def roomy(tmp_path_factory) -> str:
+    """A directory for temporary files that is neither full nor removed."""
+    return str(tmp_path_factory.mktemp("roomy"))
+
+
+def start(run_task, folder: Path, roomy: str, text: str):
+    program = folder / "program.py"
+    program.write_text(text)
+    return run_task("chief-0", ALONE, "run", str(program), TMPDIR=roomy)
+
+
+def ended(task) -> tuple[int, str]:
+    said = task.communicate(timeout=30)[0]
+    return task.returncode, said
+
+
+def read_until(task, words: str) -> None:
+    for line in task.stdout:
+        if words in line:
+            return
+    raise AssertionError(f"{words!r} was never said")
+
+
+@pytest.mark.mounts
+@needs_mounts
+def test_a_program_that_fills_the_disk_ends_with_its_name_and_room(run_task, small_disk, roomy):
+    code, said = ended(start(run_task, small_disk, roomy, FILLS))
+    assert code == EXIT_OUTPUT
+    last = said.splitlines()[-1]
+    assert last.startswith(f"chief-0: the disk of {small_disk} is full (0 of 1 MB free)")
+    assert "supervise.py" not in said
+
+
+@pytest.mark.mounts
+@needs_mounts
+def test_a_disk_that_somebody_else_fills_ends_the_job(run_task, small_disk, roomy):
+    task = start(run_task, small_disk, roomy, WAITS)
+    read_until(task, "trains")
+    (small_disk / "kept").write_bytes(b"a checkpoint")
+    with pytest.raises(OSError, match="No space left"):
+        (small_disk / "large").write_bytes(bytes(2_000_000))
+    began = time.monotonic()
+    code, said = ended(task)
+    assert (code, time.monotonic() - began < 10) == (EXIT_OUTPUT, True)
+    assert "the disk of" in said and "Traceback" not in said
+    assert (small_disk / "kept").read_bytes() == b"a checkpoint"
+
+
+def test_an_output_that_becomes_read_only_is_told_as_that(alone: Task, monkeypatch) -> None:
+    """As a file system does after an error of its disk; a mount in use cannot be made so."""
+
+    def refused(*_: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(disk_space, "write_new", refused)
+    monkeypatch.setattr(disk_space, "LOOK_S", 0.01)
+    said: list[Outcome] = []
+    disk_space.watch(alone, said.append, threading.Event())
+    assert [found.reason for found in said] == [outcome.OUTPUT_LOST]
+    assert said[0].message.endswith("cannot be written any more: Read-only file system")
+
+
+def test_an_output_that_is_removed_ends_the_job(run_task, tmp_path, roomy):
+    output, program = tmp_path / "output", tmp_path / "program.py"
+    output.mkdir()
+    program.write_text(WAITS)
+    variables = {"CLUSTER_KIT_OUTPUT": str(output), "TMPDIR": roomy}
+    task = run_task("chief-0", ALONE, "run", str(program), **variables)
+    read_until(task, "trains")
+    until = time.monotonic() + 20
+    while '"ready"' not in (output / "progress" / "chief-0.jsonl").read_text():
+        assert time.monotonic() < until, "its last event for now is not written yet"
+        time.sleep(0.05)
+    shutil.rmtree(output)
+    code, said = ended(task)
+    assert code == EXIT_OUTPUT
+    assert f"chief-0: {output} cannot be written any more: No such file or directory" in said
+    assert "Traceback" not in said
+
+
+def test_a_progress_directory_that_is_removed_is_made_again(tmp_path):
+    task = read_task({"CLUSTER_KIT_OUTPUT": str(tmp_path)})
+    progress = Progress(task.progress_file)
+    progress.write("start", attempt=1)
+    shutil.rmtree(task.progress_file.parent)
+    assert disk_space.trouble(task) is None
+    progress.write("ready")
+    assert trainer_events.last_event(task.progress_file)["event"] == "ready"
+
+
+def test_a_line_that_was_cut_spoils_no_other(tmp_path, monkeypatch):
+    progress = Progress(tmp_path / "chief-0.jsonl")
+    write, left = os.write, [5]
+
+    def cut(file: int, text: bytes) -> int:
+        return write(file, text[: left.pop()] if left else text)
+
+    monkeypatch.setattr(os, "write", cut)
+    progress.write("start", attempt=1)
+    progress.write("ready")
+    assert trainer_events.last_event(tmp_path / "chief-0.jsonl")["event"] == "ready"
+
+
+def full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_an_event_that_cannot_be_written_ends_nothing(tmp_path, monkeypatch):
+    progress = Progress(tmp_path / "chief-0.jsonl")
+    monkeypatch.setattr(os, "write", full)
+    progress.write("ready")
+
+
+FAILED = Outcome(1, outcome.FAILED, "ResourceExhausted: No space left on device\nat save")
+
+
+@pytest.mark.parametrize(
+    ("found", "before", "reason"),
+    [
+        ("full", FAILED, outcome.DISK_FULL),
+        ("", FAILED, outcome.DISK_FULL),
+        ("", Outcome(1, outcome.FAILED, "OSError: No space left on device: '/tmp/a'"), "failed"),
+        ("", Outcome(1, outcome.FAILED, "ValueError: no"), "failed"),
+        ("lost", Outcome(1, outcome.FAILED, "ValueError: no"), outcome.OUTPUT_LOST),
+        ("full", Outcome(0, outcome.FINISHED, "the program finished"), "finished"),
+        ("lost", Outcome(0, outcome.FINISHED, "the program finished"), outcome.OUTPUT_LOST),
+        ("full", outcome.stopped(), "stopped"),
+    ],
+)  # fmt: skip
+def test_what_is_said_instead_of_a_programs_end(
+    alone: Task, monkeypatch, found: str, before: Outcome, reason: str
+) -> None:
+    numbers = {"full": errno.ENOSPC, "lost": errno.EROFS}
+    known = disk_space.of(alone, OSError(numbers[found], "why")) if found else None
+    monkeypatch.setattr(disk_space, "trouble", lambda _task: known)
+    after = disk_space.instead(alone, before)
+    assert after.reason == reason
+    if reason == outcome.DISK_FULL:
+        assert after.message.endswith(": ResourceExhausted: No space left on device")
+
+
+def test_a_disk_that_is_full_for_a_moment_ends_nothing(alone: Task, monkeypatch) -> None:
+    problem = disk_space.of(alone, OSError(errno.ENOSPC, "why"))
+    looks = iter([problem, problem, None, problem, problem, problem])
+    monkeypatch.setattr(disk_space, "LOOK_S", 0.01)
+    monkeypatch.setattr(disk_space, "trouble", lambda _task: next(looks))
+    said: list[Outcome] = []
+    disk_space.watch(alone, said.append, threading.Event())
+    assert said == [problem]
+    assert next(looks, "all were looked at") == "all were looked at"

@@ -1,0 +1,93 @@
+"""What the leader makes of a task that says nothing."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from trainer.agent.beacon.heard import HeardAgain, Silent, Unanswered
+from trainer.agent.events import Progress
+from trainer.agent.supervisor.silent_tasks import HELP_S, SilentTasks
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "progress.jsonl"
+
+
+@pytest.fixture
+def silent(file):
+    return SilentTasks(10.0, Progress(file), "chief-0")
+
+
+def written(file) -> list[dict]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_a_silence_is_told_once_and_ends_the_job_when_nobody_helps(silent, file, capsys):
+    for seconds in range(11, 11 + int(HELP_S) - 1):
+        assert silent.heard(Silent("worker-1", seconds)) is None
+    (event,) = written(file)
+    assert (event["event"], event["of"], event["server"]) == ("silent", "worker-1", False)
+    assert event["time"] - event["last_heard"] == pytest.approx(11, abs=0.1)
+    assert "worker-1 has been silent for 11 s (frozen or cut off; last heard" in (
+        capsys.readouterr().err
+    )
+    ended = silent.heard(Silent("worker-1", 10 + HELP_S))
+    assert (ended.reason, ended.exit_code, ended.tasks) == ("silent", 6, ("worker-1",))
+
+
+def test_a_task_that_was_started_again_may_fall_silent_again(silent, file):
+    for _ in range(2):
+        silent.heard(Silent("ps-0", 11))
+        silent.gone("ps-0")
+    assert [event["event"] for event in written(file)] == ["silent", "silent"]
+
+
+def test_one_that_speaks_again_is_told_and_remembered_as_the_cause_of_a_failure(silent, file):
+    silent.heard(Silent("worker-1", 11))
+    silent.heard(HeardAgain("worker-1", 12.2))
+    silent.heard(HeardAgain("worker-2", 4.4))
+    assert [(e["event"], e["of"]) for e in written(file)] == [
+        ("silent", "worker-1"), ("heard", "worker-1"),
+    ]  # fmt: skip
+    assert silent.lately({"ps-0": 9.0, "evaluator-0": 9.0}) == [
+        "worker-1 was silent for 12 s", "worker-2 was silent for 4 s", "ps-0 was silent for 9 s",
+    ]  # fmt: skip
+
+
+def test_the_job_does_not_wait_for_a_silent_evaluator_and_does_not_end_with_it(silent, file):
+    assert silent.heard(Silent("evaluator-0", 500)) is None
+    assert [event["of"] for event in written(file)] == ["evaluator-0"]
+
+
+def test_a_server_that_does_not_answer_though_its_process_lives(silent, capsys):
+    silent.heard(Silent("ps-0", 21, server=True))
+    assert "ps-0's server has not answered for 21 s (its process lives;" in capsys.readouterr().err
+
+
+def test_a_server_is_given_the_same_time_for_help_as_a_process(silent):
+    assert silent.heard(Silent("ps-0", 20.5, server=True)) is None
+    assert silent.heard(Silent("ps-0", 29.5, server=True)) is None
+    assert silent.heard(Silent("ps-0", 20 + HELP_S, server=True)).tasks == ("ps-0",)
+
+
+def test_a_cut_between_two_tasks_is_told_once_and_is_why_a_program_failed(silent, file, capsys):
+    for seconds in (10, 11, 12):
+        silent.between(Unanswered("ps-0", "worker-1", seconds), {})
+    (event,) = written(file)
+    assert (event["event"], event["of"], event["by"]) == ("unanswered", "ps-0", "worker-1")
+    said = "worker-1 has had no answer from ps-0 for {} s (the network between them is cut; both answer the leader)"  # noqa: E501
+    assert capsys.readouterr().err == f"chief-0: {said.format(10)}\n"
+    assert silent.cuts() == silent.lately({}) == [said.format(12)]
+    assert silent.cut_tasks() == ("worker-1", "ps-0")
+
+
+@pytest.mark.parametrize("quiet", ["ps-0", "worker-1"])
+def test_one_that_is_cut_off_from_all_is_no_matter_of_two(silent, file, quiet):
+    silent.between(Unanswered("ps-0", "worker-1", 10), {quiet: 9.0})
+    assert written(file) == silent.cuts() == []
+    silent.heard(Silent(quiet, 11))
+    silent.between(Unanswered("ps-0", "worker-1", 11), {})
+    assert [event["event"] for event in written(file)] == ["silent"]

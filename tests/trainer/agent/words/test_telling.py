@@ -1,0 +1,111 @@
+"""What is told of the errors of real TensorFlow and Keras programs: the telling line first, whole,
+and the frames inside of it left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from trainer.agent.words.telling import LONGEST, telling
+
+ERRORS = Path(__file__).parents[2] / "errors"
+TF = "tensorflow.python.framework.errors_impl."
+FIRST_LINES = {
+    "damaged_records": f"{TF}DataLossError: corrupted record at 12",
+    "disk_full_checkpoint": f"{TF}ResourceExhaustedError: /full/ckpt-1_temp/part-00000-of-00001",
+    "disk_full_graph": f"{TF}ResourceExhaustedError: /full/model.ckpt.data-00000-of-00001",
+    "disk_full_python": "OSError: 1000000 requested and 131056 written",
+    "dtypes": f"{TF}InvalidArgumentError: cannot compute AddV2 as input #1(zero-based) was",
+    "feed_shape": "ValueError: Cannot feed value of shape (8, 20) for Tensor Placeholder:0, which",
+    "generator": f"{TF}InvalidArgumentError: ValueError: row 2 of train.csv has 20 columns, not 21",
+    "keras_call_shape": f"{TF}InvalidArgumentError: Matrix size-incompatible: In[0]: [8,20], In[1]",
+    "keras_fit_shape": 'ValueError: Input 0 of layer "sequential" is incompatible with the layer: '
+    "expected shape=(None, 21), found shape=(None, 20)",
+    "label_out_of_range": f"{TF}InvalidArgumentError: Received a label value of 7 which is outside "
+    "the valid range of [0, 3).",
+    "matmul": f"{TF}InvalidArgumentError: Matrix size-incompatible: In[0]: [3,4], In[1]: [5,6]",
+    "no_checkpoint": f"{TF}NotFoundError: Unsuccessful TensorSliceReader constructor: Failed to",
+    "no_file": f"{TF}NotFoundError: /data/train.csv; No such file or directory",
+    "no_image": f"{TF}InvalidArgumentError: Error in user-defined function passed to MapDataset:1 "
+    "transformation with iterator: Iterator::Root::ParallelMapV2: Unknown image file format.",
+    "no_model": "OSError: No file or directory found at /output/model",
+    "no_module": "ModuleNotFoundError: No module named 'pandas'",
+    "not_compiled": "RuntimeError: You must compile your model before training/testing.",
+    "not_finite": f"{TF}InvalidArgumentError: the loss is not finite : Tensor had NaN values",
+    "not_initialized": f"{TF}FailedPreconditionError: Attempting to use uninitialized value w",
+    "other_shapes_in_checkpoint": "ValueError: Received incompatible tensor with shape (3,) when",
+    "other_strategy": "ValueError: Variable (<tf.Variable 'dense/kernel:0' shape=(4, 3) dtype=",
+    "py_function": f"{TF}UnknownError: Error in user-defined function passed to MapDataset:1 "
+    "transformation with iterator: Iterator::Root::Prefetch::Map: OSError: [Errno 5] Input/output "
+    "error: '/data/images/0007.png'",
+    "says_and_exits": "the data set in /data has no class folders",
+    "too_much_memory": f"{TF}ResourceExhaustedError: OOM when allocating tensor with shape[200000,",
+    "two_roots": f"{TF}InvalidArgumentError: indices[0] = 8 is not in [0, 3)",
+    "user_code": "ValueError: Cannot reshape a tensor with 36 elements to shape [7,5] (35 elem",
+    "while_handling": "RuntimeError: settings.json is not JSON:",
+}
+
+
+def told(name: str) -> list[str]:
+    return telling((ERRORS / f"{name}.words").read_text()).splitlines()
+
+
+@pytest.mark.parametrize("name", FIRST_LINES)
+def test_the_first_line_of_a_real_error_tells_what_is_wrong(name):
+    assert told(name)[0].startswith(FIRST_LINES[name])
+    assert not [line for line in told(name) if "Graph execution error" in line]
+
+
+def test_every_real_error_is_looked_at():
+    assert {path.stem for path in ERRORS.glob("*.words")} == FIRST_LINES.keys()
+
+
+@pytest.mark.parametrize("name", sorted(FIRST_LINES.keys() - {"generator", "py_function"}))
+def test_no_frame_but_the_programs_own_is_left_in_an_error(name):
+    assert not [line for line in told(name) if 'File "' in line and "/program/" not in line]
+
+
+def test_what_is_not_a_frame_stays():
+    assert told("while_handling")[1:] == ["  {rate: 1}", "  mend it"]
+    assert told("other_strategy")[-1] == "  model.compile(...)"
+    assert told("keras_call_shape")[1:] == [
+        "Exception encountered when calling layer 'net' (type Net).",
+        "Call arguments received by layer 'net' (type Net):",
+        "  • inputs=tf.Tensor(shape=(8, 20), dtype=float32)",
+    ]
+
+
+def test_the_programs_own_line_inside_an_error_stays():
+    assert told("user_code")[1:] == [
+        '  File "/program/user_code.py", line 5, in step', "    x = tf.reshape(x, (7, 5))",
+    ]  # fmt: skip
+    assert told("not_initialized")[1:3] == [
+        '  File "/program/not_initialized.py", line 4, in <module>', "Node: 'w/read'",
+    ]  # fmt: skip
+
+
+def test_a_full_disk_is_told_as_that():
+    for name in ("disk_full_checkpoint", "disk_full_graph"):
+        assert "No space left on device" in told(name)[0]
+
+
+def test_a_syntax_error_is_told_before_its_place():
+    where = '  File "/program/helper.py", line 1\n    print("a"\n         ^\n'
+    text = f"{where}SyntaxError: never closed\n"
+    assert telling(text).splitlines() == [
+        "SyntaxError: never closed", 'File "/program/helper.py", line 1', '    print("a"',
+        "         ^",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["", "\n", "ValueError", "ValueError: in user code:\n", "a: b\nc"])
+def test_other_words_stay_as_they_are(text):
+    assert telling(text) == text.strip()
+
+
+def test_an_error_that_would_fill_a_disk_is_cut_in_its_middle():
+    text = telling("ValueError: begins " + "x" * 1_000_000 + " ends")
+    assert len(text) < LONGEST + 100
+    assert text.startswith("ValueError: begins") and text.endswith(" ends")
+    assert "characters left out here" in text

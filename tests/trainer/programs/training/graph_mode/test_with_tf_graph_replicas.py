@@ -1,0 +1,139 @@
+"""With TensorFlow: `run` of graph mode by replicas, as threads of this process, on a ps."""
+
+from __future__ import annotations
+
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
+import numpy as np  # noqa: E402
+from graph_jobs import (  # noqa: E402
+    BATCH,
+    QUICK,
+    SIZE,
+    assert_same,
+    numbers,
+    small_job,
+    whole_rounds,
+)
+
+from trainer.agent.task import read_task  # noqa: E402
+from trainer.programs.training import stop_reasons  # noqa: E402
+from trainer.programs.training.errors import Diverged  # noqa: E402
+from trainer.programs.training.graph_mode.job import GraphJob  # noqa: E402
+from trainer.programs.training.graph_mode.options import GraphOptions  # noqa: E402
+from trainer.programs.training.graph_mode.run import run  # noqa: E402
+
+
+@pytest.fixture
+def together(tmp_path, free_port):
+    """Run a job on several replicas of one cluster with a ps; their results, chief first."""
+
+    def run_together(replicas: int, made: GraphJob, *options: GraphOptions) -> list:
+        cluster = {
+            "worker": [f"127.0.0.1:{free_port()}" for _ in range(replicas)],
+            "ps": [f"127.0.0.1:{free_port()}"],
+        }
+        server = tf.distribute.Server(cluster, job_name="ps", task_index=0)
+        options = options if len(options) > 1 else options * replicas
+
+        def one(index: int):
+            config = {"cluster": cluster, "task": {"type": "worker", "index": index}}
+            variables = {"TF_CONFIG": json.dumps(config), "CLUSTER_KIT_OUTPUT": str(tmp_path)}
+            return run(read_task(variables), made, options[index], None)
+
+        with ThreadPoolExecutor(replicas) as pool:
+            results = list(pool.map(one, range(replicas)))
+        assert server.target
+        return results
+
+    return run_together
+
+
+@pytest.mark.parametrize("replicas", [2, 3])
+def test_sync_replicas_are_one_big_batch(together, tmp_path, replicas):
+    results = together(replicas, small_job(), replace(QUICK, update="sync"))
+    assert [result.step for result in results] == [20] * replicas
+    assert results[0].steps_of == {f"worker-{i}": 20 for i in range(replicas)}
+    assert results[0].staleness_max == 0
+    alone = read_task({"CLUSTER_KIT_OUTPUT": str(tmp_path / "alone")})
+    whole = run(alone, small_job(inputs=whole_rounds(replicas)), QUICK, None)
+    assert_same(results[0].checkpoint, whole.checkpoint)
+
+
+def test_async_shares_are_the_global_step(together):
+    results = together(2, small_job(0.005), replace(QUICK, steps=300))
+    shares = results[0].steps_of
+    assert sum(shares.values()) == results[0].step
+    assert 300 <= results[0].step <= 301
+    assert min(shares.values()) > 0
+    assert [result.is_chief for result in results] == [True, False]
+    assert [result.checkpoint is None for result in results] == [False, True]
+    assert results[0].loss < 1
+
+
+def test_sync_waits_for_the_slowest_and_async_does_not(together, tmp_path):
+    fast, slow = replace(QUICK, steps=40), replace(QUICK, steps=40, pause_ms=50)
+    asynchronous = together(2, small_job(0.005), fast, slow)[0]
+    assert asynchronous.steps_of["worker-1"] < 20
+    assert asynchronous.staleness_max <= 40
+    synchronous = together(
+        2, small_job(0.005), replace(fast, update="sync", steps=60),
+        replace(slow, update="sync", steps=60),
+    )[0]  # fmt: skip
+    made = {n: s - asynchronous.steps_of[n] for n, s in synchronous.steps_of.items()}
+    assert synchronous.step == 60
+    assert set(made.values()) == {60 - asynchronous.step}
+    assert synchronous.updates_per_second < 20
+
+
+def test_a_backup_worker_is_not_waited_for(together):
+    fast = replace(QUICK, update="sync", backup_workers=1, steps=40)
+    result = together(3, small_job(), fast, fast, replace(fast, pause_ms=100))[0]
+    assert result.step == 40
+    assert result.steps_of["worker-2"] < 30
+    assert min(result.steps_of["worker-0"], result.steps_of["worker-1"]) >= 35
+
+
+def test_replicas_end_together_at_the_loss_threshold(together):
+    options = replace(QUICK, steps=5000, update="sync", loss_threshold=0.5)
+    results = together(2, small_job(), options)
+    assert results[0].reached == stop_reasons.THRESHOLD
+    assert results[0].loss <= 0.5
+    assert 20 <= results[0].step == results[1].step < 5000
+
+
+@pytest.mark.parametrize("update", ["async", "sync"])
+def test_a_loss_that_is_no_number_stops_all_replicas(together, update):
+    def poisoned(replica: int, replicas: int) -> tf.data.Dataset:
+        bad = tf.data.Dataset.from_tensors((tf.fill((BATCH, SIZE), np.nan), tf.ones((BATCH, 1))))
+        good = numbers(replica, replicas)
+        return good.take(5).concatenate(bad).concatenate(good) if replica else good
+
+    options = replace(QUICK, steps=100_000, update=update, pause_ms=1)
+    with pytest.raises(Diverged, match="not finite"):
+        together(2, small_job(0.005, inputs=poisoned), options)
+
+
+def test_more_replicas_than_before_go_on_from_the_same_checkpoint(alone, together):
+    run(alone, small_job(0.005), QUICK, None)
+    result = together(2, small_job(0.005), replace(QUICK, steps=60))[0]
+    assert result.steps_of["worker-0"] > 20
+    assert sum(result.steps_of.values()) == result.step >= 60
+
+
+def test_all_but_the_leader_begin_at_the_startup_delay(together, capsys):
+    late = small_job(0.005, startup_delay_steps=60)
+    result = together(2, late, replace(QUICK, steps=80, pause_ms=5))[0]
+    assert result.steps_of["worker-0"] >= 60
+    assert 0 < result.steps_of["worker-1"] <= result.step - 60
+    assert "waiting for global step 60 (now " in capsys.readouterr().out
+    beyond = small_job(0.005, startup_delay_steps=10_000)
+    result = together(2, beyond, replace(QUICK, steps=result.step + 20))[0]
+    assert result.reached == stop_reasons.STEPS

@@ -1,0 +1,53 @@
+"""With TensorFlow: the session of a server is not closed behind the training's back."""
+
+from __future__ import annotations
+
+import gc
+from types import SimpleNamespace
+from typing import ClassVar
+
+import pytest
+
+pytest.importorskip("tensorflow", reason="TensorFlow, a part of the image, is not installed here")
+
+from trainer.programs.training.graph_mode.session import loop
+
+
+class Session:
+    """As TensorFlow's: it closes when it is let go of."""
+
+    closed: ClassVar[list[str]] = []
+
+    def __init__(self, target: str, graph: object, config: object) -> None:
+        self.target = target
+
+    def run(self, what: object) -> None:
+        pass
+
+    def close(self) -> None:
+        if self.target not in self.closed:
+            self.closed.append(self.target)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+@pytest.mark.parametrize(("target", "closed"), [("", [""]), ("grpc://10.0.0.3:2222", [])])
+def test_a_session_of_a_server_stays_open(monkeypatch, target: str, closed: list[str]) -> None:
+    monkeypatch.setattr(loop.tf1, "Session", Session)
+    monkeypatch.setattr(Session, "closed", [])
+    kept = []
+    monkeypatch.setattr(loop, "KEPT", kept, raising=False)
+    monkeypatch.setattr(loop, "wait_for_chief", lambda *_: None)
+    monkeypatch.setattr(loop, "wait_for_step", lambda *_: None)
+    training = SimpleNamespace(
+        _graph=SimpleNamespace(graph=None, initialize_local=None),
+        _replica=SimpleNamespace(is_chief=False),
+        _manager=None,
+        _job=SimpleNamespace(startup_delay_steps=0),
+        _train=lambda session: "result",
+    )
+    assert loop.Training.attempt(training, target, None) == "result"
+    gc.collect()
+    assert Session.closed == closed
+    kept.clear()

@@ -1,0 +1,59 @@
+"""Which task holds which variable."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+from trainer.agent.events import Progress
+from trainer.programs.training import placement
+
+FLOAT = SimpleNamespace(size=4)
+
+
+def variable(name: str, device: str, elements: int | None = 10, **more):
+    shape = SimpleNamespace(num_elements=lambda: elements)
+    return SimpleNamespace(name=name, device=device, dtype=FLOAT, shape=shape, **more)
+
+
+def test_a_variable_is_told_with_its_task_and_size():
+    found = placement.placement([
+        variable("bias:0", "/job:ps/replica:0/task:1/device:CPU:0", 2),
+        variable("kernel:0", "/job:ps/task:0", 100),
+        variable("here:0", ""),
+        variable("local:0", "/device:CPU:0"),
+    ])  # fmt: skip
+    assert found == [
+        {"name": "kernel", "on": "ps-0", "bytes": 400},
+        {"name": "bias", "on": "ps-1", "bytes": 8},
+    ]
+
+
+def test_one_that_is_divided_counts_by_its_parts():
+    parts = [variable(f"table/part_{at}:0", f"/job:ps/task:{at}", 5) for at in (0, 1)]
+    found = placement.placement([SimpleNamespace(variables=parts)])
+    assert [(one["name"], one["on"], one["bytes"]) for one in found] == [
+        ("table/part_0", "ps-0", 20), ("table/part_1", "ps-1", 20),
+    ]  # fmt: skip
+
+
+def test_of_very_many_the_small_ones_are_one(monkeypatch):
+    monkeypatch.setattr(placement, "MOST", 2)
+    many = [variable(f"v{at}:0", f"/job:ps/task:{at % 2}", at + 1) for at in range(6)]
+    assert placement.placement(many) == [
+        {"name": "v5", "on": "ps-1", "bytes": 24},
+        {"name": "v4", "on": "ps-0", "bytes": 20},
+        {"name": "others", "on": "ps-0", "bytes": 16},
+        {"name": "others", "on": "ps-1", "bytes": 24},
+    ]
+
+
+def test_it_is_an_event_if_there_is_anything_to_tell(tmp_path):
+    file = tmp_path / "chief-0.jsonl"
+    placement.tell(Progress(file), [variable("a:0", "")])
+    placement.tell(None, [variable("a:0", "/job:ps/task:0")])
+    assert file.read_text() == ""
+    placement.tell(Progress(file), [variable("a:0", "/job:ps/task:0", None)])
+    event = json.loads(file.read_text())
+    assert event["event"] == "placement"
+    assert event["variables"] == [{"name": "a", "on": "ps-0", "bytes": 0}]
