@@ -7,9 +7,7 @@
 See `cluster_kit.api`, and docs/python.md.
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from cluster_kit.version import __version__
@@ -62,20 +60,3 @@ def __getattr__(name: str) -> Any:
     if name in __all__:
         return getattr(import_module("cluster_kit.api"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-class _Package(ModuleType):
-    """`cluster_kit.cluster` is the API's function, not the module of that name, which the import
-    system would put there; `from cluster_kit.cluster import Cluster` finds the module all the same.
-    """
-
-    @property
-    def cluster(self) -> Any:
-        return import_module("cluster_kit.api").cluster
-
-    @cluster.setter
-    def cluster(self, _module: ModuleType) -> None:
-        pass
-
-
-sys.modules[__name__].__class__ = _Package

@@ -10,7 +10,6 @@ from typing import Any
 
 import yaml
 
-from cluster_kit.cluster import SECRETS, TRAINER, Cluster
 from cluster_kit.errors import ManifestError
 from cluster_kit.facts import Gpu, HostFacts, Network
 from cluster_kit.manifest.load import Loaded, load
@@ -20,6 +19,7 @@ from cluster_kit.plan.plan import OwnImages, plan
 from cluster_kit.problem import Problem
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
 from cluster_kit.programs.resolve import Inputs, resolve
+from cluster_kit.resolved import SECRETS, TRAINER, Cluster
 
 GIB = 2**30
 OWN = OwnImages(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from cluster_kit.advice.sources import Hint
-from cluster_kit.cluster import Cluster
 from cluster_kit.facts import HostFacts
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan.gpus.request import devices, in_use
 from cluster_kit.programs.data import IN_CONTAINER
+from cluster_kit.resolved import Cluster
 from cluster_kit.util.masking import looks_secret
 from cluster_kit.util.paths import seen_from
 

@@ -6,7 +6,6 @@ not: its `Outcome` says so.
 
 from cluster_kit.api.job import Job, cluster, load
 from cluster_kit.api.running import RunEvent, RunningCluster
-from cluster_kit.cluster import Cluster
 from cluster_kit.errors import (
     DeadlinePassed,
     EngineError,
@@ -19,6 +18,7 @@ from cluster_kit.errors import (
     UsageError,
 )
 from cluster_kit.platforms.engine import Container
+from cluster_kit.resolved import Cluster
 from cluster_kit.run.judging.outcome import Outcome
 
 __all__ = [

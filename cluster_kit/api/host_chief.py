@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cluster_kit.api.inside import host_chief as inside
-from cluster_kit.cluster import Cluster
 from cluster_kit.errors import (
     DeadlinePassed,
     EngineError,
@@ -23,6 +22,7 @@ from cluster_kit.errors import (
     UsageError,
 )
 from cluster_kit.observe.progress import ProgressReader
+from cluster_kit.resolved import Cluster
 from cluster_kit.roles import CHIEF, ROLES
 from cluster_kit.run.context import Launch
 from cluster_kit.run.judging.outcome import Outcome

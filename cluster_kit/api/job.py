@@ -10,7 +10,6 @@ from typing import Any
 
 from cluster_kit.api import host_chief
 from cluster_kit.api.running import EventView, OnEvent, RunningCluster, nothing
-from cluster_kit.cluster import Cluster
 from cluster_kit.errors import ManifestError, UsageError
 from cluster_kit.manifest import load as manifests
 from cluster_kit.manifest.command_line import Caller
@@ -20,6 +19,7 @@ from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.platforms.docker.docker_engine import engine_or_none
 from cluster_kit.platforms.registry import platform_of
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
+from cluster_kit.resolved import Cluster
 from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.run.judging.verdict import Reason
 from cluster_kit.run.launch import launch, launch_detached

@@ -11,13 +11,13 @@ from typing import Any, Literal, cast
 
 from cluster_kit.api import host_chief
 from cluster_kit.api.host_chief import HostChief
-from cluster_kit.cluster import Cluster
 from cluster_kit.errors import UsageError
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
 from cluster_kit.plan.tasks import tf_configs
 from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.platforms.engine import CommandOutput, Container, Engine
+from cluster_kit.resolved import Cluster
 from cluster_kit.run import inside
 from cluster_kit.run.attach import wait
 from cluster_kit.run.context import Launch

@@ -11,11 +11,11 @@ from typing import Annotated
 import typer
 
 from cluster_kit.cli.app import app, say
-from cluster_kit.cluster import LOOPBACK
 from cluster_kit.errors import KitError
 from cluster_kit.manifest.load import find, load
 from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.platforms.docker.docker_engine import engine_or_none
+from cluster_kit.resolved import LOOPBACK
 from cluster_kit.run.reach import cluster_name
 from cluster_kit.run.request import Request
 from cluster_kit.workspace import Workspace, here

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.drill.helpers import PROGRAMS, READY, program_of, trial_of
 from cluster_kit.drill.plan import Planned
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.platforms.engine import Engine
+from cluster_kit.resolved import Cluster
 
 LIMITS = {"memory": "MemoryLimit", "slow": "CpuCfsQuota"}
 """What an engine has to be able to limit, as `docker info` names it."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.drill.length import Length, length_of
 from cluster_kit.drill.load import Written
 from cluster_kit.drill.plan import RATE
@@ -12,6 +11,7 @@ from cluster_kit.drill.scenario import CHECKPOINT, RANDOM, At, Fault
 from cluster_kit.errors import ManifestError
 from cluster_kit.problem import Problem
 from cluster_kit.programs.catalog import PROGRAMS
+from cluster_kit.resolved import Cluster
 from cluster_kit.roles import ROLES
 from cluster_kit.util.nearest import proposal
 

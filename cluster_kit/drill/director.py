@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.drill.able import refuse_if_unable
 from cluster_kit.drill.calm import calm_since, over_at
 from cluster_kit.drill.inject import inject, mend
@@ -18,6 +17,7 @@ from cluster_kit.errors import EngineError
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
 from cluster_kit.platforms.engine import Container, Engine
+from cluster_kit.resolved import Cluster
 
 AGAIN_S = 1.0
 """Between two tries of a fault that the engine refuses."""

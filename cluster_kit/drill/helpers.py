@@ -12,10 +12,10 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
-from cluster_kit.cluster import OUTPUT, Cluster
 from cluster_kit.drill.kinds import DISK, KINDS, PACKETS, SHAPE
 from cluster_kit.drill.plan import Planned
 from cluster_kit.platforms.engine import Helper
+from cluster_kit.resolved import OUTPUT, Cluster
 
 READY = "ready"
 """What it prints as soon as the fault is in force."""

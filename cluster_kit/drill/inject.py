@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from cluster_kit.cluster import Cluster, Task
 from cluster_kit.drill.helpers import READY, helper_of, program_of
 from cluster_kit.drill.plan import Planned
 from cluster_kit.errors import EngineError
 from cluster_kit.platforms.engine import Container, Engine
+from cluster_kit.resolved import Cluster, Task
 from cluster_kit.run.inside import KILL_ALL
 
 STOP_ALL, GO_ON = "kill -STOP -1", "kill -CONT -1"

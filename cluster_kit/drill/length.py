@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from cluster_kit.cluster import Cluster
+from cluster_kit.resolved import Cluster
 
 
 @dataclass(frozen=True)

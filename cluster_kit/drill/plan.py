@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.drill.kinds import KINDS
 from cluster_kit.drill.length import length_of
 from cluster_kit.drill.load import Written
 from cluster_kit.drill.scenario import RANDOM, At, Fault, Scenario
+from cluster_kit.resolved import Cluster
 
 STOP_GRACE_S = 10.0
 SLOW_CPUS = 0.1

@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.drill.check import refuse
 from cluster_kit.drill.director import Director
 from cluster_kit.drill.lanes import lanes_of
@@ -18,6 +17,7 @@ from cluster_kit.drill.report import Drill
 from cluster_kit.drill.verdict import misses
 from cluster_kit.errors import Interrupted, UsageError
 from cluster_kit.parts import DEFAULT_ENGINE
+from cluster_kit.resolved import Cluster
 from cluster_kit.run.keeping.report import DRILL, write_report
 from cluster_kit.run.keeping.secrets import Known, values_of
 from cluster_kit.run.launch import launch

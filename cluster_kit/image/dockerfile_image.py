@@ -12,7 +12,6 @@ import stat
 from collections.abc import Collection
 from pathlib import Path
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.errors import EngineError, ManifestError
 from cluster_kit.image.base_image import present
 from cluster_kit.image.kit_image import Say, build_command, turn
@@ -21,6 +20,7 @@ from cluster_kit.parts import Dockerfile
 from cluster_kit.platforms.docker.build_context import files_of, ignore_file, patterns_of
 from cluster_kit.platforms.docker.docker_errors import disk_cure
 from cluster_kit.problem import Problem
+from cluster_kit.resolved import Cluster
 from cluster_kit.util.process import stream
 from cluster_kit.util.toml_text import to_toml
 

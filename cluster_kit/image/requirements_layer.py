@@ -7,7 +7,6 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.errors import EngineError, ManifestError
 from cluster_kit.image.base_image import choose_base
 from cluster_kit.image.kit_image import (
@@ -23,6 +22,7 @@ from cluster_kit.image.tensorflow_lock import lock_file
 from cluster_kit.platforms.docker.docker_errors import disk_cure
 from cluster_kit.problem import Problem
 from cluster_kit.programs.requirements import EXTRA, digest
+from cluster_kit.resolved import Cluster
 from cluster_kit.util.process import run
 
 _STEP = re.compile(r"^#\d+ \d+\.\d+ ")

@@ -12,7 +12,6 @@ import tempfile
 import time
 from pathlib import Path
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.errors import EngineError, HostError, ManifestError
 from cluster_kit.image.base_image import choose_base
 from cluster_kit.image.kit_image import SOURCE, Say, Variant, build_command, image_tag
@@ -20,6 +19,7 @@ from cluster_kit.image.pip_config import build_secrets
 from cluster_kit.platforms.docker.docker_errors import disk_cure
 from cluster_kit.problem import Cure, Problem, Setting
 from cluster_kit.programs.style import NIGHTLY
+from cluster_kit.resolved import Cluster
 from cluster_kit.util.process import run
 from cluster_kit.workspace import write_atomically
 

@@ -11,11 +11,11 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from cluster_kit.cluster import OUTPUT, TRAINER, Cluster
 from cluster_kit.errors import EngineError, ManifestError
 from cluster_kit.image.base_image import CONFINED, TMP, bind, present
 from cluster_kit.problem import Problem
 from cluster_kit.programs.catalog import DATA_SETS_IN_IMAGE, PROGRAMS
+from cluster_kit.resolved import OUTPUT, TRAINER, Cluster
 from cluster_kit.util import kit_files
 from cluster_kit.util.process import run
 from cluster_kit.util.toml_text import to_toml

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.observe.figures import number
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import CLOCK_SLACK_S
 from cluster_kit.observe.task_view import State, state_after
 from cluster_kit.observe.usage import Sample
 from cluster_kit.platforms.engine import Event
+from cluster_kit.resolved import Cluster
 from cluster_kit.roles import ROLES
 
 FIGURES = ("steps_per_s", "epoch", "accuracy", "map_50", "staleness")

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, TypeVar, overload
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.observe import devices, stragglers
 from cluster_kit.observe.asked import Asked
 from cluster_kit.observe.progress import Entry
@@ -15,6 +14,7 @@ from cluster_kit.observe.stragglers import Straggler
 from cluster_kit.observe.task_view import State, TaskView, figures, is_work, state_after
 from cluster_kit.observe.usage import Use, after, sample_of
 from cluster_kit.platforms.engine import Event
+from cluster_kit.resolved import Cluster
 
 NOT_THERE = (State.CREATED, State.RESTARTING, State.ENDED)
 T = TypeVar("T")

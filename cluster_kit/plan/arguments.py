@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from cluster_kit.cluster import OUTPUT, Cluster, Task
 from cluster_kit.problem import Problem
+from cluster_kit.resolved import OUTPUT, Cluster, Task
 from cluster_kit.roles import ROLES, Role
 from cluster_kit.util.nearest import proposal
 from cluster_kit.util.templating import Text, TextError

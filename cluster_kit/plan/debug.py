@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cluster_kit.cluster import Cluster, Task
 from cluster_kit.errors import UsageError
 from cluster_kit.parts import Mount, Port
+from cluster_kit.resolved import Cluster, Task
 from cluster_kit.util.nearest import proposal
 
 PORT = 5678

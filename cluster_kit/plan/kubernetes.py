@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cluster_kit.cluster import Task
 from cluster_kit.facts import Gpu, HostFacts
 from cluster_kit.labels import kubernetes_name
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.parts import OnKubernetes
 from cluster_kit.plan.nodes import PLENTY
 from cluster_kit.plan.rules.counts import too_many
+from cluster_kit.resolved import Task
 from cluster_kit.roles import WORKER
 
 USER = "1000:1000"

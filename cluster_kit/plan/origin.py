@@ -7,7 +7,6 @@ import json
 from ipaddress import IPv4Network
 from typing import Any
 
-from cluster_kit.cluster import OWNER
 from cluster_kit.facts import HostFacts
 from cluster_kit.manifest.load import Loaded
 from cluster_kit.manifest.schema import Manifest
@@ -15,6 +14,7 @@ from cluster_kit.parts import Origin
 from cluster_kit.plan import addresses
 from cluster_kit.plan.gpus.request import devices, find, in_use
 from cluster_kit.programs.resolve import Inputs
+from cluster_kit.resolved import OWNER
 from cluster_kit.util.masking import MASK, looks_secret
 from cluster_kit.version import __version__
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 
-from cluster_kit.cluster import Cluster, Task
 from cluster_kit.facts import HostFacts, is_closed
 from cluster_kit.manifest.load import Loaded
 from cluster_kit.manifest.schema import DeadlineTable, Manifest
@@ -40,6 +39,7 @@ from cluster_kit.problem import Problem
 from cluster_kit.programs.requirements import EXTRA, digest
 from cluster_kit.programs.resolve import Inputs
 from cluster_kit.programs.style import check_pins, check_version, style_of
+from cluster_kit.resolved import Cluster, Task
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from cluster_kit.cluster import OWNER, Cluster, Task
 from cluster_kit.errors import UsageError
 from cluster_kit.facts import Gpu, HostFacts
 from cluster_kit.manifest.load import Loaded
@@ -16,6 +15,7 @@ from cluster_kit.parts import Dockerfile, Mount
 from cluster_kit.plan.gpus.request import CDI_KIND
 from cluster_kit.plan.nodes import PLENTY
 from cluster_kit.problem import Problem, Setting
+from cluster_kit.resolved import OWNER, Cluster, Task
 from cluster_kit.roles import WORKER
 from cluster_kit.util.masking import looks_secret
 from cluster_kit.util.paths import seen_from

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv4Network
 
-from cluster_kit.cluster import OWNER, Cluster, Task
 from cluster_kit.manifest.field_types import OWN_IMAGE
 from cluster_kit.manifest.schema import Manifest, SidecarTable
 from cluster_kit.parts import Mount, Port, Sidecar, Ulimit
@@ -15,6 +14,7 @@ from cluster_kit.plan.gpus.assign import GpuGrant
 from cluster_kit.plan.nodes import constraints
 from cluster_kit.programs.resolve import Inputs
 from cluster_kit.programs.style import runs_program
+from cluster_kit.resolved import OWNER, Cluster, Task
 from cluster_kit.roles import ROLES
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.errors import EngineError
+from cluster_kit.resolved import Cluster
 from cluster_kit.workspace import Workspace
 
 

@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from cluster_kit.cluster import SECRETS, Cluster, Task
 from cluster_kit.errors import UsageError
 from cluster_kit.parts import Mount
 from cluster_kit.plan.tasks import cluster_spec
 from cluster_kit.platforms.platform import Build
 from cluster_kit.platforms.variables import GROWING, TRAINING, shared_variables
 from cluster_kit.platforms.yaml import comment, quote
+from cluster_kit.resolved import SECRETS, Cluster, Task
 from cluster_kit.roles import ROLES
 from cluster_kit.version import __version__
 from cluster_kit.workspace import Workspace

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from cluster_kit.cluster import SECRETS, Cluster, Task
 from cluster_kit.errors import UsageError
+from cluster_kit.resolved import SECRETS, Cluster, Task
 from cluster_kit.util.masking import MASK, looks_secret, option_values, parts, without_option_values
 
 

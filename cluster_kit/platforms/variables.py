@@ -6,10 +6,10 @@ import dataclasses
 import json
 import secrets
 
-from cluster_kit.cluster import OWNER, Cluster, Task
 from cluster_kit.labels import kubernetes_name
 from cluster_kit.plan.tasks import cluster_spec
 from cluster_kit.programs.style import has_estimators
+from cluster_kit.resolved import OWNER, Cluster, Task
 from cluster_kit.roles import ROLES
 
 SHARED = "CLUSTER_KIT_SHARED"

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from cluster_kit.cluster import LOOPBACK
 from cluster_kit.parts import Bounds, Mount, Port
 from cluster_kit.platforms.container import ContainerSpec
+from cluster_kit.resolved import LOOPBACK
 
 _SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _WORDS = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from cluster_kit.cluster import SECRETS, TRAINER
 from cluster_kit.manifest.schema import RESERVED, DataTable, Manifest, PlainMount, SidecarTable
 from cluster_kit.parts import Dockerfile, Fetch, Mount
 from cluster_kit.problem import Problem
 from cluster_kit.programs import requirements, syntax
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.programs.data import IN_CONTAINER, find_data, find_fetch
+from cluster_kit.resolved import SECRETS, TRAINER
 from cluster_kit.util import kit_files
 from cluster_kit.util.nearest import hint_or
 from cluster_kit.util.paths import exists, is_directory, is_file, is_zip, seen_from

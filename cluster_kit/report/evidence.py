@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.observe.asked import Asked
 from cluster_kit.observe.checkpoints import complete
 from cluster_kit.observe.progress import USAGE, Entry, ProgressReader
 from cluster_kit.observe.usage import Sample, sample_of
 from cluster_kit.platforms.engine import Event
 from cluster_kit.report.lanes import Fault
+from cluster_kit.resolved import Cluster
 
 Sizes = Mapping[str, int]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.manifest.command_line import Caller
 from cluster_kit.observe.logs import Followed
 from cluster_kit.platforms.engine import Container, Engine
 from cluster_kit.platforms.platform import Platform
+from cluster_kit.resolved import Cluster
 from cluster_kit.run.observer import NOBODY, Observer
 from cluster_kit.run.timings import Stopwatch
 from cluster_kit.show.view import View

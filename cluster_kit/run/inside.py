@@ -6,10 +6,10 @@ import contextlib
 import secrets
 from collections.abc import Sequence
 
-from cluster_kit.cluster import OUTPUT
 from cluster_kit.errors import EngineError, HostError, Interrupted, UsageError
 from cluster_kit.observe.task_view import State
 from cluster_kit.platforms.engine import SIDECAR, Container, Engine
+from cluster_kit.resolved import OUTPUT
 from cluster_kit.util import process
 from cluster_kit.util.nearest import proposal
 

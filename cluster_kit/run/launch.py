@@ -9,13 +9,13 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.observe.progress import sizes
 from cluster_kit.parts import DEFAULT_ENGINE
 from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.platforms.registry import connect, platform_of
 from cluster_kit.platforms.slurm.slurm_platform import not_run_by_the_kit
+from cluster_kit.resolved import Cluster
 from cluster_kit.run import disk_space
 from cluster_kit.run.beside import board
 from cluster_kit.run.checks.doctor import refuse_if_unfit

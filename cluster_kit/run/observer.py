@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.observe.state import RunState
 from cluster_kit.platforms.engine import Engine
+from cluster_kit.resolved import Cluster
 
 
 class Superseded(Exception):

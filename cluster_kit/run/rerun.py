@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.errors import ManifestError
 from cluster_kit.manifest.load import find, load
 from cluster_kit.observe.state import RunState
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.programs.resolve import find_dockerfile
+from cluster_kit.resolved import Cluster
 from cluster_kit.run.observer import Nobody, Superseded
 from cluster_kit.run.request import Request
 from cluster_kit.util.changes import Watched

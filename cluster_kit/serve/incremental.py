@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.observe.missed import is_told
 from cluster_kit.observe.progress import USAGE, Entry, ProgressReader
@@ -23,6 +22,7 @@ from cluster_kit.platforms.engine import Event, Subscription
 from cluster_kit.report.curves import FIGURES, Curves, means
 from cluster_kit.report.evidence import Evidence, checkpoints_of
 from cluster_kit.report.facts import Traffic, facts_with, points_facts, traffic_facts
+from cluster_kit.resolved import Cluster
 from cluster_kit.run.judging.outcome import metrics
 from cluster_kit.run.judging.task_outcome import task_outcome
 from cluster_kit.run.keeping.evidence import read_events

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from cluster_kit.cluster import LOOPBACK
 from cluster_kit.errors import HostError, UsageError
+from cluster_kit.resolved import LOOPBACK
 from cluster_kit.serve import control, pages
 from cluster_kit.serve.logs import Logs
 from cluster_kit.serve.metrics import Scraped

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.platforms.compose.compose_file import render
+from cluster_kit.resolved import Cluster
 from tests.bench.bench import HERE, OWN, Bench, docker
 from tests.bench.clusters import planned
 from tests.bench.turns import Training, Turns

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.host.gather import gather
 from cluster_kit.manifest.load import load
 from cluster_kit.plan.plan import OwnImages, plan
@@ -13,6 +12,7 @@ from cluster_kit.plan.tasks import tf_configs
 from cluster_kit.platforms.compose.compose_file import render
 from cluster_kit.platforms.docker.docker_engine import connect
 from cluster_kit.programs.resolve import resolve
+from cluster_kit.resolved import Cluster
 from tests.bench.bench import HERE, JOB, OWN, Bench
 
 MANIFEST = 'format = 1\nname = "bench"\n'

@@ -10,7 +10,6 @@ from ipaddress import IPv4Network
 import kubernetes_validate
 import yaml
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.facts import HostFacts, Network
 from cluster_kit.manifest.load import load as read
 from cluster_kit.plan.plan import OwnImages, plan
@@ -19,6 +18,7 @@ from cluster_kit.platforms.kubernetes.kubernetes_platform import Kubernetes
 from cluster_kit.platforms.rendered_file import spec_text
 from cluster_kit.platforms.swarm.stack_file import render as render_stack
 from cluster_kit.programs.resolve import resolve
+from cluster_kit.resolved import Cluster
 from tests.bench.bench import Bench, load
 from tests.bench.measured import Bar, Measured
 

@@ -16,7 +16,7 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-from cluster_kit.cluster import Cluster
+from cluster_kit.resolved import Cluster
 from cluster_kit.serve.start import serving
 from tests.bench.bench import Bench, BenchError, load
 from tests.bench.measured import Bar, Measured

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from cluster_kit.cluster import Cluster
+from cluster_kit.resolved import Cluster
 from tests.bench.bench import Bench, BenchError, compose, docker, load, removed
 from tests.bench.clusters import kit_file, plain_file
 from tests.bench.measured import Bar, Measured

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.errors import UsageError
 from cluster_kit.plan.tasks import tf_configs
 from cluster_kit.platforms.registry import platform_of
+from cluster_kit.resolved import Cluster
 from tests.golden.sbatch import GOLDEN, addresses, planned, told
 from tests.make import ROOT
 from tests.unit import manifests

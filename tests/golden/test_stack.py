@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.plan.tasks import tf_configs
 from cluster_kit.platforms.swarm.swarm_platform import Swarm
+from cluster_kit.resolved import Cluster
 from cluster_kit.workspace import Workspace
 from tests.golden.test_golden import HERE
 from tests.make import cluster

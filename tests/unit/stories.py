@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.platforms.engine import Container, Event
+from cluster_kit.resolved import Cluster
 from tests.make import cluster
 
 CLUSTER = cluster(evaluator=1)

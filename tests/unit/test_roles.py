@@ -15,8 +15,8 @@ from typing import Any, get_args
 import pytest
 
 from cluster_kit import roles
-from cluster_kit.cluster import Cluster
 from cluster_kit.manifest.schema import Manifest, RoleTable
+from cluster_kit.resolved import Cluster
 from tests.make import ROOT, parse_compose
 from tests.sources import nodes_of, text_of
 
@@ -184,7 +184,7 @@ def test_the_chiefs_jobs_are_those_that_a_manifest_may_name() -> None:
     assert get_args(Manifest.model_fields["chief_job"].annotation) == roles.CHIEF.jobs
 
 
-KEYS = {"manifest/overrides.py": "the keys that have options", "cluster.py": "TensorFlow's jobs",
+KEYS = {"manifest/overrides.py": "the keys that have options", "resolved.py": "TensorFlow's jobs",
         "manifest/schema.py": "TensorFlow's jobs", "roles.py": "the table",
         "cli/verbs.py": "the verb `ps`"}  # fmt: skip
 """Where a text may be a role's name, and what it stands for there."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.drill.kinds import KINDS
 from cluster_kit.drill.load import Written
 from cluster_kit.drill.matrix.systems import System
 from cluster_kit.drill.scenario import At, Fault, Scenario
 from cluster_kit.manifest.schema import Manifest
+from cluster_kit.resolved import Cluster
 from cluster_kit.roles import ROLES
 
 LEADER = "leader"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.drill.load import Written
 from cluster_kit.drill.matrix.cells import BREAKS, Cell, groups, roles_of, scenario
 from cluster_kit.drill.matrix.judge import Judged, judged, not_reached
@@ -14,6 +13,7 @@ from cluster_kit.drill.run import drill
 from cluster_kit.manifest.load import find, load
 from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.platforms.engine import Engine
+from cluster_kit.resolved import Cluster
 from cluster_kit.run.request import Request
 from cluster_kit.show.view import View
 from cluster_kit.util import signals

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from cluster_kit import labels
-from cluster_kit.cluster import OUTPUT
 from cluster_kit.errors import EngineError, UsageError
 from cluster_kit.manifest.schema import RESERVED
 from cluster_kit.platforms.docker.docker_errors import disk_cure
 from cluster_kit.platforms.platform import ImageMissing, SubnetTaken
 from cluster_kit.platforms.variables import new_secret
+from cluster_kit.resolved import OUTPUT
 from cluster_kit.util.process import run
 
 NAMES = (

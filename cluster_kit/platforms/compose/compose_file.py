@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster_kit import labels
-from cluster_kit.cluster import OWNER, Cluster
 from cluster_kit.platforms.container import (
     ContainerSpec,
     NetworkSpec,
@@ -36,6 +35,7 @@ from cluster_kit.platforms.yaml import (
     ulimits,
     volumes,
 )
+from cluster_kit.resolved import OWNER, Cluster
 from cluster_kit.util import templating
 from cluster_kit.workspace import RENDERED, ignore_in_git, write_atomically
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.platforms.compose import compose_command
 from cluster_kit.platforms.compose.compose_command import find_override
 from cluster_kit.platforms.compose.compose_file import is_current, render, write_hidden
 from cluster_kit.platforms.platform import Build, Tool
 from cluster_kit.platforms.rendered_file import changed
 from cluster_kit.platforms.secret_values import mode_of, refuse_in_text
+from cluster_kit.resolved import Cluster
 from cluster_kit.workspace import Workspace, write_atomically
 
 FILE = "compose.yaml"

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cluster_kit import labels
-from cluster_kit.cluster import OUTPUT, OWNER
 from cluster_kit.platforms.engine import SIDECAR, Container, ContainerSummary, Event, seconds_of
 from cluster_kit.platforms.secret_values import secret_in
+from cluster_kit.resolved import OUTPUT, OWNER
 from cluster_kit.util.masking import looks_secret, option_values
 
 

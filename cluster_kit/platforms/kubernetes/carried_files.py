@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.errors import UsageError
 from cluster_kit.labels import kubernetes_name
 from cluster_kit.parts import Mount
 from cluster_kit.platforms.rendered_file import is_secret
 from cluster_kit.platforms.secret_values import refused_secrets, secret_of
+from cluster_kit.resolved import Cluster
 from cluster_kit.util.masking import looks_secret_file
 from cluster_kit.util.paths import seen_from
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.platforms.kubernetes.kubernetes_api import Api
 from cluster_kit.platforms.kubernetes.kubernetes_engine import KubernetesEngine
 from cluster_kit.platforms.kubernetes.kubernetes_listing import NOT_INSTALLED
 from cluster_kit.platforms.kubernetes.kubernetes_names import GROUP
 from cluster_kit.platforms.platform import Check
+from cluster_kit.resolved import Cluster
 
 MINIMUM = (1, 33)
 """From then on retries by index are stable."""

@@ -9,7 +9,6 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from cluster_kit import labels
-from cluster_kit.cluster import SECRETS, Cluster, Task
 from cluster_kit.errors import UsageError
 from cluster_kit.labels import kubernetes_job, kubernetes_name, kubernetes_secrets
 from cluster_kit.plan.kubernetes import USER
@@ -19,6 +18,7 @@ from cluster_kit.platforms.kubernetes.carried_files import Carried
 from cluster_kit.platforms.kubernetes.kubernetes_names import GROUP
 from cluster_kit.platforms.rendered_file import FILE, is_secret, parts_of, without_shared
 from cluster_kit.platforms.variables import GROWING, SHARED
+from cluster_kit.resolved import SECRETS, Cluster, Task
 from cluster_kit.roles import ROLES
 
 INDEX = "CK_INDEX"

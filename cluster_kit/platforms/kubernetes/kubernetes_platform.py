@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.platforms.kubernetes.carried_files import (
     apart,
@@ -22,6 +21,7 @@ from cluster_kit.platforms.kubernetes.kubernetes_start import for_run, make, wai
 from cluster_kit.platforms.platform import Tool
 from cluster_kit.platforms.rendered_file import OwnFile
 from cluster_kit.platforms.secret_values import refuse_in_text
+from cluster_kit.resolved import Cluster
 from cluster_kit.workspace import Workspace, write_atomically
 
 FILE = "kubernetes.yaml"

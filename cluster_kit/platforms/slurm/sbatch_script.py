@@ -8,7 +8,6 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 
-from cluster_kit.cluster import TRAINER, Cluster
 from cluster_kit.parts import OnSlurm
 from cluster_kit.platforms.container import ContainerSpec, container_specs, plan_hash
 from cluster_kit.platforms.rendered_file import header
@@ -16,6 +15,7 @@ from cluster_kit.platforms.secret_values import without_secrets
 from cluster_kit.platforms.slurm import sbatch_texts
 from cluster_kit.platforms.slurm.sbatch_texts import Texts, names
 from cluster_kit.platforms.yaml import Pair
+from cluster_kit.resolved import TRAINER, Cluster
 from cluster_kit.util import templating
 
 MIB = 2**20

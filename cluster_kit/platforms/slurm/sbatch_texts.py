@@ -8,13 +8,13 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cluster_kit.cluster import OUTPUT, Cluster
 from cluster_kit.errors import UsageError
 from cluster_kit.platforms.container import ContainerSpec, container_specs
 from cluster_kit.platforms.rendered_file import parts_of
 from cluster_kit.platforms.variables import SHARED, TRAINING, no_proxy
 from cluster_kit.platforms.yaml import Pair
 from cluster_kit.programs.catalog import DATA_SETS_IN_IMAGE
+from cluster_kit.resolved import OUTPUT, Cluster
 from cluster_kit.roles import ROLES
 
 PRIVATE = "\ue000{}\ue001"

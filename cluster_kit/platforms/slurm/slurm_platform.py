@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NoReturn
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.errors import UsageError
 from cluster_kit.platforms.platform import Tool
 from cluster_kit.platforms.rendered_file import OwnFile, why_stale
 from cluster_kit.platforms.secret_values import refuse_in_text
 from cluster_kit.platforms.slurm.sbatch_script import cluster_text, render
+from cluster_kit.resolved import Cluster
 from cluster_kit.workspace import Workspace, write_atomically
 
 

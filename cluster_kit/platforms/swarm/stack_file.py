@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cluster_kit import labels
-from cluster_kit.cluster import Cluster, Task
 from cluster_kit.platforms import rendered_file
 from cluster_kit.platforms.container import (
     ContainerSpec,
@@ -30,6 +29,7 @@ from cluster_kit.platforms.yaml import (
     ulimits,
     volumes,
 )
+from cluster_kit.resolved import Cluster, Task
 from cluster_kit.util import templating
 
 GPU_KIND = "GPU"

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.parts import Mount
 from cluster_kit.plan.nodes import CONSTRAINT
 from cluster_kit.platforms.platform import Check
 from cluster_kit.platforms.swarm.stack_file import GPU_KIND
 from cluster_kit.platforms.swarm.swarm_engine import NodeSaid, Probe, SwarmEngine
+from cluster_kit.resolved import Cluster
 from cluster_kit.util.process import run
 
 DEFAULT_MTU = 1500

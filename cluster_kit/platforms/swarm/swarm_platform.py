@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.errors import EngineError, UsageError
 from cluster_kit.labels import project_of
 from cluster_kit.platforms.platform import SubnetTaken, Tool
@@ -18,6 +17,7 @@ from cluster_kit.platforms.secret_values import refuse_in_text
 from cluster_kit.platforms.swarm.stack_file import render
 from cluster_kit.platforms.swarm.swarm_engine import SwarmEngine
 from cluster_kit.platforms.variables import new_secret
+from cluster_kit.resolved import Cluster
 from cluster_kit.util.process import run
 from cluster_kit.workspace import Workspace, write_atomically
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cluster_kit import labels
-from cluster_kit.cluster import OUTPUT
 from cluster_kit.platforms.docker.docker_containers import secrets_of
 from cluster_kit.platforms.engine import Container, Event, seconds_of
 from cluster_kit.platforms.remote_engine import RemoteEngine
+from cluster_kit.resolved import OUTPUT
 
 
 class Unreachable(RemoteEngine):

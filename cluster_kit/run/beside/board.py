@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from cluster_kit import labels
-from cluster_kit.cluster import Cluster
 from cluster_kit.errors import KitError
 from cluster_kit.image.base_image import present
 from cluster_kit.image.kit_image import ensure_image, image_tag
+from cluster_kit.resolved import Cluster
 from cluster_kit.run.beside import tensorboard
 from cluster_kit.run.context import Launch
 from cluster_kit.util.process import run as run_process

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.observe import asked
 from cluster_kit.observe.state import RunState
+from cluster_kit.resolved import Cluster
 from cluster_kit.run.context import Launch
 from cluster_kit.run.judging.sidecars import crashed, words
 

@@ -6,7 +6,6 @@ import os
 import shutil
 from pathlib import Path
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.errors import HostError
 from cluster_kit.facts import HostFacts
 from cluster_kit.image.kit_image import image_present, image_tag
@@ -15,6 +14,7 @@ from cluster_kit.platforms.kubernetes.kubernetes_checks import check_kubernetes
 from cluster_kit.platforms.platform import Check, Tool
 from cluster_kit.platforms.registry import platform_of
 from cluster_kit.platforms.swarm.swarm_checks import check_swarm
+from cluster_kit.resolved import Cluster
 from cluster_kit.run.checks.gpu_checks import gpu_checks
 from cluster_kit.run.checks.kind_checks import check_kind, podman, podman_builds
 from cluster_kit.run.checks.network_checks import check_proxy, check_subnet

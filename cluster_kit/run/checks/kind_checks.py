@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.facts import EngineKind
 from cluster_kit.platforms.platform import Check
+from cluster_kit.resolved import Cluster
 
 SEE = "see docs/elsewhere.md"
 TRIED = ("x86_64", "amd64", "")

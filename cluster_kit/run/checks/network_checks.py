@@ -9,10 +9,10 @@ from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.facts import CLOSED, HostFacts, is_closed
 from cluster_kit.plan import addresses
 from cluster_kit.platforms.platform import Check
+from cluster_kit.resolved import Cluster
 from cluster_kit.util.process import run
 
 OWN_EXCEPTIONS = "no_grpc_proxy"

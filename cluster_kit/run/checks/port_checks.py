@@ -6,8 +6,8 @@ import errno
 import os
 import socket
 
-from cluster_kit.cluster import LOOPBACK, Cluster
 from cluster_kit.platforms.platform import Check
+from cluster_kit.resolved import LOOPBACK, Cluster
 
 
 def check_ports(cluster: Cluster | None) -> list[Check]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.platforms.platform import Check
+from cluster_kit.resolved import Cluster
 
 
 def check_secrets(cluster: Cluster | None, environment: Mapping[str, str]) -> list[Check]:

@@ -6,11 +6,11 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.errors import EngineError, KitError, UsageError
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.tracebacks import cure, last_words, on_host, without_message
 from cluster_kit.platforms.engine import SIDECAR, Container, Engine
+from cluster_kit.resolved import Cluster
 from cluster_kit.run import disk_space
 from cluster_kit.run.beside import board
 from cluster_kit.run.context import Launch

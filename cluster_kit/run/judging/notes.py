@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.observe import lost_nodes, on_request, profiles, silences, stragglers
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.tracebacks import on_host
+from cluster_kit.resolved import Cluster
 from cluster_kit.run.judging.verdict import out_of_memory
 
 CUT_OFF = "cut-off"

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.errors import DataFailed, EngineError, HostError, Interrupted, ManifestError
 from cluster_kit.observe.state import RunState
 from cluster_kit.platforms.engine import Container
+from cluster_kit.resolved import Cluster
 from cluster_kit.run.judging.notes import notes_of
 from cluster_kit.run.judging.task_outcome import TaskOutcome, task_outcome
 from cluster_kit.run.judging.verdict import STOP_CODES, Reason, Verdict

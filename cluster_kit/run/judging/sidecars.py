@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.errors import TrainingFailed
 from cluster_kit.observe.task_view import State
 from cluster_kit.platforms.engine import SIDECAR, Container
+from cluster_kit.resolved import Cluster
 from cluster_kit.run.judging.endings import Ending
 from cluster_kit.run.judging.verdict import STOP_CODES, Reason, Verdict
 

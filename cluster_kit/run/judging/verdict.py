@@ -6,13 +6,13 @@ import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.errors import DeadlinePassed, HostError, Interrupted, Stopped, TrainingFailed
 from cluster_kit.observe import lost_nodes, on_request, silences
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
 from cluster_kit.platforms.engine import Event
+from cluster_kit.resolved import Cluster
 from cluster_kit.run.judging.endings import OUTPUT_CODE, STOPPED_CODE, Ending
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.errors import UsageError
+from cluster_kit.resolved import Cluster
 from cluster_kit.run.judging.outcome import FORMAT, NOTHING, Outcome
 from cluster_kit.run.timings import Stopwatch
 from cluster_kit.util.elapsed import Moment

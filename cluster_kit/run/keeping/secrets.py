@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.errors import EngineError, UsageError
 from cluster_kit.platforms.engine import Container, Engine
 from cluster_kit.platforms.rendered_file import is_secret
 from cluster_kit.platforms.secret_values import known_secrets
+from cluster_kit.resolved import Cluster
 from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.run.judging.verdict import Verdict
 from cluster_kit.run.keeping.record import Record, read_record

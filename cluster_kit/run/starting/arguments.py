@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from cluster_kit.cluster import SECRETS, Cluster
 from cluster_kit.errors import EngineError, UsageError
 from cluster_kit.image.base_image import CONFINED, TMP
 from cluster_kit.image.kit_image import SOURCE
@@ -17,6 +16,7 @@ from cluster_kit.manifest.command_line import Caller
 from cluster_kit.platforms.container import container_specs
 from cluster_kit.problem import Setting
 from cluster_kit.programs.catalog import PROGRAMS
+from cluster_kit.resolved import SECRETS, Cluster
 from cluster_kit.util.nearest import hint
 from cluster_kit.util.process import Completed, run
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cluster_kit import labels
-from cluster_kit.cluster import SECRETS, Cluster
 from cluster_kit.errors import DataFailed, HostError
 from cluster_kit.image.base_image import RIGHTLESS, TMP
 from cluster_kit.image.pip_config import PROXY_VARIABLES, network
 from cluster_kit.parts import Fetch
+from cluster_kit.resolved import SECRETS, Cluster
 from cluster_kit.run import disk_space
 from cluster_kit.run.keeping.secrets import values_of
 from cluster_kit.show.view import View

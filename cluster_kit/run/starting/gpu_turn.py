@@ -7,9 +7,9 @@ import os
 from collections.abc import Iterator
 from datetime import datetime
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.errors import HostError
 from cluster_kit.platforms.engine import Engine
+from cluster_kit.resolved import Cluster
 from cluster_kit.run.starting import claim
 from cluster_kit.run.starting.prepare import Prepared, prepare_again
 from cluster_kit.util import locks

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.image.base_image import REGISTRY_BASE
 from cluster_kit.image.kit_image import SOURCE
 from cluster_kit.platforms.platform import Build
+from cluster_kit.resolved import Cluster
 from cluster_kit.util.kit_files import CLONE
 
 

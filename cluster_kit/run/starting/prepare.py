@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from cluster_kit.advice import Fitted, Hint, fit
 from cluster_kit.advice.of_manifest import gpus_in_use, portable_hints, refused_gpus
-from cluster_kit.cluster import Cluster
 from cluster_kit.errors import UsageError
 from cluster_kit.facts import HostFacts
 from cluster_kit.host.gather import gather, gather_networks
@@ -21,6 +20,7 @@ from cluster_kit.platforms.engine import Engine
 from cluster_kit.platforms.registry import platform_of
 from cluster_kit.programs import resolve
 from cluster_kit.programs.resolve import Inputs, without_trainer
+from cluster_kit.resolved import Cluster
 from cluster_kit.run.request import Request
 from cluster_kit.run.starting.image_tags import images_of
 from cluster_kit.workspace import Workspace

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cluster_kit.advice.sources import files
-from cluster_kit.cluster import Cluster
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.image import debugger, dockerfile_image
 from cluster_kit.image import requirements_layer as extra_image
@@ -23,6 +22,7 @@ from cluster_kit.platforms.platform import ImageMissing, SubnetTaken
 from cluster_kit.platforms.secret_values import without_secrets
 from cluster_kit.problem import Setting
 from cluster_kit.programs import resolve
+from cluster_kit.resolved import Cluster
 from cluster_kit.run import again, disk_space
 from cluster_kit.run.context import Launch
 from cluster_kit.run.keeping import sources

@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 
-from cluster_kit.cluster import LOOPBACK, Cluster
 from cluster_kit.errors import EngineError
 from cluster_kit.observe.listener import Listener
 from cluster_kit.observe.missed import missed
 from cluster_kit.observe.state import RunState
+from cluster_kit.resolved import LOOPBACK, Cluster
 from cluster_kit.run.beside import board
 from cluster_kit.run.context import Launch
 from cluster_kit.run.ending.conclude import conclude, fail

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster_kit.cluster import LOOPBACK, Cluster, Task
+from cluster_kit.resolved import LOOPBACK, Cluster, Task
 
 
 def task_of(cluster: Cluster) -> Task | None:

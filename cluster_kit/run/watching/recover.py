@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence, Set
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.observe import silences
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.silences import SignOfLife
@@ -13,6 +12,7 @@ from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
 from cluster_kit.observe.timeline import Timeline
 from cluster_kit.platforms.engine import Container
+from cluster_kit.resolved import Cluster
 from cluster_kit.run.context import Launch
 
 

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.errors import EngineError
 from cluster_kit.observe import asked, lost_nodes, on_request
 from cluster_kit.observe.listener import Listener
@@ -17,6 +16,7 @@ from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
 from cluster_kit.observe.timeline import Timeline
 from cluster_kit.platforms.engine import Container, Event
+from cluster_kit.resolved import Cluster
 from cluster_kit.run.beside.sidecars import Sidecars
 from cluster_kit.run.context import Launch
 from cluster_kit.run.judging.endings import OUTPUT_CODE, STOPPED_CODE, Ending

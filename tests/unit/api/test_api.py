@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import pkgutil
 import signal
 from pathlib import Path
 
 import pytest
 
+import cluster_kit
 import cluster_kit as ck
+from cluster_kit import api
 from tests.fakes.acting import Life, ends
 from tests.fakes.stage import NAME, Stage
 
@@ -210,8 +213,8 @@ def test_every_name_is_there_and_no_other() -> None:
         ck.laod  # noqa: B018
 
 
-def test_the_modules_name_does_not_hide_the_function() -> None:
-    from cluster_kit.cluster import Cluster
-
-    assert ck.Cluster is Cluster and callable(ck.cluster)
-    assert importlib.import_module("cluster_kit.cluster").Cluster is Cluster
+def test_importing_every_module_leaves_the_api_functions_in_place() -> None:
+    for module in pkgutil.iter_modules(cluster_kit.__path__):
+        if module.name != "__main__":
+            importlib.import_module(f"cluster_kit.{module.name}")
+    assert (ck.cluster, ck.load, ck.Cluster) == (api.cluster, api.load, api.Cluster)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.cli import doctor
-from cluster_kit.cluster import Cluster
 from cluster_kit.facts import HostFacts
 from cluster_kit.platforms.platform import Check
+from cluster_kit.resolved import Cluster
 from tests.fakes.stage import Stage, stage
 from tests.unit.command_line import Cli
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.errors import EngineError, HostError, ManifestError, UsageError
 from cluster_kit.image import kit_image, requirements_layer, tensorflow_lock
+from cluster_kit.resolved import Cluster
 from cluster_kit.util.process import Completed
 from tests.fakes.stage import Stage, stage
 from tests.make import cluster

@@ -10,9 +10,9 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.metrics.exposition import text
 from cluster_kit.observe.task_view import State
+from cluster_kit.resolved import Cluster
 from cluster_kit.run.keeping.metrics import RunMetrics
 from cluster_kit.run.keeping.record import Record, write_record
 from cluster_kit.util.elapsed import moment

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.plan import addresses
+from cluster_kit.resolved import Cluster
 from cluster_kit.roles import ROLES
 from tests.make import cluster, host, network
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.platforms.compose.compose_file import render
+from cluster_kit.resolved import Cluster
 from tests.make import cluster, parse_compose
 
 Addressing = Literal["ip", "name"]

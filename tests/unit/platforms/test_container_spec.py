@@ -8,7 +8,6 @@ from typing import cast
 import pytest
 
 from cluster_kit import labels
-from cluster_kit.cluster import Cluster
 from cluster_kit.facts import EngineKind
 from cluster_kit.platforms.compose.compose_file import render, render_hidden
 from cluster_kit.platforms.container import (
@@ -18,6 +17,7 @@ from cluster_kit.platforms.container import (
     container_specs,
     network_spec,
 )
+from cluster_kit.resolved import Cluster
 from tests.make import cluster, gpus, host, parse_compose
 from tests.unit.platforms.docker_run import docker_network, docker_run
 from tests.unit.platforms.said import Reading, said_by_compose, said_by_docker_run

@@ -8,13 +8,13 @@ import sys
 import tomllib
 from pathlib import Path
 
-from cluster_kit.cluster import BEACON_PORT_OFFSET, OUTPUT, SECRETS
 from cluster_kit.observe import progress
 from cluster_kit.plan.debug import PORT, debugged
 from cluster_kit.platforms import variables
 from cluster_kit.platforms.compose.compose_file import render as compose_file
 from cluster_kit.platforms.container import STOP_GRACE_S, container_specs
 from cluster_kit.platforms.swarm.stack_file import GPU_KIND, render
+from cluster_kit.resolved import BEACON_PORT_OFFSET, OUTPUT, SECRETS
 from cluster_kit.run.judging.verdict import CODES, NOBODYS
 from tests.make import ROOT, cluster, gpus, host
 from tests.unit.platforms.test_container_spec import CLUSTERS, NASTY

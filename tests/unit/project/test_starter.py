@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.advice import advise
-from cluster_kit.cluster import Style
 from cluster_kit.errors import UsageError
 from cluster_kit.manifest.load import load
 from cluster_kit.plan.plan import plan
 from cluster_kit.programs.resolve import resolve
 from cluster_kit.project import starter
+from cluster_kit.resolved import Style
 from cluster_kit.workspace import Workspace
 from tests.make import OWN, ROOT, host, problems_of
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.usage import Sample
 from cluster_kit.platforms.engine import Event
 from cluster_kit.report.evidence import Evidence
+from cluster_kit.resolved import Cluster
 from tests.make import cluster
 
 CLUSTER = cluster(worker=2, ps=1, evaluator=1)

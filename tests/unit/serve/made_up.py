@@ -9,9 +9,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.errors import EngineError
 from cluster_kit.platforms.engine import SIDECAR, Container, ContainerSummary, Event, Subscription
+from cluster_kit.resolved import Cluster
 from cluster_kit.run.keeping.record import Record, write_record
 from cluster_kit.serve.site import Site
 from cluster_kit.util.elapsed import moment

@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.errors import ManifestError
 from cluster_kit.facts import Gpu, HostFacts
 from cluster_kit.plan.gpus.request import Device, devices
 from cluster_kit.platforms.compose.compose_file import render
+from cluster_kit.resolved import Cluster
 from tests.make import cluster, host, parse_compose
 from tests.unit.inventories import inventories
 

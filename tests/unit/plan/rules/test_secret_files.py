@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.cluster import SECRETS
+from cluster_kit.resolved import SECRETS
 from tests.make import cluster, problems_of
 
 LEAST = 'format = 1\nname = "demo"\n'

@@ -8,8 +8,8 @@ from typing import Any
 
 from hypothesis import given
 
-from cluster_kit.cluster import Cluster, Task
 from cluster_kit.platforms.compose.compose_file import render
+from cluster_kit.resolved import Cluster, Task
 from tests.make import cluster, gpus, host, manifest, parse_compose
 from tests.unit.manifests import HOST_GPUS, manifests
 

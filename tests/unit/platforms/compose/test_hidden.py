@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.platforms.compose.compose_file import render, render_hidden
 from cluster_kit.platforms.compose.compose_platform import Compose
 from cluster_kit.platforms.container import plan_hash
+from cluster_kit.resolved import Cluster
 from cluster_kit.workspace import Workspace
 from tests.make import cluster, parse_compose
 from tests.unit.command_line import MANIFEST, Cli

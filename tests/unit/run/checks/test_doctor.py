@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.errors import HostError
 from cluster_kit.facts import EngineKind, GpuSetup, HostFacts
 from cluster_kit.plan import addresses
 from cluster_kit.platforms.compose import compose_command as compose
 from cluster_kit.platforms.platform import Check
+from cluster_kit.resolved import Cluster
 from cluster_kit.run.checks import doctor
 from cluster_kit.util.process import Completed
 from tests.make import cluster, gpus, host, network

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from cluster_kit.cluster import LOOPBACK
 from cluster_kit.errors import HostError
+from cluster_kit.resolved import LOOPBACK
 from cluster_kit.run.checks.port_checks import check_ports
 from tests.fakes.stage import Stage
 from tests.make import cluster

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.cluster import Cluster
 from cluster_kit.platforms.engine import Container
+from cluster_kit.resolved import Cluster
 from cluster_kit.run.judging.endings import Ending
 from cluster_kit.run.judging.outcome import metrics, outcome_of
 from cluster_kit.run.judging.verdict import judge
