@@ -11,7 +11,7 @@ KitError                     exit code
 ├── DataFailed               8   the data step of a manifest failed
 └── Interrupted              130 Ctrl-C or SIGTERM
 
-Each has a message (what happened, with the value and the rule) and a cure (what to type or change
+Each has a message (what happened, with the value and the rule) and a hint (what to type or change
 next). Any other exception is a bug in the kit and keeps its traceback.
 """
 
@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cluster_kit.problem import IN_FILE, Problem, Words
+from cluster_kit.problem import TOML_STYLE, KeyStyle, Problem
 
 
 class KitError(Exception):
-    """A deliberate error: `message` says what happened, `cure` what to do next.
+    """A deliberate error: `message` says what happened, `hint` what to do next.
 
     `run` is the directory of the run that it ended, "" if none had begun.
     """
@@ -31,10 +31,15 @@ class KitError(Exception):
     exit_code = 1
     run = ""
 
-    def __init__(self, message: str, cure: str = "") -> None:
+    def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.message = message
-        self.cure = cure
+        self.hint = hint
+
+    @property
+    def cure(self) -> str:
+        """`hint`, by the name that it had in version 0.1."""
+        return self.hint
 
 
 class ManifestError(KitError):
@@ -49,7 +54,9 @@ class ManifestError(KitError):
 
     exit_code = 2
 
-    def __init__(self, source: str, problems: Sequence[Problem], words: Words = IN_FILE) -> None:
+    def __init__(
+        self, source: str, problems: Sequence[Problem], words: KeyStyle = TOML_STYLE
+    ) -> None:
         count = f"{len(problems)} problem" + ("s" if len(problems) != 1 else "")
         lines = "\n".join(f"  {problem.text(words)}" for problem in problems)
         super().__init__(f"{source}: {count}\n{lines}")

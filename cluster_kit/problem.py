@@ -20,58 +20,72 @@ class Setting:
     for_once: bool = False
 
 
-Cure = str | tuple[str | Setting, ...]
+HintText = str | tuple[str | Setting, ...]
 """What to do next: text, with settings in it that are written as the user gives them."""
 
 
-class Words(Protocol):
+class KeyStyle(Protocol):
     """How a message writes keys and settings: as in the file, or as command-line options."""
 
-    def place(self, key: str) -> str:
+    def written(self, key: str) -> str:
         """The key as the message names it."""
 
-    def setting(self, setting: Setting, place: str) -> str:
-        """The setting as the user would write it, to cure the problem at the key `place`."""
+    def setting(self, setting: Setting, key_path: str) -> str:
+        """The setting as the user would write it, to solve the problem at `key_path`."""
 
 
-class InFile:
+class TomlStyle:
     """Every key as in the manifest's file."""
 
-    def place(self, key: str) -> str:
+    def written(self, key: str) -> str:
         return key
 
-    def setting(self, setting: Setting, place: str) -> str:
+    def setting(self, setting: Setting, key_path: str) -> str:
         return f"`{setting.key.rpartition('.')[2]} = {to_toml(setting.value)}`"
 
 
-IN_FILE = InFile()
+TOML_STYLE = TomlStyle()
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A broken rule: the key (`place`), its value (TOML; "" to leave it out), rule and cure.
+    """A broken rule: the key (`key_path`), its value (TOML; "" to leave it out), rule and hint.
 
     `reads` names the other top-level keys that the rule reads. If one of them is invalid, the rule
     was checked with that key's default, and the problem is not certain.
     """
 
-    place: str
+    key_path: str
     value: str
     rule: str
-    cure: Cure
+    hint: HintText
     reads: tuple[str, ...] = ()
 
-    def text(self, words: Words = IN_FILE) -> str:
+    def text(self, words: KeyStyle = TOML_STYLE) -> str:
         """Two lines: what is wrong, and what to do."""
         value = f" = {self.value}" if self.value else ""
-        return f"{words.place(self.place)}{value}: {self.rule}\n    → {self.cure_text(words)}"
+        return f"{words.written(self.key_path)}{value}: {self.rule}\n    → {self.hint_text(words)}"
 
-    def cure_text(self, words: Words = IN_FILE) -> str:
-        """The cure, with its settings written by `words`."""
-        return cure_text(self.cure, words, self.place)
+    def hint_text(self, words: KeyStyle = TOML_STYLE) -> str:
+        """The hint, with its settings written by `words`."""
+        return hint_text(self.hint, words, self.key_path)
+
+    @property
+    def place(self) -> str:
+        """`key_path`, by the name that it had in version 0.1."""
+        return self.key_path
+
+    @property
+    def cure(self) -> HintText:
+        """`hint`, by the name that it had in version 0.1."""
+        return self.hint
+
+    cure_text = hint_text
 
 
-def cure_text(cure: Cure, words: Words = IN_FILE, place: str = "") -> str:
-    """The cure of a problem at the key `place`, with its settings written by `words`."""
-    parts = (cure,) if isinstance(cure, str) else cure
-    return "".join(part if isinstance(part, str) else words.setting(part, place) for part in parts)
+def hint_text(hint: HintText, words: KeyStyle = TOML_STYLE, key_path: str = "") -> str:
+    """The hint of a problem at the key `key_path`, with its settings written by `words`."""
+    parts = (hint,) if isinstance(hint, str) else hint
+    return "".join(
+        part if isinstance(part, str) else words.setting(part, key_path) for part in parts
+    )

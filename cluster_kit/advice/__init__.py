@@ -24,7 +24,7 @@ from cluster_kit.advice.strategies import (
 from cluster_kit.advice.tf1 import check_python2, check_tf1
 from cluster_kit.manifest.load import Loaded
 from cluster_kit.manifest.schema import Manifest
-from cluster_kit.problem import IN_FILE, Problem
+from cluster_kit.problem import TOML_STYLE, Problem
 
 __all__ = ["Fitted", "Hint", "advise", "fit"]
 
@@ -54,7 +54,7 @@ def fit(program: Path | None, loaded: Loaded) -> Fitted:
 def advise(program: Path | None, manifest: Manifest) -> tuple[Hint, ...]:
     """Returns hints on the program (None for a built-in one) and on its arguments."""
     sources, unread = read(program) if program is not None else ([], [])
-    return tuple(hint.told_by(IN_FILE) for hint in _hints(sources, unread, manifest))
+    return tuple(hint.told_by(TOML_STYLE) for hint in _hints(sources, unread, manifest))
 
 
 def _hints(sources: list[Source], unread: list[Hint], manifest: Manifest) -> tuple[Hint, ...]:

@@ -70,7 +70,7 @@ def check_flags(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
     """Yields the first of these flags if no argument gives any of them, and that may be right."""
     flags = _missing(sources, manifest)
     if flags and not _certain(flags, sources, manifest):
-        yield Hint(flags[0].place, _takes(flags), NOT_TOLD, _problem(flags, manifest).cure)
+        yield Hint(flags[0].location, _takes(flags), NOT_TOLD, _problem(flags, manifest).hint)
 
 
 def refuse(sources: list[Source], manifest: Manifest) -> Iterator[Problem]:
@@ -85,7 +85,7 @@ class _Flag:
     """A flag that a program defines, where, and whether its default stands in the text."""
 
     name: str
-    place: str
+    location: str
     constant: bool
 
 
@@ -129,11 +129,11 @@ def _problem(flags: list[_Flag], manifest: Manifest) -> Problem:
         settings.append(ALL_TASKS)
     if manifest.count(CHIEF.name) and SURE[0] <= {flag.name for flag in flags}:
         settings.append(Setting(CHIEF.name, 0))  # worker 0 is it
-    cure = [part for setting in settings for part in (" and ", setting)][1:]
-    rule = f"{_takes(flags)} ({flags[0].place}), and {NOT_TOLD}"
+    hint = [part for setting in settings for part in (" and ", setting)][1:]
+    rule = f"{_takes(flags)} ({flags[0].location}), and {NOT_TOLD}"
     reads = (CHIEF.name, "style", "program", "tf1")
     value = to_toml(manifest.args) if manifest.args else ""
-    return Problem("args", value, rule, ("write ", *cure), reads)
+    return Problem("args", value, rule, ("write ", *hint), reads)
 
 
 def _flags(source: Source) -> Iterator[_Flag]:
@@ -149,7 +149,7 @@ def _flags(source: Source) -> Iterator[_Flag]:
             defaults = [keyword.value for keyword in node.keywords if keyword.arg == "default"]
             defaults += node.args[1:2] if absl else []
             constant = all(isinstance(default, ast.Constant) for default in defaults)
-            yield _Flag(first.value.removeprefix("--"), source.place(node), constant)
+            yield _Flag(first.value.removeprefix("--"), source.location(node), constant)
 
 
 def _names_tf_config(source: Source) -> bool:

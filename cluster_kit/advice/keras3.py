@@ -121,7 +121,7 @@ def check_keras3(sources: list[Source]) -> Iterator[Hint]:
         for node in source.nodes:
             if _is_fit(node, source, known):
                 yield Hint(
-                    source.place(node),
+                    source.location(node),
                     f"`fit` of Keras 3 in a program that uses {strategy}",
                     "Keras 3 supports neither ParameterServerStrategy nor "
                     "MultiWorkerMirroredStrategy: there `fit` fails",

@@ -13,7 +13,7 @@ from cluster_kit.resolved import Cluster
 from cluster_kit.util.masking import looks_secret
 from cluster_kit.util.paths import seen_from
 
-GPU_CURE = (
+GPU_HINT = (
     "install the NVIDIA Container Toolkit, run `nvidia-ctk runtime configure --runtime=docker`, "
     "and restart the engine"
 )
@@ -28,12 +28,12 @@ def gpus_in_use(manifest: Manifest, cluster: Cluster, facts: HostFacts) -> list[
         by = [t.name for t in cluster.tasks if any(device.known_as(id_) for id_ in t.gpus)]
         if by:
             did = f"GPU {device.short} goes to {', '.join(by)}, though it is in use"
-            cure = 'end it, name another GPU, or write `gpus = "auto"`, which leaves it out'
+            hint = 'end it, name another GPU, or write `gpus = "auto"`, which leaves it out'
         elif isinstance(manifest.gpus, str) and manifest.gpus != "none":
-            did, cure = f"GPU {device.short} is left out", "end it, or name the GPUs to be used"
+            did, hint = f"GPU {device.short} is left out", "end it, or name the GPUs to be used"
         else:
             continue
-        hints.append(Hint("gpus", did, f"used by {what}", cure))
+        hints.append(Hint("gpus", did, f"used by {what}", hint))
     return hints
 
 
@@ -47,7 +47,7 @@ def refused_gpus(manifest: Manifest, facts: HostFacts) -> list[Hint]:
             "gpus",
             f'"auto" on a host with GPUs ({there}), but the workers train on the CPU',
             f"the engine refuses to hand them out: {facts.gpu_refusal}",
-            f"`cluster-kit doctor` says what is missing; usually: {GPU_CURE}. "
+            f"`cluster-kit doctor` says what is missing; usually: {GPU_HINT}. "
             '`gpus = "require"` never trains on the CPU, `gpus = "none"` is quiet about it',
         )
     ]

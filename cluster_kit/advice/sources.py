@@ -7,34 +7,34 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cluster_kit.problem import Cure, Words, cure_text
+from cluster_kit.problem import HintText, KeyStyle, hint_text
 from cluster_kit.programs import syntax
 from cluster_kit.programs.syntax import Fault
 
 
 @dataclass(frozen=True)
 class Hint:
-    """What is at a place (`file:line` or a manifest key), the rule against it, and the cure.
+    """What was found at a location (`file:line` or a manifest key), the rule against it, the fix.
 
-    A hint with neither rule nor cure only says what the kit has done about it.
+    A hint with neither rule nor fix only says what the kit has done about it.
     """
 
-    place: str
+    location: str
     what: str
     rule: str = ""
-    cure: Cure = ""
+    fix: HintText = ""
 
-    def told_by(self, words: Words) -> Hint:
-        """Returns the hint with its cure as text.
+    def told_by(self, words: KeyStyle) -> Hint:
+        """Returns the hint with its fix as text.
 
-        A program is cured by whatever has named it: a place in one counts as the key `program`.
+        A location in a program counts as the key `program`: whatever named the program fixes it.
         """
-        place = "program" if ":" in self.place else self.place
-        return replace(self, cure=cure_text(self.cure, words, place))
+        location = "program" if ":" in self.location else self.location
+        return replace(self, fix=hint_text(self.fix, words, location))
 
     def __str__(self) -> str:
-        rule, cure = self.rule and f"\n    {self.rule}", cure_text(self.cure)
-        return f"{self.place}: {self.what}{rule}" + (cure and f"\n    → {cure}")
+        rule, fix = self.rule and f"\n    {self.rule}", hint_text(self.fix)
+        return f"{self.location}: {self.what}{rule}" + (fix and f"\n    → {fix}")
 
 
 MOST_FILES = 50
@@ -53,7 +53,7 @@ class Source:
     nodes: tuple[ast.AST, ...]
     names: dict[str, frozenset[str]]
 
-    def place(self, node: ast.AST) -> str:
+    def location(self, node: ast.AST) -> str:
         """`file:line` of a node."""
         return f"{self.file}:{getattr(node, 'lineno', 1)}"
 
@@ -78,7 +78,7 @@ def read(program: Path) -> tuple[list[Source], list[Hint]]:
             source = _parse(text, name)
         except SyntaxError as error:
             found = syntax.fault_of(error, text, name)
-            hints.append(_syntax_hint(found, syntax.cure(found.message, text)))
+            hints.append(_syntax_hint(found, syntax.hint(found.message, text)))
             continue
         except syntax.UNREADABLE:
             continue
@@ -97,15 +97,15 @@ def files(program: Path) -> list[Path]:
     return list(dict.fromkeys([program, *modules]))
 
 
-def _syntax_hint(fault: Fault, cure: str) -> Hint:
+def _syntax_hint(fault: Fault, hint: str) -> Hint:
     rule = f"not valid Python: {fault.message}"
-    return Hint(fault.place, fault.line, rule, cure or "mend the line")
+    return Hint(fault.location, fault.line, rule, hint or "mend the line")
 
 
 def _version_hint(fault: Fault) -> Hint:
     oldest = ".".join(map(str, syntax.OLDEST))
     rule = f"the image's Python is {oldest}, unless you chose another base: {fault.message}"
-    return Hint(fault.place, fault.line, rule, f"write it as Python {oldest} knows it")
+    return Hint(fault.location, fault.line, rule, f"write it as Python {oldest} knows it")
 
 
 def _parse(text: bytes, name: str) -> Source:

@@ -10,7 +10,7 @@ from typing import Any
 from cluster_kit.advice.sources import Hint, Source
 from cluster_kit.manifest.load import Loaded
 from cluster_kit.manifest.schema import Manifest
-from cluster_kit.problem import IN_FILE, Problem, Setting
+from cluster_kit.problem import TOML_STYLE, Problem, Setting
 from cluster_kit.programs.style import ALL_TASKS, style_of
 from cluster_kit.roles import CHIEF, PS, ROLES
 
@@ -30,7 +30,7 @@ def check_tf_config(sources: list[Source]) -> Iterator[Hint]:
     for source in sources:
         for node in _mixed_specs(source):
             yield Hint(
-                source.place(node),
+                source.location(node),
                 "an evaluator among the training tasks, in a TF_CONFIG that the program writes",
                 "the strategy would wait for it for ever",
                 "leave TF_CONFIG as the cluster gave it, or give the evaluator a spec of its "
@@ -117,18 +117,18 @@ def shape(sources: list[Source], loaded: Loaded) -> Shape:
     Every task must run such a program, and TensorFlow waits for ever if the cluster spec has a ps.
     A manifest that was written for another program, or does not name the key, is changed.
     """
-    manifest, place = loaded.manifest, _certain_all_reduce(sources)
-    if not place or manifest.tf1:
+    manifest, location = loaded.manifest, _certain_all_reduce(sources)
+    if not location or manifest.tf1:
         return Shape()
     problems, changes = [], dict[str, Any]()
     reads = ("program", "style", "tf1")
     if manifest.style == "coordinator":
-        rule = f"{ALL_REDUCE} ({place}) waits until every worker runs the program as well"
+        rule = f"{ALL_REDUCE} ({location}) waits until every worker runs the program as well"
         problems.append(Problem("style", '"coordinator"', rule, ("write ", ALL_TASKS), reads))
     if (count := manifest.count(PS.name)) > 0:
         if _chosen(PS.name, loaded):
             rule, none = (
-                f"{ALL_REDUCE} ({place}) waits for ever if there are ps",
+                f"{ALL_REDUCE} ({location}) waits for ever if there are ps",
                 Setting(PS.name, 0),
             )
             problems.append(Problem(PS.name, str(count), rule, ("write ", none), reads))
@@ -138,9 +138,9 @@ def shape(sources: list[Source], loaded: Loaded) -> Shape:
         changes |= {"style": ALL_TASKS.value} if chosen else {CHIEF.name: 0}
     if problems or not changes:
         return Shape(problems=tuple(problems))
-    settings = " and ".join(IN_FILE.setting(Setting(*change), "") for change in changes.items())
+    settings = " and ".join(TOML_STYLE.setting(Setting(*change), "") for change in changes.items())
     what = f"{ALL_REDUCE}: every worker runs the program, and there is no ps ({settings})"
-    return Shape(changes, (Hint(place, what),))
+    return Shape(changes, (Hint(location, what),))
 
 
 def _chosen(key: str, loaded: Loaded) -> bool:
@@ -162,7 +162,7 @@ def check_strategies(sources: list[Source], manifest: Manifest) -> Iterator[Hint
     else:
         what, rule = "there are ps", "it waits for ever if the cluster spec has a ps"
     yield Hint(
-        source.place(node),
+        source.location(node),
         f"{ALL_REDUCE}, but {what}",
         rule,
         ("write ", ALL_TASKS, " and ", Setting(PS.name, 0)),
@@ -186,7 +186,7 @@ def _certain_all_reduce(sources: list[Source]) -> str:
                 return ""
     for source, call, name in _constructions(sources):
         if name == ALL_REDUCE and call not in _conditional(source):
-            return source.place(call)
+            return source.location(call)
     return ""
 
 
@@ -233,7 +233,7 @@ def check_sharding(sources: list[Source]) -> Iterator[Hint]:
         for node in source.nodes:
             if isinstance(node, ast.Call) and last_name(node.func) == "shard" and _by_id(node):
                 yield Hint(
-                    source.place(node),
+                    source.location(node),
                     "a dataset is sharded by `input_pipeline_id`",
                     f"{STRATEGY} tells every worker that it is number 0 of 1, so each gets all of "
                     "the data",
@@ -270,15 +270,15 @@ def check_generators(sources: list[Source]) -> Iterator[Hint]:
             dataset_fn = node.args[0] if node.args else _keyword(node, "dataset_fn")
             for home, function in _functions(dataset_fn, source, sources):
                 for file, call in _generators(function, home, sources, set()):
-                    place = file.place(call)
-                    if place not in reported:
-                        reported.add(place)
-                        yield _hint(place, last_name(call.func), last_name(node.func))
+                    location = file.location(call)
+                    if location not in reported:
+                        reported.add(location)
+                        yield _hint(location, last_name(call.func), last_name(node.func))
 
 
-def _hint(place: str, generator: str, taker: str) -> Hint:
+def _hint(location: str, generator: str, taker: str) -> Hint:
     return Hint(
-        place,
+        location,
         f"`{generator}` inside a function that {taker} gets",
         "a Python generator would run in the chief, not in the workers, and the chief would "
         "hang at its end",

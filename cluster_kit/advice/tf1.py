@@ -41,7 +41,7 @@ def _estimators(uses: list[Use], manifest: Manifest) -> Iterator[Hint]:
         if name and not (manifest.tf1 and name == "estimator"):  # _gone says what else there is
             last = ".".join(map(str, LAST_WITH_ESTIMATORS))
             yield Hint(
-                source.place(node),
+                source.location(node),
                 f"`tf.{name}`",
                 f"TensorFlow {manifest.tensorflow or OWN_VERSION} has no Estimators: they went "
                 f"after {last}",
@@ -65,7 +65,7 @@ def _without_key(uses: list[Use]) -> Iterator[Hint]:
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     source, node, _ = old[0]
     yield Hint(
-        source.place(node),
+        source.location(node),
         f"{', '.join(f'`{name}`' for name in names[:MOST_NAMED])}{more}: code for TensorFlow 1",
         "`import tensorflow` is TensorFlow 2, which does not have them",
         ("write ", Setting("tf1", True), ": the program then runs unchanged"),
@@ -83,7 +83,7 @@ def _gone(uses: list[Use], version: str) -> Iterator[Hint]:
             if reason and part not in told:
                 told.add(part)
                 rule = "TensorFlow 2 has no replacement for it that works by itself"
-                yield Hint(source.place(node), f"`tf.{part}`", rule, reason)
+                yield Hint(source.location(node), f"`tf.{part}`", rule, reason)
                 break
 
 
@@ -196,10 +196,10 @@ def check_python2(sources: list[Source]) -> Iterator[Hint]:
     """Yields each thing once a file, with all its lines."""
     own = {source.module.partition(".")[0] for source in sources}
     for source in sources:
-        places: dict[tuple[str, str], list[int]] = {}
+        locations: dict[tuple[str, str], list[int]] = {}
         for node, what, instead in _found(source, own):
-            places.setdefault((what, instead), []).append(getattr(node, "lineno", 1))
-        for (what, instead), lines in places.items():
+            locations.setdefault((what, instead), []).append(getattr(node, "lineno", 1))
+        for (what, instead), lines in locations.items():
             first, *others = sorted(set(lines))
             also = f" (also in {', '.join(map(str, others))})" if others else ""
             yield Hint(

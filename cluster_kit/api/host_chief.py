@@ -32,7 +32,7 @@ from cluster_kit.workspace import RunDirectory
 CONNECT_S = 3.0
 ELSEWHERE = ("ssh://", "tcp://", "http://", "https://")
 LOOPBACK = ("127.", "localhost", "[::1]")
-CURE = 'leave the chief in its container: without chief="host"'
+HINT = 'leave the chief in its container: without chief="host"'
 
 
 def refuse_without_route(info: Mapping[str, Any]) -> None:
@@ -42,7 +42,7 @@ def refuse_without_route(info: Mapping[str, Any]) -> None:
         info: what `docker info` shows.
     """
     if reason := no_route(info, os.environ.get("DOCKER_HOST", "")):
-        raise HostError(f"a chief on this host cannot reach the other tasks: {reason}", CURE)
+        raise HostError(f"a chief on this host cannot reach the other tasks: {reason}", HINT)
 
 
 def no_route(info: Mapping[str, Any], docker_host: str) -> str:
@@ -62,14 +62,14 @@ def refuse_unreachable(cluster: Cluster) -> None:
     if cluster.isolated:
         raise HostError(
             f"this host has no address in the network of {cluster.name}, which is internal",
-            f"set network.internal=false, or {CURE}",
+            f"set network.internal=false, or {HINT}",
         )
     for task in cluster.tasks:
         if task.serves and (error := connect(str(task.ip), cluster.port)):
             raise HostError(
                 f"{task.name} answers inside {cluster.name}, but not from this host at "
                 f"{task.ip}:{cluster.port}: {error}",
-                f"look for a firewall, or a virtual machine around the engine; or {CURE}",
+                f"look for a firewall, or a virtual machine around the engine; or {HINT}",
             )
 
 

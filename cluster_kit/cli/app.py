@@ -18,7 +18,7 @@ from typer.core import TyperArgument, TyperGroup
 from cluster_kit.errors import KitError, UsageError
 from cluster_kit.roles import ROLES
 from cluster_kit.run.request import USUAL, unnamed
-from cluster_kit.util.nearest import hint, proposal
+from cluster_kit.util.nearest import did_you_mean, proposal
 from cluster_kit.util.terminal import harmless, in_json
 from cluster_kit.workspace import here
 
@@ -39,8 +39,8 @@ class Verbs(TyperGroup):
         verb = args[0]
         unknown = not verb.startswith("-") and self.get_command(ctx, verb) is None
         if unknown and not ctx.resilient_parsing:  # as a shell completes a line
-            cure = hint(verb, self.commands) + "`cluster-kit --help` lists all"
-            raise UsageError(f"no such verb: {verb}", cure)
+            hint = did_you_mean(verb, self.commands) + "`cluster-kit --help` lists all"
+            raise UsageError(f"no such verb: {verb}", hint)
         name, command, words = super().resolve_command(ctx, args)
         return name, command, _name_where_expected(command, words) if command else words
 
@@ -138,15 +138,15 @@ def short(path: Path) -> str:
 
 
 def print_error(error: KitError, as_json: bool = False) -> None:
-    """Print an error and its cure: on stderr, or as JSON on stdout."""
+    """Print an error and its hint: on stderr, or as JSON on stdout."""
     if as_json:
-        facts = {"message": error.message, "cure": error.cure, "exit_code": error.exit_code}
+        facts = {"message": error.message, "cure": error.hint, "exit_code": error.exit_code}
         print_json({"success": False, "error": facts, **({"run": error.run} if error.run else {})})
         return
     err.print("error:", style="bold red", end=" ")
     say(error.message)
-    if error.cure:
-        say(f"  → {error.cure}")
+    if error.hint:
+        say(f"  → {error.hint}")
 
 
 def _print_version(wanted: bool) -> None:

@@ -35,7 +35,7 @@ _MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "b
 @app.command()
 @perhaps_requested
 def doctor(request: Request, *, json_: options.Json = False) -> None:
-    """Check this host: engine, Compose, disk, memory, GPUs, subnet, proxy, each with its cure."""
+    """Check this host: engine, Compose, disk, memory, GPUs, subnet, proxy, each with its hint."""
     on, manifest = request.overrides.get("engine"), request.manifest
     if not manifest:
         _refuse_what_is_of_a_manifest(request)
@@ -48,7 +48,7 @@ def doctor(request: Request, *, json_: options.Json = False) -> None:
     else:
         checks = _of_this_host(request)
     if json_:
-        print_json([check.__dict__ for check in checks])
+        print_json([check.as_json() for check in checks])
     else:
         _print_checks(checks)
     if any(check.state == "fail" for check in checks):
@@ -59,7 +59,7 @@ def _refuse_what_is_of_a_manifest(request: Request) -> None:
     """Raise UsageError for an option that says nothing without a cluster, or an unknown engine."""
     others = [key for key in request.overrides if key != "engine"]
     if others:
-        named = ", ".join(map(request.caller.place, others))
+        named = ", ".join(map(request.caller.written, others))
         raise UsageError(
             f"{named} without a manifest: there is no cluster to check",
             f"name one: `cluster-kit doctor {USUAL} …`",
@@ -73,7 +73,7 @@ def _of_this_host(request: Request) -> list[Check]:
     try:
         engine = docker_engine.connect()
     except HostError as error:
-        return [Check("engine", "fail", error.message, error.cure)]
+        return [Check("engine", "fail", error.message, error.hint)]
     return _checks(request, engine)
 
 
@@ -97,8 +97,8 @@ def _checks(request: Request, engine: Engine | None) -> list[Check]:
         Check(
             "program",
             "warn",
-            f"{hint.place}: {hint.what}\n{hint.rule}".rstrip(),
-            str(hint.cure),
+            f"{hint.location}: {hint.what}\n{hint.rule}".rstrip(),
+            str(hint.fix),
         )
         for hint in prepared.hints
     ]
@@ -107,8 +107,8 @@ def _checks(request: Request, engine: Engine | None) -> list[Check]:
 def _left_behind() -> list[Check]:
     names = left_behind()
     found = f"{', '.join(names)} ended with this host or its engine, and nobody removed it"
-    cure = f"`docker rm {' '.join(names)}`"
-    return [Check("tensorboard", "warn", found, cure)] if names else []
+    hint = f"`docker rm {' '.join(names)}`"
+    return [Check("tensorboard", "warn", found, hint)] if names else []
 
 
 def _of_any_swarm() -> list[Check]:
@@ -127,6 +127,6 @@ def _print_checks(checks: list[Check]) -> None:
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2))
     for check in checks:
         mark, style = _MARKS[check.state]
-        cure = f"\n→ {check.cure}" if check.cure else ""
-        table.add_row(Text(mark, style=style), check.name, check.found + cure)
+        hint = f"\n→ {check.hint}" if check.hint else ""
+        table.add_row(Text(mark, style=style), check.name, check.found + hint)
     out.print(table)

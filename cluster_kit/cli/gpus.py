@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 from rich.table import Table
 
-from cluster_kit.advice.of_manifest import GPU_CURE
+from cluster_kit.advice.of_manifest import GPU_HINT
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, out, print_json, say
 from cluster_kit.errors import HostError
@@ -32,7 +32,7 @@ def gpus(json_: options.Json = False) -> None:
         if not facts.gpu_refusal:
             say(f"the engine hands them out by {HANDS_OUT[facts.gpu_driver]}")
     if facts.gpu_refusal:
-        say(f"the engine refuses them: {facts.gpu_refusal}\n  → {GPU_CURE}")
+        say(f"the engine refuses them: {facts.gpu_refusal}\n  → {GPU_HINT}")
         raise typer.Exit(HostError.exit_code)
 
 

@@ -99,7 +99,7 @@ def push(
     name = prepare_locked(request, here(), engine_or_none(), say).cluster.image
     done = pushing.push(name, to, _unsaid if json_ else say)
     if json_:
-        print_json([{"image": name, **one.__dict__} for one in done])
+        print_json([{"image": name, **one.as_json()} for one in done])
     pushing.refuse_if_failed(done, name)
 
 
@@ -154,8 +154,8 @@ def _built(variant: Literal["cpu", "gpu"]) -> str:
     """The tag of the image; raises EngineError if it is not built."""
     tag = image_tag(variant)
     if not image_present(tag):
-        cure = f"run `cluster-kit image build --variant {variant}`"
-        raise EngineError(f"{tag} is not built", cure)
+        hint = f"run `cluster-kit image build --variant {variant}`"
+        raise EngineError(f"{tag} is not built", hint)
     return tag
 
 

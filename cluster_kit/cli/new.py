@@ -78,7 +78,7 @@ def _known_style(style: str) -> Style:
         if known == style:
             return known
     raise UsageError(
-        f"{Caller.of(os.environ).place('style')} {style!r} is not a style of a new cluster",
+        f"{Caller.of(os.environ).written('style')} {style!r} is not a style of a new cluster",
         proposal(style, list(starter.PROGRAM_BY_STYLE)),
     )
 

@@ -111,16 +111,16 @@ def _refuse_stale(made: Rendered) -> None:
     beside = "" if made.portable else starter.stale_beside(made.file, cluster)
     if made.old == made.text and not beside:
         return
-    cure = f"run `{_same_without_check()}`"
+    hint = f"run `{_same_without_check()}`"
     if not made.old:
-        raise UsageError(f"{short(made.file)} is missing", cure)
+        raise UsageError(f"{short(made.file)} is missing", hint)
     sources = starter.changed(made.old, made.text)
     why = " and ".join(f"the {source}" for source in sources)
     verb = "have" if len(sources) > 1 else "has"
     why = f"{why} {verb} changed" if sources else "the file itself was edited"
     raise UsageError(
         f"{short(made.file)} is stale: {why if made.old != made.text else beside}",
-        f"{cure}; `--diff` shows what differs",
+        f"{hint}; `--diff` shows what differs",
     )
 
 

@@ -19,8 +19,8 @@ def refuse_if_unable(engine: Engine, cluster: Cluster, faults: Sequence[Planned]
     told = [*_without_limits(engine, faults), *_without_rights(engine, cluster, faults)]
     if told:
         message = "this host cannot do what the drill asks for\n" + "\n".join(m for m, _ in told)
-        cures = list(dict.fromkeys(cure for _, cure in told))
-        raise HostError(message, "\n".join([*cures, "or take these faults out of the scenario"]))
+        hints = list(dict.fromkeys(hint for _, hint in told))
+        raise HostError(message, "\n".join([*hints, "or take these faults out of the scenario"]))
 
 
 def _without_limits(engine: Engine, faults: Sequence[Planned]) -> Iterator[tuple[str, str]]:
@@ -37,7 +37,7 @@ def _without_limits(engine: Engine, faults: Sequence[Planned]) -> Iterator[tuple
 def _without_rights(
     engine: Engine, cluster: Cluster, faults: Sequence[Planned]
 ) -> Iterator[tuple[str, str]]:
-    for program, cure in PROGRAMS.items():
+    for program, hint in PROGRAMS.items():
         kinds = dict.fromkeys(fault.kind for fault in faults if program_of(fault) == program)
         if not kinds:
             continue
@@ -46,4 +46,4 @@ def _without_rights(
         except EngineError as error:
             said = error.message
         if said != READY:
-            yield f"  {', '.join(kinds)}: {said or 'its helper said nothing'}", cure
+            yield f"  {', '.join(kinds)}: {said or 'its helper said nothing'}", hint

@@ -35,7 +35,7 @@ def refuse(written: Written, cluster: Cluster) -> None:
 
 def _place(problem: Problem) -> tuple[bool, int]:
     """Faults first, in the file's order."""
-    words = problem.place.partition(":")[0].split()
+    words = problem.key_path.partition(":")[0].split()
     number = words[1] if words[:1] == ["fault"] and len(words) > 1 else ""
     return not number, int(number or 0)
 
@@ -44,8 +44,8 @@ def _problems(where: str, fault: Fault, cluster: Cluster, length: Length) -> Ite
     names = [task.name for task in cluster.tasks]
     if fault.task is not None and fault.task not in (*names, RANDOM):
         rule = f"the cluster {cluster.name} has no such task"
-        cure = proposal(fault.task, [*names, RANDOM])
-        yield Problem(f"{where}: task", f'"{fault.task}"', rule, cure)
+        hint = proposal(fault.task, [*names, RANDOM])
+        yield Problem(f"{where}: task", f'"{fault.task}"', rule, hint)
     roles = [role for role in ROLES if cluster.of(role)]
     if fault.role is not None and fault.role not in roles:
         rule = f"the cluster {cluster.name} has no task of this role"
@@ -55,8 +55,8 @@ def _problems(where: str, fault: Fault, cluster: Cluster, length: Length) -> Ite
     yield from _too_late(f"{where}: at", fault.at, cluster, length)
     builtin = cluster.leader.command[1:2] and cluster.leader.command[1] in PROGRAMS
     if builtin and fault.at.after not in (None, CHECKPOINT, *EVENTS):
-        cure = proposal(str(fault.at.after), [CHECKPOINT, *EVENTS])
-        yield Problem(f"{where}: at.after", f'"{fault.at.after}"', "no such event", cure)
+        hint = proposal(str(fault.at.after), [CHECKPOINT, *EVENTS])
+        yield Problem(f"{where}: at.after", f'"{fault.at.after}"', "no such event", hint)
 
 
 def _apart(where: str, fault: Fault, names: Sequence[str], cluster: Cluster) -> Iterator[Problem]:

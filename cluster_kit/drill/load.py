@@ -58,8 +58,8 @@ def load(path: Path) -> Written:
         raw = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
         rule = getattr(error, "strerror", None) or f"not valid TOML: {error}"
-        cure = "docs/drills.md shows a scenario"
-        raise ManifestError(str(path), [Problem(path.name, "", rule, cure)]) from None
+        hint = "docs/drills.md shows a scenario"
+        raise ManifestError(str(path), [Problem(path.name, "", rule, hint)]) from None
     return parse(raw, str(path))
 
 
@@ -68,8 +68,8 @@ def parse(raw: Mapping[str, Any], source: str) -> Written:
     problems: list[Problem] = []
     given = raw.get("fault", [])
     if not isinstance(given, list) or not given:
-        cure = "write one: `[[fault]]`, then its kind, task and at"
-        problems.append(Problem("fault", "", "at least one fault is required", cure))
+        hint = "write one: `[[fault]]`, then its kind, task and at"
+        problems.append(Problem("fault", "", "at least one fault is required", hint))
         given = []
     read = {n: _read(Fault, f"fault {n}", one, problems) for n, one in enumerate(given, 1)}
     faults = {number: fault for number, fault in read.items() if fault is not None}
@@ -97,18 +97,18 @@ def _read(table: type[Table], where: str, raw: object, problems: list[Problem]) 
 def _problem(table: type[BaseModel], where: str, detail: Any) -> Problem:
     """The problem for one of pydantic's error details, in the words of a scenario."""
     keys = [str(part) for part in detail["loc"]]
-    place = f"{where}: {'.'.join(keys)}" if where and keys else where or ".".join(keys)
+    key_path = f"{where}: {'.'.join(keys)}" if where and keys else where or ".".join(keys)
     kind, value = detail["type"], to_toml(detail.get("input"))
     value = value if len(value) <= LONGEST else value[: LONGEST - 1] + "…"
     known = _keys_beside(table, keys)
     there = f"keys there: {', '.join(known)}"
     if kind == "missing":
-        return Problem(place, "", "is required", there)
+        return Problem(key_path, "", "is required", there)
     if kind == "extra_forbidden":
-        return Problem(place, value, "no such key", proposal(keys[-1], known))
+        return Problem(key_path, value, "no such key", proposal(keys[-1], known))
     rule = str(detail["msg"]).removeprefix("Value error, ").replace("Input should be", "must be")
-    rule, _, cure = rule.partition("; ")
-    return Problem(place, value, rule, cure or there)
+    rule, _, hint = rule.partition("; ")
+    return Problem(key_path, value, rule, hint or there)
 
 
 def _keys_beside(table: type[BaseModel], keys: Sequence[str]) -> list[str]:

@@ -53,7 +53,7 @@ def ensure_engine(say: Say, ask: Callable[[str], bool]) -> bool:
         say: prints a line of progress.
         ask: asks the user a yes/no question; only called on a terminal.
     Raises:
-        HostError: it is not allowed or not possible here; the cure says what to install by hand.
+        HostError: it is not allowed or not possible here; the hint says what to install by hand.
         EngineError: the installation failed, or the daemon did not start.
     """
     if engine_answers() and compose_works():

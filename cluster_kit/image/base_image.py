@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from cluster_kit.errors import EngineError, HostError
-from cluster_kit.platforms.docker.docker_errors import disk_cure
+from cluster_kit.platforms.docker.docker_errors import disk_hint
 from cluster_kit.util.kit_files import command
 from cluster_kit.util.process import Completed, run
 
@@ -55,7 +55,7 @@ OLDEST_PYTHON = (3, 11)
 
 Say = Callable[[str], None]
 
-_CURE = (
+_HINT = (
     "make a base image with Python 3.11 to 3.13 available to this engine (`docker pull "
     f"{REGISTRY_BASE}` or `docker load`) and name it in CLUSTER_KIT_BASE, "
     f"or run `sudo {command('image')}` on a Debian or Ubuntu machine"
@@ -84,7 +84,7 @@ def choose_base(say: Say) -> str:
         return LOADED_BASE
     if local is None:
         raise HostError(
-            f"no registry gave {REGISTRY_BASE}, and this host is neither Debian nor Ubuntu", _CURE
+            f"no registry gave {REGISTRY_BASE}, and this host is neither Debian nor Ubuntu", _HINT
         )
     say("no registry answers: making a base image from this host's own package mirror")
     _make(local)
@@ -127,7 +127,7 @@ def _make(tag: str) -> None:
     suite = (_host_system() or ("", ""))[1]
     sources = sources_of(suite, _checked("apt-get", "indextargets", "Created-By: Packages").output)
     if not sources:
-        raise HostError(f"the apt configuration of this host has no source for {suite}", _CURE)
+        raise HostError(f"the apt configuration of this host has no source for {suite}", _HINT)
     options = transport_options(_checked("apt-config", "dump").output)
     with tempfile.TemporaryDirectory(prefix="cluster-kit-") as folder:
         archive = str(Path(folder) / "base.tar")
@@ -139,7 +139,7 @@ def _make(tag: str) -> None:
         raise HostError(
             f"this host's system brings Python {version[0]}.{version[1]}; "
             f"the trainer needs {OLDEST_PYTHON[0]}.{OLDEST_PYTHON[1]} or newer",
-            _CURE,
+            _HINT,
         )
 
 
@@ -195,7 +195,7 @@ def _install_mmdebstrap() -> None:
     if os.geteuid() != 0:
         raise HostError(
             f"no registry gave {REGISTRY_BASE}, and only root can install mmdebstrap to make one",
-            "run `sudo apt-get install mmdebstrap` and try again, or " + _CURE,
+            "run `sudo apt-get install mmdebstrap` and try again, or " + _HINT,
         )
     done = run(["apt-get", "install", "-y", "-q", "--no-install-recommends", "mmdebstrap"])
     if not done.ok:
@@ -216,6 +216,6 @@ def _checked(*command: str) -> Completed:
     if not done.ok:
         raise EngineError(
             f"{command[0]} failed (exit {done.code}) while making a base image:\n{done.tail()}",
-            disk_cure(done.tail()) or _CURE,
+            disk_hint(done.tail()) or _HINT,
         )
     return done

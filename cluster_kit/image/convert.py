@@ -63,8 +63,8 @@ def convert(wanted: Conversion, say: Say) -> str:
         return done.output.strip() + (f"\n{done.errors.strip()}" if done.errors.strip() else "")
     said = done.errors.strip().removeprefix("error: ")
     if done.code == REFUSED:
-        message, _, cure = said.rpartition("\n    → ")
-        raise UsageError(message or said, cure if message else "")
+        message, _, hint = said.rpartition("\n    → ")
+        raise UsageError(message or said, hint if message else "")
     raise EngineError(f"the converter ended with {done.code}:\n{done.tail()}", BUILD_IT)
 
 

@@ -18,7 +18,7 @@ from cluster_kit.image.kit_image import Say, build_command, turn
 from cluster_kit.image.pip_config import build_secrets
 from cluster_kit.parts import Dockerfile
 from cluster_kit.platforms.docker.build_context import files_of, ignore_file, patterns_of
-from cluster_kit.platforms.docker.docker_errors import disk_cure
+from cluster_kit.platforms.docker.docker_errors import disk_hint
 from cluster_kit.problem import Problem
 from cluster_kit.resolved import Cluster
 from cluster_kit.util.process import stream
@@ -52,8 +52,8 @@ def built_tag(dockerfile: Dockerfile, written: Collection[Path]) -> tuple[str, l
                 _add(digest, path.relative_to(context).as_posix(), *_content(path))
     except OSError as error:
         rule = f"{error.filename} cannot be read: {error.strerror}"
-        cure = f"make it readable, or leave it out of the build: name it in {context}/.dockerignore"
-        return "", [_of_build(dockerfile, rule, cure)]
+        hint = f"make it readable, or leave it out of the build: name it in {context}/.dockerignore"
+        return "", [_of_build(dockerfile, rule, hint)]
     return f"cluster-kit/built:{digest.hexdigest()[:12]}", []
 
 
@@ -103,8 +103,8 @@ def _build(cluster: Cluster, dockerfile: Dockerfile, each: Say) -> None:
     said = _failure(done.tail(_SAID))
     if _NOT_THERE.search(said):
         rule = f"what it is built on is not on this engine, and no registry gave it:\n{said}"
-        cure = "mend its FROM, or bring that image there: `docker build -t NAME .`, `docker load`"
-        raise ManifestError(cluster.source, [_of_build(dockerfile, rule, cure)])
+        hint = "mend its FROM, or bring that image there: `docker build -t NAME .`, `docker load`"
+        raise ManifestError(cluster.source, [_of_build(dockerfile, rule, hint)])
     if _NOT_VALID.search(said):
         rule = f"not a valid Dockerfile:\n{said}"
         raise ManifestError(cluster.source, [_of_build(dockerfile, rule, f"mend {file}")])
@@ -112,7 +112,7 @@ def _build(cluster: Cluster, dockerfile: Dockerfile, each: Say) -> None:
     if _SOLVED not in said:
         mend = "see what differs on this engine: `cluster-kit doctor`"
     message = f"building {cluster.image} failed (exit {done.code}):\n{said}"
-    raise EngineError(message, disk_cure(said) or mend)
+    raise EngineError(message, disk_hint(said) or mend)
 
 
 def _failure(said: str) -> str:
@@ -125,5 +125,5 @@ def _failure(said: str) -> str:
     return "\n".join(f"      {line}" for line in lines)
 
 
-def _of_build(dockerfile: Dockerfile, rule: str, cure: str) -> Problem:
-    return Problem("build", to_toml(dockerfile.named), rule, cure)
+def _of_build(dockerfile: Dockerfile, rule: str, hint: str) -> Problem:
+    return Problem("build", to_toml(dockerfile.named), rule, hint)

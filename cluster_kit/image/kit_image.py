@@ -24,7 +24,7 @@ from cluster_kit.errors import EngineError
 from cluster_kit.image.base_image import CONFINED, TMP, choose_base, present
 from cluster_kit.image.pip_config import build_secrets
 from cluster_kit.platforms.docker.docker_engine import caller_here
-from cluster_kit.platforms.docker.docker_errors import disk_cure
+from cluster_kit.platforms.docker.docker_errors import disk_hint
 from cluster_kit.util import kit_files, locks
 from cluster_kit.util.process import run
 
@@ -129,8 +129,8 @@ def ensure_image(
         command = build_command(tag, arguments, (*secrets, *more), SOURCE, file=file, show=show)
         done = run(command, env={"DOCKER_BUILDKIT": "1"}, show=show)
     if not done.ok:
-        cure = disk_cure(done.tail()) or _CURE
-        raise EngineError(f"building {tag} failed (exit {done.code}):\n{done.tail()}", cure)
+        hint = disk_hint(done.tail()) or _HINT
+        raise EngineError(f"building {tag} failed (exit {done.code}):\n{done.tail()}", hint)
     return True
 
 
@@ -143,7 +143,7 @@ def _context_of(lock: Path | None) -> Iterator[tuple[str, ...]]:
         yield (f"--build-context=lock={folder}",) if lock is not None else ()
 
 
-_CURE = (
+_HINT = (
     f"{BUILD_IT} to watch the build; a package that cannot be fetched means that "
     "pip's configuration (`pip config list`, https_proxy) does not reach an index from this host"
 )

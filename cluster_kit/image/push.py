@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 from cluster_kit.errors import EngineError, UsageError
-from cluster_kit.platforms.docker.docker_errors import disk_cure, may_not
+from cluster_kit.platforms.docker.docker_errors import disk_hint, may_not
 from cluster_kit.util.process import CUT_OFF, pass_on, run
 
 TELL_S = 2.0
@@ -25,14 +25,19 @@ NO_SSH = re.compile(
 
 @dataclass(frozen=True)
 class Pushed:
-    """What became of an image at one target; `cure` is "" unless it failed."""
+    """What became of an image at one target; `hint` is "" unless it failed."""
 
     target: str
     state: Literal["present", "loaded", "failed"]
     bytes: int = 0
     seconds: float = 0.0
     message: str = ""
-    cure: str = ""
+    hint: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """The target as `image push --json` prints it, where the hint is called `cure`."""
+        facts = asdict(self)
+        return {**facts, "cure": facts.pop("hint")}
 
 
 def check_targets(targets: Sequence[str]) -> None:
@@ -71,9 +76,9 @@ def refuse_if_failed(done: Sequence[Pushed], image: str) -> None:
     failed = [one for one in done if one.state == "failed"]
     if failed:
         lines = "\n".join(f"  {one.target}: {one.message}" for one in failed)
-        cures = "\n    ".join(dict.fromkeys(f"{one.target}: {one.cure}" for one in failed))
+        hints = "\n    ".join(dict.fromkeys(f"{one.target}: {one.hint}" for one in failed))
         reached = f"{len(done) - len(failed)} of {len(done)} engines have {image}"
-        raise EngineError(f"{reached}:\n{lines}", cures)
+        raise EngineError(f"{reached}:\n{lines}", hints)
 
 
 def _to(target: str, image: str, here: _Image, say: Callable[[str], None]) -> Pushed:
@@ -94,7 +99,7 @@ def _to(target: str, image: str, here: _Image, say: Callable[[str], None]) -> Pu
     saved, loaded = pass_on(["docker", "save", image], ["docker", *engine, "load", "--quiet"], tell)
     if saved.code not in (0, CUT_OFF):  # what was loaded then ends too early, and says so
         said = f"docker save ended here with exit code {saved.code}: {saved.tail(3)}"
-        return Pushed(target, "failed", message=said, cure=disk_cure(said) or HERE)
+        return Pushed(target, "failed", message=said, hint=disk_hint(said) or HERE)
     if not loaded.ok:
         return _failed(target, loaded.tail(3))
     there = _ask(engine, image)
@@ -127,11 +132,11 @@ def _failed(target: str, said: str) -> Pushed:
     """With what matters of Docker's words: what ssh said, and not the file of a context."""
     words = said.rpartition("stderr=")[2].partition(": open /")[0].strip()
     message = (words or said).replace("\n", " ")
-    return Pushed(target, "failed", message=message, cure=_cure(target, said))
+    return Pushed(target, "failed", message=message, hint=_hint(target, said))
 
 
-def _cure(target: str, said: str) -> str:
-    if full := disk_cure(said):
+def _hint(target: str, said: str) -> str:
+    if full := disk_hint(said):
         return full
     if target.startswith("ssh://") and (NO_SSH.search(said) or "error during connect" in said):
         return (

@@ -19,7 +19,7 @@ from cluster_kit.image.kit_image import (
 )
 from cluster_kit.image.pip_config import build_secrets
 from cluster_kit.image.tensorflow_lock import lock_file
-from cluster_kit.platforms.docker.docker_errors import disk_cure
+from cluster_kit.platforms.docker.docker_errors import disk_hint
 from cluster_kit.problem import Problem
 from cluster_kit.programs.requirements import EXTRA, digest
 from cluster_kit.resolved import Cluster
@@ -33,7 +33,7 @@ _PIN = "The user requested (constraint) "
 """Pip's prefix for a package of the image: the build passes all of them as constraints."""
 _ADVICE = ("To fix this", "1. ", "2. ", "[notice]", "ERROR: ResolutionImpossible")
 _NO_INDEX = ("Retrying (", "Could not fetch URL", "Temporary failure in name resolution")
-_CURE = (
+_HINT = (
     "a package that cannot be fetched means that pip's configuration (`pip config list`, "
     "https_proxy) does not reach an index from this host"
 )
@@ -85,11 +85,11 @@ def _build(cluster: Cluster, say: Say) -> None:
     errors = pip_errors(done.errors, cluster.requirements)
     if errors and not any(sign in done.errors for sign in _NO_INDEX):
         rule = "pip cannot install it beside what the image has:\n      " + "\n      ".join(errors)
-        cure = "take the version out, or name one that fits the image's packages"
-        raise ManifestError(cluster.source, [Problem("requirements", "", rule, cure)])
+        hint = "take the version out, or name one that fits the image's packages"
+        raise ManifestError(cluster.source, [Problem("requirements", "", rule, hint)])
     details = "\n".join(errors) or done.tail()
-    cure = disk_cure(details) or _CURE
-    raise EngineError(f"building {cluster.image} failed (exit {done.code}):\n{details}", cure)
+    hint = disk_hint(details) or _HINT
+    raise EngineError(f"building {cluster.image} failed (exit {done.code}):\n{details}", hint)
 
 
 def pip_errors(output: str, requirements: str) -> list[str]:

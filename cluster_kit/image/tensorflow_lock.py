@@ -16,8 +16,8 @@ from cluster_kit.errors import EngineError, HostError, ManifestError
 from cluster_kit.image.base_image import choose_base
 from cluster_kit.image.kit_image import SOURCE, Say, Variant, build_command, image_tag
 from cluster_kit.image.pip_config import build_secrets
-from cluster_kit.platforms.docker.docker_errors import disk_cure
-from cluster_kit.problem import Cure, Problem, Setting
+from cluster_kit.platforms.docker.docker_errors import disk_hint
+from cluster_kit.problem import HintText, Problem, Setting
 from cluster_kit.programs.style import NIGHTLY
 from cluster_kit.resolved import Cluster
 from cluster_kit.util.process import run
@@ -101,15 +101,15 @@ def _failure(cluster: Cluster, said: str, tail: str) -> ManifestError | EngineEr
         return _problem(cluster, rule, ("write ", newest, other))
     if found and cluster.tensorflow == NIGHTLY:
         rule = "the package index of this host has no nightly TensorFlow"
-        cure = "name an index that has it in pip's configuration, or write "
-        return _problem(cluster, rule, (cure, Setting("tensorflow", "2.21")))
+        hint = "name an index that has it in pip's configuration, or write "
+        return _problem(cluster, rule, (hint, Setting("tensorflow", "2.21")))
     return EngineError(
         f"resolving TensorFlow {cluster.tensorflow} failed:\n{tail}",
-        disk_cure(said)
+        disk_hint(said)
         or "see whether pip's configuration (`pip config list`, https_proxy) reaches an index",
     )
 
 
-def _problem(cluster: Cluster, rule: str, cure: Cure) -> ManifestError:
-    problem = Problem("tensorflow", f'"{cluster.tensorflow}"', rule, cure)
+def _problem(cluster: Cluster, rule: str, hint: HintText) -> ManifestError:
+    problem = Problem("tensorflow", f'"{cluster.tensorflow}"', rule, hint)
     return ManifestError(cluster.source, [problem])

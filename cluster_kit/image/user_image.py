@@ -73,8 +73,8 @@ def look(cluster: Cluster) -> Found:
         return Found(python=python, lacks=lacks, **told)
     if any(sign in done.errors for sign in _NO_PYTHON):
         rule = "it has no `python3` in its PATH"
-        cure = 'install Python there, or name its folder: `ENV PATH="/opt/conda/bin:$PATH"`'
-        raise ManifestError(cluster.source, [_of_image(cluster, rule, cure)])
+        hint = 'install Python there, or name its folder: `ENV PATH="/opt/conda/bin:$PATH"`'
+        raise ManifestError(cluster.source, [_of_image(cluster, rule, hint)])
     raise EngineError(
         f"a container of {cluster.image} did not say what is in it (exit {done.code}):\n"
         f"{done.tail()}",
@@ -114,8 +114,8 @@ def _problems(found: Found, cluster: Cluster) -> Iterator[Problem]:
         yield _of_image(cluster, rule, "build the image on a newer Python")
     if found.tensorflow is None:
         rule = f"its `python3` (Python {_dotted(found.python)}) has no TensorFlow"
-        cure = "install it there (`RUN pip install tensorflow-cpu`), or name its Python's folder "
-        yield _of_image(cluster, rule, cure + 'in PATH: `ENV PATH="/opt/conda/bin:$PATH"`')
+        hint = "install it there (`RUN pip install tensorflow-cpu`), or name its Python's folder "
+        yield _of_image(cluster, rule, hint + 'in PATH: `ENV PATH="/opt/conda/bin:$PATH"`')
     elif found.tensorflow.startswith("1."):
         rule = f"it has TensorFlow {found.tensorflow}; the trainer needs TensorFlow 2"
         yield _of_image(cluster, rule, "build the image with TensorFlow 2")
@@ -123,16 +123,16 @@ def _problems(found: Found, cluster: Cluster) -> Iterator[Problem]:
     if modules and found.tensorflow is not None:
         listed = ", ".join(modules)
         rule = f"it lacks {listed}, which {_program(cluster) or 'the trainer'} needs"
-        cure = f"install what is missing: `RUN pip install {' '.join(modules)}`"
-        yield _of_image(cluster, rule, cure)
+        hint = f"install what is missing: `RUN pip install {' '.join(modules)}`"
+        yield _of_image(cluster, rule, hint)
     if any(name.startswith("/") for name in found.lacks):
         rule = f"only the kit's own image has this data set, {cluster.image} does not"
-        cure = 'name a directory of yours (`data = "path"`, `--data DIR`)'
-        yield Problem("data", f'"{cluster.data.rpartition("/")[2]}"', rule, cure)
+        hint = 'name a directory of yours (`data = "path"`, `--data DIR`)'
+        yield Problem("data", f'"{cluster.data.rpartition("/")[2]}"', rule, hint)
     if found.output:
         rule = f"its user {cluster.user} cannot write a directory of this host: {found.output}"
-        cure = "see `cluster-kit doctor`: user namespaces and SELinux do that"
-        yield _of_image(cluster, rule, cure)
+        hint = "see `cluster-kit doctor`: user namespaces and SELinux do that"
+        yield _of_image(cluster, rule, hint)
 
 
 def _pull(cluster: Cluster, say: Say) -> None:
@@ -140,8 +140,8 @@ def _pull(cluster: Cluster, say: Say) -> None:
     done = run(["docker", "pull", "--quiet", cluster.image])
     if not done.ok:
         rule = f"this engine does not have it, and no registry gave it:\n      {done.tail(3)}"
-        cure = "mend the name, or bring it there: `docker build -t NAME .`, `docker load`"
-        raise ManifestError(cluster.source, [_of_image(cluster, rule, cure)])
+        hint = "mend the name, or bring it there: `docker build -t NAME .`, `docker load`"
+        raise ManifestError(cluster.source, [_of_image(cluster, rule, hint)])
 
 
 def _program(cluster: Cluster) -> str:
@@ -149,10 +149,10 @@ def _program(cluster: Cluster) -> str:
     return cluster.leader.command[1] if len(cluster.leader.command) > 1 else ""
 
 
-def _of_image(cluster: Cluster, rule: str, cure: str) -> Problem:
+def _of_image(cluster: Cluster, rule: str, hint: str) -> Problem:
     if cluster.dockerfile is not None:
-        return Problem("build", to_toml(cluster.dockerfile.named), rule, cure)
-    return Problem("image", f'"{cluster.image}"', rule, cure)
+        return Problem("build", to_toml(cluster.dockerfile.named), rule, hint)
+    return Problem("image", f'"{cluster.image}"', rule, hint)
 
 
 def _dotted(version: tuple[int, ...]) -> str:

@@ -19,7 +19,7 @@ from cluster_kit.manifest.overrides import (
     Override,
     override_of,
 )
-from cluster_kit.problem import IN_FILE, Problem, Setting
+from cluster_kit.problem import TOML_STYLE, Problem, Setting
 from cluster_kit.roles import ROLES
 from cluster_kit.util.masking import MASK, looks_secret
 from cluster_kit.util.toml_text import to_toml
@@ -126,7 +126,7 @@ class Caller(StrEnum):
         """Who has started this process: `make`, or else a shell."""
         return cls.MAKE if environment.get(CALLED_BY) == cls.MAKE else cls.SHELL
 
-    def place(self, key: str) -> str:
+    def written(self, key: str) -> str:
         """What sets a key: `--workers`, `N_WORKERS`, or in Python the key itself."""
         override = override_of(key)
         if override is None:
@@ -139,10 +139,10 @@ class Caller(StrEnum):
         names = {self.SHELL: SET_OPTION, self.MAKE: SET_VARIABLE}
         return f"{names[self]} {key}" if self in names else key
 
-    def setting(self, setting: Setting, place: str = "") -> str:
+    def setting(self, setting: Setting, key_path: str = "") -> str:
         """What to type: `` `--workers 2` ``, `` `N_WORKERS=2` ``, in Python `` `worker = 2` ``."""
         if self is self.PYTHON:
-            return IN_FILE.setting(setting, place)
+            return TOML_STYLE.setting(setting, key_path)
         key, value = setting.key, _value(setting)
         override = override_of(key)
         if override is None or (override.kind == "switch" and value != "true"):
@@ -157,7 +157,7 @@ class Caller(StrEnum):
         if self is self.SHELL:
             return f"`{SET_OPTION} {shlex.quote(pair)}`"
         if pair.split() != [pair]:
-            return IN_FILE.setting(setting, "")
+            return TOML_STYLE.setting(setting, "")
         return f"`{SET_VARIABLE}={shlex.quote(pair)}`"
 
 
@@ -205,17 +205,17 @@ class CommandLine:
         keys += ["args"] if added else []
         return cls(frozenset(keys), by_set, caller)
 
-    def place(self, key: str) -> str:
+    def written(self, key: str) -> str:
         """The option or the Make variable if the command line gave the key, else the key."""
         if key not in self.keys:
             return key
-        return self.caller.by_set(key) if key in self.by_set else self.caller.place(key)
+        return self.caller.by_set(key) if key in self.by_set else self.caller.written(key)
 
-    def setting(self, setting: Setting, place: str) -> str:
+    def setting(self, setting: Setting, key_path: str) -> str:
         """The setting as the caller gives it if that gave its key or the problem's; else TOML."""
-        if not setting.for_once and self.keys.isdisjoint((place, setting.key)):
-            return IN_FILE.setting(setting, place)
-        return self.caller.setting(setting, place)
+        if not setting.for_once and self.keys.isdisjoint((key_path, setting.key)):
+            return TOML_STYLE.setting(setting, key_path)
+        return self.caller.setting(setting, key_path)
 
     def error(self, path: Path, problems: Sequence[Problem]) -> ManifestError:
         """The error of these problems; its source is the file, the command line, or both."""
@@ -228,10 +228,10 @@ class CommandLine:
     def _gave(self, problem: Problem) -> bool:
         """Whether the command line gave the value that is wrong, or the file that it is in.
 
-        A place in a file, `train.py:3`, is of the key that the problem reads first.
+        A line of a file, `train.py:3`, is of the key that the problem reads first.
         """
-        in_file = ":" in problem.place and not self.keys.isdisjoint(problem.reads[:1])
-        return problem.place in self.keys or in_file
+        in_file = ":" in problem.key_path and not self.keys.isdisjoint(problem.reads[:1])
+        return problem.key_path in self.keys or in_file
 
 
 def _keys(overrides: Mapping[str, Any], table: str = "") -> Iterator[str]:

@@ -50,18 +50,18 @@ class Loaded:
 
     def certain(self, problem: Problem) -> bool:
         """Whether a problem is the manifest's own, and not one of a default in an invalid key."""
-        broken_keys = {_key(place) for place in self.broken}
-        return problem.place not in self.broken and broken_keys.isdisjoint(problem.reads)
+        broken_keys = {_key(key_path) for key_path in self.broken}
+        return problem.key_path not in self.broken and broken_keys.isdisjoint(problem.reads)
 
 
 def _position(problem: Problem) -> int:
     keys = list(Manifest.model_fields)
-    key = _key(problem.place)
+    key = _key(problem.key_path)
     return keys.index(key) if key in keys else len(keys)
 
 
-def _key(place: str) -> str:
-    return place.partition(".")[0]
+def _key(key_path: str) -> str:
+    return key_path.partition(".")[0]
 
 
 def load(
@@ -109,12 +109,12 @@ def _validated(raw: dict[str, Any], path: Path, command_line: CommandLine) -> Lo
             return replace(read, values=raw)
         except ValidationError as error:
             for detail in error.errors():
-                place = keys_of(detail["loc"])
-                problem = problem_of(place, detail)
-                if problem.place not in broken:
+                key_path = keys_of(detail["loc"])
+                problem = problem_of(key_path, detail)
+                if problem.key_path not in broken:
                     problems.append(problem)
-                    broken.add(problem.place)
-                _remove(raw, place, path)
+                    broken.add(problem.key_path)
+                _remove(raw, key_path, path)
     raise command_line.error(path, problems)
 
 
@@ -124,14 +124,14 @@ def _read(path: Path) -> dict[str, Any]:
         # Some editors begin a file with a byte order mark.
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        rule, cure = f"cannot be read: {error.strerror}", "name a file that you may read"
+        rule, hint = f"cannot be read: {error.strerror}", "name a file that you may read"
     except UnicodeDecodeError as error:
-        rule, cure = f"not valid TOML: {error}", "save the file as UTF-8"
+        rule, hint = f"not valid TOML: {error}", "save the file as UTF-8"
     except RecursionError:
-        rule, cure = "not valid TOML: nested too deeply", "a manifest has three levels at most"
+        rule, hint = "not valid TOML: nested too deeply", "a manifest has three levels at most"
     except ValueError as error:
-        rule, cure = f"not valid TOML: {error}", "mend the line it names"
-    raise ManifestError(str(path), [Problem(path.name, "", rule, cure)])
+        rule, hint = f"not valid TOML: {error}", "mend the line it names"
+    raise ManifestError(str(path), [Problem(path.name, "", rule, hint)])
 
 
 def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
@@ -144,19 +144,19 @@ def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _remove(raw: dict[str, Any], place: Sequence[str], path: Path) -> None:
+def _remove(raw: dict[str, Any], key_path: Sequence[str], path: Path) -> None:
     """Remove an invalid value from `raw`, so that other checks use its default."""
     table: Any = raw
-    for part in place[:-1]:
+    for part in key_path[:-1]:
         inner = table.get(part)
         if not isinstance(inner, dict):
             table.pop(part, None)
             return
         table = inner
-    table.pop(place[-1], None)
-    if list(place) == ["format"]:
+    table.pop(key_path[-1], None)
+    if list(key_path) == ["format"]:
         raw["format"] = 1
-    if list(place) == ["name"]:
+    if list(key_path) == ["name"]:
         raw["name"] = path.stem
 
 
@@ -164,7 +164,7 @@ def find(reference: str, folder: Path) -> Path:
     """The manifest file with this path, or with this name in `folder`, or one of the kit's own.
 
     Raises:
-        UsageError: it was not found; the cure lists the names that exist.
+        UsageError: it was not found; the hint lists the names that exist.
     """
     if file := first(reference, folder, MANIFESTS):
         return file

@@ -1,4 +1,4 @@
-"""From pydantic's errors about a manifest's shape to problems with a cure. Pure."""
+"""From pydantic's errors about a manifest's shape to problems with a hint. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cluster_kit.manifest.schema import (
     TaskLimits,
 )
 from cluster_kit.manifest.slurm import SlurmTable
-from cluster_kit.problem import Cure, Problem, Setting
+from cluster_kit.problem import HintText, Problem, Setting
 from cluster_kit.util.nearest import nearest
 from cluster_kit.util.toml_text import dotted, to_toml
 
@@ -53,38 +53,38 @@ HOMES = (
 """Where each key is written, in a message's words."""
 
 
-def nearest_key(place: Sequence[str]) -> str:
-    """The cure for an unknown key: the most similar known one and its table, or all known keys."""
-    table = _table(place)
+def nearest_key(key_path: Sequence[str]) -> str:
+    """The hint for an unknown key: the most similar known one and its table, or all known keys."""
+    table = _table(key_path)
     known = sorted(table.model_fields) if table else []
-    near = nearest(place[-1], [*known, *HOMES])
+    near = nearest(key_path[-1], [*known, *HOMES])
     if near is None:
         return f"known keys: {', '.join(known)}"
-    question = "" if near == place[-1] else f"did you mean `{near}`?"
+    question = "" if near == key_path[-1] else f"did you mean `{near}`?"
     home = "" if near in known else f"write it {HOMES[near]}"
     return f"{question} {home}".strip()
 
 
-def meaning(place: Sequence[str]) -> Cure:
-    """The cure for an invalid value: an example, and what the key is for.
+def meaning(key_path: Sequence[str]) -> HintText:
+    """The hint for an invalid value: an example, and what the key is for.
 
     A key without a description has those of the table that it is in.
     """
-    for end in range(len(place), 0, -1):
-        info = getattr(_table(place[:end]), "model_fields", {}).get(place[end - 1])
+    for end in range(len(key_path), 0, -1):
+        info = getattr(_table(key_path[:end]), "model_fields", {}).get(key_path[end - 1])
         if info is not None and info.description:
-            key, usual = place[end - 1], info.default
-            if end < len(place) or not isinstance(usual, str | int | float):
+            key, usual = key_path[end - 1], info.default
+            if end < len(key_path) or not isinstance(usual, str | int | float):
                 return f"{key}: {info.description}"
             whole = isinstance(usual, float) and usual.is_integer()
-            example = Setting(dotted(place), int(usual) if whole else usual)
+            example = Setting(dotted(key_path), int(usual) if whole else usual)
             return ("for example ", example, f": {info.description}")
     return "see docs/manifest.md"
 
 
-def words_of(place: Sequence[str]) -> tuple[str, ...]:
+def words_of(key_path: Sequence[str]) -> tuple[str, ...]:
     """The words that a key allows, if it allows only certain ones; () for any other key."""
-    info = getattr(_table(place), "model_fields", {}).get(place[-1])
+    info = getattr(_table(key_path), "model_fields", {}).get(key_path[-1])
     kinds = () if info is None else (info.annotation, *get_args(info.annotation))
     literals = (get_args(kind) for kind in kinds if get_origin(kind) is Literal)
     return tuple(word for words in literals for word in words if isinstance(word, str))
@@ -100,10 +100,10 @@ def _inside(annotation: Any) -> Any:
     return annotation
 
 
-def _table(place: Sequence[str]) -> Any:
-    """The model of the table that the last key of `place` is in, None if there is no such table."""
+def _table(key_path: Sequence[str]) -> Any:
+    """The model of the table that the last key of `key_path` is in; None if there is none."""
     model: Any = Manifest
-    for part in place[:-1]:
+    for part in key_path[:-1]:
         model = _inside(model)
         if get_origin(model) in (list, dict):  # its tables are numbered, or have names
             model = get_args(model)[-1]
@@ -121,31 +121,31 @@ def keys_of(loc: Sequence[object]) -> list[str]:
     Inside `gpus` and `data`, which are unions, pydantic adds the branches of the type, which are
     not in the file.
     """
-    place = [str(part) for part in loc]
-    if place[0] == "data":
-        return [place[0], *place[2:]]
-    return place[:1] if place[0] == "gpus" else place
+    key_path = [str(part) for part in loc]
+    if key_path[0] == "data":
+        return [key_path[0], *key_path[2:]]
+    return key_path[:1] if key_path[0] == "gpus" else key_path
 
 
-def problem_of(place: Sequence[str], detail: Any) -> Problem:
-    """The problem for one of pydantic's error details, at the keys `place`."""
-    kind, value, key = detail["type"], _short(detail.get("input")), dotted(place)
+def problem_of(key_path: Sequence[str], detail: Any) -> Problem:
+    """The problem for one of pydantic's error details, at the keys `key_path`."""
+    kind, value, key = detail["type"], _short(detail.get("input")), dotted(key_path)
     if kind == "missing":
         example = Setting(key, 1 if key == "format" else "my-cluster")
         return Problem(key, "", "is required", ("add ", example))
     if kind == "extra_forbidden":
-        return Problem(key, value, "no such key", nearest_key(place))
+        return Problem(key, value, "no such key", nearest_key(key_path))
     if key == "format":
         rule = "this kit reads format 1"
         return Problem(key, value, rule, ("write ", Setting(key, 1), ", or use the kit it is for"))
-    return Problem(key, value, _rule(key, detail), _proposal(place, detail) or meaning(place))
+    return Problem(key, value, _rule(key, detail), _proposal(key_path, detail) or meaning(key_path))
 
 
-def _proposal(place: Sequence[str], detail: Any) -> Cure:
+def _proposal(key_path: Sequence[str], detail: Any) -> HintText:
     """Proposes the most similar of the words that a key allows; "" if there is none."""
     value = detail.get("input")
-    near = nearest(value, words_of(place)) if isinstance(value, str) else None
-    return ("did you mean ", Setting(dotted(place), near), "?") if near else ""
+    near = nearest(value, words_of(key_path)) if isinstance(value, str) else None
+    return ("did you mean ", Setting(dotted(key_path), near), "?") if near else ""
 
 
 _TYPES = {

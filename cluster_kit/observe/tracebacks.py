@@ -9,7 +9,7 @@ from itertools import dropwhile, takewhile
 
 from cluster_kit.observe import noise
 from cluster_kit.parts import Mount
-from cluster_kit.problem import IN_FILE, Cure, Setting, Words, cure_text
+from cluster_kit.problem import TOML_STYLE, HintText, KeyStyle, Setting, hint_text
 from cluster_kit.roles import CHIEF
 
 _STAMP = re.compile(r"^\d{4}-\d\d-\d\dT[\d:.]+Z ", re.MULTILINE)
@@ -37,11 +37,11 @@ _MISSING = (
 )
 """The beginning of a line that says of the path after it that there is no such file."""
 DATA = Setting("data", "DIR")
-_TF1: Cure = (
+_TF1: HintText = (
     "TensorFlow 2 does not have it: run a program for TensorFlow 1 with ",
     Setting("tf1", True),
 )
-_CURES: tuple[tuple[re.Pattern[str], Cure], ...] = tuple(
+_HINTS: tuple[tuple[re.Pattern[str], HintText], ...] = tuple(
     (re.compile(pattern, re.MULTILINE), advice)
     for pattern, advice in (
         (
@@ -280,8 +280,8 @@ def on_host(text: str, mounts: Sequence[Mount]) -> str:
     return path.sub(lambda match: sources[match[1]], text)
 
 
-def cure(words: str, mounts: Sequence[Mount] = (), caller: Words = IN_FILE) -> str:
-    """The cure of a common error, "" if none is known.
+def known_hint(words: str, mounts: Sequence[Mount] = (), caller: KeyStyle = TOML_STYLE) -> str:
+    """The hint of a common error, "" if none is known.
 
     Args:
         words: with a container's paths.
@@ -289,5 +289,5 @@ def cure(words: str, mounts: Sequence[Mount] = (), caller: Words = IN_FILE) -> s
         caller: writes what to give the next run.
     """
     if _MISSING_DATA.search(words) and not any(mount.target == "/data" for mount in mounts):
-        return cure_text(("nothing is mounted at /data: run with ", DATA), caller)
-    return next((cure_text(cure, caller) for pattern, cure in _CURES if pattern.search(words)), "")
+        return hint_text(("nothing is mounted at /data: run with ", DATA), caller)
+    return next((hint_text(hint, caller) for pattern, hint in _HINTS if pattern.search(words)), "")

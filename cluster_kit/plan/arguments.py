@@ -73,14 +73,14 @@ def check_arguments(arguments: Iterable[str]) -> Iterator[Problem]:
     for number, argument in enumerate(arguments):
         if not is_template(argument):
             continue
-        place, value = f"args.{number}", f'"{argument}"'
+        key_path, value = f"args.{number}", f'"{argument}"'
         try:
             unknown = sorted(Text.parse(argument).names - NAMES.keys())
         except TextError as error:
-            yield Problem(place, value, f"invalid template: {error}", f"mend it; {LITERAL}")
+            yield Problem(key_path, value, f"invalid template: {error}", f"mend it; {LITERAL}")
             continue
         for name in unknown:
-            yield Problem(place, value, f"no such name: `{name}`", proposal(name, NAMES))
+            yield Problem(key_path, value, f"no such name: `{name}`", proposal(name, NAMES))
 
 
 def fill(cluster: Cluster) -> tuple[Cluster, list[Problem]]:
@@ -113,8 +113,10 @@ def _filled(
         try:
             arguments += filter(None, [templates[argument].fill(values)])
         except TextError as error:
-            place, rule = f"args.{number}", f"cannot be filled for {task.name}: {error}"
-            problems.setdefault(place, Problem(place, f'"{argument}"', rule, f"mend it; {LITERAL}"))
+            key_path, rule = f"args.{number}", f"cannot be filled for {task.name}: {error}"
+            problems.setdefault(
+                key_path, Problem(key_path, f'"{argument}"', rule, f"mend it; {LITERAL}")
+            )
     return replace(task, command=(*task.command[:2], *arguments))
 
 

@@ -49,16 +49,16 @@ def check_portable(manifest: Manifest) -> Iterator[Problem]:
             rule = "it looks like a secret, and a file that is committed would have it in clear"
             instead = f'write `secrets = ["{key}"]` there instead, and export the variable'
             yield Problem(f"sidecar.{name}.environment.{key}", "", rule, instead)
-    for place, names in _named(manifest):
+    for key_path, names in _named(manifest):
         for name in names:
             if not _index(name).isdecimal():
                 rule = "only one host has it: a portable file can name GPUs by their index"
-                yield Problem(place, to_toml(name), rule, 'write its index, e.g. `"0"`')
+                yield Problem(key_path, to_toml(name), rule, 'write its index, e.g. `"0"`')
     asks = manifest.gpus == "require" or any(names for _, names in _named(manifest))
     if asks and manifest.share_gpus and manifest.gpu_memory is None:
         rule = "how much memory a shared GPU has is not known in a portable file"
-        cure = ("say how much each task may take: ", Setting("gpu_memory", "8g"))
-        yield Problem("gpu_memory", "", rule, cure, ("gpus", "share_gpus"))
+        hint = ("say how much each task may take: ", Setting("gpu_memory", "8g"))
+        yield Problem("gpu_memory", "", rule, hint, ("gpus", "share_gpus"))
 
 
 def _named(manifest: Manifest) -> Iterator[tuple[str, list[str]]]:

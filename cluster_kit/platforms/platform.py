@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from cluster_kit.errors import EngineError
 from cluster_kit.resolved import Cluster
@@ -25,7 +25,7 @@ class Tool:
     """The program that a platform calls, as `doctor` shows it.
 
     `version` is None if the program was not found; `absent` is the message for that, and `install`
-    its cure.
+    its hint.
     """
 
     name: str
@@ -114,9 +114,13 @@ State = Literal["ok", "warn", "fail"]
 
 @dataclass(frozen=True)
 class Check:
-    """The name of the check, its result, what was found, and the cure ("" if none is needed)."""
+    """The name of the check, its result, what was found, and the hint ("" if none is needed)."""
 
     name: str
     state: State
     found: str
-    cure: str = ""
+    hint: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """The line as `doctor --json` prints it, where the hint is called `cure`."""
+        return {"name": self.name, "state": self.state, "found": self.found, "cure": self.hint}

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from cluster_kit.manifest.schema import RESERVED, DataTable, Manifest
 from cluster_kit.parts import Fetch, Mount
-from cluster_kit.problem import Cure, Problem, Setting
+from cluster_kit.problem import HintText, Problem, Setting
 from cluster_kit.programs import syntax
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS, BuiltIn
-from cluster_kit.util.nearest import hint
+from cluster_kit.util.nearest import did_you_mean
 from cluster_kit.util.paths import is_directory, is_file, is_zip, seen_from
 from cluster_kit.util.toml_text import to_toml
 
@@ -68,15 +68,15 @@ def check_pipeline(program: BuiltIn, manifest: Manifest, data: Path) -> Iterator
     named = config_arguments(manifest.args)
     for option, config in named:
         if rule := _not_seen(config, data):
-            cure: Cure = "give a path that is relative to the data directory"
-            yield Problem("args", f"{option} {config}", rule, cure, ("program", "data"))
+            hint: HintText = "give a path that is relative to the data directory"
+            yield Problem("args", f"{option} {config}", rule, hint, ("program", "data"))
     if named or not (rule := _not_seen(program.pipeline, data)):
         return
     candidate = next((path.name for path in sorted(data.glob("*.config"))), "FILE")
     named_so = Setting("args", (OPTION, candidate), for_once=True)
-    cure = ("write one (docs/detection.md), or name yours: ", named_so)
+    hint = ("write one (docs/detection.md), or name yours: ", named_so)
     rule = f"the {program.name} needs a pipeline configuration; {rule}"
-    yield Problem("data", f'"{manifest.data}"', rule, cure, ("program", "args"))
+    yield Problem("data", f'"{manifest.data}"', rule, hint, ("program", "args"))
 
 
 def _not_seen(config: str, data: Path) -> str:
@@ -109,7 +109,7 @@ def config_arguments(arguments: Sequence[str]) -> list[tuple[str, str]]:
 
 
 IN_CONTAINER = "/data"
-_CURE = (
+_HINT = (
     "mend the path (in a manifest it is relative to the manifest's folder), or pass ",
     Setting("data", "DIR", for_once=True),
 )
@@ -125,14 +125,14 @@ def find_data(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...],
         return DATA_SETS[name].path, (), list(_check_sample(program, name))
     if not name:
         sets = f"name a data set of the image ({', '.join(DATA_SETS)}) or a directory"
-        cure: Cure = f"{sets}, or leave the key out: digits"
-        return name, (), [Problem("data", '""', "it is empty", cure)]
+        hint: HintText = f"{sets}, or leave the key out: digits"
+        return name, (), [Problem("data", '""', "it is empty", hint)]
     path = seen_from(folder, name)
     if not is_directory(path):
         rule = f"neither a data set of the image ({', '.join(DATA_SETS)}) nor a directory at {path}"
-        near = hint(path.name, DATA_SETS)
-        cure = (f"{near}Or ", *_CURE) if near else _CURE
-        return name, (), [Problem("data", f'"{name}"', rule, cure)]
+        near = did_you_mean(path.name, DATA_SETS)
+        hint = (f"{near}Or ", *_HINT) if near else _HINT
+        return name, (), [Problem("data", f'"{name}"', rule, hint)]
     problems: list[Problem] = []
     if program is not None:
         problems += _check_folders(program, name, path)
@@ -145,8 +145,8 @@ def _check_sample(program: BuiltIn | None, name: str) -> Iterator[Problem]:
     if program is None or program.sample in ("", name):
         return
     rule = f"the {program.name} cannot read this data set of the image"
-    cure = ("write ", Setting("data", program.sample), ", or name a directory of your own")
-    yield Problem("data", f'"{name}"', rule, cure, ("program",))
+    hint = ("write ", Setting("data", program.sample), ", or name a directory of your own")
+    yield Problem("data", f'"{name}"', rule, hint, ("program",))
 
 
 def _check_folders(program: BuiltIn, name: str, path: Path) -> Iterator[Problem]:
@@ -158,7 +158,7 @@ def _check_folders(program: BuiltIn, name: str, path: Path) -> Iterator[Problem]
             f"the {program.name} needs a folder of images for each class, or {parts} with such "
             f"folders; {missing}"
         )
-        yield Problem("data", f'"{name}"', rule, _CURE, ("program",))
+        yield Problem("data", f'"{name}"', rule, _HINT, ("program",))
 
 
 MEND = "mend the path; in a manifest it is relative to the manifest's folder"
@@ -179,7 +179,9 @@ def find_fetch(table: DataTable, folder: Path, fetched: Path) -> tuple[Fetch, li
         problems.append(Problem("data.fetch", to_toml(table.fetch), rule, MEND))
     elif not is_zip(script) and (fault := syntax.fault(script)):
         rule = f"not valid Python: {fault.message}"
-        problems.append(Problem(fault.place, fault.line, rule, "mend the line, or the one before"))
+        problems.append(
+            Problem(fault.location, fault.line, rule, "mend the line, or the one before")
+        )
     for name in table.secrets:
         if RESERVED.fullmatch(name) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
             rule = "not a name of a variable of yours"

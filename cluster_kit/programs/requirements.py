@@ -44,16 +44,16 @@ def read(name: str, folder: Path) -> tuple[str, list[Problem]]:
     if not name:
         return "", []
     path, value = seen_from(folder, name), f'"{name}"'
-    cure = "mend the path; in a manifest it is relative to the manifest's folder"
+    hint = "mend the path; in a manifest it is relative to the manifest's folder"
     try:
         lines = lines_of(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         rule = f"cannot be read at {path}: {error.strerror}"
-        return "", [Problem("requirements", value, rule, cure)]
+        return "", [Problem("requirements", value, rule, hint)]
     except ValueError:
         return "", [Problem("requirements", value, "not UTF-8", "save the file as UTF-8")]
-    cure = "write packages as `name` or `name==version`, one a line"
-    problems = [Problem("requirements", value, rule, cure) for rule in faults(lines)]
+    hint = "write packages as `name` or `name==version`, one a line"
+    problems = [Problem("requirements", value, rule, hint) for rule in faults(lines)]
     return "".join(f"{line}\n" for line in lines), problems
 
 

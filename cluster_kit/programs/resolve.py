@@ -16,7 +16,7 @@ from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.programs.data import IN_CONTAINER, find_data, find_fetch
 from cluster_kit.resolved import SECRETS, TRAINER
 from cluster_kit.util import kit_files
-from cluster_kit.util.nearest import hint_or
+from cluster_kit.util.nearest import did_you_mean_or
 from cluster_kit.util.paths import exists, is_directory, is_file, is_zip, seen_from
 from cluster_kit.util.toml_text import to_toml
 
@@ -35,14 +35,14 @@ def find_dockerfile(name: str, folder: Path) -> tuple[Dockerfile | None, list[Pr
     if is_file(file):
         return Dockerfile(name, str(file), str(file.parent)), []
     rule = f"neither a Dockerfile nor a directory that has one: {path} was not found"
-    cure = "mend the path; in a manifest it is relative to the manifest's folder"
+    hint = "mend the path; in a manifest it is relative to the manifest's folder"
     if is_directory(path):
-        rule, cure = f"there is no {USUAL} in {path}", _others(name, path)
-    return None, [Problem("build", to_toml(name), rule, cure)]
+        rule, hint = f"there is no {USUAL} in {path}", _others(name, path)
+    return None, [Problem("build", to_toml(name), rule, hint)]
 
 
 def _others(name: str, folder: Path) -> str:
-    """The cure for a directory without a Dockerfile: those with other names, if there are any."""
+    """The hint for a directory without a Dockerfile: those with other names, if there are any."""
     try:
         found = sorted(path.name for path in folder.iterdir() if "dockerfile" in path.name.lower())
     except OSError:
@@ -65,15 +65,15 @@ def find_mounts(
     """
     mounts: list[Mount] = []
     problems: list[Problem] = []
-    for place, table in tables:
+    for key_path, table in tables:
         path = seen_from(folder, table.source)
         mounts.append(Mount(str(path), table.target, table.read_only))
         if not table.source or not exists(path):
             rule = f"neither a file nor a directory at {path}"
-            cure = (
+            hint = (
                 "make it, or mend the path; in a manifest it is relative to the manifest's folder"
             )
-            problems.append(Problem(f"{place}.source", to_toml(table.source), rule, cure))
+            problems.append(Problem(f"{key_path}.source", to_toml(table.source), rule, hint))
     return tuple(mounts), problems
 
 
@@ -97,37 +97,37 @@ def find_env_files(manifest: Manifest, folder: Path) -> tuple[dict[str, str], li
     """The absolute path of each `env_file` as it is written, and the problems of these files."""
     paths: dict[str, str] = {}
     problems: list[Problem] = []
-    for place, limits in manifest.limits_by_table():
+    for key_path, limits in manifest.limits_by_table():
         if limits.env_file is None:
             continue
         path = seen_from(folder, limits.env_file)
         paths[limits.env_file] = str(path)
-        key = f"{place}.env_file"
+        key = f"{key_path}.env_file"
         faults = _unreadable(key, limits.env_file, path) or list(_reserved(key, path))
         problems += faults
     return paths, problems
 
 
-def _unreadable(place: str, name: str, path: Path) -> list[Problem]:
+def _unreadable(key_path: str, name: str, path: Path) -> list[Problem]:
     value = to_toml(name)
     if not name or not is_file(path):
-        return [Problem(place, value, f"no file at {path}", MEND)]
+        return [Problem(key_path, value, f"no file at {path}", MEND)]
     if not os.access(path, os.R_OK):
         rule = f"you may not read {path}, and so may no container, which runs as you"
-        return [Problem(place, value, rule, f"`chmod u+r {path}`, or name another file")]
+        return [Problem(key_path, value, rule, f"`chmod u+r {path}`, or name another file")]
     return []
 
 
-def _reserved(place: str, path: Path) -> Iterator[Problem]:
+def _reserved(key_path: str, path: Path) -> Iterator[Problem]:
     """Yields what no environment of a task can have: the values stay untold."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError):
-        yield Problem(place, to_toml(path.name), "not UTF-8", "save the file as UTF-8")
+        yield Problem(key_path, to_toml(path.name), "not UTF-8", "save the file as UTF-8")
         return
     for name in filter(RESERVED.fullmatch, VARIABLE.findall(text)):
         rule = f"{name} is the kit's own: it decides what the task is"
-        yield Problem(place, to_toml(path.name), rule, f"take {name} out of {path}")
+        yield Problem(key_path, to_toml(path.name), rule, f"take {name} out of {path}")
 
 
 @dataclass(frozen=True)
@@ -233,12 +233,12 @@ def _program(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], 
         rule += ", which is a directory"
         return name, (), [Problem("program", f'"{name}"', rule, _file_in(name, path))]
     mend = "mend the path; in a manifest it is relative to the manifest's folder"
-    cure = hint_or(path.name, PROGRAMS, mend)
-    return name, (), [Problem("program", f'"{name}"', rule, cure)]
+    hint = did_you_mean_or(path.name, PROGRAMS, mend)
+    return name, (), [Problem("program", f'"{name}"', rule, hint)]
 
 
 def _file_in(name: str, folder: Path) -> str:
-    """The cure for a directory instead of a program: the Python files in it."""
+    """The hint for a directory instead of a program: the Python files in it."""
     try:
         files = sorted(path.name for path in folder.glob("*.py"))
     except OSError:
@@ -259,15 +259,15 @@ def _python_is_known(manifest: Manifest) -> bool:
 def _syntax_problems(program: Path) -> list[Problem]:
     """The syntax error of a program, if any; it may be a zip, which Python runs as well."""
     if program.suffix == ".ipynb":
-        cure = f"make a program of it: `jupyter nbconvert --to script {program.name}`"
+        hint = f"make a program of it: `jupyter nbconvert --to script {program.name}`"
         return [
-            Problem("program", f'"{program.name}"', "a notebook, which Python cannot run", cure)
+            Problem("program", f'"{program.name}"', "a notebook, which Python cannot run", hint)
         ]
     fault = None if is_zip(program) else syntax.fault(program)
     if fault is None:
         return []
     rule = f"not valid Python: {fault.message}"
     line = f"`{fault.line}`" if fault.line else ""
-    cure = syntax.cure(fault.message, syntax.content(program))
-    cure = cure or "mend the line, or the one before it"
-    return [Problem(fault.place, line, rule, cure, ("program", "image"))]
+    hint = syntax.hint(fault.message, syntax.content(program))
+    hint = hint or "mend the line, or the one before it"
+    return [Problem(fault.location, line, rule, hint, ("program", "image"))]

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from cluster_kit.manifest.field_types import OWN_IMAGE
 from cluster_kit.manifest.schema import Manifest
-from cluster_kit.problem import Cure, Problem, Setting
+from cluster_kit.problem import HintText, Problem, Setting
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.roles import CHIEF, PS, ROLES, WORKER, Style
 
@@ -52,8 +52,8 @@ def check_style(manifest: Manifest) -> Iterator[Problem]:
     if manifest.ps_runs == "program" and coordinated:
         rule = "under a coordinator every ps is a server"
         server = Setting("ps_runs", "server")
-        cure = ("write ", server, ", or ", ALL_TASKS, " if each task runs the program")
-        yield Problem("ps_runs", '"program"', rule, cure, ("style", CHIEF.name, PS.name))
+        hint = ("write ", server, ", or ", ALL_TASKS, " if each task runs the program")
+        yield Problem("ps_runs", '"program"', rule, hint, ("style", CHIEF.name, PS.name))
     if manifest.tf1:
         yield from _check_tf1(manifest)
 
@@ -63,8 +63,8 @@ def _check_tf1(manifest: Manifest) -> Iterator[Problem]:
     off = Setting("tf1", False)
     if manifest.program in PROGRAMS:
         rule = f"{manifest.program} is written for TensorFlow 2"
-        cure = ("write ", off, ", or name a program of yours")
-        yield Problem("tf1", "true", rule, cure, ("program",))
+        hint = ("write ", off, ", or name a program of yours")
+        yield Problem("tf1", "true", rule, hint, ("program",))
     elif manifest.style == "coordinator":
         rule = "in TensorFlow 1 no chief coordinates servers: every task runs the program"
         yield Problem("style", '"coordinator"', rule, ("write ", ALL_TASKS, ", or ", off), ("tf1",))
@@ -86,8 +86,8 @@ def _check_counts(manifest: Manifest) -> Iterator[Problem]:
     elif manifest.style == "coordinator":
         if chief == 0:
             rule = "the style coordinator needs a chief that runs the program"
-            cure = ("write ", ONE_CHIEF, ", or ", ALL_TASKS)
-            yield Problem(CHIEF.name, "0", rule, cure, ("style",))
+            hint = ("write ", ONE_CHIEF, ", or ", ALL_TASKS)
+            yield Problem(CHIEF.name, "0", rule, hint, ("style",))
         if ps == 0:
             rule = "at least 1 ps task is needed under a chief that coordinates workers"
             yield Problem(PS.name, "0", rule, ("write ", ONE_PS, ", or ", ALL_TASKS), reads)
@@ -121,25 +121,25 @@ def has_estimators(version: str) -> bool:
 
 def check_version(manifest: Manifest) -> Iterator[Problem]:
     """Yields a `tensorflow` that is no version, is too old, or stands beside another image."""
-    cure: Cure
+    hint: HintText
     asked = manifest.tensorflow
     if not asked:
         return
     value, found = f'"{asked}"', _VERSION.fullmatch(asked)
     if found is None and asked != NIGHTLY:
-        cure = ("write ", Setting("tensorflow", "2.16"), ', or "2.16.1", or "nightly"')
-        yield Problem("tensorflow", value, "not a version of TensorFlow", cure)
+        hint = ("write ", Setting("tensorflow", "2.16"), ', or "2.16.1", or "nightly"')
+        yield Problem("tensorflow", value, "not a version of TensorFlow", hint)
     elif found and (int(found[1]), int(found[2])) < OLDEST:
         oldest = ".".join(map(str, OLDEST))
-        cure = ("write ", Setting("tensorflow", oldest), " or newer, or take an image of your own")
-        yield Problem("tensorflow", value, f"the oldest that the kit installs is {oldest}", cure)
+        hint = ("write ", Setting("tensorflow", oldest), " or newer, or take an image of your own")
+        yield Problem("tensorflow", value, f"the oldest that the kit installs is {oldest}", hint)
     if manifest.build:
         rule = "the version is installed in the kit's own image only, not in one that `build` makes"
         yield Problem("tensorflow", value, rule, "take it out, and install it in your Dockerfile")
     elif manifest.image != OWN_IMAGE:
         rule = f"the version is installed in the kit's own image only, not in {manifest.image}"
-        cure = ("take it out, or write ", Setting("image", OWN_IMAGE))
-        yield Problem("tensorflow", value, rule, cure)
+        hint = ("take it out, or write ", Setting("image", OWN_IMAGE))
+        yield Problem("tensorflow", value, rule, hint)
 
 
 def check_pins(manifest: Manifest, requirements: str) -> Iterator[Problem]:
@@ -149,5 +149,5 @@ def check_pins(manifest: Manifest, requirements: str) -> Iterator[Problem]:
         pin = _PIN.fullmatch(line.partition(";")[0].strip())
         if pin and manifest.runs_in_kits_image and pin[1] != has:
             rule = f'"{line}" asks for another TensorFlow than the image has ({has})'
-            cure = ("let the image have it: ", Setting("tensorflow", pin[1]))
-            yield Problem("requirements", f'"{manifest.requirements}"', rule, cure)
+            hint = ("let the image have it: ", Setting("tensorflow", pin[1]))
+            yield Problem("requirements", f'"{manifest.requirements}"', rule, hint)

@@ -26,7 +26,7 @@ UNREADABLE = (OSError, ValueError, RecursionError, MemoryError)
 class Fault:
     """A syntax error: its `file:line`, the text of that line, and the parser's message."""
 
-    place: str
+    location: str
     line: str
     message: str
 
@@ -112,7 +112,7 @@ def fault_of(error: SyntaxError, text: bytes, name: str) -> Fault:
 MOST_LINES = 12
 STARTS = (tokenize.NEWLINE, tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING,
           tokenize.COMMENT)  # fmt: skip
-CURES = {
+HINTS = {
     "Missing parentheses in call to 'print'": "write print(…), with parentheses",
     "Missing parentheses in call to 'exec'": "write exec(…), with parentheses",
     "multiple exception types must be parenthesized": "write `except X as e:`",
@@ -122,10 +122,10 @@ CURES = {
 """What Python 3 says of texts of Python 2, and what to write."""
 
 
-def cure(message: str, text: bytes) -> str:
+def hint(message: str, text: bytes) -> str:
     """What to do about a syntax error with this message in this text; "" if it is not certain that
     the text is Python 2's."""
-    known = next((CURES[start] for start in CURES if message.startswith(start)), "")
+    known = next((HINTS[start] for start in HINTS if message.startswith(start)), "")
     if not known or (message.startswith("invalid decimal") and b"print " not in text):
         return ""
     lines = list(dict.fromkeys(_print_statements(text))) if "print" in message else []

@@ -17,7 +17,7 @@ from cluster_kit.version import __version__
 from cluster_kit.workspace import Workspace
 
 PACKAGE = "cluster-kit"
-_CURE = (
+_HINT = (
     "say what pip installs it from there: `--kit PATH/TO.whl` copies a wheel into your repository "
     "(in a clone of the kit `make wheel` builds one); or `--kit 'cluster-kit @ git+https://…'`"
 )
@@ -42,10 +42,10 @@ def source(given: str) -> Source:
     if given.endswith(".whl") and "://" not in given:
         wheel = Path(given).expanduser()
         if not wheel.is_file():
-            raise UsageError(f"--kit {given}: there is no such file", _CURE)
+            raise UsageError(f"--kit {given}: there is no such file", _HINT)
         return Source(wheel=wheel.resolve())
     if not given.isprintable() or Path(given).is_dir():
-        raise UsageError(f"--kit {given!r} is neither a wheel nor a requirement for pip", _CURE)
+        raise UsageError(f"--kit {given!r} is neither a wheel nor a requirement for pip", _HINT)
     return Source(given)
 
 
@@ -64,7 +64,7 @@ def installed_from(noted: Mapping[str, Any] | None) -> Source:
         if wheel.suffix == ".whl" and wheel.is_file():
             return Source(wheel=wheel)
         raise UsageError(
-            f"this kit was installed from {wheel}, which a machine of CI does not have", _CURE
+            f"this kit was installed from {wheel}, which a machine of CI does not have", _HINT
         )
     bare = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
     if version := noted.get("vcs_info"):
@@ -77,7 +77,7 @@ def _noted() -> Mapping[str, Any] | None:
         text = distribution(PACKAGE).read_text("direct_url.json")
     except PackageNotFoundError:
         raise UsageError(
-            "this kit was not installed, so that CI cannot do the same", _CURE
+            "this kit was not installed, so that CI cannot do the same", _HINT
         ) from None
     found: Mapping[str, Any] | None = json.loads(text) if text else None
     return found

@@ -146,7 +146,7 @@ def note(containers: Sequence[Container], what: str, tasks: Sequence[str]) -> No
         raise HostError(
             f"{run / asked.FILE} cannot be written, which tells whoever watches the run that a "
             f"person asked for it: {error.strerror}",
-            disk_space.CURE,
+            disk_space.HINT,
         ) from None
 
 

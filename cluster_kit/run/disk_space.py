@@ -37,10 +37,10 @@ def writing(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise HostError(f"{folder} cannot be written: {why(error, folder)}", CURE) from None
+        raise HostError(f"{folder} cannot be written: {why(error, folder)}", HINT) from None
 
 
-CURE = "make room there, or write access, and run it again"
+HINT = "make room there, or write access, and run it again"
 
 
 def why(error: OSError, folder: Path) -> str:

@@ -352,7 +352,7 @@ def _answered(server: Server, request: Request) -> Response:
     except KitError as error:
         status = 404 if isinstance(error, UsageError) else 409
         status = 503 if isinstance(error, EngineError) else status
-        return _told(status, f"{error.message}\n{error.cure}".strip())
+        return _told(status, f"{error.message}\n{error.hint}".strip())
 
 
 def _told(status: int, sentence: str) -> Response:

@@ -102,8 +102,8 @@ def token_in(file: Path) -> str:
             token = new_token()
             write_atomically(file, f"{token}\n", mode=0o600)
     except OSError as error:
-        cure = "name a file that you may read, or one that can be written: --token-file token"
-        raise _unusable(file, str(error.strerror), cure) from error
+        hint = "name a file that you may read, or one that can be written: --token-file token"
+        raise _unusable(file, str(error.strerror), hint) from error
     if not VALID.fullmatch(token):
         raise UsageError(
             f"{file} does not hold a token: 16 to 200 characters of A-Z, a-z, 0-9, - and _",
@@ -139,8 +139,8 @@ def _read(file: Path) -> str:
         os.close(descriptor)
 
 
-def _unusable(file: Path, why: str, cure: str) -> HostError:
-    return HostError(f"the token file {file} cannot be used: {why}", cure)
+def _unusable(file: Path, why: str, hint: str) -> HostError:
+    return HostError(f"the token file {file} cannot be used: {why}", hint)
 
 
 @contextlib.contextmanager

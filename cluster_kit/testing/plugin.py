@@ -91,7 +91,7 @@ def _need_engine(config: pytest.Config) -> None:
     except HostError as error:
         missing = error
     if missing and (config.getoption(OPTION) or config.getini(INI)) == "require":
-        pytest.fail(f"{missing.message}\n{missing.cure}", pytrace=False)
+        pytest.fail(f"{missing.message}\n{missing.hint}", pytrace=False)
     if missing:
         pytest.skip(missing.message)
 

@@ -16,19 +16,19 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return next(iter([*swapped, *difflib.get_close_matches(name, names, n=1)]), None)
 
 
-def hint(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: Iterable[str]) -> str:
     """``did you mean `worker`? ``, or "" if no known name is similar."""
     near = nearest(name, known)
     return f"did you mean `{near}`? " if near else ""
 
 
-def hint_or(name: str, known: Iterable[str], otherwise: str) -> str:
+def did_you_mean_or(name: str, known: Iterable[str], otherwise: str) -> str:
     """``did you mean `digits`? Or mend the path``; `otherwise` alone if no name is similar."""
-    near = hint(name, known)
+    near = did_you_mean(name, known)
     return f"{near}Or {otherwise}" if near else otherwise
 
 
 def proposal(name: str, known: Iterable[str]) -> str:
-    """The cure for a name that was not found: the most similar one, and a list of all."""
+    """The hint for a name that was not found: the most similar one, and a list of all."""
     names = list(known)
-    return f"{hint(name, names)}there are: {', '.join(names) or 'none'}"
+    return f"{did_you_mean(name, names)}there are: {', '.join(names) or 'none'}"

@@ -24,7 +24,7 @@ def made(file: Path) -> bool:
     try:
         PICTURES[file.name].draw(file)
     except KitError as error:
-        print(f"not made: {file.name}: {error.message}; {error.cure}", file=sys.stderr)
+        print(f"not made: {file.name}: {error.message}; {error.hint}", file=sys.stderr)
         return False
     print(f"written: {file}, {file.stat().st_size // 1000} kB")
     return True

@@ -40,7 +40,7 @@ def test_it_is_there_afterwards_and_is_not_sent_twice(
     gone = "unix:///nowhere/docker.sock"
     first, failed = push(IMAGE, [theirs.host, gone], print)
     assert first.state == "loaded", first
-    assert (failed.state, failed.target) == ("failed", gone) and "info" in failed.cure
+    assert (failed.state, failed.target) == ("failed", gone) and "info" in failed.hint
     asked = ("image", "inspect", "--format", "{{.Id}}", IMAGE)
     assert theirs.said(*asked) == ours.said(*asked)
     (again,) = push(IMAGE, [theirs.host], print)
@@ -56,4 +56,4 @@ def test_a_context_is_a_target(two: list[Node], monkeypatch: pytest.MonkeyPatch)
     subprocess.run(create, check=True, capture_output=True)
     there, wrong = push(IMAGE, ["there", "nowhere"], print)
     assert there.state in ("loaded", "present"), there
-    assert wrong.state == "failed" and "docker context ls" in wrong.cure
+    assert wrong.state == "failed" and "docker context ls" in wrong.hint

@@ -91,7 +91,7 @@ def test_gpus_and_doctor_say_by_what_they_are_handed_out(
     assert line["found"] == f"0: Stub GPU, 1: Stub GPU, handed out by {named}"
 
 
-def test_gpus_that_the_engine_refuses_come_with_its_words_and_the_cure(
+def test_gpus_that_the_engine_refuses_come_with_its_words_and_the_hint(
     own_engine: Engine, make_kit: MakeKit
 ) -> None:
     kit = make_kit(gpus=inventory(1))

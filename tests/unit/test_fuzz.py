@@ -1,4 +1,4 @@
-"""Whatever stands in a file or an option is a result, or an error with its cure: no traceback."""
+"""Whatever stands in a file or an option is a result, or an error with its hint: no traceback."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def edited(text: str, changes: Changes) -> str:
 def well_told(error: ManifestError) -> None:
     assert error.problems
     for problem in error.problems:
-        assert problem.place and problem.rule and problem.cure_text()
+        assert problem.key_path and problem.rule and problem.hint_text()
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def test_any_words_after_set(texts: list[str]) -> None:
         read = load(ROOT / "compose" / "quickstart.toml", given_values)
         plan(read, inputs(read.manifest), host(gpus=gpus(2)), OWN)
     except UsageError as error:
-        assert error.message and error.cure
+        assert error.message and error.hint
         if isinstance(error, ManifestError):
             well_told(error)
     except ManifestError as error:

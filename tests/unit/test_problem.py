@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cluster_kit.errors import KitError
 from cluster_kit.problem import Problem, Setting
 
 
@@ -19,9 +20,16 @@ from cluster_kit.problem import Problem, Setting
     ],
 )
 def test_a_setting_is_told_in_toml(setting: Setting, told: str) -> None:
-    assert Problem("x", "", "rule", ("write ", setting, "!")).cure_text() == f"write {told}!"
+    assert Problem("x", "", "rule", ("write ", setting, "!")).hint_text() == f"write {told}!"
 
 
-def test_a_problem_is_place_value_rule_and_cure() -> None:
+def test_a_problem_is_place_value_rule_and_hint() -> None:
     assert Problem("ps", "-1", "too few", "more").text() == "ps = -1: too few\n    → more"
     assert Problem("task.x", "", "no such task", "none").text().startswith("task.x: no such task\n")
+
+
+def test_the_names_of_version_0_1_still_work() -> None:
+    problem = Problem("worker", "0", "too few", ("write ", Setting("worker", 1)))
+    assert (problem.place, problem.cure) == (problem.key_path, problem.hint)
+    assert problem.cure_text() == problem.hint_text() == "write `worker = 1`"
+    assert KitError("what", "what to do").cure == KitError("what", "what to do").hint

@@ -111,7 +111,7 @@ def test_its_tasks_are_rendered(kit: Import, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "place", "rule"),
+    ("line", "key_path", "rule"),
     [
         ("reader = 9", "reader", "a cluster has at most 8 tasks of the role reader"),
         ('reader = "x"', "reader", "must be a whole number"),
@@ -121,12 +121,12 @@ def test_its_tasks_are_rendered(kit: Import, tmp_path: Path) -> None:
     ],
 )
 def test_its_mistakes_are_told(
-    kit: Import, tmp_path: Path, line: str, place: str, rule: str
+    kit: Import, tmp_path: Path, line: str, key_path: str, rule: str
 ) -> None:
     with pytest.raises(kit("errors").ManifestError) as refused:
         planned(kit, tmp_path, f'format = 1\nname = "reading"\n{line}\n')
     (problem,) = refused.value.problems
-    assert problem.place == place
+    assert problem.key_path == key_path
     assert problem.rule.startswith(rule)
 
 

@@ -64,14 +64,14 @@ def test_a_file_that_cannot_be_written_is_named_before_the_run(
     monkeypatch.setattr(os, "access", lambda path, _mode: path != log)
     with pytest.raises(HostError, match=r"logs/chief-0\.log cannot be written") as refused:
         last_run(tmp_path)
-    assert f"sudo chown {os.getuid()} {log}" in refused.value.cure
+    assert f"sudo chown {os.getuid()} {log}" in refused.value.hint
 
 
 def test_without_a_run_there_is_nothing_to_resume(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         last_run(tmp_path / "demo")
     assert "nothing to resume" in caught.value.message
-    assert "without --resume" in caught.value.cure
+    assert "without --resume" in caught.value.hint
 
 
 def test_the_workspace_is_here_where_there_are_manifests(

@@ -21,7 +21,7 @@ from cluster_kit.plan.gpus.request import (
     in_use,
     shown,
 )
-from cluster_kit.problem import Cure, Problem, Setting
+from cluster_kit.problem import HintText, Problem, Setting
 from cluster_kit.roles import WORKER
 
 
@@ -58,9 +58,9 @@ def choose_named(
     choices: dict[str, list[Choice]] = {}
     problems: list[Problem] = []
     for task, names in request.named.items():
-        place = request.places[task]
-        choices[task], faults = _by_name(place, names, inventory, share=request.share)
-        problems += faults or _listed_twice(place, names, choices[task])
+        key_path = request.key_paths[task]
+        choices[task], faults = _by_name(key_path, names, inventory, share=request.share)
+        problems += faults or _listed_twice(key_path, names, choices[task])
     return choices, problems
 
 
@@ -77,8 +77,13 @@ def choose_pool(
     if pool == "none" or (pool == "auto" and (refused or not devices)):
         return [], []
     if pool == "require" and not devices:
-        cure: Cure = ("`cluster-kit doctor` says what is missing; or write ", AUTO, " or ", NONE)
-        return [], [Problem("gpus", shown(pool), "this host has no GPU that can be used", cure)]
+        hint: HintText = (
+            "`cluster-kit doctor` says what is missing; or write ",
+            AUTO,
+            " or ",
+            NONE,
+        )
+        return [], [Problem("gpus", shown(pool), "this host has no GPU that can be used", hint)]
     if isinstance(pool, str):
         taken = {*inventory.held, *inventory.used, *named}
         free = [d for d in devices if d not in taken]
@@ -86,8 +91,8 @@ def choose_pool(
         choices = [Choice(device) for device in free + others]
         return choices, _too_few(request, len(choices), shown(pool), inventory.not_free)
     if not pool:
-        cure = ("list one GPU per worker, or write ", NONE, " or ", AUTO)
-        return [], [Problem("gpus", "[]", "an empty list", cure)]
+        hint = ("list one GPU per worker, or write ", NONE, " or ", AUTO)
+        return [], [Problem("gpus", "[]", "an empty list", hint)]
     choices, problems = _by_name("gpus", pool, inventory, share=request.share)
     if len(choices) == len(pool):
         problems += _listed_twice("gpus", pool, choices)
@@ -112,7 +117,7 @@ def _each(request: GpuRequest, listed: int) -> int:
 
 
 def _by_name(
-    place: str, names: Sequence[str], inventory: Inventory, *, share: bool
+    key_path: str, names: Sequence[str], inventory: Inventory, *, share: bool
 ) -> tuple[list[Choice], list[Problem]]:
     """The devices of these names, and the names that are unknown or held by another cluster."""
     choices: list[Choice] = []
@@ -123,21 +128,21 @@ def _by_name(
             have = ", ".join(device.described for device in inventory.devices) or "none"
             rule = f"this host has no such GPU; it has: {have}"
             existing = ("list GPUs that exist, or write ", AUTO, " (CPU only if there is none)")
-            problems.append(Problem(place, f'"{name}"', rule, existing))
+            problems.append(Problem(key_path, f'"{name}"', rule, existing))
             continue
         choices.append(Choice(device, name))
         if device in inventory.held and not share:
             holder = inventory.held[device]
             rule = f"the cluster {holder} has GPU {device.described}"
-            cure = (f"choose another, `cluster-kit down {holder}`, or ", SHARED)
-            problems.append(Problem(place, f'"{name}"', rule, cure, ("name", "share_gpus")))
+            hint = (f"choose another, `cluster-kit down {holder}`, or ", SHARED)
+            problems.append(Problem(key_path, f'"{name}"', rule, hint, ("name", "share_gpus")))
     return choices, problems
 
 
-def _listed_twice(place: str, names: Sequence[str], choices: Sequence[Choice]) -> list[Problem]:
-    cure = "list each GPU once: by its index or its UUID"
+def _listed_twice(key_path: str, names: Sequence[str], choices: Sequence[Choice]) -> list[Problem]:
+    hint = "list each GPU once: by its index or its UUID"
     return [
-        Problem(place, shown(names), f"{device.uuid} {count} times: one GPU for two tasks", cure)
+        Problem(key_path, shown(names), f"{device.uuid} {count} times: one GPU for two tasks", hint)
         for device, count in Counter(choice.device for choice in choices).items()
         if count > 1
     ]
@@ -152,12 +157,12 @@ def _too_few(request: GpuRequest, have: int, value: str, not_free: Sequence[str]
     rule = f"{workers} workers with {each} GPU(s) each need {needed}, there are {have}"
     if not_free:
         rule += " free; " + ", ".join(not_free)
-    cure: list[str | Setting] = ["write "]
+    hint: list[str | Setting] = ["write "]
     if have // each:
-        cure += [Setting(WORKER.name, have // each), ", or "]
+        hint += [Setting(WORKER.name, have // each), ", or "]
     if (have or not_free) and not request.share:
-        cure += [SHARED, " to put several on one, or "]
-    return [Problem("gpus", value, rule, (*cure, NONE, " to train on the CPU"), READS)]
+        hint += [SHARED, " to put several on one, or "]
+    return [Problem("gpus", value, rule, (*hint, NONE, " to train on the CPU"), READS)]
 
 
 def _indivisible(request: GpuRequest, listed: int) -> list[Problem]:
@@ -166,8 +171,8 @@ def _indivisible(request: GpuRequest, listed: int) -> list[Problem]:
     if not workers or request.share or listed == workers * each:
         return []
     rule = f"{listed} GPUs do not divide evenly among {workers} workers with {each} each"
-    cure = f"list {workers * each} GPUs, or change `worker` or `gpus_per_worker`"
-    return [Problem("gpus", shown(request.pool), rule, cure, READS)]
+    hint = f"list {workers * each} GPUs, or change `worker` or `gpus_per_worker`"
+    return [Problem("gpus", shown(request.pool), rule, hint, READS)]
 
 
 _LISTED = 8
@@ -182,8 +187,8 @@ def check_even(request: GpuRequest, choices: Mapping[str, Sequence[Choice]]) -> 
     name = next((worker for worker in counts if worker in request.named), request.workers[0])
     listed = ", ".join(f"{task}: {count}" for task, count in list(counts.items())[:_LISTED])
     rule = f"all workers need the same number of GPUs, but have {listed}"
-    place, value = request.places.get(name, "gpus"), shown(request.named.get(name, ()))
-    return [Problem(place, value, rule, "give every worker as many", READS)]
+    key_path, value = request.key_paths.get(name, "gpus"), shown(request.named.get(name, ()))
+    return [Problem(key_path, value, rule, "give every worker as many", READS)]
 
 
 def check_room(request: GpuRequest, choices: Mapping[str, Sequence[Choice]]) -> list[Problem]:
@@ -197,14 +202,16 @@ def check_room(request: GpuRequest, choices: Mapping[str, Sequence[Choice]]) -> 
         if len(tasks) > 1 and not request.share:
             rule = f"one GPU for two tasks: {device.described} for {' and '.join(tasks)}"
             apart = ("give each its own, or write ", SHARED)
-            place = next((request.places[task] for task in tasks if task in request.named), "gpus")
-            problems.append(Problem(place, f'"{device.short}"', rule, apart, READS))
+            key_path = next(
+                (request.key_paths[task] for task in tasks if task in request.named), "gpus"
+            )
+            problems.append(Problem(key_path, f'"{device.short}"', rule, apart, READS))
         elif request.memory and request.memory * len(tasks) > device.memory:
             mib = device.memory // MIB
             rule = f"{len(tasks)} task(s) on GPU {device.short}, which has {mib} MiB"
-            cure = f"at most {mib // len(tasks)} MiB each"
+            hint = f"at most {mib // len(tasks)} MiB each"
             value = f"{request.memory // MIB} MiB"
-            problems.append(Problem("gpu_memory", value, rule, cure, READS))
+            problems.append(Problem("gpu_memory", value, rule, hint, READS))
     return problems
 
 
@@ -234,9 +241,9 @@ def assign(
     """
     refused = bool(facts.gpu_refusal)
     if refused and request.needs_gpus:
-        cure = ("`cluster-kit doctor` says what is missing; or write ", AUTO, " or ", NONE)
+        hint = ("`cluster-kit doctor` says what is missing; or write ", AUTO, " or ", NONE)
         rule = f"the engine refuses: {facts.gpu_refusal}"
-        return {}, [Problem("gpus", shown(request.pool), rule, cure)]
+        return {}, [Problem("gpus", shown(request.pool), rule, hint)]
     inventory = _inventory(name, facts)
     choices, problems = choose_named(request, inventory)
     named = {choice.device for chosen in choices.values() for choice in chosen}

@@ -22,7 +22,7 @@ class GpuRequest:
     """GPUs for the workers (`pool`: "none", "auto", "require" or names) and for single tasks
     (`named`).
 
-    `places` has the manifest's key of each task in `named`. `each` is the number of GPUs per
+    `key_paths` has the manifest's key of each task in `named`. `each` is the number of GPUs per
     worker, None if the list decides. `memory` (bytes) is TensorFlow's limit per task and GPU.
     """
 
@@ -30,7 +30,7 @@ class GpuRequest:
     each: int | None
     workers: tuple[str, ...]
     named: Mapping[str, tuple[str, ...]]
-    places: Mapping[str, str]
+    key_paths: Mapping[str, str]
     share: bool
     memory: int | None
 
@@ -57,16 +57,16 @@ def request_of(manifest: Manifest, *, without_pool: bool) -> tuple[GpuRequest, l
         without_pool: leave the workers out; there are too many of them to list.
     """
     named: dict[str, tuple[str, ...]] = {}
-    places: dict[str, str] = {}
-    for task, place, limits in _own_tables(manifest):
+    key_paths: dict[str, str] = {}
+    for task, key_path, limits in _own_tables(manifest):
         if limits.gpus is not None:
-            named[task], places[task] = tuple(limits.gpus), f"{place}.gpus"
+            named[task], key_paths[task] = tuple(limits.gpus), f"{key_path}.gpus"
     request = GpuRequest(
         pool=manifest.gpus if isinstance(manifest.gpus, str) else tuple(manifest.gpus),
         each=manifest.gpus_per_worker,
         workers=() if without_pool else tuple(_pool(manifest)),
         named=named,
-        places=places,
+        key_paths=key_paths,
         share=manifest.share_gpus,
         memory=manifest.gpu_memory,
     )
@@ -99,13 +99,13 @@ def _pool(manifest: Manifest) -> Iterator[str]:
 def _misplaced(manifest: Manifest) -> Iterator[Problem]:
     """Yields `gpus` in tables of roles and tasks that cannot have GPUs of their own."""
     for role in ROLES.values():
-        place, gpus = f"role.{role.name}.gpus", manifest.limits(role.name).gpus
+        key_path, gpus = f"role.{role.name}.gpus", manifest.limits(role.name).gpus
         if role.gpus == "none" and gpus:
-            yield Problem(place, to_toml(gpus), _never_rule(role), "take it out")
+            yield Problem(key_path, to_toml(gpus), _never_rule(role), "take it out")
         if role.gpus == "pool" and gpus is not None:
             rule = f"the {role.plural}' GPUs belong in `gpus`, at the top"
-            cure = f"write `gpus = [...]` there, or `gpus` under [task.{role.name}-0], …"
-            yield Problem(place, to_toml(gpus), rule, cure)
+            hint = f"write `gpus = [...]` there, or `gpus` under [task.{role.name}-0], …"
+            yield Problem(key_path, to_toml(gpus), rule, hint)
     for name, limits in manifest.task.items():
         role_without = _role_without_gpus(name)
         if role_without is not None and limits.gpus:

@@ -1,1 +1,1 @@
-"""The rules that a manifest must keep, by topic; each problem has a cure. Pure."""
+"""The rules that a manifest must keep, by topic; each problem has a hint. Pure."""

@@ -34,14 +34,14 @@ def check_limits(manifest: Manifest, facts: HostFacts) -> Iterator[Problem]:
     """Yields limits that this host cannot give, and environment variables that cannot be set."""
     tables: dict[str, Limits] = {f"role.{r}": manifest.limits(r) for r in ROLES}
     tables |= {f"task.{name}": limits for name, limits in manifest.task.items()}
-    for place, limits in tables.items():
-        yield from _check_table(place, limits, facts)
+    for key_path, limits in tables.items():
+        yield from _check_table(key_path, limits, facts)
     total = _memory_limits(manifest)
     alone = all((limits.memory or 0) <= facts.memory for limits in tables.values())
     if alone and total > facts.memory:
         rule = f"all memory limits add up to {_gib(total)}, this host has {_gib(facts.memory)}"
-        cure = "lower the limits or ask for fewer tasks"
-        yield Problem("memory", "", rule, cure, (*ROLES, "role", "task"))
+        hint = "lower the limits or ask for fewer tasks"
+        yield Problem("memory", "", rule, hint, (*ROLES, "role", "task"))
 
 
 def _memory_limits(manifest: Manifest) -> int:
@@ -55,37 +55,37 @@ def _memory_limits(manifest: Manifest) -> int:
     return total
 
 
-def _check_table(place: str, limits: Limits, facts: HostFacts) -> Iterator[Problem]:
+def _check_table(key_path: str, limits: Limits, facts: HostFacts) -> Iterator[Problem]:
     """Yields what is invalid in one table `[role.…]` or `[task.…]`."""
     if limits.cpus is not None and limits.cpus > facts.cpus:
         rule = f"this host has {facts.cpus} CPUs"
-        most = Setting(f"{place}.cpus", facts.cpus)
+        most = Setting(f"{key_path}.cpus", facts.cpus)
         yield Problem(most.key, f"{limits.cpus:g}", rule, ("at most ", most))
     if limits.memory is not None and limits.memory > facts.memory:
         rule = f"this host has {_gib(facts.memory)}"
-        most = Setting(f"{place}.memory", f"{facts.memory // 2**20}m")
+        most = Setting(f"{key_path}.memory", f"{facts.memory // 2**20}m")
         yield Problem(most.key, _gib(limits.memory), rule, ("at most ", most))
     if limits.memory is not None and limits.memory < IDLE_SERVER:
         rule = f"a TensorFlow server takes {_mib(IDLE_SERVER)} before it does any work"
-        enough = Setting(f"{place}.memory", ENOUGH)
+        enough = Setting(f"{key_path}.memory", ENOUGH)
         yield Problem(enough.key, _mib(limits.memory), rule, ("for example ", enough))
     for key in limits.environment:
-        yield from check_name(f"{place}.environment.{key}", "", key)
+        yield from check_name(f"{key_path}.environment.{key}", "", key)
     for key in limits.secrets or ():
-        yield from check_name(f"{place}.secrets", to_toml(key), key)
+        yield from check_name(f"{key_path}.secrets", to_toml(key), key)
         if key in limits.environment:
             rule = "it has a value in `environment`, too"
-            yield Problem(f"{place}.secrets", to_toml(key), rule, "take one of them out")
+            yield Problem(f"{key_path}.secrets", to_toml(key), rule, "take one of them out")
 
 
-def check_name(place: str, value: str, key: str) -> Iterator[Problem]:
+def check_name(key_path: str, value: str, key: str) -> Iterator[Problem]:
     """Yields what is wrong with the name of an environment variable."""
     if RESERVED.fullmatch(key):
         rule = "this variable is the kit's own: it decides what the task is"
-        yield Problem(place, value, rule, "take it out")
+        yield Problem(key_path, value, rule, "take it out")
     elif not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key):
         rule = "not a valid name of an environment variable"
-        yield Problem(place, value, rule, "letters, digits and _ only")
+        yield Problem(key_path, value, rule, "letters, digits and _ only")
 
 
 def _mib(size: int) -> str:
@@ -108,21 +108,21 @@ def check_resources(manifest: Manifest, facts: HostFacts) -> Iterator[Problem]:
         yield from _check_shm(f"{table}.shm_size", limits, facts)
         for name in limits.ulimits:
             if name not in ULIMITS:
-                cure = proposal(name, list(ULIMITS)) or f"there are: {', '.join(ULIMITS)}"
-                yield Problem(f"{table}.ulimits.{name}", "", "no such ulimit", cure)
+                hint = proposal(name, list(ULIMITS)) or f"there are: {', '.join(ULIMITS)}"
+                yield Problem(f"{table}.ulimits.{name}", "", "no such ulimit", hint)
 
 
-def _check_shm(place: str, limits: Limits, facts: HostFacts) -> Iterator[Problem]:
+def _check_shm(key_path: str, limits: Limits, facts: HostFacts) -> Iterator[Problem]:
     if limits.shm_size is None:
         return
     value = f"{limits.shm_size / 2**30:.3g} GiB"
     if limits.shm_size > facts.memory:
         rule = f"this host has {facts.memory / 2**30:.1f} GiB of memory"
-        most = Setting(place, f"{facts.memory // 2**20}m")
-        yield Problem(place, value, rule, ("at most ", most))
+        most = Setting(key_path, f"{facts.memory // 2**20}m")
+        yield Problem(key_path, value, rule, ("at most ", most))
     elif limits.memory is not None and limits.shm_size > limits.memory:
         rule = f"it counts as memory, of which the task has {limits.memory / 2**30:.3g} GiB"
-        yield Problem(place, value, rule, "raise `memory` there, or lower this")
+        yield Problem(key_path, value, rule, "raise `memory` there, or lower this")
 
 
 OWN = tuple(
@@ -146,18 +146,18 @@ EXAMPLE = 'for example `target = "/cache"`'
 
 def check_mounts(manifest: Manifest) -> Iterator[Problem]:
     """Yields targets that cannot be mounted at, and roles that do not exist."""
-    for place, mount in placed(manifest):
-        yield from check_target(place, mount)
-        yield from check_roles(f"{place}.roles", mount.roles)
+    for key_path, mount in placed(manifest):
+        yield from check_target(key_path, mount)
+        yield from check_roles(f"{key_path}.roles", mount.roles)
     yield from check_together(tuple(placed(manifest)))
 
 
-def check_roles(place: str, roles: Iterable[str]) -> Iterator[Problem]:
+def check_roles(key_path: str, roles: Iterable[str]) -> Iterator[Problem]:
     """Yields roles that do not exist."""
     for role in roles:
         if role not in ROLES:
-            cure = proposal(role, list(ROLES)) or f"roles: {', '.join(ROLES)}"
-            yield Problem(place, to_toml(role), "no such role", cure)
+            hint = proposal(role, list(ROLES)) or f"roles: {', '.join(ROLES)}"
+            yield Problem(key_path, to_toml(role), "no such role", hint)
 
 
 def placed(manifest: Manifest) -> Iterator[tuple[str, MountTable]]:
@@ -165,17 +165,17 @@ def placed(manifest: Manifest) -> Iterator[tuple[str, MountTable]]:
     yield from ((f"mount.{number}", mount) for number, mount in enumerate(manifest.mount))
 
 
-def check_absolute(place: str, mount: PlainMount) -> Iterator[Problem]:
+def check_absolute(key_path: str, mount: PlainMount) -> Iterator[Problem]:
     """Yields a target that is not a whole path."""
     if not re.match(r"/(?!/)", mount.target) or mount.target != posixpath.normpath(mount.target):
         rule = "must be an absolute path, without `..` and without a slash at its end"
-        yield Problem(f"{place}.target", to_toml(mount.target), rule, EXAMPLE)
+        yield Problem(f"{key_path}.target", to_toml(mount.target), rule, EXAMPLE)
 
 
-def check_target(place: str, mount: MountTable) -> Iterator[Problem]:
+def check_target(key_path: str, mount: MountTable) -> Iterator[Problem]:
     """Yields why nothing can be mounted at a target."""
-    key, value, target = f"{place}.target", to_toml(mount.target), PurePosixPath(mount.target)
-    if faults := list(check_absolute(place, mount)):
+    key, value, target = f"{key_path}.target", to_toml(mount.target), PurePosixPath(mount.target)
+    if faults := list(check_absolute(key_path, mount)):
         yield from faults
         return
     own = next((path for path in OWN if target.is_relative_to(path)), None)
@@ -186,11 +186,11 @@ def check_target(place: str, mount: MountTable) -> Iterator[Problem]:
 
 def check_together(mounts: tuple[tuple[str, MountTable], ...]) -> Iterator[Problem]:
     """Yields targets that are taken, or inside of another mount, for the same role."""
-    for number, (place, mount) in enumerate(mounts):
+    for number, (key_path, mount) in enumerate(mounts):
         for before, other in mounts[:number]:
             if not _share_a_role(mount, other):
                 continue
-            key, value = f"{place}.target", to_toml(mount.target)
+            key, value = f"{key_path}.target", to_toml(mount.target)
             if mount.target == other.target:
                 rule = f"{before} is mounted there"
                 yield Problem(key, value, rule, "choose another directory, or other `roles`")
@@ -214,20 +214,20 @@ FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}")
 def check_secret_files(manifest: Manifest) -> Iterator[Problem]:
     """Yields names that no file can have, and values that come from nowhere or from two places."""
     for name, secret in manifest.secret.items():
-        place = f"secret.{name}"
+        key_path = f"secret.{name}"
         if not FILE.fullmatch(name):
             rule = "not a valid name of a file in /run/secrets"
-            yield Problem(place, "", rule, "letters, digits, `_`, `-` and `.` only")
+            yield Problem(key_path, "", rule, "letters, digits, `_`, `-` and `.` only")
         if bool(secret.file) == bool(secret.environment):
             rule = "its value comes from nowhere" if not secret.file else "its value has two places"
-            cure = (
+            hint = (
                 f'write `{_key(name)} = "PATH"`, or `{_key(name)} = {{ environment = "VARIABLE" }}`'
             )
-            yield Problem(place, "", rule, cure)
+            yield Problem(key_path, "", rule, hint)
         elif secret.environment:
-            key = f"{place}.environment"
+            key = f"{key_path}.environment"
             yield from check_name(key, to_toml(secret.environment), secret.environment)
-        yield from check_roles(f"{place}.roles", secret.roles)
+        yield from check_roles(f"{key_path}.roles", secret.roles)
 
 
 def _key(name: str) -> str:
@@ -245,11 +245,11 @@ def check_sidecars(manifest: Manifest) -> Iterator[Problem]:
     if manifest.sidecar:
         yield from _check_subnet(manifest.subnet)
     for name, table in manifest.sidecar.items():
-        place = f"sidecar.{name}"
-        yield from _check_name(place, name)
-        yield from _check_command(place, table)
-        yield from _check_variables(place, table)
-        yield from _check_mounts(place, table)
+        key_path = f"sidecar.{name}"
+        yield from _check_name(key_path, name)
+        yield from _check_command(key_path, table)
+        yield from _check_variables(key_path, table)
+        yield from _check_mounts(key_path, table)
 
 
 def _check_subnet(subnet: str) -> Iterator[Problem]:
@@ -260,49 +260,51 @@ def _check_subnet(subnet: str) -> Iterator[Problem]:
         return
     if prefix > addresses.WHOLE:
         rule = f"sidecars have addresses in a /{addresses.WHOLE} or larger only"
-        cure = f'use a /{addresses.WHOLE}, or "auto"'
-        yield Problem("subnet", to_toml(subnet), rule, cure, ("sidecar",))
+        hint = f'use a /{addresses.WHOLE}, or "auto"'
+        yield Problem("subnet", to_toml(subnet), rule, hint, ("sidecar",))
 
 
-def _check_name(place: str, name: str) -> Iterator[Problem]:
+def _check_name(key_path: str, name: str) -> Iterator[Problem]:
     if TASK.fullmatch(name) or name == "localhost":
         taken = "a task is" if TASK.fullmatch(name) else "each container itself is"
         rule = f"taken: {taken} called so"
-        yield Problem(place, "", rule, "choose another name, for example [sidecar.metrics]")
+        yield Problem(key_path, "", rule, "choose another name, for example [sidecar.metrics]")
     elif not NAME.fullmatch(name):
         rule = "must be a DNS label of at most 40 characters: a-z, 0-9 and inner hyphens"
-        yield Problem(place, "", rule, f"for example [sidecar.{near_name(name)}]")
+        yield Problem(key_path, "", rule, f"for example [sidecar.{near_name(name)}]")
 
 
-def _check_command(place: str, table: SidecarTable) -> Iterator[Problem]:
+def _check_command(key_path: str, table: SidecarTable) -> Iterator[Problem]:
     """Yields an image that has no valid name, and the tasks' image with nothing to run."""
     if not shares_image(table) and not IMAGE.fullmatch(table.image):
         rule = "not a valid name of an image"
-        cure = ("write one like ", Setting(f"{place}.image", "redis:7"))
-        yield Problem(f"{place}.image", to_toml(table.image), rule, cure)
+        hint = ("write one like ", Setting(f"{key_path}.image", "redis:7"))
+        yield Problem(f"{key_path}.image", to_toml(table.image), rule, hint)
     if table.command or table.entrypoint:
         return
     if shares_image(table) or table.entrypoint == []:
         what = "the image of the tasks" if shares_image(table) else "no entry point"
         rule = f"with {what} it needs a command"
-        yield Problem(place, "", rule, 'for example `command = ["python3", "-m", "http.server"]`')
+        yield Problem(
+            key_path, "", rule, 'for example `command = ["python3", "-m", "http.server"]`'
+        )
 
 
-def _check_variables(place: str, table: SidecarTable) -> Iterator[Problem]:
+def _check_variables(key_path: str, table: SidecarTable) -> Iterator[Problem]:
     for key in table.environment:
-        yield from check_name(f"{place}.environment.{key}", "", key)
+        yield from check_name(f"{key_path}.environment.{key}", "", key)
     for key in table.secrets:
-        yield from check_name(f"{place}.secrets", to_toml(key), key)
+        yield from check_name(f"{key_path}.secrets", to_toml(key), key)
         if key in table.environment:
             rule = "it has a value in `environment`, too"
-            yield Problem(f"{place}.secrets", to_toml(key), rule, "take one of them out")
+            yield Problem(f"{key_path}.secrets", to_toml(key), rule, "take one of them out")
 
 
-def _check_mounts(place: str, table: SidecarTable) -> Iterator[Problem]:
+def _check_mounts(key_path: str, table: SidecarTable) -> Iterator[Problem]:
     """Yields targets that are no paths, or are taken; what is in its image is for it to know."""
     seen: set[str] = set()
     for number, mount in enumerate(table.mount):
-        key = f"{place}.mount.{number}"
+        key = f"{key_path}.mount.{number}"
         yield from check_absolute(key, mount)
         if re.fullmatch("/+", mount.target) or mount.target in seen:
             rule = "nothing can be mounted at the root" if mount.target not in seen else "taken"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cluster_kit.manifest.field_types import TASK
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan import addresses
-from cluster_kit.problem import Cure, Problem, Setting
+from cluster_kit.problem import HintText, Problem, Setting
 from cluster_kit.programs.style import check_style
 from cluster_kit.roles import ROLES, Role
 
@@ -25,8 +25,8 @@ def check_counts(manifest: Manifest) -> Iterator[Problem]:
         yield Problem(role, str(manifest.count(role)), rule, "ask for fewer tasks")
 
 
-def _broken_bound(role: Role, count: int) -> tuple[str, Cure]:
-    """The rule that this count of a role breaks, and its cure."""
+def _broken_bound(role: Role, count: int) -> tuple[str, HintText]:
+    """The rule that this count of a role breaks, and its hint."""
     if role.most == 1:
         spec = ", in a spec of its own" if role.sidecar else ""
         return f"a cluster has at most one {role.name}{spec}", ("write ", Setting(role.name, 1))
@@ -43,20 +43,20 @@ def _broken_bound(role: Role, count: int) -> tuple[str, Cure]:
 def check_tasks_exist(manifest: Manifest) -> Iterator[Problem]:
     """Yields every table `[task.…]` of a task that the cluster does not have."""
     for name in manifest.task:
-        place = f"task.{name}"
+        key_path = f"task.{name}"
         match = TASK.fullmatch(name)
         if match is None:
             rule = "not a valid task name"
-            cure: Cure = "tasks are called like `worker-1`: a role and its index"
-            yield Problem(place, "", rule, cure)
+            hint: HintText = "tasks are called like `worker-1`: a role and its index"
+            yield Problem(key_path, "", rule, hint)
             continue
         role, index, count = match[1], int(match[2]), manifest.count(match[1])
         if index >= count:
             rule = f"there is no such task: {role} = {count}"
-            cure = "take the table out"
+            hint = "take the table out"
             if ROLES[role].allows(index + 1):
-                cure = ("write ", Setting(role, index + 1), f", or {cure}")
-            yield Problem(place, "", rule, cure, (role,))
+                hint = ("write ", Setting(role, index + 1), f", or {hint}")
+            yield Problem(key_path, "", rule, hint, (role,))
 
 
 def last_indexes(manifest: Manifest) -> tuple[tuple[str, int], ...]:

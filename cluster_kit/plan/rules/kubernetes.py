@@ -9,7 +9,7 @@ from cluster_kit.manifest.schema import DataTable, Limits, Manifest
 from cluster_kit.plan.nodes import CONSTRAINT, OF_NODES, is_label
 from cluster_kit.plan.rules import refusals
 from cluster_kit.plan.rules.refusals import HERE, REQUIRE, refused
-from cluster_kit.problem import Cure, Problem, Setting
+from cluster_kit.problem import HintText, Problem, Setting
 from cluster_kit.roles import PS
 from cluster_kit.util.toml_text import to_toml
 
@@ -17,7 +17,7 @@ NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 """Of a namespace, a claim, a Secret or a StorageClass: a DNS subdomain."""
 CLAIM = re.compile(rf"{NAME.pattern}(/[^/\0]+)*")
 REGISTRY = re.compile(r"[A-Za-z0-9][\w.-]*(:\d+)?(/[a-z0-9][a-z0-9._-]*)*/?", re.ASCII)
-_IN_LIMITS: dict[str, tuple[str, Cure]] = {
+_IN_LIMITS: dict[str, tuple[str, HintText]] = {
     "gpus": (
         "a node decides which GPUs a task gets",
         ("take it out, or give each worker some: ", REQUIRE),
@@ -49,8 +49,8 @@ def check_kubernetes(manifest: Manifest) -> Iterator[Problem]:
 
 def _addresses(manifest: Manifest) -> Iterator[Problem]:
     rule = "Kubernetes gives a pod another address at each start"
-    cure = "write the task's name or a {{ ps_hosts }}: tasks are found by names there"
-    yield from refusals.addresses(manifest, rule, cure)
+    hint = "write the task's name or a {{ ps_hosts }}: tasks are found by names there"
+    yield from refusals.addresses(manifest, rule, hint)
     own = "the network is that of the Kubernetes cluster"
     yield from refusals.own_network(manifest, own)
     if manifest.network.encrypted:
@@ -67,12 +67,12 @@ def _of_this_host(manifest: Manifest) -> Iterator[Problem]:
     if not manifest.runs_in_kits_image:
         key = "build" if manifest.build else "image"
         rule = "the kit is mounted into such an image from this host, which nodes do not see"
-        cure = "take it out: `requirements` adds packages to the kit's own image"
-        yield refused(key, to_toml(getattr(manifest, key)), rule, cure)
+        hint = "take it out: `requirements` adds packages to the kit's own image"
+        yield refused(key, to_toml(getattr(manifest, key)), rule, hint)
     if isinstance(manifest.data, DataTable):
         rule = "data are fetched on this host, which the nodes do not see"
-        cure = 'fetch them into a claim, and write `claims = { "/data" = "CLAIM" }`'
-        yield refused("data.fetch", to_toml(manifest.data.fetch), rule, cure)
+        hint = 'fetch them into a claim, and write `claims = { "/data" = "CLAIM" }`'
+        yield refused("data.fetch", to_toml(manifest.data.fetch), rule, hint)
     if manifest.tensorboard:
         yield refused("tensorboard", "true", "TensorBoard runs on this host, beside its output")
 
@@ -80,11 +80,11 @@ def _of_this_host(manifest: Manifest) -> Iterator[Problem]:
 def _of_one_task(table: str, limits: Limits) -> Iterator[Problem]:
     rule = "all tasks of a role are one Indexed Job, which gives each of them the same"
     role = table.removeprefix("task.").rpartition("-")[0]
-    cure = f"write it under [role.{role}], for all of them"
+    hint = f"write it under [role.{role}], for all of them"
     for key in sorted(limits.model_fields_set - {"ip"}):
         value = getattr(limits, key)
         text = "" if isinstance(value, dict) else to_toml(value)
-        yield refused(f"{table}.{key}", text, rule, cure)
+        yield refused(f"{table}.{key}", text, rule, hint)
 
 
 def _of_a_role(table: str, limits: Limits) -> Iterator[Problem]:
@@ -94,8 +94,8 @@ def _of_a_role(table: str, limits: Limits) -> Iterator[Problem]:
         parts = [CONSTRAINT.fullmatch(part.strip()) for part in limits.nodes.split(",")]
         if not all(part and (part[1] in OF_NODES or is_label(part[1])) for part in parts):
             rule = "not `label==value` or `label!=value` with a label of Kubernetes nodes"
-            cure = ("for example ", Setting(f"{table}.nodes", "disk==ssd"))
-            yield refused(f"{table}.nodes", to_toml(limits.nodes), rule, cure)
+            hint = ("for example ", Setting(f"{table}.nodes", "disk==ssd"))
+            yield refused(f"{table}.nodes", to_toml(limits.nodes), rule, hint)
 
 
 def _table(manifest: Manifest) -> Iterator[Problem]:
@@ -106,20 +106,20 @@ def _table(manifest: Manifest) -> Iterator[Problem]:
             rule = "not a name of Kubernetes: a-z, 0-9, - and ."
             yield Problem(f"kubernetes.{key}", to_toml(value), rule, "mend it")
     if table.registry and not REGISTRY.fullmatch(table.registry):
-        cure: Cure = ("for example ", Setting("kubernetes.registry", "ghcr.io/me"))
+        hint: HintText = ("for example ", Setting("kubernetes.registry", "ghcr.io/me"))
         rule = "not the beginning of an image's name"
-        yield Problem("kubernetes.registry", to_toml(table.registry), rule, cure)
+        yield Problem("kubernetes.registry", to_toml(table.registry), rule, hint)
     if table.output not in ("pvc", "emptyDir"):
         if not (table.output.startswith("pvc:") and NAME.fullmatch(table.output[4:])):
             rule = 'must be "pvc", "pvc:NAME" or "emptyDir"'
-            cure = ("for example ", Setting("kubernetes.output", "pvc"))
-            yield Problem("kubernetes.output", to_toml(table.output), rule, cure)
+            hint = ("for example ", Setting("kubernetes.output", "pvc"))
+            yield Problem("kubernetes.output", to_toml(table.output), rule, hint)
     elif table.output == "emptyDir" and manifest.count(PS.name):
         rule = "chief and parameter servers write one checkpoint together: they share a directory"
-        cure = ("write ", Setting("kubernetes.output", "pvc"), ", or run without ps")
-        yield Problem("kubernetes.output", '"emptyDir"', rule, cure, (PS.name, "engine"))
+        hint = ("write ", Setting("kubernetes.output", "pvc"), ", or run without ps")
+        yield Problem("kubernetes.output", '"emptyDir"', rule, hint, (PS.name, "engine"))
     for target, claim in table.claims.items():
         if not (target.startswith("/") and CLAIM.fullmatch(claim)) or "/../" in f"/{claim}/":
             rule = "must be a path in containers, and a claim or a folder in one"
-            cure = 'for example `claims = { "/data" = "images" }`'
-            yield Problem(f"kubernetes.claims.{target}", to_toml(claim), rule, cure)
+            hint = 'for example `claims = { "/data" = "images" }`'
+            yield Problem(f"kubernetes.claims.{target}", to_toml(claim), rule, hint)

@@ -10,7 +10,7 @@ from cluster_kit.manifest.field_types import IMAGE, NAME, OWN_IMAGE, TASK, near_
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan import addresses
 from cluster_kit.plan.rules.counts import last_indexes, too_many
-from cluster_kit.problem import Cure, Problem, Setting
+from cluster_kit.problem import HintText, Problem, Setting
 from cluster_kit.roles import ROLES
 
 READS = (*ROLES, "name")
@@ -35,8 +35,8 @@ def find_subnet(manifest: Manifest, facts: HostFacts) -> tuple[IPv4Network | Non
     if subnet is None:
         pools = ", ".join(str(pool) for pool in addresses.POOLS)
         rule = f"every slot of {pools} is taken by a Docker network or a route of this host"
-        cure = "remove unused networks (docker network prune), or state a `subnet` of your own"
-        return None, [Problem("subnet", '"auto"', rule, cure, READS)]
+        hint = "remove unused networks (docker network prune), or state a `subnet` of your own"
+        return None, [Problem("subnet", '"auto"', rule, hint, READS)]
     return subnet, []
 
 
@@ -50,13 +50,13 @@ def _given_subnet(manifest: Manifest, facts: HostFacts) -> tuple[IPv4Network | N
     try:
         subnet = IPv4Network(text)
     except ValueError as error:
-        cure = 'write a CIDR like "172.28.0.0/24", or "auto"'
-        return None, [Problem("subnet", f'"{text}"', str(error), cure)]
+        hint = 'write a CIDR like "172.28.0.0/24", or "auto"'
+        return None, [Problem("subnet", f'"{text}"', str(error), hint)]
     problems = []
     if not any(subnet.subnet_of(block) for block in addresses.PRIVATE):
         rule = "not private (RFC 1918): 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16"
-        cure = 'choose one inside these, e.g. "172.28.0.0/24", or "auto"'
-        problems.append(Problem("subnet", f'"{text}"', rule, cure))
+        hint = 'choose one inside these, e.g. "172.28.0.0/24", or "auto"'
+        problems.append(Problem("subnet", f'"{text}"', rule, hint))
     widest, narrowest = addresses.WIDEST, addresses.NARROWEST
     if not widest <= subnet.prefixlen <= narrowest:
         rule = f"the prefix must be /{widest} to /{narrowest}"
@@ -64,15 +64,15 @@ def _given_subnet(manifest: Manifest, facts: HostFacts) -> tuple[IPv4Network | N
     elif not too_many(manifest) and not addresses.fits(subnet.prefixlen, last):
         needed = addresses.prefix_needed(last, smallest=narrowest)
         rule = "too small for its tasks' address blocks"
-        cure = f'use a /{needed} or larger, or "auto"'
-        problems.append(Problem("subnet", f'"{text}"', rule, cure, READS))
+        hint = f'use a /{needed} or larger, or "auto"'
+        problems.append(Problem("subnet", f'"{text}"', rule, hint, READS))
     # A Docker network is in the facts twice: under its name, and then as its bridge's route.
     first = {network.subnet: network for network in reversed(facts.networks)}
     for network in reversed(first.values()):
         if network.cluster != manifest.name and network.subnet.overlaps(subnet):
             rule = f"overlaps {network.subnet} of {network.owner}"
-            cure = 'choose another, or "auto"'
-            problems.append(Problem("subnet", f'"{text}"', rule, cure, ("name",)))
+            hint = 'choose another, or "auto"'
+            problems.append(Problem("subnet", f'"{text}"', rule, hint, ("name",)))
     usable = not problems and not too_many(manifest)
     return (subnet if usable else None), problems
 
@@ -86,17 +86,17 @@ def find_pins(
     for name, limits in manifest.task.items():
         if limits.ip is None:
             continue
-        place, value = f"task.{name}.ip", f'"{limits.ip}"'
+        key_path, value = f"task.{name}.ip", f'"{limits.ip}"'
         try:
             pins[name] = IPv4Address(limits.ip)
         except ValueError:
-            cure = 'write one like "172.28.0.5"'
-            problems.append(Problem(place, value, "not a valid IPv4 address", cure))
+            hint = 'write one like "172.28.0.5"'
+            problems.append(Problem(key_path, value, "not a valid IPv4 address", hint))
             continue
         if manifest.subnet == "auto":
             rule = "a pinned address needs a fixed subnet"
             example = ("for example ", Setting("subnet", "172.28.0.0/24"))
-            problems.append(Problem(place, value, rule, example, ("subnet",)))
+            problems.append(Problem(key_path, value, rule, example, ("subnet",)))
     if subnet is not None:
         problems += _misplaced(manifest, subnet, pins)
     return pins, problems
@@ -109,7 +109,7 @@ def _misplaced(
     if not pins or manifest.subnet == "auto":
         return []
     problems = []
-    cure = f"choose a free address of {subnet}"
+    hint = f"choose a free address of {subnet}"
     taken = {
         addresses.gateway(subnet): "the gateway",
         subnet.network_address: "the network's own address",
@@ -122,14 +122,14 @@ def _misplaced(
     for name, number in zip(manifest.sidecar, range(len(addresses.SIDECARS)), strict=False):
         taken[addresses.of_sidecar(subnet, number)] = f"the sidecar {name}"
     for name, address in pins.items():
-        place, value = f"task.{name}.ip", f'"{address}"'
+        key_path, value = f"task.{name}.ip", f'"{address}"'
         if address not in subnet:
             rule = f"outside the subnet {subnet}"
-            problems.append(Problem(place, value, rule, cure, ("subnet",)))
+            problems.append(Problem(key_path, value, rule, hint, ("subnet",)))
         elif address in taken:
             rule = f"taken by {taken[address]}"
             problems.append(
-                Problem(place, value, rule, cure, (*ROLES, "subnet", "task", "sidecar"))
+                Problem(key_path, value, rule, hint, (*ROLES, "subnet", "task", "sidecar"))
             )
         taken.setdefault(address, name)
     return problems
@@ -138,18 +138,18 @@ def _misplaced(
 def check_ports(manifest: Manifest) -> Iterator[Problem]:
     """Yields ports that two tasks would share, or that an internal network cannot publish."""
     taken: dict[int, str] = {}
-    for place, ports in published(manifest):
+    for key_path, ports in published(manifest):
         for host, _ in ports:
             if host in taken:
                 rule = f"127.0.0.1:{host} is that of {taken[host]} already"
-                cure = 'give it another port of this host, e.g. "8081:80"'
-                yield Problem(place, str(host), rule, cure, (*ROLES, "role", "task", "sidecar"))
-            taken.setdefault(host, place)
+                hint = 'give it another port of this host, e.g. "8081:80"'
+                yield Problem(key_path, str(host), rule, hint, (*ROLES, "role", "task", "sidecar"))
+            taken.setdefault(host, key_path)
     yield from _shared(manifest)
     if manifest.network.internal and taken:
         rule = f"an internal network publishes no ports: {', '.join(map(str, sorted(taken)))}"
-        cure = "take this out, or the `ports`"
-        yield Problem("network.internal", "true", rule, cure, ("role", "task", "sidecar"))
+        hint = "take this out, or the `ports`"
+        yield Problem("network.internal", "true", rule, hint, ("role", "task", "sidecar"))
 
 
 def published(manifest: Manifest) -> Iterator[tuple[str, list[tuple[int, int]]]]:
@@ -175,8 +175,8 @@ def _shared(manifest: Manifest) -> Iterator[Problem]:
                 count -= limits.ports is not None
         if ports and count > 1:
             rule = f"{count} tasks cannot share a port of this host"
-            cure = f"write it for one of them: `ports` under [task.{role}-0]"
-            yield Problem(f"role.{role}.ports", str(ports[0][0]), rule, cure, (role, "task"))
+            hint = f"write it for one of them: `ports` under [task.{role}-0]"
+            yield Problem(f"role.{role}.ports", str(ports[0][0]), rule, hint, (role, "task"))
 
 
 OWN = Setting("image", OWN_IMAGE)
@@ -184,21 +184,21 @@ OWN = Setting("image", OWN_IMAGE)
 
 def check_names(manifest: Manifest) -> Iterator[Problem]:
     """Yields an invalid `name` or `image`, and `requirements` with an image of the user's own."""
-    cure: Cure
+    hint: HintText
     if not NAME.fullmatch(manifest.name):
         rule = "must be a DNS label of at most 40 characters: a-z, 0-9 and inner hyphens"
-        cure = ("for example ", Setting("name", near_name(manifest.name)))
-        yield Problem("name", f'"{manifest.name}"', rule, cure)
+        hint = ("for example ", Setting("name", near_name(manifest.name)))
+        yield Problem("name", f'"{manifest.name}"', rule, hint)
     if not IMAGE.fullmatch(manifest.image):
         rule = "not a valid name of an image"
-        cure = ("write ", OWN, ', or one like "registry:5000/team/name:tag"')
-        yield Problem("image", f'"{manifest.image}"', rule, cure)
+        hint = ("write ", OWN, ', or one like "registry:5000/team/name:tag"')
+        yield Problem("image", f'"{manifest.image}"', rule, hint)
     elif manifest.build:
         yield from _beside_build(manifest)
     elif manifest.image != OWN_IMAGE and manifest.requirements:
         rule = f"packages are installed in the kit's own image only, not in {manifest.image}"
-        cure = ("install them in your image, or write ", OWN)
-        yield Problem("requirements", f'"{manifest.requirements}"', rule, cure)
+        hint = ("install them in your image, or write ", OWN)
+        yield Problem("requirements", f'"{manifest.requirements}"', rule, hint)
 
 
 def _beside_build(manifest: Manifest) -> Iterator[Problem]:
@@ -208,5 +208,5 @@ def _beside_build(manifest: Manifest) -> Iterator[Problem]:
         yield Problem("image", f'"{manifest.image}"', rule, "take out `image` or `build`")
     if manifest.requirements:
         rule = "packages are installed in the kit's own image only, not in one that `build` makes"
-        cure = "take it out, and install them in your Dockerfile: `RUN pip install …`"
-        yield Problem("requirements", f'"{manifest.requirements}"', rule, cure)
+        hint = "take it out, and install them in your Dockerfile: `RUN pip install …`"
+        yield Problem("requirements", f'"{manifest.requirements}"', rule, hint)

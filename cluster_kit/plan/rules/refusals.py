@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from cluster_kit.manifest.schema import Limits, Manifest
 from cluster_kit.plan.arguments import names_in
-from cluster_kit.problem import Cure, Problem, Setting
+from cluster_kit.problem import HintText, Problem, Setting
 from cluster_kit.util.masking import looks_secret
 from cluster_kit.util.toml_text import to_toml
 
@@ -14,22 +14,22 @@ HERE = ("take it out, or run it on this host: ", Setting("engine", "compose"))
 REQUIRE = Setting("gpus", "require")
 
 
-def refused(place: str, value: str, rule: str, cure: Cure = HERE) -> Problem:
+def refused(key_path: str, value: str, rule: str, hint: HintText = HERE) -> Problem:
     """Returns the problem of a key that an engine cannot keep."""
-    return Problem(place, value, rule, cure, ("engine",))
+    return Problem(key_path, value, rule, hint, ("engine",))
 
 
-def addresses(manifest: Manifest, rule: str, cure: str) -> Iterator[Problem]:
+def addresses(manifest: Manifest, rule: str, hint: str) -> Iterator[Problem]:
     """Yields refusals of IP addresses that are to be known before the start.
 
     Args:
-        cure: what arguments can be given in their place.
+        hint: what arguments can be given in their place.
     """
     if manifest.addressing == "ip" and "addressing" in manifest.model_fields_set:
         yield refused("addressing", '"ip"', rule, ("write ", Setting("addressing", "name")))
     for number, argument in enumerate(manifest.args):
         if "ip" in names_in([argument]):
-            yield refused(f"args.{number}", to_toml(argument), rule, cure)
+            yield refused(f"args.{number}", to_toml(argument), rule, hint)
     for name, task in manifest.task.items():
         if task.ip is not None:
             yield refused(f"task.{name}.ip", to_toml(task.ip), rule)
@@ -53,20 +53,20 @@ def bounds(manifest: Manifest, keys: Iterable[str], rule: str) -> Iterator[Probl
 def of_this_host(manifest: Manifest, rule: str) -> Iterator[Problem]:
     """Yields refusals of GPUs that are found on this host or listed (`rule`), and of sidecars."""
     if manifest.gpus not in ("none", "require"):
-        cure = ("write ", REQUIRE, " (and `gpus_per_worker`), or ", Setting("gpus", "none"))
-        yield refused("gpus", to_toml(manifest.gpus), rule, cure)
+        hint = ("write ", REQUIRE, " (and `gpus_per_worker`), or ", Setting("gpus", "none"))
+        yield refused("gpus", to_toml(manifest.gpus), rule, hint)
     for name in manifest.sidecar:
         yield refused(f"sidecar.{name}", "", "the kit runs sidecars beside tasks of one host only")
 
 
 def in_limits(
-    table: str, limits: Limits, cannot: Mapping[str, tuple[str, Cure]]
+    table: str, limits: Limits, cannot: Mapping[str, tuple[str, HintText]]
 ) -> Iterator[Problem]:
-    """Yields refusals of keys of a role or a task; `cannot` has the rule and cure of each key."""
-    for key, (rule, cure) in cannot.items():
+    """Yields refusals of keys of a role or a task; `cannot` has the rule and hint of each key."""
+    for key, (rule, hint) in cannot.items():
         if value := getattr(limits, key):
             text = "" if isinstance(value, dict) else to_toml(value)
-            yield refused(f"{table}.{key}", text, rule, cure)
+            yield refused(f"{table}.{key}", text, rule, hint)
 
 
 def in_clear(table: str, limits: Limits, file: str, then: str = "") -> Iterator[Problem]:
@@ -77,5 +77,5 @@ def in_clear(table: str, limits: Limits, file: str, then: str = "") -> Iterator[
     """
     for key in filter(looks_secret, limits.environment):
         rule = f"it looks like a secret, and {file} would have it in clear"
-        cure = f'write `secrets = ["{key}"]` there instead{then}'
-        yield refused(f"{table}.environment.{key}", "", rule, cure)
+        hint = f'write `secrets = ["{key}"]` there instead{then}'
+        yield refused(f"{table}.environment.{key}", "", rule, hint)

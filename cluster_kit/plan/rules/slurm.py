@@ -10,7 +10,7 @@ from cluster_kit.manifest.slurm import SlurmTable
 from cluster_kit.plan.arguments import names_in
 from cluster_kit.plan.rules import refusals
 from cluster_kit.plan.rules.refusals import HERE, REQUIRE, refused
-from cluster_kit.problem import Cure, Problem, Setting
+from cluster_kit.problem import HintText, Problem, Setting
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
 from cluster_kit.util.toml_text import to_toml
 
@@ -24,7 +24,7 @@ OWN = (
     "wait", "wrap",
 )  # fmt: skip
 """Options of sbatch that the kit gives itself, or that its script cannot live with."""
-_IN_LIMITS: dict[str, tuple[str, Cure]] = {
+_IN_LIMITS: dict[str, tuple[str, HintText]] = {
     "gpus": (
         "Slurm decides which GPUs a task gets",
         ("take it out, or give each worker some: ", REQUIRE),
@@ -63,13 +63,13 @@ def check_slurm(manifest: Manifest) -> Iterator[Problem]:
 
 
 def _addresses(manifest: Manifest) -> Iterator[Problem]:
-    cure = "write {{ ps_hosts }}, {{ worker_hosts }} or {{ master }}, or read TF_CONFIG"
+    hint = "write {{ ps_hosts }}, {{ worker_hosts }} or {{ master }}, or read TF_CONFIG"
     rule = "a task has the address of its node, which is known when the job starts, not now"
-    yield from refusals.addresses(manifest, rule, cure)
+    yield from refusals.addresses(manifest, rule, hint)
     for number, argument in enumerate(manifest.args):
         if "port" in names_in([argument]):
             rule = "a task's port is known when the job starts, not now"
-            yield refused(f"args.{number}", to_toml(argument), rule, cure)
+            yield refused(f"args.{number}", to_toml(argument), rule, hint)
     own = "the network is that of the nodes"
     yield from refusals.own_network(manifest, own)
     for key in ("encrypted", "internal"):
@@ -86,16 +86,16 @@ def _of_this_host(manifest: Manifest) -> Iterator[Problem]:
         yield refused("share_gpus", "true", "Slurm gives a GPU to one task at a time")
     if isinstance(manifest.data, DataTable):
         rule = "data are fetched on this host, which the nodes do not see"
-        cure = "fetch them into a directory that all nodes share, and name it: `data = DIRECTORY`"
-        yield refused("data.fetch", to_toml(manifest.data.fetch), rule, cure)
+        hint = "fetch them into a directory that all nodes share, and name it: `data = DIRECTORY`"
+        yield refused("data.fetch", to_toml(manifest.data.fetch), rule, hint)
     if manifest.tensorboard:
         rule = "the kit starts TensorBoard beside tasks of this host only"
-        cure = "take it out: `tensorboard --logdir runs/NAME/latest/output/tensorboard` shows it"
-        yield refused("tensorboard", "true", rule, cure)
+        hint = "take it out: `tensorboard --logdir runs/NAME/latest/output/tensorboard` shows it"
+        yield refused("tensorboard", "true", rule, hint)
     for name in manifest.secret:
         rule = "a Slurm job has no secrets that are files"
-        cure = 'write names of variables, e.g. `secrets = ["TOKEN"]`, under [role.worker]'
-        yield refused(f"secret.{name}", "", rule, cure)
+        hint = 'write names of variables, e.g. `secrets = ["TOKEN"]`, under [role.worker]'
+        yield refused(f"secret.{name}", "", rule, hint)
 
 
 def _without_image(manifest: Manifest) -> Iterator[Problem]:
@@ -109,12 +109,12 @@ def _without_image(manifest: Manifest) -> Iterator[Problem]:
     for number, mount in enumerate(manifest.mount):
         yield refused(f"mount.{number}.target", to_toml(mount.target), rule, IMAGE)
     if _reads_data_set(manifest) and not manifest.slurm.datasets:
-        cure: Cure = (
+        hint: HintText = (
             "name the directory that has it on the nodes: ",
             Setting("slurm.datasets", "/shared/datasets"),
             "; docs/beyond.md says how it is made",
         )
-        yield refused("data", to_toml(str(manifest.data)), f"{rule}, which has no data sets", cure)
+        yield refused("data", to_toml(str(manifest.data)), f"{rule}, which has no data sets", hint)
 
 
 def _reads_data_set(manifest: Manifest) -> bool:
@@ -131,9 +131,9 @@ def _table(table: SlurmTable) -> Iterator[Problem]:
             rule = "not a name of Slurm: letters, digits, _, -, ., @ and commas"
             yield Problem(f"slurm.{key}", to_toml(value), rule, "mend it")
     if table.time and not TIME.fullmatch(table.time):
-        cure: Cure = ("for example ", Setting("slurm.time", "2:00:00"), " or `1-12`")
+        hint: HintText = ("for example ", Setting("slurm.time", "2:00:00"), " or `1-12`")
         rule = "not a time as Slurm writes it: minutes, H:M:S or DAYS-H:M:S"
-        yield Problem("slurm.time", to_toml(table.time), rule, cure)
+        yield Problem("slurm.time", to_toml(table.time), rule, hint)
     for key in ("image", "trainer", "datasets", "python", "output"):
         value = getattr(table, key)
         if value.startswith("~") or not value.isprintable() or {*':,"\\'} & {*value}:
@@ -152,13 +152,13 @@ def _table(table: SlurmTable) -> Iterator[Problem]:
             yield Problem(f"slurm.setup.{number}", to_toml(line), rule, "write one line for each")
 
 
-def _option(place: str, option: str) -> Iterator[Problem]:
+def _option(key_path: str, option: str) -> Iterator[Problem]:
     match = OPTION.fullmatch(option)
     if match is None:
-        cure = 'for example `options = ["--constraint=ssd"]`'
-        yield Problem(place, to_toml(option), "not a long option of sbatch: --name=value", cure)
+        hint = 'for example `options = ["--constraint=ssd"]`'
+        yield Problem(key_path, to_toml(option), "not a long option of sbatch: --name=value", hint)
     elif match[1] in OWN:
-        cure = "take it out"
+        hint = "take it out"
         if match[1] in ("account", "partition", "time", "output"):
-            cure = f"write `{match[1]}` itself under [slurm]"
-        yield Problem(place, to_toml(option), "the kit gives sbatch this option itself", cure)
+            hint = f"write `{match[1]}` itself under [slurm]"
+        yield Problem(key_path, to_toml(option), "the kit gives sbatch this option itself", hint)

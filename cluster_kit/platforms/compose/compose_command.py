@@ -11,7 +11,7 @@ from typing import Any
 from cluster_kit import labels
 from cluster_kit.errors import EngineError, UsageError
 from cluster_kit.manifest.schema import RESERVED
-from cluster_kit.platforms.docker.docker_errors import disk_cure
+from cluster_kit.platforms.docker.docker_errors import disk_hint
 from cluster_kit.platforms.platform import ImageMissing, SubnetTaken
 from cluster_kit.platforms.variables import new_secret
 from cluster_kit.resolved import OUTPUT
@@ -128,8 +128,8 @@ def up(file: Path, output: Path, run_id: str) -> None:
     if "Pool overlaps" in errors:
         raise SubnetTaken(f"the subnet is taken: {errors}", "run it again")
     if "No such image" in errors:
-        raise ImageMissing(f"docker compose up failed: {errors}", _cure(errors))
-    raise EngineError(f"docker compose up failed (exit {done.code}):\n{errors}", _cure(errors))
+        raise ImageMissing(f"docker compose up failed: {errors}", _hint(errors))
+    raise EngineError(f"docker compose up failed (exit {done.code}):\n{errors}", _hint(errors))
 
 
 def _refuse_if_broken(file: Path, override: Path, variables: Mapping[str, str]) -> None:
@@ -144,7 +144,7 @@ def _refuse_if_broken(file: Path, override: Path, variables: Mapping[str, str]) 
         if not done.ok:
             words = _errors(done.errors)
             if files == [file]:
-                raise EngineError(f"docker compose config failed:\n{words}", _cure(words))
+                raise EngineError(f"docker compose config failed:\n{words}", _hint(words))
             raise UsageError(f"{override} cannot be merged:\n{words}", f"mend {override}")
         found.append(json.loads(done.output))
     if faults := broken(*found):
@@ -162,12 +162,12 @@ def _errors(stderr: str) -> str:
     return "\n".join(errors[-15:])
 
 
-def _cure(errors: str) -> str:
+def _hint(errors: str) -> str:
     """What to do about Compose's errors."""
     if "could not select device driver" in errors:
         return 'install the NVIDIA Container Toolkit (cluster-kit doctor), or set `gpus = "none"`'
-    if cure := disk_cure(errors):
-        return cure
+    if hint := disk_hint(errors):
+        return hint
     if re.search(r"pull access denied|manifest unknown|failed to resolve|lookup .* on ", errors):
         return "`docker pull` or build the image that is named, or mend its name (`image`)"
     if "No such image" in errors:

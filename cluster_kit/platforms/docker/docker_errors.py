@@ -17,7 +17,7 @@ _LOST = (DockerException, urllib3.exceptions.HTTPError, OSError)
 
 
 START_IT = f"start it (`{command('engine')}`)"
-"""The cure if no engine answers."""
+"""The hint if no engine answers."""
 START_AGAIN = (
     f"{START_IT}; `cluster-kit status` then shows what is still up, and "
     "`cluster-kit down NAME` removes it"
@@ -25,8 +25,8 @@ START_AGAIN = (
 _NO_SPACE = ("no space left on device", "disk quota exceeded")
 
 
-def disk_cure(words: str) -> str:
-    """The cure if these words of the engine say that its own disk is full, else ""."""
+def disk_hint(words: str) -> str:
+    """The hint if these words of the engine say that its own disk is full, else ""."""
     if not any(sign in words.lower() for sign in _NO_SPACE):
         return ""
     return (
@@ -45,7 +45,7 @@ def as_engine_errors() -> Iterator[None]:
         words = str(error.explanation or first_line(error))
         raise EngineError(
             f"the Docker engine refused: {words}",
-            disk_cure(words) or "change what it names, and run it again",
+            disk_hint(words) or "change what it names, and run it again",
         ) from None
     except _LOST as error:
         raise EngineError(

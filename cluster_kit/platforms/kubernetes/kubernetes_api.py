@@ -77,8 +77,8 @@ object is not sent twice."""
 class Refused(EngineError):
     """The API server refused a request; `status` is HTTP's, `words` are the server's."""
 
-    def __init__(self, status: int, words: str, message: str, cure: str) -> None:
-        super().__init__(message, cure)
+    def __init__(self, status: int, words: str, message: str, hint: str) -> None:
+        super().__init__(message, hint)
         self.status, self.words = status, words
 
 
@@ -206,20 +206,20 @@ def refused(status: int, data: bytes, what: str) -> Refused:
         words = str(json.loads(data)["message"])
     except (ValueError, KeyError, TypeError):
         words = data.decode("utf-8", errors="replace")[:300] or what
-    message, cure = f"Kubernetes refused: {words}", "mend what it says, and run it again"
+    message, hint = f"Kubernetes refused: {words}", "mend what it says, and run it again"
     if status == 401:
         message = f"Kubernetes does not know you: {words}"
-        cure = "log in to the cluster again: its credentials have expired, or are another one's"
+        hint = "log in to the cluster again: its credentials have expired, or are another one's"
     elif status == 403 and any(said in words for said in OF_QUOTA):
-        cure = QUOTA
+        hint = QUOTA
     elif status == 403 and "violates PodSecurity" in words:
-        cure = "the namespace allows less than the file asks for: choose another namespace"
+        hint = "the namespace allows less than the file asks for: choose another namespace"
     elif status == 403:
         message = f"you may not do that in this namespace: {words}"
-        cure = "ask for a Role with that right, or write your own namespace: `kubernetes.namespace`"
+        hint = "ask for a Role with that right, or write your own namespace: `kubernetes.namespace`"
     elif status == 404 and "namespaces" in words:
-        cure = "`kubectl create namespace NAME`, or mend `kubernetes.namespace`"
-    return Refused(status, words, message, cure)
+        hint = "`kubectl create namespace NAME`, or mend `kubernetes.namespace`"
+    return Refused(status, words, message, hint)
 
 
 def _broken(host: str, error: Exception) -> KitError:

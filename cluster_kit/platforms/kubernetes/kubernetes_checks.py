@@ -41,7 +41,7 @@ def check_kubernetes(cluster: Cluster | None, namespace: str = "") -> list[Check
         api = KubernetesEngine(on.namespace if on else namespace).api
         return [check_version(api.get("/version"), api), *_checks_rights(api, cluster)]
     except (HostError, EngineError) as error:
-        return [Check("kubernetes", "fail", error.message, error.cure)]
+        return [Check("kubernetes", "fail", error.message, error.hint)]
 
 
 def check_version(said: Mapping[str, str], api: Api) -> Check:
@@ -57,8 +57,8 @@ def check_version(said: Mapping[str, str], api: Api) -> Check:
 def _checks_rights(api: Api, cluster: Cluster | None) -> Iterator[Check]:
     lacks = [_named(*need) for need in _needs(cluster) if not api.may(*need)]
     if lacks:
-        cure = f"ask for a Role in the namespace {api.namespace} that allows it"
-        yield Check("rights", "fail", f"you may not {', '.join(lacks)}", cure)
+        hint = f"ask for a Role in the namespace {api.namespace} that allows it"
+        yield Check("rights", "fail", f"you may not {', '.join(lacks)}", hint)
     else:
         yield Check("rights", "ok", "all that `up` needs")
     on = cluster.kubernetes if cluster else None
@@ -68,8 +68,8 @@ def _checks_rights(api: Api, cluster: Cluster | None) -> Iterator[Check]:
         yield Check("jobset", "ok", GROUP)
     if on is not None and not on.claim:
         found = "an emptyDir goes with its pod: nothing could be read of how the job ended"
-        cure = 'write `output = "pvc"` under [kubernetes], or `kubectl apply` what `render` writes'
-        yield Check("output", "fail", found, cure)
+        hint = 'write `output = "pvc"` under [kubernetes], or `kubectl apply` what `render` writes'
+        yield Check("output", "fail", found, hint)
 
 
 def _needs(cluster: Cluster | None) -> Iterator[tuple[str, str, str, str]]:

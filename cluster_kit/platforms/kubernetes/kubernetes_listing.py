@@ -24,7 +24,7 @@ NOT_INSTALLED = (
     f"JobSet is not installed in this Kubernetes cluster, which does not know {GROUP}",
     "install it (https://jobset.sigs.k8s.io/docs/installation), or leave `kubernetes.jobset` out",
 )
-"""(message, cure)."""
+"""(message, hint)."""
 NOT_MADE = "JobSet has made no Job for it"
 AWAITED = "awaited"
 """The key of a Job that is not there."""

@@ -248,10 +248,10 @@ def refusal(waiting: Sequence[str], why: Mapping[str, str]) -> EngineError:
     if not lines:
         lines = [f"{', '.join(waiting)}: Kubernetes has not said why"]
     told = "\n".join(f"  {line}" for line in lines)
-    return EngineError(f"Kubernetes has not started every task:\n{told}", _cure(told))
+    return EngineError(f"Kubernetes has not started every task:\n{told}", _hint(told))
 
 
-def _cure(said: str) -> str:
+def _hint(said: str) -> str:
     if "ErrImagePull" in said or "ImagePullBackOff" in said or "InvalidImageName" in said:
         return (
             "push the image to where the nodes pull from, and name it: `docker push`, "

@@ -183,13 +183,13 @@ def _places(on: OnSlurm) -> tuple[Pair, ...]:
 def _checks(on: OnSlurm, secrets: Iterable[str]) -> Iterator[str]:
     """Yields lines that end the job before it starts anything if something is missing."""
     if on.image:
-        cure = "build it, as the first lines of this script say, or mend [slurm] image"
-        yield f'[[ -r $image ]] || refuse 3 "the image $image cannot be read" {shlex.quote(cure)}'
+        hint = "build it, as the first lines of this script say, or mend [slurm] image"
+        yield f'[[ -r $image ]] || refuse 3 "the image $image cannot be read" {shlex.quote(hint)}'
     else:
         yield "[[ $trainer == /* ]] || trainer=$PWD/$trainer"
-        cure = "name the directory that has it on every node: --set slurm.trainer=DIRECTORY"
+        hint = "name the directory that has it on every node: --set slurm.trainer=DIRECTORY"
         said = '"the package trainer is not in $trainer"'
-        yield f"[[ -r $trainer/trainer/__main__.py ]] || refuse 3 {said} {shlex.quote(cure)}"
+        yield f"[[ -r $trainer/trainer/__main__.py ]] || refuse 3 {said} {shlex.quote(hint)}"
     for name in secrets:
         yield (
             f"[[ -n ${{{name}+set}} ]] || refuse 3 '{name} is not set, which tasks are to have' "

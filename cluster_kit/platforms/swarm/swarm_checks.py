@@ -31,7 +31,7 @@ def check_swarm(cluster: Cluster | None) -> list[Check]:
         engine = SwarmEngine()
         records, swarm = engine.node_records(), engine.info().get("Swarm") or {}
     except HostError as error:
-        return [Check("swarm", "fail", error.message, error.cure)]
+        return [Check("swarm", "fail", error.message, error.hint)]
     return [
         *check_nodes(records),
         *check_managers(records),
@@ -50,8 +50,8 @@ def check_nodes(records: Sequence[Mapping[str, Any]]) -> list[Check]:
     count = f"{len(usable)} node{'s' if len(usable) != 1 else ''}"
     text = f"{count} ({managers} manager{'s' if managers != 1 else ''}): {', '.join(usable)}"
     if not usable:
-        cure = "`docker node ls`; `docker node update --availability active NODE`"
-        return [Check("swarm", "fail", f"no node is ready: {', '.join(others)}", cure)]
+        hint = "`docker node ls`; `docker node update --availability active NODE`"
+        return [Check("swarm", "fail", f"no node is ready: {', '.join(others)}", hint)]
     if others:
         text += f"; without tasks: {', '.join(others)}"
         return [Check("swarm", "warn", text, "`docker node ls` shows why")]
@@ -66,8 +66,8 @@ def check_constraints(
         if chosen and not usable_for(chosen, records):
             tasks = [t.name for t in (cluster.tasks if cluster else ()) if t.nodes == chosen]
             found = f"no node for {', '.join(tasks)}: {', '.join(chosen)}"
-            cure = "`docker node update --label-add NAME=VALUE NODE`, or mend `nodes`"
-            yield Check("nodes", "fail", found, cure)
+            hint = "`docker node update --label-add NAME=VALUE NODE`, or mend `nodes`"
+            yield Check("nodes", "fail", found, hint)
 
 
 def check_cpus(records: Sequence[Mapping[str, Any]], cluster: Cluster | None) -> Iterator[Check]:
@@ -82,8 +82,8 @@ def check_cpus(records: Sequence[Mapping[str, Any]], cluster: Cluster | None) ->
         if task.cpus and have and task.cpus > max(have.values()):
             each = ", ".join(f"{name} {count:g}" for name, count in have.items())
             found = f"{task.name} is given {task.cpus:g} CPUs, its nodes have fewer: {each}"
-            cure = f"give it `cpus = {max(have.values()):g}` or less, or other `nodes`"
-            yield Check("CPUs of nodes", "fail", found, cure)
+            hint = f"give it `cpus = {max(have.values()):g}` or less, or other `nodes`"
+            yield Check("CPUs of nodes", "fail", found, hint)
 
 
 def check_managers(records: Sequence[Mapping[str, Any]]) -> Iterator[Check]:
@@ -98,8 +98,8 @@ def check_managers(records: Sequence[Mapping[str, Any]]) -> Iterator[Check]:
         found = f"{len(managers)} managers: {', '.join(map(_name, managers))}"
         if away:
             found += f"; not reachable: {', '.join(away)}"
-        cure = "keep one while a cluster runs (`docker node demote NODE`): the kit was tried so"
-        yield Check("managers", "warn", found, cure)
+        hint = "keep one while a cluster runs (`docker node demote NODE`): the kit was tried so"
+        yield Check("managers", "warn", found, hint)
 
 
 def check_gpus(records: Sequence[Mapping[str, Any]], cluster: Cluster | None) -> Iterator[Check]:
@@ -123,11 +123,11 @@ def check_gpus(records: Sequence[Mapping[str, Any]], cluster: Cluster | None) ->
             free[chosen] -= len(task.gpus)
     if without:
         text = f"{found}; not enough for {', '.join(without)} ({len(asking[0].gpus)} each)"
-        cure = (
+        hint = (
             "announce them in each node's daemon.json: "
             '"node-generic-resources": ["GPU=GPU-<uuid>", …]; or ask for fewer'
         )
-        yield Check("GPUs of nodes", "fail", text, cure)
+        yield Check("GPUs of nodes", "fail", text, hint)
     else:
         yield Check("GPUs of nodes", "ok", found)
 
@@ -250,7 +250,7 @@ def probe_nodes(engine: SwarmEngine, cluster: Cluster, beside: Path) -> list[Che
         told = engine.run_on_each_node(_probe(cluster, folder, token), WITHIN_S)
         written = {one.name: one.read_text() for one in folder.iterdir()}
     except EngineError as error:
-        return [Check("shared storage", "fail", error.message, error.cure)]
+        return [Check("shared storage", "fail", error.message, error.hint)]
     except OSError as error:
         return [Check("shared storage", "fail", str(error), SHARE)]
     finally:
@@ -304,8 +304,8 @@ def storage_check(
         return Check("shared storage", "ok", f"{_existing(beside)} is one for all nodes")
     found = "; ".join(f"{name} {what}" for name, what in wrong.items())
     all_silent = not said.keys() & {node for node, name in nodes.items() if name in wrong}
-    cure = AGAIN if all_silent else SHARE
-    return Check("shared storage", "fail", f"{_existing(beside)}: {found}", cure)
+    hint = AGAIN if all_silent else SHARE
+    return Check("shared storage", "fail", f"{_existing(beside)}: {found}", hint)
 
 
 def _probe(cluster: Cluster, folder: Path, token: str) -> Probe:

@@ -131,11 +131,11 @@ def not_started(waiting: Sequence[str], why: Mapping[str, str]) -> EngineError:
     return EngineError(
         f"a swarm's nodes have not started every task after {PATIENCE_S:.0f} s and more:\n"
         + "\n".join(f"  {line}" for line in lines),
-        _cure(" ".join(lines)),
+        _hint(" ".join(lines)),
     )
 
 
-def _cure(said: str) -> str:
+def _hint(said: str) -> str:
     if "No such image" in said:
         return "bring the image to that node: `cluster-kit image push NAME --to ssh://USER@NODE`"
     if "bind source path does not exist" in said:

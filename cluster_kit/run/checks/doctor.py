@@ -64,8 +64,8 @@ def refuse_if_unfit(facts: HostFacts, cluster: Cluster) -> None:
     failed = [check for check in check_host(facts, cluster) if check.state == "fail"]
     if failed:
         problems = "\n".join(f"  {check.name}: {check.found}" for check in failed)
-        cures = "\n    ".join(check.cure for check in failed)
-        raise HostError(f"this host is not fit to run {cluster.name}:\n{problems}", cures)
+        hints = "\n    ".join(check.hint for check in failed)
+        raise HostError(f"this host is not fit to run {cluster.name}:\n{problems}", hints)
 
 
 def _engine(version: str) -> Check:
@@ -90,8 +90,8 @@ def _buildx(cluster: Cluster | None) -> Check:
     done = run(["docker", "buildx", "version"])
     if done.ok:
         return Check("buildx", "ok", done.output.split()[1] if done.output.split() else "found")
-    found, cure = "the Buildx plugin was not found", "install it: building images needs it"
-    return Check("buildx", "fail" if _lacks(cluster) else "warn", found, cure)
+    found, hint = "the Buildx plugin was not found", "install it: building images needs it"
+    return Check("buildx", "fail" if _lacks(cluster) else "warn", found, hint)
 
 
 def _lacks(cluster: Cluster | None) -> str:
@@ -107,8 +107,8 @@ def _disk(root: str, cluster: Cluster | None) -> Check:
     needed = DISK_TO_RUN if cluster is None or _built(cluster) else DISK_TO_BUILD
     text = f"{free / 2**30:.0f} GiB free in {root}"
     if free < needed:
-        cure = f"needs {needed / 2**30:.0f} GiB: free some (docker system prune)"
-        return Check("disk", "fail", text, cure)
+        hint = f"needs {needed / 2**30:.0f} GiB: free some (docker system prune)"
+        return Check("disk", "fail", text, hint)
     return Check("disk", "ok", text)
 
 

@@ -20,20 +20,20 @@ def gpu_checks(facts: HostFacts) -> list[Check]:
             return [Check("gpus", "ok", f"CPU only ({facts.no_gpu})")]
         there = f"{setup.hardware} of NVIDIA's on the PCI bus"
         if not setup.driver:
-            cure = "`nvidia-smi` says more; in MIG mode, make slices: `nvidia-smi mig -cgi … -C`"
-            return [Check("gpus", "warn", f"{there}, but {facts.no_gpu}", cure)]
-        cure = "install NVIDIA's driver; if it is installed, load it: `modprobe nvidia`"
-        return [Check("gpu driver", "warn", f"{there}, but no driver: {setup.driver}", cure)]
+            hint = "`nvidia-smi` says more; in MIG mode, make slices: `nvidia-smi mig -cgi … -C`"
+            return [Check("gpus", "warn", f"{there}, but {facts.no_gpu}", hint)]
+        hint = "install NVIDIA's driver; if it is installed, load it: `modprobe nvidia`"
+        return [Check("gpu driver", "warn", f"{there}, but no driver: {setup.driver}", hint)]
     names = ", ".join(f"{device.short}: {device.name}" for device in devices(facts.gpus))
     if not facts.gpu_refusal:
         well = Check("gpus", "ok", f"{names}, handed out by {HANDS_OUT[facts.gpu_driver]}")
         return [well, *_in_use(facts)]
     missing = _missing(setup)
-    cure = "restart the engine; its log (`journalctl -u docker`) says more"
+    hint = "restart the engine; its log (`journalctl -u docker`) says more"
     if missing:
-        cure = "repair what is missing above, then restart the engine"
+        hint = "repair what is missing above, then restart the engine"
     refused = f"{names}, but the engine refuses them: {facts.gpu_refusal}"
-    return [*missing, Check("gpus", "warn", refused, cure)]
+    return [*missing, Check("gpus", "warn", refused, hint)]
 
 
 def _in_use(facts: HostFacts) -> list[Check]:
@@ -41,8 +41,8 @@ def _in_use(facts: HostFacts) -> list[Check]:
     used = [f"{device.short} is used by {what}" for device, what in in_use(facts).items()]
     if not used:
         return []
-    cure = 'end it, or let it be: `gpus = "auto"` takes others, a list takes those that it names'
-    return [Check("gpus in use", "warn", "\n".join(used), cure)]
+    hint = 'end it, or let it be: `gpus = "auto"` takes others, a list takes those that it names'
+    return [Check("gpus in use", "warn", "\n".join(used), hint)]
 
 
 def _missing(setup: GpuSetup) -> list[Check]:

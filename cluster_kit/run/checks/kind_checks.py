@@ -32,8 +32,8 @@ def podman_builds(lacks: str) -> Check:
     """The line about building there; `lacks` is the tag of the image to be built, "" if none."""
     found = "Podman builds no images for the kit: `docker buildx` needs BuildKit in the engine"
     image = lacks or "IMAGE"
-    cure = f"build it with a Docker engine, and bring it: `docker save {image} | podman load`"
-    return Check("buildx", "fail" if lacks else "warn", found, cure)
+    hint = f"build it with a Docker engine, and bring it: `docker save {image} | podman load`"
+    return Check("buildx", "fail" if lacks else "warn", found, hint)
 
 
 def check_kind(kind: EngineKind, cluster: Cluster | None) -> Iterator[Check]:
@@ -75,8 +75,8 @@ def _limits(kind: EngineKind, cluster: Cluster | None) -> Check:
         if getattr(task, limit) is not None
     }
     found = f"this engine cannot limit {' or '.join(kind.unlimited)}"
-    cure = "give it cgroups (rootless: cgroup v2 with delegation by systemd)"
+    hint = "give it cgroups (rootless: cgroup v2 with delegation by systemd)"
     if not asked:
-        return Check("limits", "warn", found, cure)
+        return Check("limits", "warn", found, hint)
     listed = ", ".join(sorted(asked))
-    return Check("limits", "fail", f"{found} ({listed})", f"{cure}, or take the limits out")
+    return Check("limits", "fail", f"{found} ({listed})", f"{hint}, or take the limits out")

@@ -34,13 +34,13 @@ def check_subnet(facts: HostFacts, cluster: Cluster | None) -> Check:
             return Check("subnet", "ok", "there is a free one; it is chosen for each manifest")
         pools = ", ".join(map(str, addresses.POOLS))
         found = f"every part of {pools} is taken by a Docker network or a route of this host"
-        cure = "remove unused networks (`docker network prune`), or state a `subnet` in manifests"
-        return Check("subnet", "fail", found, cure)
+        hint = "remove unused networks (`docker network prune`), or state a `subnet` in manifests"
+        return Check("subnet", "fail", found, hint)
     for network in facts.networks:
         if network.cluster != cluster.name and network.subnet.overlaps(cluster.subnet):
             found = f"{cluster.subnet} overlaps {network.subnet} of {network.owner}"
-            cure = 'remove that network, or write another `subnet` or `subnet = "auto"`'
-            return Check("subnet", "fail", found, cure)
+            hint = 'remove that network, or write another `subnet` or `subnet = "auto"`'
+            return Check("subnet", "fail", found, hint)
     return Check("subnet", "ok", f"{cluster.subnet} is free")
 
 
@@ -55,8 +55,8 @@ def check_proxy(cluster: Cluster | None) -> Check:
         exceptions = given.get(OWN_EXCEPTIONS, "")
         if cluster and exceptions and str(cluster.subnet) not in exceptions.split(","):
             found = f"{task.name} sets {OWN_EXCEPTIONS} without {cluster.subnet}: its connections "
-            cure = f"take {OWN_EXCEPTIONS} out of `environment`: the kit sets no_proxy"
-            return Check("proxy", "fail", f"{found}to other tasks go through the proxy", cure)
+            hint = f"take {OWN_EXCEPTIONS} out of `environment`: the kit sets no_proxy"
+            return Check("proxy", "fail", f"{found}to other tasks go through the proxy", hint)
     file = Path(os.environ.get("DOCKER_CONFIG", Path.home() / ".docker")) / "config.json"
     try:
         proxies = _proxies(file)

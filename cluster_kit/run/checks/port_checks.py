@@ -18,8 +18,8 @@ def check_ports(cluster: Cluster | None) -> list[Check]:
     told = ", ".join(f"{LOOPBACK}:{port.host}" for _, port in ports)
     taken = [f"{LOOPBACK}:{port.host} ({name})" for name, port in ports if is_taken(port.host)]
     if taken:
-        cure = "end what listens there, or publish another port of this host in `ports`"
-        return [Check("ports", "fail", f"taken: {', '.join(taken)}", cure)]
+        hint = "end what listens there, or publish another port of this host in `ports`"
+        return [Check("ports", "fail", f"taken: {', '.join(taken)}", hint)]
     return [Check("ports", "ok", f"free: {told}")]
 
 

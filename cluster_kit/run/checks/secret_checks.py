@@ -15,6 +15,6 @@ def check_secrets(cluster: Cluster | None, environment: Mapping[str, str]) -> li
     if not asked:
         return []
     if absent:
-        cure = f"`export {absent[0]}=…`, or take it out of `secrets`"
-        return [Check("secrets", "fail", f"not set: {', '.join(absent)}", cure)]
+        hint = f"`export {absent[0]}=…`, or take it out of `secrets`"
+        return [Check("secrets", "fail", f"not set: {', '.join(absent)}", hint)]
     return [Check("secrets", "ok", f"set: {', '.join(asked)}")]

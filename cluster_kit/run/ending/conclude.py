@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from cluster_kit.errors import EngineError, KitError, UsageError
 from cluster_kit.observe.state import RunState
-from cluster_kit.observe.tracebacks import cure, last_words, on_host, without_message
+from cluster_kit.observe.tracebacks import known_hint, last_words, on_host, without_message
 from cluster_kit.platforms.engine import SIDECAR, Container, Engine
 from cluster_kit.resolved import Cluster
 from cluster_kit.run import disk_space
@@ -144,11 +144,11 @@ def _saved(
     said = _last_words(launch.engine, containers, verdict, verdict.blame or seen.leader, mask)
     words = without_message(said, verdict.message) if verdict.blame else ""
     told = f"{words}\n{verdict.message}"
-    known_cure = cure(f"{verdict.message}\n{words}", cluster.all_mounts, launch.caller)
+    hint = known_hint(f"{verdict.message}\n{words}", cluster.all_mounts, launch.caller)
     verdict = replace(verdict, message=on_host(verdict.message, cluster.all_mounts))
     verdict = explained(verdict, said, directory)
     launch.followed.finish(_logs(launch.engine, containers, mask), told if verdict.blame else "")
-    known_cure = verdict.cure or known_cure
+    hint = verdict.hint or hint
     disk_space.release(directory)
     with failures:
         save_events(directory, seen.events)
@@ -160,7 +160,7 @@ def _saved(
         directory,
         last_words=words,
         kept=kept,
-        cure=known_cure,
+        hint=hint,
         run_id=launch.id,
     )
     notes = [*outcome.notes]

@@ -30,7 +30,7 @@ def explained(verdict: Verdict, said: str, run: RunDirectory) -> Verdict:
         return _full(verdict, run)
     gone = "was removed" if not output.is_dir() else "cannot be written any more"
     message = f"the output directory {output} {gone} while the run went on"
-    return replace(verdict, message=message, cure=f"bring it back, or make it writable: {_RESUME}")
+    return replace(verdict, message=message, hint=f"bring it back, or make it writable: {_RESUME}")
 
 
 def _full(verdict: Verdict, run: RunDirectory) -> Verdict:
@@ -43,7 +43,7 @@ def _full(verdict: Verdict, run: RunDirectory) -> Verdict:
         reason=Reason.DISK_FULL,
         blame="",
         message=f"the disk of {run.output} {full}; the checkpoints that were complete are kept",
-        cure=f"make room there: {_RESUME}",
+        hint=f"make room there: {_RESUME}",
     )
 
 

@@ -16,7 +16,7 @@ def without_verdict(error: BaseException) -> Verdict:
         words = f"a bug in the kit: {type(error).__name__}: {error}".rstrip(": ")
         return Verdict(False, KitError.exit_code, Reason.INTERNAL, "", words)
     reason = REASON_BY_CODE.get(error.exit_code, Reason.INTERNAL)
-    return Verdict(False, error.exit_code, reason, "", error.message, error.cure)
+    return Verdict(False, error.exit_code, reason, "", error.message, error.hint)
 
 
 def incomplete(launch: Launch, outcome: Outcome, error: EngineError | OSError) -> KitError:
@@ -24,9 +24,9 @@ def incomplete(launch: Launch, outcome: Outcome, error: EngineError | OSError) -
     ended = f"the run ended ({outcome.reason}), but"
     if isinstance(error, EngineError):
         return EngineError(f"{ended} not everything was saved and removed: {error.message}",
-                           error.cure)  # fmt: skip
+                           error.hint)  # fmt: skip
     return HostError(
         f"{ended} its evidence in {launch.directory.path} is not complete: "
         f"{disk_space.why(error, launch.directory.path)}",
-        disk_space.CURE,
+        disk_space.HINT,
     )

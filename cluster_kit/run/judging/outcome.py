@@ -72,8 +72,8 @@ def without_run(facts: Mapping[str, Any]) -> Outcome:
     error = facts["error"]
     code = int(error["exit_code"])
     reason = REASON_BY_CODE.get(code, Reason.INTERNAL)
-    message, cure = str(error["message"]), str(error.get("cure", ""))
-    return replace(NOTHING, exit_code=code, reason=reason, message=message, cure=cure)
+    message, hint = str(error["message"]), str(error.get("cure", ""))
+    return replace(NOTHING, exit_code=code, reason=reason, message=message, cure=hint)
 
 
 NOTHING = Outcome("", False, 1, "", None, "", "", [], [], {}, {}, "", "")
@@ -88,7 +88,7 @@ def outcome_of(
     run: RunDirectory,
     *,
     last_words: str = "",
-    cure: str = "",
+    hint: str = "",
     run_id: str = "",
     kept: bool = False,
 ) -> Outcome:
@@ -111,7 +111,7 @@ def outcome_of(
         tasks=tasks,
         timings_s={},
         metrics=metrics(seen),
-        cure=cure,
+        cure=hint,
         run=str(run.path),
         id=run_id,
         kept=kept,

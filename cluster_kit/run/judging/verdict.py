@@ -69,7 +69,7 @@ OUT_OF_MEMORY = " (out of memory: raise its `memory` limit)"
 class Verdict:
     """How a run ended.
 
-    `exit_code` is the kit's (see `errors`); `blame` is a task, and `cure` what helps, or "".
+    `exit_code` is the kit's (see `errors`); `blame` is a task, and `hint` what helps, or "".
     """
 
     success: bool
@@ -77,7 +77,7 @@ class Verdict:
     reason: str
     blame: str = ""
     message: str = ""
-    cure: str = ""
+    hint: str = ""
 
 
 def judge(cluster: Cluster, seen: RunState, ending: Ending) -> Verdict:
@@ -127,8 +127,8 @@ def _judge_starved(cluster: Cluster, name: str) -> Verdict:
     limit, role = next((t.memory, t.role) for t in cluster.tasks if t.name == name)
     has = f": it has {limit / 2**20:.0f} MiB" if limit else ""
     message = f"{name} ran out of memory before the job could begin{has}"
-    cure = f"raise `memory` in [role.{role}] or [task.{name}], or remove it"
-    return Verdict(False, TrainingFailed.exit_code, Reason.FAILED, name, message, cure)
+    hint = f"raise `memory` in [role.{role}] or [task.{name}], or remove it"
+    return Verdict(False, TrainingFailed.exit_code, Reason.FAILED, name, message, hint)
 
 
 def _judge_leader(seen: RunState) -> Verdict:

@@ -9,7 +9,7 @@ import math
 import tarfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
@@ -96,7 +96,7 @@ def _texts(
 ) -> Iterator[tuple[str, str]]:
     yield "versions.txt", "\n".join(versions()) + "\n"
     if engine:
-        checks = [asdict(check) for check in check_host(gather(engine), None)]
+        checks = [check.as_json() for check in check_host(gather(engine), None)]
         yield "doctor.json", json.dumps(checks, indent=2) + "\n"
         states = [{key: getattr(one, key) for key in ("name", "state", "exit_code", "restarts")}
                   for one in containers]  # fmt: skip

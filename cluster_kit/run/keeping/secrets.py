@@ -96,9 +96,9 @@ def _declared(cluster: Cluster) -> Iterable[object]:
 
 
 def mask_verdict(verdict: Verdict, values: Iterable[str]) -> Verdict:
-    """The verdict with MASK for these values in its message and cure."""
+    """The verdict with MASK for these values in its message and hint."""
     mask = masker(values)
-    return replace(verdict, message=mask(verdict.message), cure=mask(verdict.cure))
+    return replace(verdict, message=mask(verdict.message), hint=mask(verdict.hint))
 
 
 def mask_outcome(outcome: Outcome, values: Iterable[str]) -> Outcome:

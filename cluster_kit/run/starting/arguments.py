@@ -17,7 +17,7 @@ from cluster_kit.platforms.container import container_specs
 from cluster_kit.problem import Setting
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.resolved import SECRETS, Cluster
-from cluster_kit.util.nearest import hint
+from cluster_kit.util.nearest import did_you_mean
 from cluster_kit.util.process import Completed, run
 
 HELP = ("--help", "-h")
@@ -34,19 +34,21 @@ def check_arguments(cluster: Cluster, caller: Caller = Caller.SHELL) -> None:
     if program in PROGRAMS and arguments:
         asked = _ask(program, arguments, _place(cluster))
         if asked.code == _USAGE:
-            message, cure = told(program, asked.errors, caller)
-            raise UsageError(message, cure)
+            message, hint = told(program, asked.errors, caller)
+            raise UsageError(message, hint)
 
 
 def told(program: str, said: str, caller: Caller = Caller.SHELL) -> tuple[str, str]:
-    """(message, cure): what argparse says of wrong arguments, the one wrong word first."""
+    """(message, hint): what argparse says of wrong arguments, the one wrong word first."""
     lists_all = f"{caller.setting(Setting('args', HELP[:1]))} lists all of them"
     found = _ERROR.search(said)
     rule = found[1].strip() if found else said.strip().removeprefix("error: ")
     if rule.startswith("unrecognized arguments: "):
         word = rule.partition(": ")[2].split()[0].partition("=")[0]
         options = sorted(set(re.findall(r"--[a-z][a-z-]*", said.partition("error: ")[0])))
-        return f"`{word}`: the {program} has no such argument", hint(word, options) + lists_all
+        return f"`{word}`: the {program} has no such argument", did_you_mean(
+            word, options
+        ) + lists_all
     one = _OF_ONE.fullmatch(rule)
     if one is None:
         return f"arguments of the {program}: {rule}", lists_all

@@ -120,8 +120,8 @@ def data_command(
 def _refuse_if_unset(step: Fetch) -> None:
     absent = [name for name in step.secrets if not os.environ.get(name)]
     if absent:
-        cure = f"`export {absent[0]}=…`, or take it out of `secrets` in [data]"
-        raise HostError(f"the data step needs {', '.join(absent)}, not set here", cure)
+        hint = f"`export {absent[0]}=…`, or take it out of `secrets` in [data]"
+        raise HostError(f"the data step needs {', '.join(absent)}, not set here", hint)
 
 
 def _beside(directory: Path, end: str) -> Path:

@@ -91,6 +91,6 @@ def _given_up(error: EngineError, limit_s: float, title: str) -> EngineError:
     return EngineError(
         f"{title} stopped in the middle of the run, and did not come back within "
         f"{limit_s:g} s: {error.message}",
-        f"{START_IT if title == DOCKER else error.cure}; `cluster-kit attach NAME` then goes on "
+        f"{START_IT if title == DOCKER else error.hint}; `cluster-kit attach NAME` then goes on "
         "with what is still up, and `cluster-kit down NAME` removes it",
     )

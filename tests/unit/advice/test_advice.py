@@ -50,9 +50,9 @@ def test_a_generator_that_would_run_in_the_chief_is_named(what: str, tmp_path: P
         for number, line in enumerate(text.splitlines(), 1)
         if any(name in line for name in ("from_generator", "ImageDataGenerator", "flow_from"))
     )
-    assert hint.place == f"train.py:{made}"
+    assert hint.location == f"train.py:{made}"
     assert "would run in the chief" in hint.rule
-    assert "TFRecordDataset" in hint.cure
+    assert "TFRecordDataset" in hint.fix
 
 
 def test_a_generator_in_another_file_is_named_there(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_generator_in_another_file_is_named_there(tmp_path: Path) -> None:
         "data.py": "def load(_):\n    return D.from_generator(g)\n",
     }
     (hint,) = hints(files, tmp_path)
-    assert hint.place == "data.py:2"
+    assert hint.location == "data.py:2"
 
 
 QUIET_GENERATORS = {
@@ -97,7 +97,7 @@ SPECS = {
 def test_an_evaluator_among_the_training_tasks_is_named(what: str, tmp_path: Path) -> None:
     (hint,) = hints(SPECS[what], tmp_path)
     line = SPECS[what].split('"evaluator"')[0].count("\n") + 1
-    assert hint.place == f"train.py:{line}"
+    assert hint.location == f"train.py:{line}"
     assert "wait for it for ever" in hint.rule
 
 
@@ -120,9 +120,9 @@ FLAGS = ["--job={{ role }}", "--index={{ index }}", "--workers={{ worker_hosts }
 
 def test_flags_for_a_chief_that_runs_alone_are_questioned(tmp_path: Path) -> None:
     (hint,) = hints("", tmp_path, args=FLAGS)
-    assert hint.place == "args"
+    assert hint.location == "args"
     assert "only the chief runs the program" in hint.what
-    assert '`style = "all-tasks"`, and `chief = 0` if worker 0' in hint.cure
+    assert '`style = "all-tasks"`, and `chief = 0` if worker 0' in hint.fix
 
 
 def test_flags_that_leave_out_the_chiefs_address_are_questioned(tmp_path: Path) -> None:
@@ -137,19 +137,19 @@ def test_flags_that_leave_out_the_chiefs_address_are_questioned(tmp_path: Path) 
 def test_a_text_that_is_no_python_is_named_with_its_line(tmp_path: Path) -> None:
     """Where it is certain, `inputs` refuses the program; what is left comes to here."""
     (hint,) = hints("x = 1\nfor x in\n", tmp_path)
-    assert (hint.place, hint.what) == ("train.py:2", "for x in")
+    assert (hint.location, hint.what) == ("train.py:2", "for x in")
     assert "not valid Python" in hint.rule
 
 
 def test_a_broken_module_beside_the_program_is_named_too(tmp_path: Path) -> None:
     (hint,) = hints({"train.py": "import lib.net\n", "lib/net.py": "\ndef f(:\n"}, tmp_path)
-    assert hint.place == "lib/net.py:2"
+    assert hint.location == "lib/net.py:2"
 
 
 def test_what_an_older_python_does_not_know_is_named() -> None:
     fault = too_new(b"x = 1\ntry:\n    f()\nexcept* ValueError:\n    pass\n", "train.py", (3, 10))
     assert fault is not None
-    assert fault.place == "train.py:5" and "3.11" in fault.message
+    assert fault.location == "train.py:5" and "3.11" in fault.message
     assert too_new(b"x = 1\n", "train.py", (3, 10)) is None
 
 
@@ -157,7 +157,7 @@ def test_what_an_older_python_does_not_know_is_named() -> None:
 def test_a_file_that_no_parser_can_read_stops_nobody(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_bytes(content)
     found = advise(tmp_path / "train.py", manifest(program="train.py"))
-    assert all(hint.place.startswith("train.py") for hint in found)
+    assert all(hint.location.startswith("train.py") for hint in found)
 
 
 def test_circles_and_modules_that_cannot_be_read_are_passed_over(tmp_path: Path) -> None:

@@ -87,8 +87,8 @@ BY_KEYWORD = ABSL.replace("flags.DEFINE_string('", "parser.add_argument('--").re
 )
 def test_a_program_that_may_find_its_cluster_is_only_warned_of(text: str, tmp_path: Path) -> None:
     (hint,) = (h for h in hints(text, tmp_path, **KEYS) if "takes --" in h.what)
-    assert hint.place == "train.py:2"
-    assert 'args = ["--job_name={{ role }}", ' in hint.cure
+    assert hint.location == "train.py:2"
+    assert 'args = ["--job_name={{ role }}", ' in hint.fix
     (tmp_path / "demo.toml").write_text('format = 1\nname = "demo"\n', encoding="utf-8")
     assert not fit(tmp_path / "train.py", load(tmp_path / "demo.toml")).problems
 

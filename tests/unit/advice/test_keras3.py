@@ -60,9 +60,9 @@ def test_keras_3s_fit_under_a_strategy_of_several_machines_is_named(
 ) -> None:
     (hint,) = hints(KERAS_3[what], tmp_path, style="all-tasks", ps=0)
     line = KERAS_3[what].split(".fit(")[0].count("\n") + 1
-    assert hint.place == f"train.py:{line}"
+    assert hint.location == f"train.py:{line}"
     assert "`fit` of Keras 3" in hint.what
-    assert "import tf_keras as keras" in hint.cure
+    assert "import tf_keras as keras" in hint.fix
 
 
 def test_model_and_strategy_may_stand_in_other_files(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_model_and_strategy_may_stand_in_other_files(tmp_path: Path) -> None:
         "lib/cluster.py": COORDINATED,
     }
     (hint,) = hints(files, tmp_path)
-    assert hint.place == "train.py:4"
+    assert hint.location == "train.py:4"
 
 
 QUIET_KERAS = {

@@ -14,7 +14,7 @@ KEYS = {"style": "all-tasks", "chief": 0}
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "what", "cure"),
+    ("text", "location", "what", "fix"),
     [
         ("for i in xrange(3):\n    pass\nfor j in xrange(4): pass", 1, "`xrange` (also in 3)",
          "`range`"),
@@ -27,10 +27,10 @@ KEYS = {"style": "all-tasks", "chief": 0}
     ],
 )  # fmt: skip
 def test_it_is_named_with_what_to_write(
-    text: str, place: int, what: str, cure: str, tmp_path: Path
+    text: str, location: int, what: str, fix: str, tmp_path: Path
 ) -> None:
     (hint,) = hints(text, tmp_path, **KEYS)
-    assert (hint.place, hint.what, hint.cure) == (f"train.py:{place}", what, f"write {cure}")
+    assert (hint.location, hint.what, hint.fix) == (f"train.py:{location}", what, f"write {fix}")
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ OLD = '# coding: utf-8\n"print x"\nprint "one"\nif x: print \'two\', x\nprint >>
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "cure"),
+    ("text", "location", "fix"),
     [
         (OLD, "train.py:3", "Python 2, which is not rewritten here: write print(…), with"
          " parentheses (lines 3, 4, 5)"),
@@ -75,15 +75,15 @@ OLD = '# coding: utf-8\n"print x"\nprint "one"\nif x: print \'two\', x\nprint >>
     ],
 )  # fmt: skip
 def test_a_program_that_does_not_parse_is_refused_with_every_print(
-    text: str, place: str, cure: str, tmp_path: Path
+    text: str, location: str, fix: str, tmp_path: Path
 ) -> None:
     (tmp_path / "train.py").write_text(text, encoding="utf-8")
     (problem,) = resolve(manifest(program="train.py"), tmp_path).problems
-    assert problem.place == place
-    assert cure in problem.cure_text()
+    assert problem.key_path == location
+    assert fix in problem.hint_text()
 
 
 def test_a_module_beside_the_program_is_told_in_the_same_words(tmp_path: Path) -> None:
     (hint,) = hints({"train.py": "import model\n", "model.py": OLD}, tmp_path, **KEYS)
-    assert hint.place == "model.py:3"
-    assert "(lines 3, 4, 5)" in hint.cure
+    assert hint.location == "model.py:3"
+    assert "(lines 3, 4, 5)" in hint.fix

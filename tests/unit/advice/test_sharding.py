@@ -26,12 +26,12 @@ def examples(context):
         {"train.py": "import data\n" + COORDINATED, "data.py": "import tensorflow as tf" + SHARDED},
     ],
 )
-def test_it_is_named_with_its_cure(text: str | dict[str, str], tmp_path: Path) -> None:
+def test_it_is_named_with_its_hint(text: str | dict[str, str], tmp_path: Path) -> None:
     (hint,) = hints(text, tmp_path)
     file = "train.py" if isinstance(text, str) else "data.py"
-    assert hint.place.startswith(f"{file}:")
+    assert hint.location.startswith(f"{file}:")
     assert "each gets all of the data" in hint.rule
-    assert "from cluster_kit_input import shard" in hint.cure
+    assert "from cluster_kit_input import shard" in hint.fix
 
 
 @pytest.mark.parametrize(
@@ -49,4 +49,4 @@ def test_what_may_be_right_is_left_alone(text: str, tmp_path: Path) -> None:
 def test_a_tutorials_program_is_told() -> None:
     path = ROOT / "tests" / "e2e" / "programs" / "keras_fit.py"
     (hint,) = advise(path, manifest(program=str(path), style="all-tasks"))
-    assert (hint.place, "input_pipeline_id" in hint.what) == ("keras_fit.py:26", True)
+    assert (hint.location, "input_pipeline_id" in hint.what) == ("keras_fit.py:26", True)

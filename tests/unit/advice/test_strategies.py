@@ -117,9 +117,9 @@ def test_a_problem_is_not_certain_if_what_it_reads_is_invalid(tmp_path: Path) ->
 def test_all_reduce_that_may_be_chosen_is_warned_of(tmp_path: Path) -> None:
     maybe = UNCERTAIN["only with a flag"]
     (hint,) = hints(maybe, tmp_path)
-    assert hint.place == "train.py:3"
+    assert hint.location == "train.py:3"
     assert "only the chief runs the program" in hint.what
-    assert '`style = "all-tasks"` and `ps = 0`' in hint.cure
+    assert '`style = "all-tasks"` and `ps = 0`' in hint.fix
     (hint,) = hints(maybe, tmp_path, style="all-tasks", ps=1)
     assert "there are ps" in hint.what
     assert not hints(maybe, tmp_path, chief=0, ps=0)

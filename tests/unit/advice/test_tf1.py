@@ -18,14 +18,14 @@ KEYS = {"style": "all-tasks", "chief": 0, "args": ARGS}
 @pytest.mark.parametrize("path", PERIOD, ids=lambda path: path.stem)
 def test_a_program_of_that_time_is_told_the_key_once(path: Path) -> None:
     (hint,) = advise(path, manifest(program=str(path), **KEYS))
-    assert hint.place.startswith(f"{path.name}:")
+    assert hint.location.startswith(f"{path.name}:")
     assert "TensorFlow 2, which does not have them" in hint.rule
-    assert "`tf1 = true`" in hint.cure
+    assert "`tf1 = true`" in hint.fix
     assert not advise(path, manifest(program=str(path), tf1=True, **KEYS))
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "names"),
+    ("text", "location", "names"),
     [
         ("x = 1\nx = tf.placeholder(tf.float32)", 3, "`tf.placeholder`: code"),
         ("tf.app.run()", 2, "`tf.app.run`"),
@@ -40,16 +40,18 @@ def test_a_program_of_that_time_is_told_the_key_once(path: Path) -> None:
          "`tf.train.MonitoredTrainingSession`, `tf.layers.dense` and 1 more"),
     ],
 )  # fmt: skip
-def test_what_is_obviously_old_is_named(text: str, place: int, names: str, tmp_path: Path) -> None:
+def test_what_is_obviously_old_is_named(
+    text: str, location: int, names: str, tmp_path: Path
+) -> None:
     (hint,) = hints(f"import tensorflow as tf\n{text}\n", tmp_path, **KEYS)
-    assert hint.place == f"train.py:{place}"
+    assert hint.location == f"train.py:{location}"
     assert names in hint.what
 
 
 def test_a_module_beside_the_program_is_read_as_well(tmp_path: Path) -> None:
     files = {"train.py": "import model\n", "model.py": "import tensorflow as tf\ntf.get_variable"}
     (hint,) = hints(files, tmp_path, **KEYS)
-    assert hint.place == "model.py:2"
+    assert hint.location == "model.py:2"
 
 
 @pytest.mark.parametrize(
@@ -83,11 +85,11 @@ def test_estimators_are_there_in_the_last_version_that_had_them(
     text = "import tensorflow as tf\ntf.estimator.Estimator(f)\n"
     found = hints(text, tmp_path, tf1=True, tensorflow=version, **KEYS)
     assert len(found) == count
-    assert all('write `tensorflow = "2.15"`' in hint.cure for hint in found)
+    assert all('write `tensorflow = "2.15"`' in hint.fix for hint in found)
 
 
 @pytest.mark.parametrize(
-    ("text", "what", "cure"),
+    ("text", "what", "fix"),
     [
         ("tf.contrib.seq2seq.BasicDecoder", "`tf.contrib.seq2seq`", "tensorflow_addons/seq2seq"),
         ("from tensorflow.contrib import learn", "`tf.contrib.learn`", "MonitoredTrainingSession"),
@@ -99,11 +101,11 @@ def test_estimators_are_there_in_the_last_version_that_had_them(
     ],
 )
 def test_with_the_key_what_is_gone_for_good_is_told(
-    text: str, what: str, cure: str, tmp_path: Path
+    text: str, what: str, fix: str, tmp_path: Path
 ) -> None:
     (hint,) = hints(f"import tensorflow as tf\n{text}\n", tmp_path, tf1=True, **KEYS)
-    assert (hint.place, hint.what) == ("train.py:2", what)
-    assert cure in hint.cure
+    assert (hint.location, hint.what) == ("train.py:2", what)
+    assert fix in hint.fix
 
 
 @pytest.mark.parametrize(
@@ -122,9 +124,9 @@ def test_estimators_are_told_of_in_a_tensorflow_without_them(
     text: str, name: str, tmp_path: Path
 ) -> None:
     (hint,) = hints(text, tmp_path, **KEYS)
-    assert (hint.place, hint.what) == ("train.py:2", f"`{name}`")
+    assert (hint.location, hint.what) == ("train.py:2", f"`{name}`")
     assert hint.rule == "TensorFlow 2.21.0 has no Estimators: they went after 2.15"
-    assert 'write `tensorflow = "2.15"`' in hint.cure
+    assert 'write `tensorflow = "2.15"`' in hint.fix
     assert len(hints(text, tmp_path, tensorflow="2.16", **KEYS)) == 1
     assert len(hints(text, tmp_path, tf1=True, **KEYS)) == 1, "once, with the key as well"
     for other in ({"tensorflow": "2.15.1"}, {"image": "mine:1"}, {"tensorflow": "nightly"}):

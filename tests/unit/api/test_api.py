@@ -135,7 +135,7 @@ def test_a_task_is_frozen_for_a_block_or_until_it_is_thawed(stage: Stage) -> Non
             assert states(cluster)["worker-1"] == "paused"
             with pytest.raises(ck.UsageError, match="worker-1 is frozen") as refused:
                 cluster.freeze("worker-1")
-            assert refused.value.cure == 'thaw("worker-1") lets it go on'
+            assert refused.value.hint == 'thaw("worker-1") lets it go on'
             with pytest.raises(ck.UsageError, match="worker-1 is frozen"):
                 cluster.exec("worker-1", "true")
         assert states(cluster)["worker-1"] == "running"
@@ -164,7 +164,7 @@ def test_a_task_that_has_ended_takes_no_command_and_is_not_frozen(stage: Stage) 
         for refused in (lambda: cluster.exec("ps-0", "true"), lambda: cluster.freeze("ps-0")):
             with pytest.raises(ck.UsageError, match=ended) as told:
                 refused()
-            assert 'logs("ps-0")' in told.value.cure
+            assert 'logs("ps-0")' in told.value.hint
         with pytest.raises(ck.UsageError, match="no command for ps-0"):
             cluster.exec("ps-0")
         with pytest.raises(ck.UsageError, match=ended):
@@ -181,7 +181,7 @@ def test_a_cluster_that_is_gone_says_so_and_an_unknown_task_has_a_proposal(stage
     with load(stage).up() as cluster:
         with pytest.raises(ck.UsageError, match="demo has no task worker-7") as told:
             cluster.freeze("worker-7")
-        assert "worker-" in told.value.cure
+        assert "worker-" in told.value.hint
     with pytest.raises(ck.UsageError, match="the container of ps-0 is gone: demo has been removed"):
         cluster.logs("ps-0")
 

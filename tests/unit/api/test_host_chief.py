@@ -112,7 +112,7 @@ def test_servers_that_cannot_be_reached_from_here_are_an_error(
     words = r"worker-0 answers inside demo, but not from this host at .*:2222: No route to host"
     with pytest.raises(ck.HostError, match=words) as refused, load(host).up():
         pytest.fail("nobody is reached")
-    assert 'without chief="host"' in refused.value.cure and host.is_clean()
+    assert 'without chief="host"' in refused.value.hint and host.is_clean()
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_an_engine_without_a_route_is_refused_before_anything_starts(
     monkeypatch.setenv("DOCKER_HOST", docker_host)
     with pytest.raises(ck.HostError, match=words) as refused, load(host).up():
         pytest.fail("there is no way")
-    assert "leave the chief in its container" in refused.value.cure
+    assert "leave the chief in its container" in refused.value.hint
     assert not host.ran and not host.docker.ups
 
 
@@ -153,7 +153,7 @@ def test_what_answers_is_found_by_a_connection(monkeypatch: pytest.MonkeyPatch) 
 def test_a_program_beside_it_is_refused(key: str, host: Stage) -> None:
     with pytest.raises(ck.UsageError, match=f'{key} = .* with chief = "host"') as refused:
         load(host, **{key: ["x"] if "args" in key else "x"})
-    assert refused.value.cure == f"leave out `{key}`, or `chief`"
+    assert refused.value.hint == f"leave out `{key}`, or `chief`"
 
 
 def test_wrong_values_are_the_manifests_problems(host: Stage) -> None:
@@ -170,7 +170,7 @@ def test_a_cluster_without_one_says_how_to_get_it(stage: Stage) -> None:
         for asks in (cluster.tf_config, cluster.environment):
             with pytest.raises(ck.UsageError, match="is not the chief of demo") as refused:
                 asks()
-            assert 'chief="host"' in refused.value.cure
+            assert 'chief="host"' in refused.value.hint
 
 
 def test_a_run_that_is_resumed_is_not_ended_by_the_last_one(

@@ -99,7 +99,7 @@ def test_counts_and_style_of_another_program_are_given_beside_it() -> None:
 def test_an_open_quote_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
         values({"args": "--name 'a b"})
-    assert caught.value.cure == "close the quote"
+    assert caught.value.hint == "close the quote"
 
 
 @pytest.mark.parametrize(

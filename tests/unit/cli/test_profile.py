@@ -103,7 +103,7 @@ def test_no_step_in_that_time_is_told(cli: Cli, engine: FakeEngine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "message", "cure"),
+    ("arguments", "code", "message", "hint"),
     [
         (("gone",), 2, "no cluster `gone`", "there are: demo, ended"),
         (("ended",), 3, "no task of ended is running", "`cluster-kit up ended` runs it"),
@@ -116,12 +116,12 @@ def test_no_step_in_that_time_is_told(cli: Cli, engine: FakeEngine) -> None:
     ],
 )
 def test_what_cannot_be(
-    cli: Cli, engine: FakeEngine, arguments: Sequence[str], code: int, message: str, cure: str
+    cli: Cli, engine: FakeEngine, arguments: Sequence[str], code: int, message: str, hint: str
 ) -> None:
     engine.up["ended"] = []
     said = cli("profile", *arguments)
     assert said.code == code
-    assert message in said.err and cure in said.err
+    assert message in said.err and hint in said.err
     assert not engine.asked
 
 

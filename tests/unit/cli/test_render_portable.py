@@ -83,7 +83,7 @@ def test_a_task_with_a_bandwidth_limit_starts_as_root_whoever_calls(cli: Cli, ro
 
 
 @pytest.mark.parametrize(
-    ("more", "place", "cure"),
+    ("more", "key_path", "hint"),
     [
         ('gpus = ["GPU-00000001-aaaa-bbbb-cccc-0123456789ab"]\n', "gpus", "write its index"),
         ('gpus = ["0:1"]\nworker = 1\n', "gpus", "write its index"),
@@ -92,12 +92,12 @@ def test_a_task_with_a_bandwidth_limit_starts_as_root_whoever_calls(cli: Cli, ro
     ],
 )
 def test_gpus_that_only_one_host_has_are_refused(
-    more: str, place: str, cure: str, cli: Cli, root: Path
+    more: str, key_path: str, hint: str, cli: Cli, root: Path
 ) -> None:
     manifest(root, more)
     said = cli("render", "demo", "--portable")
     assert said.code == 2
-    assert place in said.err and cure in said.err
+    assert key_path in said.err and hint in said.err
 
 
 def test_indexes_are_kept_and_auto_is_the_cpu_and_says_so(cli: Cli, root: Path) -> None:

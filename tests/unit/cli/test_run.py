@@ -52,7 +52,7 @@ def test_dry_run_prints_and_writes_nothing(cli: Cli, root: Path) -> None:
     assert (root / "compose/demo/compose.yaml").read_text() == said.out
 
 
-def test_check_fails_where_the_file_is_missing_or_stale_and_names_the_cure(
+def test_check_fails_where_the_file_is_missing_or_stale_and_names_the_hint(
     cli: Cli, root: Path
 ) -> None:
     missing = cli("render", "demo", "--check")
@@ -118,7 +118,7 @@ def test_an_unknown_manifest_is_a_usage_error_with_the_names_there_are(cli: Cli)
     assert "did you mean `demo`? there are: all-reduce, clones, demo, " in said.err
 
 
-def test_every_problem_of_a_manifest_is_printed_with_its_cure(cli: Cli, root: Path) -> None:
+def test_every_problem_of_a_manifest_is_printed_with_its_hint(cli: Cli, root: Path) -> None:
     (root / "compose" / "demo.toml").write_text(MANIFEST + "wrker = 5\nworker = 0\nport = 1\n")
     said = cli("render", "demo")
     assert said.code == 2

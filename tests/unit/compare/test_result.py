@@ -210,7 +210,7 @@ def test_an_interruption_ends_the_comparison(
 def test_unknown_names_are_refused_with_the_known_ones() -> None:
     with pytest.raises(verb.UsageError, match="--only ps-asink: not found") as caught:
         verb._chosen(VARIANTS, ["ps-asink"], "--only")
-    assert "ps-async" in caught.value.cure
+    assert "ps-async" in caught.value.hint
     assert [one.key for one in verb._chosen(VARIANTS, ["clones"], "--only")] == ["clones"]
 
 

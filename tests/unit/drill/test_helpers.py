@@ -80,8 +80,8 @@ def test_what_a_host_cannot_do_is_told_all_at_once() -> None:
         "  delay, loss: Operation not permitted",
         "  disk-full: Operation not permitted",
     ]
-    assert "sudo modprobe -a nfnetlink_queue" in caught.value.cure
-    assert "privileged container" in caught.value.cure
+    assert "sudo modprobe -a nfnetlink_queue" in caught.value.hint
+    assert "privileged container" in caught.value.hint
     assert len(engine.helpers) == 2, "what several faults take is tried once"
 
 

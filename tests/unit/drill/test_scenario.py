@@ -90,7 +90,7 @@ def test_a_good_one_is_accepted() -> None:
         (fault() + "[expects]\nsuccess = true", "expects"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_told_with_its_cure(text: str, said: str) -> None:
+def test_a_mistake_is_told_with_its_hint(text: str, said: str) -> None:
     assert said in refused(text, **STEPS)
 
 
@@ -104,9 +104,9 @@ def test_more_bandwidth_than_the_task_has_is_no_fault() -> None:
 def test_all_mistakes_are_told_at_once_in_the_files_order() -> None:
     text = fault('task = "ps-9"') + fault('kind = "x"') + "[expect]\nreason = 'y'"
     said = refused(text)
-    places = ["fault 1: task", "fault 2: kind", "expect: reason"]
+    key_paths = ["fault 1: task", "fault 2: kind", "expect: reason"]
     assert said.startswith("mine.toml: 3 problems")
-    positions = [said.index(place) for place in places]
+    positions = [said.index(key_path) for key_path in key_paths]
     assert positions == sorted(positions)
 
 
@@ -130,7 +130,7 @@ def test_a_scenario_is_found_by_its_path_or_its_name(tmp_path: Path) -> None:
     assert load.find(str(tmp_path / "mine.toml"), ROOT) == tmp_path / "mine.toml"
     with pytest.raises(UsageError) as caught:
         load.find("mini", tmp_path)
-    assert "did you mean `mine`" in caught.value.cure
+    assert "did you mean `mine`" in caught.value.hint
 
 
 def test_a_file_that_is_not_toml_is_told(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_a_user_who_may_not_use_the_engine_is_not_offered_another_one(
     monkeypatch.setattr(engine_install, "run", lambda c, **_: Completed(tuple(c), 1, "", words))
     with pytest.raises(HostError, match="this user may not use the Docker engine") as told:
         engine_install.ensure_engine(lambda _: None, lambda _: pytest.fail("it was offered"))
-    assert "usermod -aG docker $USER" in told.value.cure
+    assert "usermod -aG docker $USER" in told.value.hint
 
 
 DEB822 = """# comment

@@ -238,4 +238,4 @@ def test_a_build_for_which_the_engine_has_no_room_is_told_with_what_frees_it(
     )
     with pytest.raises(EngineError, match="no space left on device") as told:
         kit_image.ensure_image("cpu", lambda _line: None)
-    assert "docker system df" in told.value.cure
+    assert "docker system df" in told.value.hint

@@ -106,9 +106,9 @@ def test_a_file_that_cannot_be_read_is_a_problem(
 
     monkeypatch.setattr(dockerfile_image, "files_of", refuse)
     made, (problem,) = dockerfile_image.built_tag(own, ())
-    assert made == "" and problem.place == "build"
+    assert made == "" and problem.key_path == "build"
     assert problem.rule == "/x/secret cannot be read: Permission denied"
-    assert ".dockerignore" in problem.cure_text()
+    assert ".dockerignore" in problem.hint_text()
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ def test_it_is_built_with_the_hosts_access_as_secrets_and_says_all(
 
 
 @pytest.mark.parametrize(
-    ("says", "error", "words", "cure"),
+    ("says", "error", "words", "hint"),
     [
         (ABSENT, ManifestError, "FROM nosuch/thing:1", "mend its FROM"),
         (INVALID, ManifestError, "unknown instruction: FRM", "mend /home/you/image/Dockerfile"),
@@ -159,12 +159,12 @@ def test_a_build_that_fails_is_told_in_its_own_words(
     says: str,
     error: type[ManifestError | EngineError],
     words: str,
-    cure: str,
+    hint: str,
     build: Callable[[int, str], list[str]],
 ) -> None:
     with pytest.raises(error) as told:
         build(1, says)
-    assert words in told.value.message and cure in f"{told.value.message}{told.value.cure}"
+    assert words in told.value.message and hint in f"{told.value.message}{told.value.hint}"
     assert "#5 0.263" not in told.value.message and "#1" not in told.value.message
 
 

@@ -78,7 +78,7 @@ def test_wrong_annotations_are_the_callers_error(tmp_path: Path, ended: list[Com
     with pytest.raises(UsageError) as refused:
         convert.convert(sources(tmp_path), print)
     assert refused.value.message == "1 problem in the annotations\n  image 3: bad"
-    assert refused.value.cure == "repair them"
+    assert refused.value.hint == "repair them"
     assert (tmp_path / "deep" / "out").is_dir()
     ended.append(Completed((), 125, "", "docker: no such image"))
     with pytest.raises(EngineError, match="ended with 125:\ndocker: no such image"):

@@ -65,7 +65,7 @@ def test_pip_that_fails_leaves_nothing(pip: Pip) -> None:
     pip.answers = [PIP_FAILS]
     with pytest.raises(HostError, match="No matching distribution") as refused:
         debugger.ensure(lambda _: None)
-    assert "pip config list" in refused.value.cure
+    assert "pip config list" in refused.value.hint
     assert list(debugger.place().parent.iterdir()) == []
     debugger.ensure(lambda _: None)
 
@@ -82,7 +82,7 @@ def test_an_environment_without_pip(
         return
     with pytest.raises(HostError, match="No module named pip") as refused:
         debugger.ensure(lambda _: None)
-    assert "-m ensurepip` installs pip" in refused.value.cure
+    assert "-m ensurepip` installs pip" in refused.value.hint
 
 
 def test_a_cache_that_cannot_be_written_is_told(
@@ -92,5 +92,5 @@ def test_a_cache_that_cannot_be_written_is_told(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(HostError, match="cannot be written: Not a directory") as refused:
         debugger.ensure(lambda _: None)
-    assert "XDG_CACHE_HOME" in refused.value.cure
+    assert "XDG_CACHE_HOME" in refused.value.hint
     assert pip.calls == []

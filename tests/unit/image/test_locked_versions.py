@@ -135,7 +135,7 @@ def test_a_file_that_would_name_no_image_is_not_rendered(stage: Stage) -> None:
     prepared = prepare(Request("demo", {"tensorflow": "2.16"}), stage.workspace, None)
     with pytest.raises(UsageError, match="are not resolved yet") as told:
         refuse_unlocked(prepared)
-    assert "cluster-kit image build demo" in told.value.cure
+    assert "cluster-kit image build demo" in told.value.hint
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""`image push`: only what lacks, to each target; those that fail are named with a cure."""
+"""`image push`: only what lacks, to each target; those that fail are named with a hint."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_only_those_that_lack_it_get_it(engines: Engines) -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "said", "cure"),
+    ("target", "said", "hint"),
     [
         (
             "ssh://me@x",
@@ -80,14 +80,14 @@ def test_only_those_that_lack_it_get_it(engines: Engines) -> None:
     ],
 )
 def test_one_that_does_not_answer_is_named_and_stops_no_other(
-    engines: Engines, target: str, said: str, cure: str
+    engines: Engines, target: str, said: str, hint: str
 ) -> None:
     engines.images[target] = said
     done = push.push(IMAGE, [target, "ssh://me@a"], lambda _line: None)
     with pytest.raises(EngineError, match="1 of 2 engines have") as raised:
         push.refuse_if_failed(done, IMAGE)
     assert engines.loaded == ["ssh://me@a"]
-    assert f"{target}: {said}" in raised.value.message and cure in raised.value.cure
+    assert f"{target}: {said}" in raised.value.message and hint in raised.value.hint
 
 
 def test_of_a_connection_by_ssh_what_ssh_said_is_told(engines: Engines) -> None:
@@ -98,15 +98,15 @@ def test_of_a_connection_by_ssh_what_ssh_said_is_told(engines: Engines) -> None:
     engines.images["gone"] = 'context "gone": context not found: open /a/b/meta.json: no such file'
     by_ssh, gone = push.push(IMAGE, ["ssh://me@x", "gone"], lambda _line: None)
     assert by_ssh.message == "ssh: connect to host x port 22: Connection refused"
-    assert "a key for ssh" in by_ssh.cure
+    assert "a key for ssh" in by_ssh.hint
     assert gone.message == 'context "gone": context not found'
-    assert "docker context ls" in gone.cure
+    assert "docker context ls" in gone.hint
 
 
 def test_a_full_disk_there_is_told_as_such(engines: Engines) -> None:
     engines.refuses["ssh://me@a"] = "Error processing tar file: no space left on device"
     (failed,) = push.push(IMAGE, ["ssh://me@a"], lambda _line: None)
-    assert failed.state == "failed" and "docker system prune" in failed.cure
+    assert failed.state == "failed" and "docker system prune" in failed.hint
 
 
 def test_what_is_not_here_cannot_be_brought(engines: Engines) -> None:
@@ -116,14 +116,14 @@ def test_what_is_not_here_cannot_be_brought(engines: Engines) -> None:
     engines.images[""] = "Cannot connect to the Docker daemon"
     with pytest.raises(EngineError, match="this host's engine: Cannot connect") as raised:
         push.push(IMAGE, ["b"], lambda _line: None)
-    assert "`docker info` has to work on this host" in raised.value.cure
+    assert "`docker info` has to work on this host" in raised.value.hint
 
 
 def test_what_cannot_be_saved_here_is_not_said_of_the_target(engines: Engines) -> None:
     engines.saved = Completed((), 1, "", "unexpected read: input/output error")
     (failed,) = push.push(IMAGE, ["ssh://me@a"], lambda _line: None)
     assert failed.message.startswith("docker save ended here with exit code 1: unexpected read")
-    assert "this host" in failed.cure
+    assert "this host" in failed.hint
 
 
 @pytest.mark.parametrize("target", ["http://a", "a b", "", "ssh://", "-x"])

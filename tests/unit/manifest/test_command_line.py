@@ -13,7 +13,7 @@ from tests.unit.command_line import MANIFEST, Cli
 
 
 @pytest.mark.parametrize(
-    ("arguments", "place", "cure"),
+    ("arguments", "key_path", "hint"),
     [
         (
             ("--workers", "0"),
@@ -51,13 +51,13 @@ from tests.unit.command_line import MANIFEST, Cli
     ],
 )
 def test_an_overridden_key_is_told_as_its_option(
-    cli: Cli, arguments: tuple[str, str], place: str, cure: str
+    cli: Cli, arguments: tuple[str, str], key_path: str, hint: str
 ) -> None:
     said = cli("render", "demo", *arguments)
     assert said.code == 2
     assert said.err.startswith("error: the command line: 1 problem")
-    assert place in said.err
-    assert cure in said.err
+    assert key_path in said.err
+    assert hint in said.err
     assert "demo.toml" not in said.err
 
 
@@ -175,9 +175,9 @@ def test_make_is_told_of_its_variables_alone(cli: Cli, monkeypatch: pytest.Monke
 def test_a_hint_at_a_program_is_cured_by_what_has_named_it() -> None:
     """The file that has the program, or the command line."""
     hint = Hint("train.py:3", "old code", "", ("write ", Setting("tf1", True)))
-    assert hint.told_by(CommandLine()).cure == "write `tf1 = true`"
+    assert hint.told_by(CommandLine()).fix == "write `tf1 = true`"
     for caller, told in ((Caller.SHELL, "`--tf1`"), (Caller.MAKE, "`TF1=1`")):
         given = CommandLine(frozenset({"program"}), caller=caller)
-        assert hint.told_by(given).cure == f"write {told}"
+        assert hint.told_by(given).fix == f"write {told}"
     typed = CommandLine.of({}, range(1))
     assert typed.setting(Setting("style", "all-tasks"), "args") == "`--style all-tasks`"

@@ -43,7 +43,7 @@ def test_a_missing_manifest_proposes_a_near_name_and_lists_all(folder: Path) -> 
         with pytest.raises(UsageError) as caught:
             find(reference, folder)
         assert reference in caught.value.message
-        assert caught.value.cure == "did you mean `quickstart`? there are: mine, quickstart, smoke"
+        assert caught.value.hint == "did you mean `quickstart`? there are: mine, quickstart, smoke"
 
 
 @pytest.mark.parametrize("reference", ["", ".", "x" * 5000, "no/such/folder", "a\0b", "~"])
@@ -52,15 +52,15 @@ def test_a_reference_that_can_be_no_file_is_refused_like_any_other(
 ) -> None:
     with pytest.raises(UsageError) as caught:
         find(reference, folder)
-    assert "there are: mine, quickstart, smoke" in caught.value.cure
+    assert "there are: mine, quickstart, smoke" in caught.value.hint
 
 
 def test_a_directory_is_called_one(folder: Path) -> None:
     with pytest.raises(UsageError) as caught:
         find(str(folder), folder)
     assert "this is a directory, and a manifest is a TOML file" in caught.value.message
-    assert f"name a file in it, or a name in {folder}/" in caught.value.cure
-    assert "there are: mine, quickstart, smoke" in caught.value.cure
+    assert f"name a file in it, or a name in {folder}/" in caught.value.hint
+    assert "there are: mine, quickstart, smoke" in caught.value.hint
 
 
 def test_the_kits_own_are_found_anywhere_and_yours_come_first(folder: Path, kits: Path) -> None:

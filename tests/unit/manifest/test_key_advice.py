@@ -38,7 +38,7 @@ def test_every_key_has_a_home() -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "cure"),
+    ("key_path", "hint"),
     [
         (("wrker",), "did you mean `worker`?"),
         (("role", "ps", "cpu"), "did you mean `cpus`?"),
@@ -59,12 +59,12 @@ def test_every_key_has_a_home() -> None:
         (("deadline", "zzz"), "known keys: engine, evaluator_grace, job, silent, stall, start"),
     ],
 )
-def test_the_nearest_key_or_its_home(place: tuple[str, ...], cure: str) -> None:
-    assert nearest_key(place) == cure
+def test_the_nearest_key_or_its_home(key_path: tuple[str, ...], hint: str) -> None:
+    assert nearest_key(key_path) == hint
 
 
 @pytest.mark.parametrize(
-    ("place", "words"),
+    ("key_path", "words"),
     [
         (("style",), ("auto", "coordinator", "all-tasks")),
         (("gpus",), ("none", "auto", "require")),
@@ -72,8 +72,10 @@ def test_the_nearest_key_or_its_home(place: tuple[str, ...], cure: str) -> None:
         (("no", "such", "table"), ()),
     ],
 )
-def test_the_words_of_a_key_that_takes_few(place: tuple[str, ...], words: tuple[str, ...]) -> None:
-    assert words_of(place) == words
+def test_the_words_of_a_key_that_takes_few(
+    key_path: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    assert words_of(key_path) == words
 
 
 def test_a_meaning_comes_with_an_example_that_can_be_told_as_an_option() -> None:

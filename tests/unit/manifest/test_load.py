@@ -34,14 +34,14 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("what", BROKEN)
-def test_a_file_that_is_no_toml_is_one_problem_with_a_cure(what: str, tmp_path: Path) -> None:
-    content, rule, cure = BROKEN[what]
+def test_a_file_that_is_no_toml_is_one_problem_with_a_hint(what: str, tmp_path: Path) -> None:
+    content, rule, hint = BROKEN[what]
     file = tmp_path / "demo.toml"
     file.write_bytes(content)
     (problem,) = _problems(file)
-    assert problem.place == "demo.toml"
+    assert problem.key_path == "demo.toml"
     assert rule in problem.rule
-    assert cure in problem.cure_text()
+    assert hint in problem.hint_text()
 
 
 def test_a_directory_or_a_vanished_file_cannot_be_read(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_overrides_lie_over_the_file_table_by_table(tmp_path: Path) -> None:
 def test_further_arguments_beside_broken_ones_are_no_unknown_key(tmp_path: Path) -> None:
     file = tmp_path / "demo.toml"
     file.write_text('format = 1\nname = "demo"\nargs = "x"\n', encoding="utf-8")
-    assert [p.place for p in load(file, {"extra_args": ["-b"]}).problems] == ["args"]
+    assert [p.key_path for p in load(file, {"extra_args": ["-b"]}).problems] == ["args"]
 
 
 anything = st.recursive(
@@ -112,8 +112,8 @@ def test_no_nonsense_ever_ends_in_anything_but_a_cluster_or_problems(
         plan(read, inputs(read.manifest), host(gpus=gpus(2)), OWN)
     except ManifestError as error:
         for problem in error.problems:
-            assert problem.place
+            assert problem.key_path
             assert problem.rule
-            assert problem.cure_text()
-        places = [(problem.place, problem.rule) for problem in error.problems]
-        assert len(set(places)) == len(places), "the same thing said twice"
+            assert problem.hint_text()
+        key_paths = [(problem.key_path, problem.rule) for problem in error.problems]
+        assert len(set(key_paths)) == len(key_paths), "the same thing said twice"

@@ -16,7 +16,7 @@ LOADED = Loaded(manifest(), Path("demo.toml"), (BROKEN,), frozenset({"worker", "
 
 
 @pytest.mark.parametrize(
-    ("place", "reads", "certain"),
+    ("key_path", "reads", "certain"),
     [
         ("ps", (), True),
         ("ps", ("chief", "style"), True),
@@ -28,13 +28,13 @@ LOADED = Loaded(manifest(), Path("demo.toml"), (BROKEN,), frozenset({"worker", "
     ],
 )
 def test_a_rule_that_reads_a_broken_key_is_not_certain(
-    place: str, reads: tuple[str, ...], certain: bool
+    key_path: str, reads: tuple[str, ...], certain: bool
 ) -> None:
-    assert LOADED.certain(Problem(place, "", "rule", "cure", reads)) is certain
+    assert LOADED.certain(Problem(key_path, "", "rule", "cure", reads)) is certain
 
 
 def test_all_is_told_once_and_in_the_manifests_order() -> None:
-    early, late, unknown = (Problem(place, "", "r", "c") for place in ("name", "port", "zzz"))
+    early, late, unknown = (Problem(key_path, "", "r", "c") for key_path in ("name", "port", "zzz"))
     with pytest.raises(ManifestError) as caught:
         LOADED.refuse([late, unknown, early, late])
     assert caught.value.problems == (early, BROKEN, late, unknown)

@@ -12,17 +12,17 @@ from tests.make import problems_of
 
 def test_format_and_name_are_required(tmp_path: Path) -> None:
     form, name = problems_of("", tmp_path)
-    assert (form.place, form.rule, form.cure_text()) == (
+    assert (form.key_path, form.rule, form.hint_text()) == (
         "format",
         "is required",
         "add `format = 1`",
     )
-    assert (name.place, name.cure_text()) == ("name", 'add `name = "my-cluster"`')
+    assert (name.key_path, name.hint_text()) == ("name", 'add `name = "my-cluster"`')
 
 
 def test_another_format_is_named_as_such(tmp_path: Path) -> None:
     (problem,) = problems_of('format = 2\nname = "demo"', tmp_path)
-    assert (problem.place, problem.value, problem.rule) == (
+    assert (problem.key_path, problem.value, problem.rule) == (
         "format",
         "2",
         "this kit reads format 1",
@@ -34,12 +34,12 @@ def test_a_format_that_only_equals_one_is_none(tmp_path: Path, value: str) -> No
     file = tmp_path / "mine.toml"
     file.write_text(f'format = {value}\nname = "mine"\n')
     problem = load(file).problems[0]
-    assert (problem.place, problem.rule) == ("format", "this kit reads format 1")
+    assert (problem.key_path, problem.rule) == ("format", "this kit reads format 1")
 
 
 def test_a_wrong_type_is_answered_with_an_example(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('format = 1\nname = "mine"\nps = "two"\n[deadline]\nstart = []\n')
-    cures = {problem.place: problem.cure_text() for problem in load(file).problems}
-    assert cures["ps"].startswith("for example `ps = 2`: ")
-    assert cures["deadline.start"].startswith("for example `start = 120`: ")
+    hints = {problem.key_path: problem.hint_text() for problem in load(file).problems}
+    assert hints["ps"].startswith("for example `ps = 2`: ")
+    assert hints["deadline.start"].startswith("for example `start = 120`: ")

@@ -19,9 +19,9 @@ VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 MANIFESTS = [*sorted((ROOT / "compose").glob("*.toml")), *sorted(ROOT.glob("tests/golden/*.toml"))]
 
 
-def properties(schema: dict[str, Any], place: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+def properties(schema: dict[str, Any], key_path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
     for name, inner in schema.get("properties", {}).items():
-        yield f"{place}{name}", inner
+        yield f"{key_path}{name}", inner
     for name, table in schema.get("$defs", {}).items():
         yield from properties(table, f"{name}.")
 
@@ -49,7 +49,7 @@ def test_a_wrong_manifest_does_not(wrong: dict[str, Any]) -> None:
 def test_every_property_says_what_it_is_for() -> None:
     found = dict(properties(SCHEMA))
     assert {"worker", "DeadlineTable.start", "TaskLimits.ip", "RoleTable.ps"} <= found.keys()
-    assert not [place for place, inner in found.items() if not inner.get("description")]
+    assert not [key_path for key_path, inner in found.items() if not inner.get("description")]
 
 
 def test_the_published_copy_is_the_present_one() -> None:

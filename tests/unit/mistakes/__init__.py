@@ -1,7 +1,7 @@
 """Mistakes in a manifest, by what they are about.
 
 Each is what is written below the head, then the place, the value, a part of the rule and a part of
-the cure that the problem must name.
+the hint that the problem must name.
 """
 
 from __future__ import annotations

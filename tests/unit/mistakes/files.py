@@ -1,7 +1,7 @@
 """Programs, requirements and data that are there, and cannot be used.
 
 Each is the files with their content (a path that ends in / is an empty directory), the manifest's
-text, then the place, the value, a part of the rule and a part of the cure.
+text, then the place, the value, a part of the rule and a part of the hint.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ PACKAGES = "write packages as `name` or `name==version`"
 CLASSES = "needs a folder of images for each class"
 
 
-def program(text: bytes, line: str, value: str, rule: str, cure: str = MEND) -> Mistake:
-    return {"train.py": text}, TRAIN, f"train.py:{line}", value, rule, cure
+def program(text: bytes, line: str, value: str, rule: str, hint: str = MEND) -> Mistake:
+    return {"train.py": text}, TRAIN, f"train.py:{line}", value, rule, hint
 
 
-def needs(text: bytes, rule: str, cure: str = PACKAGES) -> Mistake:
+def needs(text: bytes, rule: str, hint: str = PACKAGES) -> Mistake:
     files = {"train.py": b"x = 1\n", "needs.txt": text}
-    return files, WITH, "requirements", '"needs.txt"', rule, cure
+    return files, WITH, "requirements", '"needs.txt"', rule, hint
 
 
 def photos(rule: str, *names: str) -> Mistake:
@@ -31,8 +31,8 @@ def photos(rule: str, *names: str) -> Mistake:
     return files, PHOTOS, "data", '"photos"', rule, "`--data DIR`"
 
 
-def detection(files: Files, rule: str, cure: str) -> Mistake:
-    return files, 'program = "detection"\ndata = "boxes"', "data", '"boxes"', rule, cure
+def detection(files: Files, rule: str, hint: str) -> Mistake:
+    return files, 'program = "detection"\ndata = "boxes"', "data", '"boxes"', rule, hint
 
 
 MISTAKES: dict[str, Mistake] = {

@@ -24,24 +24,24 @@ HOST = host(cpus=8, memory=16 * GIB, gpus=gpus(2), networks=NETWORKS)
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "value", "rule", "cure"),
+    ("text", "key_path", "value", "rule", "hint"),
     [pytest.param(*mistake, id=name) for name, mistake in MISTAKES],
 )
-def test_a_mistake_is_reported_alone_with_place_value_rule_and_cure(
-    text: str, place: str, value: str, rule: str, cure: str, tmp_path: Path
+def test_a_mistake_is_reported_alone_with_place_value_rule_and_hint(
+    text: str, key_path: str, value: str, rule: str, hint: str, tmp_path: Path
 ) -> None:
     (problem,) = problems_of(HEAD + text, tmp_path, HOST)
-    assert (problem.place, problem.value) == (place, value)
+    assert (problem.key_path, problem.value) == (key_path, value)
     assert rule in problem.rule
-    assert cure in problem.cure_text(CommandLine())
+    assert hint in problem.hint_text(CommandLine())
 
 
 @pytest.mark.parametrize(
-    ("made", "text", "place", "value", "rule", "cure"),
+    ("made", "text", "key_path", "value", "rule", "hint"),
     [pytest.param(*mistake, id=name) for name, mistake in files.MISTAKES.items()],
 )
 def test_a_file_that_cannot_be_used_is_reported_alone(
-    made: files.Files, text: str, place: str, value: str, rule: str, cure: str, tmp_path: Path
+    made: files.Files, text: str, key_path: str, value: str, rule: str, hint: str, tmp_path: Path
 ) -> None:
     for name, content in made.items():
         file = tmp_path / name
@@ -49,24 +49,24 @@ def test_a_file_that_cannot_be_used_is_reported_alone(
         if not name.endswith("/"):
             file.write_bytes(content)
     (problem,) = problems_of(HEAD + text, tmp_path, HOST)
-    assert (problem.place, problem.value) == (place, value)
+    assert (problem.key_path, problem.value) == (key_path, value)
     assert rule in problem.rule
-    assert cure in problem.cure_text(CommandLine())
+    assert hint in problem.hint_text(CommandLine())
 
 
 @pytest.mark.parametrize(
-    ("words", "place", "rule", "cure"),
+    ("words", "key_path", "rule", "hint"),
     [pytest.param(*mistake, id=name) for name, mistake in command_line.MISTAKES.items()],
 )
-def test_a_mistake_on_the_command_line_exits_with_2_place_rule_and_cure(
-    words: tuple[str, ...], place: str, rule: str, cure: str, cli: Cli, root: Path
+def test_a_mistake_on_the_command_line_exits_with_2_place_rule_and_hint(
+    words: tuple[str, ...], key_path: str, rule: str, hint: str, cli: Cli, root: Path
 ) -> None:
     (root / "notes.txt").write_text("root:x:0:0\n", encoding="utf-8")
     said = cli(*words)
     text = " ".join(said.err.replace("│", " ").split())
     assert (said.code, said.out) == (2, "")
     assert "Traceback" not in text
-    assert place in text and rule in text and cure in text, said.err
+    assert key_path in text and rule in text and hint in text, said.err
     assert not (root / "compose" / "demo").exists()
 
 
@@ -79,7 +79,7 @@ def test_shape_and_meaning_are_reported_at_once_in_the_manifests_order(tmp_path:
         '[role.ps.environment]\nTF_CONFIG = "x"\n'
         "[task.wrkr-1]\ncpus = 1\n"
     )
-    found = [problem.place for problem in problems_of(text, tmp_path, HOST)]
+    found = [problem.key_path for problem in problems_of(text, tmp_path, HOST)]
     assert found == [
         "chief", "worker", "ps", "evaluator", "program", "data", "subnet", "port", "addressing",
         "gpus", "retries", "deadline.job",
@@ -89,7 +89,7 @@ def test_shape_and_meaning_are_reported_at_once_in_the_manifests_order(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("text", "places"),
+    ("text", "key_paths"),
     [
         ('worker = "3"\n[task.worker-2]\ncpus = 1', ["worker"]),
         ('worker = "3"\ngpus = [0]', ["worker"]),
@@ -106,9 +106,9 @@ def test_shape_and_meaning_are_reported_at_once_in_the_manifests_order(tmp_path:
     ],
 )
 def test_a_broken_key_starts_no_second_complaint_about_its_default(
-    text: str, places: list[str], tmp_path: Path
+    text: str, key_paths: list[str], tmp_path: Path
 ) -> None:
-    assert [p.place for p in problems_of(HEAD + text, tmp_path, HOST)] == places
+    assert [p.key_path for p in problems_of(HEAD + text, tmp_path, HOST)] == key_paths
 
 
 def test_a_broken_key_hides_nothing_that_is_wrong_without_it(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_broken_key_hides_nothing_that_is_wrong_without_it(tmp_path: Path) -> 
         "[role.ps]\ngpus = [0]\n[task.boss-1]\ncpus = 1\n[task.ps-3]\ncpus = 99\n"
         '[task.worker-0]\nip = "300.0.0.1"\nmemory = "9999g"\nenvironment = {TF_CONFIG = "x"}\n'
     )
-    found = [problem.place for problem in problems_of(text, tmp_path, HOST)]
+    found = [problem.key_path for problem in problems_of(text, tmp_path, HOST)]
     assert found == [
         "chief", "worker", "style", "program", "data", "subnet", "gpus", "share_gpus",
         "role.worker.cpus", "role.ps.gpus", "task.boss-1", "task.ps-3", "task.ps-3.cpus",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit.observe.tracebacks import cure, last_words, on_host, without_message
+from cluster_kit.observe.tracebacks import known_hint, last_words, on_host, without_message
 from cluster_kit.parts import Mount
 
 NOISE = """\
@@ -288,9 +288,9 @@ def test_after_an_error_of_graph_mode_a_program_may_still_say_what_it_died_of() 
         ("", ""),
     ],
 )
-def test_an_error_that_people_meet_often_has_a_cure(words: str, advice: str) -> None:
-    assert advice in cure(words)
-    assert bool(advice) == bool(cure(words))
+def test_an_error_that_people_meet_often_has_a_hint(words: str, advice: str) -> None:
+    assert advice in known_hint(words)
+    assert bool(advice) == bool(known_hint(words))
 
 
 MISSING_DATA = (
@@ -302,9 +302,9 @@ MISSING_DATA = (
 
 @pytest.mark.parametrize("words", MISSING_DATA)
 def test_a_missing_file_of_the_data_is_told_where_none_is_mounted(words: str) -> None:
-    assert "nothing is mounted at /data" in cure(words)
-    assert not cure(words, [Mount("/home/you/images", "/data")])
-    assert not cure(words.replace("/data", "/output/data"))
+    assert "nothing is mounted at /data" in known_hint(words)
+    assert not known_hint(words, [Mount("/home/you/images", "/data")])
+    assert not known_hint(words.replace("/data", "/output/data"))
 
 
 PROBLEMS = """\

@@ -98,16 +98,16 @@ MISTAKES = {
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_template_that_is_wrong_is_a_problem_at_its_place(mistake: str) -> None:
-    text, rule, cure = MISTAKES[mistake]
+    text, rule, hint = MISTAKES[mistake]
     (problem,) = problems(args=["fine", text])
-    assert (problem.place, problem.value) == ("args.1", f'"{text}"')
+    assert (problem.key_path, problem.value) == ("args.1", f'"{text}"')
     assert rule in problem.rule
-    assert cure in problem.cure_text()
+    assert hint in problem.hint_text()
 
 
 def test_each_wrong_argument_is_named_beside_what_else_is_wrong() -> None:
     found = problems(args=["{{ a }}", "{{ b", "{{ role }}"], worker=0)
-    assert [problem.place for problem in found] == ["worker", "args.0", "args.1"]
+    assert [problem.key_path for problem in found] == ["worker", "args.0", "args.1"]
 
 
 @given(st.lists(st.text("{}%# -rolex|().'0/+\n", max_size=12), max_size=3))
@@ -115,13 +115,15 @@ def test_no_nonsense_ends_in_anything_but_a_cluster_or_problems(nonsense: list[s
     try:
         cluster(args=nonsense)
     except ManifestError as error:
-        assert all(p.place.startswith("args.") and p.rule and p.cure_text() for p in error.problems)
+        assert all(
+            p.key_path.startswith("args.") and p.rule and p.hint_text() for p in error.problems
+        )
 
 
 def test_a_template_in_a_file_is_read_like_any_text(tmp_path: Path) -> None:
     text = 'format = 1\nname = "demo"\nargs = ["--index={{ indx }}"]\n'
     (problem,) = problems_of(text, tmp_path)
-    assert "did you mean `index`?" in problem.cure_text()
+    assert "did you mean `index`?" in problem.hint_text()
 
 
 def test_only_who_asks_for_a_server_of_its_own_gets_one() -> None:

@@ -39,7 +39,7 @@ def test_the_port_of_the_host_can_be_chosen() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "message", "cure"),
+    ("asked", "message", "hint"),
     [
         ("cheif-0", "task cheif-0 was not found", "did you mean `chief-0`"),
         ("", "task  was not found", "there are: chief-0"),
@@ -52,11 +52,11 @@ def test_the_port_of_the_host_can_be_chosen() -> None:
         ("chief-0:²", "the port must be 1 to 65535", "--debug chief-0"),
     ],
 )
-def test_what_cannot_be_debugged_is_told(asked: str, message: str, cure: str) -> None:
+def test_what_cannot_be_debugged_is_told(asked: str, message: str, hint: str) -> None:
     with pytest.raises(UsageError) as refused:
         debugged(cluster(), asked, "/d")
     assert message in refused.value.message
-    assert cure in refused.value.cure
+    assert hint in refused.value.hint
 
 
 def test_a_port_that_is_published_already_is_told() -> None:

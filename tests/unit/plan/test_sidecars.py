@@ -53,7 +53,7 @@ def test_what_is_written_is_what_is_planned(tmp_path: Path) -> None:
 def test_a_portable_file_has_no_secret_of_a_sidecar_in_clear() -> None:
     written = manifest(sidecar={"board": {"image": "b", "environment": {"API_TOKEN": "x"}}})
     (problem,) = check_portable(written)
-    assert problem.place == "sidecar.board.environment.API_TOKEN"
+    assert problem.key_path == "sidecar.board.environment.API_TOKEN"
 
 
 def test_nine_are_refused_and_eight_are_planned() -> None:

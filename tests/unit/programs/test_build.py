@@ -47,7 +47,7 @@ def test_none_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "rule", "cure"),
+    ("name", "rule", "hint"),
     [
         ("../nowhere", "neither a Dockerfile nor a directory that has one", "mend the path"),
         ("https://example.org/a.git", "neither a Dockerfile nor", "mend the path"),
@@ -56,21 +56,21 @@ def test_none_is_named() -> None:
     ],
 )
 def test_what_is_not_there_is_told_with_where_it_was_looked_for(
-    name: str, rule: str, cure: str, folder: Path
+    name: str, rule: str, hint: str, folder: Path
 ) -> None:
     text = f'format = 1\nname = "demo"\nbuild = "{name}"\n'
     (problem,) = problems_of(text, folder)
-    assert problem.place == "build" and rule in problem.rule and cure in problem.cure_text()
+    assert problem.key_path == "build" and rule in problem.rule and hint in problem.hint_text()
 
 
 def test_a_directory_with_others_names_them(folder: Path) -> None:
     (folder.parent / "image/Dockerfile").unlink()
     _, (problem,) = find_dockerfile("../image", folder)
-    assert problem.cure == 'name the file: "../image/gpu.dockerfile"'
+    assert problem.hint == 'name the file: "../image/gpu.dockerfile"'
 
 
 @pytest.mark.parametrize(
-    ("keys", "place", "words"),
+    ("keys", "key_path", "words"),
     [
         ({"image": "mine:1"}, "image", "take out `image` or `build`"),
         ({"image": "trainer"}, "image", "take out `image` or `build`"),
@@ -79,8 +79,10 @@ def test_a_directory_with_others_names_them(folder: Path) -> None:
     ],
 )
 def test_what_a_dockerfile_decides_is_not_named_beside_it(
-    keys: dict[str, str], place: str, words: str
+    keys: dict[str, str], key_path: str, words: str
 ) -> None:
     assert not problems(build="image")
     (problem,) = problems(build="image", **keys)
-    assert problem.place == place and words in problem.cure_text() and "`build`" in problem.rule
+    assert (
+        problem.key_path == key_path and words in problem.hint_text() and "`build`" in problem.rule
+    )

@@ -22,7 +22,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("table", "place"),
+    ("table", "key_path"),
     [
         ('[data]\nfetch = "absent.py"', "data.fetch"),
         ('[data]\nfetch = "."', "data.fetch"),
@@ -37,10 +37,10 @@ def folder(tmp_path: Path) -> Path:
         ('data = "absent"', "data"),
     ],
 )
-def test_what_is_no_data(table: str, place: str, folder: Path) -> None:
+def test_what_is_no_data(table: str, key_path: str, folder: Path) -> None:
     (problem,) = problems_of(f"{LEAST}{table}\n", folder)
-    assert problem.place == place, problem
-    assert problem.cure_text()
+    assert problem.key_path == key_path, problem
+    assert problem.hint_text()
 
 
 def test_a_program_that_is_not_python(folder: Path) -> None:
@@ -63,4 +63,4 @@ def test_the_command_line_goes_before_the_table(folder: Path) -> None:
 
 def test_a_portable_file_has_none(folder: Path) -> None:
     (problem,) = check_portable(manifest(data={"fetch": "fetch.py"}))
-    assert problem.place == "data.fetch"
+    assert problem.key_path == "data.fetch"

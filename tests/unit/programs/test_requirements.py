@@ -58,22 +58,22 @@ def test_what_lies_outside_of_the_file_is_not_there_for_the_build(line: str, fau
 def test_a_file_without_a_package_is_a_problem(text: str, tmp_path: Path) -> None:
     (tmp_path / "req.txt").write_text(text)
     (problem,) = resolve(manifest(requirements="req.txt"), tmp_path).problems
-    assert (problem.place, problem.value) == ("requirements", '"req.txt"')
+    assert (problem.key_path, problem.value) == ("requirements", '"req.txt"')
     assert "names no package" in problem.rule
 
 
 def test_a_file_is_seen_from_the_manifest_and_every_fault_is_named(tmp_path: Path) -> None:
     (tmp_path / "req.txt").write_text("-r a.txt\n./b\ntqdm\n")
     found = resolve(manifest(requirements="../req.txt"), tmp_path / "compose")
-    assert [problem.place for problem in found.problems] == ["requirements", "requirements"]
+    assert [problem.key_path for problem in found.problems] == ["requirements", "requirements"]
 
 
 @pytest.mark.parametrize("name", ["nowhere.txt", ".", "x" * 5000, "latin.txt"])
 def test_a_file_that_cannot_be_read_is_a_problem(name: str, tmp_path: Path) -> None:
     (tmp_path / "latin.txt").write_bytes("tqdm # für".encode("latin-1"))
     (problem,) = resolve(manifest(requirements=name), tmp_path).problems
-    assert problem.place == "requirements"
-    assert problem.cure_text()
+    assert problem.key_path == "requirements"
+    assert problem.hint_text()
 
 
 def test_what_counts_reaches_the_plan_and_names_the_image(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_what_counts_reaches_the_plan_and_names_the_image(tmp_path: Path) -> Non
 
 def test_an_image_of_the_users_own_is_not_added_to() -> None:
     (problem,) = problems(image="mine:1", requirements="req.txt")
-    assert problem.place == "requirements"
+    assert problem.key_path == "requirements"
     assert "in the kit's own image only" in problem.rule
 
 

@@ -94,14 +94,14 @@ def test_each_built_in_program_finds_its_sample_in_the_image(folder: Path) -> No
 @pytest.mark.parametrize("path", ["nowhere", "../train.py", "x" * 5000, "~nobody-at-all/x"])
 def test_data_that_are_no_directory_are_a_problem(path: str, folder: Path) -> None:
     (problem,) = resolve(manifest(data=path), folder).problems
-    assert problem.place == "data"
+    assert problem.key_path == "data"
     assert "nor a directory at" in problem.rule
 
 
 @pytest.mark.parametrize("path", ["nowhere.py", "..", "x" * 5000])
 def test_a_program_that_is_no_file_is_a_problem(path: str, folder: Path) -> None:
     (problem,) = resolve(manifest(program=path), folder).problems
-    assert problem.place == "program"
+    assert problem.key_path == "program"
     assert "classifier" in problem.rule
 
 
@@ -118,27 +118,27 @@ def test_a_name_that_is_nearly_right_is_proposed(
     key: str, written: str, meant: str, folder: Path
 ) -> None:
     (problem,) = resolve(manifest(**{key: written}), folder).problems
-    assert problem.cure_text().startswith(f"did you mean `{meant}`? Or mend the path")
+    assert problem.hint_text().startswith(f"did you mean `{meant}`? Or mend the path")
     (other,) = resolve(manifest(**{key: "../elsewhere"}), folder).problems
-    assert other.cure_text().startswith("mend the path")
+    assert other.hint_text().startswith("mend the path")
 
 
 def test_links_in_a_circle_are_not_followed_for_ever(folder: Path) -> None:
     (folder / "a").symlink_to(folder / "b")
     (folder / "b").symlink_to(folder / "a")
     found = resolve(manifest(program="a", data="b"), folder)
-    assert [problem.place for problem in found.problems] == ["program", "data"]
+    assert [problem.key_path for problem in found.problems] == ["program", "data"]
 
 
 def test_a_directory_as_a_program_is_answered_with_the_file_in_it(tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     mine.mkdir()
     (problem,) = resolve(manifest(program="mine"), tmp_path).problems
-    assert "which is a directory" in problem.rule and "there is none in it" in str(problem.cure)
+    assert "which is a directory" in problem.rule and "there is none in it" in str(problem.hint)
     for name in ("data.py", "train.py"):
         (mine / name).write_text("")
     (problem,) = resolve(manifest(program="mine"), tmp_path).problems
-    assert "such as mine/train.py; there are: data.py, train.py" in str(problem.cure)
+    assert "such as mine/train.py; there are: data.py, train.py" in str(problem.hint)
     (mine / "train.py").unlink()
     (problem,) = resolve(manifest(program="mine"), tmp_path).problems
-    assert str(problem.cure).endswith("such as mine/data.py")
+    assert str(problem.hint).endswith("such as mine/data.py")

@@ -49,7 +49,7 @@ def test_a_program_is_refused_in_the_styles_that_the_catalog_does_not_name(progr
     row = PROGRAMS[program]
     for style in ("coordinator", "all-tasks"):
         asked = manifest(program=program, data=row.sample or "digits", style=style)
-        refused = any(problem.place == "style" for problem in check_style(asked))
+        refused = any(problem.key_path == "style" for problem in check_style(asked))
         assert refused is (style not in row.styles)
 
 
@@ -57,7 +57,7 @@ def test_a_program_is_refused_in_the_styles_that_the_catalog_does_not_name(progr
 def test_replicas_that_share_variables_need_a_ps(program: str) -> None:
     row = PROGRAMS[program]
     asked = manifest(program=program, style="all-tasks", chief=0, worker=2, ps=0)
-    assert any(problem.place == "ps" for problem in check_style(asked)) is row.between_graph
+    assert any(problem.key_path == "ps" for problem in check_style(asked)) is row.between_graph
     alone = manifest(program=program, style="all-tasks", chief=0, worker=1, ps=0)
     assert not list(check_style(alone))
 
@@ -76,4 +76,4 @@ def test_replicas_that_share_variables_need_a_ps(program: str) -> None:
 def test_what_a_program_for_tensorflow_1_can_be(keys: dict[str, Any], problems: list[str]) -> None:
     """Each task runs it, with ps or without: no chief is needed for that."""
     asked = manifest(**{"program": "old.py", "tf1": True} | keys)
-    assert [problem.place for problem in check_style(asked)] == problems
+    assert [problem.key_path for problem in check_style(asked)] == problems

@@ -36,7 +36,7 @@ def test_a_version_is_two_or_three_numbers_or_nightly(version: str) -> None:
 )
 def test_any_other_is_refused_with_the_rule(version: str, rule: str) -> None:
     (problem,) = problems(tensorflow=version)
-    assert problem.place == "tensorflow" and rule in problem.text()
+    assert problem.key_path == "tensorflow" and rule in problem.text()
 
 
 def test_it_does_not_go_with_an_image_of_ones_own() -> None:
@@ -49,12 +49,12 @@ def test_it_does_not_go_with_an_image_of_ones_own() -> None:
     ["tensorflow==2.16.1", "tensorflow-cpu == 2.16.1", "tensorflow[and-cuda]==2.16.1",
      "TensorFlow==2.16.1 ; python_version > '3.8'"],
 )  # fmt: skip
-def test_a_requirement_that_pins_another_one_is_told_with_the_cure(line: str) -> None:
+def test_a_requirement_that_pins_another_one_is_told_with_the_hint(line: str) -> None:
     for asked in ("", "2.16", "2.17"):
         written = manifest(requirements="r.txt", tensorflow=asked)
         (problem,) = check_pins(written, f"numpy\n{line}\n")
         assert "asks for another TensorFlow" in problem.rule
-        assert '`tensorflow = "2.16.1"`' in problem.cure_text()
+        assert '`tensorflow = "2.16.1"`' in problem.hint_text()
 
 
 def test_the_same_version_and_other_packages_are_fine() -> None:

@@ -40,7 +40,7 @@ def test_a_local_wheel_is_taken_if_it_is_still_there(tmp_path: Path) -> None:
     noted = {"url": wheel.as_uri(), "archive_info": {}}
     with pytest.raises(UsageError, match="which a machine of CI does not have") as caught:
         installed_from(noted)
-    assert "--kit" in caught.value.cure
+    assert "--kit" in caught.value.hint
     wheel.touch()
     assert installed_from(noted) == Source(wheel=wheel)
 
@@ -63,4 +63,4 @@ def test_what_is_given_goes_before(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_what_pip_cannot_take_is_refused(given: str) -> None:
     with pytest.raises(UsageError) as caught:
         source(given)
-    assert "--kit" in caught.value.message and "make wheel" in caught.value.cure
+    assert "--kit" in caught.value.message and "make wheel" in caught.value.hint

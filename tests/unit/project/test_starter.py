@@ -71,7 +71,7 @@ def test_a_bad_name_makes_nothing_and_gets_a_better_one(name: str, workspace: Wo
     with pytest.raises(UsageError) as caught:
         starter.create(name, "coordinator", workspace)
     assert "DNS label" in caught.value.message
-    assert re.search(r"`cluster-kit new [a-z0-9-]+`", caught.value.cure)
+    assert re.search(r"`cluster-kit new [a-z0-9-]+`", caught.value.hint)
     assert list(workspace.root.rglob("*")) == [workspace.manifests]
 
 

@@ -45,7 +45,7 @@ def test_a_cluster_that_was_left_is_up_and_nobody_watches_it(stage: Stage) -> No
     assert stage.view.phases == ["planning", "starting 5 containers"]
     with pytest.raises(HostError, match="demo is already up") as refused:
         stage.up()
-    assert "`cluster-kit attach demo` goes on with it" in refused.value.cure
+    assert "`cluster-kit attach demo` goes on with it" in refused.value.hint
     assert stage.attach().success
     assert stage.up().success
 
@@ -75,7 +75,7 @@ def test_an_ended_cluster_is_not_removed_before_it_was_judged(stage: Stage) -> N
     stage.clock.pass_by(60)
     with pytest.raises(HostError, match="has ended, and was neither judged nor saved") as refused:
         stage.up()
-    assert "cluster-kit attach demo" in refused.value.cure
+    assert "cluster-kit attach demo" in refused.value.hint
     assert stage.attach(keep=True).success
     assert len(stage.engine.boxes) == 5
     with pytest.raises(HostError, match="was kept after its end"):
@@ -89,7 +89,7 @@ def test_a_second_attach_is_told_who_watches(stage: Stage) -> None:
         pytest.raises(Watched, match="process") as told,
     ):
         stage.attach()
-    assert "cluster-kit wait demo" in told.value.cure
+    assert "cluster-kit wait demo" in told.value.hint
     assert stage.attach().success
 
 
@@ -154,7 +154,7 @@ def test_a_cluster_that_the_kit_did_not_start_is_left_alone(stage: Stage) -> Non
         stage.attach()
     with pytest.raises(HostError, match="already up") as refused:
         stage.up()
-    assert "attach" not in refused.value.cure
+    assert "attach" not in refused.value.hint
     assert len(stage.engine.boxes) == 5
 
 

@@ -107,7 +107,7 @@ def test_an_engine_that_ends_the_containers_as_it_comes_back(stage: Stage, told:
         stage.engine.forget = lambda: None  # type: ignore[method-assign]
     with pytest.raises(EngineError, match="has ended chief-0 with it") as ended:
         stage.up({"chief-0": [LONG]})
-    assert "--resume" in ended.value.cure
+    assert "--resume" in ended.value.hint
     saved = stage.saved()
     assert (saved["reason"], saved["exit_code"], saved["success"]) == ("engine", 4, False)
     assert "TensorFlow server ready" in (stage.directory.logs / "ps-0.log").read_text()
@@ -122,7 +122,7 @@ def test_an_engine_that_does_not_come_back(
     with pytest.raises(EngineError, match="stopped in the middle of the run") as given_up:
         stage.up({"chief-0": [LONG]}, deadline=given)
     assert limit <= stage.clock.time() - lost < limit + 5.0
-    assert "cluster-kit attach NAME" in given_up.value.cure
+    assert "cluster-kit attach NAME" in given_up.value.hint
     saved = stage.saved()
     assert (saved["reason"], saved["exit_code"]) == ("engine", 4)
     assert saved["timings_s"]["first_step"] == 1.0
@@ -151,7 +151,7 @@ def test_an_interrupt_while_the_engine_is_away(stage: Stage) -> None:
     stage.clock.at(8.0, interrupt)
     with pytest.raises(EngineError, match=r"the run ended \(interrupted\)") as told:
         stage.up({"chief-0": [LONG]})
-    assert "cluster-kit down NAME" in told.value.cure
+    assert "cluster-kit down NAME" in told.value.hint
     assert (stage.saved()["reason"], stage.saved()["exit_code"]) == ("interrupted", 130)
 
 

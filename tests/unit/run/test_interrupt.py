@@ -114,9 +114,9 @@ def test_an_engine_that_is_lost_says_how_to_go_on(stage: Stage, tmp_path: Path) 
     stage.clock.at(2.5, stage.engine.lose)
     with pytest.raises(EngineError, match="stopped in the middle of the run") as lost:
         stage.up()
-    assert "cluster-kit down NAME" in lost.value.cure
+    assert "cluster-kit down NAME" in lost.value.hint
     saved = stage.saved()
-    assert saved["cure"] == lost.value.cure
+    assert saved["cure"] == lost.value.hint
     assert saved["timings_s"]["first_step"] == 1.0
     assert {task["name"]: task["exit_code"] for task in saved["tasks"]}["chief-0"] is None
     assert {event["action"] for event in stage.events()} == {"create", "start"}

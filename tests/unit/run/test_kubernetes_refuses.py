@@ -1,4 +1,4 @@
-"""What goes wrong on Kubernetes is told with its cure: rights, room, no server at all."""
+"""What goes wrong on Kubernetes is told with its hint: rights, room, no server at all."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.processes
 
 
 @pytest.mark.parametrize(
-    ("behaves", "code", "words", "cure"),
+    ("behaves", "code", "words", "hint"),
     [
         ({"waiting": {"worker-1": ("ImagePullBackOff", "Back-off pulling image")}}, 4,
          "worker-1: ImagePullBackOff: Back-off pulling image", "kubernetes.registry"),
@@ -50,13 +50,13 @@ pytestmark = pytest.mark.processes
     ids=["image", "room", "mount", "quota", "quota-that-counts", "quota-at-once", "forbidden",
          "namespace", "unknown", "rights", "old", "evicted", "killed"],
 )  # fmt: skip
-def test_what_goes_wrong_is_told_with_its_cure(
-    cli: Cli, fake: FakeKubernetes, behaves: dict[str, Any], code: int, words: str, cure: str
+def test_what_goes_wrong_is_told_with_its_hint(
+    cli: Cli, fake: FakeKubernetes, behaves: dict[str, Any], code: int, words: str, hint: str
 ) -> None:
     for key, value in behaves.items():
         setattr(fake, key, value)
     said = cli(*UP)
-    assert (words in said.err, cure in said.err) == (True, True), said.err
+    assert (words in said.err, hint in said.err) == (True, True), said.err
     assert said.code == code, said.err
     fake.refuses.clear()
     assert left(fake) <= {"persistentvolumeclaims"}, "nothing half-made is left"

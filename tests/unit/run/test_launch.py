@@ -156,7 +156,7 @@ def test_a_kept_cluster_is_there_after_its_end(stage: Stage) -> None:
     assert stage.saved()["kept"]
     with pytest.raises(HostError, match="demo was kept after its end, to be looked at: /") as told:
         stage.up()
-    assert "`cluster-kit down demo`" in told.value.cure and "`--name OTHER`" in told.value.cure
+    assert "`cluster-kit down demo`" in told.value.hint and "`--name OTHER`" in told.value.hint
     assert len(stage.engine.boxes) == 5
     take_down(stage.engine, NAME)
     outcome = stage.up()

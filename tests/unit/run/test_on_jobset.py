@@ -120,7 +120,7 @@ def test_a_queue_holds_the_whole_set_back_until_there_is_room(
 
 
 @pytest.mark.parametrize(
-    ("behaves", "code", "words", "cure"),
+    ("behaves", "code", "words", "hint"),
     [
         ({"knows_sets": False}, 3, "JobSet is not installed in this Kubernetes cluster",
          "leave `kubernetes.jobset` out"),
@@ -134,13 +134,13 @@ def test_a_queue_holds_the_whole_set_back_until_there_is_room(
     ],
     ids=["not-installed", "rights", "forbidden", "no-controller", "quota"],
 )  # fmt: skip
-def test_what_goes_wrong_with_a_set_is_told_with_its_cure(
-    cli: Cli, fake: FakeKubernetes, behaves: dict[str, Any], code: int, words: str, cure: str
+def test_what_goes_wrong_with_a_set_is_told_with_its_hint(
+    cli: Cli, fake: FakeKubernetes, behaves: dict[str, Any], code: int, words: str, hint: str
 ) -> None:
     for key, value in behaves.items():
         setattr(fake, key, value)
     said = cli(*IN_SET)
-    assert (words in said.err, cure in said.err) == (True, True), said.err
+    assert (words in said.err, hint in said.err) == (True, True), said.err
     assert said.code == code, said.err
     fake.refuses.clear()
     assert left(fake) <= {"persistentvolumeclaims"}, "nothing half-made is left"

@@ -44,7 +44,7 @@ def test_the_last_words_are_those_of_the_task_to_blame(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("mounted", [False, True])
-def test_a_missing_file_of_the_data_has_a_cure_where_nothing_is_mounted(
+def test_a_missing_file_of_the_data_has_a_hint_where_nothing_is_mounted(
     stage: Stage, mounted: bool, tmp_path: Path
 ) -> None:
     """Where something is, the message has the host's path, and the program may know better."""
@@ -87,7 +87,7 @@ def test_an_error_of_the_kits_in_the_middle_of_a_run(
         stage.up()
     saved = stage.saved()
     assert (saved["success"], saved["reason"], saved["exit_code"]) == (False, reason, code)
-    assert (saved["message"], saved["cure"]) == (error.message, error.cure)
+    assert (saved["message"], saved["cure"]) == (error.message, error.hint)
     assert stage.is_clean()
 
 

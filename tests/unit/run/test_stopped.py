@@ -65,7 +65,7 @@ def test_a_stopped_cluster_is_neither_replaced_nor_judged_but_can_be_removed(sta
     again.stop(stage.engine, NAME)
     with pytest.raises(HostError, match="the cluster demo is stopped") as refused:
         stage.up()
-    assert "`cluster-kit start demo` goes on with it" in refused.value.cure
+    assert "`cluster-kit start demo` goes on with it" in refused.value.hint
     assert not stage.directory.outcome.exists()
     assert take_down(stage.engine, NAME) == 5
     assert (stage.saved()["reason"], stage.saved()["exit_code"]) == ("stopped", 7)
@@ -103,7 +103,7 @@ def test_what_has_ended_is_not_started(stage: Stage) -> None:
     for call in (again.stop, again.start):
         with pytest.raises(HostError, match=r"has ended \(chief-0 with exit code 0\)") as refused:
             call(stage.engine, NAME)
-        assert "cluster-kit attach demo" in refused.value.cure
+        assert "cluster-kit attach demo" in refused.value.hint
     with pytest.raises(HostError, match="has ended"):
         restart(stage, "worker-1")
 

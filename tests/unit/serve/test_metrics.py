@@ -132,7 +132,7 @@ def test_a_token_file_that_others_can_use_or_that_could_block_is_refused(tmp_pat
         file.chmod(mode)
         with pytest.raises(HostError, match=f"its mode is {mode:04o}, and must be 0600") as error:
             token_in(file)
-        assert f"chmod 600 {file}" in error.value.cure
+        assert f"chmod 600 {file}" in error.value.hint
     file.chmod(0o600)
     assert token_in(file) == "a" * 32
     os.mkfifo(pipe, 0o600)

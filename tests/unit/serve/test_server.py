@@ -232,7 +232,7 @@ def test_a_port_that_is_taken_is_told() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(HostError, match=rf"port {port} of 127\.0\.0\.1 is taken") as error:
             bound("127.0.0.1", port, "", ())
-    assert "--port" in error.value.cure
+    assert "--port" in error.value.hint
 
 
 def test_an_address_of_another_machine_is_told() -> None:

@@ -94,7 +94,7 @@ def test_what_is_no_outcome_is_refused_with_what_is_wanted(
     file.write_text(content)
     with pytest.raises(UsageError) as caught:
         read(str(file), workspace)
-    assert str(file) in caught.value.message and "outcome.json" in caught.value.cure
+    assert str(file) in caught.value.message and "outcome.json" in caught.value.hint
 
 
 @pytest.mark.parametrize("reference", ["nope", "no/where", "demo/latest", "..", "\0"])

@@ -180,6 +180,6 @@ def test_auto_on_any_host_gives_gpus_to_all_workers_to_none_or_says_why(
         made = cluster(host(gpus=inventory), worker=workers, gpus="auto")
     except ManifestError as error:
         assert 0 < len(there) < workers
-        assert [problem.place for problem in error.problems] == ["gpus"]
+        assert [problem.key_path for problem in error.problems] == ["gpus"]
         return
     assert len(used(made)) == (workers if there else 0)

@@ -18,7 +18,7 @@ def test_no_gpu_twice_equal_counts_and_none_for_anybody_else(
     facts = host(gpus=gpus(there))
     keys = {"worker": workers, "gpus": "auto", "gpus_per_worker": each, "evaluator": 1}
     if workers * each > there:
-        assert [problem.place for problem in problems(facts, **keys)] == ["gpus"]
+        assert [problem.key_path for problem in problems(facts, **keys)] == ["gpus"]
         return
     made = cluster(facts, **keys)
     given_out = [device for task in made.of("worker") for device in task.gpus]
@@ -67,9 +67,9 @@ def test_the_default_is_none_even_where_there_are_some() -> None:
 
 def test_one_gpu_for_two_tasks_is_refused() -> None:
     (problem,) = problems(host(gpus=gpus(2)), worker=2, gpus=["0", "0"])
-    assert (problem.place, problem.value) == ("gpus", '["0", "0"]')
+    assert (problem.key_path, problem.value) == ("gpus", '["0", "0"]')
     assert "one GPU for two tasks" in problem.rule
-    assert "once" in problem.cure_text()
+    assert "once" in problem.hint_text()
 
 
 def test_index_and_uuid_of_the_same_gpu_are_the_same_gpu() -> None:
@@ -84,7 +84,7 @@ def test_a_gpu_that_is_not_there_is_named_with_those_that_are() -> None:
     (problem,) = problems(host(gpus=inventory), worker=1, gpus=["7"])
     assert problem.value == '"7"'
     assert f"0 ({inventory[0].uuid})" in problem.rule
-    assert "auto" in problem.cure_text()
+    assert "auto" in problem.hint_text()
 
 
 def test_a_list_on_a_host_without_gpus_is_refused() -> None:
@@ -95,28 +95,28 @@ def test_a_list_on_a_host_without_gpus_is_refused() -> None:
 def test_uneven_gpus_are_refused_with_both_numbers() -> None:
     (problem,) = problems(host(gpus=gpus(3)), worker=2, gpus=["0", "1", "2"])
     assert "3 GPUs do not divide evenly among 2 workers" in problem.rule
-    assert "list 2 GPUs" in problem.cure_text()
+    assert "list 2 GPUs" in problem.hint_text()
 
 
 @pytest.mark.parametrize(
-    ("keys", "cure"),
+    ("keys", "hint"),
     [({"worker": 3}, "`worker = 2`"), ({"worker": 1, "gpus_per_worker": 3}, '`gpus = "none"`')],
 )
-def test_too_few_gpus_say_how_many_workers_they_serve(keys: dict[str, int], cure: str) -> None:
+def test_too_few_gpus_say_how_many_workers_they_serve(keys: dict[str, int], hint: str) -> None:
     (problem,) = problems(host(gpus=gpus(2)), gpus="auto", **keys)
     assert "there are 2" in problem.rule
-    assert cure in problem.cure_text()
-    assert "worker = 0" not in problem.cure_text()
+    assert hint in problem.hint_text()
+    assert "worker = 0" not in problem.hint_text()
 
 
 def test_an_empty_list_is_refused_for_what_it_is() -> None:
     (problem,) = problems(host(gpus=gpus(2)), gpus=[])
     assert (problem.value, problem.rule) == ("[]", "an empty list")
-    assert '"none"' in problem.cure_text()
+    assert '"none"' in problem.hint_text()
 
 
 def test_a_refusing_engine_is_quoted() -> None:
     facts = host(gpus=gpus(2), gpu_refusal="could not select device driver")
     (problem,) = problems(facts, gpus=["0", "1"])
     assert "could not select device driver" in problem.rule
-    assert "doctor" in problem.cure_text()
+    assert "doctor" in problem.hint_text()

@@ -51,7 +51,7 @@ def test_too_few_that_are_free_say_what_uses_the_others() -> None:
     assert f"there are 1 free; 1 is used by {BUSY}" in problem.rule
     (problem,) = problems(used(1, 0), worker=1, gpus="require")
     assert f"0 is used by {BUSY}" in problem.rule
-    assert "`share_gpus = true`" in problem.cure_text()
+    assert "`share_gpus = true`" in problem.hint_text()
 
 
 def test_shared_gpus_are_the_unused_ones_first() -> None:

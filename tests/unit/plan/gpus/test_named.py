@@ -67,7 +67,7 @@ def test_auto_hands_out_whole_gpus_and_slices(driver: Driver) -> None:
 @pytest.mark.parametrize("name", ["1", "GPU-0001-aaaa", "1:1", "2", "0:0", "", "GPU-", "-1"])
 def test_a_sliced_gpu_as_a_whole_and_a_hole_between_slices_are_not_there(name: str) -> None:
     (problem,) = problems(host(gpus=MIXED), worker=1, gpus=[name])
-    assert (problem.place, problem.value) == ("gpus", f'"{name}"')
+    assert (problem.key_path, problem.value) == ("gpus", f'"{name}"')
     assert "1:0 (MIG-0001-0-aaaa), 1:3 (MIG-0001-3-aaaa)" in problem.rule
 
 
@@ -109,33 +109,33 @@ def test_all_workers_may_choose_with_nothing_at_the_top() -> None:
 def test_workers_that_would_have_unlike_numbers_are_refused() -> None:
     task = {"worker-1": {"gpus": ["0", "1"]}}
     (problem,) = problems(host(gpus=gpus(4)), worker=2, gpus="auto", task=task)
-    assert problem.place == "task.worker-1.gpus"
+    assert problem.key_path == "task.worker-1.gpus"
     assert "worker-0: 1, worker-1: 2" in problem.rule
     (problem,) = problems(host(gpus=gpus(4)), worker=2, task=task)
     assert "worker-0: 0, worker-1: 2" in problem.rule
 
 
 @pytest.mark.parametrize(
-    ("keys", "place"),
+    ("keys", "key_path"),
     [
         ({"role": {"ps": {"gpus": ["0"]}}}, "role.ps.gpus"),
         ({"task": {"ps-0": {"gpus": ["0"]}}}, "task.ps-0.gpus"),
     ],
 )
-def test_a_ps_never_gets_one(keys: dict[str, Any], place: str) -> None:
+def test_a_ps_never_gets_one(keys: dict[str, Any], key_path: str) -> None:
     (problem,) = problems(host(gpus=gpus(2)), **keys)
-    assert problem.place == place
+    assert problem.key_path == key_path
     assert "never gets a GPU" in problem.rule
 
 
 def test_all_workers_by_role_are_sent_to_the_key_at_the_top() -> None:
     (problem,) = problems(host(gpus=gpus(2)), role={"worker": {"gpus": ["0", "1"]}})
-    assert problem.place == "role.worker.gpus"
-    assert "`gpus = [...]`" in problem.cure_text()
+    assert problem.key_path == "role.worker.gpus"
+    assert "`gpus = [...]`" in problem.hint_text()
 
 
 @pytest.mark.parametrize(
-    ("keys", "place"),
+    ("keys", "key_path"),
     [
         ({"role": {"chief": {"gpus": ["9"]}}}, "role.chief.gpus"),
         ({"task": {"chief-0": {"gpus": ["9"]}}}, "task.chief-0.gpus"),
@@ -143,16 +143,16 @@ def test_all_workers_by_role_are_sent_to_the_key_at_the_top() -> None:
         ({"role": {"chief": {"gpus": ["0"]}}, "gpus": ["0", "1"]}, "role.chief.gpus"),
     ],
 )
-def test_what_is_wrong_is_shown_where_it_stands(keys: dict[str, Any], place: str) -> None:
+def test_what_is_wrong_is_shown_where_it_stands(keys: dict[str, Any], key_path: str) -> None:
     (problem,) = problems(host(gpus=gpus(2)), **keys)
-    assert problem.place == place
+    assert problem.key_path == key_path
 
 
 def test_one_device_by_two_names_for_two_tasks_is_refused() -> None:
     keys = {"role": {"chief": {"gpus": ["1:0"]}}, "gpus": ["MIG-0001-0-aaaa"]}
     (problem,) = problems(host(gpus=MIXED), worker=1, **keys)
     assert "one GPU for two tasks: 1:0 (MIG-0001-0-aaaa) for chief-0 and worker-0" in problem.rule
-    assert "share_gpus" in problem.cure_text()
+    assert "share_gpus" in problem.hint_text()
 
 
 def test_a_gpu_that_is_not_there_is_one_problem_however_many_are_needed() -> None:

@@ -28,8 +28,8 @@ def test_it_takes_what_is_free_as_auto_does() -> None:
 )
 def test_what_auto_would_train_on_the_cpu_is_refused(there, rule) -> None:  # type: ignore[no-untyped-def]
     [problem] = problems(there, gpus="require", worker=2)
-    assert (problem.place, problem.value, problem.rule) == ("gpus", '"require"', rule)
-    assert 'gpus = "none"' in problem.cure_text()
+    assert (problem.key_path, problem.value, problem.rule) == ("gpus", '"require"', rule)
+    assert 'gpus = "none"' in problem.hint_text()
 
 
 def test_auto_trains_on_the_cpu_with_a_warning_if_the_engine_refuses_the_gpus() -> None:
@@ -37,9 +37,9 @@ def test_auto_trains_on_the_cpu_with_a_warning_if_the_engine_refuses_the_gpus() 
     written = manifest(gpus="auto", worker=2)
     assert all(not task.gpus for task in cluster(there, gpus="auto", worker=2).tasks)
     [hint] = refused_gpus(written, there)
-    assert hint.place == "gpus" and "train on the CPU" in hint.what
+    assert hint.location == "gpus" and "train on the CPU" in hint.what
     assert REFUSAL in hint.rule
-    assert "nvidia-ctk" in hint.cure and 'gpus = "require"' in hint.cure
+    assert "nvidia-ctk" in hint.fix and 'gpus = "require"' in hint.fix
 
 
 @pytest.mark.parametrize("asked", ["none", "auto", "require"])

@@ -17,7 +17,7 @@ def test_more_workers_than_gpus_are_refused_with_the_three_ways_out() -> None:
     (problem,) = problems(host(gpus=gpus(2)), worker=3, gpus="auto")
     assert "3 workers with 1 GPU(s) each need 3, there are 2" in problem.rule
     for way in ("`worker = 2`", "`share_gpus = true`", '`gpus = "none"`'):
-        assert way in problem.cure_text()
+        assert way in problem.hint_text()
 
 
 def test_sharing_goes_round_and_divides_the_memory() -> None:
@@ -65,9 +65,9 @@ def test_more_memory_than_a_gpu_has_is_refused_with_what_fits(
     (problem,) = problems(
         host(gpus=gpus(1)), worker=workers, gpus="auto", share_gpus=True, gpu_memory=asked
     )
-    assert problem.place == "gpu_memory"
+    assert problem.key_path == "gpu_memory"
     assert "which has 81920 MiB" in problem.rule
-    assert problem.cure_text() == f"at most {most} MiB each"
+    assert problem.hint_text() == f"at most {most} MiB each"
 
 
 def test_auto_leaves_other_clusters_their_gpus() -> None:
@@ -81,12 +81,12 @@ def test_a_gpu_is_known_as_held_by_whatever_name(device: str) -> None:
     assert made.of("worker")[0].gpus == ("0",)
     (problem,) = problems(held((device, "other"), count=2), worker=1, gpus=["1"])
     assert "the cluster other has GPU 1" in problem.rule
-    assert "`cluster-kit down other`" in problem.cure_text()
+    assert "`cluster-kit down other`" in problem.hint_text()
 
 
 def test_held_gpus_are_refused_to_single_tasks_too() -> None:
     (problem,) = problems(held(("1", "other")), role={"chief": {"gpus": ["1"]}})
-    assert problem.place == "role.chief.gpus"
+    assert problem.key_path == "role.chief.gpus"
     assert "the cluster other has GPU 1" in problem.rule
 
 
@@ -104,8 +104,8 @@ def test_when_all_are_held_it_says_by_whom_and_what_can_be_done() -> None:
     facts = held(("1", "two"), ("0", "one"), count=2)
     (problem,) = problems(facts, worker=2, gpus="auto")
     assert "there are 0 free; 0 is one's, 1 is two's" in problem.rule
-    assert "share_gpus = true" in problem.cure_text() and '`gpus = "none"`' in problem.cure_text()
-    assert "worker = 0" not in problem.cure_text()
+    assert "share_gpus = true" in problem.hint_text() and '`gpus = "none"`' in problem.hint_text()
+    assert "worker = 0" not in problem.hint_text()
 
 
 def test_sharing_takes_free_gpus_first_and_then_other_clusters() -> None:

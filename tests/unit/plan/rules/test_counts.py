@@ -17,8 +17,8 @@ HEAD = 'format = 1\nname = "demo"\n'
 )
 def test_a_task_name_that_none_could_have_is_told_how_they_look(task: str, tmp_path: Path) -> None:
     (problem,) = problems_of(f'{HEAD}[task."{task}"]\ncpus = 1', tmp_path)
-    assert problem.place == f"task.{task}"
-    assert "called like `worker-1`" in problem.cure_text()
+    assert problem.key_path == f"task.{task}"
+    assert "called like `worker-1`" in problem.hint_text()
 
 
 def test_a_table_of_a_task_that_exists_is_no_problem() -> None:

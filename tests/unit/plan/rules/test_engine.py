@@ -24,24 +24,26 @@ REFUSED: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("place", REFUSED)
-def test_what_a_swarm_cannot_do_is_refused_by_its_key(place: str) -> None:
-    found = problems(host(gpus=gpus(2)), engine="swarm", **REFUSED[place])
-    assert place in [problem.place for problem in found]
-    assert all(problem.cure for problem in found)
+@pytest.mark.parametrize("key_path", REFUSED)
+def test_what_a_swarm_cannot_do_is_refused_by_its_key(key_path: str) -> None:
+    found = problems(host(gpus=gpus(2)), engine="swarm", **REFUSED[key_path])
+    assert key_path in [problem.key_path for problem in found]
+    assert all(problem.hint for problem in found)
 
 
 @pytest.mark.parametrize(
-    ("place", "keys"),
+    ("key_path", "keys"),
     [
         ("role.ps.nodes", {"role": {"ps": {"nodes": "disk==ssd"}}}),
         ("network.encrypted", {"network": {"encrypted": True}}),
     ],
 )
-def test_what_only_a_swarm_can_do_is_refused_by_compose(place: str, keys: dict[str, Any]) -> None:
+def test_what_only_a_swarm_can_do_is_refused_by_compose(
+    key_path: str, keys: dict[str, Any]
+) -> None:
     (problem,) = problems(**keys)
-    assert problem.place == place
-    assert "engine" in problem.cure_text()
+    assert problem.key_path == key_path
+    assert "engine" in problem.hint_text()
 
 
 def test_a_swarm_is_planned_with_names_whatever_this_host_has() -> None:

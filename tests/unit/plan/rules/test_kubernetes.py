@@ -42,17 +42,17 @@ REFUSED: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("place", REFUSED)
-def test_what_kubernetes_cannot_do_is_refused_by_its_key(place: str) -> None:
-    found = problems(host(gpus=gpus(8)), engine="kubernetes", **REFUSED[place])
-    assert place in [problem.place for problem in found]
-    assert all(problem.cure_text() for problem in found)
+@pytest.mark.parametrize("key_path", REFUSED)
+def test_what_kubernetes_cannot_do_is_refused_by_its_key(key_path: str) -> None:
+    found = problems(host(gpus=gpus(8)), engine="kubernetes", **REFUSED[key_path])
+    assert key_path in [problem.key_path for problem in found]
+    assert all(problem.hint_text() for problem in found)
 
 
 @pytest.mark.parametrize("output", ["pvc:", "pvc:A", "hostPath"])
 def test_an_output_that_is_none_is_refused(output: str) -> None:
     (problem,) = problems(engine="kubernetes", kubernetes={"output": output})
-    assert problem.place == "kubernetes.output"
+    assert problem.key_path == "kubernetes.output"
 
 
 def test_another_engine_does_not_read_the_table() -> None:

@@ -12,37 +12,37 @@ from tests.make import GIB, host, manifest
 HOST = host(cpus=4, memory=8 * GIB)
 
 
-def places(**keys: Any) -> list[str]:
-    return [problem.place for problem in check_limits(manifest(**keys), HOST)]
+def key_paths(**keys: Any) -> list[str]:
+    return [problem.key_path for problem in check_limits(manifest(**keys), HOST)]
 
 
 def test_what_the_host_has_just_suffices() -> None:
-    assert not places(worker=1, ps=0, role={"worker": {"cpus": 4.0, "memory": "8g"}})
+    assert not key_paths(worker=1, ps=0, role={"worker": {"cpus": 4.0, "memory": "8g"}})
 
 
 def test_the_sum_counts_every_task_with_its_own_table_in_place_of_its_roles() -> None:
     three = {"worker": 3, "role": {"worker": {"memory": "3g"}}}
-    assert places(**three) == ["memory"]
-    assert not places(**three, task={"worker-0": {"memory": "1g"}, "worker-2": {"memory": "4g"}})
+    assert key_paths(**three) == ["memory"]
+    assert not key_paths(**three, task={"worker-0": {"memory": "1g"}, "worker-2": {"memory": "4g"}})
     elsewhere = {"worker-0": {"memory": "2500m"}, "worker-9": {"memory": "100m"}}
-    assert places(**three, task=elsewhere) == ["memory"], "a task that does not exist counts not"
+    assert key_paths(**three, task=elsewhere) == ["memory"], "a task that does not exist counts not"
 
 
 def test_a_task_that_is_too_big_by_itself_is_told_once() -> None:
-    assert places(role={"ps": {"memory": "9g"}}) == ["role.ps.memory"]
+    assert key_paths(role={"ps": {"memory": "9g"}}) == ["role.ps.memory"]
 
 
 def test_a_limit_below_what_an_idle_server_takes_is_refused() -> None:
-    assert places(role={"ps": {"memory": "81m"}}) == ["role.ps.memory"]
-    assert places(task={"ps-0": {"memory": "8m"}}) == ["task.ps-0.memory"]
-    assert not places(role={"ps": {"memory": "82m"}})
+    assert key_paths(role={"ps": {"memory": "81m"}}) == ["role.ps.memory"]
+    assert key_paths(task={"ps-0": {"memory": "8m"}}) == ["task.ps-0.memory"]
+    assert not key_paths(role={"ps": {"memory": "82m"}})
 
 
 @pytest.mark.parametrize("name", ["TF_CONFIG", "CUDA_VISIBLE_DEVICES", "CLUSTER_KIT_X", "A-B", ""])
 def test_a_variable_of_the_kits_own_or_an_invalid_one_is_refused(name: str) -> None:
-    assert places(role={"ps": {"environment": {name: "1"}}}) == [f"role.ps.environment.{name}"]
+    assert key_paths(role={"ps": {"environment": {name: "1"}}}) == [f"role.ps.environment.{name}"]
 
 
 @pytest.mark.parametrize("name", ["TF_CPP_MIN_LOG_LEVEL", "_", "cuda_visible_devices"])
 def test_any_other_variable_is_the_users(name: str) -> None:
-    assert not places(role={"ps": {"environment": {name: "1"}}})
+    assert not key_paths(role={"ps": {"environment": {name: "1"}}})

@@ -21,7 +21,7 @@ LEAST = 'format = 1\nname = "demo"\n'
 
 def mounted(*tables: dict[str, Any]) -> list[str]:
     """The places of the problems of these mounts."""
-    return [problem.place for problem in problems(mount=list(tables))]
+    return [problem.key_path for problem in problems(mount=list(tables))]
 
 
 def at(target: str, **more: Any) -> dict[str, Any]:
@@ -59,8 +59,8 @@ def test_two_at_one_place_or_one_inside_the_other() -> None:
 
 def test_a_role_that_does_not_exist() -> None:
     (problem,) = problems(mount=[at("/a", roles=["wroker"])])
-    assert (problem.place, problem.value) == ("mount.0.roles", '"wroker"')
-    assert "worker" in problem.cure_text()
+    assert (problem.key_path, problem.value) == ("mount.0.roles", '"wroker"')
+    assert "worker" in problem.hint_text()
 
 
 def test_all_tasks_have_it_or_only_those_of_its_roles() -> None:
@@ -81,7 +81,7 @@ def test_a_source_that_is_not_there(source: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     text = f'{LEAST}[[mount]]\nsource = "{source}"\ntarget = "/a"\n'
     (problem,) = problems_of(text, tmp_path)
-    assert problem.place == "mount.0.source"
+    assert problem.key_path == "mount.0.source"
     assert not (tmp_path / "absent").exists()
 
 
@@ -118,7 +118,7 @@ def test_every_problem_of_the_shape_is_told_at_once(tmp_path: Path) -> None:
     first = '[[mount]]\nsorce = "x"\ntarget = 3\n'
     second = '[[mount]]\nsource = "."\ntarget = "/a"\nread_only = "no"\n'
     text = LEAST + first + second
-    found = {problem.place: problem.cure_text() for problem in problems_of(text, tmp_path)}
+    found = {problem.key_path: problem.hint_text() for problem in problems_of(text, tmp_path)}
     assert found.keys() == {
         "mount.0.source",
         "mount.0.sorce",

@@ -11,7 +11,7 @@ from tests.make import problems, problems_of
 
 
 @pytest.mark.parametrize(
-    ("name", "cure"),
+    ("name", "hint"),
     [
         ("My Cluster", '"my-cluster"'),
         ("a.b", '"a-b"'),
@@ -26,13 +26,13 @@ from tests.make import problems, problems_of
     ],
 )
 def test_a_name_that_is_no_dns_label_gets_one_proposed(
-    name: str, cure: str, tmp_path: Path
+    name: str, hint: str, tmp_path: Path
 ) -> None:
     (problem,) = problems_of(f'format = 1\nname = "{name}"', tmp_path)
-    assert problem.place == "name"
+    assert problem.key_path == "name"
     assert "DNS label" in problem.rule
-    assert f"`name = {cure}`" in problem.cure_text()
-    assert not problems_of(f"format = 1\nname = {cure}", tmp_path)
+    assert f"`name = {hint}`" in problem.hint_text()
+    assert not problems_of(f"format = 1\nname = {hint}", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -46,8 +46,10 @@ def test_dockers_names_of_images_are_taken(image: str) -> None:
 
 @pytest.mark.parametrize("image", ["", "A", "a b", "a:", "a@sha256:1", "-a", "a//b", "a:b:c"])
 def test_what_docker_would_not_take_is_refused(image: str) -> None:
-    assert [problem.place for problem in problems(image=image)] == ["image"]
+    assert [problem.key_path for problem in problems(image=image)] == ["image"]
 
 
 def test_packages_are_not_added_to_an_image_of_the_users_own() -> None:
-    assert [p.place for p in problems(image="mine:1", requirements="more.txt")] == ["requirements"]
+    assert [p.key_path for p in problems(image="mine:1", requirements="more.txt")] == [
+        "requirements"
+    ]

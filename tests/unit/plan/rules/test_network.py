@@ -24,12 +24,12 @@ def test_a_taken_slot_sends_the_cluster_to_the_next_one() -> None:
     assert not second.overlaps(first)
 
 
-def test_no_subnet_at_all_is_said_with_the_cure() -> None:
+def test_no_subnet_at_all_is_said_with_the_hint() -> None:
     taken = host(networks=tuple(network(str(pool)) for pool in addresses.POOLS))
     (problem,) = problems(taken)
-    assert problem.place == "subnet"
+    assert problem.key_path == "subnet"
     assert "every slot" in problem.rule
-    assert "docker network prune" in problem.cure_text()
+    assert "docker network prune" in problem.hint_text()
 
 
 def test_a_stated_subnet_is_taken_as_it_is() -> None:

@@ -27,6 +27,6 @@ def test_two_tasks_may_exchange_their_addresses() -> None:
 def test_every_bad_pin_is_told() -> None:
     bad = {"worker-0": {"ip": "x"}, "worker-1": {"ip": "10.0.0.1"}, "ps-0": {"ip": "172.28.0.1"}}
     _, problems = find_pins(manifest(subnet=str(SUBNET), task=bad), SUBNET)
-    assert [problem.place for problem in problems] == [
+    assert [problem.key_path for problem in problems] == [
         "task.worker-0.ip", "task.worker-1.ip", "task.ps-0.ip",
     ]  # fmt: skip

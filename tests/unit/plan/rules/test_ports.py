@@ -44,27 +44,27 @@ def test_spellings_of_a_port(written: str, pair: tuple[int, int], tmp_path: Path
 )
 def test_what_is_no_port(written: str, tmp_path: Path) -> None:
     (problem,) = problems_of(f"{LEAST}[role.chief]\nports = [{written}]\n", tmp_path)
-    assert problem.place.startswith("role.chief.ports")
+    assert problem.key_path.startswith("role.chief.ports")
     assert "a port is" in problem.rule
 
 
-def places(**keys: Any) -> list[str]:
-    return [problem.place for problem in problems(**keys)]
+def key_paths(**keys: Any) -> list[str]:
+    return [problem.key_path for problem in problems(**keys)]
 
 
 def test_a_port_of_the_host_is_one_tasks() -> None:
     both = {"chief-0": {"ports": [80]}, "ps-0": {"ports": ["80:90"]}}
-    assert places(task=both) == ["task.ps-0.ports"]
-    assert places(task={**both, "ps-0": {"ports": ["81:80"]}}) == []
-    assert places(role={"worker": {"ports": [80]}}) == ["role.worker.ports"]
-    assert places(role={"worker": {"ports": [80]}}, worker=1) == []
+    assert key_paths(task=both) == ["task.ps-0.ports"]
+    assert key_paths(task={**both, "ps-0": {"ports": ["81:80"]}}) == []
+    assert key_paths(role={"worker": {"ports": [80]}}) == ["role.worker.ports"]
+    assert key_paths(role={"worker": {"ports": [80]}}, worker=1) == []
     several = {"role": {"worker": {"ports": [80]}}, "task": {"worker-1": {"ports": [81]}}}
-    assert places(**several) == []
-    assert places(**several, worker=3) == ["role.worker.ports"]
-    assert places(task={"chief-0": {"ports": [80, "80:90"]}}) == ["task.chief-0.ports"]
+    assert key_paths(**several) == []
+    assert key_paths(**several, worker=3) == ["role.worker.ports"]
+    assert key_paths(task={"chief-0": {"ports": [80, "80:90"]}}) == ["task.chief-0.ports"]
 
 
 def test_an_internal_network_publishes_none() -> None:
-    assert places(network={"internal": True}) == []
+    assert key_paths(network={"internal": True}) == []
     published = {"chief": {"ports": [80]}}
-    assert places(network={"internal": True}, role=published) == ["network.internal"]
+    assert key_paths(network={"internal": True}, role=published) == ["network.internal"]

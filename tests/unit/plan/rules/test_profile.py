@@ -15,7 +15,7 @@ LEAST = 'format = 1\nname = "demo"\n'
 
 
 @pytest.mark.parametrize(
-    ("written", "place"),
+    ("written", "key_path"),
     [
         ("seconds = 2", "profile.at_step"),
         ("at_step = 0", "profile.at_step"),
@@ -28,9 +28,9 @@ LEAST = 'format = 1\nname = "demo"\n'
         ("at_step = 1\nsecond = 2", "profile.second"),
     ],
 )
-def test_what_is_no_profile(written: str, place: str, tmp_path: Path) -> None:
+def test_what_is_no_profile(written: str, key_path: str, tmp_path: Path) -> None:
     (problem,) = problems_of(f"{LEAST}[profile]\n{written}\n", tmp_path)
-    assert problem.place == place
+    assert problem.key_path == key_path
 
 
 def test_the_leader_alone_is_told() -> None:

@@ -32,28 +32,28 @@ def test_spellings_of_a_ulimit(written: Any, pair: tuple[int, int]) -> None:
 def test_what_is_no_ulimit(written: str, tmp_path: Path) -> None:
     text = f"{LEAST}[role.chief]\nulimits = {{ nofile = {written} }}\n"
     (problem,) = problems_of(text, tmp_path)
-    assert problem.place == "role.chief.ulimits.nofile"
+    assert problem.key_path == "role.chief.ulimits.nofile"
 
 
 def test_a_ulimit_that_does_not_exist() -> None:
     (problem,) = problems(role={"ps": {"ulimits": {"nofiles": 1}}})
-    assert problem.place == "role.ps.ulimits.nofiles"
-    assert "nofile" in problem.cure_text()
+    assert problem.key_path == "role.ps.ulimits.nofiles"
+    assert "nofile" in problem.hint_text()
 
 
 def test_shared_memory_fits_in_the_host_and_in_the_tasks_limit() -> None:
     small = host(memory=2**30)
     (problem,) = problems(small, role={"worker": {"shm_size": "2g"}})
-    assert problem.cure_text() == 'at most `shm_size = "1024m"`'
+    assert problem.hint_text() == 'at most `shm_size = "1024m"`'
     (problem,) = problems(task={"ps-0": {"shm_size": "2g", "memory": "1g"}})
-    assert (problem.place, problem.value) == ("task.ps-0.shm_size", "2 GiB")
+    assert (problem.key_path, problem.value) == ("task.ps-0.shm_size", "2 GiB")
     assert problems(role={"worker": {"shm_size": "1g", "memory": "1g"}}) == ()
 
 
 @pytest.mark.parametrize("written", ["575", "65536", '"1400"', "true", "1e3"])
 def test_what_is_no_mtu(written: str, tmp_path: Path) -> None:
     (problem,) = problems_of(f"{LEAST}[network]\nmtu = {written}\n", tmp_path)
-    assert problem.place == "network.mtu"
+    assert problem.key_path == "network.mtu"
 
 
 def test_gpus_bring_shared_memory_unless_the_manifest_says_how_much() -> None:

@@ -13,8 +13,8 @@ from tests.make import cluster, problems_of
 LEAST = 'format = 1\nname = "demo"\n'
 
 
-def places(text: str, folder: Path) -> list[str]:
-    return [problem.place for problem in problems_of(LEAST + text, folder)]
+def key_paths(text: str, folder: Path) -> list[str]:
+    return [problem.key_path for problem in problems_of(LEAST + text, folder)]
 
 
 @pytest.fixture
@@ -29,11 +29,11 @@ def folder(tmp_path: Path) -> Path:
     ['a = "token"', 'a = { environment = "HF_TOKEN" }', 'a = { file = "token", roles = ["ps"] }'],
 )
 def test_where_a_secret_comes_from(table: str, folder: Path) -> None:
-    assert places(f"[secret]\n{table}\n", folder) == []
+    assert key_paths(f"[secret]\n{table}\n", folder) == []
 
 
 @pytest.mark.parametrize(
-    ("table", "place"),
+    ("table", "key_path"),
     [
         ('a = "absent"', "secret.a"),
         ('a = "."', "secret.a"),
@@ -48,9 +48,9 @@ def test_where_a_secret_comes_from(table: str, folder: Path) -> None:
         ('a = { fil = "token" }', "secret.a.fil"),
     ],
 )
-def test_what_is_no_secret(table: str, place: str, folder: Path) -> None:
-    found = places(f"[secret]\n{table}\n", folder)
-    assert found and all(key.replace('"', "") == place.replace('"', "") for key in found[:1])
+def test_what_is_no_secret(table: str, key_path: str, folder: Path) -> None:
+    found = key_paths(f"[secret]\n{table}\n", folder)
+    assert found and all(key.replace('"', "") == key_path.replace('"', "") for key in found[:1])
 
 
 @pytest.mark.parametrize(
@@ -60,22 +60,22 @@ def test_what_is_no_secret(table: str, place: str, folder: Path) -> None:
 def test_a_file_of_variables_has_none_of_the_kits_own(text: str, folder: Path) -> None:
     (folder / "my.env").write_text(text)
     (problem,) = problems_of(f'{LEAST}[role.ps]\nenv_file = "my.env"\n', folder)
-    assert problem.place == "role.ps.env_file"
+    assert problem.key_path == "role.ps.env_file"
     assert "the kit's own" in problem.rule
 
 
 def test_a_file_of_variables_is_there_and_readable(folder: Path) -> None:
-    assert places('[role.ps]\nenv_file = "my.env"\n', folder) == []
+    assert key_paths('[role.ps]\nenv_file = "my.env"\n', folder) == []
     for name in ("absent", ".", ""):
-        assert places(f'[task.ps-0]\nenv_file = "{name}"\n', folder) == ["task.ps-0.env_file"]
+        assert key_paths(f'[task.ps-0]\nenv_file = "{name}"\n', folder) == ["task.ps-0.env_file"]
     (folder / "my.env").write_bytes(b"\xff\xfe")
-    assert places('[role.ps]\nenv_file = "my.env"\n', folder) == ["role.ps.env_file"]
+    assert key_paths('[role.ps]\nenv_file = "my.env"\n', folder) == ["role.ps.env_file"]
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may read every file")
 def test_a_file_that_may_not_be_read(folder: Path) -> None:
     (folder / "token").chmod(0)
-    assert places('[secret]\na = "token"\n', folder) == ["secret.a"]
+    assert key_paths('[secret]\na = "token"\n', folder) == ["secret.a"]
 
 
 def test_who_has_a_secret() -> None:

@@ -55,20 +55,20 @@ WITHOUT_IMAGE: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("place", REFUSED)
-def test_what_slurm_cannot_keep_is_refused_by_its_key(place: str) -> None:
-    keys = {"slurm": IMAGE, **REFUSED[place]}
+@pytest.mark.parametrize("key_path", REFUSED)
+def test_what_slurm_cannot_keep_is_refused_by_its_key(key_path: str) -> None:
+    keys = {"slurm": IMAGE, **REFUSED[key_path]}
     found = problems(host(gpus=gpus(8)), engine="slurm", **keys)
-    assert place in [problem.place for problem in found]
-    assert all(problem.cure_text() for problem in found)
+    assert key_path in [problem.key_path for problem in found]
+    assert all(problem.hint_text() for problem in found)
 
 
-@pytest.mark.parametrize("place", WITHOUT_IMAGE)
-def test_what_takes_a_container_is_refused_without_an_image(place: str) -> None:
-    found = problems(engine="slurm", **WITHOUT_IMAGE[place])
-    assert place in [problem.place for problem in found]
-    assert all(problem.cure_text() for problem in found)
-    assert not problems(engine="slurm", slurm=IMAGE, **WITHOUT_IMAGE[place])
+@pytest.mark.parametrize("key_path", WITHOUT_IMAGE)
+def test_what_takes_a_container_is_refused_without_an_image(key_path: str) -> None:
+    found = problems(engine="slurm", **WITHOUT_IMAGE[key_path])
+    assert key_path in [problem.key_path for problem in found]
+    assert all(problem.hint_text() for problem in found)
+    assert not problems(engine="slurm", slurm=IMAGE, **WITHOUT_IMAGE[key_path])
 
 
 @pytest.mark.parametrize("time", ["90", "90:00", "2:00:00", "1-12", "1-12:30", "1-12:30:00"])

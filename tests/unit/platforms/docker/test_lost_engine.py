@@ -87,7 +87,7 @@ def test_an_engine_that_is_lost_is_an_engine_error_with_its_words(
 ) -> None:
     with pytest.raises(EngineError, match=f"does not answer: {error}") as caught:
         CALLS[method](connected(Broken(error)))
-    assert "cluster-kit down NAME" in caught.value.cure
+    assert "cluster-kit down NAME" in caught.value.hint
 
 
 @pytest.mark.parametrize("method", CALLS)
@@ -95,11 +95,11 @@ def test_what_the_engine_refuses_is_told_in_its_own_words(method: str) -> None:
     refused = APIError("500 Server Error", explanation="no space left on device")
     with pytest.raises(EngineError, match="refused: no space left on device") as caught:
         CALLS[method](connected(Broken(refused)))
-    assert "docker system df" in caught.value.cure
+    assert "docker system df" in caught.value.hint
 
 
 @pytest.mark.parametrize("error", [LOST[0], LOST[3], LOST[4]], ids=lambda e: type(e).__name__)
-def test_where_no_engine_answers_the_cure_is_make_engine(
+def test_where_no_engine_answers_the_hint_is_make_engine(
     error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(docker, "from_env", lambda **_: Broken(error))
@@ -120,7 +120,7 @@ def test_a_user_who_may_not_use_the_engine_is_told_how_to(
     with pytest.raises(HostError, match="this user may not use the Docker engine") as told:
         DockerEngine()
     assert told.value.message.endswith(host or "/var/run/docker.sock")
-    assert "usermod -aG docker $USER" in told.value.cure and "log in again" in told.value.cure
+    assert "usermod -aG docker $USER" in told.value.hint and "log in again" in told.value.hint
 
 
 def test_an_engine_answers_or_does_not(monkeypatch: pytest.MonkeyPatch) -> None:

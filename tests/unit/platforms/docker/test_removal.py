@@ -81,11 +81,11 @@ def test_the_tensorboard_that_began_with_a_cluster_goes_with_it() -> None:
     assert board.done == ["stop", "remove"]
 
 
-def test_a_network_that_somebody_uses_is_named_with_the_cure() -> None:
+def test_a_network_that_somebody_uses_is_named_with_the_hint() -> None:
     network = Thing(error=APIError("has active endpoints"))
     with pytest.raises(EngineError, match="network demo_cluster cannot be removed") as caught:
         holding([], [network]).remove("demo")
-    assert "docker network inspect demo_cluster" in caught.value.cure
+    assert "docker network inspect demo_cluster" in caught.value.hint
 
 
 def test_stopping_leaves_what_has_ended_alone() -> None:

@@ -32,7 +32,7 @@ def test_what_nodes_cannot_be_given_is_refused_with_a_claim(tmp_path: Path, what
     with pytest.raises(UsageError) as raised:
         read(Mount(str(source), "/data", what != "written"))
     assert str(source) in raised.value.message
-    assert 'claims = { "/data" = "CLAIM" }' in raised.value.cure
+    assert 'claims = { "/data" = "CLAIM" }' in raised.value.hint
 
 
 def test_texts_and_bytes_are_in_one_config_map_with_their_paths() -> None:

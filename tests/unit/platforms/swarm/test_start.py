@@ -41,7 +41,7 @@ def test_it_waits_for_the_last_task() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "cure"),
+    ("said", "hint"),
     [
         ("No such image: demo:1 (node b)", "image push"),
         ('invalid mount config: bind source path does not exist: "/a"', "NFS"),
@@ -52,12 +52,12 @@ def test_it_waits_for_the_last_task() -> None:
         ("something else", "docker node ls"),
     ],
 )
-def test_what_a_node_says_is_told_once_with_a_cure(said: str, cure: str) -> None:
+def test_what_a_node_says_is_told_once_with_a_hint(said: str, hint: str) -> None:
     swarm = Slow((["ps-0", "ps-1"], {"ps-0": said, "ps-1": said}))
     with pytest.raises(EngineError) as raised:
         swarm_platform.wait_for_start(swarm, "demo", "1")
     assert f"ps-0, ps-1: {said}" in raised.value.message
-    assert cure in raised.value.cure
+    assert hint in raised.value.hint
 
 
 def test_a_network_that_gets_its_subnet_late_is_waited_for() -> None:

@@ -130,7 +130,7 @@ def test_one_that_does_not_start_ends_the_run_with_the_engines_words(stage: Stag
     stage.engine.refuses["cache"] = "pull access denied for redis, repository does not exist"
     with pytest.raises(EngineError, match="pull access denied") as caught:
         stage.up(sidecar={"cache": CACHE})
-    assert "`docker pull` or build the image" in caught.value.cure
+    assert "`docker pull` or build the image" in caught.value.hint
     assert stage.is_clean()
 
 

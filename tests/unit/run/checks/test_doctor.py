@@ -1,4 +1,4 @@
-"""Each line of `doctor` can fail, and then has a cure; if all is well, none has one."""
+"""Each line of `doctor` can fail, and then has a hint; if all is well, none has one."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_host_on_which_all_is_well(machine: Host, of: Cluster | None) -> None:
     assert list(found) == [
         "engine", "compose", "buildx", "disk", "memory", "gpus", "subnet", "proxy",
     ]  # fmt: skip
-    assert {(check.state, check.cure) for check in found.values()} == {("ok", "")}
+    assert {(check.state, check.hint) for check in found.values()} == {("ok", "")}
 
 
 EVERYWHERE = tuple(network(str(pool), "a VPN") for pool in addresses.POOLS)
@@ -116,9 +116,9 @@ BROKEN: dict[str, tuple[str, str, str, dict[str, Any]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "state", "cure", "given"), BROKEN.values(), ids=BROKEN)
-def test_what_is_wrong_has_its_line_and_its_cure(
-    name: str, state: str, cure: str, given: dict[str, Any], machine: Host, tmp_path: Path
+@pytest.mark.parametrize(("name", "state", "hint", "given"), BROKEN.values(), ids=BROKEN)
+def test_what_is_wrong_has_its_line_and_its_hint(
+    name: str, state: str, hint: str, given: dict[str, Any], machine: Host, tmp_path: Path
 ) -> None:
     facts = replace(WELL, **given.pop("facts", {}))
     if config := given.pop("config", None):
@@ -127,13 +127,13 @@ def test_what_is_wrong_has_its_line_and_its_cure(
     for key, value in given.items():
         setattr(machine, key, value)
     found = checks(facts, of)
-    assert (found[name].state, cure in found[name].cure) == (state, True), found[name]
+    assert (found[name].state, hint in found[name].hint) == (state, True), found[name]
     others = {check for key, check in found.items() if key != name}
     assert {check.state for check in others} == {"ok"}
     if of is not None and state == "fail":
         with pytest.raises(HostError) as refused:
             doctor.refuse_if_unfit(facts, of)
-        assert cure in refused.value.cure
+        assert hint in refused.value.hint
 
 
 def test_every_line_is_seen_to_be_wrong_in_some_case(machine: Host) -> None:
@@ -172,7 +172,7 @@ def test_a_disk_that_cannot_be_seen_is_not_judged(machine: Host) -> None:
 )
 def test_podman_is_measured_by_its_own_versions(machine: Host, version: str, state: str) -> None:
     check = checks(host(engine=version, kind=EngineKind(podman=True)))["engine"]
-    assert check.state == state and check.cure
+    assert check.state == state and check.hint
     assert f"Podman {version}" in check.found
 
 
@@ -183,4 +183,4 @@ def test_podman_takes_images_and_builds_none(machine: Host) -> None:
     machine.built = False
     check = checks(podman, cluster())["buildx"]
     assert check.state == "fail"
-    assert f"docker save {cluster().image} | podman load" in check.cure
+    assert f"docker save {cluster().image} | podman load" in check.hint

@@ -1,4 +1,4 @@
-"""`doctor` about GPUs: each part that is missing has a line and a cure of its own."""
+"""`doctor` about GPUs: each part that is missing has a line and a hint of its own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REFUSED = {"gpus": gpus(2), "gpu_refusal": 'could not select device driver "nvid
 
 
 def lines(**facts: object) -> dict[str, tuple[str, str]]:
-    return {check.name: (check.state, check.cure) for check in gpu_checks(host(**facts))}
+    return {check.name: (check.state, check.hint) for check in gpu_checks(host(**facts))}
 
 
 def test_a_host_without_hardware_is_well() -> None:
@@ -28,7 +28,7 @@ def test_gpus_that_are_handed_out_are_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("facts", "name", "cure"),
+    ("facts", "name", "hint"),
     [
         ({"no_gpu": "x", "gpu_setup": GpuSetup(2, "NVML Shared Library Not Found")},
          "gpu driver", "install NVIDIA's driver"),
@@ -42,12 +42,12 @@ def test_gpus_that_are_handed_out_are_one_line() -> None:
     ],
     ids=["driver", "MIG without slices", "toolkit", "runtime entry", "CDI spec", "none seen"],
 )  # fmt: skip
-def test_what_is_missing_is_named_with_its_cure(
-    facts: dict[str, object], name: str, cure: str
+def test_what_is_missing_is_named_with_its_hint(
+    facts: dict[str, object], name: str, hint: str
 ) -> None:
     found = lines(**facts)
     assert found[name][0] == "warn"
-    assert cure in found[name][1]
+    assert hint in found[name][1]
 
 
 def test_all_that_is_missing_is_told_at_once_in_the_order_of_repair() -> None:

@@ -27,7 +27,7 @@ def test_nothing_is_said_of_the_usual_engine() -> None:
 def test_each_difference_has_its_line(kind: EngineKind, name: str, words: str) -> None:
     (check,) = check_kind(kind, None)
     assert check.name == name and words in check.found
-    assert bool(check.cure) is (check.state != "ok")
+    assert bool(check.hint) is (check.state != "ok")
 
 
 def test_a_limit_that_is_asked_for_and_cannot_be_held_fails() -> None:
@@ -42,7 +42,7 @@ def test_a_limit_that_is_asked_for_and_cannot_be_held_fails() -> None:
 
 def test_on_an_unknown_processor_only_an_image_of_ones_own_runs() -> None:
     (check,) = check_kind(EngineKind(machine="riscv64"), cluster())
-    assert check.state == "fail" and 'image = "' in check.cure
+    assert check.state == "fail" and 'image = "' in check.hint
     assert not list(check_kind(EngineKind(machine="riscv64"), cluster(image="mine:1")))
 
 
@@ -50,7 +50,7 @@ def test_on_an_unknown_processor_only_an_image_of_ones_own_runs() -> None:
 def test_on_arm64_the_kits_image_is_tried_and_that_for_gpus_refused(machine: str) -> None:
     kind = EngineKind(machine=machine)
     (check,) = check_kind(kind, cluster())
-    assert check.state == "warn" and check.cure
+    assert check.state == "warn" and check.hint
     (check,) = check_kind(kind, cluster(host(gpus=gpus(2)), gpus="auto"))
-    assert check.state == "fail" and 'gpus = "none"' in check.cure
+    assert check.state == "fail" and 'gpus = "none"' in check.hint
     assert not list(check_kind(kind, cluster(build="image")))

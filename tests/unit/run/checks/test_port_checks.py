@@ -25,7 +25,7 @@ def listening() -> Iterator[int]:
 def test_one_that_is_taken_is_told_before_the_start(stage: Stage, listening: int) -> None:
     with pytest.raises(HostError, match=f"taken: 127.0.0.1:{listening} \\(chief-0\\)") as told:
         stage.up(role={"chief": {"ports": [f"{listening}:80"]}})
-    assert "publish another port" in told.value.cure
+    assert "publish another port" in told.value.hint
     assert stage.is_clean()
 
 

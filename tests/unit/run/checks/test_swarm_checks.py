@@ -49,7 +49,7 @@ def test_a_choice_that_no_node_fulfils_is_a_failure() -> None:
     assert list(check_constraints([node("a"), node("b", disk="ssd")], made)) == []
     (failed,) = check_constraints([node("a"), node("b", "down", disk="ssd")], made)
     assert (failed.state, "ps-0" in failed.found) == ("fail", True)
-    assert "label-add" in failed.cure
+    assert "label-add" in failed.hint
     assert list(check_constraints([node("a")], None)) == []
 
 
@@ -64,7 +64,7 @@ def test_more_cpus_than_any_node_has_that_a_task_may_be_on_is_a_failure() -> Non
     ps, worker = sorted(check_cpus([one, two], made), key=lambda check: check.found)
     assert ps.found == "ps-0 is given 2.5 CPUs, its nodes have fewer: b 2"
     assert worker.found == "worker-0 is given 4.5 CPUs, its nodes have fewer: a 4, b 2"
-    assert worker.cure == "give it `cpus = 4` or less, or other `nodes`"
+    assert worker.hint == "give it `cpus = 4` or less, or other `nodes`"
     (ps,) = check_cpus([one, two, unknown], made)
     assert list(check_cpus([one], None)) == list(check_cpus([], made)) == []
 
@@ -89,7 +89,7 @@ def test_more_than_one_manager_is_a_warning() -> None:
     assert list(check_managers([manager("a"), node("b")])) == []
     (warned,) = check_managers([manager("a"), manager("b", "unreachable")])
     assert (warned.state, "2 managers: a, b; not reachable: b" in warned.found) == ("warn", True)
-    assert "demote" in warned.cure
+    assert "demote" in warned.hint
 
 
 def announcing(name: str, *gpus: str, count: int = 0, **more: Any) -> Any:
@@ -109,7 +109,7 @@ def test_gpus_are_counted_node_by_node() -> None:
     assert split.state == "fail" and "not enough for worker-1 (2 each)" in split.found
     (down,) = check_gpus([announcing("a", count=4, state="down")], made)
     assert down.found.startswith("the nodes announce 0 GPUs; not enough for worker-0, worker-1")
-    assert "node-generic-resources" in down.cure
+    assert "node-generic-resources" in down.hint
     assert list(check_gpus([node("a")], cluster(engine="swarm"))) == []
     labelled = cluster(engine="swarm", gpus="require", role={"worker": {"nodes": "gpu==yes"}})
     assert [c.state for c in check_gpus([announcing("a", count=8)], labelled)] == ["fail"]
@@ -120,7 +120,7 @@ def test_an_overlay_that_is_larger_than_the_nodes_network_is_a_failure() -> None
     made = cluster(engine="swarm")
     assert list(check_mtu(made, 1500)) == list(check_mtu(made, None)) == []
     (failed,) = check_mtu(made, 1460)
-    assert (failed.state, "mtu = 1460" in failed.cure) == ("fail", True)
+    assert (failed.state, "mtu = 1460" in failed.hint) == ("fail", True)
     assert list(check_mtu(replace(made, mtu=1400), 1460)) == []
     assert [check.state for check in check_mtu(None, 1400)] == ["fail"]
 

@@ -64,14 +64,14 @@ def test_nodes_that_have_all_of_it(tmp_path: Path) -> None:
 )
 def test_a_node_without_the_folders_is_named(tmp_path: Path, said: NodeSaid, words: str) -> None:
     check = told(tmp_path, lambda _folder, _probe: said)["shared storage"]
-    assert (check.state, words in check.found, "NFS" in check.cure) == ("fail", True, True)
+    assert (check.state, words in check.found, "NFS" in check.hint) == ("fail", True, True)
 
 
 def test_a_node_that_says_nothing_is_asked_again_and_not_counted(tmp_path: Path) -> None:
     image, storage = told(tmp_path, lambda _folder, _probe: None).values()
     assert storage.state == "fail" and "b has said nothing for 30 s" in storage.found
     assert image.state == "warn" and "on 1 of 2 nodes" in image.found
-    assert image.cure == storage.cure and image.cure.startswith("ask again")
+    assert image.hint == storage.hint and image.hint.startswith("ask again")
 
 
 def test_the_folder_of_runs_is_named_and_not_the_probes_own(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_node_without_the_image_is_named_with_what_brings_it(tmp_path: Path) -
     found = told(tmp_path, lambda _f, _p: NodeSaid("id-b", None, "No such image: demo:1"))
     image = found["image on nodes"]
     assert image.state == "fail" and image.found == f"{CLUSTER.image} is not on b"
-    assert f"cluster-kit image push {CLUSTER.name} --to ssh://b" in image.cure
+    assert f"cluster-kit image push {CLUSTER.name} --to ssh://b" in image.hint
 
 
 def test_a_swarm_that_refuses_leaves_nothing(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_swarm_that_refuses_leaves_nothing(tmp_path: Path) -> None:
         raise EngineError("the Docker engine refused: quota", "wait")
 
     check = told(tmp_path, refuses)["shared storage"]
-    assert check.found.endswith("quota") and check.cure == "wait"
+    assert check.found.endswith("quota") and check.hint == "wait"
 
 
 def test_the_mounts_of_the_manifest_are_tried_too(tmp_path: Path) -> None:

@@ -187,7 +187,7 @@ def test_one_that_is_not_set_starts_nothing(stage: Stage, monkeypatch: pytest.Mo
     monkeypatch.delenv("MINE")
     with pytest.raises(HostError, match="secrets: not set: MINE") as refused:
         stage.up(role=ROLE)
-    assert "export MINE=" in refused.value.cure
+    assert "export MINE=" in refused.value.hint
     assert stage.is_clean()
 
 

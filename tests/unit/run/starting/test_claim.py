@@ -52,7 +52,7 @@ def test_a_second_up_of_a_name_is_refused_and_disturbs_nothing(
     assert stage.up().success
     assert f"demo is being started or watched by process {os.getpid()}" in refused[0].message
     assert f"its runs are in {here.runs(NAME)}" in refused[0].message
-    assert "--name OTHER" in refused[0].cure
+    assert "--name OTHER" in refused[0].hint
     assert len(stage.docker.ups) == 1
     assert len(list(here.runs(NAME).glob("2*"))) == 1
     assert not other.runs(NAME).exists()
@@ -74,7 +74,7 @@ def test_a_cluster_of_another_workspace_is_named_with_its_run(
     with pytest.raises(HostError, match="the cluster demo is already up") as told:
         stage.up()
     assert str(run) in told.value.message
-    assert "cluster-kit attach demo" in told.value.cure
+    assert "cluster-kit attach demo" in told.value.hint
     assert len(stage.engine.boxes) == 5
 
 

@@ -45,7 +45,7 @@ def test_one_that_does_not_is_told_with_the_folder(asked: dict[str, Any], tmp_pa
     asked["errors"] = ABSENT
     with pytest.raises(HostError, match=r"on another machine \(tcp:") as told:
         refuse_if_not_shared(FAR, "image", tmp_path / "runs")
-    assert str(tmp_path / "runs") in told.value.message and "DOCKER_HOST" in told.value.cure
+    assert str(tmp_path / "runs") in told.value.message and "DOCKER_HOST" in told.value.hint
 
 
 def test_any_other_refusal_has_the_engines_words(asked: dict[str, Any], tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_an_image_of_the_users_that_is_removed_is_named(stage: Stage) -> None:
     stage.docker.loses_image = True
     with pytest.raises(EngineError, match="No such image") as told:
         stage.up(image="mine:1")
-    assert "build or pull the image" in told.value.cure
+    assert "build or pull the image" in told.value.hint
     assert stage.is_clean()
 
 
@@ -82,7 +82,7 @@ def test_a_full_disk_of_the_engine_is_told_with_what_frees_it(stage: Stage) -> N
     stage.engine.refuses["ps-0"] = "write /var/lib/docker/x: no space left on device"
     with pytest.raises(EngineError, match="no space left on device") as told:
         stage.up()
-    assert "`docker system df`" in told.value.cure and "prune" in told.value.cure
+    assert "`docker system df`" in told.value.hint and "prune" in told.value.hint
     assert told.value.run == str(stage.directory.path)
 
 
@@ -126,7 +126,7 @@ def test_a_host_that_is_too_small_starts_nothing(stage: Stage) -> None:
     stage.engine.facts["MemTotal"] = 2**30
     with pytest.raises(HostError, match="not fit to run demo") as refused:
         stage.up()
-    assert "ask for fewer tasks" in refused.value.cure
+    assert "ask for fewer tasks" in refused.value.hint
     assert not stage.ran
 
 
@@ -153,7 +153,7 @@ def test_a_cluster_that_is_up_is_not_started_again(stage: Stage, paused: bool) -
     box.state = "paused" if paused else "running"
     with pytest.raises(HostError, match="demo is already up: chief-0") as refused:
         stage.up()
-    assert "cluster-kit down demo" in refused.value.cure
+    assert "cluster-kit down demo" in refused.value.hint
     assert len(stage.engine.boxes) == 5
 
 
