@@ -8,7 +8,6 @@ import json
 import os
 import secrets
 import socket
-import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -199,14 +198,15 @@ class HostChief:
             tasks=[leader],
             began=self._run.since,
         )
-        until = time.monotonic() + deadline + SLACK_S
-        while time.monotonic() < until:
+        clock = self._run.host.clock
+        until = clock.monotonic() + deadline + SLACK_S
+        while clock.monotonic() < until:
             events = {entry.event for entry in entries.poll() if entry.task == leader}
             if "ready" in events:
                 return True
             if any(c.leader and c.state == "exited" for c in self._run.containers()):
                 return False
-            time.sleep(POLL_S)
+            clock.sleep(POLL_S)
         return False
 
     def end(self, *, well: bool) -> None:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cluster_kit import this_host
 from cluster_kit.api import host_chief
 from cluster_kit.api.running import EventView, OnEvent, RunningCluster, nothing
 from cluster_kit.errors import ManifestError, UsageError
+from cluster_kit.host import Host
 from cluster_kit.manifest import load as manifests
 from cluster_kit.manifest.command_line import Caller
 from cluster_kit.manifest.load import Loaded, find
 from cluster_kit.parts import DEFAULT_ENGINE
-from cluster_kit.platforms.docker import docker_engine
-from cluster_kit.platforms.docker.docker_engine import engine_or_none
 from cluster_kit.platforms.registry import platform_of
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
 from cluster_kit.resolved import Cluster
@@ -48,6 +48,7 @@ class Job:
     manifest: Path
     overrides: Mapping[str, Any]
     root: Path
+    host: Host = field(default_factory=lambda: this_host.this_host(), repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -82,7 +83,7 @@ class Job:
 
     def _prepared(self) -> Prepared:
         with _in_python(self.manifest):
-            return prepare(self._request, Workspace(self.root), engine_or_none())
+            return prepare(self._request, Workspace(self.root), self.host.engine_or_none())
 
     def run(
         self, on_event: OnEvent | None = None, *, keep: bool = False, resume: bool = False
@@ -102,7 +103,9 @@ class Job:
         """
         view = EventView(on_event or nothing)
         with _in_python(self.manifest):
-            outcome = launch(self._request, Workspace(self.root), view, keep=keep, resume=resume)
+            outcome = launch(
+                self.host, self._request, Workspace(self.root), view, keep=keep, resume=resume
+            )
         if outcome.reason == Reason.INTERRUPTED:
             raise KeyboardInterrupt
         return outcome
@@ -124,10 +127,10 @@ class Job:
         view, workspace = EventView(on_event or nothing), Workspace(self.root)
         on_host = host_chief.is_meant(self.overrides)
         if on_host:
-            with contextlib.closing(docker_engine.connect()) as engine:
+            with contextlib.closing(self.host.connect()) as engine:
                 host_chief.refuse_without_route(engine.info())
         with _in_python(self.manifest):
-            started = launch_detached(self._request, workspace, view, resume=resume)
+            started = launch_detached(self.host, self._request, workspace, view, resume=resume)
         try:
             with host_chief.present(started, meant=on_host) as chief:
                 running = RunningCluster(started, view, chief)
@@ -135,8 +138,8 @@ class Job:
                 yield running
                 running.end()
         finally:
-            with contextlib.closing(docker_engine.connect()) as engine:
-                take_down(engine, started.name)
+            with contextlib.closing(self.host.connect()) as engine:
+                take_down(self.host, engine, started.name)
 
     @property
     def _loaded(self) -> Loaded:

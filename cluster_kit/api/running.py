@@ -15,7 +15,6 @@ from cluster_kit.errors import UsageError
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
 from cluster_kit.plan.tasks import tf_configs
-from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.platforms.engine import CommandOutput, Container, Engine
 from cluster_kit.resolved import Cluster
 from cluster_kit.run import inside
@@ -109,7 +108,7 @@ class RunningCluster:
 
     def tasks(self) -> list[Container]:
         """The tasks' containers as they are now: state, exit code, restarts, address."""
-        with _engine() as engine:
+        with self._engine() as engine:
             return engine.containers(self.name, self._run.id)
 
     def logs(self, task: str) -> str:
@@ -117,7 +116,7 @@ class RunningCluster:
 
         Of a log with more than 100,000 lines these are the last ones.
         """
-        with _engine() as engine:
+        with self._engine() as engine:
             lines = engine.lines(container_of(engine, self._run, task).id)
             return "".join(f"{line}\n" for line in deque(lines, MOST_LINES))
 
@@ -131,12 +130,12 @@ class RunningCluster:
         """
         if not command:
             raise UsageError(f"no command for {task}", 'name one: exec("worker-0", "ls", "/data")')
-        with _engine() as engine:
+        with self._engine() as engine:
             return engine.ask(running_container(engine, self._run, task).id, command, within_s)
 
     def kill(self, task: str) -> None:
         """End a task's processes at once, for good: the engine does not start it again."""
-        with _engine() as engine:
+        with self._engine() as engine:
             engine.kill(container_of(engine, self._run, task).id)
 
     def crash(self, task: str) -> None:
@@ -145,7 +144,7 @@ class RunningCluster:
         Raises:
             UsageError: the task has ended, or is frozen.
         """
-        with _engine() as engine:
+        with self._engine() as engine:
             engine.execute(running_container(engine, self._run, task).id, inside.CRASH)
 
     def freeze(self, task: str) -> None:
@@ -156,12 +155,12 @@ class RunningCluster:
         Raises:
             UsageError: the task has ended, or is frozen already.
         """
-        with _engine() as engine:
+        with self._engine() as engine:
             engine.freeze(running_container(engine, self._run, task).id)
 
     def thaw(self, task: str) -> None:
         """Let a frozen task go on; raises UsageError if it is not frozen."""
-        with _engine() as engine:
+        with self._engine() as engine:
             container = container_of(engine, self._run, task)
             if container.state != State.PAUSED:
                 raise UsageError(f"{task} is not frozen: it is {state_of(container)}")
@@ -209,7 +208,14 @@ class RunningCluster:
         """
         if self._chief:
             self._chief.end(well=True)
-        return wait(self.name, self._run.workspace, self._view, keep=False, caller=self._run.caller)
+        return wait(
+            self._run.host,
+            self.name,
+            self._run.workspace,
+            self._view,
+            keep=False,
+            caller=self._run.caller,
+        )
 
     def begin(self) -> None:
         """Wait until the chief on this host can begin, if there is one; see `Job.up`.
@@ -228,6 +234,11 @@ class RunningCluster:
         if self._chief and not self._chief.has_ended:
             self.wait()
 
+    @contextlib.contextmanager
+    def _engine(self) -> Iterator[Engine]:
+        with contextlib.closing(self._run.host.connect()) as engine:
+            yield engine
+
     @property
     def _host_chief(self) -> HostChief:
         if self._chief is None:
@@ -237,15 +248,6 @@ class RunningCluster:
                 f'name a task, as in tf_config("{leader}"), or start it with chief="host"',
             )
         return self._chief
-
-
-@contextlib.contextmanager
-def _engine() -> Iterator[Engine]:
-    engine = docker_engine.connect()
-    try:
-        yield engine
-    finally:
-        engine.close()
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from cluster_kit.cli import options
-from cluster_kit.cli.app import app, named, print_json, say
+from cluster_kit.cli.app import app, current_host, named, print_json, say
 from cluster_kit.cli.inside import task_named
-from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.run import again
 from cluster_kit.run.reach import cluster_name
@@ -22,9 +21,9 @@ def restart(
     task: options.TaskName, name: options.OfCluster = None, json_: options.Json = False
 ) -> None:
     """End a task and start it again, with its name and address; with the leader, all of them."""
-    engine = docker_engine.connect()
+    engine = current_host().connect()
     container = task_named(engine, task, name, changes=True)
-    done = again.restart(engine, container)
+    done = again.restart(current_host(), engine, container)
     if json_:
         print_json({"cluster": container.cluster, "restarted": done})
         return
@@ -44,7 +43,7 @@ def stop(
     engine, cluster = _named(name)
     if not yes and sys.stdin.isatty():
         _ask(engine, cluster)
-    done = again.stop(engine, cluster)
+    done = again.stop(current_host(), engine, cluster)
     if json_:
         print_json({"cluster": cluster, "stopped": done})
         return
@@ -55,7 +54,7 @@ def stop(
 def start(name: options.ClusterName = None, json_: options.Json = False) -> None:
     """Start the tasks of a stopped cluster again, with the same addresses."""
     engine, cluster = _named(name)
-    done = again.start(engine, cluster)
+    done = again.start(current_host(), engine, cluster)
     if json_:
         print_json({"cluster": cluster, "started": done})
         return
@@ -75,6 +74,6 @@ def _ask(engine: Engine, cluster: str) -> None:
 
 
 def _named(name: str | None) -> tuple[Engine, str]:
-    engine = docker_engine.connect()
+    engine = current_host().connect()
     up = engine.clusters()
     return engine, cluster_name(named(name, engine, up, changes=True), here(), up)

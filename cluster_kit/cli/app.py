@@ -23,6 +23,7 @@ from cluster_kit.util.terminal import harmless, in_json
 from cluster_kit.workspace import here
 
 if TYPE_CHECKING:
+    from cluster_kit.host import Host
     from cluster_kit.platforms.engine import Engine
 
 PIPED_WIDTH = int(os.environ.get("COLUMNS") or 200)
@@ -79,6 +80,13 @@ app = typer.Typer(
 )
 out = Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH, emoji=False)
 err = Console(stderr=True, highlight=False, emoji=False)
+
+
+def current_host() -> Host:
+    """The machine that this command runs on."""
+    from cluster_kit.this_host import this_host  # imported only by verbs that need it
+
+    return this_host()
 
 
 def print_json(facts: Any) -> None:
@@ -153,7 +161,7 @@ def _print_version(wanted: bool) -> None:
     if wanted:
         from cluster_kit.run.versions import versions  # a tenth of a second for this option only
 
-        typer.echo("\n".join(versions()))
+        typer.echo("\n".join(versions(current_host())))
         raise typer.Exit
 
 

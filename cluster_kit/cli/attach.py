@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 
 from cluster_kit.cli import options
-from cluster_kit.cli.app import app, err, named
+from cluster_kit.cli.app import app, current_host, err, named
 from cluster_kit.cli.ending import end_with
 from cluster_kit.errors import Interrupted
 from cluster_kit.run import attach as going_on
@@ -24,11 +24,12 @@ def attach(
 ) -> None:
     """Go on with a cluster that nobody watches: watch, judge, save, remove, as `up` does."""
     stdio.outlive_readers()
-    engine = reach(name, here())
+    host = current_host()
+    engine = reach(host, name, here())
     name = named(name, engine, engine.clusters())
     view = make_view(err)
     with contextlib.closing(view):
-        outcome = going_on.attach(name, here(), view, keep=keep)
+        outcome = going_on.attach(host, name, here(), view, keep=keep)
     end_with(outcome, keep=keep, as_json=json_, exit_code=exit_code)
 
 
@@ -41,10 +42,11 @@ def wait(
 ) -> None:
     """Wait for the end of a cluster without a view; Ctrl-C leaves the cluster up."""
     stdio.outlive_readers()
-    engine = reach(name, here())
+    host = current_host()
+    engine = reach(host, name, here())
     name = named(name, engine, engine.clusters())
     try:
-        outcome = going_on.wait(name, here(), QuietView(err), keep=keep)
+        outcome = going_on.wait(host, name, here(), QuietView(err), keep=keep)
     except KeyboardInterrupt:
         raise Interrupted(
             "interrupted: nobody waits any more, and the cluster is left as it is",

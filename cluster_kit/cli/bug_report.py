@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from cluster_kit.cli import completion
-from cluster_kit.cli.app import app, say, short
+from cluster_kit.cli.app import app, current_host, say, short
 from cluster_kit.errors import HostError, UsageError
-from cluster_kit.platforms.docker.docker_engine import engine_or_none
 from cluster_kit.run.keeping.bug_report import archive
 from cluster_kit.run.keeping.past_run import run_named
 from cluster_kit.workspace import here
@@ -34,7 +33,7 @@ def bug_report(
     default = Path(f"bug-report-{found.path.parent.name}-{found.path.name}.tar.gz")
     path = output or default
     try:
-        made = archive(found, engine_or_none(), path)
+        made = archive(current_host(), found, path)
     except FileExistsError:
         raise UsageError(f"{path} is there already", "name another: --output FILE.tar.gz") from None
     except OSError as error:

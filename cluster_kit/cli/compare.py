@@ -8,7 +8,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from cluster_kit.cli import options
-from cluster_kit.cli.app import app, err, out, print_json, say
+from cluster_kit.cli.app import app, current_host, err, out, print_json, say
 from cluster_kit.compare import measure, picture
 from cluster_kit.compare.measure import Result, run_all, write_json
 from cluster_kit.compare.variants import SCENARIOS, VARIANTS, Length, Scenario, Variant, plan_runs
@@ -54,7 +54,7 @@ def compare(
     results: list[Result] = []
     try:
         for number, done in enumerate(
-            run_all(runs, workspace, lambda: make_view(err), accuracy), 1
+            run_all(current_host(), runs, workspace, lambda: make_view(err), accuracy), 1
         ):
             results.append(done)
             say(f"{number}/{len(runs)} {done.run.key}: {_summary(done)}")

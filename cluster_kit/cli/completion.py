@@ -13,9 +13,11 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from cluster_kit.cli.app import current_host
 from cluster_kit.workspace import Workspace, here
 
 if TYPE_CHECKING:
+    from cluster_kit.host import Connect
     from cluster_kit.platforms.engine import ContainerSummary
 
 WITHIN_S = 2.0
@@ -50,14 +52,14 @@ def manifests(_ctx: Any) -> Iterable[str]:
 @_quietly
 def clusters(_ctx: Any) -> Iterable[str]:
     """Names of clusters that are up."""
-    containers, _ = _up(here())
+    containers, _ = _up(current_host().connect, here())
     return (one.cluster for one in containers)
 
 
 @_quietly
 def tasks(ctx: Any) -> Iterable[str]:
     """Names of the tasks of the cluster that the line names, else of this directory's, else all."""
-    containers, own = _up(here())
+    containers, own = _up(current_host().connect, here())
     named = ctx.params.get("name")
     meant = {named} if named else set(own) or {one.cluster for one in containers}
     return (one.name for one in containers if one.cluster in meant)
@@ -72,14 +74,13 @@ def runs(_ctx: Any) -> Iterable[str]:
     return [*(run.name for run in found), *(run.cluster for run in found)]
 
 
-def _up(workspace: Workspace) -> tuple[Sequence[ContainerSummary], Sequence[str]]:
+def _up(connect: Connect, workspace: Workspace) -> tuple[Sequence[ContainerSummary], Sequence[str]]:
     """The engine's containers, and the clusters whose runs lie in this workspace.
 
     Raises:
         TimeoutError: the engine does not answer soon.
         KitError: it does not answer at all.
     """
-    from cluster_kit.platforms.docker.docker_engine import connect
     from cluster_kit.run.reach import of_workspace
 
     answers: queue.SimpleQueue[tuple[Sequence[ContainerSummary], Sequence[str]] | Exception]

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from cluster_kit.cli import options
-from cluster_kit.cli.app import app, out, print_json, say
-from cluster_kit.host.engine_install import ensure_engine
+from cluster_kit.cli.app import app, current_host, out, print_json, say
 from cluster_kit.image.convert import Conversion, convert
+from cluster_kit.machine.engine_install import ensure_engine
 
 data = typer.Typer(help="Data sets for the built-in programs.", no_args_is_help=True)
 converting = typer.Typer(help="Write detection's TFRecords and label map.", no_args_is_help=True)
@@ -67,8 +67,8 @@ def _options(name: str, shards: int, skip_bad: bool) -> tuple[str, ...]:
 
 
 def _convert(wanted: Conversion, as_json: bool) -> None:
-    ensure_engine(say, typer.confirm)
-    said = convert(wanted, say)
+    ensure_engine(current_host(), say, typer.confirm)
+    said = convert(current_host(), wanted, say)
     if as_json:
         print_json({"to": str(wanted.to.absolute()), "said": said.splitlines()})
         return

@@ -9,12 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from cluster_kit.cli import options
-from cluster_kit.cli.app import app, out, print_json
+from cluster_kit.cli.app import app, current_host, out, print_json
 from cluster_kit.cli.requested import perhaps_requested
 from cluster_kit.errors import HostError, UsageError
-from cluster_kit.host.gather import gather
+from cluster_kit.machine.gather import gather
 from cluster_kit.parts import DEFAULT_ENGINE
-from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.platforms.kubernetes.kubernetes_checks import check_kubernetes
 from cluster_kit.platforms.platform import Check
@@ -71,7 +70,7 @@ def _refuse_what_is_of_a_manifest(request: Request) -> None:
 
 def _of_this_host(request: Request) -> list[Check]:
     try:
-        engine = docker_engine.connect()
+        engine = current_host().connect()
     except HostError as error:
         return [Check("engine", "fail", error.message, error.hint)]
     return _checks(request, engine)
@@ -82,13 +81,17 @@ def _checks(request: Request, engine: Engine | None) -> list[Check]:
     if not request.manifest:
         on_swarm = request.overrides.get("engine") == "swarm"
         facts = gather(engine)
-        found = [*check_host(facts, None), *check_strangers(facts), *_left_behind()]
+        found = [
+            *check_host(current_host(), facts, None),
+            *check_strangers(current_host(), facts),
+            *_left_behind(),
+        ]
         return found + (_of_any_swarm() if on_swarm else [])
     workspace = here()
     prepared = prepare(request, workspace, engine)
-    checks = check_host(prepared.facts, prepared.cluster)
+    checks = check_host(current_host(), prepared.facts, prepared.cluster)
     if prepared.cluster.kubernetes is None:
-        checks += check_strangers(prepared.facts)
+        checks += check_strangers(current_host(), prepared.facts)
     if prepared.cluster.engine == "swarm" and not _failed(checks, "swarm"):
         checks += probe_nodes(
             SwarmEngine(), prepared.cluster, workspace.runs(prepared.cluster.name)
@@ -105,14 +108,14 @@ def _checks(request: Request, engine: Engine | None) -> list[Check]:
 
 
 def _left_behind() -> list[Check]:
-    names = left_behind()
+    names = left_behind(current_host())
     found = f"{', '.join(names)} ended with this host or its engine, and nobody removed it"
     hint = f"`docker rm {' '.join(names)}`"
     return [Check("tensorboard", "warn", found, hint)] if names else []
 
 
 def _of_any_swarm() -> list[Check]:
-    checks = check_swarm(None)
+    checks = check_swarm(current_host(), None)
     if not _failed(checks, "swarm"):
         how = "not tried: `cluster-kit doctor NAME --engine swarm` tries them on every node"
         checks.append(Check("image, storage", "ok", how))

@@ -6,7 +6,7 @@ import os
 import pwd
 
 from cluster_kit.cli import options
-from cluster_kit.cli.app import app, named, print_json, say
+from cluster_kit.cli.app import app, current_host, named, print_json, say
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.run.keeping.of_containers import run_of
 from cluster_kit.run.reach import cluster_name, reach
@@ -21,7 +21,7 @@ def down(
     json_: options.Json = False,
 ) -> None:
     """Remove a cluster's containers and network, found by their labels."""
-    _down(name, reach(name, here(), engine), json_=json_)
+    _down(name, reach(current_host(), name, here(), engine), json_=json_)
 
 
 def _down(name: str | None, engine: Engine, *, json_: bool) -> None:
@@ -35,7 +35,7 @@ def _down(name: str | None, engine: Engine, *, json_: bool) -> None:
             say(f"nothing to remove: no cluster {cluster} is up (up: {others})")
         return
     whose = _whose(engine, cluster)
-    count = take_down(engine, cluster)
+    count = take_down(current_host(), engine, cluster)
     if json_:
         print_json({"cluster": cluster, "removed": count})
     else:

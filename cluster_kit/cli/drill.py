@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 from cluster_kit.cli import options
-from cluster_kit.cli.app import app, err, out, print_json, say, short
+from cluster_kit.cli.app import app, current_host, err, out, print_json, say, short
 from cluster_kit.cli.ending import print_metrics
 from cluster_kit.cli.requested import requested
 from cluster_kit.drill import load, picture, report
@@ -22,7 +22,7 @@ from cluster_kit.errors import DrillFailed, UsageError
 from cluster_kit.run.request import Request
 from cluster_kit.show.view import make_view
 from cluster_kit.util import stdio
-from cluster_kit.util.elapsed import duration
+from cluster_kit.util.clock import duration
 from cluster_kit.util.kit_files import extra
 from cluster_kit.workspace import here
 
@@ -66,6 +66,7 @@ def drill(
     view = make_view(err)
     with contextlib.closing(view):
         done = run_drill(
+            current_host(),
             request,
             lambda cluster: (
                 random_scenario(cluster, number, faults) if faults is not None else written

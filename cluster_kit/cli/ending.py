@@ -13,7 +13,7 @@ from cluster_kit.observe.figures import words
 from cluster_kit.run.context import Launch
 from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.run.judging.verdict import Reason
-from cluster_kit.util.elapsed import duration
+from cluster_kit.util.clock import duration
 from cluster_kit.workspace import RunDirectory
 
 LONGEST = 200

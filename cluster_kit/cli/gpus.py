@@ -7,19 +7,18 @@ from rich.table import Table
 
 from cluster_kit.advice.of_manifest import GPU_HINT
 from cluster_kit.cli import options
-from cluster_kit.cli.app import app, out, print_json, say
+from cluster_kit.cli.app import app, current_host, out, print_json, say
 from cluster_kit.errors import HostError
 from cluster_kit.facts import HostFacts
-from cluster_kit.host.gather import gather
+from cluster_kit.machine.gather import gather
 from cluster_kit.plan.gpus.request import Device, devices, find, in_use
-from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.run.checks.gpu_checks import HANDS_OUT
 
 
 @app.command()
 def gpus(json_: options.Json = False) -> None:
     """Show this host's GPUs: index, UUID, memory, MIG slices, and who has them."""
-    facts = gather(docker_engine.connect())
+    facts = gather(current_host().connect())
     present = devices(facts.gpus)
     if json_:
         print_json(_facts(facts, present))

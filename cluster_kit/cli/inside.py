@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from cluster_kit.cli import options
-from cluster_kit.cli.app import app, named
+from cluster_kit.cli.app import app, current_host, named
 from cluster_kit.errors import UsageError
-from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.platforms.engine import Container, Engine
 from cluster_kit.run import inside
 from cluster_kit.run.reach import cluster_name
@@ -41,10 +40,12 @@ def shell(task: options.TaskName, name: options.OfCluster = None) -> None:
 
 
 def _run(task: str, name: str | None, command: list[str] | tuple[str, ...]) -> None:
-    engine = docker_engine.connect()
+    engine = current_host().connect()
     container = task_named(engine, task, name)
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    raise typer.Exit(inside.run_inside(engine, container, command, terminal=terminal))
+    raise typer.Exit(
+        inside.run_inside(current_host(), engine, container, command, terminal=terminal)
+    )
 
 
 def task_named(engine: Engine, task: str, name: str | None, *, changes: bool = False) -> Container:

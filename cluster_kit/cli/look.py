@@ -14,6 +14,7 @@ from cluster_kit.cli import options
 from cluster_kit.cli.app import (
     app,
     chosen,
+    current_host,
     named,
     out,
     print_json,
@@ -46,7 +47,7 @@ def status(
     json_: options.Json = False,
 ) -> None:
     """Show every task of the clusters that are up: IP, GPU, state, restarts, step, loss."""
-    engine = reach(name, here(), on)
+    engine = reach(current_host(), name, here(), on)
     up = engine.clusters()
     names = [cluster_name(name, here(), up)] if name else up
     clusters = {cluster: _tasks(engine, cluster) for cluster in names}
@@ -124,7 +125,7 @@ def logs(
     json_: options.Json = False,
 ) -> None:
     """Print what tasks said, merged by time, each line with its task's name."""
-    engine = reach(name, here(), on)
+    engine = reach(current_host(), name, here(), on)
     up = engine.clusters()
     cluster = cluster_name(named(name, engine, up), here(), up)
     containers = [*engine.containers(cluster), *engine.sidecars(cluster)]

@@ -10,11 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from cluster_kit.cli import options
-from cluster_kit.cli.app import app, out, print_json, say
+from cluster_kit.cli.app import app, current_host, out, print_json, say
 from cluster_kit.cli.requested import requested
 from cluster_kit.errors import EngineError, HostError
-from cluster_kit.host.engine_install import ensure_engine
-from cluster_kit.host.gather import gather
 from cluster_kit.image import dockerfile_image as own_build
 from cluster_kit.image import push as pushing
 from cluster_kit.image import requirements_layer as extra_image
@@ -28,9 +26,9 @@ from cluster_kit.image.kit_image import (
     image_tag,
     tag_image,
 )
+from cluster_kit.machine.engine_install import ensure_engine
+from cluster_kit.machine.gather import gather
 from cluster_kit.plan.kubernetes import local_name
-from cluster_kit.platforms.docker import docker_engine
-from cluster_kit.platforms.docker.docker_engine import engine_or_none
 from cluster_kit.run.request import Request
 from cluster_kit.run.starting.prepare import prepare_locked
 from cluster_kit.workspace import here
@@ -54,31 +52,35 @@ def build(
     """Build the shared image if it is absent or its inputs have changed."""
     if manifest:
         workspace = here()
-        prepared = prepare_locked(Request(manifest, {}), workspace, engine_or_none(), say)
+        prepared = prepare_locked(
+            current_host(), Request(manifest, {}), workspace, current_host().engine_or_none(), say
+        )
         tag, folder = prepared.cluster.image, workspace.manifests
         local = local_name(prepared.manifest.manifest, tag)
         cluster = replace(prepared.cluster, image=local)
-        built = own_build.ensure(cluster, say, _unsaid if json_ else say)
-        built |= extra_image.ensure(cluster, folder, say, show=not json_)
+        built = own_build.ensure(current_host(), cluster, say, _unsaid if json_ else say)
+        built |= extra_image.ensure(current_host(), cluster, folder, say, show=not json_)
         if local != tag:
-            tag_image(local, tag)
+            tag_image(current_host(), local, tag)
     else:
-        tag, built = image_tag(variant), ensure_image(variant, say, show=not json_)
-    facts = {"image": tag, "built": built, "bytes": image_size(tag)}
+        tag, built = image_tag(variant), ensure_image(current_host(), variant, say, show=not json_)
+    facts = {"image": tag, "built": built, "bytes": image_size(current_host(), tag)}
     if json_:
         print_json(facts)
     elif built or not quiet:
         what = "built" if built else "up to date"
-        say(f"{tag}: {what}, {image_size(tag) / 1e9:.2f} GB")
+        say(f"{tag}: {what}, {image_size(current_host(), tag) / 1e9:.2f} GB")
 
 
 @image.command("tag")
 @requested
 def tag(request: Request, *, json_: options.Json = False) -> None:
     """Print the name of the image that a manifest runs on: it changes with what is in the image."""
-    name = prepare_locked(request, here(), engine_or_none(), say).cluster.image
+    name = prepare_locked(
+        current_host(), request, here(), current_host().engine_or_none(), say
+    ).cluster.image
     if json_:
-        print_json({"image": name, "present": image_present(name)})
+        print_json({"image": name, "present": image_present(current_host(), name)})
     else:
         typer.echo(name)
 
@@ -96,8 +98,10 @@ def push(
 ) -> None:
     """Bring the image that a manifest runs on to other engines, without a registry."""
     pushing.check_targets(to)
-    name = prepare_locked(request, here(), engine_or_none(), say).cluster.image
-    done = pushing.push(name, to, _unsaid if json_ else say)
+    name = prepare_locked(
+        current_host(), request, here(), current_host().engine_or_none(), say
+    ).cluster.image
+    done = pushing.push(current_host(), name, to, _unsaid if json_ else say)
     if json_:
         print_json([{"image": name, **one.as_json()} for one in done])
     pushing.refuse_if_failed(done, name)
@@ -113,7 +117,7 @@ def check(
 ) -> None:
     """Try the image: import TensorFlow and tf_keras, run one step and a server round trip."""
     driver = _gpu_driver() if gpu else ""
-    lines = check_image(_built("gpu" if gpu else variant), gpus=driver)
+    lines = check_image(current_host(), _built("gpu" if gpu else variant), gpus=driver)
     if json_:
         print_json([line.__dict__ for line in lines])
     else:
@@ -131,7 +135,7 @@ def sbom(
 ) -> None:
     """Print what is inside the image: a software bill of materials (CycloneDX, JSON)."""
     tag = _built(variant)
-    packages = packages_of(tag)
+    packages = packages_of(current_host(), tag)
     if not licences:
         from cluster_kit.image.sbom import sbom as written  # a tenth of a second for this verb only
 
@@ -153,7 +157,7 @@ def _unsaid(line: str) -> None:
 def _built(variant: Literal["cpu", "gpu"]) -> str:
     """The tag of the image; raises EngineError if it is not built."""
     tag = image_tag(variant)
-    if not image_present(tag):
+    if not image_present(current_host(), tag):
         hint = f"run `cluster-kit image build --variant {variant}`"
         raise EngineError(f"{tag} is not built", hint)
     return tag
@@ -161,7 +165,7 @@ def _built(variant: Literal["cpu", "gpu"]) -> str:
 
 def _gpu_driver() -> str:
     """How the engine hands out this host's GPUs; raises HostError if it hands out none."""
-    facts = gather(docker_engine.connect())
+    facts = gather(current_host().connect())
     if facts.no_gpu or facts.gpu_refusal:
         why = facts.no_gpu or f"the engine refuses GPUs: {facts.gpu_refusal}"
         raise HostError(
@@ -181,8 +185,8 @@ def _print_lines(lines: list[CheckLine]) -> None:
 @app.command()
 def engine(quiet: Quiet = False, json_: options.Json = False) -> None:
     """Install and start a Docker engine if none answers and that is possible."""
-    changed = ensure_engine(say, typer.confirm)
-    version = docker_engine.connect().info().get("ServerVersion", "?")
+    changed = ensure_engine(current_host(), say, typer.confirm)
+    version = current_host().connect().info().get("ServerVersion", "?")
     if json_:
         print_json({"engine": version, "changed": changed})
     elif changed or not quiet:

@@ -8,14 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from cluster_kit.cli import options
-from cluster_kit.cli.app import app, err, print_json, say, short
+from cluster_kit.cli.app import app, current_host, err, print_json, say, short
 from cluster_kit.drill.matrix.cells import BREAKS, PLACES, Cell
 from cluster_kit.drill.matrix.run import cells_of, run_all
 from cluster_kit.drill.matrix.store import ALL, Store
 from cluster_kit.drill.matrix.systems import SYSTEMS, System
 from cluster_kit.drill.matrix.words import line
 from cluster_kit.errors import DrillFailed, UsageError
-from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.show.view import make_view
 from cluster_kit.util import stdio
 from cluster_kit.util.nearest import proposal
@@ -56,9 +55,11 @@ def matrix(
     pending = [cell for cell in cells if again or not store.has(cell)]
     if len(pending) < len(cells):
         say(f"{len(cells) - len(pending)} of {len(cells)} have a result in {short(folder)}")
-    engine = docker_engine.connect().info()
-    for number, judged in enumerate(run_all(pending, workspace, lambda: make_view(err)), 1):
-        store.save(judged, engine)
+    engine = current_host().connect().info()
+    for number, judged in enumerate(
+        run_all(current_host(), pending, workspace, lambda: make_view(err)), 1
+    ):
+        store.save(current_host(), judged, engine)
         say(f"{number}/{len(pending)} {line(judged.facts())}")
     store.write_all(cells_of(list(dict.fromkeys((*SYSTEMS, *systems))), workspace))
     _end(store.gather(cells), f"{short(folder)}/{ALL}", json_)

@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from cluster_kit.cli import completion
-from cluster_kit.cli.app import app, say, short
+from cluster_kit.cli.app import app, current_host, say, short
 from cluster_kit.errors import HostError, UsageError
-from cluster_kit.platforms.docker.docker_engine import engine_or_none
 from cluster_kit.run.keeping.metrics import exposition
 from cluster_kit.run.keeping.past_run import run_named
 from cluster_kit.util.kit_files import TEMPLATES
@@ -53,7 +52,7 @@ def metrics(
             "name a file: --output DIRECTORY/cluster-kit.prom",
         )
     found = {run.path: run for run in (run_named(name, here()) for name in runs or [""])}
-    text = exposition(found.values(), engine_or_none)
+    text = exposition(found.values(), current_host().engine_or_none)
     if output is None:
         typer.echo(text, nl=False)
         return

@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from cluster_kit.cli import options
-from cluster_kit.cli.app import app, named, out, print_json, say, short
-from cluster_kit.platforms.docker import docker_engine
+from cluster_kit.cli.app import app, current_host, named, out, print_json, say, short
 from cluster_kit.run.profiling import profile, refuse_seconds
 from cluster_kit.run.reach import cluster_name
 from cluster_kit.show.profile_lines import HOW, ops_table, remarks, size, tasks_table
@@ -28,7 +27,7 @@ def profile_(
 ) -> None:
     """Trace all tasks of a running cluster at once: one Perfetto trace, and where time goes."""
     refuse_seconds(seconds)
-    engine = docker_engine.connect()
+    engine = current_host().connect()
     up = engine.clusters()
     cluster = cluster_name(named(name, engine, up), here(), up)
     if not json_:

@@ -12,12 +12,11 @@ from typing import Annotated
 import typer
 
 from cluster_kit.cli import options
-from cluster_kit.cli.app import app, print_json, say, short
+from cluster_kit.cli.app import app, current_host, print_json, say, short
 from cluster_kit.cli.requested import requested
 from cluster_kit.errors import UsageError
 from cluster_kit.image.kit_image import image_present
 from cluster_kit.plan.kubernetes import local_name
-from cluster_kit.platforms.docker.docker_engine import engine_or_none
 from cluster_kit.platforms.registry import platform_of
 from cluster_kit.run.request import Request
 from cluster_kit.run.starting.portable_build import build_of
@@ -86,7 +85,7 @@ def _rendered(request: Request, workspace: Workspace, *, portable: bool) -> Rend
         build = build_of(prepared.cluster, workspace.root, file.parent)
         text = platform_of(prepared.cluster.engine).render_portable(prepared.cluster, build)
     else:
-        prepared = prepare(request, workspace, engine_or_none())
+        prepared = prepare(request, workspace, current_host().engine_or_none())
         starter = platform_of(prepared.cluster.engine)
         file = starter.file(workspace, prepared.cluster.name)
         text = starter.render(prepared.cluster)
@@ -134,7 +133,11 @@ def _tell(made: Rendered, request: Request, *, as_json: bool) -> None:
     say(f"{short(made.file)}: {len(cluster.tasks)} tasks on {where}")
     if cluster.slurm and not cluster.slurm.image:
         return  # no image is needed
-    if not made.portable and cluster.image_is_built and not image_present(cluster.image):
+    if (
+        not made.portable
+        and cluster.image_is_built
+        and not image_present(current_host(), cluster.image)
+    ):
         build = command("image")
         if cluster.requirements or cluster.tensorflow or cluster.dockerfile:
             build = f"cluster-kit image build {request.manifest}"

@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from cluster_kit.cli import completion
-from cluster_kit.cli.app import app, say, short
+from cluster_kit.cli.app import app, current_host, say, short
 from cluster_kit.errors import HostError, UsageError
-from cluster_kit.platforms.docker.docker_engine import engine_or_none
 from cluster_kit.run.keeping.past_run import run_named
 from cluster_kit.run.keeping.report import write_report, write_together
 from cluster_kit.run.keeping.secrets import known_of
@@ -36,7 +35,7 @@ def report(
 ) -> None:
     """Write report.html: lanes over time, curves, the cluster. One file that needs no network."""
     found = [run_named(run, here()) for run in runs or [""]]
-    known = {run: known_of(run, engine_or_none) for run in found}
+    known = {run: known_of(run, current_host().engine_or_none) for run in found}
     try:
         if len(found) == 1 and output is None:
             path = write_report(found[0], known[found[0]])

@@ -9,13 +9,12 @@ from typing import Annotated
 import typer
 
 from cluster_kit.cli import options
-from cluster_kit.cli.app import app, err, say
+from cluster_kit.cli.app import app, current_host, err, say
 from cluster_kit.cli.ending import end_with, print_started
 from cluster_kit.cli.requested import requested
 from cluster_kit.cli.serve import cluster_of, live
 from cluster_kit.cli.watch import run_on_changes
 from cluster_kit.errors import UsageError
-from cluster_kit.platforms.docker.docker_engine import engine_or_none
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.run.launch import launch, launch_detached
 from cluster_kit.run.request import Request
@@ -68,13 +67,13 @@ def up(
             url = served.enter_context(live(cluster_of(request, here())))
             say(f"live page: {url}")
         if watch:
-            run_on_changes(request, here(), resume=resume, as_json=json_)
+            run_on_changes(current_host(), request, here(), resume=resume, as_json=json_)
         view = make_view(err)
         with contextlib.closing(view):
             if detach:
-                run = launch_detached(request, here(), view, resume=resume)
+                run = launch_detached(current_host(), request, here(), view, resume=resume)
             else:
-                outcome = launch(request, here(), view, keep=keep, resume=resume)
+                outcome = launch(current_host(), request, here(), view, keep=keep, resume=resume)
     if detach:
         print_started(run, as_json=json_)
     else:
@@ -98,7 +97,9 @@ def _refuse_together(*, keep: bool, detach: bool, watch: bool, serve: bool, exit
 def _print_help(request: Request) -> None:
     """Print the help of the program that would be run; no cluster is started."""
     with contextlib.closing(make_view(err)) as view:
-        cluster = prepare_locked(request, here(), engine_or_none(), view.phase).cluster
+        cluster = prepare_locked(
+            current_host(), request, here(), current_host().engine_or_none(), view.phase
+        ).cluster
         if cluster.leader.command[1] not in PROGRAMS:
-            ensure_image(cluster, here(), view)
-        typer.echo(program_help(cluster), nl=False)
+            ensure_image(current_host(), cluster, here(), view)
+        typer.echo(program_help(current_host(), cluster), nl=False)

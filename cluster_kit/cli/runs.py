@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cluster_kit.cli import completion, options
-from cluster_kit.cli.app import app, out, print_json, say, short
+from cluster_kit.cli.app import app, current_host, out, print_json, say, short
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.run.keeping.history import (
     Change,
@@ -28,9 +28,8 @@ from cluster_kit.run.keeping.history import (
     to_prune,
 )
 from cluster_kit.run.keeping.past_run import run_named
-from cluster_kit.util.elapsed import duration
+from cluster_kit.util.clock import duration
 from cluster_kit.util.nearest import proposal
-from cluster_kit.util.process import run as run_process
 from cluster_kit.util.terminal import harmless
 from cluster_kit.util.untrusted import let_in
 from cluster_kit.workspace import here
@@ -167,7 +166,7 @@ def _remove_open(folder: Path) -> None:
     try:
         shutil.rmtree(folder)
     except RecursionError:  # a program can nest directories by the thousand
-        done = run_process(["rm", "-rf", "--", str(folder)])
+        done = current_host().processes.run(["rm", "-rf", "--", str(folder)])
         if not done.ok:
             raise OSError(errno.EIO, done.tail(1), str(folder)) from None
 
@@ -183,11 +182,8 @@ def _found(cluster: str) -> list[Run]:
 
 def _used() -> set[Path] | None:
     """Directories of runs whose containers are there; None if no engine answers."""
-    from cluster_kit.platforms.docker.docker_engine import (
-        engine_or_none,  # half of what `runs` takes to begin
-    )
 
-    if (engine := engine_or_none()) is None:
+    if (engine := current_host().engine_or_none()) is None:
         return None
     containers = [one for name in engine.clusters() for one in engine.containers(name)]
     return {Path(one.output).parent.resolve() for one in containers if one.output}
@@ -195,12 +191,9 @@ def _used() -> set[Path] | None:
 
 def _up(found: list[Run]) -> dict[str, str]:
     """What is so of runs whose containers are there, by the run's name; {} without an engine."""
-    from cluster_kit.platforms.docker.docker_engine import (
-        engine_or_none,  # half of what `runs` takes to begin
-    )
     from cluster_kit.run.starting.claim import is_claimed
 
-    if (engine := engine_or_none()) is None:
+    if (engine := current_host().engine_or_none()) is None:
         return {}
     there = {
         Path(one.output).parent.resolve(): one.cluster for one in engine.glance() if one.output

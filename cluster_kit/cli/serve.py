@@ -10,11 +10,9 @@ from typing import Annotated
 
 import typer
 
-from cluster_kit.cli.app import app, say
+from cluster_kit.cli.app import app, current_host, say
 from cluster_kit.errors import KitError
 from cluster_kit.manifest.load import find, load
-from cluster_kit.platforms.docker import docker_engine
-from cluster_kit.platforms.docker.docker_engine import engine_or_none
 from cluster_kit.resolved import LOOPBACK
 from cluster_kit.run.reach import cluster_name
 from cluster_kit.run.request import Request
@@ -49,7 +47,7 @@ def serve(
     ] = False,
 ) -> None:
     """Show clusters and runs as live pages in a browser, until Ctrl-C."""
-    engine = engine_or_none()
+    engine = current_host().engine_or_none()
     up = engine.clusters() if engine else []
     cluster = cluster_name(name, here(), up) if name is not None else ""
     with live(
@@ -80,7 +78,7 @@ def live(
     from cluster_kit.serve.site import Site
     from cluster_kit.serve.start import serving, token_in
 
-    site = Site(here(), docker_engine.connect, allow_control)
+    site = Site(here(), current_host(), allow_control)
     token = token_in(token_file) if token_file else ""
     with serving(site, cluster, address=host or LOOPBACK, port=port, token=token) as url:
         yield url

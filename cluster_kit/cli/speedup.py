@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from cluster_kit.cli import options
-from cluster_kit.cli.app import app, err, out, print_json, say
+from cluster_kit.cli.app import app, current_host, err, out, print_json, say
 from cluster_kit.compare.measure import number, write_json
 from cluster_kit.compare.speedup import (
     Machines,
@@ -19,8 +19,7 @@ from cluster_kit.compare.speedup import (
     speedups,
 )
 from cluster_kit.errors import Interrupted, TrainingFailed
-from cluster_kit.host.gather import gather
-from cluster_kit.platforms.docker.docker_engine import engine_or_none
+from cluster_kit.machine.gather import gather
 from cluster_kit.show.view import make_view
 from cluster_kit.util import stdio
 from cluster_kit.workspace import here
@@ -44,11 +43,13 @@ def speedup(
     """Train a detector on small machines with 1 to 4 workers: what each brings."""
     stdio.outlive_readers()
     counts, workspace = sorted(set(workers or (1, 2, 3, 4))), here()
-    host = gather(engine_or_none())
+    host = gather(current_host().engine_or_none())
     each = machines(max(counts), host.cpus, host.memory / 2**30)
     speeds: list[Speed] = []
     try:
-        for speed in measure_all(counts, each, steps, update, workspace, lambda: make_view(err)):
+        for speed in measure_all(
+            current_host(), counts, each, steps, update, workspace, lambda: make_view(err)
+        ):
             speeds.append(speed)
             say(f"{speed.workers} workers: {_summary(speed)}")
     except Interrupted as interrupted:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 from cluster_kit.cli import options
-from cluster_kit.cli.app import app, chosen, named, out, print_json
+from cluster_kit.cli.app import app, chosen, current_host, named, out, print_json
 from cluster_kit.errors import HostError
 from cluster_kit.observe.task_view import State
 from cluster_kit.platforms.container import START
-from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.platforms.engine import Container, Engine
 from cluster_kit.run.reach import cluster_name
 from cluster_kit.util.kit_files import command
@@ -29,7 +28,7 @@ def stacks(
     json_: options.Json = False,
 ) -> None:
     """Print where each thread of each running task stands: its Python stack. Nothing is ended."""
-    engine = docker_engine.connect()
+    engine = current_host().connect()
     up = engine.clusters()
     cluster = cluster_name(named(name, engine, up), here(), up)
     containers = engine.containers(cluster)

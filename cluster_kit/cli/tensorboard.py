@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from cluster_kit.cli import completion
-from cluster_kit.cli.app import app, say, short
+from cluster_kit.cli.app import app, current_host, say, short
 from cluster_kit.run.beside.board import name_of
 from cluster_kit.run.beside.tensorboard import event_files, serving
 from cluster_kit.run.keeping.past_run import run_named
@@ -34,7 +34,7 @@ def tensorboard(
     found = [run_named(run, here()) for run in runs or [""]]
     folders = {name_of(one): event_files(one.output) for one in found}
     user = f"{os.getuid()}:{os.getgid()}"
-    with serving(folders, port, user, say) as url:
+    with serving(current_host(), folders, port, user, say) as url:
         for one in found:
             say(f"showing {short(one.path)}")
         say(f"TensorBoard: {url}  (Ctrl-C ends it)")

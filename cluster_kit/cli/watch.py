@@ -10,6 +10,7 @@ from typing import NoReturn
 from cluster_kit.cli.app import err, print_error, print_json, say, short
 from cluster_kit.cli.ending import end_with, print_outcome
 from cluster_kit.errors import HostError, Interrupted, ManifestError
+from cluster_kit.host import Host
 from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.run.judging.verdict import Reason
 from cluster_kit.run.launch import launch
@@ -24,7 +25,7 @@ MOST_TOLD = 3
 
 
 def run_on_changes(
-    request: Request, workspace: Workspace, *, resume: bool, as_json: bool
+    host: Host, request: Request, workspace: Workspace, *, resume: bool, as_json: bool
 ) -> NoReturn:
     """Run a cluster each time that its files change, until Ctrl-C.
 
@@ -38,17 +39,23 @@ def run_on_changes(
         watched = files_of(request, workspace)
         with Changes(watched) as changes:
             while watched == files_of(request, workspace):
-                _once(request, workspace, changes, resume=resume, as_json=as_json)
+                _once(host, request, workspace, changes, resume=resume, as_json=as_json)
 
 
 def _once(
-    request: Request, workspace: Workspace, changes: Changes, *, resume: bool, as_json: bool
+    host: Host,
+    request: Request,
+    workspace: Workspace,
+    changes: Changes,
+    *,
+    resume: bool,
+    as_json: bool,
 ) -> None:
     """One run, and the wait for the next change."""
     until = UntilChanged(lambda: _taken(changes))
     signals.interrupt_once()  # after a run both signals are ignored
     try:
-        outcome = _run(request, workspace, until, resume=resume)
+        outcome = _run(host, request, workspace, until, resume=resume)
     except ManifestError as error:
         print_error(error, as_json)
     else:
@@ -68,10 +75,12 @@ def _once(
     say(f"changed: {', '.join(names[:MOST_TOLD])}{more}; running again")
 
 
-def _run(request: Request, workspace: Workspace, until: UntilChanged, *, resume: bool) -> Outcome:
+def _run(
+    host: Host, request: Request, workspace: Workspace, until: UntilChanged, *, resume: bool
+) -> Outcome:
     view = make_view(err)
     with contextlib.closing(view):
-        return launch(request, workspace, view, keep=False, resume=resume, observer=until)
+        return launch(host, request, workspace, view, keep=False, resume=resume, observer=until)
 
 
 def _tell(outcome: Outcome, *, as_json: bool) -> None:

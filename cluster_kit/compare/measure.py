@@ -13,6 +13,7 @@ from rich.text import Text
 
 from cluster_kit.compare.variants import SCENARIOS, Length, Run, Scenario
 from cluster_kit.errors import Interrupted, KitError
+from cluster_kit.host import Host
 from cluster_kit.observe.progress import Entry, ProgressReader
 from cluster_kit.roles import ROLES
 from cluster_kit.run.judging.outcome import Outcome
@@ -198,7 +199,7 @@ NewView = Callable[[], View]
 
 
 def run_all(
-    runs: Sequence[Run], workspace: Workspace, new_view: NewView, accuracy: float
+    host: Host, runs: Sequence[Run], workspace: Workspace, new_view: NewView, accuracy: float
 ) -> Iterator[Result]:
     """Yields the result of each run, in turn; a failed run yields a Result, too.
 
@@ -206,14 +207,14 @@ def run_all(
         Interrupted: by Ctrl-C; the running cluster was removed.
     """
     for run in runs:
-        yield Result(run) if run.skipped else _run_one(run, workspace, new_view(), accuracy)
+        yield Result(run) if run.skipped else _run_one(host, run, workspace, new_view(), accuracy)
 
 
-def _run_one(run: Run, workspace: Workspace, view: View, accuracy: float) -> Result:
+def _run_one(host: Host, run: Run, workspace: Workspace, view: View, accuracy: float) -> Result:
     request = Request(str(BASE), run.overrides)
     signals.interrupt_once()  # the end of the run before has ignored them
     try:
-        outcome = launch(request, workspace, view, keep=False, resume=False)
+        outcome = launch(host, request, workspace, view, keep=False, resume=False)
     except KitError as error:
         return Result(run, failed=error.message)
     finally:

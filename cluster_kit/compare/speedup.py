@@ -13,6 +13,7 @@ from typing import Any
 
 from cluster_kit.compare.variants import MACHINE_CPUS, MACHINE_GB, MACHINE_MBIT
 from cluster_kit.errors import Interrupted, KitError
+from cluster_kit.host import Host
 from cluster_kit.roles import CHIEF, PS, WORKER
 from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.run.launch import launch
@@ -82,6 +83,7 @@ def overrides(workers: int, each: Machines, steps: int, update: str) -> dict[str
 
 
 def measure_all(
+    host: Host,
     counts: Sequence[int],
     each: Machines,
     steps: int,
@@ -101,7 +103,7 @@ def measure_all(
         request = Request(MANIFEST, overrides(workers, each, steps, update))
         signals.interrupt_once()  # the end of the run before has ignored them
         try:
-            outcome = launch(request, workspace, view, keep=False, resume=False)
+            outcome = launch(host, request, workspace, view, keep=False, resume=False)
         except KitError as error:
             yield Speed(workers, failed=error.message)
             continue

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
 from cluster_kit.platforms.engine import Container, Engine
 from cluster_kit.resolved import Cluster
+from cluster_kit.util.clock import Clock
 
 AGAIN_S = 1.0
 """Between two tries of a fault that the engine refuses."""
@@ -34,8 +34,12 @@ class Director:
     """
 
     def __init__(
-        self, planned: Callable[[Cluster], Sequence[Planned]], say: Callable[[str], None]
+        self,
+        clock: Clock,
+        planned: Callable[[Cluster], Sequence[Planned]],
+        say: Callable[[str], None],
     ) -> None:
+        self._clock = clock
         self.cluster: Cluster | None = None
         self.faults: tuple[Planned, ...] = ()
         self.seen = RunState({}, "")
@@ -63,7 +67,7 @@ class Director:
         self.seen = seen
         if ended_at(seen) is not None and seen.tasks[seen.leader].state is State.ENDED:
             return
-        now = time.time()
+        now = self._clock.time()
         over = [one for one in self._to_mend if now >= over_at(one, seen)]
         pending = [f for f in self._pending if now >= self._not_before.get(f, 0.0)]
         by_file = any(fault.at.after == CHECKPOINT for fault in pending)
@@ -102,7 +106,7 @@ class Director:
             self.refusals[fault] = f"{fault.task} was {state} from its moment on"
             return
         saved = _saved_at(containers.get(self.seen.leader), self.seen)
-        moment = time.time()
+        moment = self._clock.time()
         try:
             inject(engine, cluster, container, fault)
         except EngineError as error:

@@ -16,6 +16,7 @@ from cluster_kit.drill.plan import Planned, plan
 from cluster_kit.drill.report import Drill
 from cluster_kit.drill.verdict import misses
 from cluster_kit.errors import Interrupted, UsageError
+from cluster_kit.host import Host
 from cluster_kit.parts import DEFAULT_ENGINE
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.keeping.report import DRILL, write_report
@@ -30,7 +31,12 @@ Scenarios = Callable[[Cluster], Written]
 
 
 def drill(
-    request: Request, scenario: Scenarios, seed: int, workspace: Workspace, view: View
+    host: Host,
+    request: Request,
+    scenario: Scenarios,
+    seed: int,
+    workspace: Workspace,
+    view: View,
 ) -> Drill:
     """Run the cluster with the scenario's faults; the result is in its run's directory, too.
 
@@ -53,8 +59,8 @@ def drill(
         chosen.append(written)
         return plan(written.scenario, cluster, seed)
 
-    director = Director(planned, view.phase)
-    outcome = launch(request, workspace, view, keep=False, resume=False, observer=director)
+    director = Director(host.clock, planned, view.phase)
+    outcome = launch(host, request, workspace, view, keep=False, resume=False, observer=director)
     if outcome.exit_code == Interrupted.exit_code:
         raise Interrupted("the drill was interrupted", f"its run is in {outcome.run}")
     (written,) = chosen

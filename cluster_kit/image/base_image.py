@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from cluster_kit.errors import EngineError, HostError
+from cluster_kit.host import Host
 from cluster_kit.platforms.docker.docker_errors import disk_hint
 from cluster_kit.util.kit_files import command
-from cluster_kit.util.process import Completed, run
+from cluster_kit.util.process import Completed
 
 RIGHTLESS = ("--cap-drop=ALL", "--security-opt=no-new-privileges:true", "--pids-limit=4096")
 """Of every container beside the tasks': it gets no right, and not all processes of the host."""
@@ -62,7 +63,7 @@ _HINT = (
 )
 
 
-def choose_base(say: Say) -> str:
+def choose_base(host: Host, say: Say) -> str:
     """The name of a base image that the engine has; pulls or makes one if it has none.
 
     Raises:
@@ -74,12 +75,12 @@ def choose_base(say: Say) -> str:
         return named
     local = local_base_tag() if _host_system() else None
     for tag in (REGISTRY_BASE, local):
-        if tag and present(tag):
+        if tag and present(host, tag):
             return tag
     say(f"pulling {REGISTRY_BASE}")
-    if _pull(REGISTRY_BASE):
+    if _pull(host, REGISTRY_BASE):
         return REGISTRY_BASE
-    if present(LOADED_BASE):
+    if present(host, LOADED_BASE):
         say(f"no registry answers: taking the {LOADED_BASE} that this engine has")
         return LOADED_BASE
     if local is None:
@@ -87,13 +88,13 @@ def choose_base(say: Say) -> str:
             f"no registry gave {REGISTRY_BASE}, and this host is neither Debian nor Ubuntu", _HINT
         )
     say("no registry answers: making a base image from this host's own package mirror")
-    _make(local)
+    _make(host, local)
     return local
 
 
-def present(tag: str) -> bool:
+def present(host: Host, tag: str) -> bool:
     """Whether the engine has an image of this name."""
-    return run(["docker", "image", "inspect", "--format", "{{.Id}}", tag]).ok
+    return host.processes.run(["docker", "image", "inspect", "--format", "{{.Id}}", tag]).ok
 
 
 def local_base_tag() -> str:
@@ -113,29 +114,31 @@ def _host_system() -> tuple[str, str] | None:
     return (system, suite) if system in ("debian", "ubuntu") and suite else None
 
 
-def _pull(tag: str) -> bool:
+def _pull(host: Host, tag: str) -> bool:
     """Pull an image; returns whether that succeeded in time."""
     try:
-        return run(["docker", "pull", "--quiet", tag], timeout_s=PULL_TIMEOUT_S).ok
+        return host.processes.run(["docker", "pull", "--quiet", tag], timeout_s=PULL_TIMEOUT_S).ok
     except subprocess.TimeoutExpired:
         return False
 
 
-def _make(tag: str) -> None:
+def _make(host: Host, tag: str) -> None:
     """Make a base image of this host's system; raises HostError or EngineError."""
-    _install_mmdebstrap()
+    _install_mmdebstrap(host)
     suite = (_host_system() or ("", ""))[1]
-    sources = sources_of(suite, _checked("apt-get", "indextargets", "Created-By: Packages").output)
+    sources = sources_of(
+        suite, _checked(host, "apt-get", "indextargets", "Created-By: Packages").output
+    )
     if not sources:
         raise HostError(f"the apt configuration of this host has no source for {suite}", _HINT)
-    options = transport_options(_checked("apt-config", "dump").output)
+    options = transport_options(_checked(host, "apt-config", "dump").output)
     with tempfile.TemporaryDirectory(prefix="cluster-kit-") as folder:
         archive = str(Path(folder) / "base.tar")
-        _checked(*_mmdebstrap(suite, archive, sources, options))
-        _checked("docker", "import", archive, tag)
-    version = _python_version(tag)
+        _checked(host, *_mmdebstrap(suite, archive, sources, options))
+        _checked(host, "docker", "import", archive, tag)
+    version = _python_version(host, tag)
     if version < OLDEST_PYTHON:
-        run(["docker", "image", "rm", tag])
+        host.processes.run(["docker", "image", "rm", tag])
         raise HostError(
             f"this host's system brings Python {version[0]}.{version[1]}; "
             f"the trainer needs {OLDEST_PYTHON[0]}.{OLDEST_PYTHON[1]} or newer",
@@ -189,7 +192,7 @@ def transport_options(configuration: str) -> tuple[str, ...]:
     return tuple(match.group(0) for match in wanted.finditer(configuration))
 
 
-def _install_mmdebstrap() -> None:
+def _install_mmdebstrap(host: Host) -> None:
     if shutil.which("mmdebstrap"):
         return
     if os.geteuid() != 0:
@@ -197,22 +200,24 @@ def _install_mmdebstrap() -> None:
             f"no registry gave {REGISTRY_BASE}, and only root can install mmdebstrap to make one",
             "run `sudo apt-get install mmdebstrap` and try again, or " + _HINT,
         )
-    done = run(["apt-get", "install", "-y", "-q", "--no-install-recommends", "mmdebstrap"])
+    done = host.processes.run(
+        ["apt-get", "install", "-y", "-q", "--no-install-recommends", "mmdebstrap"]
+    )
     if not done.ok:
-        _checked("apt-get", "update", "-q")
-        _checked("apt-get", "install", "-y", "-q", "--no-install-recommends", "mmdebstrap")
+        _checked(host, "apt-get", "update", "-q")
+        _checked(host, "apt-get", "install", "-y", "-q", "--no-install-recommends", "mmdebstrap")
 
 
-def _python_version(tag: str) -> tuple[int, int]:
+def _python_version(host: Host, tag: str) -> tuple[int, int]:
     code = "import sys; print(*sys.version_info[:2])"
-    done = _checked("docker", "run", *CONFINED, tag, "python3", "-c", code)
+    done = _checked(host, "docker", "run", *CONFINED, tag, "python3", "-c", code)
     major, minor = done.output.split()
     return int(major), int(minor)
 
 
-def _checked(*command: str) -> Completed:
+def _checked(host: Host, *command: str) -> Completed:
     """Run a command; raises EngineError if it fails."""
-    done = run(command, env={"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"})
+    done = host.processes.run(command, env={"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"})
     if not done.ok:
         raise EngineError(
             f"{command[0]} failed (exit {done.code}) while making a base image:\n{done.tail()}",

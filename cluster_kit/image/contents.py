@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cluster_kit.errors import EngineError
+from cluster_kit.host import Host
 from cluster_kit.image.base_image import CONFINED
-from cluster_kit.util.process import run
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Package:
     """Whose package it is: `debian` or `ubuntu`."""
 
 
-def packages_of(tag: str) -> list[Package]:
+def packages_of(host: Host, tag: str) -> list[Package]:
     """All packages of an image of the kit, asked in a container of it.
 
     Raises:
@@ -36,7 +36,7 @@ def packages_of(tag: str) -> list[Package]:
         *("docker", "run", *CONFINED),
         *("--entrypoint=python3", tag, "/opt/trainer/list_packages.py"),
     )
-    done = run(command)
+    done = host.processes.run(command)
     if not done.ok:
         raise EngineError(
             f"{tag} does not tell what is inside:\n{done.tail()}", "run `cluster-kit image build`"

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster_kit.errors import EngineError, UsageError
+from cluster_kit.host import Host
 from cluster_kit.image.base_image import CONFINED, TMP, bind
 from cluster_kit.image.kit_image import BUILD_IT, Say, ensure_image, image_tag
-from cluster_kit.platforms.docker.docker_engine import caller_here
-from cluster_kit.util.process import run
+from cluster_kit.platforms.docker.docker_engine import caller_of
 
 CONVERTER = "trainer.programs.detection.convert"
 REFUSED = 2
@@ -40,7 +40,7 @@ class Conversion:
         return Conversion(self.form, sources, self.to.absolute(), label_map, self.options)
 
 
-def convert(wanted: Conversion, say: Say) -> str:
+def convert(host: Host, wanted: Conversion, say: Say) -> str:
     """What the converter says of the records that it has written.
 
     Raises:
@@ -57,8 +57,8 @@ def convert(wanted: Conversion, say: Say) -> str:
         raise UsageError(
             f"--to {wanted.to}: cannot be made: {problem.strerror}", "name a directory of yours"
         ) from problem
-    ensure_image("cpu", say)
-    done = run(convert_command(image_tag("cpu"), wanted, caller_here()))
+    ensure_image(host, "cpu", say)
+    done = host.processes.run(convert_command(image_tag("cpu"), wanted, caller_of(host.connect)))
     if done.ok:
         return done.output.strip() + (f"\n{done.errors.strip()}" if done.errors.strip() else "")
     said = done.errors.strip().removeprefix("error: ")

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cluster_kit.errors import HostError
-from cluster_kit.util.process import run
+from cluster_kit.host import Host
 
 VERSION = "1.8.22"
 HASHES = {
@@ -30,7 +30,7 @@ def place() -> Path:
     return Path(cache).expanduser().absolute() / "cluster-kit" / f"debugpy-{VERSION}"
 
 
-def ensure(say: Callable[[str], None]) -> None:
+def ensure(host: Host, say: Callable[[str], None]) -> None:
     """Install it there if it is not; a copy appears whole, or not at all.
 
     Raises:
@@ -43,7 +43,7 @@ def ensure(say: Callable[[str], None]) -> None:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".debugpy-") as folder:
-            made = _installed(Path(folder))
+            made = _installed(host, Path(folder))
             made.chmod(0o755)  # a task may run as another user
             try:
                 made.rename(target)
@@ -57,7 +57,7 @@ def ensure(say: Callable[[str], None]) -> None:
         ) from None
 
 
-def _installed(folder: Path) -> Path:
+def _installed(host: Host, folder: Path) -> Path:
     """The directory below `folder` into which pip has installed it."""
     made, requirement = folder / "made", folder / "requirements.txt"
     hashes = " ".join(f"--hash=sha256:{digest}" for digest in HASHES.values())
@@ -66,10 +66,10 @@ def _installed(folder: Path) -> Path:
     common += ["--python-version=3.11", f"--target={made}", f"--requirement={requirement}"]
     wheel = f"--platform={COMPILED.get(platform.machine(), 'any')}"
     command = [sys.executable, "-m", "pip", "install", *common, wheel]
-    done = run(command, timeout_s=TIMEOUT_S)
+    done = host.processes.run(command, timeout_s=TIMEOUT_S)
     lacks_pip = "No module named pip" in done.errors
     if lacks_pip and shutil.which("uv"):
-        done = run(["uv", "pip", "install", *common], timeout_s=TIMEOUT_S)
+        done = host.processes.run(["uv", "pip", "install", *common], timeout_s=TIMEOUT_S)
     if not done.ok:
         mend = "mend what pip says (the index, the proxy: `pip config list`), and run it again"
         raise HostError(

@@ -13,6 +13,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from cluster_kit.errors import EngineError, ManifestError
+from cluster_kit.host import Host
 from cluster_kit.image.base_image import present
 from cluster_kit.image.kit_image import Say, build_command, turn
 from cluster_kit.image.pip_config import build_secrets
@@ -21,7 +22,6 @@ from cluster_kit.platforms.docker.build_context import files_of, ignore_file, pa
 from cluster_kit.platforms.docker.docker_errors import disk_hint
 from cluster_kit.problem import Problem
 from cluster_kit.resolved import Cluster
-from cluster_kit.util.process import stream
 from cluster_kit.util.toml_text import to_toml
 
 _NOT_THERE = re.compile(r"failed to resolve source metadata for|pull access denied")
@@ -73,7 +73,7 @@ def _add(digest: hashlib._Hash, name: str, content: bytes, mode: int) -> None:
     digest.update(head.encode(errors="surrogateescape") + content)
 
 
-def ensure(cluster: Cluster, say: Say, each: Say) -> bool:
+def ensure(host: Host, cluster: Cluster, say: Say, each: Say) -> bool:
     """Build a cluster's image if it is absent; returns whether it was built.
 
     Args:
@@ -83,21 +83,23 @@ def ensure(cluster: Cluster, say: Say, each: Say) -> bool:
         ManifestError: the Dockerfile is not valid, or what it is built on is not there.
         EngineError: the build failed otherwise.
     """
-    if cluster.dockerfile is None or present(cluster.image):
+    if cluster.dockerfile is None or present(host, cluster.image):
         return False
     with turn(cluster.image, say):
-        if present(cluster.image):
+        if present(host, cluster.image):
             return False
         say(f"building {cluster.image} from {cluster.dockerfile.file}")
-        _build(cluster, cluster.dockerfile, each)
+        _build(host, cluster, cluster.dockerfile, each)
     return True
 
 
-def _build(cluster: Cluster, dockerfile: Dockerfile, each: Say) -> None:
+def _build(host: Host, cluster: Cluster, dockerfile: Dockerfile, each: Say) -> None:
     file = Path(dockerfile.file)
-    with build_secrets() as secrets:
-        command = build_command(cluster.image, {}, secrets, Path(dockerfile.context), file=file)
-        done = stream(command, each)
+    with build_secrets(host) as secrets:
+        command = build_command(
+            host, cluster.image, {}, secrets, Path(dockerfile.context), file=file
+        )
+        done = host.processes.stream(command, each)
     if done.ok:
         return
     said = _failure(done.tail(_SAID))

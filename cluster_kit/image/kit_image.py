@@ -21,12 +21,12 @@ from tempfile import TemporaryDirectory
 from typing import Literal
 
 from cluster_kit.errors import EngineError
+from cluster_kit.host import Host
 from cluster_kit.image.base_image import CONFINED, TMP, choose_base, present
 from cluster_kit.image.pip_config import build_secrets
-from cluster_kit.platforms.docker.docker_engine import caller_here
+from cluster_kit.platforms.docker.docker_engine import caller_of
 from cluster_kit.platforms.docker.docker_errors import disk_hint
 from cluster_kit.util import kit_files, locks
-from cluster_kit.util.process import run
 
 Variant = Literal["cpu", "gpu"]
 Say = Callable[[str], None]
@@ -88,25 +88,31 @@ def _files_below(source: str, folder: str) -> Iterator[str]:
                 yield name
 
 
-def image_present(tag: str) -> bool:
+def image_present(host: Host, tag: str) -> bool:
     """Whether the engine has this image."""
-    return present(tag)
+    return present(host, tag)
 
 
-def image_size(tag: str) -> int:
+def image_size(host: Host, tag: str) -> int:
     """The image's size in bytes, as the engine reports it.
 
     Raises:
         EngineError: the image was not found.
     """
-    done = run(["docker", "image", "inspect", "--format", "{{.Size}}", tag])
+    done = host.processes.run(["docker", "image", "inspect", "--format", "{{.Size}}", tag])
     if not done.ok:
         raise EngineError(f"no image {tag}: {done.tail()}", BUILD_IT)
     return int(done.output)
 
 
 def ensure_image(
-    variant: Variant, say: Say, *, show: bool = False, tag: str = "", lock: Path | None = None
+    host: Host,
+    variant: Variant,
+    say: Say,
+    *,
+    show: bool = False,
+    tag: str = "",
+    lock: Path | None = None,
 ) -> bool:
     """Build the image if it is absent; returns whether it was built.
 
@@ -119,15 +125,17 @@ def ensure_image(
         EngineError: the build failed; the message has the end of its output.
     """
     tag = tag or image_tag(variant)
-    if image_present(tag):
+    if image_present(host, tag):
         return False
-    base = choose_base(say)
+    base = choose_base(host, say)
     say(f"building {tag} on {base} (the first time takes minutes)")
-    with build_secrets() as secrets, _context_of(lock) as more:
+    with build_secrets(host) as secrets, _context_of(lock) as more:
         arguments = {"BASE": base, "VARIANT": variant, "INPUTS": tag.rpartition("-")[2]}
         file = SOURCE / "recipe" / "Dockerfile"
-        command = build_command(tag, arguments, (*secrets, *more), SOURCE, file=file, show=show)
-        done = run(command, env={"DOCKER_BUILDKIT": "1"}, show=show)
+        command = build_command(
+            host, tag, arguments, (*secrets, *more), SOURCE, file=file, show=show
+        )
+        done = host.processes.run(command, env={"DOCKER_BUILDKIT": "1"}, show=show)
     if not done.ok:
         hint = disk_hint(done.tail()) or _HINT
         raise EngineError(f"building {tag} failed (exit {done.code}):\n{done.tail()}", hint)
@@ -150,6 +158,7 @@ _HINT = (
 
 
 def build_command(
+    host: Host,
     tag: str,
     arguments: Mapping[str, str],
     secrets: tuple[str, ...],
@@ -167,7 +176,7 @@ def build_command(
         to: a folder of this host that the files of the image are written to, instead of a tag.
     """
     return (
-        *("docker", "buildx", "build", f"--builder={_engines_own_builder()}"),
+        *("docker", "buildx", "build", f"--builder={_engines_own_builder(host)}"),
         *([f"--output=type=local,dest={to}"] if to else ["--load", f"--tag={tag}"]),
         "--provenance=false",  # provenance would name the base and the build arguments
         f"--progress={'auto' if show else 'plain'}",
@@ -178,12 +187,12 @@ def build_command(
     )
 
 
-def _engines_own_builder() -> str:
+def _engines_own_builder(host: Host) -> str:
     """The name of the engine's own builder, which is the context's; others lack local images."""
-    return run(["docker", "context", "show"]).output.strip() or "default"
+    return host.processes.run(["docker", "context", "show"]).output.strip() or "default"
 
 
-def check_image(tag: str, *, gpus: str = "") -> list[CheckLine]:
+def check_image(host: Host, tag: str, *, gpus: str = "") -> list[CheckLine]:
     """Check the image as a task runs: the caller's uid, read-only, no capabilities, no network.
 
     It imports TensorFlow and tf_keras, trains one step, starts a server and computes on it.
@@ -198,14 +207,14 @@ def check_image(tag: str, *, gpus: str = "") -> list[CheckLine]:
     devices = {"": (), "nvidia": ("--gpus=all",), "cdi": ("--device=nvidia.com/gpu=all",)}[gpus]
     command = (
         *("docker", "run", *CONFINED, "--init", f"--name={name}"),
-        *(f"--user={caller_here()}", TMP, *devices),
+        *(f"--user={caller_of(host.connect)}", TMP, *devices),
         *("--entrypoint=python3", tag, "/opt/trainer/check_image.py"),
         *(["--gpu"] if gpus else []),
     )
     try:
-        done = run(command, timeout_s=CHECK_TIMEOUT_S)
+        done = host.processes.run(command, timeout_s=CHECK_TIMEOUT_S)
     except subprocess.TimeoutExpired as error:
-        run(["docker", "rm", "--force", name])
+        host.processes.run(["docker", "rm", "--force", name])
         raise EngineError(
             f"the check of {tag} did not end within {CHECK_TIMEOUT_S:.0f} s",
             "see whether this machine has memory to spare (a task needs about 1 GB), and try again",
@@ -239,9 +248,9 @@ def turn(image: str, say: Say) -> Iterator[None]:
         yield
 
 
-def tag_image(image: str, name: str) -> None:
+def tag_image(host: Host, image: str, name: str) -> None:
     """Give an image of this host a further name; raises EngineError."""
-    done = run(["docker", "tag", image, name])
+    done = host.processes.run(["docker", "tag", image, name])
     if not done.ok:
         raise EngineError(
             f"{image} cannot be called {name}: {done.errors.strip()}", "mend `kubernetes.registry`"

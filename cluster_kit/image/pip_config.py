@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
-from cluster_kit.util.process import run
+from cluster_kit.host import Host
 
 CA_IN_BUILD = "/run/secrets/ca.pem"
 PLAIN = ("index-url", "proxy", "trusted-host", "timeout", "retries")
@@ -45,9 +45,9 @@ class PipAccess:
 
 
 @contextmanager
-def build_secrets() -> Iterator[tuple[str, ...]]:
+def build_secrets(host: Host) -> Iterator[tuple[str, ...]]:
     """Yields arguments for `docker buildx build`; their files exist only inside the block."""
-    access = pip_access(_pip_config_list(), os.environ)
+    access = pip_access(_pip_config_list(host), os.environ)
     with TemporaryDirectory(prefix="cluster-kit-") as folder:
         conf, ca = Path(folder) / "pip.conf", Path(folder) / "ca.pem"
         conf.write_text(access.conf)
@@ -136,7 +136,7 @@ def _bundle(settings: Mapping[str, str], environment: Mapping[str, str]) -> str:
     return ""
 
 
-def _pip_config_list() -> str:
+def _pip_config_list(host: Host) -> str:
     """The output of `pip config list`; "" if the kit's environment has no pip."""
-    done = run([sys.executable, "-m", "pip", "config", "list"])
+    done = host.processes.run([sys.executable, "-m", "pip", "config", "list"])
     return done.output if done.ok else ""

@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from cluster_kit.errors import EngineError, UsageError
+from cluster_kit.host import Host
 from cluster_kit.platforms.docker.docker_errors import disk_hint, may_not
-from cluster_kit.util.process import CUT_OFF, pass_on, run
+from cluster_kit.util.process import CUT_OFF
 
 TELL_S = 2.0
 NO_IMAGE = "No such image"
@@ -51,20 +52,22 @@ def check_targets(targets: Sequence[str]) -> None:
             )
 
 
-def push(image: str, targets: Sequence[str], say: Callable[[str], None]) -> list[Pushed]:
+def push(
+    host: Host, image: str, targets: Sequence[str], say: Callable[[str], None]
+) -> list[Pushed]:
     """Bring an image to each of these engines that lacks it; one that fails stops no other.
 
     Raises:
         EngineError: this host's engine does not have the image.
     """
-    here = _ask([], image)
+    here = _ask(host, [], image)
     if isinstance(here, str) and NO_IMAGE in here:
         raise EngineError(f"{image} is not here: {here}", "`cluster-kit image build` makes it")
     if isinstance(here, str):
         raise EngineError(f"this host's engine: {here}", f"{HERE} (`docker context show`: which)")
     done = []
     for target in dict.fromkeys(targets):
-        pushed = _to(target, image, here, say)
+        pushed = _to(host, target, image, here, say)
         words = {"present": "has it already", "loaded": f"loaded in {pushed.seconds:.0f} s"}
         say(f"{target}: {words.get(pushed.state, 'failed')}")
         done.append(pushed)
@@ -81,9 +84,9 @@ def refuse_if_failed(done: Sequence[Pushed], image: str) -> None:
         raise EngineError(f"{reached}:\n{lines}", hints)
 
 
-def _to(target: str, image: str, here: _Image, say: Callable[[str], None]) -> Pushed:
+def _to(host: Host, target: str, image: str, here: _Image, say: Callable[[str], None]) -> Pushed:
     engine = ["-H", target] if ADDRESS.fullmatch(target) else ["--context", target]
-    there = _ask(engine, image)
+    there = _ask(host, engine, image)
     if isinstance(there, str) and NO_IMAGE not in there:
         return _failed(target, there)
     if not isinstance(there, str) and there.is_as(here):
@@ -96,13 +99,15 @@ def _to(target: str, image: str, here: _Image, say: Callable[[str], None]) -> Pu
             told = time.monotonic()
             say(f"{target}: {passed / 1e6:.0f} MB of about {here.size / 1e6:.0f} MB")
 
-    saved, loaded = pass_on(["docker", "save", image], ["docker", *engine, "load", "--quiet"], tell)
+    saved, loaded = host.processes.pass_on(
+        ["docker", "save", image], ["docker", *engine, "load", "--quiet"], tell
+    )
     if saved.code not in (0, CUT_OFF):  # what was loaded then ends too early, and says so
         said = f"docker save ended here with exit code {saved.code}: {saved.tail(3)}"
         return Pushed(target, "failed", message=said, hint=disk_hint(said) or HERE)
     if not loaded.ok:
         return _failed(target, loaded.tail(3))
-    there = _ask(engine, image)
+    there = _ask(host, engine, image)
     if isinstance(there, str):
         return _failed(target, f"it was loaded, but is not there: {there}")
     return Pushed(target, "loaded", here.size, round(time.monotonic() - began, 3))
@@ -119,9 +124,9 @@ class _Image:
         return self.number == other.number or self.layers == other.layers
 
 
-def _ask(engine: Sequence[str], image: str) -> _Image | str:
+def _ask(host: Host, engine: Sequence[str], image: str) -> _Image | str:
     """The image of an engine, or what that says if it has none or does not answer."""
-    done = run(["docker", *engine, "image", "inspect", "--format", WHAT, image])
+    done = host.processes.run(["docker", *engine, "image", "inspect", "--format", WHAT, image])
     parts = done.output.strip().split(" ", 2)
     if not done.ok or len(parts) != 3:
         return done.tail(3) or f"docker image inspect ended with exit code {done.code}"

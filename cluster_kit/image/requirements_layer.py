@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from cluster_kit.errors import EngineError, ManifestError
+from cluster_kit.host import Host
 from cluster_kit.image.base_image import choose_base
 from cluster_kit.image.kit_image import (
     SOURCE,
@@ -23,7 +24,6 @@ from cluster_kit.platforms.docker.docker_errors import disk_hint
 from cluster_kit.problem import Problem
 from cluster_kit.programs.requirements import EXTRA, digest
 from cluster_kit.resolved import Cluster
-from cluster_kit.util.process import run
 
 _STEP = re.compile(r"^#\d+ \d+\.\d+ ")
 """BuildKit's prefix of each line that a step prints, with plain progress."""
@@ -39,7 +39,7 @@ _HINT = (
 )
 
 
-def ensure(cluster: Cluster, folder: Path, say: Say, *, show: bool = False) -> bool:
+def ensure(host: Host, cluster: Cluster, folder: Path, say: Say, *, show: bool = False) -> bool:
     """Build a cluster's image if it is absent; returns whether it was built.
 
     Args:
@@ -50,36 +50,44 @@ def ensure(cluster: Cluster, folder: Path, say: Say, *, show: bool = False) -> b
         ManifestError: a requirement was not found, or conflicts with the image's packages.
         EngineError: the build failed otherwise.
     """
-    if cluster.variant is None or image_present(cluster.image):
+    if cluster.variant is None or image_present(host, cluster.image):
         return False
     trainer = cluster.image.partition(EXTRA)[0]
     with turn(trainer, say):
-        if image_present(cluster.image):
+        if image_present(host, cluster.image):
             return False
         if cluster.tensorflow:
             lock = lock_file(folder, cluster.tensorflow, cluster.variant)
-            ensure_image(cluster.variant, say, show=show, tag=trainer, lock=lock)
+            ensure_image(host, cluster.variant, say, show=show, tag=trainer, lock=lock)
         else:
-            ensure_image(cluster.variant, say, show=show)
+            ensure_image(host, cluster.variant, say, show=show)
         if cluster.requirements:
-            _build(cluster, say)
+            _build(host, cluster, say)
     return True
 
 
-def _build(cluster: Cluster, say: Say) -> None:
+def _build(host: Host, cluster: Cluster, say: Say) -> None:
     packages = cluster.requirements.count("\n")
     say(f"installing {packages} requirement{'s' if packages > 1 else ''} into {cluster.image}")
-    base = choose_base(say)
-    with tempfile.TemporaryDirectory(prefix="cluster-kit-") as folder, build_secrets() as secrets:
+    base = choose_base(host, say)
+    with (
+        tempfile.TemporaryDirectory(prefix="cluster-kit-") as folder,
+        build_secrets(host) as secrets,
+    ):
         context = Path(folder)
         (context / "requirements.txt").write_text(cluster.requirements, encoding="utf-8")
         shutil.copy(SOURCE / "recipe" / "extra.py", context)
         arguments = {"BASE": base, "TRAINER": cluster.image.rpartition(EXTRA)[0]}
         arguments["REQUIREMENTS"] = digest(cluster.requirements)
         command = build_command(
-            cluster.image, arguments, secrets, context, file=SOURCE / "recipe" / "Dockerfile.extra"
+            host,
+            cluster.image,
+            arguments,
+            secrets,
+            context,
+            file=SOURCE / "recipe" / "Dockerfile.extra",
         )
-        done = run(command, env={"DOCKER_BUILDKIT": "1"})
+        done = host.processes.run(command, env={"DOCKER_BUILDKIT": "1"})
     if done.ok:
         return
     errors = pip_errors(done.errors, cluster.requirements)

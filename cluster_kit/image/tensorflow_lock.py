@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 from cluster_kit.errors import EngineError, HostError, ManifestError
+from cluster_kit.host import Host
 from cluster_kit.image.base_image import choose_base
 from cluster_kit.image.kit_image import SOURCE, Say, Variant, build_command, image_tag
 from cluster_kit.image.pip_config import build_secrets
@@ -20,7 +21,6 @@ from cluster_kit.platforms.docker.docker_errors import disk_hint
 from cluster_kit.problem import HintText, Problem, Setting
 from cluster_kit.programs.style import NIGHTLY
 from cluster_kit.resolved import Cluster
-from cluster_kit.util.process import run
 from cluster_kit.workspace import write_atomically
 
 UNLOCKED = "unlocked"
@@ -49,7 +49,7 @@ def is_unlocked(cluster: Cluster) -> bool:
     return bool(cluster.tensorflow) and UNLOCKED in cluster.image
 
 
-def ensure(cluster: Cluster, folder: Path, say: Say) -> bool:
+def ensure(host: Host, cluster: Cluster, folder: Path, say: Say) -> bool:
     """Write the lock file of a cluster's image if it is missing; returns whether it was.
 
     Raises:
@@ -60,7 +60,7 @@ def ensure(cluster: Cluster, folder: Path, say: Say) -> bool:
     if cluster.variant is None or not is_unlocked(cluster):
         return False
     file = lock_file(folder, cluster.tensorflow, cluster.variant)
-    text = _resolved(cluster, cluster.variant, say)
+    text = _resolved(host, cluster, cluster.variant, say)
     try:
         write_atomically(file, text)
     except OSError as error:
@@ -71,18 +71,21 @@ def ensure(cluster: Cluster, folder: Path, say: Say) -> bool:
     return True
 
 
-def _resolved(cluster: Cluster, variant: Variant, say: Say) -> str:
+def _resolved(host: Host, cluster: Cluster, variant: Variant, say: Say) -> str:
     """The text of the lock file, made by pip in the base image; raises as `ensure` does."""
-    base = choose_base(say)
+    base = choose_base(host, say)
     say(f"resolving TensorFlow {cluster.tensorflow} (once; the result is kept)")
-    with tempfile.TemporaryDirectory(prefix="cluster-kit-") as folder, build_secrets() as secrets:
+    with (
+        tempfile.TemporaryDirectory(prefix="cluster-kit-") as folder,
+        build_secrets(host) as secrets,
+    ):
         arguments = {"BASE": base, "VARIANT": variant, "VERSION": cluster.tensorflow}
         arguments["ASKED"] = f"{time.time():.0f}"  # an index changes: no answer of an earlier day
         recipe = SOURCE / "recipe"
         command = build_command(
-            "", arguments, secrets, recipe, file=recipe / "Dockerfile.lock", to=folder
+            host, "", arguments, secrets, recipe, file=recipe / "Dockerfile.lock", to=folder
         )
-        done = run(command, env={"DOCKER_BUILDKIT": "1"})
+        done = host.processes.run(command, env={"DOCKER_BUILDKIT": "1"})
         if done.ok:
             return (Path(folder) / "locked.txt").read_text(encoding="utf-8")
     raise _failure(cluster, done.errors, done.tail())

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from cluster_kit.errors import EngineError, ManifestError
+from cluster_kit.host import Host
 from cluster_kit.image.base_image import CONFINED, TMP, bind, present
 from cluster_kit.problem import Problem
 from cluster_kit.programs.catalog import DATA_SETS_IN_IMAGE, PROGRAMS
 from cluster_kit.resolved import OUTPUT, TRAINER, Cluster
 from cluster_kit.util import kit_files
-from cluster_kit.util.process import run
 from cluster_kit.util.toml_text import to_toml
 
 Say = Callable[[str], None]
@@ -48,24 +48,24 @@ class Found:
     output: str
 
 
-def refuse_if_unfit(cluster: Cluster, say: Say) -> None:
+def refuse_if_unfit(host: Host, cluster: Cluster, say: Say) -> None:
     """Look into a cluster's image, which is pulled if the engine does not have it.
 
     Raises:
         ManifestError: there is no such image, or no task of this cluster can run in it.
         EngineError: the engine refused the container.
     """
-    if not present(cluster.image):
-        _pull(cluster, say)
-    problems = list(_problems(look(cluster), cluster))
+    if not present(host, cluster.image):
+        _pull(host, cluster, say)
+    problems = list(_problems(look(host, cluster), cluster))
     if problems:
         raise ManifestError(cluster.source, problems)
 
 
-def look(cluster: Cluster) -> Found:
+def look(host: Host, cluster: Cluster) -> Found:
     """What a cluster's image has, asked in a container of it; raises as `refuse_if_unfit` does."""
     with tempfile.TemporaryDirectory(prefix="cluster-kit-") as folder:
-        done = run(look_command(cluster, folder), timeout_s=_LOOKED_S)
+        done = host.processes.run(look_command(cluster, folder), timeout_s=_LOOKED_S)
     line = next((line for line in done.output.splitlines()[::-1] if line[:1] == "{"), "")
     if done.ok and line:
         told = json.loads(line)
@@ -135,9 +135,9 @@ def _problems(found: Found, cluster: Cluster) -> Iterator[Problem]:
         yield _of_image(cluster, rule, hint)
 
 
-def _pull(cluster: Cluster, say: Say) -> None:
+def _pull(host: Host, cluster: Cluster, say: Say) -> None:
     say(f"pulling {cluster.image}")
-    done = run(["docker", "pull", "--quiet", cluster.image])
+    done = host.processes.run(["docker", "pull", "--quiet", cluster.image])
     if not done.ok:
         rule = f"this engine does not have it, and no registry gave it:\n      {done.tail(3)}"
         hint = "mend the name, or bring it there: `docker build -t NAME .`, `docker load`"

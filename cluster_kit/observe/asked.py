@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -40,9 +39,9 @@ class Asked:
         return f"{datetime.fromtimestamp(self.time):%H:%M:%S}"
 
 
-def write(run: Path, what: str, tasks: Sequence[str]) -> None:
+def write(run: Path, what: str, tasks: Sequence[str], now: float) -> None:
     """Add to the requests of the run in this directory; raises OSError."""
-    line = json.dumps({"time": time.time(), "what": what, "tasks": list(tasks)})
+    line = json.dumps({"time": now, "what": what, "tasks": list(tasks)})
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     file = os.open(run / FILE, flags, 0o644)
     try:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import queue
 import threading
-import time
 from collections.abc import Sequence
 
 from cluster_kit.errors import EngineError
 from cluster_kit.observe.missed import is_told
 from cluster_kit.platforms.docker.docker_errors import START_IT
 from cluster_kit.platforms.engine import ALL_TOLD, Engine, Event, Subscription
+from cluster_kit.util.clock import Clock
 
 _LOST = EngineError("the Docker engine closed the stream of its events", START_IT)
 _HANGS = EngineError("the Docker engine does not answer any more", "restart it")
@@ -27,6 +27,7 @@ class Listener:
 
     def __init__(
         self,
+        clock: Clock,
         engine: Engine,
         cluster: str,
         since: float,
@@ -35,6 +36,7 @@ class Listener:
         known: Sequence[Event] = (),
         joins: bool = False,
     ) -> None:
+        self._clock = clock
         self._engine = engine
         self._cluster = cluster
         self._run = run
@@ -47,7 +49,7 @@ class Listener:
         self._connected = 0.0
         self._all_told = threading.Event()
         self._subscription = Subscription()
-        self._ask_at = time.monotonic() + _ASK_EVERY_S
+        self._ask_at = self._clock.monotonic() + _ASK_EVERY_S
         self._listen(since)
         if joins:
             self._expect_repeats()
@@ -66,7 +68,7 @@ class Listener:
         """Whether the engine has repeated what it remembers, or has had the time to."""
         if self._repeats_until is None:
             return False
-        return self._all_told.is_set() or time.monotonic() > self._repeats_until
+        return self._all_told.is_set() or self._clock.monotonic() > self._repeats_until
 
     def complete(self, known_until: float = 0.0) -> None:
         """Note that no event lacks any more; starts and ends before `known_until` are known."""
@@ -100,12 +102,12 @@ class Listener:
         Raises:
             EngineError: it does not.
         """
-        if time.monotonic() >= self._ask_at:
+        if self._clock.monotonic() >= self._ask_at:
             self.ask()
 
     def ask(self) -> None:
         """Ask at once; raises EngineError if the engine does not answer."""
-        self._ask_at = time.monotonic() + _ASK_EVERY_S
+        self._ask_at = self._clock.monotonic() + _ASK_EVERY_S
         if not self._engine.answers():
             self._lost = _HANGS
             raise _HANGS
@@ -144,8 +146,8 @@ class Listener:
         self._expect_repeats()
 
     def _expect_repeats(self) -> None:
-        self._repeats_until = time.monotonic() + _REPEATS_WITHIN_S
-        self._connected = time.time()
+        self._repeats_until = self._clock.monotonic() + _REPEATS_WITHIN_S
+        self._connected = self._clock.time()
 
 
 _REPEATS_WITHIN_S = 3.0

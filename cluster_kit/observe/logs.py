@@ -10,6 +10,7 @@ from typing import Protocol
 from cluster_kit.errors import EngineError
 from cluster_kit.observe.shown import Line, Shown
 from cluster_kit.platforms.engine import Engine
+from cluster_kit.util.clock import Clock
 
 RESTART_S = 3.0
 """An engine restarts a crashed container within a second."""
@@ -41,7 +42,8 @@ def follow_logs(
 class Followed:
     """What a run shows of its tasks' logs: each line once, and a count of those left out."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self._shown: dict[str, Shown] = {}
 
     def follow(
@@ -53,7 +55,9 @@ class Followed:
             since: Unix time; older lines are left out. Only the first time counts.
         """
         for container in containers:
-            shown = self._shown.setdefault(container.name, Shown(container.name, line, since))
+            shown = self._shown.setdefault(
+                container.name, Shown(self._clock, container.name, line, since)
+            )
             _start(engine, container, shown.since, shown.take)
 
     def settle(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
@@ -13,6 +12,7 @@ from itertools import dropwhile, islice
 
 from cluster_kit.errors import EngineError
 from cluster_kit.observe import noise
+from cluster_kit.util.clock import Clock
 
 Line = Callable[[str, str], None]
 """Shows a line of a task's log: the task's name, the line."""
@@ -100,14 +100,15 @@ class Shown:
     Of the others the last ones are shown when the window is over, the rest is counted.
     """
 
-    def __init__(self, task: str, line: Line, since: float | None = None) -> None:
+    def __init__(self, clock: Clock, task: str, line: Line, since: float | None = None) -> None:
+        self._clock = clock
         self.since = since
         self._task = task
         self._line = line
         self._lock = threading.Lock()
         self._read = 0
         self._room = MOST
-        self._until = time.monotonic() + WINDOW_S
+        self._until = self._clock.monotonic() + WINDOW_S
         self._repeats = Repeats()
         self._tell_at = self._until
         self._late: deque[str] = deque(maxlen=LAST)
@@ -154,7 +155,7 @@ class Shown:
             self._put(text)
             return
         if not self._held:
-            self._held_until = time.monotonic() + HOLD_S
+            self._held_until = self._clock.monotonic() + HOLD_S
         self._held.append(text)
         if len(self._held) > MOST_HELD:
             self._let_go()
@@ -175,7 +176,7 @@ class Shown:
         self._late.append(text)
 
     def _next_window(self) -> None:
-        now = time.monotonic()
+        now = self._clock.monotonic()
         if now >= self._until and not self._closed:
             self._tell_late()
             if now >= self._tell_at:
@@ -191,7 +192,7 @@ class Shown:
             what = f"… {self._repeats.count:,} repeated {lines} of errors left out, all in {file}"
             self._line(self._task, what)
             self._repeats.count = 0
-            self._tell_at = time.monotonic() + TELL_EVERY_S
+            self._tell_at = self._clock.monotonic() + TELL_EVERY_S
 
     def _tell_late(self) -> None:
         if self._left_out:

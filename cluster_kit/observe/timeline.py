@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 from cluster_kit.observe.progress import Entry
 from cluster_kit.platforms.engine import Container, Event
+from cluster_kit.util.clock import Clock
 
 SET_S = 1.0
 """A clock that is this much off was set, or the machine was asleep; less is usual correction."""
@@ -20,16 +20,17 @@ class Timeline:
     All in Unix seconds; they are equal as long as nobody sets the clock.
     """
 
-    def __init__(self) -> None:
-        self._began = time.time() - time.monotonic()
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._began = self._clock.time() - self._clock.monotonic()
         self._ahead = [0.0]
 
     def now(self) -> float:
         """The time by the clock as it was when this was made."""
-        ahead = time.time() - time.monotonic() - self._began
+        ahead = self._clock.time() - self._clock.monotonic() - self._began
         if abs(ahead - self._ahead[-1]) > SET_S:
             self._ahead.append(ahead)
-        return time.time() - self._ahead[-1]
+        return self._clock.time() - self._ahead[-1]
 
     def of(self, moment: float) -> float:
         """A time of day that has been read lately: it may be from before the clock was set.

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from cluster_kit.errors import EngineError
+from cluster_kit.host import Host
 from cluster_kit.resolved import Cluster
 from cluster_kit.workspace import Workspace
 
@@ -54,7 +55,7 @@ class Platform(Protocol):
     def file(self, workspace: Workspace, name: str) -> Path:
         """The path of the file of the cluster with this name; `write` writes it."""
 
-    def tool(self) -> Tool:
+    def tool(self, host: Host) -> Tool:
         """The program that the platform needs, as found on this host."""
 
     def render(self, cluster: Cluster) -> str:
@@ -93,7 +94,7 @@ class Platform(Protocol):
     def merges(self, file: Path) -> Path | None:
         """A person's own file that `up` merges into a cluster's file; None if there is none."""
 
-    def up(self, file: Path, output: Path, run: str) -> None:
+    def up(self, host: Host, file: Path, output: Path, run: str) -> None:
         """Create and start every container, and return without waiting for them to end.
 
         Containers of another run are left as they are.

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from cluster_kit.errors import EngineError, HostError
+from cluster_kit.host import Host
 from cluster_kit.observe import asked
 from cluster_kit.observe.task_view import State
 from cluster_kit.platforms.engine import SIDECAR, Container, Engine
@@ -18,7 +19,7 @@ from cluster_kit.run import disk_space
 AT_ONCE = 8
 
 
-def restart(engine: Engine, container: Container) -> tuple[str, ...]:
+def restart(host: Host, engine: Engine, container: Container) -> tuple[str, ...]:
     """End a task and start it again, with the same name and address; the tasks that were restarted.
 
     The job ends with its leader: if that is restarted, all tasks are.
@@ -39,7 +40,7 @@ def restart(engine: Engine, container: Container) -> tuple[str, ...]:
         )
     chosen = containers if container.leader else [container]
     tasks = [one.name for one in chosen]
-    note(containers, asked.RESTART, tasks)
+    note(host, containers, asked.RESTART, tasks)
     if container.leader:
         engine.stop(container.cluster)
         _each(engine.start_again, engine.sidecars(container.cluster))
@@ -49,7 +50,7 @@ def restart(engine: Engine, container: Container) -> tuple[str, ...]:
     return tuple(tasks)
 
 
-def stop(engine: Engine, cluster: str) -> bool:
+def stop(host: Host, engine: Engine, cluster: str) -> bool:
     """Stop all tasks of a cluster until `start`; False if they are stopped already.
 
     Programs have their usual time to save.
@@ -62,12 +63,12 @@ def stop(engine: Engine, cluster: str) -> bool:
     if is_stopped(containers):
         return False
     _refuse_ended(containers, f"`cluster-kit stop {cluster}`")
-    note(containers, asked.STOP, [one.name for one in containers])
+    note(host, containers, asked.STOP, [one.name for one in containers])
     engine.stop(cluster)
     return True
 
 
-def start(engine: Engine, cluster: str) -> bool:
+def start(host: Host, engine: Engine, cluster: str) -> bool:
     """Start all tasks of a stopped cluster, with their addresses; False if they run already.
 
     Raises:
@@ -83,7 +84,7 @@ def start(engine: Engine, cluster: str) -> bool:
         _each(engine.start_again, engine.sidecars(cluster))
         _each(engine.start_again, containers)
     except EngineError:
-        note(containers, asked.STOP, [one.name for one in containers])
+        note(host, containers, asked.STOP, [one.name for one in containers])
         engine.stop(cluster)
         raise
     return True
@@ -137,11 +138,11 @@ def _refuse_gpus(engine: Engine, cluster: str, containers: Sequence[Container]) 
                 )
 
 
-def note(containers: Sequence[Container], what: str, tasks: Sequence[str]) -> None:
+def note(host: Host, containers: Sequence[Container], what: str, tasks: Sequence[str]) -> None:
     """Say what was asked before it is done; raises HostError if that cannot be written."""
     run = Path(containers[0].output).parent
     try:
-        asked.write(run, what, tasks)
+        asked.write(run, what, tasks, host.clock.time())
     except OSError as error:
         raise HostError(
             f"{run / asked.FILE} cannot be written, which tells whoever watches the run that a "

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from pathlib import Path
 
 from cluster_kit.errors import UsageError
+from cluster_kit.host import Host
 from cluster_kit.manifest.command_line import Caller
+from cluster_kit.observe.logs import Followed
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.platforms.registry import platform_of
 from cluster_kit.run.context import Launch
@@ -24,12 +25,13 @@ from cluster_kit.workspace import RunDirectory, Workspace, newest_run_directory
 WAIT_POLL_S = 0.5
 
 
-def attach(reference: str, workspace: Workspace, view: View, *, keep: bool) -> Outcome:
+def attach(host: Host, reference: str, workspace: Workspace, view: View, *, keep: bool) -> Outcome:
     """Watch, judge, save and remove a cluster as if nothing had happened; return its outcome.
 
     One that has been judged is left as it is.
 
     Args:
+        host: the machine that this process runs on.
         reference: the cluster's name, or its manifest's path.
         keep: leave the containers there after the end.
     Raises:
@@ -37,12 +39,13 @@ def attach(reference: str, workspace: Workspace, view: View, *, keep: bool) -> O
         UsageError: no cluster of that name was found, or it has nothing to go on with.
         KitError: see `launch`.
     """
-    engine = reach(reference, workspace)
+    engine = reach(host, reference, workspace)
     name = cluster_name(reference, workspace, engine.clusters())
-    return _go_on(engine, name, workspace, view, Caller.SHELL, keep=keep, leaves=False)
+    return _go_on(host, engine, name, workspace, view, Caller.SHELL, keep=keep, leaves=False)
 
 
 def wait(
+    host: Host,
     reference: str,
     workspace: Workspace,
     view: View,
@@ -55,16 +58,17 @@ def wait(
     On an interrupt the cluster is left as it is. Arguments and errors are those of `attach`, but
     another process may watch the cluster.
     """
-    engine = reach(reference, workspace)
+    engine = reach(host, reference, workspace)
     name = cluster_name(reference, workspace, engine.clusters())
     while True:
         try:
-            return _go_on(engine, name, workspace, view, caller, keep=keep, leaves=True)
+            return _go_on(host, engine, name, workspace, view, caller, keep=keep, leaves=True)
         except Watched:
-            time.sleep(WAIT_POLL_S)
+            host.clock.sleep(WAIT_POLL_S)
 
 
 def _go_on(
+    host: Host,
     engine: Engine,
     name: str,
     workspace: Workspace,
@@ -85,7 +89,7 @@ def _go_on(
             return outcome
         if directory is None or record is None or not containers:
             raise _nothing_there(name, directory)
-        run = _launch(engine, workspace, view, directory, record, keep=keep)
+        run = _launch(host, engine, workspace, view, directory, record, keep=keep)
         return join(replace(run, caller=caller), leaves=leaves)
 
 
@@ -109,6 +113,7 @@ def _runs(engine: Engine, name: str, workspace: Workspace) -> Path:
 
 
 def _launch(
+    host: Host,
     engine: Engine,
     workspace: Workspace,
     view: View,
@@ -117,9 +122,10 @@ def _launch(
     *,
     keep: bool,
 ) -> Launch:
-    timings = record.stopwatch()
+    timings = record.stopwatch(host.clock)
     view.count_from(timings.began)
     return Launch(
+        host=host,
         cluster=record.cluster,
         workspace=workspace,
         view=view,
@@ -131,6 +137,7 @@ def _launch(
         id=record.id,
         sizes=record.sizes,
         keep=keep,
+        followed=Followed(host.clock),
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from cluster_kit.host import Host
 from cluster_kit.manifest.command_line import Caller
 from cluster_kit.observe.logs import Followed
 from cluster_kit.platforms.engine import Container, Engine
@@ -18,11 +19,12 @@ from cluster_kit.workspace import RunDirectory, Workspace
 
 @dataclass(frozen=True)
 class Launch:
-    """One run of a cluster: its plan, its view, its engine and platform, its directory.
+    """One run of a cluster: its plan, its host, its view, its engine and platform, its directory.
 
     The cluster that is started has another subnet if that of `cluster` is taken meanwhile.
     """
 
+    host: Host
     cluster: Cluster
     workspace: Workspace
     view: View
@@ -38,11 +40,11 @@ class Launch:
     """The bytes of each progress file that are of an earlier run in this directory."""
     keep: bool
     """Whether the containers stay after the end."""
+    followed: Followed
+    """What is shown of the tasks' logs."""
     observer: Observer = NOBODY
     caller: Caller = Caller.SHELL
     """In whose words advice on it names what to give next time."""
-    followed: Followed = field(default_factory=Followed)
-    """What is shown of the tasks' logs."""
 
     @property
     def name(self) -> str:

@@ -7,10 +7,10 @@ import secrets
 from collections.abc import Sequence
 
 from cluster_kit.errors import EngineError, HostError, Interrupted, UsageError
+from cluster_kit.host import Host
 from cluster_kit.observe.task_view import State
 from cluster_kit.platforms.engine import SIDECAR, Container, Engine
 from cluster_kit.resolved import OUTPUT
-from cluster_kit.util import process
 from cluster_kit.util.nearest import proposal
 
 SHELL = ("sh", "-c", "if command -v bash >/dev/null; then exec bash; else exec sh; fi")
@@ -77,7 +77,7 @@ def refuse_idle(container: Container) -> None:
 
 
 def run_inside(
-    engine: Engine, container: Container, command: Sequence[str], *, terminal: bool
+    host: Host, engine: Engine, container: Container, command: Sequence[str], *, terminal: bool
 ) -> int:
     """Run a command inside a running container, on our own stdin and stdout; its exit code.
 
@@ -95,7 +95,7 @@ def run_inside(
     options += ["--workdir", OUTPUT] if container.role != SIDECAR else []
     options += [*(["--user", container.user] if container.user else [])]
     try:
-        return process.hand_over(["docker", "exec", *options, container.id, *command])
+        return host.processes.hand_over(["docker", "exec", *options, container.id, *command])
     except KeyboardInterrupt:
         with contextlib.suppress(EngineError):
             engine.ask(container.id, ("python3", "-ISc", INTERRUPT, mark), PATIENCE_S)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+from cluster_kit.host import Host
+from cluster_kit.observe.logs import Followed
 from cluster_kit.observe.progress import sizes
 from cluster_kit.parts import DEFAULT_ENGINE
-from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.platforms.engine import Engine
-from cluster_kit.platforms.registry import connect, platform_of
+from cluster_kit.platforms.registry import platform_of
 from cluster_kit.platforms.slurm.slurm_platform import not_run_by_the_kit
 from cluster_kit.resolved import Cluster
 from cluster_kit.run import disk_space
@@ -36,6 +36,7 @@ from cluster_kit.workspace import RunDirectory, Workspace, last_run, new_id, new
 
 
 def launch(
+    host: Host,
     request: Request,
     workspace: Workspace,
     view: View,
@@ -49,6 +50,7 @@ def launch(
     Whatever happens after the start, the evidence is saved and, unless `keep`, everything removed.
 
     Args:
+        host: the machine that it runs on.
         keep: leave the containers there after the end.
         resume: go on in the directory of the last run.
         observer: is told of the plan, and of each state that the view is shown.
@@ -56,23 +58,26 @@ def launch(
         KitError: it failed before a verdict: an invalid manifest, an unfit host, a lost engine.
         KeyboardInterrupt: it was interrupted before anything was started.
     """
-    with _ready(request, workspace, view, observer, keep=keep, resume=resume) as (run, up):
+    with _ready(host, request, workspace, view, observer, keep=keep, resume=resume) as (run, up):
         return attend(run, up)
 
 
-def launch_detached(request: Request, workspace: Workspace, view: View, *, resume: bool) -> Launch:
+def launch_detached(
+    host: Host, request: Request, workspace: Workspace, view: View, *, resume: bool
+) -> Launch:
     """Start a cluster, and return its run as soon as its containers have started.
 
     `attach` goes on with it. The run has the cluster that was started, with its addresses.
 
     Arguments and errors are those of `launch`; after an interrupt everything is removed.
     """
-    with _ready(request, workspace, view, NOBODY, keep=True, resume=resume) as (run, up):
+    with _ready(host, request, workspace, view, NOBODY, keep=True, resume=resume) as (run, up):
         return replace(run, cluster=begin(run, up))
 
 
 @contextlib.contextmanager
 def _ready(
+    host: Host,
     request: Request,
     workspace: Workspace,
     view: View,
@@ -82,32 +87,34 @@ def _ready(
     resume: bool,
 ) -> Iterator[tuple[Launch, Start]]:
     """A run for which all is prepared, and how to start its containers; see `launch`."""
-    timings = Stopwatch()
+    timings = Stopwatch(host.clock)
     view.count_from(timings.began)
-    engine = _of_this_host(request, workspace)
+    engine = _of_this_host(host, request, workspace)
     view.phase("planning")
     with timings.step("plan"):
-        prepared = prepare_locked(request, workspace, engine, view.phase)
+        prepared = prepare_locked(host, request, workspace, engine, view.phase)
     for hint in prepared.hints:
         view.warn(str(hint))
-    check_arguments(cluster := prepared.cluster, request.caller)
+    check_arguments(host, cluster := prepared.cluster, request.caller)
     observer.planned(cluster)
     starter = platform_of(cluster.engine)
     if engine is None or cluster.engine != DEFAULT_ENGINE:
-        engine = connect(cluster.engine, cluster.kubernetes.namespace if cluster.kubernetes else "")
+        namespace = cluster.kubernetes.namespace if cluster.kubernetes else ""
+        engine = host.connect(cluster.engine, namespace)
     with timings.step("render"):
         text = starter.render(cluster)
     runs = workspace.runs(cluster.name)
     with claim(engine, cluster.name, runs):
         start.make_room(engine, cluster.name, request.caller)
         with timings.step("preflight"):
-            refuse_if_unfit(prepared.facts, cluster)
+            refuse_if_unfit(host, prepared.facts, cluster)
         with timings.step("build"):
-            start.ensure_image(cluster, workspace, view)
-            board.ensure(cluster, view.phase)
+            start.ensure_image(host, cluster, workspace, view)
+            board.ensure(host, cluster, view.phase)
         observer.ready(engine, cluster)
-        directory = _directory(runs, prepared, resume=resume)
+        directory = _directory(host, runs, prepared, resume=resume)
         run = Launch(
+            host=host,
             cluster=cluster,
             workspace=workspace,
             view=view,
@@ -115,18 +122,19 @@ def _ready(
             platform=starter,
             timings=timings,
             directory=directory,
-            since=time.time(),
+            since=host.clock.time(),
             id=new_id(),
             sizes=sizes(directory.output),
             keep=keep,
             observer=observer,
             caller=request.caller,
+            followed=Followed(host.clock),
         )
 
         yield run, lambda: _started(run, prepared, text)
 
 
-def _of_this_host(request: Request, workspace: Workspace) -> Engine | None:
+def _of_this_host(host: Host, request: Request, workspace: Workspace) -> Engine | None:
     """The engine of this host; None if there is none, and the job runs on Kubernetes anyway.
 
     Raises:
@@ -135,20 +143,20 @@ def _of_this_host(request: Request, workspace: Workspace) -> Engine | None:
     on = engine_of(request, workspace)
     if on == "slurm":
         raise not_run_by_the_kit(Path(request.manifest).stem)
-    return docker_engine.engine_or_none() if on == "kubernetes" else docker_engine.connect()
+    return host.engine_or_none() if on == "kubernetes" else host.connect()
 
 
 def _started(run: Launch, prepared: Prepared, text: str) -> Cluster:
     """Fetch the data if need be, start the containers, and return the cluster they are of."""
     if run.cluster.fetch is not None:
         with run.timings.step("data"):
-            ensure_data(run.cluster, run.view)
+            ensure_data(run.host, run.cluster, run.view)
     run.view.phase(_starting(len(run.cluster.tasks) + len(run.cluster.sidecars)))
     return start.up(run, prepared, text)
 
 
-def _directory(runs: Path, prepared: Prepared, *, resume: bool) -> RunDirectory:
-    refuse_if_not_shared(prepared.facts.kind, prepared.cluster.image, runs)
+def _directory(host: Host, runs: Path, prepared: Prepared, *, resume: bool) -> RunDirectory:
+    refuse_if_not_shared(host, prepared.facts.kind, prepared.cluster.image, runs)
     with disk_space.writing(runs):
         return last_run(runs) if resume else new_run(runs, datetime.now())
 

@@ -6,16 +6,17 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from cluster_kit.errors import ManifestError, UsageError
+from cluster_kit.host import Host
 from cluster_kit.manifest.load import find, names
 from cluster_kit.parts import EngineName
-from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.platforms.engine import Engine
-from cluster_kit.platforms.registry import connect
 from cluster_kit.util.nearest import proposal
 from cluster_kit.workspace import Workspace, newest_run_directory
 
 
-def reach(reference: str | None, workspace: Workspace, chosen: EngineName | None = None) -> Engine:
+def reach(
+    host: Host, reference: str | None, workspace: Workspace, chosen: EngineName | None = None
+) -> Engine:
     """The engine that has the cluster which a command line names: this host's, or its swarm.
 
     Kubernetes if a run of it was started there and goes on. This host's if neither has it; the
@@ -29,14 +30,14 @@ def reach(reference: str | None, workspace: Workspace, chosen: EngineName | None
     """
     namespace = _on_kubernetes(reference, workspace) if chosen in (None, "kubernetes") else None
     if chosen is not None:
-        return connect(chosen, namespace or "")
+        return host.connect(chosen, namespace or "")
     if namespace is not None:
-        return connect("kubernetes", namespace)
-    engine = docker_engine.connect()
+        return host.connect("kubernetes", namespace)
+    engine = host.connect()
     swarm = engine.info().get("Swarm") or {}
     if not swarm.get("ControlAvailable"):
         return engine
-    on_nodes = connect("swarm")
+    on_nodes = host.connect("swarm")
     here, there = engine.clusters(), on_nodes.clusters()
     if not reference:
         return on_nodes if there and not here else engine

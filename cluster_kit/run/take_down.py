@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import time
 
 from rich.console import Console
 
 from cluster_kit.errors import KitError
+from cluster_kit.host import Host
 from cluster_kit.observe import asked
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.run.keeping.of_containers import run_of, unjudged
@@ -23,7 +23,7 @@ SAVES_S = 15.0
 POLL_S = 0.2
 
 
-def take_down(engine: Engine, name: str) -> int:
+def take_down(host: Host, engine: Engine, name: str) -> int:
     """Stop and remove a cluster; the number of its containers.
 
     Raises:
@@ -32,19 +32,24 @@ def take_down(engine: Engine, name: str) -> int:
     containers, beside = engine.containers(name), engine.sidecars(name)
     if containers:
         with contextlib.suppress(OSError):  # only one that is stopped has to be told
-            asked.write(run_of(containers).path, asked.DOWN, [one.name for one in containers])
+            asked.write(
+                run_of(containers).path,
+                asked.DOWN,
+                [one.name for one in containers],
+                host.clock.time(),
+            )
     if is_claimed(engine, name):
         engine.stop(name)
-        until = time.monotonic() + SAVES_S
-        while time.monotonic() < until and is_claimed(engine, name):
-            time.sleep(POLL_S)
+        until = host.clock.monotonic() + SAVES_S
+        while host.clock.monotonic() < until and is_claimed(engine, name):
+            host.clock.sleep(POLL_S)
     elif containers and unjudged(containers):
         from cluster_kit.run.attach import attach  # the whole story of a run: a third of `down`
 
         engine.stop(name)
         workspace = Workspace(run_of(containers).path.parents[2])
         try:
-            attach(name, workspace, QuietView(Console(quiet=True)), keep=False)
+            attach(host, name, workspace, QuietView(Console(quiet=True)), keep=False)
         except KitError:
             pass  # without a verdict it is removed all the same
         except Exception as error:  # noqa: BLE001 a bug here must not keep it from being removed

@@ -3,38 +3,47 @@
 from __future__ import annotations
 
 import contextlib
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from cluster_kit.observe.state import RunState
+from cluster_kit.util.clock import Clock
 
 
-@dataclass
 class Stopwatch:
-    """Seconds by name of the step, summed if a step is done twice; starts when it is made."""
+    """Seconds by name of the step, summed if a step is done twice.
 
-    timings: dict[str, float] = field(default_factory=dict)
-    began: float = field(default_factory=lambda: time.monotonic())
+    Args:
+        clock: what it measures by.
+        timings: of steps that are done already.
+        ago_s: how long ago the first step began.
+    """
+
+    def __init__(
+        self, clock: Clock, timings: Mapping[str, float] = MappingProxyType({}), ago_s: float = 0.0
+    ) -> None:
+        self._clock = clock
+        self.timings = dict(timings)
+        self.began = clock.monotonic() - ago_s
 
     @contextlib.contextmanager
     def step(self, name: str) -> Iterator[None]:
         """Add the time of the `with` block to this step."""
-        began = time.monotonic()
+        began = self._clock.monotonic()
         try:
             yield
         finally:
-            self.timings[name] = self.timings.get(name, 0.0) + time.monotonic() - began
+            self.timings[name] = self.timings.get(name, 0.0) + self._clock.monotonic() - began
 
     @property
     def since_start_s(self) -> float:
         """Seconds since the steps before the start of the containers were done."""
-        return time.monotonic() - self.began - sum(self.timings.values())
+        return self._clock.monotonic() - self.began - sum(self.timings.values())
 
     def read(self, seen: RunState, since: float) -> dict[str, float]:
         """All timings in seconds, to the millisecond, with the training's and the total."""
         timings = {**self.timings, **training_times(seen, since)}
-        timings["total"] = time.monotonic() - self.began
+        timings["total"] = self._clock.monotonic() - self.began
         return {name: round(value, 3) for name, value in timings.items()}
 
 

@@ -5,30 +5,30 @@ from __future__ import annotations
 import contextlib
 
 from cluster_kit.errors import KitError
+from cluster_kit.host import Host
 from cluster_kit.image.kit_image import image_present, image_tag
 from cluster_kit.parts import DEFAULT_ENGINE
-from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.platforms.registry import platform_of
 from cluster_kit.util.kit_files import FILES
 from cluster_kit.version import __version__
 
 
-def versions() -> list[str]:
+def versions(host: Host) -> list[str]:
     """One line each: kit, engine, the platform's program, image. Says so if one is not there."""
-    tool = platform_of(DEFAULT_ENGINE).tool()
+    tool = platform_of(DEFAULT_ENGINE).tool(host)
     found = tool.version and ".".join(map(str, tool.version))
     tag = image_tag("cpu")
     return [
         f"cluster-kit {__version__}, {FILES}",
-        _engine(),
+        _engine(host),
         f"{tool.title} {found}" if found else tool.absent,
-        f"{tag}, {'built' if image_present(tag) else 'not built'}",
+        f"{tag}, {'built' if image_present(host, tag) else 'not built'}",
     ]
 
 
-def _engine() -> str:
+def _engine(host: Host) -> str:
     try:
-        with contextlib.closing(docker_engine.connect()) as engine:
+        with contextlib.closing(host.connect()) as engine:
             return f"Docker Engine {engine.info()['ServerVersion']}"
     except KitError as error:
         return error.message

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from cluster_kit.errors import HostError, UsageError
+from cluster_kit.host import Host
 from cluster_kit.observe import asked
 from cluster_kit.observe.task_view import State
 from cluster_kit.platforms.engine import Container, Engine
@@ -13,53 +14,53 @@ from cluster_kit.run.inside import CRASH, refuse_idle, task_of
 from cluster_kit.util.nearest import proposal
 
 
-def _stop(engine: Engine, container: Container) -> str:
-    _note(container, asked.END)
+def _stop(host: Host, engine: Engine, container: Container) -> str:
+    _note(host, container, asked.END)
     engine.end(container.id)
     return "stopped: `restart` starts it again"
 
 
-def _kill(engine: Engine, container: Container) -> str:
+def _kill(host: Host, engine: Engine, container: Container) -> str:
     refuse_idle(container)
-    _note(container, asked.KILL)
+    _note(host, container, asked.KILL)
     engine.execute(container.id, CRASH)
     return "killed, as if it had crashed"
 
 
-def _freeze(engine: Engine, container: Container) -> str:
+def _freeze(host: Host, engine: Engine, container: Container) -> str:
     if container.state != State.RUNNING:
         raise HostError(f"{container.name} is {container.state}: only one that runs can be frozen")
-    _note(container, asked.FREEZE)
+    _note(host, container, asked.FREEZE)
     engine.freeze(container.id)
     return "frozen: `thaw` lets it go on"
 
 
-def _thaw(engine: Engine, container: Container) -> str:
+def _thaw(host: Host, engine: Engine, container: Container) -> str:
     if container.state != State.PAUSED:
         raise HostError(f"{container.name} is not frozen")
-    _note(container, asked.THAW)
+    _note(host, container, asked.THAW)
     engine.thaw(container.id)
     return "goes on"
 
 
-def _note(container: Container, what: str) -> None:
+def _note(host: Host, container: Container, what: str) -> None:
     """Say what is done before it is done: the report shows it as a person's."""
     if container.output:  # a sidecar has none
-        again.note([container], what, [container.name])
+        again.note(host, [container], what, [container.name])
 
 
-def _restart(engine: Engine, container: Container) -> str:
-    names = again.restart(engine, container)
+def _restart(host: Host, engine: Engine, container: Container) -> str:
+    names = again.restart(host, engine, container)
     return "restarted" if len(names) == 1 else f"restarted, and with it {', '.join(names)}"
 
 
-OF_TASK: Mapping[str, Callable[[Engine, Container], str]]
+OF_TASK: Mapping[str, Callable[[Host, Engine, Container], str]]
 OF_TASK = {"stop": _stop, "kill": _kill, "freeze": _freeze, "thaw": _thaw, "restart": _restart}
-OF_CLUSTER: Mapping[str, Callable[[Engine, str], bool]]
+OF_CLUSTER: Mapping[str, Callable[[Host, Engine, str], bool]]
 OF_CLUSTER = {"stop": again.stop, "start": again.start}
 
 
-def to_task(engine: Engine, cluster: str, task: str, verb: str) -> str:
+def to_task(host: Host, engine: Engine, cluster: str, task: str, verb: str) -> str:
     """Do something to a task; a sentence that says what was done.
 
     Raises:
@@ -69,12 +70,12 @@ def to_task(engine: Engine, cluster: str, task: str, verb: str) -> str:
     """
     if verb not in OF_TASK:
         raise UsageError(f"{verb} was not found", proposal(verb, list(OF_TASK)))
-    return f"{task}: {OF_TASK[verb](engine, task_of(engine, cluster, task))}"
+    return f"{task}: {OF_TASK[verb](host, engine, task_of(engine, cluster, task))}"
 
 
-def to_cluster(engine: Engine, cluster: str, verb: str) -> str:
+def to_cluster(host: Host, engine: Engine, cluster: str, verb: str) -> str:
     """The same for all tasks of a cluster."""
     if verb not in OF_CLUSTER:
         raise UsageError(f"{verb} was not found", proposal(verb, list(OF_CLUSTER)))
-    done = OF_CLUSTER[verb](engine, cluster)
+    done = OF_CLUSTER[verb](host, engine, cluster)
     return f"{cluster}: {'done' if done else 'it was so already'}"

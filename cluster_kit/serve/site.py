@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from cluster_kit.errors import EngineError, HostError, UsageError
+from cluster_kit.host import Host
 from cluster_kit.platforms.engine import ContainerSummary, Engine
 from cluster_kit.workspace import RunDirectory, Workspace, newest_run_directory
 
@@ -128,15 +129,14 @@ GLANCE_S = 1.0
 END_S = 2.0
 LONGEST_NAME = 255
 """Bytes of a file's name, on all usual file systems."""
-Connect = Callable[[], Engine]
 
 
 @dataclass
 class Site:
-    """`connect` makes a connection to the engine; `control`: tasks may be stopped from a page."""
+    """`host` connects to the engine; `control`: tasks may be stopped from a page."""
 
     workspace: Workspace
-    connect: Connect
+    host: Host
     control: bool = False
     _engine: Engine | None = None
     _seen: list[ContainerSummary] = field(default_factory=list)
@@ -149,7 +149,7 @@ class Site:
         """The engine; raises HostError or EngineError while none answers."""
         with self._lock:
             if self._engine is None:
-                self._engine = self.connect()
+                self._engine = self.host.connect()
             return self._engine
 
     def glance(self) -> list[ContainerSummary]:

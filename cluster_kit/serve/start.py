@@ -65,11 +65,13 @@ def _control(site: Site) -> Sequence[Route]:
     return (
         _post(
             "/control/{cluster}/{task}/{verb}",
-            lambda cluster, task, verb: control.to_task(site.engine(), cluster, task, verb),
+            lambda cluster, task, verb: control.to_task(
+                site.host, site.engine(), cluster, task, verb
+            ),
         ),
         _post(
             "/control/{cluster}/{verb}",
-            lambda cluster, verb: control.to_cluster(site.engine(), cluster, verb),
+            lambda cluster, verb: control.to_cluster(site.host, site.engine(), cluster, verb),
         ),
     )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cluster_kit.observe.figures import number
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
-from cluster_kit.util.elapsed import duration
+from cluster_kit.util.clock import duration
 
 RECENT = 10
 """So many reports of the leader tell how fast it is now."""

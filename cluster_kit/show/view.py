@@ -18,7 +18,7 @@ from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
 from cluster_kit.show.progress_line import progress_of, waited_for
 from cluster_kit.show.task_table import remarks, rows_of, state_text, status_table, tasks_in
-from cluster_kit.util.elapsed import duration
+from cluster_kit.util.clock import duration
 from cluster_kit.util.terminal import harmless
 
 

@@ -16,7 +16,7 @@ from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.run.judging.task_outcome import TaskOutcome
 from cluster_kit.run.judging.verdict import Reason
 from cluster_kit.summary.read import Evidence
-from cluster_kit.util.elapsed import duration
+from cluster_kit.util.clock import duration
 from cluster_kit.util.terminal import harmless
 
 MOST_TASKS = 40

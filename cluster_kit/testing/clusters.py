@@ -10,18 +10,19 @@ import shutil
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from cluster_kit.api import HostError, Job, Outcome, RunEvent, RunningCluster, load
 from cluster_kit.api.job import PATHS
+from cluster_kit.host import Host
 from cluster_kit.manifest.load import find
-from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.run.keeping.record import outcome_from
 from cluster_kit.run.take_down import take_down as stop_and_remove
 from cluster_kit.util import locks
-from cluster_kit.util.elapsed import duration
+from cluster_kit.util.clock import duration
 from cluster_kit.workspace import RunDirectory
 
 
@@ -132,15 +133,22 @@ class Clusters:
     """
 
     def __init__(
-        self, test: str, folders: Sequence[Path], new_folder: Callable[[], Path], notes: Path
+        self,
+        host: Host,
+        test: str,
+        folders: Sequence[Path],
+        new_folder: Callable[[], Path],
+        notes: Path,
     ) -> None:
         """Args:
+        host: the machine that they run on.
         test: the test's name.
         folders: where relative paths are looked for; the last one is the root directory.
         new_folder: makes the folder of the runs.
         notes: where the names of clusters that are up are noted.
         """
         self.root: Path | None = None
+        self._host = host
         self._test = test
         self._folders = tuple(folders)
         self._new_folder = new_folder
@@ -156,7 +164,8 @@ class Clusters:
         if not path.is_file():
             path = find(str(manifest), self._folders[-1] / "compose")
         given = {key: self._given(key, value) for key, value in overrides.items()}
-        return load(path, root=self.root, **{"name": name, **given})
+        job = load(path, root=self.root, **{"name": name, **given})
+        return replace(job, host=self._host)
 
     def run(
         self,
@@ -190,7 +199,7 @@ class Clusters:
     def take_down(self) -> None:
         """Remove what is up by now, whatever has become of the block that it was for."""
         for note in list(self._own_notes):
-            take_down(note.stem)
+            take_down(self._host, note.stem)
             self._forget(note)
 
     def _made(self) -> Path:
@@ -226,10 +235,10 @@ class Clusters:
         return next((one for one in found if one.exists()), found[-1])
 
 
-def take_down(name: str) -> None:
+def take_down(host: Host, name: str) -> None:
     """Stop and remove a cluster, if it is there; its evidence is saved."""
-    with contextlib.closing(docker_engine.connect()) as engine:
-        stop_and_remove(engine, name)
+    with contextlib.closing(host.connect()) as engine:
+        stop_and_remove(host, engine, name)
 
 
 def _label(test: str) -> str:

@@ -61,9 +61,11 @@ def cluster(
     """
     _need_engine(request.config)
     from cluster_kit.testing.clusters import Clusters, terminable
+    from cluster_kit.this_host import this_host
 
     base = tmp_path_factory.getbasetemp()
     made = Clusters(
+        host=this_host(),
         test=request.node.name,
         folders=(request.path.parent, request.config.rootpath),
         new_folder=lambda: tmp_path_factory.mktemp("cluster-kit"),
@@ -83,11 +85,11 @@ def cluster(
 def _need_engine(config: pytest.Config) -> None:
     """Skip the test, or fail it, where no engine answers."""
     from cluster_kit.errors import HostError
-    from cluster_kit.platforms.docker import docker_engine
+    from cluster_kit.this_host import this_host
 
     missing = None
     try:
-        docker_engine.connect().close()
+        this_host().connect().close()
     except HostError as error:
         missing = error
     if missing and (config.getoption(OPTION) or config.getini(INI)) == "require":
@@ -120,8 +122,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if base is not None and (notes := [*base.glob("*.cluster-kit"), *base.glob("*/*.cluster-kit")]):
         from cluster_kit.errors import KitError
         from cluster_kit.testing.clusters import take_down
+        from cluster_kit.this_host import this_host
 
         for note in notes:
             with contextlib.suppress(KitError):  # the engine is gone as well
-                take_down(note.stem)
+                take_down(this_host(), note.stem)
             note.unlink(missing_ok=True)

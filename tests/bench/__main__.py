@@ -17,6 +17,7 @@ from pathlib import Path
 from rich.console import Console
 
 from cluster_kit.image.kit_image import image_present, image_tag
+from cluster_kit.this_host import this_host
 from tests.bench import idle_server, planning, serving, stop, throughput, watching, whole_job
 from tests.bench.bench import Bench, BenchError, load, remove_all
 from tests.bench.machine import machine
@@ -47,7 +48,7 @@ def main() -> int:
     if unknown:
         options.error(f"no measure {', '.join(unknown)}; there are: {', '.join(MEASURES)}")
     image = given.image or image_tag("cpu")
-    if not image_present(image):
+    if not image_present(this_host(), image):
         options.error(f"{image} is not built; `make image` builds it")
     console = Console(width=None if sys.stdout.isatty() else 132)
     with _bench(image, given.pairs, lambda line: console.print(line, style="dim")) as bench:

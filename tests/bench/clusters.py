@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from cluster_kit.host.gather import gather
+from cluster_kit.machine.gather import gather
 from cluster_kit.manifest.load import load
 from cluster_kit.plan.plan import OwnImages, plan
 from cluster_kit.plan.tasks import tf_configs

@@ -10,7 +10,7 @@ from pathlib import Path
 from cluster_kit.metrics.exposition import text
 from cluster_kit.run.keeping.metrics import RunMetrics
 from cluster_kit.run.keeping.record import Record, write_record
-from cluster_kit.util.elapsed import moment
+from cluster_kit.util.clock import Moment
 from cluster_kit.workspace import RunDirectory
 from tests.bench.bench import Bench, compose, docker, load, removed
 from tests.bench.clusters import kit_file, planned
@@ -59,7 +59,7 @@ def _scrape(bench: Bench) -> Measured:
     cluster = planned(bench, "scrape", WORKERS, PS)
     run = RunDirectory(bench.scratch / "scraped")
     run.progress.mkdir(parents=True)
-    write_record(run, Record("id", cluster, moment(0.0), 0.0, {}, {}))
+    write_record(run, Record("id", cluster, Moment(0.0, 0.0, ""), 0.0, {}, {}))
     names = [task.name for task in cluster.tasks]
     for second in range(HOUR):
         _a_second(run, names, second)

@@ -7,13 +7,14 @@ import subprocess
 
 from cluster_kit.image.contents import packages_of
 from cluster_kit.image.kit_image import image_tag
+from cluster_kit.this_host import this_host
 from tests.kit import Kit
 
 NO_GPU = "TensorFlow sees no GPU in this container"
 
 
 def test_every_package_of_the_image_has_a_version_and_a_licence(kit: Kit) -> None:
-    packages = packages_of(image_tag("cpu"))
+    packages = packages_of(this_host(), image_tag("cpu"))
     names = {kind: {p.name for p in packages if p.kind == kind} for kind in ("pypi", "deb")}
     assert {"tensorflow_cpu", "tf_keras", "numpy"} <= {n.replace("-", "_") for n in names["pypi"]}
     assert {"libc6", "libstdc++6"} <= names["deb"]

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from cluster_kit.image.push import push
+from cluster_kit.this_host import this_host
 from tests.e2e import nodes
 from tests.e2e.node import Node
 
@@ -38,12 +39,12 @@ def test_it_is_there_afterwards_and_is_not_sent_twice(
     ours, theirs = two
     monkeypatch.setenv("DOCKER_HOST", ours.host)
     gone = "unix:///nowhere/docker.sock"
-    first, failed = push(IMAGE, [theirs.host, gone], print)
+    first, failed = push(this_host(), IMAGE, [theirs.host, gone], print)
     assert first.state == "loaded", first
     assert (failed.state, failed.target) == ("failed", gone) and "info" in failed.hint
     asked = ("image", "inspect", "--format", "{{.Id}}", IMAGE)
     assert theirs.said(*asked) == ours.said(*asked)
-    (again,) = push(IMAGE, [theirs.host], print)
+    (again,) = push(this_host(), IMAGE, [theirs.host], print)
     assert again.state == "present"
 
 
@@ -54,6 +55,6 @@ def test_a_context_is_a_target(two: list[Node], monkeypatch: pytest.MonkeyPatch)
     (ours.folder / "config").mkdir()
     create = ["docker", "context", "create", "there", "--docker", f"host={theirs.host}"]
     subprocess.run(create, check=True, capture_output=True)
-    there, wrong = push(IMAGE, ["there", "nowhere"], print)
+    there, wrong = push(this_host(), IMAGE, ["there", "nowhere"], print)
     assert there.state in ("loaded", "present"), there
     assert wrong.state == "failed" and "docker context ls" in wrong.hint

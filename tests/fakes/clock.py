@@ -10,12 +10,14 @@ BEGAN = 1_750_000_000.0
 
 
 class Clock:
-    """Stands in for the module `time` where the kit waits."""
+    """Stands in for `SystemClock`."""
 
     def __init__(self) -> None:
         self._now = BEGAN
         self.ahead = 0.0
         """By how much somebody has set the time of day; it goes on from there."""
+        self.booted = "this start"
+        """What `boot` returns."""
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._number = itertools.count()
         self.on_sleep: Callable[[], None] = lambda: None
@@ -31,6 +33,9 @@ class Clock:
         self.on_sleep()
         self.pass_by(seconds)
         self.settle()
+
+    def boot(self) -> str:
+        return self.booted
 
     def at(self, delay: float, action: Callable[[], None]) -> None:
         """Let something happen so many seconds from now."""

@@ -14,8 +14,10 @@ import yaml
 
 from cluster_kit import labels
 from cluster_kit.errors import EngineError
+from cluster_kit.image.base_image import REGISTRY_BASE
 from cluster_kit.util.process import Completed
 from tests.fakes.engine import FakeEngine
+from tests.fakes.hosts import NoProcesses
 from tests.make import parse_compose
 
 NO_DAEMON = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock."
@@ -31,8 +33,8 @@ ALL_THERE: Mapping[str, Any] = {
 }
 
 
-class FakeDocker:
-    """Stands in for `process.run`. `lacks_image` until one is built."""
+class FakeDocker(NoProcesses):
+    """The `docker` command in memory. `lacks_image` until one is built."""
 
     def __init__(self, engine: FakeEngine) -> None:
         self.engine = engine
@@ -45,12 +47,20 @@ class FakeDocker:
         self.building: tuple[int, list[str]] = (0, ["#4 [1/1] RUN true"])
         """How the build of a Dockerfile ends, and what it says."""
         self.builds: list[tuple[str, ...]] = []
+        self.drawn: list[bool] = []
+        """Whether each build of the kit's own image draws its progress."""
         self.on_call: Callable[[str], None] = lambda _name: None
         self.ups: list[Path] = []
         self.fetches: Callable[[Path, Sequence[str]], tuple[int, list[str]]]
 
     def run(
-        self, command: Sequence[str], *, env: Mapping[str, str] | None = None, **_: Any
+        self,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        show: bool = False,
+        timeout_s: float | None = None,
     ) -> Completed:
         """How a command ends, as `process.run` tells it."""
         words = tuple(command)
@@ -62,7 +72,14 @@ class FakeDocker:
         if self.engine.lost:
             return Completed(words, 1, "", NO_DAEMON)
         if words[1:3] == ("image", "inspect"):
-            return Completed(words, int(self.lacks_image), "", "")
+            return Completed(words, int(self.lacks_image and words[-1] != REGISTRY_BASE), "", "")
+        if words[1:3] == ("buildx", "build"):
+            self.drawn.append("--progress=auto" in words)
+            return self.build(words, lambda _line: None)
+        if words[1:3] == ("context", "show"):
+            return Completed(words, 0, "default\n", "")
+        if words[1:4] == ("-m", "pip", "config"):
+            return Completed(words, 0, "", "")
         files = [Path(word) for before, word in pairwise(words) if before == "-f"]
         if words[1:2] == ("compose",) and "config" in words:
             return _config(words, files)
@@ -77,7 +94,10 @@ class FakeDocker:
         raise AssertionError(f"nobody has thought of {words}")
 
     def stream(self, command: Sequence[str], each: Callable[[str], None]) -> Completed:
-        """The data step: a function in its place writes into the directory that /data is."""
+        """The build of a Dockerfile, or the data step: a function in its place writes into the
+        directory that /data is."""
+        if tuple(command[1:3]) == ("buildx", "build"):
+            return self.build(command, each)
         (mount,) = [word for word in command if word.endswith(",target=/data")]
         code, lines = self.fetches(Path(mount.split('"')[1].removeprefix("source=")), command)
         for line in lines:
@@ -85,7 +105,7 @@ class FakeDocker:
         return Completed(tuple(command), code, "", "\n".join(lines))
 
     def build(self, command: Sequence[str], each: Callable[[str], None]) -> Completed:
-        """The build of a Dockerfile; its image is there afterwards, unless it fails."""
+        """The build of an image, which is there afterwards, unless it fails."""
         self.builds.append(tuple(command))
         code, lines = self.building
         for line in lines:

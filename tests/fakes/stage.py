@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,34 +9,20 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.drill import director
-from cluster_kit.host import gather
-from cluster_kit.image import (
-    base_image,
-    dockerfile_image,
-    kit_image,
-    requirements_layer,
-    user_image,
-)
-from cluster_kit.observe import asked, listener, shown, timeline
-from cluster_kit.platforms.compose import compose_command as compose
-from cluster_kit.platforms.docker import docker_engine
-from cluster_kit.run import attach, timings
+from cluster_kit.host import Host
+from cluster_kit.machine import gather
+from cluster_kit.run import attach
 from cluster_kit.run import launch as launching
-from cluster_kit.run.beside import sidecars
-from cluster_kit.run.checks import doctor
 from cluster_kit.run.judging.outcome import Outcome
-from cluster_kit.run.keeping import record
 from cluster_kit.run.request import Request
-from cluster_kit.run.starting import arguments, data_step, image_tags, start
-from cluster_kit.run.watching import absence, attend, recover, watch
-from cluster_kit.util import elapsed, signals
-from cluster_kit.util.process import Completed
+from cluster_kit.run.starting import image_tags
+from cluster_kit.util import signals
 from cluster_kit.workspace import RunDirectory, Workspace
 from tests.fakes.acting import Life
 from tests.fakes.clock import Clock
 from tests.fakes.docker import FakeDocker
 from tests.fakes.engine import FakeEngine
+from tests.fakes.hosts import Machine, fake_host
 from tests.fakes.locks import kept_in
 from tests.fakes.view import RecordingView
 from tests.schemas import check
@@ -49,13 +34,19 @@ MANIFEST = f'format = 1\nname = "{NAME}"\nworker = 2\nps = 1\nevaluator = 1\nret
 class Stage:
     """Where one run plays. `engine`, `docker`, `view` can be changed before it."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, machine: Machine | None = None) -> None:
         self.workspace = Workspace(root)
         self.clock = Clock()
         self.engine = FakeEngine(self.clock)
         self.docker = FakeDocker(self.engine)
         self.view = RecordingView(self.engine, NAME)
         self.interruptible = True
+        self.machine = machine or Machine(fake_host())
+        self.machine.host = fake_host(lambda: self.engine, self.clock, self.docker)
+
+    @property
+    def host(self) -> Host:
+        return self.machine.host
 
     def up(
         self,
@@ -68,21 +59,23 @@ class Stage:
         """`cluster-kit up demo` with tasks that behave so."""
         self.engine.acting = dict(acting or {})
         request = Request(NAME, overrides)
-        return launching.launch(request, self.workspace, self.view, keep=keep, resume=resume)
+        return launching.launch(
+            self.host, request, self.workspace, self.view, keep=keep, resume=resume
+        )
 
     def detach(self, acting: Mapping[str, Sequence[Life]] | None = None, **overrides: Any) -> None:
         """`cluster-kit up demo --detach` with tasks that behave so."""
         self.engine.acting = dict(acting or {})
         request = Request(NAME, overrides)
-        launching.launch_detached(request, self.workspace, self.view, resume=False)
+        launching.launch_detached(self.host, request, self.workspace, self.view, resume=False)
 
     def attach(self, *, keep: bool = False) -> Outcome:
         """`cluster-kit attach demo`."""
-        return attach.attach(NAME, self.workspace, self.view, keep=keep)
+        return attach.attach(self.host, NAME, self.workspace, self.view, keep=keep)
 
     def wait(self) -> Outcome:
         """`cluster-kit wait demo`."""
-        return attach.wait(NAME, self.workspace, self.view, keep=False)
+        return attach.wait(self.host, NAME, self.workspace, self.view, keep=False)
 
     @property
     def directory(self) -> RunDirectory:
@@ -116,48 +109,22 @@ class Stage:
 
 
 @pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
-    yield from set_up(tmp_path, monkeypatch)
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine) -> Iterator[Stage]:
+    yield from set_up(tmp_path, monkeypatch, machine)
 
 
-def set_up(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+def set_up(
+    root: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine | None = None
+) -> Iterator[Stage]:
     """A stage in a directory of its own; its threads end with the test."""
     (root / "compose").mkdir(exist_ok=True)
     (root / "compose" / f"{NAME}.toml").write_text(MANIFEST)
-    made = Stage(root)
-    monkeypatch.setattr(docker_engine, "connect", lambda: made.engine)
+    made = Stage(root, machine)
     kept_in(root, monkeypatch)
-    for module in (compose, doctor, base_image, user_image, arguments):
-        monkeypatch.setattr(module, "run", lambda *a, **k: made.docker.run(*a, **k))
-    for module in (
-        asked,
-        launching,
-        listener,
-        timings,
-        watch,
-        shown,
-        absence,
-        attach,
-        attend,
-        record,
-        recover,
-        sidecars,
-        director,
-        timeline,
-        elapsed,
-        start,
-    ):
-        monkeypatch.setattr(module, "time", made.clock)
-    monkeypatch.setattr(data_step, "run", lambda *a, **k: made.docker.run(*a, **k))
-    monkeypatch.setattr(data_step, "stream", lambda *a: made.docker.stream(*a))
     monkeypatch.setattr(image_tags, "image_tag", lambda variant: f"cluster-kit/trainer:{variant}-0")
     monkeypatch.setattr(gather, "_routes", lambda _table: [])
     monkeypatch.setattr(gather, "gpu_inventory", lambda: ())
     kept_in(root, monkeypatch)
-    monkeypatch.setattr(dockerfile_image, "stream", lambda *a: made.docker.build(*a))
-    monkeypatch.setattr(dockerfile_image, "build_secrets", lambda: contextlib.nullcontext(()))
-    monkeypatch.setattr(kit_image, "run", lambda _command: Completed((), 0, "default", ""))
-    monkeypatch.setattr(requirements_layer, "ensure_image", lambda *_, **__: True)
     monkeypatch.setattr(signals, "ignore", lambda: setattr(made, "interruptible", False))
     monkeypatch.setattr(signals, "interrupt_once", lambda: setattr(made, "interruptible", True))
     yield made

@@ -24,6 +24,7 @@ from cluster_kit.run.keeping.report import write_report
 from cluster_kit.run.keeping.secrets import known_of
 from cluster_kit.summary.markdown import markdown
 from cluster_kit.summary.read import read
+from tests.fakes.hosts import fake_host
 from tests.fakes.stage import Stage, set_up
 
 EXAMPLES = 200
@@ -114,7 +115,7 @@ def look(stage: Stage) -> None:
     for act in (
         lambda: write_report(run, known_of(run)),
         lambda: write_metrics(run),
-        lambda: archive(run, None, run.path / "bug.tar.gz"),
+        lambda: archive(fake_host(), run, run.path / "bug.tar.gz"),
         lambda: size_of(read_run(run)),
         lambda: markdown(read(str(run.path), stage.workspace)),
     ):

@@ -18,6 +18,7 @@ from cluster_kit.run.keeping.metrics import RunMetrics, write_metrics
 from cluster_kit.serve.site import Site
 from cluster_kit.serve.start import serving, token_in
 from cluster_kit.workspace import RunDirectory, Workspace
+from tests.fakes.hosts import fake_host
 from tests.make import cluster
 from tests.prometheus.installed import Prometheus, check, running
 from tests.unit.metrics.runs import begun, ends, tells
@@ -73,7 +74,7 @@ def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scraped]:
     run = begun(root, CLUSTER, since=time.time())
     engine = Up(*started(run))
     trains(run, 1)
-    site = Site(Workspace(root), lambda: engine)  # type: ignore[arg-type, return-value]
+    site = Site(Workspace(root), fake_host(lambda: engine))
     token = token_in(root / "token")
     with serving(site, token=token) as url:
         address = url.partition("//")[2].partition("/")[0]

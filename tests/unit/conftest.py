@@ -16,11 +16,12 @@ import docker
 import pytest
 import typer.main
 
-from cluster_kit import __main__
+from cluster_kit import __main__, this_host
 from cluster_kit.cli import render, verbs
 from cluster_kit.platforms.docker.docker_engine import DockerEngine
 from cluster_kit.run.starting import image_tags, prepare
 from cluster_kit.util import signals, stdio
+from tests.fakes.hosts import Machine, fake_host
 from tests.make import host
 from tests.unit.command_line import MANIFEST, Cli, Said
 
@@ -59,13 +60,20 @@ image_tag = functools.cache(image_tags.image_tag)
 
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """What the doors (command line, Python API, pytest plugin) take for this machine."""
+    made = Machine(fake_host())
+    monkeypatch.setattr(this_host, "this_host", lambda: made.host)
+    return made
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine) -> Path:
     """A workspace with one manifest, on a host without an engine."""
     (tmp_path / "compose").mkdir()
     (tmp_path / "compose" / "demo.toml").write_text(MANIFEST)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(render, "engine_or_none", lambda: None)
-    monkeypatch.setattr(render, "image_present", lambda _tag: True, raising=False)
+    monkeypatch.setattr(render, "image_present", lambda *_: True, raising=False)
     monkeypatch.setattr(prepare, "gather", lambda _engine: host())
     monkeypatch.setattr(image_tags, "image_tag", image_tag)
     monkeypatch.setattr(signals, "interrupt_once", lambda: None)

@@ -10,8 +10,8 @@ from cluster_kit.drill.matrix.judge import Judged, judged, not_reached
 from cluster_kit.drill.matrix.systems import System
 from cluster_kit.drill.report import Drill
 from cluster_kit.drill.run import drill
+from cluster_kit.host import Host
 from cluster_kit.manifest.load import find, load
-from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.request import Request
@@ -37,7 +37,9 @@ def cells_of(systems: Sequence[System], workspace: Workspace) -> list[Cell]:
     ]
 
 
-def run_all(cells: Sequence[Cell], workspace: Workspace, new_view: NewView) -> Iterator[Judged]:
+def run_all(
+    host: Host, cells: Sequence[Cell], workspace: Workspace, new_view: NewView
+) -> Iterator[Judged]:
     """Yields each cell as soon as its run is over.
 
     Raises:
@@ -45,11 +47,11 @@ def run_all(cells: Sequence[Cell], workspace: Workspace, new_view: NewView) -> I
         KitError: a run failed before a verdict.
     """
     for group in groups(cells):
-        yield from _until_all_are_done(group, workspace, new_view)
+        yield from _until_all_are_done(host, group, workspace, new_view)
 
 
 def _until_all_are_done(
-    cells: Sequence[Cell], workspace: Workspace, new_view: NewView
+    host: Host, cells: Sequence[Cell], workspace: Workspace, new_view: NewView
 ) -> Iterator[Judged]:
     """A run that ends before it has met all of its faults leaves the rest to another one.
 
@@ -57,14 +59,14 @@ def _until_all_are_done(
     """
     pending = list(cells)
     while pending:
-        done = _run(pending, workspace, new_view)
-        found = judged(pending, done, left_behind(docker_engine.connect(), done.outcome.cluster))
+        done = _run(host, pending, workspace, new_view)
+        found = judged(pending, done, left_behind(host.connect(), done.outcome.cluster))
         found = found or [not_reached(cell, done) for cell in pending]
         yield from found
         pending = [cell for cell in pending if cell not in [one.cell for one in found]]
 
 
-def _run(cells: Sequence[Cell], workspace: Workspace, new_view: NewView) -> Drill:
+def _run(host: Host, cells: Sequence[Cell], workspace: Workspace, new_view: NewView) -> Drill:
     def written(cluster: Cluster) -> Written:
         return scenario(cells, cluster)
 
@@ -72,7 +74,7 @@ def _run(cells: Sequence[Cell], workspace: Workspace, new_view: NewView) -> Dril
     signals.interrupt_once()  # the end of the run before has ignored them
     try:
         request = Request(system.manifest, system.overrides(cells[0].role, len(cells)))
-        return drill(request, written, 0, workspace, view)
+        return drill(host, request, written, 0, workspace, view)
     finally:
         view.close()
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from cluster_kit.drill.matrix.cells import Cell
 from cluster_kit.drill.matrix.judge import Judged
+from cluster_kit.host import Host
 from cluster_kit.util.kit_files import FILES
-from cluster_kit.util.process import run
 from cluster_kit.workspace import write_atomically
 
 ALL = "matrix.json"
@@ -29,15 +29,15 @@ class Store:
     def has(self, cell: Cell) -> bool:
         return self._file(cell).exists()
 
-    def save(self, judged: Judged, engine: Mapping[str, Any]) -> None:
+    def save(self, host: Host, judged: Judged, engine: Mapping[str, Any]) -> None:
         """Write a cell's result, and all results together; raises OSError.
 
         Args:
             engine: what `docker info` shows.
         """
         facts = judged.facts() | {
-            "time": datetime.now(UTC).isoformat(timespec="seconds"),
-            "commit": commit(),
+            "time": datetime.fromtimestamp(host.clock.time(), UTC).isoformat(timespec="seconds"),
+            "commit": commit(host),
             "machine": machine(engine),
             "load": round(os.getloadavg()[0], 1),
         }
@@ -59,13 +59,15 @@ def _text(facts: Any) -> str:
     return json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
 
 
-def commit() -> str:
+def commit(host: Host) -> str:
     """The commit of the kit's clone, with a + if files differ from it; "" if it is no clone."""
-    found = run(("git", "rev-parse", "--short", "HEAD"), cwd=str(FILES))
+    found = host.processes.run(("git", "rev-parse", "--short", "HEAD"), cwd=str(FILES))
     if not found.ok:
         return ""
     tracked = ("git", "status", "--porcelain", "--untracked-files=no")
-    return found.output.strip() + ("+" if run(tracked, cwd=str(FILES)).output else "")
+    return found.output.strip() + (
+        "+" if host.processes.run(tracked, cwd=str(FILES)).output else ""
+    )
 
 
 def machine(engine: Mapping[str, Any]) -> str:

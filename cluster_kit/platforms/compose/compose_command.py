@@ -10,12 +10,12 @@ from typing import Any
 
 from cluster_kit import labels
 from cluster_kit.errors import EngineError, UsageError
+from cluster_kit.host import Host
 from cluster_kit.manifest.schema import RESERVED
 from cluster_kit.platforms.docker.docker_errors import disk_hint
 from cluster_kit.platforms.platform import ImageMissing, SubnetTaken
 from cluster_kit.platforms.variables import new_secret
 from cluster_kit.resolved import OUTPUT
-from cluster_kit.util.process import run
 
 NAMES = (
     "compose.override.yml",
@@ -93,14 +93,14 @@ def _output(service: Mapping[str, Any]) -> list[Any]:
 MINIMUM = (2, 20)
 
 
-def version() -> tuple[int, ...] | None:
+def version(host: Host) -> tuple[int, ...] | None:
     """Returns Compose's version, None if this client has no Compose v2."""
-    done = run(["docker", "compose", "version", "--short"])
+    done = host.processes.run(["docker", "compose", "version", "--short"])
     match = re.match(r"v?(\d+)\.(\d+)(?:\.(\d+))?", done.output.strip())
     return tuple(int(part) for part in match.groups() if part) if done.ok and match else None
 
 
-def up(file: Path, output: Path, run_id: str) -> None:
+def up(host: Host, file: Path, output: Path, run_id: str) -> None:
     """Create and start every container, and return without waiting for them to end.
 
     A person's own file beside it is merged, as Compose does by itself in that directory.
@@ -120,8 +120,10 @@ def up(file: Path, output: Path, run_id: str) -> None:
     files = ["-f", str(file)]
     if override := find_override(file):
         files += ["-f", str(override)]
-        _refuse_if_broken(file, override, variables)
-    done = run(["docker", "compose", *files, "up", "--detach", "--no-recreate"], env=variables)
+        _refuse_if_broken(host, file, override, variables)
+    done = host.processes.run(
+        ["docker", "compose", *files, "up", "--detach", "--no-recreate"], env=variables
+    )
     if done.ok:
         return
     errors = _errors(done.errors)
@@ -132,7 +134,7 @@ def up(file: Path, output: Path, run_id: str) -> None:
     raise EngineError(f"docker compose up failed (exit {done.code}):\n{errors}", _hint(errors))
 
 
-def _refuse_if_broken(file: Path, override: Path, variables: Mapping[str, str]) -> None:
+def _refuse_if_broken(host: Host, file: Path, override: Path, variables: Mapping[str, str]) -> None:
     """Raise UsageError if Compose cannot merge the files, or if the kit could not run the result.
 
     Raises EngineError if Compose fails otherwise.
@@ -140,7 +142,9 @@ def _refuse_if_broken(file: Path, override: Path, variables: Mapping[str, str]) 
     found = []
     for files in ([file], [file, override]):
         named = [word for path in files for word in ("-f", str(path))]
-        done = run(["docker", "compose", *named, "config", "--format", "json"], env=variables)
+        done = host.processes.run(
+            ["docker", "compose", *named, "config", "--format", "json"], env=variables
+        )
         if not done.ok:
             words = _errors(done.errors)
             if files == [file]:

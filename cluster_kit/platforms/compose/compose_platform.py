@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cluster_kit.host import Host
 from cluster_kit.platforms.compose import compose_command
 from cluster_kit.platforms.compose.compose_command import find_override
 from cluster_kit.platforms.compose.compose_file import is_current, render, write_hidden
@@ -23,11 +24,11 @@ class Compose:
     def file(self, workspace: Workspace, name: str) -> Path:
         return workspace.generated(name)
 
-    def tool(self) -> Tool:
+    def tool(self, host: Host) -> Tool:
         return Tool(
             name="compose",
             title="Docker Compose",
-            version=compose_command.version(),
+            version=compose_command.version(host),
             minimum=compose_command.MINIMUM,
             absent="Compose v2 was not found",
             install="install its plugin",
@@ -72,5 +73,5 @@ class Compose:
     def merges(self, file: Path) -> Path | None:
         return find_override(file)
 
-    def up(self, file: Path, output: Path, run: str) -> None:
-        compose_command.up(file, output, run)
+    def up(self, host: Host, file: Path, output: Path, run: str) -> None:
+        compose_command.up(host, file, output, run)

@@ -11,7 +11,7 @@ import json
 import tarfile
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from docker import DockerClient
@@ -19,7 +19,7 @@ from docker.errors import APIError, DockerException, NotFound
 from docker.types import DeviceRequest
 
 from cluster_kit import labels
-from cluster_kit.errors import EngineError, HostError
+from cluster_kit.errors import EngineError
 from cluster_kit.platforms.docker import docker_changes
 from cluster_kit.platforms.docker.docker_address import address, caller, engine_kind, sdk
 from cluster_kit.platforms.docker.docker_changes import Adjustments, remove_all, stop_all
@@ -148,14 +148,6 @@ def connect() -> Engine:
         HostError: no engine answers.
     """
     return DockerEngine()
-
-
-def engine_or_none() -> Engine | None:
-    """The engine, None if none answers: rendering then uses only the host's own routes."""
-    try:
-        return connect()
-    except HostError:
-        return None
 
 
 class DockerEngine(Adjustments):
@@ -360,8 +352,8 @@ def _masked_lines(blocks: Iterable[bytes], attributes: Mapping[str, Any]) -> Ite
         yield from map(mask, lines)
 
 
-def caller_here() -> str:
-    """`uid:gid` that is the caller in a container of the engine that answers.
+def caller_of(connect: Callable[[], Engine]) -> str:
+    """`uid:gid` that is the caller in a container of the engine that is connected to.
 
     Raises:
         HostError: no engine answers.

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from cluster_kit.errors import HostError, UsageError
+from cluster_kit.host import Host
 from cluster_kit.platforms.kubernetes.carried_files import (
     apart,
     carried,
@@ -43,7 +44,7 @@ class Kubernetes(OwnFile):
     def file(self, workspace: Workspace, name: str) -> Path:
         return workspace.generated(name, FILE)
 
-    def tool(self) -> Tool:
+    def tool(self, host: Host) -> Tool:
         return Tool(
             name="kubernetes",
             title="the client of Kubernetes",
@@ -72,7 +73,7 @@ class Kubernetes(OwnFile):
         write_atomically(file, text, 0o600)
         return file
 
-    def up(self, file: Path, output: Path, run: str) -> None:
+    def up(self, host: Host, file: Path, output: Path, run: str) -> None:
         """Make all that the file has, and wait until every pod has started."""
         import yaml  # comes with the client of Kubernetes, an extra
 

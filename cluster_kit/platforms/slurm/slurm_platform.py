@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from cluster_kit.errors import UsageError
+from cluster_kit.host import Host
 from cluster_kit.platforms.platform import Tool
 from cluster_kit.platforms.rendered_file import OwnFile, why_stale
 from cluster_kit.platforms.secret_values import refuse_in_text
@@ -46,7 +47,7 @@ class Slurm(OwnFile):
     def file(self, workspace: Workspace, name: str) -> Path:
         return workspace.generated(name, FILE)
 
-    def tool(self) -> Tool:
+    def tool(self, host: Host) -> Tool:
         raise not_run_by_the_kit()
 
     def render(self, cluster: Cluster) -> str:
@@ -64,5 +65,5 @@ class Slurm(OwnFile):
         write_atomically(file, text)
         return file
 
-    def up(self, file: Path, output: Path, run: str) -> None:
+    def up(self, host: Host, file: Path, output: Path, run: str) -> None:
         raise not_run_by_the_kit(file.parent.name)

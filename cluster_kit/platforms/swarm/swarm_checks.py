@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import Any
 
 from cluster_kit.errors import EngineError, HostError
+from cluster_kit.host import Host
 from cluster_kit.parts import Mount
 from cluster_kit.plan.nodes import CONSTRAINT
 from cluster_kit.platforms.platform import Check
 from cluster_kit.platforms.swarm.stack_file import GPU_KIND
 from cluster_kit.platforms.swarm.swarm_engine import NodeSaid, Probe, SwarmEngine
 from cluster_kit.resolved import Cluster
-from cluster_kit.util.process import run
 
 DEFAULT_MTU = 1500
 """What an overlay takes the nodes' network to carry; its own packets are 50 bytes smaller."""
 
 
-def check_swarm(cluster: Cluster | None) -> list[Check]:
+def check_swarm(host: Host, cluster: Cluster | None) -> list[Check]:
     """The checks of the swarm whose manager is reached from here."""
     try:
         engine = SwarmEngine()
@@ -38,7 +38,7 @@ def check_swarm(cluster: Cluster | None) -> list[Check]:
         *check_constraints(records, cluster),
         *check_cpus(records, cluster),
         *check_gpus(records, cluster),
-        *check_mtu(cluster, mtu_at(str(swarm.get("NodeAddr", "")))),
+        *check_mtu(cluster, mtu_at(host, str(swarm.get("NodeAddr", "")))),
     ]
 
 
@@ -161,9 +161,9 @@ def check_mtu(cluster: Cluster | None, underlay: int | None) -> Iterator[Check]:
         yield Check("MTU", "fail", found, f"write `[network]` `mtu = {underlay}` in the manifest")
 
 
-def mtu_at(address: str) -> int | None:
+def mtu_at(host: Host, address: str) -> int | None:
     """The MTU of this host's interface with this address; None if it has none."""
-    done = run(["ip", "-json", "address"])
+    done = host.processes.run(["ip", "-json", "address"])
     with contextlib.suppress(ValueError):
         for link in json.loads(done.output or "[]"):
             if any(one.get("local") == address for one in link.get("addr_info", ())):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from cluster_kit.errors import EngineError, UsageError
+from cluster_kit.host import Host
 from cluster_kit.labels import project_of
 from cluster_kit.platforms.platform import SubnetTaken, Tool
 from cluster_kit.platforms.rendered_file import FILE, OwnFile, spec_text, why_stale
@@ -18,20 +19,19 @@ from cluster_kit.platforms.swarm.stack_file import render
 from cluster_kit.platforms.swarm.swarm_engine import SwarmEngine
 from cluster_kit.platforms.variables import new_secret
 from cluster_kit.resolved import Cluster
-from cluster_kit.util.process import run
 from cluster_kit.workspace import Workspace, write_atomically
 
 MINIMUM = (23, 0)
 
 
-def version() -> tuple[int, ...] | None:
+def version(host: Host) -> tuple[int, ...] | None:
     """Returns the version of Docker's command line, None if there is none."""
-    done = run(["docker", "version", "--format", "{{.Client.Version}}"])
+    done = host.processes.run(["docker", "version", "--format", "{{.Client.Version}}"])
     match = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", done.output.strip())
     return tuple(int(part) for part in match.groups() if part) if match else None
 
 
-def deploy(file: Path, stack: str, output: Path, run_id: str) -> None:
+def deploy(host: Host, file: Path, stack: str, output: Path, run_id: str) -> None:
     """Make the services of a stack, and return without waiting for their tasks.
 
     Raises:
@@ -40,7 +40,7 @@ def deploy(file: Path, stack: str, output: Path, run_id: str) -> None:
     """
     variables = {"CLUSTER_KIT_OUTPUT": str(output), "CLUSTER_KIT_RUN": run_id, **new_secret()}
     command = ["docker", "stack", "deploy", "--detach=true", "--resolve-image", "never"]
-    done = run([*command, "-c", str(file), stack], env=variables)
+    done = host.processes.run([*command, "-c", str(file), stack], env=variables)
     if done.ok:
         return
     errors = "\n".join(done.errors.strip().splitlines()[-15:])
@@ -171,11 +171,11 @@ class Swarm(OwnFile):
     def file(self, workspace: Workspace, name: str) -> Path:
         return workspace.generated(name, STACK)
 
-    def tool(self) -> Tool:
+    def tool(self, host: Host) -> Tool:
         return Tool(
             name="docker",
             title="Docker's command line",
-            version=version(),
+            version=version(host),
             minimum=MINIMUM,
             absent="Docker's command line was not found",
             install="install it",
@@ -195,8 +195,8 @@ class Swarm(OwnFile):
         (file.parent / "output").mkdir(exist_ok=True)
         return file
 
-    def up(self, file: Path, output: Path, run: str) -> None:
+    def up(self, host: Host, file: Path, output: Path, run: str) -> None:
         """Deploy the stack, and wait until a node has started each of its tasks."""
         name = file.parent.name
-        deploy(file, project_of(name), output, run)
+        deploy(host, file, project_of(name), output, run)
         wait_for_start(SwarmEngine(), name, run)

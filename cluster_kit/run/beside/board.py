@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from cluster_kit import labels
 from cluster_kit.errors import KitError
+from cluster_kit.host import Host
 from cluster_kit.image.base_image import present
 from cluster_kit.image.kit_image import ensure_image, image_tag
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.beside import tensorboard
 from cluster_kit.run.context import Launch
-from cluster_kit.util.process import run as run_process
 from cluster_kit.workspace import RunDirectory
 
 
-def ensure(cluster: Cluster, say: tensorboard.Say) -> None:
+def ensure(host: Host, cluster: Cluster, say: tensorboard.Say) -> None:
     """Build the image that it runs from if it is absent; raises HostError."""
-    if cluster.tensorboard and not present(image := _image(cluster)):
+    if cluster.tensorboard and not present(host, image := _image(cluster)):
         say(f"building {image} for TensorBoard")
-        ensure_image("cpu", say)
+        ensure_image(host, "cpu", say)
 
 
 def begin(run: Launch, cluster: Cluster) -> str:
@@ -28,9 +28,11 @@ def begin(run: Launch, cluster: Cluster) -> str:
     if not cluster.tensorboard:
         return ""
     try:
-        found = _running(cluster.name, run.id)
+        found = _running(run.host, cluster.name, run.id)
         run.view.phase("starting TensorBoard")
-        where = tensorboard.url_of(found or tensorboard.start(_command(run, cluster)))
+        where = tensorboard.url_of(
+            run.host, found or tensorboard.start(run.host, _command(run, cluster))
+        )
     except KitError as error:
         run.view.warn(error.message)
         return ""
@@ -40,11 +42,11 @@ def begin(run: Launch, cluster: Cluster) -> str:
 
 def note_of(run: Launch, cluster: Cluster) -> list[str]:
     """What is to be said of one that stays after the end; [] if there is none."""
-    if not cluster.tensorboard or not (found := _running(cluster.name, run.id)):
+    if not cluster.tensorboard or not (found := _running(run.host, cluster.name, run.id)):
         return []
     until = f"until `cluster-kit down {cluster.name}`"
     try:
-        return [f"TensorBoard stays at {tensorboard.url_of(found)} {until}"]
+        return [f"TensorBoard stays at {tensorboard.url_of(run.host, found)} {until}"]
     except KitError:
         return []
 
@@ -65,8 +67,8 @@ def _image(cluster: Cluster) -> str:
     return cluster.image if cluster.variant else image_tag("cpu")
 
 
-def _running(cluster: str, run: str) -> str:
+def _running(host: Host, cluster: str, run: str) -> str:
     """The id of its container, "" if there is none."""
     wanted = (f"{labels.BOARD_OF}={cluster}", f"{labels.RUN}={run}")
     filters = [f"--filter=label={label}" for label in wanted]
-    return run_process(["docker", "container", "ls", "--quiet", *filters]).output.strip()
+    return host.processes.run(["docker", "container", "ls", "--quiet", *filters]).output.strip()

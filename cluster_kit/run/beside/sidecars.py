@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from cluster_kit.observe import asked
 from cluster_kit.observe.state import RunState
 from cluster_kit.resolved import Cluster
@@ -23,16 +21,17 @@ class Sidecars:
     def __init__(self, run: Launch, cluster: Cluster) -> None:
         self.has_failed = False
         self._run = run
+        self._clock = run.host.clock
         self._required = {one.name for one in cluster.sidecars if one.required}
-        self._next = time.monotonic() + LOOK_S if cluster.sidecars else float("inf")
+        self._next = self._clock.monotonic() + LOOK_S if cluster.sidecars else float("inf")
         self._down: set[tuple[str, float]] = set()
         self._told: set[tuple[str, float]] = set()
 
     def look(self, seen: RunState) -> None:
         """See which are down, if the last look is long enough ago; raises EngineError."""
-        if time.monotonic() < self._next:
+        if self._clock.monotonic() < self._next:
             return
-        self._next = time.monotonic() + LOOK_S
+        self._next = self._clock.monotonic() + LOOK_S
         if _is_to_end(seen):
             self._down = set()
             return

@@ -11,9 +11,9 @@ from types import MappingProxyType
 
 from cluster_kit import labels
 from cluster_kit.errors import EngineError, HostError
+from cluster_kit.host import Host
 from cluster_kit.image.base_image import RIGHTLESS, TMP, bind, present
 from cluster_kit.image.kit_image import ensure_image, image_tag
-from cluster_kit.util.process import afterwards, run
 from cluster_kit.util.untrusted import is_directory
 
 INSIDE = 6006
@@ -29,7 +29,9 @@ def event_files(output: Path) -> Path:
 
 
 @contextlib.contextmanager
-def serving(folders: Mapping[str, Path], port: int, user: str, say: Say) -> Iterator[str]:
+def serving(
+    host: Host, folders: Mapping[str, Path], port: int, user: str, say: Say
+) -> Iterator[str]:
     """TensorBoard on 127.0.0.1 while the `with` block lasts; the URL.
 
     Args:
@@ -41,25 +43,25 @@ def serving(folders: Mapping[str, Path], port: int, user: str, say: Say) -> Iter
         HostError: the image cannot be made, or the port is taken.
     """
     image = image_tag("cpu")
-    if not present(image):
-        ensure_image("cpu", say)
+    if not present(host, image):
+        ensure_image(host, "cpu", say)
     say("starting TensorBoard (some seconds)")
     name = f"cluster-kit-tensorboard-{secrets.token_hex(4)}"
-    with afterwards(["docker", "rm", "--force", name]):
-        container = start(command(folders, port, user, image, name=name), port)
-        url = url_of(container)
-        _wait(url, container)
+    with host.processes.afterwards(["docker", "rm", "--force", name]):
+        container = start(host, command(folders, port, user, image, name=name), port)
+        url = url_of(host, container)
+        _wait(host, url, container)
         yield url
 
 
-def start(starting: list[str], port: int = 0) -> str:
+def start(host: Host, starting: list[str], port: int = 0) -> str:
     """Start the container by its command; its id.
 
     Raises:
         EngineError: it could not be started.
         HostError: the port is taken.
     """
-    done = run(starting, timeout_s=PATIENCE_S)
+    done = host.processes.run(starting, timeout_s=PATIENCE_S)
     if not done.ok:
         if "port is already allocated" in done.errors or "address already in use" in done.errors:
             raise HostError(f"port {port} of 127.0.0.1 is taken", "name another, or none: --port N")
@@ -95,11 +97,11 @@ def command(
     ]
 
 
-def left_behind() -> list[str]:
+def left_behind(host: Host) -> list[str]:
     """Names of the containers of the verb `tensorboard` that have ended, as after a crash of this
     host: nobody will remove them; [] if no engine answers."""
     shown = '{{.Names}} {{.State}} {{.Label "' + labels.BOARD_OF + '"}}'
-    done = run(
+    done = host.processes.run(
         [
             "docker",
             "container",
@@ -113,15 +115,17 @@ def left_behind() -> list[str]:
     return [words[0] for words in lines if len(words) == 2 and words[1] != "running"]
 
 
-def url_of(container: str) -> str:
+def url_of(host: Host, container: str) -> str:
     """Where it is on this host; raises EngineError if it has ended already."""
-    done = run(["docker", "port", container, str(INSIDE)])
+    done = host.processes.run(["docker", "port", container, str(INSIDE)])
     if not done.ok or ":" not in done.output:
-        raise EngineError(f"TensorBoard ended at once:\n{_said(container)}", "`cluster-kit doctor`")
+        raise EngineError(
+            f"TensorBoard ended at once:\n{_said(host, container)}", "`cluster-kit doctor`"
+        )
     return f"http://127.0.0.1:{done.output.split()[0].rpartition(':')[2]}/"
 
 
-def _wait(url: str, container: str) -> None:
+def _wait(host: Host, url: str, container: str) -> None:
     """Return when it answers; raises EngineError if it ended, or does not within PATIENCE_S."""
     import urllib.error
     import urllib.request  # it takes 20 ms, which every other command would pay
@@ -132,19 +136,19 @@ def _wait(url: str, container: str) -> None:
         with contextlib.suppress(urllib.error.URLError, OSError):
             direct.open(url, timeout=5).close()
             return
-        if not is_up(container):
+        if not is_up(host, container):
             break
         time.sleep(0.3)
     raise EngineError(
-        f"TensorBoard does not answer at {url}:\n{_said(container)}", "`cluster-kit doctor`"
+        f"TensorBoard does not answer at {url}:\n{_said(host, container)}", "`cluster-kit doctor`"
     )
 
 
-def is_up(container: str) -> bool:
+def is_up(host: Host, container: str) -> bool:
     """Whether a container runs."""
-    done = run(["docker", "inspect", "--format={{.State.Running}}", container])
+    done = host.processes.run(["docker", "inspect", "--format={{.State.Running}}", container])
     return done.output.strip() == "true"
 
 
-def _said(container: str) -> str:
-    return run(["docker", "logs", "--tail=10", container]).tail()
+def _said(host: Host, container: str) -> str:
+    return host.processes.run(["docker", "logs", "--tail=10", container]).tail()

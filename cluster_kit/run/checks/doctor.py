@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cluster_kit.errors import HostError
 from cluster_kit.facts import HostFacts
+from cluster_kit.host import Host
 from cluster_kit.image.kit_image import image_present, image_tag
 from cluster_kit.parts import DEFAULT_ENGINE
 from cluster_kit.platforms.kubernetes.kubernetes_checks import check_kubernetes
@@ -20,7 +21,6 @@ from cluster_kit.run.checks.kind_checks import check_kind, podman, podman_builds
 from cluster_kit.run.checks.network_checks import check_proxy, check_subnet
 from cluster_kit.run.checks.port_checks import check_ports
 from cluster_kit.run.checks.secret_checks import check_secrets
-from cluster_kit.util.process import run
 
 MINIMUM_ENGINE = (23, 0)
 DISK_TO_BUILD = 8 * 2**30
@@ -32,20 +32,20 @@ SMALLEST = PROGRAM_MEMORY + 2 * SERVER_MEMORY
 """In bytes: what a chief, a worker and a ps need."""
 
 
-def check_host(facts: HostFacts, cluster: Cluster | None) -> list[Check]:
+def check_host(host: Host, facts: HostFacts, cluster: Cluster | None) -> list[Check]:
     """The checks of this host, and of what `cluster` needs if one is given."""
     if cluster is not None and cluster.kubernetes is not None:
-        tool = _tool(platform_of(cluster.engine).tool())
+        tool = _tool(platform_of(cluster.engine).tool(host))
         asked = check_kubernetes(cluster) if tool.state == "ok" else []
         return [tool, *asked, *check_secrets(cluster, os.environ)]
     return [
         podman(facts.engine) if facts.kind.podman else _engine(facts.engine),
         *check_kind(facts.kind, cluster),
-        _tool(platform_of(cluster.engine if cluster else DEFAULT_ENGINE).tool()),
-        podman_builds(_lacks(cluster)) if facts.kind.podman else _buildx(cluster),
-        _disk(facts.engine_root or "/", cluster),
+        _tool(platform_of(cluster.engine if cluster else DEFAULT_ENGINE).tool(host)),
+        podman_builds(_lacks(host, cluster)) if facts.kind.podman else _buildx(host, cluster),
+        _disk(host, facts.engine_root or "/", cluster),
         _memory(facts.memory, None if on_nodes(cluster) else cluster),
-        *(check_swarm(cluster) if cluster is not None and cluster.engine == "swarm" else ()),
+        *(check_swarm(host, cluster) if cluster is not None and cluster.engine == "swarm" else ()),
         *gpu_checks(facts),
         check_subnet(facts, cluster),
         check_proxy(cluster),
@@ -59,9 +59,9 @@ def on_nodes(cluster: Cluster | None) -> bool:
     return cluster is not None and cluster.engine != DEFAULT_ENGINE
 
 
-def refuse_if_unfit(facts: HostFacts, cluster: Cluster) -> None:
+def refuse_if_unfit(host: Host, facts: HostFacts, cluster: Cluster) -> None:
     """Raises HostError with all failed checks; warnings are ignored."""
-    failed = [check for check in check_host(facts, cluster) if check.state == "fail"]
+    failed = [check for check in check_host(host, facts, cluster) if check.state == "fail"]
     if failed:
         problems = "\n".join(f"  {check.name}: {check.found}" for check in failed)
         hints = "\n    ".join(check.hint for check in failed)
@@ -86,25 +86,25 @@ def _tool(tool: Tool) -> Check:
     return Check(tool.name, "ok", text)
 
 
-def _buildx(cluster: Cluster | None) -> Check:
-    done = run(["docker", "buildx", "version"])
+def _buildx(host: Host, cluster: Cluster | None) -> Check:
+    done = host.processes.run(["docker", "buildx", "version"])
     if done.ok:
         return Check("buildx", "ok", done.output.split()[1] if done.output.split() else "found")
     found, hint = "the Buildx plugin was not found", "install it: building images needs it"
-    return Check("buildx", "fail" if _lacks(cluster) else "warn", found, hint)
+    return Check("buildx", "fail" if _lacks(host, cluster) else "warn", found, hint)
 
 
-def _lacks(cluster: Cluster | None) -> str:
+def _lacks(host: Host, cluster: Cluster | None) -> str:
     """The tag of the image that has to be built first; "" if there is nothing to build."""
-    return "" if cluster is None or _built(cluster) else cluster.image
+    return "" if cluster is None or _built(host, cluster) else cluster.image
 
 
-def _disk(root: str, cluster: Cluster | None) -> Check:
+def _disk(host: Host, root: str, cluster: Cluster | None) -> Check:
     path = Path(root)
     if not path.exists():
         return Check("disk", "ok", "the engine's disk is not visible from here")
     free = shutil.disk_usage(path).free
-    needed = DISK_TO_RUN if cluster is None or _built(cluster) else DISK_TO_BUILD
+    needed = DISK_TO_RUN if cluster is None or _built(host, cluster) else DISK_TO_BUILD
     text = f"{free / 2**30:.0f} GiB free in {root}"
     if free < needed:
         hint = f"needs {needed / 2**30:.0f} GiB: free some (docker system prune)"
@@ -112,11 +112,11 @@ def _disk(root: str, cluster: Cluster | None) -> Check:
     return Check("disk", "ok", text)
 
 
-def _built(cluster: Cluster) -> bool:
+def _built(host: Host, cluster: Cluster) -> bool:
     """Whether the kit has nothing to build for a cluster."""
     if cluster.variant is None or cluster.tensorflow:
-        return not cluster.image_is_built or image_present(cluster.image)
-    return image_present(image_tag(cluster.variant))
+        return not cluster.image_is_built or image_present(host, cluster.image)
+    return image_present(host, image_tag(cluster.variant))
 
 
 def _memory(total: int, cluster: Cluster | None) -> Check:

@@ -10,10 +10,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from cluster_kit.facts import CLOSED, HostFacts, is_closed
+from cluster_kit.host import Host
 from cluster_kit.plan import addresses
 from cluster_kit.platforms.platform import Check
 from cluster_kit.resolved import Cluster
-from cluster_kit.util.process import run
 
 OWN_EXCEPTIONS = "no_grpc_proxy"
 """Hosts that gRPC reaches without a proxy; it looks into `no_proxy` only if this is not set."""
@@ -82,7 +82,7 @@ def check_proxy(cluster: Cluster | None) -> Check:
 
 
 def check_strangers(
-    facts: HostFacts, users: Path = USERS, this: Collection[int] = ()
+    host: Host, facts: HostFacts, users: Path = USERS, this: Collection[int] = ()
 ) -> Iterator[Check]:
     """Yields who can reach the tasks' servers, which ask nobody who they are.
 
@@ -100,7 +100,7 @@ def check_strangers(
         found = f"Docker Engine {facts.engine} is older than {CLOSED}: only the policy of the "
         found += "firewall's chain FORWARD keeps other machines from unpublished ports"
         yield Check("isolation", "warn", found, newer)
-    yield _check_forward()
+    yield _check_forward(host)
 
 
 def _check_users(users: Path, this: Collection[int]) -> Check:
@@ -126,9 +126,9 @@ def _check_users(users: Path, this: Collection[int]) -> Check:
     )
 
 
-def _check_forward() -> Check:
+def _check_forward(host: Host) -> Check:
     """The policy of the firewall's chain FORWARD, which takes root and iptables to read."""
-    done = run(["iptables", "--wait", "2", "--list-rules", "FORWARD"], timeout_s=10)
+    done = host.processes.run(["iptables", "--wait", "2", "--list-rules", "FORWARD"], timeout_s=10)
     first = done.output.partition("\n")[0].split()
     if not done.ok or first[:2] != ["-P", "FORWARD"]:
         found = "not known: reading the firewall's chain FORWARD takes root and iptables"

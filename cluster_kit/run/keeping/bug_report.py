@@ -7,7 +7,6 @@ import io
 import json
 import math
 import tarfile
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
@@ -15,7 +14,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from cluster_kit.errors import UsageError
-from cluster_kit.host.gather import gather
+from cluster_kit.host import Host
+from cluster_kit.machine.gather import gather
 from cluster_kit.platforms.engine import Container, Engine
 from cluster_kit.run.checks.doctor import check_host
 from cluster_kit.run.keeping.evidence import last_lines
@@ -43,13 +43,13 @@ class Archive:
     left_out: tuple[str, ...]
 
 
-def archive(run: RunDirectory, engine: Engine | None, path: Path) -> Archive:
+def archive(host: Host, run: RunDirectory, path: Path) -> Archive:
     """Write the archive, a .tar.gz; what is in it. Of one that fails nothing is left.
 
     What tasks have written themselves is left out if the values of the run's secrets are not known.
 
-    Args:
-        engine: None if none answers; what it would tell is then left out.
+    What an engine would tell is left out if none answers.
+
     Raises:
         UsageError: the file's name ends otherwise.
         OSError: it cannot be written.
@@ -60,15 +60,16 @@ def archive(run: RunDirectory, engine: Engine | None, path: Path) -> Archive:
             f"{path} does not end with {' or '.join(ENDINGS)}: the archive is one of tar",
             "--output FILE.tar.gz",
         )
+    engine = host.engine_or_none()
     of_tasks = [name for folder, ends in OF_TASKS for name in _names(run, folder, ends)]
     with path.open("xb") as file:
         try:
             known = known_of(run, lambda: engine)
             containers = containers_of(run, engine)
             mask = masker(known.values.union(*(one.secrets for one in containers)))
-            texts = _texts(run, engine, containers)
+            texts = _texts(host, run, engine, containers)
             told = _ends(run, of_tasks, ALL) if known.are_all else iter(())
-            names = _write(file, run, chain(texts, told), mask)
+            names = _write(file, run, int(host.clock.time()), chain(texts, told), mask)
         except BaseException:
             path.unlink(missing_ok=True)
             raise
@@ -76,7 +77,7 @@ def archive(run: RunDirectory, engine: Engine | None, path: Path) -> Archive:
 
 
 def _write(
-    file: BinaryIO, run: RunDirectory, texts: Iterable[tuple[str, str]], mask: Mask
+    file: BinaryIO, run: RunDirectory, now: int, texts: Iterable[tuple[str, str]], mask: Mask
 ) -> list[str]:
     """Write one file after the other, in memory for one; their names."""
     names: list[str] = []
@@ -86,17 +87,17 @@ def _write(
             names.append(name)
             content = mask(text).encode("utf-8", errors="replace")
             entry = tarfile.TarInfo(f"{stem}/{name}")
-            entry.size, entry.mtime = len(content), int(time.time())
+            entry.size, entry.mtime = len(content), now
             made.addfile(entry, io.BytesIO(content))
     return names
 
 
 def _texts(
-    run: RunDirectory, engine: Engine | None, containers: list[Container]
+    host: Host, run: RunDirectory, engine: Engine | None, containers: list[Container]
 ) -> Iterator[tuple[str, str]]:
-    yield "versions.txt", "\n".join(versions()) + "\n"
+    yield "versions.txt", "\n".join(versions(host)) + "\n"
     if engine:
-        checks = [check.as_json() for check in check_host(gather(engine), None)]
+        checks = [check.as_json() for check in check_host(host, gather(engine), None)]
         yield "doctor.json", json.dumps(checks, indent=2) + "\n"
         states = [{key: getattr(one, key) for key in ("name", "state", "exit_code", "restarts")}
                   for one in containers]  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -14,7 +13,7 @@ from cluster_kit.errors import UsageError
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.judging.outcome import FORMAT, NOTHING, Outcome
 from cluster_kit.run.timings import Stopwatch
-from cluster_kit.util.elapsed import Moment
+from cluster_kit.util.clock import Clock, Moment
 from cluster_kit.workspace import RunDirectory, write_atomically
 
 
@@ -36,9 +35,9 @@ class Record:
     program: Mapping[str, str] = field(default_factory=dict)
     """SHA-256 of the user's program and of each module of it, by the name below its directory."""
 
-    def stopwatch(self) -> Stopwatch:
+    def stopwatch(self, clock: Clock) -> Stopwatch:
         """One that goes on measuring the run from where it began."""
-        return Stopwatch(dict(self.timings_s), time.monotonic() - self.began.seconds)
+        return Stopwatch(clock, self.timings_s, self.began.seconds(clock))
 
 
 @cache

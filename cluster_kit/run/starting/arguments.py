@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from cluster_kit.errors import EngineError, UsageError
+from cluster_kit.host import Host
 from cluster_kit.image.base_image import CONFINED, TMP
 from cluster_kit.image.kit_image import SOURCE
 from cluster_kit.manifest.command_line import Caller
@@ -18,7 +19,7 @@ from cluster_kit.problem import Setting
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.resolved import SECRETS, Cluster
 from cluster_kit.util.nearest import did_you_mean
-from cluster_kit.util.process import Completed, run
+from cluster_kit.util.process import Completed
 
 HELP = ("--help", "-h")
 HELP_TIMEOUT_S = 120.0
@@ -28,11 +29,11 @@ _OF_ONE = re.compile(r"argument (\S+?): (.*)", re.DOTALL)
 _VALUE = re.compile(r"invalid (?:[\w ]+ )?(?:value|choice): '(.*?)'(.*)", re.DOTALL)
 
 
-def check_arguments(cluster: Cluster, caller: Caller = Caller.SHELL) -> None:
+def check_arguments(host: Host, cluster: Cluster, caller: Caller = Caller.SHELL) -> None:
     """Raises UsageError if the built-in program of the cluster does not take its arguments."""
     _, program, *arguments = cluster.leader.command
     if program in PROGRAMS and arguments:
-        asked = _ask(program, arguments, _place(cluster))
+        asked = _ask(host, program, arguments, _place(cluster))
         if asked.code == _USAGE:
             message, hint = told(program, asked.errors, caller)
             raise UsageError(message, hint)
@@ -63,7 +64,7 @@ def wants_help(arguments: Sequence[str]) -> bool:
     return any(word in HELP for word in arguments)
 
 
-def program_help(cluster: Cluster) -> str:
+def program_help(host: Host, cluster: Cluster) -> str:
     """What the cluster's program prints for `--help`; one of the user's own is run in its image.
 
     Raises:
@@ -72,7 +73,9 @@ def program_help(cluster: Cluster) -> str:
     """
     program = cluster.leader.command[1]
     try:
-        done = _ask(program, HELP[:1]) if program in PROGRAMS else _run(cluster, program)
+        done = (
+            _ask(host, program, HELP[:1]) if program in PROGRAMS else _run(host, cluster, program)
+        )
     except subprocess.TimeoutExpired:
         words = f"{program} --help did not end within {HELP_TIMEOUT_S:.0f} s"
         raise EngineError(words, "it may take no --help: see its source") from None
@@ -89,15 +92,18 @@ def _place(cluster: Cluster) -> dict[str, str]:
 
 
 def _ask(
-    program: str, arguments: Sequence[str], place: Mapping[str, str] = MappingProxyType({})
+    host: Host,
+    program: str,
+    arguments: Sequence[str],
+    place: Mapping[str, str] = MappingProxyType({}),
 ) -> Completed:
     """What the program's own parser says; the image holds the same code."""
     command = (sys.executable, "-B", "-m", "trainer", "arguments", program, *arguments)
     env = {"TF_CONFIG": "", **place, "PYTHONPATH": str(SOURCE)}
-    return run(command, env=env, timeout_s=HELP_TIMEOUT_S)
+    return host.processes.run(command, env=env, timeout_s=HELP_TIMEOUT_S)
 
 
-def _run(cluster: Cluster, program: str) -> Completed:
+def _run(host: Host, cluster: Cluster, program: str) -> Completed:
     """The program with --help in a container of its own, without network or output."""
     mounts = [
         f"--volume={mount.source}:{mount.target}:ro"
@@ -110,4 +116,4 @@ def _run(cluster: Cluster, program: str) -> Completed:
         *("--env=HOME=/tmp", *mounts, "--workdir=/tmp", "--entrypoint=python3"),
         *(cluster.image, program, HELP[0]),
     )
-    return run(command, timeout_s=HELP_TIMEOUT_S)
+    return host.processes.run(command, timeout_s=HELP_TIMEOUT_S)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cluster_kit import labels
 from cluster_kit.errors import DataFailed, HostError
+from cluster_kit.host import Host
 from cluster_kit.image.base_image import RIGHTLESS, TMP
 from cluster_kit.image.pip_config import PROXY_VARIABLES, network
 from cluster_kit.parts import Fetch
@@ -19,7 +20,6 @@ from cluster_kit.show.view import View
 from cluster_kit.util import signals
 from cluster_kit.util.locks import Locked, lock
 from cluster_kit.util.masking import masker
-from cluster_kit.util.process import run, stream
 from cluster_kit.workspace import ignore_in_git, new_id
 
 TASK = "data"
@@ -27,7 +27,7 @@ TASK = "data"
 POLL_S = 1.0
 
 
-def ensure_data(cluster: Cluster, view: View) -> None:
+def ensure_data(host: Host, cluster: Cluster, view: View) -> None:
     """Run the data step, unless the directory that it fills is there.
 
     Raises:
@@ -47,7 +47,7 @@ def ensure_data(cluster: Cluster, view: View) -> None:
         try:
             with disk_space.writing(directory.parent), lock(_beside(directory, "lock"), _about()):
                 if not directory.is_dir():
-                    _fetch(cluster, step, directory, view)
+                    _fetch(host, cluster, step, directory, view)
         except Locked as held:
             if not told:
                 view.phase(f"waiting for the data, which {held.about or 'another run'} fetches")
@@ -63,7 +63,7 @@ def _wait(directory: Path) -> None:
         return
 
 
-def _fetch(cluster: Cluster, step: Fetch, directory: Path, view: View) -> None:
+def _fetch(host: Host, cluster: Cluster, step: Fetch, directory: Path, view: View) -> None:
     """Run the program in a directory of its own, and give that its name when it is whole."""
     for left in directory.parent.glob(f".{directory.name}.*.part"):  # by one that was killed
         shutil.rmtree(left, ignore_errors=True)
@@ -74,7 +74,7 @@ def _fetch(cluster: Cluster, step: Fetch, directory: Path, view: View) -> None:
     container = f"{cluster.name}-{TASK}-{new_id()}"
     view.phase(f"fetching the data: {' '.join([Path(step.script).name, *step.args])}")
     try:
-        done = stream(
+        done = host.processes.stream(
             data_command(cluster, step, part, container, os.environ),
             lambda line: view.log(TASK, mask(line)),
         )
@@ -92,7 +92,7 @@ def _fetch(cluster: Cluster, step: Fetch, directory: Path, view: View) -> None:
         part.rename(directory)
     finally:
         with signals.completing():
-            run(["docker", "rm", "--force", container])
+            host.processes.run(["docker", "rm", "--force", container])
         shutil.rmtree(part, ignore_errors=True)
 
 

@@ -8,9 +8,10 @@ from cluster_kit.advice import Fitted, Hint, fit
 from cluster_kit.advice.of_manifest import gpus_in_use, portable_hints, refused_gpus
 from cluster_kit.errors import UsageError
 from cluster_kit.facts import HostFacts
-from cluster_kit.host.gather import gather, gather_networks
+from cluster_kit.host import Host
 from cluster_kit.image import debugger, tensorflow_lock
 from cluster_kit.image.kit_image import Say
+from cluster_kit.machine.gather import gather, gather_networks
 from cluster_kit.manifest.load import Loaded, find, load
 from cluster_kit.parts import EngineName
 from cluster_kit.plan.debug import debugged
@@ -91,14 +92,14 @@ def _asked(cluster: Cluster, request: Request) -> Cluster:
 
 
 def prepare_locked(
-    request: Request, workspace: Workspace, engine: Engine | None, say: Say
+    host: Host, request: Request, workspace: Workspace, engine: Engine | None, say: Say
 ) -> Prepared:
     """The same, and the packages of another TensorFlow are resolved if nobody has done so.
 
     Raises what `prepare` and `image.locked.ensure` raise.
     """
     prepared = prepare(request, workspace, engine)
-    if tensorflow_lock.ensure(prepared.cluster, workspace.manifests, say):
+    if tensorflow_lock.ensure(host, prepared.cluster, workspace.manifests, say):
         return prepare(request, workspace, engine)
     return prepared
 

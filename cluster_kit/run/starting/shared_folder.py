@@ -7,14 +7,14 @@ from pathlib import Path
 
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.facts import EngineKind
+from cluster_kit.host import Host
 from cluster_kit.image.base_image import bind
 from cluster_kit.run import disk_space
-from cluster_kit.util.process import run
 
 _ABSENT = "bind source path does not exist"
 
 
-def refuse_if_not_shared(kind: EngineKind, image: str, runs: Path) -> None:
+def refuse_if_not_shared(host: Host, kind: EngineKind, image: str, runs: Path) -> None:
     """Try a mount of a new folder below `runs` if the engine is on another machine.
 
     A container is made for that, which is not started: the engine looks for what it is to mount.
@@ -29,9 +29,11 @@ def refuse_if_not_shared(kind: EngineKind, image: str, runs: Path) -> None:
         runs.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".shared-", dir=runs) as folder:
         mount = bind(Path(folder).resolve(), "/mnt")
-        done = run(["docker", "create", "--pull=never", "--network=none", mount, image])
+        done = host.processes.run(
+            ["docker", "create", "--pull=never", "--network=none", mount, image]
+        )
         if done.ok:
-            run(["docker", "rm", "--force", done.output.strip()])
+            host.processes.run(["docker", "rm", "--force", done.output.strip()])
             return
     if _ABSENT in done.errors:
         raise HostError(

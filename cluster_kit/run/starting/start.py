@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from cluster_kit.advice.sources import files
 from cluster_kit.errors import EngineError, HostError
+from cluster_kit.host import Host
 from cluster_kit.image import debugger, dockerfile_image
 from cluster_kit.image import requirements_layer as extra_image
 from cluster_kit.image import user_image as own_image
@@ -32,7 +32,7 @@ from cluster_kit.run.keeping.secrets import values_of
 from cluster_kit.run.starting import gpu_turn
 from cluster_kit.run.starting.prepare import Prepared, prepare_again
 from cluster_kit.show.view import View
-from cluster_kit.util.elapsed import moment
+from cluster_kit.util.clock import moment
 from cluster_kit.util.masking import masker
 from cluster_kit.workspace import RENDERED, Workspace, ignore_in_git, write_atomically
 
@@ -80,7 +80,7 @@ def make_room(engine: Engine, name: str, caller: Caller = Caller.SHELL) -> None:
         engine.remove(name)
 
 
-def ensure_image(cluster: Cluster, workspace: Workspace, view: View) -> None:
+def ensure_image(host: Host, cluster: Cluster, workspace: Workspace, view: View) -> None:
     """Build the cluster's image if it is the kit's own, or a Dockerfile's, and absent; look into
     any that is not the kit's.
 
@@ -93,18 +93,18 @@ def ensure_image(cluster: Cluster, workspace: Workspace, view: View) -> None:
     if cluster.kubernetes is not None:
         return  # nodes take it from a registry, or tell that they cannot
     if any(task.debug for task in cluster.tasks):
-        debugger.ensure(view.phase)
-    dockerfile_image.ensure(cluster, view.phase, lambda line: view.log(BUILD, line))
+        debugger.ensure(host, view.phase)
+    dockerfile_image.ensure(host, cluster, view.phase, lambda line: view.log(BUILD, line))
     if cluster.mounts_trainer:
-        own_image.refuse_if_unfit(cluster, view.phase)
+        own_image.refuse_if_unfit(host, cluster, view.phase)
     for one in cluster.sidecars:
-        if one.image != cluster.image and not image_present(one.image):
+        if one.image != cluster.image and not image_present(host, one.image):
             view.phase(f"pulling {one.image} for the sidecar {one.name}")
-    if cluster.variant is None or image_present(cluster.image):
+    if cluster.variant is None or image_present(host, cluster.image):
         return
     view.phase(f"building the shared image {cluster.image}")
     view.close()
-    extra_image.ensure(cluster, workspace.manifests, view.phase, show=view.draws)
+    extra_image.ensure(host, cluster, workspace.manifests, view.phase, show=view.draws)
 
 
 def _can_mount_closed(prepared: Prepared) -> bool:
@@ -136,7 +136,7 @@ def up(launch: Launch, prepared: Prepared, text: str) -> Cluster:
                     launch.view.phase(f"merging {own}")
                 if _can_mount_closed(prepared):
                     launch.directory.close_to_others()
-                launch.platform.up(file, launch.directory.output, launch.id)
+                launch.platform.up(launch.host, file, launch.directory.output, launch.id)
                 _refuse_others(launch)
             with contextlib.suppress(OSError):  # the end of the run reports it
                 _record(launch, prepared.cluster, program)
@@ -145,7 +145,7 @@ def up(launch: Launch, prepared: Prepared, text: str) -> Cluster:
             if attempt == PLANS or not prepared.cluster.image_is_built:
                 raise
             launch.engine.remove(launch.name, launch.id)
-            ensure_image(prepared.cluster, launch.workspace, launch.view)
+            ensure_image(launch.host, prepared.cluster, launch.workspace, launch.view)
         except SubnetTaken:
             if attempt == PLANS or prepared.manifest.manifest.subnet != "auto":
                 raise
@@ -195,8 +195,8 @@ def _refuse_others(launch: Launch) -> None:
 
 
 def _record(launch: Launch, cluster: Cluster, program: Mapping[str, str]) -> None:
-    timings = launch.timings
-    began = moment(time.monotonic() - timings.began)
+    timings, clock = launch.timings, launch.host.clock
+    began = moment(clock, clock.monotonic() - timings.began)
     shown = without_secrets(cluster)
     steps = dict(timings.timings)
     record = Record(launch.id, shown, began, launch.since, steps, launch.sizes, program)

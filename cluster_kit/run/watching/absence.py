@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from types import TracebackType
 
 from cluster_kit.errors import EngineError
 from cluster_kit.platforms.docker.docker_errors import START_IT
 from cluster_kit.run.watching.ended_by_engine import EndedByEngine
+from cluster_kit.util.clock import Clock
 
 DOCKER = "the Docker engine"
 
@@ -20,6 +20,7 @@ class Absence:
     A block without an error ends the absence. Containers live on without their engine.
 
     Args:
+        clock: what the absence is measured by.
         limit_s: for how long the engine may be away, in seconds.
         tell: is called when the engine goes, and when it is back.
         back: is called when it is back.
@@ -28,11 +29,13 @@ class Absence:
 
     def __init__(
         self,
+        clock: Clock,
         limit_s: float,
         tell: Callable[[str], None],
         back: Callable[[], None],
         title: str = DOCKER,
     ) -> None:
+        self._clock = clock
         self._title = title
         self._limit_s = limit_s
         self._tell = tell
@@ -50,7 +53,7 @@ class Absence:
     @property
     def total_s(self) -> float:
         """For how many seconds it has been away so far, all absences together."""
-        now = 0.0 if self._away_since is None else time.monotonic() - self._away_since
+        now = 0.0 if self._away_since is None else self._clock.monotonic() - self._away_since
         return self._before_s + now
 
     def __enter__(self) -> None:
@@ -72,12 +75,12 @@ class Absence:
     def _bear(self, error: EngineError) -> None:
         """Note that the engine is away; raises EngineError if it has been for too long."""
         if self._away_since is None:
-            self._away_since, self.lost_at = time.monotonic(), time.time()
+            self._away_since, self.lost_at = self._clock.monotonic(), self._clock.time()
             self._tell(
                 f"{self._title} does not answer; the containers go on without it, and it is "
                 f"waited for, up to {self._limit_s:g} s"
             )
-        if time.monotonic() - self._away_since >= self._limit_s:
+        if self._clock.monotonic() - self._away_since >= self._limit_s:
             raise _given_up(error, self._limit_s, self._title) from None
 
     def _end(self) -> None:

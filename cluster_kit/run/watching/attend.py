@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable
 from contextlib import closing
 
@@ -32,7 +31,7 @@ Start = Callable[[], Cluster]
 
 def attend(run: Launch, start: Start) -> Outcome:
     """Start a run, watch it to its end and conclude it; an error is raised after that."""
-    with closing(Listener(run.engine, run.name, run.since, run=run.id)) as listener:
+    with closing(Listener(run.host.clock, run.engine, run.name, run.since, run=run.id)) as listener:
         return _attend(run, start, listener)
 
 
@@ -43,7 +42,9 @@ def join(run: Launch, *, leaves: bool) -> Outcome:
         leaves: on an interrupt, raise KeyboardInterrupt and leave the run as it is.
     """
     known = read_events(run.directory, run.since)
-    listener = Listener(run.engine, run.name, run.since, run=run.id, known=known, joins=True)
+    listener = Listener(
+        run.host.clock, run.engine, run.name, run.since, run=run.id, known=known, joins=True
+    )
     with closing(listener):
         return _attend(run, lambda: run.cluster, listener, leaves=leaves)
 
@@ -77,12 +78,13 @@ def _note_starts(run: Launch, cluster: Cluster) -> None:
     The engine may have forgotten it by the time that somebody asks.
     """
     with contextlib.suppress(EngineError, OSError):  # who goes on with the run asks again
-        events = missed(RunState.of(cluster), run.containers(), time.time())
+        events = missed(RunState.of(cluster), run.containers(), run.host.clock.time())
         save_events(run.directory, events)
 
 
 def _attend(run: Launch, start: Start, listener: Listener, *, leaves: bool = False) -> Outcome:
-    cluster, joined_at = run.cluster, time.time() if listener.is_behind else None
+    cluster, now = run.cluster, run.host.clock.time()
+    joined_at = now if listener.is_behind else None
     watch = _watch(run, cluster, listener)
     ending: Ending = "interrupted"
     try:
@@ -125,10 +127,10 @@ def _show(run: Launch, cluster: Cluster, seen: RunState) -> None:
 
 def _watch(run: Launch, cluster: Cluster, listener: Listener) -> Watch:
     def back() -> None:
-        _follow(run, time.time())
+        _follow(run, run.host.clock.time())
 
     title = "Kubernetes" if cluster.kubernetes else DOCKER
-    absence = Absence(cluster.deadlines.engine, run.view.phase, back, title)
+    absence = Absence(run.host.clock, cluster.deadlines.engine, run.view.phase, back, title)
     return Watch(run, cluster, listener, absence, back)
 
 

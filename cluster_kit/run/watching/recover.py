@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence, Set
 
 from cluster_kit.observe import silences
@@ -41,7 +40,9 @@ class Recovery:
         if not limit:
             return seen
         for name, sign in self._signs.items():
-            seconds = sign.look(time.monotonic(), seen.started.get(name, float("inf")))
+            seconds = sign.look(
+                self._run.host.clock.monotonic(), seen.started.get(name, float("inf"))
+            )
             if seconds > limit and runs(seen, name) and name not in silences.current(seen):
                 seen = seen.with_entry(silences.entry(name, self._timeline.now(), seconds))
         told = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -51,9 +50,10 @@ class Watch:
     ) -> None:
         self.seen = RunState.of(cluster)
         self._run = run
+        self._clock = run.host.clock
         self._engine = run.engine
         self._cluster = cluster
-        self._timeline = Timeline()
+        self._timeline = Timeline(self._clock)
         output, tasks = run.directory.output, [task.name for task in cluster.tasks]
         self._progress = ProgressReader(output, sizes=run.sizes, tasks=tasks, began=run.since)
         self._usage = ProgressReader(
@@ -70,7 +70,7 @@ class Watch:
         if self._joins:
             self._add(read_events(run.directory, run.since))
         self._mask = masker(values_of(cluster, self._containers()))
-        self._began = time.monotonic()
+        self._began = self._clock.monotonic()
         self._too_late = False
         self._leader_restarts = 0
 
@@ -88,10 +88,12 @@ class Watch:
         """
         deadlines = self._cluster.deadlines
         already_s = self._run.timings.since_start_s if self._joins else 0.0
-        overdue = time.monotonic() + deadlines.start + deadlines.job + OVERDUE_SLACK_S - already_s
+        overdue = (
+            self._clock.monotonic() + deadlines.start + deadlines.job + OVERDUE_SLACK_S - already_s
+        )
         while not self._is_over():
             lost_s = self._absence.total_s + on_request.away_s(self.seen, self._timeline.now())
-            if time.monotonic() > overdue + lost_s and not self._is_blind():
+            if self._clock.monotonic() > overdue + lost_s and not self._is_blind():
                 return "overdue"
             if self._sidecars.has_failed:
                 return "sidecar"
@@ -101,10 +103,10 @@ class Watch:
         scores = self.seen.evaluators and self.seen.tasks[self.seen.leader].exit_code == 0
         waits = scores or any(task.debug for task in self._cluster.tasks)
         grace = deadlines.evaluator_grace if waits else 0.0
-        deadline = time.monotonic() + grace + follow_s(self.seen) - self._absence.total_s
+        deadline = self._clock.monotonic() + grace + follow_s(self.seen) - self._absence.total_s
         while self._is_blind() or (
             not all(map(self.seen.is_done, self.seen.tasks))
-            and time.monotonic() < deadline + self._absence.total_s
+            and self._clock.monotonic() < deadline + self._absence.total_s
         ):
             self._poll(show)
         self._poll(show)
@@ -115,7 +117,7 @@ class Watch:
         return self._absence.lasts or self._listener.is_behind
 
     def _poll(self, show: Show) -> None:
-        time.sleep(POLL_S)
+        self._clock.sleep(POLL_S)
         with self._absence:
             self.catch_up()
             self._complete()
@@ -138,7 +140,7 @@ class Watch:
         stopped = on_request.pending(self.seen) is not None
         self._too_late = bool(others) and len(ended) == len(others) and not stopped
         self._joins = leader not in self.seen.started
-        if self._joins and time.monotonic() > self._began + START_S:
+        if self._joins and self._clock.monotonic() > self._began + START_S:
             raise EngineError(
                 f"{leader} was never started: `up` has ended while it started the containers",
                 "run it again",

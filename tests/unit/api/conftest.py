@@ -1,7 +1,5 @@
 """The stage on which whole runs play, for every test of this room; and one with a way to it."""
 
-from types import SimpleNamespace
-
 import pytest
 
 from cluster_kit.api import host_chief
@@ -15,8 +13,8 @@ __all__ = ["host", "stage", "usual_handlers"]
 def host(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
     """A stage whose containers can be reached from this process, which may be their chief."""
     # Nobody listens to the engine's events while such a cluster comes up.
-    clock = SimpleNamespace(monotonic=stage.clock.monotonic, sleep=stage.clock.pass_by)
-    monkeypatch.setattr(host_chief, "time", clock)
+    settle = stage.engine.settle
+    stage.clock.settle = lambda: settle() if stage.engine._listeners else None
     monkeypatch.setattr(host_chief, "connect", lambda _host, _port: "")
     monkeypatch.delenv("DOCKER_HOST", raising=False)
     return stage

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.workspace import RunDirectory, new_run
+from tests.fakes.hosts import Machine
 from tests.unit.cli.clusters_up import ClustersUp
 
 STARTED, ENDED = datetime(2025, 3, 1, 10, 0), datetime(2025, 3, 1, 10, 20, 30)
@@ -41,9 +41,9 @@ class FakeEngine(ClustersUp):
 
 
 @pytest.fixture(autouse=True)
-def engine(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
+def engine(machine: Machine) -> FakeEngine:
     fake = FakeEngine()
-    monkeypatch.setattr(docker_engine, "connect", lambda: fake)
+    machine.connects(lambda: fake)
     return fake
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.cli import again
-from cluster_kit.host import gather
+from cluster_kit.machine import gather
 from cluster_kit.run.starting import prepare
 from tests.fakes.acting import LEADS, Life, ends, says
+from tests.fakes.hosts import Machine
 from tests.fakes.stage import NAME, Stage, set_up
 from tests.unit.command_line import Cli
 
@@ -20,11 +21,13 @@ LONG = Life((says(0.1, "start", attempt=1), says(0.4, "ready"), ends(300.0, 0, "
 
 
 @pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Path, cli: Cli) -> Iterator[Stage]:
+def stage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Path, cli: Cli, machine: Machine
+) -> Iterator[Stage]:
     """A cluster that is up, and that nobody watches."""
     assert root == tmp_path
     monkeypatch.setattr(prepare, "gather", gather.gather)
-    for made in set_up(tmp_path, monkeypatch):
+    for made in set_up(tmp_path, monkeypatch, machine):
         made.engine.acting = {"chief-0": [LONG, LEADS]}
         assert cli("up", NAME, "--detach").code == 0
         made.clock.pass_by(2)

@@ -8,19 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.host import gather
+from cluster_kit.machine import gather
 from cluster_kit.run.starting import prepare
 from tests.fakes.acting import Life, ends
+from tests.fakes.hosts import Machine
 from tests.fakes.stage import NAME, Stage, set_up
 from tests.unit.command_line import Cli
 
 
 @pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Path) -> Iterator[Stage]:
+def stage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Path, machine: Machine
+) -> Iterator[Stage]:
     """One in the workspace of the command line."""
     assert root == tmp_path
     monkeypatch.setattr(prepare, "gather", gather.gather)
-    yield from set_up(tmp_path, monkeypatch)
+    yield from set_up(tmp_path, monkeypatch, machine)
 
 
 def test_a_detached_up_says_how_to_go_on(cli: Cli, stage: Stage) -> None:

@@ -13,9 +13,9 @@ import pytest
 
 from cluster_kit.cli import completion, verbs
 from cluster_kit.errors import HostError
-from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.platforms.engine import ContainerSummary
 from cluster_kit.workspace import new_run
+from tests.fakes.hosts import Machine
 from tests.unit.command_line import Cli
 
 Tab = Callable[[str], list[str]]
@@ -62,10 +62,8 @@ def test_manifests_and_verbs(tab: Tab) -> None:
     assert tab("no-such-verb x") == []
 
 
-def test_clusters_that_are_up_and_their_tasks(
-    tab: Tab, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(docker_engine, "connect", lambda: Engine(root))
+def test_clusters_that_are_up_and_their_tasks(tab: Tab, root: Path, machine: Machine) -> None:
+    machine.connects(lambda: Engine(root))
     assert tab("attach ") == ["demo", "other"]
     assert tab("exec --name o") == ["other"]
     assert tab("exec ") == ["chief-0", "ps-0"], "of this directory's cluster"
@@ -81,20 +79,20 @@ def test_runs(tab: Tab, root: Path) -> None:
     assert tab("runs diff demo demo/") == ["demo/20261122-110000"]
 
 
-def test_nothing_is_proposed_or_said_if_the_engine_fails(
-    tab: Tab, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_proposed_or_said_if_the_engine_fails(tab: Tab, machine: Machine) -> None:
     def fails() -> None:
         print("warning", file=sys.stderr)
         raise HostError("no Docker engine answers", "start it")
 
-    monkeypatch.setattr(docker_engine, "connect", fails)
+    machine.connects(fails)
     assert tab("attach ") == tab("exec ") == []
 
 
-def test_an_engine_that_hangs_is_not_waited_for(tab: Tab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_that_hangs_is_not_waited_for(
+    tab: Tab, monkeypatch: pytest.MonkeyPatch, machine: Machine
+) -> None:
     over = threading.Event()
-    monkeypatch.setattr(docker_engine, "connect", over.wait)
+    machine.connects(over.wait)
     monkeypatch.setattr(completion, "WITHIN_S", 0.1)
     began = time.monotonic()
     try:

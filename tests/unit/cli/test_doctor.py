@@ -9,6 +9,7 @@ import pytest
 
 from cluster_kit.cli import doctor
 from cluster_kit.facts import HostFacts
+from cluster_kit.host import Host
 from cluster_kit.platforms.platform import Check
 from cluster_kit.resolved import Cluster
 from tests.fakes.stage import Stage, stage
@@ -22,20 +23,20 @@ def checked(root: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> list[C
     """The clusters that were checked so far; None for the host alone."""
     clusters: list[Cluster | None] = []
 
-    def check(_: HostFacts, cluster: Cluster | None) -> list[Check]:
+    def check(_host: Host, _: HostFacts, cluster: Cluster | None) -> list[Check]:
         clusters.append(cluster)
         return [Check("engine", "ok", "answers")]
 
     monkeypatch.setattr(doctor, "check_host", check)
-    monkeypatch.setattr(doctor, "left_behind", lambda: [])
-    monkeypatch.setattr(doctor, "check_strangers", lambda _: [Check("users", "ok", "nobody else")])
+    monkeypatch.setattr(doctor, "left_behind", lambda *_: [])
+    monkeypatch.setattr(doctor, "check_strangers", lambda *_: [Check("users", "ok", "nobody else")])
     return clusters
 
 
 def test_a_tensorboard_that_nobody_removed_is_told(
     cli: Cli, checked: list[Cluster | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doctor, "left_behind", lambda: ["cluster-kit-tensorboard-0f"])
+    monkeypatch.setattr(doctor, "left_behind", lambda *_: ["cluster-kit-tensorboard-0f"])
     said = cli("doctor", "--json")
     (line,) = [line for line in json.loads(said.out) if line["name"] == "tensorboard"]
     assert (said.code, line["state"]) == (0, "warn")

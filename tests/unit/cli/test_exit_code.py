@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.host import gather
+from cluster_kit.machine import gather
 from cluster_kit.run.starting import prepare
 from tests.fakes.acting import Life, dies, ends, says
+from tests.fakes.hosts import Machine
 from tests.fakes.stage import NAME, Stage, set_up
 from tests.unit.command_line import Cli
 
@@ -43,10 +44,12 @@ ENDS = {
 
 
 @pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Path) -> Iterator[Stage]:
+def stage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Path, machine: Machine
+) -> Iterator[Stage]:
     assert root == tmp_path
     monkeypatch.setattr(prepare, "gather", gather.gather)
-    yield from set_up(tmp_path, monkeypatch)
+    yield from set_up(tmp_path, monkeypatch, machine)
 
 
 @pytest.mark.parametrize("story", ENDS)

@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 
 from cluster_kit.cli import gpus as verb
-from cluster_kit.platforms.docker import docker_engine
+from tests.fakes.hosts import Machine
 from tests.make import gpus, host
 from tests.unit.command_line import Cli
 
 
 @pytest.fixture(autouse=True)
-def there(root: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def there(root: Any, monkeypatch: pytest.MonkeyPatch, machine: Machine) -> None:
     first, second, third = gpus(3)
     busy = replace(second, users=("process 7 (python3), 3.0 GiB",))
     facts = host(
         gpus=(first, busy, third), gpus_taken=(("0", "mine"),), gpus_reserved=(("2", "jupyter"),)
     )
-    monkeypatch.setattr(docker_engine, "connect", lambda: None)
+    machine.connects(lambda: None)
     monkeypatch.setattr(verb, "gather", lambda _engine: facts)
 
 

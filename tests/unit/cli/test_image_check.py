@@ -9,14 +9,14 @@ import pytest
 from cluster_kit.cli import make
 from cluster_kit.facts import HostFacts
 from cluster_kit.image import kit_image
-from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.util.process import Completed
+from tests.fakes.hosts import Machine
 from tests.make import gpus, host
 from tests.unit.command_line import Cli
 
 
 @pytest.fixture
-def ran(root: object, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+def ran(root: object, monkeypatch: pytest.MonkeyPatch, machine: Machine) -> list[tuple[str, ...]]:
     commands: list[tuple[str, ...]] = []
 
     def run(command: tuple[str, ...], **_: object) -> Completed:
@@ -24,10 +24,10 @@ def ran(root: object, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
         line = {"name": "training step on a GPU", "ok": True, "detail": "H200", "seconds": 1.0}
         return Completed(command, 0, json.dumps(line) + "\n", "")
 
-    monkeypatch.setattr(kit_image, "run", run)
-    monkeypatch.setattr(kit_image, "caller_here", lambda: "0:0")
-    monkeypatch.setattr(make, "image_present", lambda _tag: True)
-    monkeypatch.setattr(docker_engine, "connect", lambda: None)
+    machine.starts(run=run)
+    monkeypatch.setattr(kit_image, "caller_of", lambda _connect: "0:0")
+    monkeypatch.setattr(make, "image_present", lambda *_: True)
+    machine.connects(lambda: None)
     return commands
 
 

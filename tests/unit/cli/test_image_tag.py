@@ -14,8 +14,7 @@ from tests.unit.command_line import Cli
 
 @pytest.fixture(autouse=True)
 def without_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(make, "engine_or_none", lambda: None)
-    monkeypatch.setattr(make, "image_present", lambda _tag: False)
+    monkeypatch.setattr(make, "image_present", lambda *_: False)
 
 
 def test_it_is_the_kits_own_or_the_manifests(cli: Cli, root: Path) -> None:
@@ -41,10 +40,12 @@ def test_an_image_that_is_built_has_the_registrys_name_too(
     built, named = [], []
     monkeypatch.setattr(make.own_build, "ensure", lambda *_: False)
     monkeypatch.setattr(
-        make.extra_image, "ensure", lambda cluster, *_, **_named: bool(built.append(cluster.image))
+        make.extra_image,
+        "ensure",
+        lambda _host, cluster, *_, **_named: bool(built.append(cluster.image)),
     )
-    monkeypatch.setattr(make, "tag_image", lambda image, name: named.append((image, name)))
-    monkeypatch.setattr(make, "image_size", lambda _tag: 10**9)
+    monkeypatch.setattr(make, "tag_image", lambda _host, image, name: named.append((image, name)))
+    monkeypatch.setattr(make, "image_size", lambda *_: 10**9)
     own = image_tag("cpu")
     said = cli("image", "build", "demo")
     assert (said.code, built, named) == (0, [own], [(own, f"ghcr.io/me/{own}")])

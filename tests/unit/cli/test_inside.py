@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.platforms.engine import Container
-from cluster_kit.util import process
+from tests.fakes.hosts import Machine
 from tests.unit.cli.clusters_up import ClustersUp
 from tests.unit.command_line import Cli
 from tests.unit.stories import container
@@ -41,10 +40,10 @@ class FakeEngine(ClustersUp):
 
 
 @pytest.fixture(autouse=True)
-def engine(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
+def engine(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> FakeEngine:
     fake = FakeEngine()
-    monkeypatch.setattr(docker_engine, "connect", lambda: fake)
-    monkeypatch.setattr(process, "hand_over", fake.hand_over)
+    machine.connects(lambda: fake)
+    machine.starts(hand_over=fake.hand_over)
     return fake
 
 

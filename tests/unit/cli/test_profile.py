@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.platforms.engine import Container
+from tests.fakes.hosts import Machine
 from tests.unit.command_line import Cli
 from tests.unit.stories import container
 
@@ -46,9 +46,9 @@ class FakeEngine:
 
 
 @pytest.fixture(autouse=True)
-def engine(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
+def engine(machine: Machine) -> FakeEngine:
     fake = FakeEngine()
-    monkeypatch.setattr(docker_engine, "connect", lambda: fake)
+    machine.connects(lambda: fake)
     fake.up["demo"] = [
         replace(container(name), id=name, state="running", output="/runs/demo/1/output")
         for name in ("chief-0", "worker-0", "ps-0", "evaluator-0")

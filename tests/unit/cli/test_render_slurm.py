@@ -13,8 +13,8 @@ from cluster_kit.cli import render
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.plan.debug import debugged
 from cluster_kit.platforms.slurm.slurm_platform import Slurm
-from cluster_kit.run import launch
 from cluster_kit.workspace import Workspace
+from tests.fakes.hosts import Machine
 from tests.make import cluster
 from tests.unit.command_line import Cli
 
@@ -41,7 +41,7 @@ def test_it_writes_a_script_that_says_how_it_is_submitted(
     ):
         assert words in text
     assert cli(*RENDER).err == "compose/demo/sbatch.sh: 5 tasks on Slurm\n"
-    monkeypatch.setattr(render, "image_present", lambda _tag: False)
+    monkeypatch.setattr(render, "image_present", lambda *_: False)
     assert "make trainer.sif of it" in cli(*RENDER).err
     assert Workspace(root).known() == ["demo"]
 
@@ -88,9 +88,9 @@ def no_engine() -> NoReturn:
 
 @pytest.mark.parametrize("connect", [no_engine, lambda: None], ids=["no engine", "an engine"])
 def test_up_refuses_a_manifest_that_names_slurm(
-    connect: Callable[[], None], root: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+    connect: Callable[[], None], root: Path, cli: Cli, machine: Machine
 ) -> None:
-    monkeypatch.setattr(launch.docker_engine, "connect", connect)
+    machine.connects(connect)
     with (root / "compose" / "demo.toml").open("a") as file:
         file.write('engine = "slurm"\n[slurm]\nimage = "trainer.sif"\n')
     found = cli("up", "demo")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.run.keeping.record import Record, write_record
-from cluster_kit.util.elapsed import moment
+from cluster_kit.util.clock import Moment
 from cluster_kit.workspace import RunDirectory, new_run
 from tests.make import cluster
 from tests.unit.command_line import Cli
@@ -19,7 +19,7 @@ def saved(root: Path, name: str = "demo", hour: int = 10) -> RunDirectory:
     from datetime import datetime
 
     run = new_run(root / "runs" / name, datetime(2026, 11, 22, hour))
-    write_record(run, Record("id", cluster(), moment(0.0), 100.0, {}, {}))
+    write_record(run, Record("id", cluster(), Moment(0.0, 0.0, ""), 100.0, {}, {}))
     run.outcome.write_text(json.dumps({"id": "id", "success": True, "metrics": {"a": 1}}))
     line = {"time": 101.0, "event": "step", "step": 1, "loss": 0.5}
     (run.progress / "chief-0.jsonl").write_text(json.dumps(line) + "\n")

@@ -13,29 +13,23 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from cluster_kit.cli import bug_report, runs
-from cluster_kit.platforms.docker import docker_engine
+from cluster_kit.cli import runs
 from cluster_kit.run.keeping.record import Record, write_record
 from cluster_kit.run.keeping.secrets import Known
-from cluster_kit.util.elapsed import moment
+from cluster_kit.util.clock import Moment
 from cluster_kit.workspace import RunDirectory, new_run
+from tests.fakes.hosts import Machine
 from tests.make import cluster
 from tests.unit.cli.clusters_up import ClustersUp
 from tests.unit.command_line import Cli
 from tests.unit.stories import container
 
 
-@pytest.fixture(autouse=True)
-def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(docker_engine, "engine_or_none", lambda: None)
-    monkeypatch.setattr(bug_report, "engine_or_none", lambda: None)
-
-
 def saved(
     root: Path, hour: int, name: str = "demo", worker: int = 2, **outcome: Any
 ) -> RunDirectory:
     run = new_run(root / "runs" / name, datetime(2026, 11, 22, hour))
-    write_record(run, Record("id", cluster(worker=worker), moment(0.0), 100.0, {}, {}))
+    write_record(run, Record("id", cluster(worker=worker), Moment(0.0, 0.0, ""), 100.0, {}, {}))
     facts = {"id": "id", "success": True, "metrics": {}, "timings_s": {"total": 9.5}, **outcome}
     run.outcome.write_text(json.dumps(facts))
     run.manifest.write_text(f"format = 1\nworker = {worker}\n")
@@ -83,11 +77,16 @@ def test_one_long_verdict_cuts_nothing_but_itself(
     ("watched", "told"), [(True, "up"), (False, "up, unwatched: `cluster-kit attach demo`")]
 )
 def test_a_run_whose_containers_are_there_is_up(
-    watched: bool, told: str, cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
+    watched: bool,
+    told: str,
+    cli: Cli,
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    machine: Machine,
 ) -> None:
     run = new_run(root / "runs" / "demo", datetime(2026, 11, 22, 11))
     engine = ClustersUp({"demo": [container("chief-0", output=str(run.output))]})
-    monkeypatch.setattr(docker_engine, "engine_or_none", lambda: engine)
+    machine.connects(lambda: engine)
     monkeypatch.setattr("cluster_kit.run.starting.claim.is_claimed", lambda *_: watched)
     assert cli("runs").out.splitlines()[1].endswith(f"  {told}")
 
@@ -109,7 +108,7 @@ def test_two_runs_differ_in_their_programs(cli: Cli, root: Path) -> None:
     for hour, rate, digits in ((9, 0.1, "0" * 64), (10, 0.5, "f" * 64)):
         run = saved(root, hour)
         files = {"train.py": digits, "same.py": "a" * 64}
-        write_record(run, Record("id", cluster(), moment(0.0), 100.0, {}, {}, files))
+        write_record(run, Record("id", cluster(), Moment(0.0, 0.0, ""), 100.0, {}, {}, files))
         run.program.mkdir()
         (run.program / "train.py").write_text(f"rate = {rate}\n")
         run.manifest.write_text("format = 1\n" if hour == 9 else "# with a comment\nformat = 1\n")
@@ -160,9 +159,7 @@ def test_what_cannot_be_removed_is_named_and_the_others_go(
     assert f"only that user or root can remove: `sudo rm -rf {foreign.path}`" in said.err
 
 
-def test_a_run_that_containers_have_mounted_stays(
-    cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_containers_have_mounted_stays(cli: Cli, root: Path, machine: Machine) -> None:
     used = saved(root, 8)
     saved(root, 9)
 
@@ -173,7 +170,7 @@ def test_a_run_that_containers_have_mounted_stays(
         def containers(self, name: str) -> list[Any]:
             return [container("ps-0", output=str(used.output))]
 
-    monkeypatch.setattr(docker_engine, "engine_or_none", Engine)
+    machine.connects(Engine)
     assert cli("runs", "prune", "--keep", "1").err == "nothing to remove\n"
 
 
@@ -225,7 +222,7 @@ def test_an_archive_has_the_evidence_and_neither_results_nor_secrets(
 
 def archived(cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """What is in the archive of a run, by name."""
-    monkeypatch.setattr("cluster_kit.run.keeping.bug_report.versions", lambda: ["cluster-kit 1"])
+    monkeypatch.setattr("cluster_kit.run.keeping.bug_report.versions", lambda *_: ["cluster-kit 1"])
     said = cli("bug-report")
     assert said.code == 0, said.err
     with tarfile.open(root / "bug-report-demo-20261122-090000.tar.gz") as made:
@@ -285,14 +282,14 @@ def test_of_an_archive_that_fails_nothing_is_left(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("cluster_kit.run.keeping.bug_report._write", full)
-    monkeypatch.setattr("cluster_kit.run.keeping.bug_report.versions", lambda: [])
+    monkeypatch.setattr("cluster_kit.run.keeping.bug_report.versions", lambda *_: [])
     said = cli("bug-report", "demo", "-o", "x.tar.gz")
     assert said.code == 3 and "No space left" in said.err
     assert not (root / "x.tar.gz").exists()
 
 
 def test_a_run_that_was_cut_off_goes_once_no_container_has_it(
-    cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, root: Path, machine: Machine
 ) -> None:
     cut_off = saved(root, 8)
     cut_off.outcome.unlink()
@@ -303,7 +300,7 @@ def test_a_run_that_was_cut_off_goes_once_no_container_has_it(
         def clusters(self) -> list[str]:
             return []
 
-    monkeypatch.setattr(docker_engine, "engine_or_none", Engine)
+    machine.connects(Engine)
     assert cli("runs", "prune", "--keep", "1").code == 0
     assert not cut_off.path.exists()
 

@@ -19,15 +19,6 @@ from tests.unit.command_line import Cli
 LIVE = re.compile(r"live page: (http://127\.0\.0\.1:(\d+))(/\S*)")
 
 
-@pytest.fixture(autouse=True)
-def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse() -> Any:
-        raise HostError("no engine answers")
-
-    monkeypatch.setattr(cli_serve, "engine_or_none", lambda: None)
-    monkeypatch.setattr("cluster_kit.platforms.docker.docker_engine.connect", refuse)
-
-
 @pytest.fixture
 def asks(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, str]]:
     """Instead of waiting for Ctrl-C, the command asks its own page."""

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.host import gather
+from cluster_kit.machine import gather
 from cluster_kit.run.starting import prepare
-from cluster_kit.util import process
 from tests.fakes.acting import BESIDE, Life, dies, ends, prints, says
+from tests.fakes.hosts import Machine
 from tests.fakes.stage import NAME, Stage, set_up
 from tests.unit.command_line import MANIFEST, Cli
 
@@ -20,10 +20,12 @@ SIDECARS = '[sidecar.cache]\nimage = "redis:7"\n[sidecar.board]\nimage = "board"
 
 
 @pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Path, cli: Cli) -> Iterator[Stage]:
+def stage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Path, cli: Cli, machine: Machine
+) -> Iterator[Stage]:
     """A cluster that is up, and that nobody watches; one of its sidecars has crashed."""
     monkeypatch.setattr(prepare, "gather", gather.gather)
-    for made in set_up(tmp_path, monkeypatch):
+    for made in set_up(tmp_path, monkeypatch, machine):
         (root / "compose" / f"{NAME}.toml").write_text(MANIFEST + SIDECARS)
         crash = Life((prints(0.2, "no such file"), dies(0.5, 3)))
         made.engine.acting = {"chief-0": [LONG], "board": [crash, BESIDE]}
@@ -56,10 +58,10 @@ def test_one_is_restarted(cli: Cli, stage: Stage) -> None:
 
 
 def test_a_command_is_run_in_one_but_not_where_it_has_ended(
-    cli: Cli, stage: Stage, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, stage: Stage, machine: Machine
 ) -> None:
     ran: list[list[str]] = []
-    monkeypatch.setattr(process, "hand_over", lambda command: ran.append(command) or 0)
+    machine.starts(hand_over=lambda command: ran.append(command) or 0)
     assert cli("exec", "cache", "--", "ls").code == 0
     assert ran[0][-1] == "ls" and "--workdir" not in ran[0], "it has no /output"
     said = cli("exec", "board", "--", "ls")

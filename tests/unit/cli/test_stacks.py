@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from cluster_kit.platforms.docker import docker_engine
+from tests.fakes.hosts import Machine
 from tests.unit.cli.clusters_up import ClustersUp
 from tests.unit.command_line import Cli
 from tests.unit.stories import container
@@ -27,9 +27,9 @@ class FakeEngine(ClustersUp):
 
 
 @pytest.fixture(autouse=True)
-def engine(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
+def engine(machine: Machine) -> FakeEngine:
     fake = FakeEngine()
-    monkeypatch.setattr(docker_engine, "connect", lambda: fake)
+    machine.connects(lambda: fake)
     fake.up["demo"] = [
         replace(container(name), id=name, state=state)
         for name, state in (

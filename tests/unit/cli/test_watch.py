@@ -10,13 +10,14 @@ from types import TracebackType
 import pytest
 
 from cluster_kit.cli import watch
-from cluster_kit.host import gather
+from cluster_kit.machine import gather
 from cluster_kit.run.request import Request
 from cluster_kit.run.rerun import files_of
 from cluster_kit.run.starting import prepare
 from cluster_kit.util.changes import Watched
 from cluster_kit.workspace import Workspace
 from tests.fakes.acting import LEADS, Life, ends, says
+from tests.fakes.hosts import Machine
 from tests.fakes.stage import MANIFEST, NAME, Stage, set_up
 from tests.unit.command_line import Cli
 
@@ -62,10 +63,12 @@ class FakeChanges:
 
 
 @pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Path) -> Iterator[Stage]:
+def stage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Path, machine: Machine
+) -> Iterator[Stage]:
     assert root == tmp_path
     monkeypatch.setattr(prepare, "gather", gather.gather)
-    for made in set_up(tmp_path, monkeypatch):
+    for made in set_up(tmp_path, monkeypatch, machine):
         (tmp_path / "mine").mkdir()
         (tmp_path / "mine" / "train.py").write_text("print(1)\n")
         (tmp_path / "compose" / f"{NAME}.toml").write_text(

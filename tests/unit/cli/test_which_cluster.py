@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from cluster_kit.cli import down
-from cluster_kit.platforms.docker import docker_engine
-from cluster_kit.util import process
 from cluster_kit.workspace import RunDirectory
+from tests.fakes.hosts import Machine
 from tests.unit.cli.clusters_up import ClustersUp
 from tests.unit.command_line import Cli
 from tests.unit.stories import container
@@ -40,15 +39,15 @@ class Engine(ClustersUp):
 
 
 @pytest.fixture(autouse=True)
-def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
+def engine(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> Engine:
     one = Engine()
 
     def hand_over(command: list[str]) -> int:
         one.done.append(f"exec {command[-2]}")
         return 0
 
-    monkeypatch.setattr(docker_engine, "connect", lambda: one)
-    monkeypatch.setattr(process, "hand_over", hand_over)
+    machine.connects(lambda: one)
+    machine.starts(hand_over=hand_over)
     return one
 
 
@@ -65,7 +64,7 @@ def test_a_strangers_cluster_is_not_meant_where_one_of_this_directory_is_up(
 def test_down_says_whose_cluster_it_was(
     cli: Cli, engine: Engine, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(down, "take_down", Engine.remove)
+    monkeypatch.setattr(down, "take_down", lambda _host, engine, name: engine.remove(name))
     engine.runs("ours", root)
     (root / "runs" / "ours" / "20250301-100000" / "output").mkdir(parents=True)
     assert "ours: 1 containers" in cli("down").err
@@ -103,7 +102,7 @@ def test_a_strangers_cluster_is_entered_without_a_name_and_not_ended(
 def test_what_is_left_of_a_cluster_without_containers_is_ours_if_it_ran_here(
     cli: Cli, engine: Engine, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(down, "take_down", Engine.remove)
+    monkeypatch.setattr(down, "take_down", lambda _host, engine, name: engine.remove(name))
     engine.up["demo"] = []
     assert cli("down").code == 2
     (root / "runs" / "demo" / "20250301-100000" / "output").mkdir(parents=True)

@@ -13,6 +13,7 @@ from cluster_kit.compare import measure, speedup
 from cluster_kit.compare.variants import EVEN, VARIANTS, Length, plan_runs
 from cluster_kit.errors import Interrupted
 from cluster_kit.util import signals
+from tests.fakes.hosts import fake_host
 
 
 @pytest.fixture
@@ -46,14 +47,14 @@ def view() -> Any:
 def test_a_comparison_can_be_interrupted_in_any_run(handlers: list[Any]) -> None:
     runs = plan_runs(VARIANTS, (EVEN,), Length(2, 2), 2.0)
     with pytest.raises(Interrupted):
-        list(measure.run_all(runs, NOWHERE, view, 0.5))
+        list(measure.run_all(fake_host(), runs, NOWHERE, view, 0.5))
     assert len(handlers) == 3
     assert set(handlers) == {signals._interrupt}
 
 
 def test_a_speed_up_can_be_interrupted_in_any_run(handlers: list[Any]) -> None:
     each = speedup.machines(4, 2, 24)
-    found = speedup.measure_all((1, 2, 3, 4), each, 5, "async", NOWHERE, view)
+    found = speedup.measure_all(fake_host(), (1, 2, 3, 4), each, 5, "async", NOWHERE, view)
     with pytest.raises(Interrupted):
         list(found)
     assert len(handlers) == 3

@@ -23,6 +23,7 @@ from cluster_kit.observe.progress import ProgressReader
 from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.run.judging.task_outcome import TaskOutcome
 from cluster_kit.workspace import Workspace
+from tests.fakes.hosts import fake_host
 from tests.unit.command_line import Cli
 
 RUNS = plan_runs(VARIANTS, SCENARIOS, Length(40, 6), 2.0)
@@ -173,7 +174,7 @@ def launcher(monkeypatch: pytest.MonkeyPatch, run_directory: Path) -> list[str]:
     """In place of `launch`: the first fails before it starts, the second fails, others do well."""
     names: list[str] = []
 
-    def launch(order: Any, *_: object, **__: object) -> dict[str, Any]:
+    def launch(_host: object, order: Any, *_: object, **__: object) -> dict[str, Any]:
         names.append(order.overrides["name"])
         if len(names) == 1:
             raise EngineError("no room", "make some")
@@ -190,7 +191,7 @@ def test_what_fails_is_reported_and_the_rest_goes_on(
 ) -> None:
     names = launcher(monkeypatch, tmp_path)
     chosen = [*RUNS[:3], next(run for run in RUNS if run.skipped)]
-    found = list(run_all(chosen, Workspace(tmp_path), QuietView, 0.95))  # type: ignore[arg-type]
+    found = list(run_all(fake_host(), chosen, Workspace(tmp_path), QuietView, 0.95))  # type: ignore[arg-type]
     assert [one.failed for one in found] == ["no room", "it broke", "", ""]
     assert found[2].measured is not None
     assert found[3].measured is None, "a run that makes no sense was started"
@@ -204,7 +205,7 @@ def test_an_interruption_ends_the_comparison(
         running, "launch", lambda *_, **__: outcome(success=False, exit_code=130, message="")
     )
     with pytest.raises(Interrupted):
-        list(run_all([ASYNC, SYNC], Workspace(tmp_path), QuietView, 0.95))  # type: ignore[arg-type]
+        list(run_all(fake_host(), [ASYNC, SYNC], Workspace(tmp_path), QuietView, 0.95))  # type: ignore[arg-type]
 
 
 def test_unknown_names_are_refused_with_the_known_ones() -> None:

@@ -61,9 +61,8 @@ def test_the_verb_writes_a_table_and_its_facts(
     cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     facts: HostFacts = host(cpus=2)
-    monkeypatch.setattr(verb, "engine_or_none", lambda: None)
     monkeypatch.setattr(verb, "gather", lambda engine: facts)
-    monkeypatch.setattr(verb, "measure_all", lambda counts, *_: iter(SPEEDS[: len(counts)]))
+    monkeypatch.setattr(verb, "measure_all", lambda _host, counts, *_: iter(SPEEDS[: len(counts)]))
     said = cli("speedup", "--workers", "1", "--workers", "2")
     assert said.code == 0, said.err
     assert "1.60" in said.out and "at 22.5% of its CPUs and bandwidth: cpus 0.45" in said.out

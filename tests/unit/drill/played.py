@@ -24,7 +24,9 @@ LONG = {"chief-0": [Life(STEPS)]}
 def played(stage: Stage, text: str, acting: Any = LONG, **overrides: Any) -> Drill:
     stage.engine.acting = dict(acting)
     written = load.parse(tomllib.loads(text), "mine.toml")
-    return drill(Request(NAME, overrides), lambda _c: written, 5, stage.workspace, stage.view)
+    return drill(
+        stage.host, Request(NAME, overrides), lambda _c: written, 5, stage.workspace, stage.view
+    )
 
 
 def fault(kind: str, task: str, at: str, *lines: str) -> str:

@@ -16,6 +16,7 @@ from cluster_kit.manifest.load import load as load_manifest
 from cluster_kit.observe.state import RunState
 from cluster_kit.plan.plan import plan as plan_cluster
 from tests.fakes.acting import LEADS, Life, says
+from tests.fakes.clock import Clock
 from tests.fakes.stage import Stage
 from tests.make import OWN, ROOT, cluster, host, inputs
 from tests.unit.drill.played import STEPS, fault, played
@@ -92,7 +93,7 @@ def test_a_fault_after_the_first_checkpoint(stage: Stage) -> None:
 def test_a_cluster_that_is_not_there_yet_or_no_more_is_looked_at_again_later(stage: Stage) -> None:
     written = load.parse(tomllib.loads(fault("crash", "ps-0", 'after = "checkpoint"')), "mine.toml")
     demo = cluster(ps=1)
-    director = Director(lambda made: plan(written.scenario, made, 1), lambda _said: None)
+    director = Director(Clock(), lambda made: plan(written.scenario, made, 1), lambda _said: None)
     director.planned(demo)
     director.observe(stage.engine, demo, RunState.of(demo))
     assert director.done == []

@@ -159,7 +159,7 @@ def play(stage: Stage, cells: list[Cell], seconds: float) -> list[Judged]:
     life = Life((says(0.1, "start", attempt=1), says(0.4, "ready"), *trains,
                  ends(seconds + 2, 0, "finished")))  # fmt: skip
     stage.engine.acting = {"chief-0": [life]}
-    return list(run_all(cells, stage.workspace, lambda: stage.view))
+    return list(run_all(stage.host, cells, stage.workspace, lambda: stage.view))
 
 
 def test_the_faults_of_a_role_follow_each_other_in_one_run(stage: Stage) -> None:
@@ -193,5 +193,5 @@ def test_each_of_its_runs_can_be_interrupted(monkeypatch: pytest.MonkeyPatch) ->
     view: Any = SimpleNamespace(close=lambda: None)
     nowhere: Any = SimpleNamespace()
     for one in (Cell(SYSTEMS[0], "leader", BREAKS[0]), Cell(SYSTEMS[1], "worker", BREAKS[1])):
-        matrix._run([one], nowhere, lambda: view)
+        matrix._run(nowhere, [one], nowhere, lambda: view)
     assert calls == ["armed", "drill"] * 2

@@ -15,6 +15,7 @@ from cluster_kit.cli import matrix
 from cluster_kit.drill.matrix import store
 from cluster_kit.drill.matrix.cells import Cell
 from cluster_kit.drill.matrix.judge import Judged
+from cluster_kit.host import Host
 from cluster_kit.util import signals, stdio
 from tests.fakes.stage import Stage
 
@@ -31,12 +32,12 @@ def command(
     monkeypatch.setattr(signals, "interrupt_once", lambda: None)
     monkeypatch.setattr(stdio, "outlive_readers", lambda: None)
     monkeypatch.setattr(matrix, "SYSTEMS", ())
-    monkeypatch.setattr(store, "commit", lambda: "0123abc")
+    monkeypatch.setattr(store, "commit", lambda _host: "0123abc")
 
     def call(*words: str) -> tuple[int, list[str], str]:
         ran: list[str] = []
 
-        def run_all(cells: Sequence[Cell], *_: Any) -> Iterator[Judged]:
+        def run_all(_host: Host, cells: Sequence[Cell], *_: Any) -> Iterator[Judged]:
             for cell in cells:
                 ran.append(f"{cell.role} {cell.fault}")
                 misses = ("detected after 13.0 s",) if str(cell.fault) == "cut 1 s" else ()

@@ -16,6 +16,7 @@ from cluster_kit.errors import EngineError
 from cluster_kit.image import base_image, kit_image
 from cluster_kit.image.pip_config import CA_IN_BUILD, build_secrets, pip_access
 from cluster_kit.util.process import Completed
+from tests.fakes.hosts import Machine
 
 ADDRESS = "https://someone:secret@mirror.example/simple"
 
@@ -131,12 +132,12 @@ def test_builds_see_the_loopback_of_the_host_only_if_what_they_need_is_there(
 
 
 def test_secrets_reach_the_build_by_file_and_variable_name_only(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> None:
-    monkeypatch.setattr("cluster_kit.image.pip_config._pip_config_list", lambda: "")
+    monkeypatch.setattr("cluster_kit.image.pip_config._pip_config_list", lambda *_: "")
     monkeypatch.setenv("PIP_INDEX_URL", ADDRESS)
     monkeypatch.setenv("https_proxy", "http://someone:secret@proxy.example:3128")
-    with build_secrets() as arguments:
+    with build_secrets(machine.host) as arguments:
         assert "--build-arg=https_proxy" in arguments
         assert not any("example" in argument or "someone" in argument for argument in arguments)
         conf = Path(arguments[0].partition("src=")[2])
@@ -187,9 +188,11 @@ def test_apts_way_to_its_mirror_is_kept() -> None:
     )
 
 
-def test_a_named_base_is_taken_without_asking_docker(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_named_base_is_taken_without_asking_docker(
+    monkeypatch: pytest.MonkeyPatch, machine: Machine
+) -> None:
     monkeypatch.setenv("CLUSTER_KIT_BASE", "registry.example/python:3.12")
-    assert base_image.choose_base(lambda _: None) == "registry.example/python:3.12"
+    assert base_image.choose_base(machine.host, lambda _: None) == "registry.example/python:3.12"
 
 
 def test_digits_are_split_by_class_and_always_the_same_way() -> None:
@@ -227,15 +230,13 @@ def test_other_files_keep_their_bytes(tmp_path: Path) -> None:
 
 
 def test_a_build_for_which_the_engine_has_no_room_is_told_with_what_frees_it(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> None:
     words = "ERROR: failed to solve: write /usr/lib/x: no space left on device"
-    monkeypatch.setattr(kit_image, "image_present", lambda _tag: False)
-    monkeypatch.setattr(kit_image, "choose_base", lambda _say: "base")
-    monkeypatch.setattr(kit_image, "build_secrets", lambda: contextlib.nullcontext(()))
-    monkeypatch.setattr(
-        kit_image, "run", lambda words_, **_: Completed(tuple(words_), 1, "", words)
-    )
+    monkeypatch.setattr(kit_image, "image_present", lambda *_: False)
+    monkeypatch.setattr(kit_image, "choose_base", lambda *_: "base")
+    monkeypatch.setattr(kit_image, "build_secrets", lambda *_: contextlib.nullcontext(()))
+    machine.starts(run=lambda words_, **_: Completed(tuple(words_), 1, "", words))
     with pytest.raises(EngineError, match="no space left on device") as told:
-        kit_image.ensure_image("cpu", lambda _line: None)
+        kit_image.ensure_image(machine.host, "cpu", lambda _line: None)
     assert "docker system df" in told.value.hint

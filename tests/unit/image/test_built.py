@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.errors import EngineError, ManifestError
-from cluster_kit.image import dockerfile_image, pip_config
-from cluster_kit.image import kit_image as image_build
+from cluster_kit.image import dockerfile_image
 from cluster_kit.parts import Dockerfile
 from cluster_kit.util.process import Completed
+from tests.fakes.hosts import Machine
 from tests.fakes.locks import kept_in
 from tests.make import cluster
 
@@ -112,7 +112,9 @@ def test_a_file_that_cannot_be_read_is_a_problem(
 
 
 @pytest.fixture
-def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int, str], list[str]]:
+def build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine
+) -> Callable[[int, str], list[str]]:
     """What is said by a build that ends so."""
     said: list[str] = []
 
@@ -124,11 +126,13 @@ def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int, str
             return Completed(command, code, "", says)
 
         kept_in(tmp_path, monkeypatch)
-        monkeypatch.setattr(dockerfile_image, "present", lambda _tag: False)
-        monkeypatch.setattr(dockerfile_image, "stream", stream)
-        monkeypatch.setattr(pip_config, "run", lambda command: Completed((), 0, "", ""))
-        monkeypatch.setattr(image_build, "run", lambda command: Completed((), 0, "mine", ""))
-        assert dockerfile_image.ensure(cluster(build="image"), said.append, said.append)
+        monkeypatch.setattr(dockerfile_image, "present", lambda *_: False)
+        machine.starts(stream=stream)
+        machine.starts(run=lambda command: Completed((), 0, "", ""))
+        machine.starts(run=lambda command: Completed((), 0, "mine", ""))
+        assert dockerfile_image.ensure(
+            machine.host, cluster(build="image"), said.append, said.append
+        )
         return said
 
     return run
@@ -168,7 +172,7 @@ def test_a_build_that_fails_is_told_in_its_own_words(
     assert "#5 0.263" not in told.value.message and "#1" not in told.value.message
 
 
-def test_one_that_is_there_is_not_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dockerfile_image, "present", lambda _tag: True)
-    assert not dockerfile_image.ensure(cluster(build="image"), print, print)
-    assert not dockerfile_image.ensure(cluster(), print, print)
+def test_one_that_is_there_is_not_built(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> None:
+    monkeypatch.setattr(dockerfile_image, "present", lambda *_: True)
+    assert not dockerfile_image.ensure(machine.host, cluster(build="image"), print, print)
+    assert not dockerfile_image.ensure(machine.host, cluster(), print, print)

@@ -12,9 +12,9 @@ import pytest
 
 from cluster_kit.cli import make
 from cluster_kit.errors import EngineError
-from cluster_kit.image import contents
 from cluster_kit.image.contents import Package, packages_of
 from cluster_kit.util.process import Completed
+from tests.fakes.hosts import Machine
 from tests.unit.command_line import Cli
 from tests.unit.image.test_build import build_time_script
 
@@ -30,7 +30,7 @@ LISTED = "".join(json.dumps(vars(package)) + "\n" for package in PACKAGES)
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+def asked(machine: Machine) -> list[tuple[str, ...]]:
     """The commands that were run; a container of the image answers."""
     commands: list[tuple[str, ...]] = []
 
@@ -38,20 +38,22 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
         commands.append(command)
         return Completed(command, 0, LISTED, "")
 
-    monkeypatch.setattr(contents, "run", run)
+    machine.starts(run=run)
     return commands
 
 
-def test_a_container_without_a_network_is_asked(asked: list[tuple[str, ...]]) -> None:
-    assert packages_of(TAG) == PACKAGES
+def test_a_container_without_a_network_is_asked(
+    asked: list[tuple[str, ...]], machine: Machine
+) -> None:
+    assert packages_of(machine.host, TAG) == PACKAGES
     assert asked[0][-2:] == (TAG, "/opt/trainer/list_packages.py")
     assert "--network=none" in asked[0] and "--cap-drop=ALL" in asked[0]
 
 
-def test_an_image_that_does_not_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contents, "run", lambda command: Completed(command, 125, "", "no such"))
+def test_an_image_that_does_not_answer_is_an_error(machine: Machine) -> None:
+    machine.starts(run=lambda command: Completed(command, 125, "", "no such"))
     with pytest.raises(EngineError, match="does not tell what is inside"):
-        packages_of(TAG)
+        packages_of(machine.host, TAG)
 
 
 def test_the_bill_of_materials_is_valid_and_has_every_package() -> None:
@@ -78,13 +80,13 @@ def test_the_bill_of_materials_is_valid_and_has_every_package() -> None:
 def test_the_verb_prints_either(
     cli: Cli, asked: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(make, "image_present", lambda _tag: True)
+    monkeypatch.setattr(make, "image_present", lambda *_: True)
     assert json.loads(cli("image", "sbom").out)["bomFormat"] == "CycloneDX"
     table = cli("image", "sbom", "--licences").out.splitlines()
     assert len(table) == 1 + len(PACKAGES)
     assert table[2].split() == ["pypi", "absl-py", "2.5.1", "Apache-2.0"]
     assert table[4].split()[-2:] == ["not", "stated"]
-    monkeypatch.setattr(make, "image_present", lambda _tag: False)
+    monkeypatch.setattr(make, "image_present", lambda *_: False)
     said = cli("image", "sbom", "--variant", "gpu")
     assert said.code != 0 and "cluster-kit image build --variant gpu" in said.err
 

@@ -9,10 +9,12 @@ import pytest
 
 from cluster_kit.cli import data
 from cluster_kit.errors import EngineError, UsageError
+from cluster_kit.host import Host
 from cluster_kit.image import convert
 from cluster_kit.image.convert import Conversion
 from cluster_kit.image.kit_image import Say
 from cluster_kit.util.process import Completed
+from tests.fakes.hosts import Machine, fake_host
 from tests.unit.command_line import Cli
 
 COCO = Conversion("coco", (Path("/in/a.json"), Path("/in/images")), Path("/out"))
@@ -43,12 +45,12 @@ def test_what_lies_in_another_path_is_not_mounted_twice() -> None:
 
 
 @pytest.fixture
-def ended(monkeypatch: pytest.MonkeyPatch) -> list[Completed]:
+def ended(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> list[Completed]:
     """What the container's command ends with; no image is built."""
     ends: list[Completed] = []
-    monkeypatch.setattr(convert, "ensure_image", lambda variant, say: False)
-    monkeypatch.setattr(convert, "caller_here", lambda: "7:8")
-    monkeypatch.setattr(convert, "run", lambda command: ends.pop())
+    monkeypatch.setattr(convert, "ensure_image", lambda *_: False)
+    monkeypatch.setattr(convert, "caller_of", lambda _connect: "7:8")
+    machine.starts(run=lambda command: ends.pop())
     return ends
 
 
@@ -59,36 +61,40 @@ def sources(folder: Path) -> Conversion:
 
 
 def test_a_path_that_is_not_there_is_named_before_anything_starts(
-    tmp_path: Path, ended: list[Completed]
+    tmp_path: Path, ended: list[Completed], machine: Machine
 ) -> None:
     for absent in (
         Conversion("voc", (tmp_path / "none",), tmp_path),
         Conversion("voc", (tmp_path,), tmp_path, tmp_path / "none"),
     ):
         with pytest.raises(UsageError, match="none was not found"):
-            convert.convert(absent, print)
+            convert.convert(machine.host, absent, print)
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="cannot be made"):
-        convert.convert(Conversion("voc", (tmp_path,), tmp_path / "file" / "out"), print)
+        convert.convert(
+            fake_host(), Conversion("voc", (tmp_path,), tmp_path / "file" / "out"), print
+        )
 
 
-def test_wrong_annotations_are_the_callers_error(tmp_path: Path, ended: list[Completed]) -> None:
+def test_wrong_annotations_are_the_callers_error(
+    tmp_path: Path, ended: list[Completed], machine: Machine
+) -> None:
     said = "error: 1 problem in the annotations\n  image 3: bad\n    → repair them\n"
     ended.append(Completed((), 2, "", said))
     with pytest.raises(UsageError) as refused:
-        convert.convert(sources(tmp_path), print)
+        convert.convert(machine.host, sources(tmp_path), print)
     assert refused.value.message == "1 problem in the annotations\n  image 3: bad"
     assert refused.value.hint == "repair them"
     assert (tmp_path / "deep" / "out").is_dir()
     ended.append(Completed((), 125, "", "docker: no such image"))
     with pytest.raises(EngineError, match="ended with 125:\ndocker: no such image"):
-        convert.convert(Conversion("voc", (tmp_path,), tmp_path), print)
+        convert.convert(machine.host, Conversion("voc", (tmp_path,), tmp_path), print)
 
 
 def test_the_verbs_pass_on_every_option(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Conversion] = []
 
-    def noted(wanted: Conversion, say: Say) -> str:
+    def noted(_host: Host, wanted: Conversion, say: Say) -> str:
         asked.append(wanted)
         return "written"
 

@@ -11,6 +11,7 @@ import pytest
 from cluster_kit.errors import HostError
 from cluster_kit.image import debugger
 from cluster_kit.util.process import Completed
+from tests.fakes.hosts import Machine
 
 PIP_FAILS = Completed((), 1, "", "ERROR: No matching distribution found for debugpy==1.8.22\n")
 NO_PIP = Completed((), 1, "", "/usr/bin/python3: No module named pip\n")
@@ -35,17 +36,17 @@ class Pip:
 
 
 @pytest.fixture
-def pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pip:
+def pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine) -> Pip:
     fake = Pip()
-    monkeypatch.setattr(debugger, "run", fake.run)
+    machine.starts(run=fake.run)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return fake
 
 
-def test_it_is_fetched_once_by_its_hashes(pip: Pip, tmp_path: Path) -> None:
+def test_it_is_fetched_once_by_its_hashes(pip: Pip, tmp_path: Path, machine: Machine) -> None:
     said: list[str] = []
     for _ in range(2):
-        debugger.ensure(said.append)
+        debugger.ensure(machine.host, said.append)
     assert debugger.place() == tmp_path / "cache" / "cluster-kit" / "debugpy-1.8.22"
     assert [entry.name for entry in debugger.place().parent.iterdir()] == ["debugpy-1.8.22"]
     assert said == ["fetching the debugger, debugpy 1.8.22, once"]
@@ -61,36 +62,36 @@ def test_the_home_directory_has_it_otherwise(monkeypatch: pytest.MonkeyPatch) ->
     assert debugger.place() == Path("/home/me/.cache/cluster-kit/debugpy-1.8.22")
 
 
-def test_pip_that_fails_leaves_nothing(pip: Pip) -> None:
+def test_pip_that_fails_leaves_nothing(pip: Pip, machine: Machine) -> None:
     pip.answers = [PIP_FAILS]
     with pytest.raises(HostError, match="No matching distribution") as refused:
-        debugger.ensure(lambda _: None)
+        debugger.ensure(machine.host, lambda _: None)
     assert "pip config list" in refused.value.hint
     assert list(debugger.place().parent.iterdir()) == []
-    debugger.ensure(lambda _: None)
+    debugger.ensure(machine.host, lambda _: None)
 
 
 @pytest.mark.parametrize("has_uv", [True, False])
 def test_an_environment_without_pip(
-    pip: Pip, monkeypatch: pytest.MonkeyPatch, has_uv: bool
+    pip: Pip, monkeypatch: pytest.MonkeyPatch, has_uv: bool, machine: Machine
 ) -> None:
     pip.answers = [NO_PIP]
     monkeypatch.setattr(debugger.shutil, "which", lambda _: "/bin/uv" if has_uv else None)
     if has_uv:
-        debugger.ensure(lambda _: None)
+        debugger.ensure(machine.host, lambda _: None)
         assert pip.calls[1][:3] == ["uv", "pip", "install"]
         return
     with pytest.raises(HostError, match="No module named pip") as refused:
-        debugger.ensure(lambda _: None)
+        debugger.ensure(machine.host, lambda _: None)
     assert "-m ensurepip` installs pip" in refused.value.hint
 
 
 def test_a_cache_that_cannot_be_written_is_told(
-    pip: Pip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pip: Pip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(HostError, match="cannot be written: Not a directory") as refused:
-        debugger.ensure(lambda _: None)
+        debugger.ensure(machine.host, lambda _: None)
     assert "XDG_CACHE_HOME" in refused.value.hint
     assert pip.calls == []

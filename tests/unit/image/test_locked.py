@@ -13,6 +13,7 @@ from packaging.requirements import Requirement
 
 from cluster_kit.image import base_image, kit_image
 from tests import audit, lock
+from tests.fakes.hosts import Machine
 
 RECIPE = kit_image.SOURCE / "recipe"
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;]+)", re.MULTILINE)
@@ -150,10 +151,16 @@ def test_without_a_service_it_is_said_and_nothing_fails(
     ids=["pulled before", "pulled now", "pulled, though another one is there", "loaded"],
 )
 def test_the_base_is_the_pinned_one_wherever_it_can_be_had(
-    there: tuple[str, ...], pulls: bool, chosen: str, monkeypatch: pytest.MonkeyPatch
+    there: tuple[str, ...],
+    pulls: bool,
+    chosen: str,
+    monkeypatch: pytest.MonkeyPatch,
+    machine: Machine,
 ) -> None:
     monkeypatch.delenv("CLUSTER_KIT_BASE", raising=False)
     monkeypatch.setattr(base_image, "_host_system", lambda: None)
-    monkeypatch.setattr(base_image, "present", there.__contains__)
-    monkeypatch.setattr(base_image, "_pull", lambda tag: pulls and tag == base_image.REGISTRY_BASE)
-    assert base_image.choose_base(lambda _: None) == chosen
+    monkeypatch.setattr(base_image, "present", lambda _host, tag: tag in there)
+    monkeypatch.setattr(
+        base_image, "_pull", lambda _host, tag: pulls and tag == base_image.REGISTRY_BASE
+    )
+    assert base_image.choose_base(machine.host, lambda _: None) == chosen

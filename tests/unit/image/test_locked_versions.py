@@ -15,6 +15,7 @@ from cluster_kit.errors import EngineError, HostError, ManifestError, UsageError
 from cluster_kit.image import kit_image, requirements_layer, tensorflow_lock
 from cluster_kit.resolved import Cluster
 from cluster_kit.util.process import Completed
+from tests.fakes.hosts import Machine
 from tests.fakes.stage import Stage, stage
 from tests.make import cluster
 
@@ -39,11 +40,14 @@ def asked(version: str = "2.16") -> Cluster:
 
 
 @pytest.fixture
-def pip(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def pip(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> list[Any]:
     """The builds that were asked for; each leaves a lock file, or fails with `pip.append` text."""
     builds: list[Any] = []
+    others = machine.host.processes
 
-    def run(command: tuple[str, ...], **_: Any) -> Completed:
+    def run(command: tuple[str, ...], **options: Any) -> Completed:
+        if not any("dest=" in word for word in command):
+            return others.run(command, **options)
         builds.append(command)
         if len(builds) > 1:
             return Completed(command, 1, "", str(builds[0]))
@@ -51,67 +55,73 @@ def pip(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         Path(to, "locked.txt").write_text(LOCK)
         return Completed(command, 0, "", "")
 
-    monkeypatch.setattr(tensorflow_lock, "run", run)
-    monkeypatch.setattr(tensorflow_lock, "choose_base", lambda say: "python:3.11-slim")
-    monkeypatch.setattr(kit_image, "_engines_own_builder", lambda: "default")
-    monkeypatch.setattr("cluster_kit.image.pip_config._pip_config_list", lambda: "")
+    machine.starts(run=run)
+    monkeypatch.setattr(tensorflow_lock, "choose_base", lambda *_: "python:3.11-slim")
+    monkeypatch.setattr(kit_image, "_engines_own_builder", lambda *_: "default")
+    monkeypatch.setattr("cluster_kit.image.pip_config._pip_config_list", lambda *_: "")
     return builds
 
 
 def test_a_lock_file_is_written_once_and_its_text_is_in_the_tag(
-    pip: list[Any], tmp_path: Path
+    pip: list[Any], tmp_path: Path, machine: Machine
 ) -> None:
     assert tensorflow_lock.tag(tmp_path, "2.16", "cpu").endswith("-unlocked")
-    assert tensorflow_lock.ensure(asked(), tmp_path, print)
+    assert tensorflow_lock.ensure(machine.host, asked(), tmp_path, print)
     file = tensorflow_lock.lock_file(tmp_path, "2.16", "cpu")
     assert file.read_text() == LOCK
     first = tensorflow_lock.tag(tmp_path, "2.16", "cpu")
     assert first.startswith("cluster-kit/trainer:cpu-tf2.16-")
     file.write_text(LOCK.replace("2.16.2", "2.16.1"))
     assert tensorflow_lock.tag(tmp_path, "2.16", "cpu") not in (first, kit_image.image_tag("cpu"))
-    assert not tensorflow_lock.ensure(cluster(tensorflow="2.16"), tmp_path, print)
-    assert not tensorflow_lock.ensure(cluster(), tmp_path, print)
+    assert not tensorflow_lock.ensure(machine.host, cluster(tensorflow="2.16"), tmp_path, print)
+    assert not tensorflow_lock.ensure(machine.host, cluster(), tmp_path, print)
     assert len(pip) == 1
 
 
 def test_a_python_that_has_no_such_wheel_is_told_with_those_that_there_are(
-    pip: list[Any], tmp_path: Path
+    pip: list[Any], tmp_path: Path, machine: Machine
 ) -> None:
     pip.append(NONE_FOR_IT)
     with pytest.raises(ManifestError) as told:
-        tensorflow_lock.ensure(asked("2.15"), tmp_path, print)
+        tensorflow_lock.ensure(machine.host, asked("2.15"), tmp_path, print)
     text = str(told.value)
     assert "no such TensorFlow for Python 3.12" in text and "it has 2.16, 2.17, 2.21" in text
     assert 'write `tensorflow = "2.21"`, or name a base' in text
     assert not list(tmp_path.iterdir()), "nothing half-made is left"
 
 
-def test_an_index_without_nightly_builds_is_told(pip: list[Any], tmp_path: Path) -> None:
+def test_an_index_without_nightly_builds_is_told(
+    pip: list[Any], tmp_path: Path, machine: Machine
+) -> None:
     pip.append(NO_NIGHTLY)
     with pytest.raises(ManifestError, match="has no nightly TensorFlow"):
-        tensorflow_lock.ensure(asked("nightly"), tmp_path, print)
+        tensorflow_lock.ensure(machine.host, asked("nightly"), tmp_path, print)
 
 
-def test_any_other_failure_has_pips_own_words(pip: list[Any], tmp_path: Path) -> None:
+def test_any_other_failure_has_pips_own_words(
+    pip: list[Any], tmp_path: Path, machine: Machine
+) -> None:
     pip.append("#7 2.0 ERROR: no route to the index")
     with pytest.raises(EngineError, match="no route to the index"):
-        tensorflow_lock.ensure(asked(), tmp_path, print)
+        tensorflow_lock.ensure(machine.host, asked(), tmp_path, print)
 
 
-def test_a_folder_that_cannot_be_written_is_named(pip: list[Any], tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_named(
+    pip: list[Any], tmp_path: Path, machine: Machine
+) -> None:
     (tmp_path / "compose").write_text("a file")
     with pytest.raises(HostError, match="cannot be written"):
-        tensorflow_lock.ensure(asked(), tmp_path / "compose", print)
+        tensorflow_lock.ensure(machine.host, asked(), tmp_path / "compose", print)
 
 
 def test_the_build_takes_the_lock_file_in_place_of_the_kits_own(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, machine: Machine
 ) -> None:
     built: dict[str, Any] = {}
-    monkeypatch.setattr(requirements_layer, "image_present", lambda tag: False)
+    monkeypatch.setattr(requirements_layer, "image_present", lambda *_: False)
     monkeypatch.setattr(requirements_layer, "ensure_image", lambda *_, **keys: built.update(keys))
     made = cluster(tensorflow="2.16", image="trainer")
-    assert requirements_layer.ensure(made, tmp_path, print)
+    assert requirements_layer.ensure(machine.host, made, tmp_path, print)
     assert built["tag"] == made.image
     assert built["lock"] == tensorflow_lock.lock_file(tmp_path, "2.16", "cpu")
     with kit_image._context_of(Path(__file__)) as (argument,):
@@ -121,7 +131,7 @@ def test_the_build_takes_the_lock_file_in_place_of_the_kits_own(
         assert none == ()
 
 
-def test_up_resolves_plans_anew_and_starts_what_was_locked(pip: list[Any], stage: Stage) -> None:
+def test_up_resolves_plans_anew_and_starts_what_was_locked(stage: Stage, pip: list[Any]) -> None:
     assert stage.up(tensorflow="2.16").success
     (file,) = stage.docker.ups
     tag = tensorflow_lock.tag(stage.workspace.manifests, "2.16", "cpu")

@@ -9,28 +9,27 @@ from typing import Any
 import pytest
 
 from cluster_kit.errors import EngineError, ManifestError
-from cluster_kit.image import base_image, user_image
+from cluster_kit.image import user_image
 from cluster_kit.parts import Mount
 from cluster_kit.resolved import TRAINER
 from cluster_kit.util.process import Completed
 from tests.fakes.docker import ALL_THERE
+from tests.fakes.hosts import Machine
 from tests.make import cluster
 
 Refused = Callable[..., str]
 
 
 @pytest.fixture
-def refused(monkeypatch: pytest.MonkeyPatch) -> Refused:
+def refused(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> Refused:
     """The message about a cluster whose image says so; "" if it is fit."""
 
     def ask(keys: dict[str, Any] | None = None, **says: Any) -> str:
         line = json.dumps({**ALL_THERE, **says})
-        monkeypatch.setattr(base_image, "run", lambda command: Completed((), 0, "", ""))
-        monkeypatch.setattr(
-            user_image, "run", lambda *_, **__: Completed((), 0, f"noise\n{line}\n", "")
-        )
+        machine.starts(run=lambda command: Completed((), 0, "", ""))
+        machine.starts(run=lambda *_, **__: Completed((), 0, f"noise\n{line}\n", ""))
         try:
-            user_image.refuse_if_unfit(cluster(image="mine:1", **(keys or {})), print)
+            user_image.refuse_if_unfit(machine.host, cluster(image="mine:1", **(keys or {})), print)
         except ManifestError as error:
             return str(error)
         return ""
@@ -114,22 +113,22 @@ def test_all_that_is_wrong_is_told_at_once(refused: Refused) -> None:
     ],
 )
 def test_an_image_that_says_nothing_is_told_why(
-    monkeypatch: pytest.MonkeyPatch, ended: Completed, told: str
+    machine: Machine, ended: Completed, told: str
 ) -> None:
-    monkeypatch.setattr(user_image, "run", lambda *_, **__: ended)
+    machine.starts(run=lambda *_, **__: ended)
     with pytest.raises((ManifestError, EngineError), match=told):
-        user_image.look(cluster(image="mine:1"))
+        user_image.look(machine.host, cluster(image="mine:1"))
 
 
 def test_an_image_that_is_nowhere_is_told_with_the_registrys_words(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> None:
     denied = Completed((), 1, "", "Error response from daemon: pull access denied for mine")
-    monkeypatch.setattr(base_image, "run", lambda command: denied)
-    monkeypatch.setattr(user_image, "run", lambda *_, **__: denied)
+    machine.starts(run=lambda command: denied)
+    machine.starts(run=lambda *_, **__: denied)
     said: list[str] = []
     with pytest.raises(ManifestError, match="pull access denied for mine"):
-        user_image.refuse_if_unfit(cluster(image="mine:1"), said.append)
+        user_image.refuse_if_unfit(machine.host, cluster(image="mine:1"), said.append)
     assert said == ["pulling mine:1"]
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from cluster_kit.cli import make
 from cluster_kit.errors import EngineError, UsageError
 from cluster_kit.image import push
 from cluster_kit.util.process import CUT_OFF, Completed
+from tests.fakes.hosts import Machine
 from tests.unit.command_line import Cli
 
 IMAGE = "cluster-kit/trainer:cpu-1"
@@ -48,18 +48,18 @@ class Engines:
 
 
 @pytest.fixture
-def engines(monkeypatch: pytest.MonkeyPatch) -> Engines:
+def engines(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> Engines:
     made = Engines(**{"ssh://me@a": NONE, "b": OURS, "c": 'sha256:9 1 ["sha256:a","sha256:b"]',
                       "old": 'sha256:0 1 ["sha256:z"]'})  # fmt: skip
-    monkeypatch.setattr(push, "run", made.run)
-    monkeypatch.setattr(push, "pass_on", made.pass_on)
+    machine.starts(run=made.run)
+    machine.starts(pass_on=made.pass_on)
     monkeypatch.setattr(push, "TELL_S", -1.0)
     return made
 
 
-def test_only_those_that_lack_it_get_it(engines: Engines) -> None:
+def test_only_those_that_lack_it_get_it(engines: Engines, machine: Machine) -> None:
     said: list[str] = []
-    done = push.push(IMAGE, ["ssh://me@a", "b", "c", "old", "b"], said.append)
+    done = push.push(machine.host, IMAGE, ["ssh://me@a", "b", "c", "old", "b"], said.append)
     assert [one.state for one in done] == ["loaded", "present", "present", "loaded"]
     assert engines.loaded == ["ssh://me@a", "old"]
     assert "ssh://me@a: 600 MB of about 1170 MB" in said
@@ -80,48 +80,50 @@ def test_only_those_that_lack_it_get_it(engines: Engines) -> None:
     ],
 )
 def test_one_that_does_not_answer_is_named_and_stops_no_other(
-    engines: Engines, target: str, said: str, hint: str
+    engines: Engines, target: str, said: str, hint: str, machine: Machine
 ) -> None:
     engines.images[target] = said
-    done = push.push(IMAGE, [target, "ssh://me@a"], lambda _line: None)
+    done = push.push(machine.host, IMAGE, [target, "ssh://me@a"], lambda _line: None)
     with pytest.raises(EngineError, match="1 of 2 engines have") as raised:
         push.refuse_if_failed(done, IMAGE)
     assert engines.loaded == ["ssh://me@a"]
     assert f"{target}: {said}" in raised.value.message and hint in raised.value.hint
 
 
-def test_of_a_connection_by_ssh_what_ssh_said_is_told(engines: Engines) -> None:
+def test_of_a_connection_by_ssh_what_ssh_said_is_told(engines: Engines, machine: Machine) -> None:
     engines.images["ssh://me@x"] = (
         'error during connect: Get "http://docker.example.com/json": command [ssh x] has exited '
         "with exit status 255: stderr=ssh: connect to host x port 22: Connection refused"
     )
     engines.images["gone"] = 'context "gone": context not found: open /a/b/meta.json: no such file'
-    by_ssh, gone = push.push(IMAGE, ["ssh://me@x", "gone"], lambda _line: None)
+    by_ssh, gone = push.push(machine.host, IMAGE, ["ssh://me@x", "gone"], lambda _line: None)
     assert by_ssh.message == "ssh: connect to host x port 22: Connection refused"
     assert "a key for ssh" in by_ssh.hint
     assert gone.message == 'context "gone": context not found'
     assert "docker context ls" in gone.hint
 
 
-def test_a_full_disk_there_is_told_as_such(engines: Engines) -> None:
+def test_a_full_disk_there_is_told_as_such(engines: Engines, machine: Machine) -> None:
     engines.refuses["ssh://me@a"] = "Error processing tar file: no space left on device"
-    (failed,) = push.push(IMAGE, ["ssh://me@a"], lambda _line: None)
+    (failed,) = push.push(machine.host, IMAGE, ["ssh://me@a"], lambda _line: None)
     assert failed.state == "failed" and "docker system prune" in failed.hint
 
 
-def test_what_is_not_here_cannot_be_brought(engines: Engines) -> None:
+def test_what_is_not_here_cannot_be_brought(engines: Engines, machine: Machine) -> None:
     engines.images[""] = NONE
     with pytest.raises(EngineError, match="is not here"):
-        push.push(IMAGE, ["b"], lambda _line: None)
+        push.push(machine.host, IMAGE, ["b"], lambda _line: None)
     engines.images[""] = "Cannot connect to the Docker daemon"
     with pytest.raises(EngineError, match="this host's engine: Cannot connect") as raised:
-        push.push(IMAGE, ["b"], lambda _line: None)
+        push.push(machine.host, IMAGE, ["b"], lambda _line: None)
     assert "`docker info` has to work on this host" in raised.value.hint
 
 
-def test_what_cannot_be_saved_here_is_not_said_of_the_target(engines: Engines) -> None:
+def test_what_cannot_be_saved_here_is_not_said_of_the_target(
+    engines: Engines, machine: Machine
+) -> None:
     engines.saved = Completed((), 1, "", "unexpected read: input/output error")
-    (failed,) = push.push(IMAGE, ["ssh://me@a"], lambda _line: None)
+    (failed,) = push.push(machine.host, IMAGE, ["ssh://me@a"], lambda _line: None)
     assert failed.message.startswith("docker save ended here with exit code 1: unexpected read")
     assert "this host" in failed.hint
 
@@ -133,7 +135,6 @@ def test_what_is_no_target_is_refused_at_once(target: str) -> None:
 
 
 def test_the_verb(cli: Cli, engines: Engines, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(make, "engine_or_none", lambda: None)
     told = cli("image", "push", "demo", "--to", "ssh://me@a", "--to", "b", "--json")
     assert told.code == 0
     assert [one["state"] for one in json.loads(told.out)] == ["loaded", "present"]

@@ -10,6 +10,7 @@ import pytest
 
 from cluster_kit.image import requirements_layer
 from cluster_kit.util import locks
+from tests.fakes.hosts import Machine
 from tests.fakes.locks import kept_in
 from tests.make import cluster
 
@@ -23,9 +24,9 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The images that are there; building one adds it."""
     there: list[str] = []
     kept_in(tmp_path, monkeypatch)
-    monkeypatch.setattr(requirements_layer, "image_present", lambda tag: tag in there)
+    monkeypatch.setattr(requirements_layer, "image_present", lambda _host, tag: tag in there)
 
-    def build(_variant: str, _say: object, *, show: bool) -> None:
+    def build(_host: object, _variant: str, _say: object, *, show: bool) -> None:
         assert locks.is_locked(tmp_path / LOCK) and not show
         there.append(TAG)
 
@@ -33,13 +34,15 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return there
 
 
-def test_it_is_built_once_under_a_lock(built: list[str], tmp_path: Path) -> None:
-    assert requirements_layer.ensure(OWN, Path(), lambda _line: None)
-    assert not requirements_layer.ensure(OWN, Path(), lambda _line: None)
+def test_it_is_built_once_under_a_lock(built: list[str], tmp_path: Path, machine: Machine) -> None:
+    assert requirements_layer.ensure(machine.host, OWN, Path(), lambda _line: None)
+    assert not requirements_layer.ensure(machine.host, OWN, Path(), lambda _line: None)
     assert built == [TAG] and not locks.is_locked(tmp_path / LOCK)
 
 
-def test_who_comes_second_waits_and_builds_nothing(built: list[str], tmp_path: Path) -> None:
+def test_who_comes_second_waits_and_builds_nothing(
+    built: list[str], tmp_path: Path, machine: Machine
+) -> None:
     said: list[str] = []
     with contextlib.ExitStack() as other:
         other.enter_context(locks.lock(tmp_path / LOCK, "process 7"))
@@ -49,16 +52,16 @@ def test_who_comes_second_waits_and_builds_nothing(built: list[str], tmp_path: P
             built.append(TAG)
             other.close()
 
-        assert not requirements_layer.ensure(OWN, Path(), say)
+        assert not requirements_layer.ensure(machine.host, OWN, Path(), say)
     assert said == [f"waiting for process 7, which builds {TAG}"]
     assert built == [TAG]
 
 
 def test_where_no_lock_can_be_made_it_is_built_all_the_same(
-    built: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    built: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> None:
     kept_in(tmp_path / "missing", monkeypatch)
     monkeypatch.setattr(requirements_layer, "ensure_image", lambda *_, **__: built.append(TAG))
     said: list[str] = []
-    assert requirements_layer.ensure(OWN, Path(), said.append)
+    assert requirements_layer.ensure(machine.host, OWN, Path(), said.append)
     assert "cannot be locked" in said[0]

@@ -15,7 +15,7 @@ from cluster_kit.observe.task_view import State
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.keeping.metrics import RunMetrics
 from cluster_kit.run.keeping.record import Record, write_record
-from cluster_kit.util.elapsed import moment
+from cluster_kit.util.clock import Moment
 from cluster_kit.workspace import RunDirectory, new_run
 from tests.make import cluster
 
@@ -32,7 +32,7 @@ def begun(root: Path, of: Cluster = CLUSTER, sizes: Mapping[str, int] | None = N
           since: float = SINCE) -> RunDirectory:  # fmt: skip
     """A run whose containers were started at `since`, and have told nothing yet."""
     run = new_run(root / "runs" / of.name, datetime(2026, 11, 22, 10))
-    write_record(run, Record("id", of, moment(0.0), since, {}, sizes or {}))
+    write_record(run, Record("id", of, Moment(0.0, 0.0, ""), since, {}, sizes or {}))
     return run
 
 

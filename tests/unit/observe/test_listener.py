@@ -10,6 +10,7 @@ import pytest
 
 from cluster_kit.observe.listener import Listener
 from cluster_kit.platforms.engine import ALL_TOLD, Engine, Event, Subscription
+from cluster_kit.this_host import SystemClock
 
 START = Event(1.0, "start", "ps-0", None)
 
@@ -42,7 +43,7 @@ def joined() -> Iterator[Callable[..., Listener]]:
 
     def listen(*events: Event) -> Listener:
         engines.append(engine := Telling(*events))
-        listener = Listener(cast(Engine, engine), "demo", 0.0, joins=True)
+        listener = Listener(SystemClock(), cast(Engine, engine), "demo", 0.0, joins=True)
         assert engine.told.wait(30)
         return listener
 

@@ -7,6 +7,7 @@ import pytest
 from cluster_kit.observe.shown import Shown
 from cluster_kit.observe.tracebacks import last_words
 from cluster_kit.show.view import visible
+from cluster_kit.this_host import SystemClock
 from tests.make import ROOT
 
 ERRORS = ROOT / "tests" / "trainer" / "errors"
@@ -39,7 +40,7 @@ def test_an_error_that_the_outcome_tells_is_not_shown_in_pieces(name: str) -> No
     log = (ERRORS / f"{name}.log").read_text()
     words = (ERRORS / f"{name}.words").read_text()
     lines: list[str] = []
-    shown = Shown("chief-0", lambda _task, text: lines.append(text))
+    shown = Shown(SystemClock(), "chief-0", lambda _task, text: lines.append(text))
     shown.finish(stamped(log, 1).splitlines(), f"{last_words(log, error=words)}\n{words}")
     assert [line for line in lines if visible(line)] == []
 

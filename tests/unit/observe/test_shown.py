@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit.observe import shown
-from cluster_kit.observe.shown import LAST, MOST, WINDOW_S, Shown
+from cluster_kit.observe.shown import HOLD_S, LAST, MOST, MOST_HELD, WINDOW_S, Shown
 from tests.fakes.clock import Clock
 
 
 class Screen:
     """What is shown of `chief-0`."""
 
-    def __init__(self, since: float | None = None) -> None:
+    def __init__(self, clock: Clock, since: float | None = None) -> None:
         self.lines: list[str] = []
-        self.shown = Shown("chief-0", lambda _task, text: self.lines.append(text), since)
+        self.shown = Shown(clock, "chief-0", lambda _task, text: self.lines.append(text), since)
 
     def takes(self, *texts: str, first: int = 1) -> None:
         for number, text in enumerate(texts, first):
@@ -22,10 +21,8 @@ class Screen:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr(shown, "time", made)
-    return made
+def clock() -> Clock:
+    return Clock()
 
 
 def said(count: int, first: int = 1) -> list[str]:
@@ -39,13 +36,13 @@ def log(texts: list[str]) -> str:
 
 
 def test_lines_are_shown_as_they_come(clock: Clock) -> None:
-    screen = Screen()
+    screen = Screen(clock)
     screen.takes("a", "  ", "", "b")
     assert screen.lines == ["a", "b"]
 
 
 def test_of_a_flood_the_last_lines_are_shown_and_the_others_counted(clock: Clock) -> None:
-    screen = Screen()
+    screen = Screen(clock)
     screen.takes(*said(100_000))
     assert screen.lines == said(MOST)
     screen.shown.finish(())
@@ -55,7 +52,7 @@ def test_of_a_flood_the_last_lines_are_shown_and_the_others_counted(clock: Clock
 
 
 def test_a_program_that_is_quiet_again_is_shown_without_another_line_of_it(clock: Clock) -> None:
-    screen = Screen()
+    screen = Screen(clock)
     screen.takes(*said(MOST + LAST + 1))
     screen.shown.settle()
     assert len(screen.lines) == MOST
@@ -68,21 +65,21 @@ def test_a_program_that_is_quiet_again_is_shown_without_another_line_of_it(clock
 
 
 def test_a_few_lines_too_many_are_all_shown(clock: Clock) -> None:
-    screen = Screen()
+    screen = Screen(clock)
     screen.takes(*said(MOST + LAST))
     screen.shown.finish(())
     assert screen.lines == said(MOST + LAST)
 
 
 def test_lines_that_come_again_after_a_restart_are_shown_once(clock: Clock) -> None:
-    screen = Screen()
+    screen = Screen(clock)
     screen.takes("first life")
     screen.takes("first life", "second life")
     assert screen.lines == ["first life", "second life"]
 
 
 def test_the_end_shows_what_has_not_arrived_and_nothing_later(clock: Clock) -> None:
-    screen = Screen()
+    screen = Screen(clock)
     screen.takes("a", "", "b")
     screen.shown.finish(log(["a", "", "b", "c", "d"]).split("\n"))
     screen.takes("c", "d", first=4)
@@ -92,7 +89,7 @@ def test_the_end_shows_what_has_not_arrived_and_nothing_later(clock: Clock) -> N
 
 
 def test_the_end_counts_what_has_not_arrived_of_a_flood(clock: Clock) -> None:
-    screen = Screen()
+    screen = Screen(clock)
     screen.takes(*said(5))
     screen.shown.finish(log(said(3000)).split("\n"))
     told = [line for line in screen.lines if "left out" in line]
@@ -102,7 +99,7 @@ def test_the_end_counts_what_has_not_arrived_of_a_flood(clock: Clock) -> None:
 
 
 def test_lines_from_before_one_looked_are_neither_shown_nor_counted(clock: Clock) -> None:
-    screen = Screen(since=1772359203.0)  # 10:00:03
+    screen = Screen(clock, since=1772359203.0)  # 10:00:03
     screen.shown.finish(log(said(6)).split("\n"))
     assert screen.lines == ["line 4", "line 5", "line 6"]
 
@@ -119,7 +116,7 @@ TOLD = '  File "/program/train.py", line 3, in <module>\nValueError: shapes diff
 
 @pytest.mark.parametrize("arrived", [0, 2, 5])
 def test_an_error_that_the_outcome_tells_is_not_shown_before(clock: Clock, arrived: int) -> None:
-    screen = Screen()
+    screen = Screen(clock)
     screen.takes("step 1", *TRACEBACK[:arrived])
     screen.shown.settle()
     screen.shown.finish(log(["step 1", *TRACEBACK, "goodbye"]).split("\n"), TOLD)
@@ -127,7 +124,7 @@ def test_an_error_that_the_outcome_tells_is_not_shown_before(clock: Clock, arriv
 
 
 def test_an_error_of_which_the_outcome_tells_nothing_is_shown(clock: Clock) -> None:
-    screen = Screen()
+    screen = Screen(clock)
     screen.takes("step 1", *TRACEBACK)
     assert screen.lines == ["step 1"]
     screen.shown.finish(log(["step 1", *TRACEBACK]).split("\n"), "ps-0 ended with exit code 137")
@@ -135,9 +132,9 @@ def test_an_error_of_which_the_outcome_tells_nothing_is_shown(clock: Clock) -> N
 
 
 def test_an_error_that_the_program_outlives_is_shown_soon(clock: Clock) -> None:
-    screen = Screen()
+    screen = Screen(clock)
     screen.takes(*TRACEBACK, "and on we go")
-    clock.pass_by(shown.HOLD_S - 0.1)
+    clock.pass_by(HOLD_S - 0.1)
     screen.shown.settle()
     assert screen.lines == []
     clock.pass_by(0.2)
@@ -148,8 +145,8 @@ def test_an_error_that_the_program_outlives_is_shown_soon(clock: Clock) -> None:
 
 
 def test_a_flood_after_an_error_lets_it_go(clock: Clock) -> None:
-    screen = Screen()
-    screen.takes(*TRACEBACK, *said(shown.MOST_HELD))
+    screen = Screen(clock)
+    screen.takes(*TRACEBACK, *said(MOST_HELD))
     assert screen.lines[: len(TRACEBACK)] == TRACEBACK
 
 
@@ -165,27 +162,27 @@ def test_a_flood_after_an_error_lets_it_go(clock: Clock) -> None:
     ],
 )
 def test_a_message_without_a_traceback_is_told_once_too(clock: Clock, line: str, told: str) -> None:
-    screen = Screen()
+    screen = Screen(clock)
     screen.takes("reading", line)
     screen.shown.finish((), told)
     assert screen.lines == ["reading"]
 
 
 def test_what_a_supervisor_says_of_a_run_that_goes_on_is_shown_at_once(clock: Clock) -> None:
-    screen = Screen()
+    screen = Screen(clock)
     screen.takes("chief-0: worker-1 is a straggler: 2.1 steps/s", "chief-0: training waits")
     assert len(screen.lines) == 2
 
 
 def test_what_is_printed_around_an_error_is_shown_or_counted(clock: Clock) -> None:
     """Lines of stdout may arrive after those of stderr that were printed later."""
-    screen = Screen()
+    screen = Screen(clock)
     lines = ["error: no class folders", *said(350)]
     screen.shown.finish(log(lines).split("\n"), "no class folders\n" + "\n".join(said(10, 341)))
     left_out = [line for line in screen.lines if "left out" in line]
     assert left_out == [f"… {340 - MOST - LAST} lines left out here, all in logs/chief-0.log"]
     assert len(screen.lines) - 1 + 340 - MOST - LAST == 340
-    within = Screen()
+    within = Screen(clock)
     mixed = [*TRACEBACK[:2], *said(50), *TRACEBACK[2:]]
     within.shown.finish(log(mixed).split("\n"), TOLD)
     assert within.lines == said(50)
@@ -193,7 +190,7 @@ def test_what_is_printed_around_an_error_is_shown_or_counted(clock: Clock) -> No
 
 def test_the_lines_of_a_graphs_error_are_not_shown_piece_by_piece(clock: Clock) -> None:
     inside = ["Detected at node 'a' defined at (most recent call last):", "Node: 'a'"]
-    screen = Screen()
+    screen = Screen(clock)
     screen.shown.finish(log([*TRACEBACK[:3], *inside, *TRACEBACK[3:]]).split("\n"), TOLD)
     assert screen.lines == []
 
@@ -212,7 +209,7 @@ Additional GRPC error information from remote target /job:worker/task:{0} while 
 
 def test_an_error_that_each_worker_has_is_shown_once(clock: Clock) -> None:
     """Its frames in the kit and in the image's packages, never."""
-    screen = Screen()
+    screen = Screen(clock)
     first, again = STACK.format(1, 10).splitlines(), STACK.format(0, 10).splitlines()
     screen.takes(*first, *again, *again, "step 1: loss nan")
     shown = [*first[:2], *first[4:]]
@@ -227,7 +224,7 @@ def test_an_error_that_each_worker_has_is_shown_once(clock: Clock) -> None:
 
 def test_what_a_program_prints_itself_is_never_a_repetition(clock: Clock) -> None:
     mine = ["E is 5", "loss is NaN", "  indented", "saved", "INFO: done", "File x", "1 root"] * 3
-    screen = Screen()
+    screen = Screen(clock)
     screen.takes(*mine, "INFO:tensorflow:loss = 1, step = 1", "INFO:tensorflow:loss = 1, step = 2")
     assert len(screen.lines) == len(mine) + 2
     after_error = ["ERROR:tensorflow:gone", "saved", "ERROR:tensorflow:gone", "saved"]
@@ -237,7 +234,7 @@ def test_what_a_program_prints_itself_is_never_a_repetition(clock: Clock) -> Non
 
 def test_a_line_that_tensorflow_logs_twice_is_shown_once(clock: Clock) -> None:
     """By its own handler and by the root's, as soon as a program has set up `logging`."""
-    screen = Screen()
+    screen = Screen(clock)
     line = "WARNING:tensorflow:Using the default strategy"
     screen.takes(line, line, "step 1", "step 1")
     screen.shown.finish(())

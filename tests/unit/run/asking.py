@@ -27,4 +27,4 @@ def do(stage: Stage, after_s: float, action: Callable[[], object]) -> None:
 
 
 def restart(stage: Stage, task: str) -> tuple[str, ...]:
-    return again.restart(stage.engine, box(stage, task).shown())
+    return again.restart(stage.host, stage.engine, box(stage, task).shown())

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cluster_kit.errors import HostError
+from cluster_kit.parts import EngineName
 from cluster_kit.platforms import remote_engine
-from cluster_kit.platforms.docker import docker_engine as docker_client
+from cluster_kit.platforms.engine import Engine
 from cluster_kit.platforms.kubernetes import (
     kubernetes_engine,
     kubernetes_start,
     kubernetes_watching,
 )
+from cluster_kit.platforms.registry import connect
 from cluster_kit.run.watching import watch
+from tests.fakes.hosts import Machine, no_engine
 from tests.fakes.kubernetes import FakeKubernetes
 from tests.fakes.kubernetes_server import serving
 
@@ -25,19 +28,20 @@ ENDS = {"event": "end", "exit_code": 0, "reason": "finished", "message": "done",
 UP = ("up", "demo", "--engine", "kubernetes")
 
 
-def no_docker() -> None:
-    raise HostError("no Docker engine answers", "start it")
+def only_kubernetes(engine: EngineName = "compose", namespace: str = "") -> Engine:
+    """Connects to the API server; no Docker engine answers."""
+    return no_engine() if engine == "compose" else connect(engine, namespace)
 
 
 @pytest.fixture
-def fake(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeKubernetes]:
+def fake(root: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine) -> Iterator[FakeKubernetes]:
     text = 'format = 1\nname = "demo"\nworker = 2\nps = 1\n'
     (root / "compose" / "demo.toml").write_text(text)
     monkeypatch.setenv("KUBECONFIG", str(root / "kubeconfig"))
     for module in (kubernetes_start, kubernetes_engine, kubernetes_watching, watch):
         monkeypatch.setattr(module, "POLL_S", 0.02)
     monkeypatch.setattr(kubernetes_watching, "SYNC_S", 0.0)
-    monkeypatch.setattr(docker_client, "connect", no_docker)
+    machine.host = replace(machine.host, connect=only_kubernetes)
     monkeypatch.setattr(remote_engine, "FOLLOW_S", 0.02)
     monkeypatch.setattr(kubernetes_start, "PATIENCE_S", 0.05)
     monkeypatch.setattr(kubernetes_start, "NODE_PATIENCE_S", 0.05)

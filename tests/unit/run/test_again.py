@@ -47,8 +47,8 @@ def test_with_the_leader_all_tasks_are_restarted_and_the_run_is_watched_on(stage
 
 def test_retries_count_anew_after_a_restart_on_request(stage: Stage) -> None:
     crash = Life((*BEGINS, dies(1.0)))
-    do(stage, 6.5, lambda: again.stop(stage.engine, NAME))
-    do(stage, 7.5, lambda: again.start(stage.engine, NAME))
+    do(stage, 6.5, lambda: again.stop(stage.host, stage.engine, NAME))
+    do(stage, 7.5, lambda: again.start(stage.host, stage.engine, NAME))
     acting = {"chief-0": [crash, crash, LONG, crash, crash, LEADS]}
     outcome = stage.up(acting)
     assert outcome.success, outcome.message

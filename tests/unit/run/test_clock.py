@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit.observe import timeline
 from cluster_kit.observe.timeline import Timeline
-from cluster_kit.util import elapsed
+from cluster_kit.util.clock import moment
 from tests.fakes.acting import LEADS, Life, dies, ends, says
 from tests.fakes.clock import BEGAN, Clock
 from tests.fakes.stage import Stage
@@ -75,10 +74,9 @@ def test_a_run_is_attached_to_after_the_clock_was_set(stage: Stage, by: float) -
     assert 30 < outcome.timings_s["total"] < 60
 
 
-def test_a_timeline_only_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_timeline_only_goes_on() -> None:
     clock = Clock()
-    monkeypatch.setattr(timeline, "time", clock)
-    made = Timeline()
+    made = Timeline(clock)
     assert made.of(BEGAN + 5) == BEGAN + 5
     clock.pass_by(10)
     for by in (-HOUR, HOUR, 0.0):
@@ -88,17 +86,13 @@ def test_a_timeline_only_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made.of(BEGAN + 9) == BEGAN + 9, "written before the clock was set, read after"
 
 
-def test_seconds_between_two_processes_are_not_by_the_time_of_day(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_seconds_between_two_processes_are_not_by_the_time_of_day() -> None:
     clock = Clock()
-    monkeypatch.setattr(elapsed, "time", clock)
-    monkeypatch.setattr(elapsed, "_boot", lambda: "this one")
-    then = elapsed.moment(2.0)
+    then = moment(clock, 2.0)
     clock.pass_by(10)
     clock.ahead = -HOUR
-    assert then.seconds == 12.0
-    monkeypatch.setattr(elapsed, "_boot", lambda: "the next one")
-    assert then.seconds == 0.0, "the machine was started again: only the time of day is left"
+    assert then.seconds(clock) == 12.0
+    clock.booted = "the next start"
+    assert then.seconds(clock) == 0.0, "started again: only the time of day is left"
     clock.ahead = 0.0
-    assert then.seconds == 12.0
+    assert then.seconds(clock) == 12.0

@@ -158,7 +158,7 @@ def test_a_kept_cluster_is_there_after_its_end(stage: Stage) -> None:
         stage.up()
     assert "`cluster-kit down demo`" in told.value.hint and "`--name OTHER`" in told.value.hint
     assert len(stage.engine.boxes) == 5
-    take_down(stage.engine, NAME)
+    take_down(stage.host, stage.engine, NAME)
     outcome = stage.up()
     assert outcome.success and not outcome.kept
     assert stage.is_clean()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cluster_kit.run import reach
+from cluster_kit.parts import EngineName
+from cluster_kit.run.reach import reach
 from cluster_kit.workspace import Workspace
+from tests.fakes.hosts import fake_host
 
 
 @dataclass
@@ -27,34 +29,37 @@ class Has:
 
 
 @pytest.fixture
-def engines(monkeypatch: pytest.MonkeyPatch) -> tuple[Has, Has]:
-    here, there = Has(["a"]), Has(["a", "b"])
+def engines() -> tuple[Has, Has]:
+    return Has(["a"]), Has(["a", "b"])
 
-    monkeypatch.setattr(
-        reach, "connect", lambda engine, _namespace="": there if engine == "swarm" else here
-    )
-    monkeypatch.setattr(reach.docker_engine, "connect", lambda: here)
-    return here, there
+
+def found(engines: tuple[Has, Has], reference: str | None, root: Path, *on: EngineName) -> Has:
+    """The engine that `reach` finds on a host with these: Docker's own, and its swarm."""
+
+    def connect(engine: str = "compose", _namespace: str = "") -> Any:
+        return engines[engine == "swarm"]
+
+    host = replace(fake_host(), connect=connect)
+    return reach(host, reference, Workspace(root), *on)  # type: ignore[return-value]
 
 
 def test_a_cluster_is_found_where_it_is(engines: tuple[Has, Has], tmp_path: Path) -> None:
     here, there = engines
-    workspace = Workspace(tmp_path)
-    assert reach.reach("b", workspace) is there
-    assert reach.reach("a", workspace) is here, "this host comes first"
-    assert reach.reach("a", workspace, "swarm") is there
-    assert reach.reach("gone", workspace) is here
-    assert reach.reach(None, workspace) is here
+    assert found(engines, "b", tmp_path) is there
+    assert found(engines, "a", tmp_path) is here, "this host comes first"
+    assert found(engines, "a", tmp_path, "swarm") is there
+    assert found(engines, "gone", tmp_path) is here
+    assert found(engines, None, tmp_path) is here
     here.up.clear()
-    assert reach.reach("", workspace) is there, "the only engine that has any"
+    assert found(engines, "", tmp_path) is there, "the only engine that has any"
 
 
 def test_a_manifest_names_its_cluster(engines: tuple[Has, Has], tmp_path: Path) -> None:
     (tmp_path / "compose").mkdir()
     (tmp_path / "compose" / "job.toml").write_text('format = 1\nname = "b"\n')
-    assert reach.reach("job", Workspace(tmp_path)) is engines[1]
+    assert found(engines, "job", tmp_path) is engines[1]
 
 
 def test_only_a_manager_is_asked(engines: tuple[Has, Has], tmp_path: Path) -> None:
     engines[0].manages = False
-    assert reach.reach("b", Workspace(tmp_path)) is engines[0]
+    assert found(engines, "b", tmp_path) is engines[0]

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cluster_kit.run import take_down as taking_down
 from cluster_kit.run.take_down import take_down
+from cluster_kit.this_host import SystemClock
 from tests.fakes.acting import LEADS, Life, ends, prints
 from tests.fakes.stage import NAME, Stage
 
 LONG = Life((*LEADS.steps[:4], prints(1.5, "half way"), ends(300.0, 0, "finished")))
+
+
+class OtherTerminal(SystemClock):
+    """The clock of another process: it waits for the run as long as that takes."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    def time(self) -> float:
+        return self._stage.clock.time()
 
 
 @pytest.fixture
@@ -21,7 +33,8 @@ def downs(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """`down` from another terminal, 2 s after the start; what it returned."""
     monkeypatch.setattr(taking_down, "POLL_S", 0.01)
     counts: list[int] = []
-    other = threading.Thread(target=lambda: counts.append(take_down(stage.engine, NAME)))
+    host = replace(stage.host, clock=OtherTerminal(stage))
+    other = threading.Thread(target=lambda: counts.append(take_down(host, stage.engine, NAME)))
 
     def go() -> None:
         other.start()
@@ -58,7 +71,7 @@ def test_a_run_that_keeps_its_containers_loses_them_all_the_same(
 def test_a_leader_that_is_stopped_before_it_can_say_so_is_not_started_again(stage: Stage) -> None:
     stage.detach({"chief-0": [Life(LONG.steps, young=True), LONG]})
     began = stage.clock.monotonic()
-    assert take_down(stage.engine, NAME) == 5
+    assert take_down(stage.host, stage.engine, NAME) == 5
     assert stage.clock.monotonic() - began < 30
     assert (stage.saved()["reason"], stage.saved()["exit_code"]) == ("stopped", 7)
     assert stage.is_clean()
@@ -66,7 +79,7 @@ def test_a_leader_that_is_stopped_before_it_can_say_so_is_not_started_again(stag
 
 def test_a_cluster_that_nobody_watches_is_judged_saved_and_removed(stage: Stage) -> None:
     stage.detach({"chief-0": [LONG]})
-    assert take_down(stage.engine, NAME) == 5
+    assert take_down(stage.host, stage.engine, NAME) == 5
     saved = stage.saved()
     assert (saved["reason"], saved["exit_code"], saved["blame"]) == ("stopped", 7, None)
     assert (stage.directory.logs / "chief-0.log").exists()
@@ -81,7 +94,7 @@ def test_what_root_writes_in_anothers_run_belongs_to_its_owner(
     given: dict[Path, tuple[int, int]] = {}
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(os, "chown", lambda path, *ids, **_: given.update({path: ids}))
-    take_down(stage.engine, NAME)
+    take_down(stage.host, stage.engine, NAME)
     about = stage.directory.path.stat()
     assert set(given.values()) == {(about.st_uid, about.st_gid)}
     names = {str(path.relative_to(stage.directory.path)) for path in given}
@@ -93,7 +106,7 @@ def test_what_root_writes_in_anothers_run_belongs_to_its_owner(
 def test_a_cluster_that_was_not_started_by_up_is_just_removed(stage: Stage) -> None:
     stage.detach()
     stage.directory.record.unlink()
-    assert take_down(stage.engine, NAME) == 5
+    assert take_down(stage.host, stage.engine, NAME) == 5
     assert stage.is_clean() and not stage.directory.outcome.exists()
 
 

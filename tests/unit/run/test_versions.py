@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster_kit.errors import HostError
+from cluster_kit.host import Host
 from cluster_kit.image.kit_image import image_tag
 from cluster_kit.platforms.platform import Tool
 from cluster_kit.run import versions as told
@@ -12,6 +13,7 @@ from cluster_kit.util.kit_files import FILES
 from cluster_kit.version import __version__
 from tests.fakes.clock import Clock
 from tests.fakes.engine import FakeEngine
+from tests.fakes.hosts import fake_host
 
 KIT = f"cluster-kit {__version__}, {FILES}"
 
@@ -20,7 +22,7 @@ def with_tool(monkeypatch: pytest.MonkeyPatch, version: tuple[int, ...] | None) 
     tool = Tool("compose", "Docker Compose", version, (2, 20), "no `docker compose`", "install it")
 
     class Backend:
-        def tool(self) -> Tool:
+        def tool(self, _host: Host) -> Tool:
             return tool
 
     monkeypatch.setattr(told, "platform_of", lambda _engine: Backend())
@@ -29,10 +31,10 @@ def with_tool(monkeypatch: pytest.MonkeyPatch, version: tuple[int, ...] | None) 
 def test_all_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     with_tool(monkeypatch, (2, 26, 1))
     engine = FakeEngine(Clock())
-    monkeypatch.setattr(told.docker_engine, "connect", lambda: engine)
-    monkeypatch.setattr(told, "image_present", lambda tag: True)
+    host = fake_host(lambda: engine)
+    monkeypatch.setattr(told, "image_present", lambda *_: True)
     version = engine.info()["ServerVersion"]
-    assert told.versions() == [
+    assert told.versions(host) == [
         KIT, f"Docker Engine {version}", "Docker Compose 2.26.1", f"{image_tag('cpu')}, built",
     ]  # fmt: skip
 
@@ -42,9 +44,8 @@ def test_what_is_not_there_is_said_and_ends_nothing(monkeypatch: pytest.MonkeyPa
         raise HostError("no Docker engine answers: no such file", "start it")
 
     with_tool(monkeypatch, None)
-    monkeypatch.setattr(told.docker_engine, "connect", refused)
-    monkeypatch.setattr(told, "image_present", lambda tag: False)
-    assert told.versions() == [
+    monkeypatch.setattr(told, "image_present", lambda *_: False)
+    assert told.versions(fake_host(refused)) == [
         KIT, "no Docker engine answers: no such file", "no `docker compose`",
         f"{image_tag('cpu')}, not built",
     ]  # fmt: skip

@@ -14,8 +14,9 @@ from cluster_kit.platforms.engine import SIDECAR, Container, ContainerSummary, E
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.keeping.record import Record, write_record
 from cluster_kit.serve.site import Site
-from cluster_kit.util.elapsed import moment
+from cluster_kit.util.clock import Moment
 from cluster_kit.workspace import RunDirectory, Workspace, new_run
+from tests.fakes.hosts import fake_host
 from tests.make import cluster as made
 
 BEGAN = 1000.0
@@ -28,7 +29,7 @@ class MadeUp:
     def __init__(self, root: Path, cluster: Cluster | None = None, id_: str = "run-1") -> None:
         self.cluster = cluster or made(worker=2, ps=1, evaluator=1)
         self.workspace = Workspace(root)
-        self.site = Site(self.workspace, lambda: self, control=True)  # type: ignore[arg-type, return-value]
+        self.site = Site(self.workspace, fake_host(lambda: self), control=True)
         self.states: dict[str, str] = {}
         self.lost = False
         self.asked: list[str] = []
@@ -53,7 +54,7 @@ class MadeUp:
         """The next run of the cluster, which is up from its start on."""
         self.id = id_
         self.run = new_run(self.workspace.runs(self.cluster.name), NOW)
-        record = Record(id_, self.cluster, moment(0.0), BEGAN, {}, {})
+        record = Record(id_, self.cluster, Moment(0.0, 0.0, ""), BEGAN, {}, {})
         write_record(self.run, record)
         self.history = []
         self.states = {task.name: "running" for task in self.cluster.tasks} if up else {}

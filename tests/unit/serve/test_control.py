@@ -11,6 +11,7 @@ from cluster_kit.observe import asked
 from cluster_kit.serve.control import to_cluster, to_task
 from cluster_kit.serve.server import Refused, Request, answer
 from cluster_kit.serve.start import routes_of
+from tests.fakes.hosts import fake_host
 from tests.unit.serve.made_up import MadeUp
 
 
@@ -20,7 +21,7 @@ def made(tmp_path: Path) -> MadeUp:
 
 
 def test_each_verb_does_what_it_says(made: MadeUp) -> None:
-    do = lambda verb: to_task(made, "demo", "worker-0", verb)  # type: ignore[arg-type]  # noqa: E731
+    do = lambda verb: to_task(fake_host(), made, "demo", "worker-0", verb)  # type: ignore[arg-type]  # noqa: E731
     assert do("freeze") == "worker-0: frozen: `thaw` lets it go on"
     assert do("thaw") == "worker-0: goes on"
     assert do("kill") == "worker-0: killed, as if it had crashed"
@@ -49,7 +50,7 @@ def test_what_cannot_be_done_is_told(
 ) -> None:
     made.states |= {"worker-1": "exited", "ps-0": "paused"}
     with pytest.raises(kind, match=says):
-        to_task(made, "demo", task, verb)  # type: ignore[arg-type]
+        to_task(fake_host(), made, "demo", task, verb)  # type: ignore[arg-type]
     assert made.done == []
 
 
@@ -57,11 +58,11 @@ def test_a_cluster_is_stopped_as_the_command_does(
     made: MadeUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(made, "stop", lambda name: made.done.append(("stop", name)), raising=False)
-    assert to_cluster(made, "demo", "stop") == "demo: done"  # type: ignore[arg-type]
+    assert to_cluster(fake_host(), made, "demo", "stop") == "demo: done"  # type: ignore[arg-type]
     assert made.done == [("stop", "demo")]
     assert [one.what for one in asked.read(made.run.path)] == ["stop"]
     with pytest.raises(UsageError, match="explode was not found"):
-        to_cluster(made, "demo", "explode")  # type: ignore[arg-type]
+        to_cluster(fake_host(), made, "demo", "explode")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("path", ["/control/demo/worker-0/kill", "/control/demo/stop"])
@@ -84,4 +85,4 @@ def test_with_leave_it_is_asked_by_post_only(made: MadeUp) -> None:
 def test_an_engine_that_refuses_is_told(made: MadeUp) -> None:
     made.lost = True
     with pytest.raises(EngineError, match="the engine is gone"):
-        to_task(made, "demo", "worker-0", "kill")  # type: ignore[arg-type]
+        to_task(fake_host(), made, "demo", "worker-0", "kill")  # type: ignore[arg-type]

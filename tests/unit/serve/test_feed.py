@@ -112,13 +112,13 @@ def test_the_next_run_takes_the_place_of_the_last(made: MadeUp) -> None:
 
 def test_a_run_that_goes_on_in_the_same_directory_is_another_run(made: MadeUp) -> None:
     from cluster_kit.run.keeping.record import Record, write_record
-    from cluster_kit.util.elapsed import moment
+    from cluster_kit.util.clock import Moment
 
     one = Feed(made.site, "demo")
     settled(one, made)
     made.over(success=False)
     one.look()
-    write_record(made.run, Record("run-2", made.cluster, moment(0.0), 2000.0, {}, {}))
+    write_record(made.run, Record("run-2", made.cluster, Moment(0.0, 0.0, ""), 2000.0, {}, {}))
     made.id, made.states = "run-2", {task.name: "running" for task in made.cluster.tasks}
     told = messages(one.look())["run"]
     assert "ended" not in told and told["run"]["verdict"]["success"] is None

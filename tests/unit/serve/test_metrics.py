@@ -15,6 +15,7 @@ from cluster_kit.serve.server import Request, answer
 from cluster_kit.serve.site import Site
 from cluster_kit.serve.start import routes_of, token_in
 from cluster_kit.workspace import RunDirectory, Workspace
+from tests.fakes.hosts import fake_host
 from tests.make import cluster
 from tests.unit.metrics.runs import Read, begun, ends
 from tests.unit.serve.made_up import MadeUp
@@ -41,7 +42,7 @@ def site(root: Path, engine: object) -> Site:
             raise EngineError("no engine answers")
         return engine  # type: ignore[return-value]
 
-    return Site(Workspace(root), connect)
+    return Site(Workspace(root), fake_host(connect))
 
 
 def scraped(of: Site) -> Read:

@@ -15,6 +15,7 @@ from cluster_kit.serve.server import Request, answer
 from cluster_kit.serve.site import Site
 from cluster_kit.serve.start import routes_of, serving
 from cluster_kit.workspace import Workspace
+from tests.fakes.hosts import fake_host
 from tests.unit.serve.made_up import MadeUp
 
 
@@ -60,7 +61,7 @@ def test_without_an_engine_past_runs_are_shown_and_why_no_cluster_is(made: MadeU
     def refuse() -> Any:
         raise HostError("no engine answers", "start it")
 
-    facts = overview(Site(made.workspace, refuse))
+    facts = overview(Site(made.workspace, fake_host(refuse)))
     assert facts["trouble"] == "no engine answers"
     assert facts["clusters"] == [] and len(facts["runs"]) == 1
 
@@ -116,7 +117,7 @@ def test_the_engine_is_asked_once_for_all_who_look(tmp_path: Path) -> None:
 
 
 def test_nothing_is_made_before_somebody_asks(tmp_path: Path) -> None:
-    site = Site(Workspace(tmp_path), lambda: pytest.fail("nobody asked"))
+    site = Site(Workspace(tmp_path), fake_host(lambda: pytest.fail("nobody asked")))
     with serving(site):
         pass
     assert list(tmp_path.iterdir()) == []

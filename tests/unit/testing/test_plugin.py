@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from cluster_kit.errors import HostError
-from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.testing import clusters
 from tests.fakes.acting import Life, ends, prints, says
+from tests.fakes.hosts import Machine
 from tests.fakes.stage import Stage
 from tests.unit.testing.project import PASSES, Project
 
@@ -154,7 +154,7 @@ def test_what_a_killed_process_has_left_is_removed_at_the_end(
     project: Project, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     removed: list[str] = []
-    monkeypatch.setattr(clusters, "take_down", removed.append)
+    monkeypatch.setattr(clusters, "take_down", lambda _host, name: removed.append(name))
     project.test("""
 def test_killed(cluster, tmp_path):
     (tmp_path.parent / "popen-gw0").mkdir()
@@ -168,9 +168,9 @@ def gone() -> Any:
 
 
 def test_without_an_engine_it_is_skipped_with_the_reason(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    project: Project, machine: Machine
 ) -> None:
-    monkeypatch.setattr(docker_engine, "connect", gone)
+    machine.connects(gone)
     result = project.test(PASSES, "-rs")
     result.assert_outcomes(skipped=1)
     result.stdout.fnmatch_lines(["SKIPPED*no Docker engine answers: Connection refused"])
@@ -178,10 +178,8 @@ def test_without_an_engine_it_is_skipped_with_the_reason(
 
 
 @pytest.mark.parametrize("by", ["option", "ini"])
-def test_an_engine_can_be_required(
-    by: str, project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(docker_engine, "connect", gone)
+def test_an_engine_can_be_required(by: str, project: Project, machine: Machine) -> None:
+    machine.connects(gone)
     if by == "ini":
         project.ini("cluster_kit_engine = require")
     result = project.test(PASSES, *(["--cluster-kit-engine=require"] if by == "option" else []))

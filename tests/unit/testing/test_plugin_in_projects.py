@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.testing import clusters
+from tests.fakes.hosts import fake_host
 from tests.fakes.stage import MANIFEST, Stage
 from tests.make import ROOT
 from tests.unit.testing.project import PASSES, Project
@@ -124,7 +125,7 @@ def test_every_test_has_a_name_that_a_cluster_may_have(
     root = stage.workspace.root
     new = tmp_path / "new"
     new.mkdir()
-    made = clusters.Clusters(test, (root,), lambda: new, tmp_path)
+    made = clusters.Clusters(fake_host(), test, (root,), lambda: new, tmp_path)
     jobs = [made.load("demo") for _ in range(2)]
     assert all(job.name.startswith(begins) and len(job.name) <= 40 for job in jobs)
     assert jobs[0].name != jobs[1].name

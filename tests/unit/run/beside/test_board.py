@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
-from cluster_kit.run.beside import board, tensorboard
+from cluster_kit.run.beside import board
 from cluster_kit.util.process import Completed
 from tests.fakes.acting import Life, ends, says
 from tests.fakes.stage import NAME, Stage
@@ -20,12 +20,15 @@ SHORT = {"chief-0": [Life((says(0.1, "start", attempt=1), says(0.4, "ready"),
 class Boards:
     """Docker's answers about TensorBoards: one runs after `run` unless it is refused."""
 
-    def __init__(self) -> None:
+    def __init__(self, others: Callable[..., Completed]) -> None:
+        self._others = others
         self.started: list[tuple[str, ...]] = []
         self.refused = ""
 
-    def run(self, command: Sequence[str], **_: Any) -> Completed:
+    def run(self, command: Sequence[str], **options: Any) -> Completed:
         words = tuple(command)
+        if words[1] not in ("container", "port") and "tensorboard.main" not in words:
+            return self._others(command, **options)
         if words[1] == "run":
             if self.refused:
                 return Completed(words, 125, "", self.refused)
@@ -36,10 +39,9 @@ class Boards:
 
 
 @pytest.fixture
-def boards(monkeypatch: pytest.MonkeyPatch) -> Boards:
-    made = Boards()
-    monkeypatch.setattr(tensorboard, "run", made.run)
-    monkeypatch.setattr(board, "run_process", made.run)
+def boards(stage: Stage) -> Boards:
+    made = Boards(stage.docker.run)
+    stage.machine.starts(run=made.run)
     return made
 
 
@@ -88,8 +90,8 @@ def test_the_kits_image_is_built_for_tasks_that_run_another(
     stage: Stage, boards: Boards, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[str] = []
-    monkeypatch.setattr(board, "present", lambda _image: False)
-    monkeypatch.setattr(board, "ensure_image", lambda variant, _say: made.append(variant))
+    monkeypatch.setattr(board, "present", lambda *_: False)
+    monkeypatch.setattr(board, "ensure_image", lambda _host, variant, _say: made.append(variant))
     stage.up(SHORT, tensorboard=True, image="mine:1")
     assert made == ["cpu"]
     assert any("trainer:cpu" in word for word in boards.started[0])

@@ -10,6 +10,7 @@ import pytest
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.run.beside import tensorboard
 from cluster_kit.util.process import Completed
+from tests.fakes.hosts import Machine
 
 
 def test_it_reads_only_and_listens_on_this_host_only() -> None:
@@ -26,7 +27,7 @@ def test_event_files_are_below_tensorboard_or_anywhere(tmp_path: Path) -> None:
     assert tensorboard.event_files(tmp_path) == tmp_path / "tensorboard"
 
 
-def answered(monkeypatch: pytest.MonkeyPatch, **answers: Completed) -> list[str]:
+def answered(machine: Machine, **answers: Completed) -> list[str]:
     """Docker's answers by its verb; the verbs that were asked for."""
     asked: list[str] = []
 
@@ -39,62 +40,65 @@ def answered(monkeypatch: pytest.MonkeyPatch, **answers: Completed) -> list[str]
         stack.callback(run, command)
         return stack
 
-    monkeypatch.setattr(tensorboard, "run", run)
-    monkeypatch.setattr(tensorboard, "afterwards", whatever_happens)
-    monkeypatch.setattr(tensorboard, "present", lambda _image: True)
+    machine.starts(run=run)
+    machine.starts(afterwards=whatever_happens)
     return asked
 
 
-def test_containers_that_have_ended_are_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_containers_that_have_ended_are_left_behind(machine: Machine) -> None:
     listed = "cluster-kit-tensorboard-1 exited\ncluster-kit-tensorboard-2 running\n"
     listed += "bold_name exited demo\n"
-    answered(monkeypatch, container=Completed((), 0, listed, ""))
-    assert tensorboard.left_behind() == ["cluster-kit-tensorboard-1"]
+    answered(machine, container=Completed((), 0, listed, ""))
+    assert tensorboard.left_behind(machine.host) == ["cluster-kit-tensorboard-1"]
 
 
 STARTED = Completed((), 0, "abc\n", "")
 
 
-def start(port: int = 0, said: list[str] | None = None) -> str:
-    with tensorboard.serving({}, port, "0:0", [].append if said is None else said.append) as url:
+def start(machine: Machine, port: int = 0, said: list[str] | None = None) -> str:
+    with tensorboard.serving(
+        machine.host, {}, port, "0:0", [].append if said is None else said.append
+    ) as url:
         return url
 
 
-def test_the_url_has_the_port_and_the_container_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = answered(monkeypatch, run=STARTED, port=Completed((), 0, "127.0.0.1:4711\n", ""))
+def test_the_url_has_the_port_and_the_container_goes(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = answered(machine, run=STARTED, port=Completed((), 0, "127.0.0.1:4711\n", ""))
     monkeypatch.setattr(tensorboard, "_wait", lambda *_: None)
-    assert start(said=(said := [])) == "http://127.0.0.1:4711/"
+    assert start(machine, said=(said := [])) == "http://127.0.0.1:4711/"
     assert said == ["starting TensorBoard (some seconds)"]
-    assert asked == ["run", "port", "rm"]
+    assert asked == ["image", "run", "port", "rm"]
 
 
-def test_a_port_that_is_taken_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_that_is_taken_is_told(machine: Machine) -> None:
     failed = Completed((), 125, "", "Bind for 127.0.0.1:80 failed: port is already allocated")
-    answered(monkeypatch, run=failed)
+    answered(machine, run=failed)
     with pytest.raises(HostError, match=r"port 80 of 127\.0\.0\.1 is taken"):
-        start(80)
+        start(machine, 80)
 
 
-def test_an_engine_that_refuses_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    answered(monkeypatch, run=Completed((), 125, "", "no space left"))
+def test_an_engine_that_refuses_says_why(machine: Machine) -> None:
+    answered(machine, run=Completed((), 125, "", "no space left"))
     with pytest.raises(EngineError, match="no space left"):
-        start()
+        start(machine)
 
 
-def test_one_that_ends_at_once_says_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_ends_at_once_says_its_last_words(machine: Machine) -> None:
     asked = answered(
-        monkeypatch, run=STARTED, port=Completed((), 1, "", ""), logs=Completed((), 0, "oh", "")
+        machine, run=STARTED, port=Completed((), 1, "", ""), logs=Completed((), 0, "oh", "")
     )
     with pytest.raises(EngineError, match="ended at once:\noh"):
-        start()
+        start(machine)
     assert asked[-1] == "rm"
 
 
-def test_one_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_never_answers_is_given_up(machine: Machine) -> None:
     dead = Completed((), 0, "false\n", "")
     answered(
-        monkeypatch, run=STARTED, port=Completed((), 0, "127.0.0.1:1\n", ""), inspect=dead,
+        machine, run=STARTED, port=Completed((), 0, "127.0.0.1:1\n", ""), inspect=dead,
         logs=Completed((), 0, "", "bye"),
     )  # fmt: skip
     with pytest.raises(EngineError, match=r"does not answer at http://127\.0\.0\.1:1/:\nbye"):
-        start()
+        start(machine)

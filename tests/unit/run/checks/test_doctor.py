@@ -14,18 +14,18 @@ import pytest
 from cluster_kit.errors import HostError
 from cluster_kit.facts import EngineKind, GpuSetup, HostFacts
 from cluster_kit.plan import addresses
-from cluster_kit.platforms.compose import compose_command as compose
 from cluster_kit.platforms.platform import Check
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.checks import doctor
 from cluster_kit.util.process import Completed
+from tests.fakes.hosts import programs
 from tests.make import cluster, gpus, host, network
 
 WELL = host(engine="26.1.5", engine_root="/", no_gpu="no driver")
 GIB = 2**30
 
 
-class Host:
+class Says:
     """What the programs and the disk of a host say; each can be changed."""
 
     def __init__(self) -> None:
@@ -33,6 +33,7 @@ class Host:
         self.buildx = "github.com/docker/buildx v0.13.1"
         self.free = 100 * GIB
         self.built = True
+        self.host = programs(run=self.run)
 
     def run(self, command: list[str], **_: object) -> Completed:
         said = self.compose if command[1] == "compose" else self.buildx
@@ -40,23 +41,21 @@ class Host:
 
 
 @pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Host:
-    made = Host()
-    monkeypatch.setattr(compose, "run", made.run)
-    monkeypatch.setattr(doctor, "run", made.run)
-    monkeypatch.setattr(doctor, "image_present", lambda _tag: made.built)
+def says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Says:
+    made = Says()
+    monkeypatch.setattr(doctor, "image_present", lambda *_: made.built)
     monkeypatch.setattr(shutil, "disk_usage", lambda _path: SimpleNamespace(free=made.free))
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
     return made
 
 
-def checks(facts: HostFacts = WELL, of: Cluster | None = None) -> dict[str, Check]:
-    return {check.name: check for check in doctor.check_host(facts, of)}
+def checks(says: Says, facts: HostFacts = WELL, of: Cluster | None = None) -> dict[str, Check]:
+    return {check.name: check for check in doctor.check_host(says.host, facts, of)}
 
 
 @pytest.mark.parametrize("of", [None, cluster()], ids=["no manifest", "a manifest"])
-def test_a_host_on_which_all_is_well(machine: Host, of: Cluster | None) -> None:
-    found = checks(of=of)
+def test_a_host_on_which_all_is_well(says: Says, of: Cluster | None) -> None:
+    found = checks(says, of=of)
     assert list(found) == [
         "engine", "compose", "buildx", "disk", "memory", "gpus", "subnet", "proxy",
     ]  # fmt: skip
@@ -118,69 +117,67 @@ BROKEN: dict[str, tuple[str, str, str, dict[str, Any]]] = {
 
 @pytest.mark.parametrize(("name", "state", "hint", "given"), BROKEN.values(), ids=BROKEN)
 def test_what_is_wrong_has_its_line_and_its_hint(
-    name: str, state: str, hint: str, given: dict[str, Any], machine: Host, tmp_path: Path
+    name: str, state: str, hint: str, given: dict[str, Any], says: Says, tmp_path: Path
 ) -> None:
     facts = replace(WELL, **given.pop("facts", {}))
     if config := given.pop("config", None):
         (tmp_path / "config.json").write_text(json.dumps(config))
     of = given.pop("of", None)
     for key, value in given.items():
-        setattr(machine, key, value)
-    found = checks(facts, of)
+        setattr(says, key, value)
+    found = checks(says, facts, of)
     assert (found[name].state, hint in found[name].hint) == (state, True), found[name]
     others = {check for key, check in found.items() if key != name}
     assert {check.state for check in others} == {"ok"}
     if of is not None and state == "fail":
         with pytest.raises(HostError) as refused:
-            doctor.refuse_if_unfit(facts, of)
+            doctor.refuse_if_unfit(says.host, facts, of)
         assert hint in refused.value.hint
 
 
-def test_every_line_is_seen_to_be_wrong_in_some_case(machine: Host) -> None:
-    assert checks().keys() <= {name for name, *_ in BROKEN.values()}
+def test_every_line_is_seen_to_be_wrong_in_some_case(says: Says) -> None:
+    assert checks(says).keys() <= {name for name, *_ in BROKEN.values()}
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"proxies": {"default": 3}}'])
-def test_a_client_configuration_that_cannot_be_read(
-    machine: Host, tmp_path: Path, text: str
-) -> None:
+def test_a_client_configuration_that_cannot_be_read(says: Says, tmp_path: Path, text: str) -> None:
     (tmp_path / "config.json").write_text(text)
-    assert checks()["proxy"].state == "warn"
+    assert checks(says)["proxy"].state == "warn"
 
 
-def test_proxies_that_are_exempted_are_well(machine: Host, tmp_path: Path) -> None:
+def test_proxies_that_are_exempted_are_well(says: Says, tmp_path: Path) -> None:
     proxies = {"default": {"httpProxy": "http://proxy.example:3128", "noProxy": "localhost"}}
     (tmp_path / "config.json").write_text(json.dumps({"proxies": proxies}))
-    found = checks()["proxy"]
+    found = checks(says)["proxy"]
     assert found.state == "ok" and "exempted" in found.found
 
 
-def test_a_cluster_does_not_collide_with_itself(machine: Host) -> None:
+def test_a_cluster_does_not_collide_with_itself(says: Says) -> None:
     mine = cluster(subnet="172.28.0.0/24")
     own = network("172.28.0.0/24", "Docker network cluster-kit-demo_cluster", "demo")
-    assert checks(replace(WELL, networks=(own,)), mine)["subnet"].state == "ok"
+    assert checks(says, replace(WELL, networks=(own,)), mine)["subnet"].state == "ok"
 
 
-def test_a_disk_that_cannot_be_seen_is_not_judged(machine: Host) -> None:
-    machine.free = 0
-    assert checks(replace(WELL, engine_root="/nowhere"))["disk"].state == "ok"
+def test_a_disk_that_cannot_be_seen_is_not_judged(says: Says) -> None:
+    says.free = 0
+    assert checks(says, replace(WELL, engine_root="/nowhere"))["disk"].state == "ok"
 
 
 @pytest.mark.parametrize(
     ("version", "state"),
     [("4.3.1", "warn"), ("5.4.0-dev", "warn"), ("4.2.0", "fail"), ("", "fail")],
 )
-def test_podman_is_measured_by_its_own_versions(machine: Host, version: str, state: str) -> None:
-    check = checks(host(engine=version, kind=EngineKind(podman=True)))["engine"]
+def test_podman_is_measured_by_its_own_versions(says: Says, version: str, state: str) -> None:
+    check = checks(says, host(engine=version, kind=EngineKind(podman=True)))["engine"]
     assert check.state == state and check.hint
     assert f"Podman {version}" in check.found
 
 
-def test_podman_takes_images_and_builds_none(machine: Host) -> None:
+def test_podman_takes_images_and_builds_none(says: Says) -> None:
     podman = host(engine="4.3.1", kind=EngineKind(podman=True))
-    assert checks(podman)["buildx"].state == "warn"
-    assert checks(podman, cluster())["buildx"].state == "warn"
-    machine.built = False
-    check = checks(podman, cluster())["buildx"]
+    assert checks(says, podman)["buildx"].state == "warn"
+    assert checks(says, podman, cluster())["buildx"].state == "warn"
+    says.built = False
+    check = checks(says, podman, cluster())["buildx"]
     assert check.state == "fail"
     assert f"docker save {cluster().image} | podman load" in check.hint

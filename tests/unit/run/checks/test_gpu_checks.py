@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.facts import GpuSetup
-from cluster_kit.host import gpu_setup as module
-from cluster_kit.host.gpu_setup import gpu_setup
+from cluster_kit.machine import gpu_setup as module
+from cluster_kit.machine.gpu_setup import gpu_setup
 from cluster_kit.run.checks.gpu_checks import gpu_checks
 from tests.make import gpus, host
 

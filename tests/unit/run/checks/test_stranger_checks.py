@@ -8,9 +8,9 @@ import pytest
 
 from cluster_kit.facts import EngineKind
 from cluster_kit.platforms.platform import Check
-from cluster_kit.run.checks import network_checks
 from cluster_kit.run.checks.network_checks import check_strangers
 from cluster_kit.util.process import Completed
+from tests.fakes.hosts import Machine
 from tests.make import host
 
 PEOPLE = """root:x:0:0:root:/root:/bin/bash
@@ -24,11 +24,14 @@ a broken line
 
 
 def found(
-    monkeypatch: pytest.MonkeyPatch, users: Path, engine: str = "28.1.0", forward: str = "DROP"
+    machine: Machine, users: Path, engine: str = "28.1.0", forward: str = "DROP"
 ) -> dict[str, Check]:
     said = Completed(("iptables",), 0 if forward else 4, f"-P FORWARD {forward}\n-A x\n", "")
-    monkeypatch.setattr(network_checks, "run", lambda *_, **__: said)
-    return {check.name: check for check in check_strangers(host(engine=engine), users, {1000})}
+    machine.starts(run=lambda *_, **__: said)
+    return {
+        check.name: check
+        for check in check_strangers(machine.host, host(engine=engine), users, {1000})
+    }
 
 
 @pytest.fixture
@@ -38,13 +41,13 @@ def users(tmp_path: Path) -> Path:
     return file
 
 
-def test_other_people_are_named(monkeypatch: pytest.MonkeyPatch, users: Path) -> None:
-    check = found(monkeypatch, users)["users"]
+def test_other_people_are_named(machine: Machine, users: Path) -> None:
+    check = found(machine, users)["users"]
     assert check.state == "warn" and check.found.startswith("ada can log in")
     users.write_text(PEOPLE.replace("/bin/zsh", "/usr/sbin/nologin"))
-    assert found(monkeypatch, users)["users"].state == "ok"
+    assert found(machine, users)["users"].state == "ok"
     users.unlink()
-    assert found(monkeypatch, users)["users"].state == "warn"
+    assert found(machine, users)["users"].state == "warn"
 
 
 @pytest.mark.parametrize(
@@ -52,9 +55,9 @@ def test_other_people_are_named(monkeypatch: pytest.MonkeyPatch, users: Path) ->
     [("26.1.5+dfsg1", "warn"), ("27.9", "warn"), ("28.0.0", "ok"), ("100.1", "ok"), ("", "warn")],
 )
 def test_an_engine_before_28_is_told(
-    monkeypatch: pytest.MonkeyPatch, users: Path, engine: str, state: str
+    machine: Machine, users: Path, engine: str, state: str
 ) -> None:
-    assert found(monkeypatch, users, engine)["isolation"].state == state
+    assert found(machine, users, engine)["isolation"].state == state
 
 
 @pytest.mark.parametrize(
@@ -62,12 +65,12 @@ def test_an_engine_before_28_is_told(
     [("DROP", "ok", "drops"), ("ACCEPT", "warn", "is ACCEPT"), ("", "warn", "not known")],
 )
 def test_what_the_firewall_lets_through_is_told_and_never_guessed(
-    monkeypatch: pytest.MonkeyPatch, users: Path, forward: str, state: str, words: str
+    machine: Machine, users: Path, forward: str, state: str, words: str
 ) -> None:
-    check = found(monkeypatch, users, forward=forward)["forward"]
+    check = found(machine, users, forward=forward)["forward"]
     assert (check.state, words in check.found) == (state, True)
 
 
-def test_of_an_engine_elsewhere_nothing_is_known(users: Path) -> None:
+def test_of_an_engine_elsewhere_nothing_is_known(users: Path, machine: Machine) -> None:
     for kind in (EngineKind(remote="ssh://x"), EngineKind(desktop=True), EngineKind(podman=True)):
-        assert list(check_strangers(host(kind=kind), users)) == []
+        assert list(check_strangers(machine.host, host(kind=kind), users)) == []

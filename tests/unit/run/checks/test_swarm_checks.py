@@ -6,9 +6,6 @@ import json
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
-from cluster_kit.platforms.swarm import swarm_checks
 from cluster_kit.platforms.swarm.swarm_checks import (
     check_constraints,
     check_cpus,
@@ -20,6 +17,7 @@ from cluster_kit.platforms.swarm.swarm_checks import (
     mtu_at,
 )
 from cluster_kit.util.process import Completed
+from tests.fakes.hosts import Machine
 from tests.make import cluster
 
 
@@ -125,14 +123,10 @@ def test_an_overlay_that_is_larger_than_the_nodes_network_is_a_failure() -> None
     assert [check.state for check in check_mtu(None, 1400)] == ["fail"]
 
 
-def test_the_mtu_is_that_of_the_interface_with_the_nodes_address(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_mtu_is_that_of_the_interface_with_the_nodes_address(machine: Machine) -> None:
     links = [{"mtu": 9000, "addr_info": [{"local": "10.0.0.1"}]}, {"mtu": 1460, "addr_info": []}]
     said = [json.dumps(links)]
-    monkeypatch.setattr(
-        swarm_checks, "run", lambda _command: Completed((), 0 if said[0] else 127, said[0], "")
-    )
-    assert (mtu_at("10.0.0.1"), mtu_at("10.0.0.2")) == (9000, None)
+    machine.starts(run=lambda _command: Completed((), 0 if said[0] else 127, said[0], ""))
+    assert (mtu_at(machine.host, "10.0.0.1"), mtu_at(machine.host, "10.0.0.2")) == (9000, None)
     said[0] = ""
-    assert mtu_at("10.0.0.1") is None
+    assert mtu_at(machine.host, "10.0.0.1") is None

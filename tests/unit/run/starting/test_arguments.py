@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from cluster_kit.plan.plan import plan
 from cluster_kit.programs.resolve import resolve
 from cluster_kit.run.starting import arguments
 from cluster_kit.util.process import Completed
+from tests.fakes.hosts import Machine
 from tests.fakes.stage import Stage
 from tests.make import OWN, ROOT, host
 from tests.unit.command_line import Cli
@@ -56,29 +57,36 @@ def test_the_wrong_word_comes_first(rule: str) -> None:
 class Parser:
     """Stands in for the program's own parser; `asked` are the words that it got."""
 
-    def __init__(self, code: int, output: str = "", errors: str = "") -> None:
+    def __init__(
+        self,
+        code: int,
+        output: str = "",
+        errors: str = "",
+        others: Callable[..., Completed] | None = None,
+    ) -> None:
         self.asked: list[tuple[str, ...]] = []
+        self._others = others
         self._ends = code, output, errors
 
-    def run(self, command: Sequence[str], **_: Any) -> Completed:
+    def run(self, command: Sequence[str], **options: Any) -> Completed:
+        if self._others and "arguments" not in command:
+            return self._others(command, **options)
         self.asked.append(tuple(command))
         return Completed(tuple(command), *self._ends)
 
 
-def test_a_wrong_argument_starts_nothing(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_argument_starts_nothing(stage: Stage, machine: Machine) -> None:
     parser = Parser(2, errors=f"{USAGE}unrecognized arguments: --epohcs 3")
-    monkeypatch.setattr(arguments, "run", parser.run)
+    machine.starts(run=parser.run)
     with pytest.raises(UsageError, match="`--epohcs`: the classifier has no such argument"):
         stage.up(extra_args=["--epohcs", "3"])
     assert parser.asked[0][-5:] == ("trainer", "arguments", "classifier", "--epohcs", "3")
     assert not stage.ran and stage.docker.ups == []
 
 
-def test_a_program_of_the_users_is_not_asked_before_it_runs(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    parser = Parser(2)
-    monkeypatch.setattr(arguments, "run", parser.run)
+def test_a_program_of_the_users_is_not_asked_before_it_runs(stage: Stage, machine: Machine) -> None:
+    parser = Parser(2, others=stage.docker.run)
+    machine.starts(run=parser.run)
     mine = stage.workspace.root / "train.py"
     mine.write_text("print(1)\n")
     assert stage.up(program=str(mine), extra_args=["--any"]).success
@@ -88,23 +96,21 @@ def test_a_program_of_the_users_is_not_asked_before_it_runs(
 
 @pytest.mark.parametrize("option", ["--help", "-h", "--epochs 3 --help"])
 def test_help_is_the_programs_own_and_starts_no_cluster(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch, option: str
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, option: str, machine: Machine
 ) -> None:
     parser = Parser(0, "usage: classifier [-h]\n")
-    monkeypatch.setattr(arguments, "run", parser.run)
-    monkeypatch.setattr(verbs, "engine_or_none", lambda: None)
+    machine.starts(run=parser.run)
     monkeypatch.setattr(verbs, "launch", lambda *_, **__: pytest.fail("a cluster was started"))
     said = cli("up", "demo", f"--args={option}")
     assert (said.code, said.out, said.err) == (0, "usage: classifier [-h]\n", "")
 
 
 def test_help_of_a_program_of_ones_own_comes_from_its_image(
-    cli: Cli, root: Any, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, root: Any, monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> None:
     (root / "mine.py").write_text("print(1)\n")
     parser = Parser(0, "usage: mine.py\n")
-    monkeypatch.setattr(arguments, "run", parser.run)
-    monkeypatch.setattr(verbs, "engine_or_none", lambda: None)
+    machine.starts(run=parser.run)
     monkeypatch.setattr(verbs, "ensure_image", lambda *_: None)
     (root / "token").write_text("secret")
     (root / "fetch.py").write_text("print()\n")
@@ -119,11 +125,8 @@ def test_help_of_a_program_of_ones_own_comes_from_its_image(
     assert not [word for word in command if word.endswith((":/data:ro", "token:ro"))]
 
 
-def test_a_program_without_help_says_how_it_ended(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(arguments, "run", Parser(1, errors="KeyError: 'TF_CONFIG'").run)
-    monkeypatch.setattr(verbs, "engine_or_none", lambda: None)
+def test_a_program_without_help_says_how_it_ended(cli: Cli, machine: Machine) -> None:
+    machine.starts(run=Parser(1, errors="KeyError: 'TF_CONFIG'").run)
     said = cli("up", "demo", "--args=--help")
     assert said.code == 2
     assert "classifier --help ended with exit code 1:" in said.err
@@ -131,7 +134,7 @@ def test_a_program_without_help_says_how_it_ended(
 
 
 def test_the_parser_is_told_which_cluster_the_arguments_are_for(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, machine: Machine
 ) -> None:
     environments = []
 
@@ -139,7 +142,7 @@ def test_the_parser_is_told_which_cluster_the_arguments_are_for(
         environments.append(env)
         return Completed(tuple(command), 2, "", "error: --save-secs does nothing with …; leave it")
 
-    monkeypatch.setattr(arguments, "run", run)
+    machine.starts(run=run)
     with pytest.raises(UsageError, match="--save-secs does nothing"):
         stage.up(extra_args=["--save-secs", "3"])
     (environment,) = environments

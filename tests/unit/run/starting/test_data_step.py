@@ -13,6 +13,7 @@ import pytest
 from cluster_kit.errors import DataFailed, HostError
 from cluster_kit.run.starting import data_step
 from cluster_kit.util.locks import lock
+from tests.fakes.hosts import Machine
 from tests.fakes.stage import Stage
 
 
@@ -110,7 +111,9 @@ def test_an_interrupt_and_a_kill_leave_no_half_data(stage: Stage, step: Any) -> 
     assert fetched(stage) == [name]
 
 
-def test_whoever_comes_second_waits_and_fetches_nothing(stage: Stage, step: Any) -> None:
+def test_whoever_comes_second_waits_and_fetches_nothing(
+    stage: Stage, step: Any, machine: Machine
+) -> None:
     stage.docker.fetches = fetching = Fetching()
     stage.up(data=step)
     (name,) = fetched(stage)
@@ -128,7 +131,7 @@ def test_whoever_comes_second_waits_and_fetches_nothing(stage: Stage, step: Any)
     thread.start()
     assert held.wait(20)
     stage.view.phase = lambda text: (stage.view.phases.append(text), go.set())  # type: ignore[func-returns-value,assignment,method-assign]
-    data_step.ensure_data(_cluster(directory), stage.view)
+    data_step.ensure_data(machine.host, _cluster(directory), stage.view)
     thread.join(20)
     assert any("process 4711" in text for text in stage.view.phases)
     assert len(fetching.commands) == 1

@@ -9,7 +9,7 @@ import pytest
 
 from cluster_kit import labels
 from cluster_kit.errors import HostError, ManifestError
-from cluster_kit.host import gather
+from cluster_kit.machine import gather
 from cluster_kit.run.starting import gpu_turn
 from cluster_kit.run.starting.gpu_turn import turn
 from tests.fakes.locks import kept_in

@@ -10,12 +10,13 @@ from typing import Any, cast
 import pytest
 
 from cluster_kit.cli import doctor as doctor_verb
-from cluster_kit.cli import make, render
-from cluster_kit.host import gather
+from cluster_kit.cli import make
+from cluster_kit.machine import gather
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.run.request import Request
 from cluster_kit.run.starting import prepare
 from cluster_kit.workspace import Workspace
+from tests.fakes.hosts import Machine
 from tests.fakes.stage import Stage
 from tests.make import gpus, host, network
 from tests.unit.command_line import Cli
@@ -30,18 +31,20 @@ def counted(asked: Counter[str], what: str, function: Callable[..., Any]) -> Cal
 
 
 @pytest.fixture
-def asked(root: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+def asked(
+    root: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch, machine: Machine
+) -> Counter[str]:
     """What a command has asked so far, on a host with two GPUs."""
     counts: Counter[str] = Counter()
     engine = stage.engine
-    monkeypatch.setattr(render, "engine_or_none", lambda: engine)
-    monkeypatch.setattr(make, "image_size", lambda _tag: 10**9)
+    machine.connects(lambda: engine)
+    monkeypatch.setattr(make, "image_size", lambda *_: 10**9)
     monkeypatch.setattr(gather, "gpu_inventory", counted(counts, "driver", lambda: gpus(2)))
     monkeypatch.setattr(prepare, "load", counted(counts, "manifest", prepare.load))
     counting = counted(counts, "facts", gather.gather)
     monkeypatch.setattr(prepare, "gather", counting)
     monkeypatch.setattr(doctor_verb, "gather", counting)
-    monkeypatch.setattr(doctor_verb, "check_strangers", lambda _: [])
+    monkeypatch.setattr(doctor_verb, "check_strangers", lambda *_: [])
     monkeypatch.setattr(engine, "info", counted(counts, "info", engine.info))
     monkeypatch.setattr(engine, "gpu_refusal", counted(counts, "gpu probe", lambda *_: ""))
     return counts
@@ -73,7 +76,7 @@ def test_a_verb_prepares_once(words: tuple[str, ...], cli: Cli, asked: Counter[s
 def test_doctor_without_a_manifest_gathers_once(
     cli: Cli, asked: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doctor_verb, "left_behind", lambda: [])
+    monkeypatch.setattr(doctor_verb, "left_behind", lambda *_: [])
     assert cli("doctor").code == 0
     assert dict(asked) == dict.fromkeys(("facts", "driver", "info", "gpu probe"), 1)
 

@@ -9,16 +9,16 @@ import pytest
 
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.facts import EngineKind
-from cluster_kit.run.starting import shared_folder
 from cluster_kit.run.starting.shared_folder import refuse_if_not_shared
 from cluster_kit.util.process import Completed
+from tests.fakes.hosts import Machine
 
 FAR = EngineKind(remote="tcp://10.0.0.7")
 ABSENT = 'invalid mount config for type "bind": bind source path does not exist: /x'
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def asked(machine: Machine) -> dict[str, Any]:
     """What `docker create` answers, and the commands that were run."""
     says: dict[str, Any] = {"errors": "", "commands": []}
 
@@ -26,29 +26,37 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         says["commands"].append(command[1:3])
         return Completed(tuple(command), int(bool(says["errors"])), "c0ffee\n", says["errors"])
 
-    monkeypatch.setattr(shared_folder, "run", run)
+    machine.starts(run=run)
     return says
 
 
-def test_an_engine_of_this_machine_is_not_asked(asked: dict[str, Any], tmp_path: Path) -> None:
-    refuse_if_not_shared(EngineKind(rootless=True), "image", tmp_path / "runs")
+def test_an_engine_of_this_machine_is_not_asked(
+    asked: dict[str, Any], tmp_path: Path, machine: Machine
+) -> None:
+    refuse_if_not_shared(machine.host, EngineKind(rootless=True), "image", tmp_path / "runs")
     assert asked["commands"] == [] and not list(tmp_path.iterdir())
 
 
-def test_one_that_sees_the_folder_is_fine(asked: dict[str, Any], tmp_path: Path) -> None:
-    refuse_if_not_shared(FAR, "image", tmp_path / "runs")
+def test_one_that_sees_the_folder_is_fine(
+    asked: dict[str, Any], tmp_path: Path, machine: Machine
+) -> None:
+    refuse_if_not_shared(machine.host, FAR, "image", tmp_path / "runs")
     assert asked["commands"] == [["create", "--pull=never"], ["rm", "--force"]]
     assert not list((tmp_path / "runs").iterdir()), "nothing is left"
 
 
-def test_one_that_does_not_is_told_with_the_folder(asked: dict[str, Any], tmp_path: Path) -> None:
+def test_one_that_does_not_is_told_with_the_folder(
+    asked: dict[str, Any], tmp_path: Path, machine: Machine
+) -> None:
     asked["errors"] = ABSENT
     with pytest.raises(HostError, match=r"on another machine \(tcp:") as told:
-        refuse_if_not_shared(FAR, "image", tmp_path / "runs")
+        refuse_if_not_shared(machine.host, FAR, "image", tmp_path / "runs")
     assert str(tmp_path / "runs") in told.value.message and "DOCKER_HOST" in told.value.hint
 
 
-def test_any_other_refusal_has_the_engines_words(asked: dict[str, Any], tmp_path: Path) -> None:
+def test_any_other_refusal_has_the_engines_words(
+    asked: dict[str, Any], tmp_path: Path, machine: Machine
+) -> None:
     asked["errors"] = "no such image"
     with pytest.raises(EngineError, match="no such image"):
-        refuse_if_not_shared(FAR, "image", tmp_path)
+        refuse_if_not_shared(machine.host, FAR, "image", tmp_path)

@@ -6,7 +6,6 @@ import pytest
 import yaml
 
 from cluster_kit.errors import EngineError, HostError, ManifestError
-from cluster_kit.image import requirements_layer
 from tests.fakes.stage import Stage
 
 
@@ -39,34 +38,16 @@ def test_a_subnet_that_the_manifest_fixes_is_tried_once(stage: Stage) -> None:
     assert stage.is_clean()
 
 
-def test_an_image_that_is_absent_is_built_first(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_image_that_is_absent_is_built_first(stage: Stage) -> None:
     stage.docker.lacks_image = True
-
-    def build(*_: object, **__: object) -> bool:
-        stage.docker.lacks_image = False
-        return True
-
-    monkeypatch.setattr(requirements_layer, "ensure_image", build)
     assert stage.up().success
     assert stage.view.phases[1].startswith("building the shared image cluster-kit/trainer:cpu-")
 
 
-def test_an_image_that_is_removed_after_the_plan_is_built_again(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    built: list[bool] = []
-
-    def build(*_: object, **__: object) -> bool:
-        built.append(True)
-        stage.docker.lacks_image = False
-        return True
-
-    monkeypatch.setattr(requirements_layer, "ensure_image", build)
+def test_an_image_that_is_removed_after_the_plan_is_built_again(stage: Stage) -> None:
     stage.docker.loses_image = True
     assert stage.up().success
-    assert (built, len(stage.docker.ups)) == ([True], 2)
+    assert (len(stage.docker.builds), len(stage.docker.ups)) == (1, 2)
     assert stage.is_clean()
 
 
@@ -86,16 +67,10 @@ def test_a_full_disk_of_the_engine_is_told_with_what_frees_it(stage: Stage) -> N
     assert told.value.run == str(stage.directory.path)
 
 
-def test_an_image_that_cannot_be_built_starts_nothing(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_image_that_cannot_be_built_starts_nothing(stage: Stage) -> None:
     stage.docker.lacks_image = True
-
-    def fail(*_: object, **__: object) -> bool:
-        raise EngineError("building the image failed", "read what pip says")
-
-    monkeypatch.setattr(requirements_layer, "ensure_image", fail)
-    with pytest.raises(EngineError, match="building the image failed") as told:
+    stage.docker.building = (1, ["ERROR: no matching distribution"])
+    with pytest.raises(EngineError, match=r"building cluster-kit/trainer:cpu-.* failed") as told:
         stage.up()
     assert told.value.run == ""
     assert stage.docker.ups == []
@@ -134,16 +109,9 @@ def test_a_host_that_is_too_small_starts_nothing(stage: Stage) -> None:
 def test_a_build_draws_only_where_the_view_does(
     draws: bool, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shown: list[bool] = []
-
-    def build(_variant: str, _say: object, *, show: bool) -> None:
-        shown.append(show)
-        stage.docker.lacks_image = False
-
-    monkeypatch.setattr(requirements_layer, "ensure_image", build)
     monkeypatch.setattr(stage.view, "draws", draws)
     stage.docker.lacks_image = True
-    assert stage.up().success and shown == [draws]
+    assert stage.up().success and stage.docker.drawn == [draws]
 
 
 @pytest.mark.parametrize("paused", [False, True])

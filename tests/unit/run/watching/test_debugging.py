@@ -22,7 +22,7 @@ LATE_S = 300.0
 def fetched(stage: Stage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     """What was said of fetching it."""
     said: list[str] = []
-    monkeypatch.setattr(debugger, "ensure", lambda _say: said.append("fetched"))
+    monkeypatch.setattr(debugger, "ensure", lambda _host, _say: said.append("fetched"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return said
 
@@ -36,7 +36,9 @@ def free_port() -> int:
 
 def debug(stage: Stage, asked: str, **overrides: object) -> Outcome:
     request = Request(NAME, overrides, asked)
-    return launching.launch(request, stage.workspace, stage.view, keep=False, resume=False)
+    return launching.launch(
+        stage.host, request, stage.workspace, stage.view, keep=False, resume=False
+    )
 
 
 def late(step: Step) -> Step:
@@ -95,7 +97,7 @@ def test_a_task_that_there_is_not_starts_nothing(stage: Stage, fetched: list[str
 def test_one_that_nobody_watches_says_where_it_waits_too(stage: Stage, fetched: list[str]) -> None:
     port = free_port()
     request = Request(NAME, {}, f"chief-0:{port}")
-    launching.launch_detached(request, stage.workspace, stage.view, resume=False)
+    launching.launch_detached(stage.host, request, stage.workspace, stage.view, resume=False)
     assert stage.view.phases[-1].startswith(f"chief-0 waits for a debugger on 127.0.0.1:{port}")
     assert stage.attach().success
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.errors import HostError
-from cluster_kit.host import engine_install
-from cluster_kit.host.engine_install import forget_dead_daemon
+from cluster_kit.machine import engine_install
+from cluster_kit.machine.engine_install import forget_dead_daemon
 from cluster_kit.util.process import Completed
+from tests.fakes.hosts import Machine
 
 
 @pytest.mark.parametrize("left", ["mine", "999999999", "", "x"])
@@ -26,13 +27,15 @@ def test_there_need_be_no_pid_file(tmp_path: Path) -> None:
 
 
 def test_a_user_who_may_not_use_the_engine_is_not_offered_another_one(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> None:
     words = "permission denied while trying to connect to the Docker daemon socket"
     monkeypatch.setattr(engine_install.shutil, "which", lambda name: f"/usr/bin/{name}")
-    monkeypatch.setattr(engine_install, "run", lambda c, **_: Completed(tuple(c), 1, "", words))
+    machine.starts(run=lambda c, **_: Completed(tuple(c), 1, "", words))
     with pytest.raises(HostError, match="this user may not use the Docker engine") as told:
-        engine_install.ensure_engine(lambda _: None, lambda _: pytest.fail("it was offered"))
+        engine_install.ensure_engine(
+            machine.host, lambda _: None, lambda _: pytest.fail("it was offered")
+        )
     assert "usermod -aG docker $USER" in told.value.hint
 
 
@@ -85,7 +88,7 @@ def test_without_a_mirror_the_host_is_told_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("has_fixes", [True, False])
 def test_a_mirror_without_the_fixes_does_not_stop_the_installation(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_fixes: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_fixes: bool, machine: Machine
 ) -> None:
     (tmp_path / "sources.list").write_text(
         ONE_LINE.format(
@@ -104,18 +107,16 @@ def test_a_mirror_without_the_fixes_does_not_stop_the_installation(
         fails = command[3] == "update" and "-security" in sources.read_text() and not has_fixes
         return Completed(tuple(command), 100 if fails else 0, "", "no Release file")
 
-    monkeypatch.setattr(engine_install, "run", run)
-    engine_install._install(said.append)
+    machine.starts(run=run)
+    engine_install._install(machine.host, said.append)
     assert asked == ["update", "install"] if has_fixes else ["update", "update", "install"]
     assert ("trixie-security" in sources.read_text()) == has_fixes
     assert bool(said) != has_fixes
 
 
 @pytest.mark.parametrize(("version", "note"), [("26.1.5", True), ("28.0.1", False)])
-def test_it_says_which_engine_this_host_has(
-    monkeypatch: pytest.MonkeyPatch, version: str, note: bool
-) -> None:
+def test_it_says_which_engine_this_host_has(machine: Machine, version: str, note: bool) -> None:
     ended = Completed(("docker",), 0, f"{version}\n", "")
-    monkeypatch.setattr(engine_install, "run", lambda *_, **__: ended)
-    said = engine_install._given()
+    machine.starts(run=lambda *_, **__: ended)
+    said = engine_install._given(machine.host)
     assert said.startswith(f"Docker Engine {version}") and ("doctor" in said) == note

@@ -8,8 +8,8 @@ from ipaddress import IPv4Network
 from pathlib import Path
 
 from cluster_kit.facts import Driver, EngineKind, Gpu, HostFacts, Network
-from cluster_kit.host.gpu_setup import gpu_setup
-from cluster_kit.host.nvidia import driver_problem, gpu_inventory
+from cluster_kit.machine.gpu_setup import gpu_setup
+from cluster_kit.machine.nvidia import driver_problem, gpu_inventory
 from cluster_kit.plan.gpus.request import devices
 from cluster_kit.platforms.docker.docker_address import address, caller, engine_kind
 from cluster_kit.platforms.engine import Engine

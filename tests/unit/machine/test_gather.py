@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from cluster_kit.facts import Gpu
-from cluster_kit.host import gather
+from cluster_kit.machine import gather
 from cluster_kit.platforms.engine import Engine
 from tests.make import gpus, network
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cluster_kit.facts import Slice
-from cluster_kit.host import nvidia
+from cluster_kit.machine import nvidia
 from cluster_kit.plan.gpus.request import devices
 from tests.make import GIB, ROOT
 

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.facts import CLOSED, is_closed
+from cluster_kit.host import Host
 from cluster_kit.platforms.docker.docker_errors import may_not, no_engine
 from cluster_kit.util.kit_files import command
-from cluster_kit.util.process import run, start_daemon
 
 PACKAGES = ("docker.io", "docker-cli", "docker-compose", "docker-buildx")
 NEXT_SUITE = "trixie"
@@ -34,19 +34,22 @@ READY_TIMEOUT_S = 30.0
 Say = Callable[[str], None]
 
 
-def engine_answers() -> bool:
+def engine_answers(host: Host) -> bool:
     """Whether `docker info` reaches an engine; init scripts do not know hand-started daemons."""
     if shutil.which("docker") is None:
         return False
-    return run(["docker", "info", "--format", "{{.ServerVersion}}"], timeout_s=30).ok
+    return host.processes.run(["docker", "info", "--format", "{{.ServerVersion}}"], timeout_s=30).ok
 
 
-def compose_works() -> bool:
+def compose_works(host: Host) -> bool:
     """Whether this client has Compose v2."""
-    return shutil.which("docker") is not None and run(["docker", "compose", "version"]).ok
+    return (
+        shutil.which("docker") is not None
+        and host.processes.run(["docker", "compose", "version"]).ok
+    )
 
 
-def ensure_engine(say: Say, ask: Callable[[str], bool]) -> bool:
+def ensure_engine(host: Host, say: Say, ask: Callable[[str], bool]) -> bool:
     """Install and start an engine if none answers; returns whether anything was changed.
 
     Args:
@@ -56,20 +59,22 @@ def ensure_engine(say: Say, ask: Callable[[str], bool]) -> bool:
         HostError: it is not allowed or not possible here; the hint says what to install by hand.
         EngineError: the installation failed, or the daemon did not start.
     """
-    if engine_answers() and compose_works():
+    if engine_answers(host) and compose_works(host):
         return False
-    if shutil.which("docker") and may_not(said := run(["docker", "info"], timeout_s=30).tail()):
+    if shutil.which("docker") and may_not(
+        said := host.processes.run(["docker", "info"], timeout_s=30).tail()
+    ):
         raise no_engine(OSError(said))
     _refuse_if_not_allowed()
     if sys.stdin.isatty() and not ask("No Docker engine answers. Install and start one now?"):
         raise HostError("no Docker engine answers, and installing one was declined", _BY_HAND)
-    if not (shutil.which("dockerd") and compose_works()):
+    if not (shutil.which("dockerd") and compose_works(host)):
         say("installing the Docker engine and Compose from the distribution's packages")
-        _install(say)
-    if not engine_answers():
+        _install(host, say)
+    if not engine_answers(host):
         say("starting the Docker engine")
-        _start()
-    say(_given())
+        _start(host)
+    say(_given(host))
     return True
 
 
@@ -111,31 +116,33 @@ def _os_release() -> dict[str, str]:
     return {key: value.strip('"') for key, value in pairs}
 
 
-def _given() -> str:
+def _given(host: Host) -> str:
     """Which engine this host has now."""
-    version = run(["docker", "info", "--format", "{{.ServerVersion}}"], timeout_s=30).output.strip()
+    version = host.processes.run(
+        ["docker", "info", "--format", "{{.ServerVersion}}"], timeout_s=30
+    ).output.strip()
     note = (
         "" if is_closed(version) else f"; `{command('doctor')}` says what {CLOSED}.0 would keep out"
     )
     return f"Docker Engine {version}{note}"
 
 
-def _install(say: Say) -> None:
+def _install(host: Host, say: Say) -> None:
     security = ""
     if _os_release().get("VERSION_CODENAME") == "bookworm":
         mirror, security = debian_mirrors(APT)
         SOURCES.write_text(next_suite(mirror, security))
         PINS.write_text(PINNED)
     try:
-        _apt("update", "-q")
+        _apt(host, "update", "-q")
     except EngineError:
         if not security:
             raise
         say(f"{security} has no {NEXT_SUITE}-security: fixes come with that release's updates only")
         SOURCES.write_text(next_suite(mirror, ""))
-        _apt("update", "-q")
+        _apt(host, "update", "-q")
     packages = PACKAGES if _os_release()["ID"] == "debian" else _ubuntu_packages()
-    _apt("install", "-y", "-q", "--no-install-recommends", *packages, "iptables")
+    _apt(host, "install", "-y", "-q", "--no-install-recommends", *packages, "iptables")
 
 
 def _ubuntu_packages() -> tuple[str, ...]:
@@ -188,8 +195,8 @@ def _first_mirror(texts: list[str], archive: str) -> str:
     return ""
 
 
-def _apt(*arguments: str) -> None:
-    done = run(
+def _apt(host: Host, *arguments: str) -> None:
+    done = host.processes.run(
         ["apt-get", "-o", "DPkg::Lock::Timeout=120", *arguments],
         env={"DEBIAN_FRONTEND": "noninteractive"},
     )
@@ -199,20 +206,20 @@ def _apt(*arguments: str) -> None:
         )
 
 
-def _start() -> None:
+def _start(host: Host) -> None:
     """Start the daemon with systemd if it runs, else directly: the init script fails in containers.
 
     Raises EngineError if no engine answers in time.
     """
     if Path("/run/systemd/system").is_dir():
-        run(["systemctl", "enable", "--now", "docker"])
+        host.processes.run(["systemctl", "enable", "--now", "docker"])
         pid = None
     else:
         forget_dead_daemon(PID_FILE)
-        pid = start_daemon(["dockerd"], str(DAEMON_LOG))
+        pid = host.processes.start_daemon(["dockerd"], str(DAEMON_LOG))
     deadline = time.monotonic() + READY_TIMEOUT_S
     while time.monotonic() < deadline:
-        if engine_answers():
+        if engine_answers(host):
             return
         if pid is not None and not _alive(pid):
             break

@@ -1,0 +1,78 @@
+"""The seam between the kit and the machine that it runs on.
+
+One `Host` is passed down from the command line, the Python API or the pytest plugin to whatever
+waits, starts a program, connects to an engine or takes a lock; tests pass one of their own. The
+real one is `this_host.this_host()`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from cluster_kit.errors import HostError
+from cluster_kit.parts import DEFAULT_ENGINE, EngineName
+from cluster_kit.util.clock import Clock
+
+if TYPE_CHECKING:
+    from cluster_kit.platforms.engine import Engine
+    from cluster_kit.util.process import Completed
+
+
+class Processes(Protocol):
+    """Starts programs, as the module `util.process` does; that says what each function is for."""
+
+    def run(
+        self,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        show: bool = False,
+        timeout_s: float | None = None,
+    ) -> Completed: ...
+
+    def stream(self, command: Sequence[str], each: Callable[[str], None]) -> Completed: ...
+
+    def pass_on(
+        self, source: Sequence[str], sink: Sequence[str], each: Callable[[int], None]
+    ) -> tuple[Completed, Completed]: ...
+
+    def afterwards(self, command: Sequence[str]) -> AbstractContextManager[None]: ...
+
+    def hand_over(self, command: Sequence[str]) -> int: ...
+
+    def start_daemon(self, command: Sequence[str], log_path: str) -> int: ...
+
+
+class Connect(Protocol):
+    """Connects to what runs containers."""
+
+    def __call__(self, engine: EngineName = DEFAULT_ENGINE, namespace: str = "") -> Engine:
+        """A new connection.
+
+        Args:
+            namespace: which only Kubernetes has; "" for its usual one.
+        Raises:
+            HostError: nothing of that kind answers.
+            UsageError: the kit starts nothing there.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Host:
+    """What the kit needs of the machine that it runs on."""
+
+    clock: Clock
+    processes: Processes
+    connect: Connect
+
+    def engine_or_none(self) -> Engine | None:
+        """The Docker engine of this machine, None if none answers."""
+        try:
+            return self.connect()
+        except HostError:
+            return None

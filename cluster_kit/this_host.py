@@ -1,0 +1,45 @@
+"""The real `Host`: this machine's clock, processes, engines, locks and GPUs."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from cluster_kit.host import Host
+from cluster_kit.parts import DEFAULT_ENGINE, EngineName
+from cluster_kit.platforms.engine import Engine
+from cluster_kit.util import process
+
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+class SystemClock:
+    """The clock of this machine."""
+
+    def time(self) -> float:
+        return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def boot(self) -> str:
+        try:
+            return _BOOT.read_text(encoding="ascii").strip()
+        except OSError:
+            return ""
+
+
+def this_host() -> Host:
+    """The machine that this process runs on. Only the doors (cli, api, testing) call this."""
+    return Host(clock=SystemClock(), processes=process, connect=_connect)
+
+
+def _connect(engine: EngineName = DEFAULT_ENGINE, namespace: str = "") -> Engine:
+    from cluster_kit.platforms.registry import (
+        connect,  # the engines' clients: half of a short command
+    )
+
+    return connect(engine, namespace)

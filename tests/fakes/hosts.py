@@ -1,0 +1,109 @@
+"""Machines that tests run the kit on: what the kit asks of its host is answered by fakes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+import pytest
+
+from cluster_kit.errors import HostError
+from cluster_kit.host import Host, Processes
+from cluster_kit.parts import EngineName
+from cluster_kit.platforms import registry
+from cluster_kit.platforms.engine import Engine
+from cluster_kit.this_host import SystemClock
+from cluster_kit.util.clock import Clock
+from cluster_kit.util.process import Completed
+
+
+def no_engine(*_: object) -> Engine:
+    """Connects to nothing: no engine answers."""
+    raise HostError("no Docker engine answers", "start it")
+
+
+class NoProcesses:
+    """See `host.Processes`: a program that a test starts nevertheless fails it."""
+
+    def run(
+        self,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        show: bool = False,
+        timeout_s: float | None = None,
+    ) -> Completed:
+        return _refused(command)
+
+    def stream(self, command: Sequence[str], each: Callable[[str], None]) -> Completed:
+        return _refused(command)
+
+    def pass_on(
+        self, source: Sequence[str], sink: Sequence[str], each: Callable[[int], None]
+    ) -> tuple[Completed, Completed]:
+        return _refused(source)
+
+    def afterwards(self, command: Sequence[str]) -> AbstractContextManager[None]:
+        return _refused(command)
+
+    def hand_over(self, command: Sequence[str]) -> int:
+        return _refused(command)
+
+    def start_daemon(self, command: Sequence[str], log_path: str) -> int:
+        return _refused(command)
+
+
+def _refused(command: Sequence[str]) -> NoReturn:
+    shown = " ".join(command)
+    pytest.fail(f"a unit test starts a program ({shown}): give it a fake, or move it to tests/e2e")
+
+
+class Programs:
+    """See `host.Processes`: these functions, and for the others those of `base`."""
+
+    def __init__(self, base: Processes, **functions: Callable[..., Any]) -> None:
+        self._base = base
+        self.__dict__.update(functions)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._base, name)
+
+
+def programs(**functions: Callable[..., Any]) -> Host:
+    """A host on which `run`, `stream` ... of `host.Processes` are these functions."""
+    return fake_host(processes=Programs(NoProcesses(), **functions))
+
+
+def fake_host(
+    connect: Callable[[], Any] = no_engine,
+    clock: Clock | None = None,
+    processes: Processes | None = None,
+) -> Host:
+    """A host whose engine is what `connect` returns, on Docker, a swarm or Kubernetes."""
+
+    def connected(engine: EngineName = "compose", namespace: str = "") -> Engine:
+        return registry.connect(engine, namespace) if engine == "slurm" else connect()
+
+    return Host(
+        clock=clock or SystemClock(),
+        processes=processes or NoProcesses(),
+        connect=connected,
+    )
+
+
+@dataclass
+class Machine:
+    """The machine of a command line, or of the Python API, in one test. It may be replaced."""
+
+    host: Host
+
+    def connects(self, connect: Callable[[], Any]) -> None:
+        """Let this return the engine from now on."""
+        self.host = replace(self.host, connect=fake_host(connect).connect)
+
+    def starts(self, **functions: Callable[..., Any]) -> None:
+        """Let `run`, `stream` ... of `host.Processes` be these functions from now on."""
+        self.host = replace(self.host, processes=Programs(self.host.processes, **functions))
