@@ -1,3 +1,3 @@
 """The kit's version; pyproject.toml reads it here."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
