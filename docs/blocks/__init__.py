@@ -42,7 +42,7 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "detection-keys": detection.keys,
     "drill-kinds": drills.kinds,
     "exit-codes": exit_codes.codes,
-    "manifest-keys": manifest.keys,
+    **manifest.blocks(),
     "matrix": matrix.figures,
     "metric-states": metrics.states,
     "metrics": metrics.names,

@@ -1,79 +1,102 @@
-"""The table of a manifest's keys, from the model's own descriptions, and examples of manifests."""
+"""The tables of a manifest's keys, from the model's own descriptions, and examples of manifests."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any, get_args
 
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from cluster_kit.manifest.kubernetes import KubernetesTable
-from cluster_kit.manifest.schema import (
-    ContainerTable,
-    DataTable,
-    DeadlineTable,
-    Limits,
-    Manifest,
-    MountTable,
-    NetworkTable,
-    SecretTable,
-    SidecarTable,
-    TaskLimits,
-)
-from cluster_kit.manifest.slurm import SlurmTable
+from cluster_kit.manifest.schema import Manifest
 from cluster_kit.util.kit_files import FILES
 from cluster_kit.util.toml_text import to_toml
 from docs.blocks.table import table
 
-TABLES = {
-    "data": "data.",
-    "deadline": "deadline.",
+PREFIXES = {
     "secret": "secret.<name>.",
     "mount": "mount[].",
     "sidecar": "sidecar.<name>.",
-    "container": "container.",
-    "network": "network.",
-    "kubernetes": "kubernetes.",
-    "slurm": "slurm.",
     "role": "role.<role>.",
     "task": "task.<task>.",
 }
-"""Keys that hold tables, and what stands before the keys in these."""
-MODELS: dict[str, Any] = {
-    "data": DataTable,
-    "deadline": DeadlineTable,
-    "secret": SecretTable,
-    "mount": MountTable,
-    "sidecar": SidecarTable,
-    "container": ContainerTable,
-    "network": NetworkTable,
-    "kubernetes": KubernetesTable,
-    "slurm": SlurmTable,
-    "role": Limits,
-    "task": TaskLimits,
+"""What stands before the keys of a table, for tables of which there can be several."""
+EVERYDAY = (
+    "format", "name", "chief", "worker", "ps", "evaluator", "program", "args", "data",
+    "requirements", "style", "gpus", "retries", "deadline.job", "role.<role>.memory",
+)  # fmt: skip
+"""The keys that most manifests need; the page begins with them."""
+SUBJECTS = {
+    "program": ("ps_runs", "chief_job", "tf1", "tensorflow", "image", "build", "server"),
+    "data": ("data.", "mount[]."),
+    "secrets": ("secret.<name>.",),
+    "gpus": ("gpus_per_worker", "share_gpus", "gpu_memory", "gpu_check", "simulate_gpus"),
+    "deadlines": ("deadline.",),
+    "roles": ("role.<role>.", "task.<task>."),
+    "network": ("addressing", "port", "subnet", "network.", "container."),
+    "watching": ("tensorboard", "profile."),
+    "sidecars": ("sidecar.<name>.",),
+    "engines": ("engine",),
+    "kubernetes": ("kubernetes.",),
+    "slurm": ("slurm.",),
 }
+"""The other keys by subject, a table for each; `data.` is every key of that table."""
 
 
-def keys() -> str:
-    """Every key: its default and its meaning."""
-    return table(("key", "default", "meaning"), rows())
+def blocks() -> Mapping[str, Any]:
+    """The makers of the page's tables, by the names of their markers."""
+    subjects = {f"manifest-{name}": partial(_of_subject, keys) for name, keys in SUBJECTS.items()}
+    return {"manifest-everyday": everyday, **subjects}
 
 
-def rows() -> Iterator[tuple[str, str, str]]:
+def everyday() -> str:
+    """The keys that most manifests need: default and meaning of each."""
+    found = dict(rows())
+    return _table([(key, *found[key]) for key in EVERYDAY])
+
+
+def _of_subject(keys: tuple[str, ...]) -> str:
+    """A subject's further keys: default and meaning of each, in the order of `keys`."""
+    found = [(key, *row) for key, row in rows() if key not in EVERYDAY]
+    return _table([row for wanted in keys for row in found if _is_in(row[0], wanted)])
+
+
+def _is_in(key: str, wanted: str) -> bool:
+    return key.startswith(wanted) if wanted.endswith(".") else key == wanted
+
+
+def _table(found: list[tuple[str, str, str]]) -> str:
+    return table(("key", "default", "meaning"), [(f"`{key}`", *rest) for key, *rest in found])
+
+
+def rows() -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yields each key with its default and its meaning.
+
+    A task has every key of its role; only those of its own are listed under `task`.
+    """
+    of_role: set[str] = set()
     for name, field in Manifest.model_fields.items():
-        if name not in TABLES:
-            yield row(name, field, default(field))
+        model = table_of(field.annotation)
+        if model is None or name == "data":  # data is a name or a path, too
+            yield name, (default(field), field.description or "")
+        if model is None:
             continue
-        if name == "data":  # a name or a path, too
-            yield row(name, field, default(field))
-        for key, inner in MODELS[name].model_fields.items():
-            inherited = name == "task" and key in Limits.model_fields
-            place = f"{TABLES[name]}{key}"
-            yield row(place, inner, "the role's" if inherited else default(inner, name))
+        if name == "role":
+            model = table_of(model.model_fields["worker"].annotation)
+            assert model is not None
+            of_role = set(model.model_fields)
+        for key, inner in model.model_fields.items():
+            if name != "task" or key not in of_role:
+                shown = default(inner, name), inner.description or ""
+                yield f"{PREFIXES.get(name, f'{name}.')}{key}", shown
 
 
-def row(place: str, field: FieldInfo, shown: str) -> tuple[str, str, str]:
-    return f"`{place}`", shown, field.description or ""
+def table_of(annotation: Any) -> type[BaseModel] | None:
+    """The model of the table that a key with this type can hold; None if it holds none."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(table_of, get_args(annotation))), None)
 
 
 def default(field: FieldInfo, home: str = "") -> str:

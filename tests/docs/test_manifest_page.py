@@ -9,8 +9,10 @@ from operator import attrgetter
 from typing import Any, get_args, get_origin
 
 import pytest
+from pydantic import BaseModel
 
-from cluster_kit.manifest.schema import DataTable, Manifest, SecretTable, SidecarTable, TaskLimits
+from cluster_kit.manifest.schema import Manifest
+from docs.blocks import manifest as blocks
 from tests.make import ROOT
 
 PAGE = (ROOT / "docs" / "manifest.md").read_text(encoding="utf-8")
@@ -19,36 +21,42 @@ LEAST = {"format": 1, "name": "demo"}
 
 
 def documented() -> dict[str, str]:
-    """Key and default of each row of the table under the heading `Keys`."""
-    _, _, section = PAGE.partition("\n## Keys\n")
-    return {key: default for key, default, _ in ROW.findall(section.partition("\n## ")[0])}
+    """Key and default of each row of the page's tables."""
+    return {key: default for key, default, _ in ROW.findall(PAGE)}
 
 
 def keys(model: Any = Manifest, prefix: str = "") -> Iterator[str]:
+    """Every key of the model and of the tables in it; those of a task that its role has are its."""
     for name, field in model.model_fields.items():
-        if name == "task":
-            yield from keys(TaskLimits, "task.<task>.")
-        elif name == "data":
-            yield name
-            yield from keys(DataTable, "data.")
-        elif name == "secret":
-            yield from keys(SecretTable, "secret.<name>.")
-        elif name == "sidecar":
-            yield from (f"sidecar.<name>.{key}" for key in SidecarTable.model_fields)
-        elif name == "role":
-            yield from keys(field.annotation.model_fields["worker"].annotation, "role.<role>.")
-        elif get_origin(field.annotation) is list and hasattr(
-            get_args(field.annotation)[0], "model_fields"
-        ):
-            yield from keys(get_args(field.annotation)[0], f"{name}[].")
-        elif hasattr(field.annotation, "model_fields"):
-            yield from keys(field.annotation, f"{prefix}{name}.")
-        else:
+        below = models(field.annotation)
+        if not below or name == "data" or prefix.startswith("sidecar"):
             yield f"{prefix}{name}"
+        elif name == "role":
+            yield from keys(*models(below[0].model_fields["ps"].annotation), "role.<role>.")
+        elif name == "task":
+            yield "task.<task>.ip"
+        else:
+            many = {list: "[].", dict: ".<name>."}.get(get_origin(field.annotation), ".")
+            yield from keys(below[0], f"{name}{many}")
+        if name == "data":
+            yield from keys(below[0], "data.")
 
 
-def test_the_table_has_every_key_and_no_other() -> None:
-    assert list(documented()) == list(keys())
+def models(annotation: Any) -> list[Any]:
+    """The models that a type's text names."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for part in get_args(annotation) for model in models(part)]
+
+
+def test_the_tables_have_every_key_once_and_no_other() -> None:
+    rows = [key for key, _, _ in ROW.findall(PAGE)]
+    assert sorted(rows) == sorted(set(keys()))
+    assert len(rows) == len(set(rows))
+
+
+def test_the_page_begins_with_fifteen_everyday_keys() -> None:
+    assert [key for key, _, _ in ROW.findall(PAGE)][:15] == list(blocks.EVERYDAY)
 
 
 def test_every_key_has_a_meaning() -> None:
@@ -56,7 +64,12 @@ def test_every_key_has_a_meaning() -> None:
 
 
 @pytest.mark.parametrize(
-    "key", [key for key in keys() if not set("<[") & set(key) and "data." not in key]
+    "key",
+    [
+        key
+        for key in keys()
+        if not set("<[") & set(key) and not key.startswith(("data.", "profile."))
+    ],
 )
 def test_a_stated_default_is_the_true_one(key: str) -> None:
     stated = documented()[key]

@@ -112,7 +112,7 @@ def _without_image(manifest: Manifest) -> Iterator[Problem]:
         hint: HintText = (
             "name the directory that has it on the nodes: ",
             Setting("slurm.datasets", "/shared/datasets"),
-            "; docs/beyond.md says how it is made",
+            "; docs/slurm.md says how it is made",
         )
         yield refused("data", to_toml(str(manifest.data)), f"{rule}, which has no data sets", hint)
 

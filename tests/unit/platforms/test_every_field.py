@@ -27,13 +27,17 @@ from tests.make import ROOT, cluster, problems
 from tests.unit.plan.rules import test_engine, test_kubernetes, test_slurm
 
 Specs = tuple[ContainerSpec, ...]
-PAGE = " ".join((ROOT / "docs" / "beyond.md").read_text(encoding="utf-8").split())
 REFUSED = {
     "swarm": test_engine.REFUSED,
     "kubernetes": test_kubernetes.REFUSED,
     "slurm": test_slurm.REFUSED,
 }
-"""Keys by their places, each with a manifest that has it."""
+"""Keys by their paths, each with a manifest that has it."""
+PAGES = {
+    engine: " ".join((ROOT / "docs" / f"{engine}.md").read_text(encoding="utf-8").split())
+    for engine in REFUSED
+}
+"""The words of the page on each of these engines."""
 SAMPLES: dict[Any, Any] = {
     str: "more",
     int: 7,
@@ -60,20 +64,20 @@ class Refused:
 
 @dataclass(frozen=True)
 class Told:
-    """Words of docs/beyond.md that say what holds instead."""
+    """Words of the engine's page that say what holds instead."""
 
     words: str
 
 
 NOT_SAID: dict[str, dict[str, Refused | Told]] = {
     "swarm": {
-        "name": Told("| names of containers | `NAME-worker-0` | the swarm's own |"),
+        "name": Told("| names of containers | the swarm's own |"),
         "ip": Refused("task.worker-1.ip"),
         "hidden": Refused("role.ps.environment.API_TOKEN"),
         "cpu_shares": Told("like every task: a swarm has no weights"),
         "ports": Refused("role.ps.ports"),
         "shared.image_is_local": Told("Without `--resolve-image never` the command asks a"),
-        "shared.no_new_privileges": Told("no: a stack file cannot ask for it"),
+        "shared.no_new_privileges": Told("not set: a stack file cannot ask for it"),
     },
     "kubernetes": {
         "name": Told("the Job's name, the index and five letters |"),
@@ -82,7 +86,7 @@ NOT_SAID: dict[str, dict[str, Refused | Told]] = {
         "user": Told("**Rights**: pods meet the Pod Security Standard `restricted`: user 1000"),
         "cap_add": Refused("role.ps.bandwidth"),
         "env_file": Refused("role.ps.env_file"),
-        "cpu_shares": Told("a swarm has no weights | like every task |"),
+        "cpu_shares": Told("| CPU weight of the evaluator | like every task |"),
         "ulimits": Refused("role.ps.ulimits"),
         "ports": Refused("role.ps.ports"),
         "shared.image_is_local": Told("a registry that the nodes reach"),
@@ -91,19 +95,19 @@ NOT_SAID: dict[str, dict[str, Refused | Told]] = {
         "shared.bounds.logs": Refused("container.log_size"),
     },
     "slurm": {
-        "name": Told("no containers, or Apptainer's without names |"),
-        "hostname": Told("by the names of their nodes, each task at a port of its own |"),
+        "name": Told("none, or Apptainer's without names and labels |"),
+        "hostname": Told("by the names of their nodes, each task at a port of its own;"),
         "ip": Refused("task.worker-1.ip"),
         "user": Told("**Rights**: tasks are processes of yours"),
         "cap_add": Refused("role.ps.bandwidth"),
         "env_file": Refused("role.ps.env_file"),
-        "labels": Told("no containers, or Apptainer's without names |"),
-        "cpu_shares": Told("a swarm has no weights | like every task | like every task |"),
+        "labels": Told("none, or Apptainer's without names and labels |"),
+        "cpu_shares": Told("| CPU weight of the evaluator | like every task |"),
         "shm": Refused("role.ps.shm_size"),
         "ulimits": Refused("role.ps.ulimits"),
         "ports": Refused("role.ps.ports"),
         "shared.image_is_local": Told("docker save -o trainer.tar"),
-        "shared.labels": Told("no containers, or Apptainer's without names |"),
+        "shared.labels": Told("none, or Apptainer's without names and labels |"),
         "shared.bounds.pids": Refused("container.pids"),
         "shared.bounds.tmp": Refused("container.tmp_size"),
         "shared.bounds.logs": Refused("container.log_size"),
@@ -176,7 +180,7 @@ def test_a_field_is_said_or_told_not_to_be(
     instead = NOT_SAID[engine].get(field)
     assert is_said or instead is not None, (
         f"{field} changes nothing in the file for {engine}: render it, refuse the key that asks "
-        "for it, or say in docs/beyond.md what holds instead; then enter it in NOT_SAID"
+        f"for it, or say in docs/{engine}.md what holds instead; then enter it in NOT_SAID"
     )
     assert not (is_said and instead), f"{field} is said by now: take it out of NOT_SAID"
 
@@ -190,7 +194,7 @@ def test_what_is_not_said_is_refused_or_on_the_page(engine: str, field: str) -> 
         keys = REFUSED[engine][instead.place]
         assert instead.place in [one.place for one in problems(engine=engine, **keys)]
     else:
-        assert instead.words in PAGE
+        assert instead.words in PAGES[engine]
 
 
 def test_every_field_of_both_values_is_asked_for() -> None:
