@@ -16,6 +16,7 @@ from cluster_kit.advice.of_manifest import check_secret_roles, check_secrets
 from cluster_kit.advice.sources import Hint, Source, read
 from cluster_kit.advice.strategies import (
     check_generators,
+    check_servers,
     check_sharding,
     check_strategies,
     check_tf_config,
@@ -59,7 +60,7 @@ def advise(program: Path | None, manifest: Manifest) -> tuple[Hint, ...]:
 
 def _hints(sources: list[Source], unread: list[Hint], manifest: Manifest) -> tuple[Hint, ...]:
     hints = [*check_arguments(manifest), *check_secrets(manifest), *unread]
-    for rule in (check_strategies, check_tf1, check_flags):
+    for rule in (check_strategies, check_servers, check_tf1, check_flags):
         hints += rule(sources, manifest)
     for rule_of_text in (
         check_keras3,

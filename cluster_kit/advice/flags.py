@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cluster_kit.advice.sources import Hint, Source
+from cluster_kit.advice.tf1 import is_for_tf1
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan.arguments import TRAINING, names_in
 from cluster_kit.problem import Problem, Setting
@@ -70,14 +71,16 @@ def check_flags(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
     """Yields the first of these flags if no argument gives any of them, and that may be right."""
     flags = _missing(sources, manifest)
     if flags and not _certain(flags, sources, manifest):
-        yield Hint(flags[0].location, _takes(flags), NOT_TOLD, _problem(flags, manifest).hint)
+        yield Hint(
+            flags[0].location, _takes(flags), NOT_TOLD, _problem(flags, sources, manifest).hint
+        )
 
 
 def refuse(sources: list[Source], manifest: Manifest) -> Iterator[Problem]:
     """Yields the arguments that are missing if the program cannot find its cluster without."""
     flags = _missing(sources, manifest)
     if flags and _certain(flags, sources, manifest):
-        yield _problem(flags, manifest)
+        yield _problem(flags, sources, manifest)
 
 
 @dataclass(frozen=True)
@@ -121,10 +124,13 @@ def _takes(flags: list[_Flag]) -> str:
     return f"the program takes {', '.join(f'--{flag.name}' for flag in flags)}"
 
 
-def _problem(flags: list[_Flag], manifest: Manifest) -> Problem:
+def _problem(flags: list[_Flag], sources: list[Source], manifest: Manifest) -> Problem:
     """The problem of these flags, with the settings by which the program finds its cluster."""
     added = (f"--{flag.name}={PLACES[flag.name]}" for flag in flags)
     settings = [Setting("args", (*manifest.args, *added))]
+    if not manifest.tf1 and is_for_tf1(sources):
+        settings.append(Setting("tf1", True))
+        manifest = manifest.model_copy(update={"tf1": True})
     if style_of(manifest) == "coordinator":
         settings.append(ALL_TASKS)
     if manifest.count(CHIEF.name) and SURE[0] <= {flag.name for flag in flags}:

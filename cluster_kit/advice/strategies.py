@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ from cluster_kit.advice.sources import Hint, Source
 from cluster_kit.manifest.load import Loaded
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.problem import TOML_STYLE, Problem, Setting
+from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.programs.style import ALL_TASKS, style_of
 from cluster_kit.roles import CHIEF, PS, ROLES
 
@@ -93,6 +95,7 @@ NAMES = {
     "MultiWorkerMirroredStrategy": ALL_REDUCE,
     "CollectiveAllReduceStrategy": ALL_REDUCE,
 }
+SERVER = re.compile(r"tensorflow\.((compat\.v[12]\.)?(train|distribute)\.Server)")
 ALL_REDUCE_NAMES = {name for name, usual in NAMES.items() if usual == ALL_REDUCE}
 
 
@@ -147,6 +150,31 @@ def _chosen(key: str, loaded: Loaded) -> bool:
     """Whether someone gave this key for this program."""
     given = loaded.command_line.keys
     return key in given or ("program" not in given and key in loaded.manifest.model_fields_set)
+
+
+def check_servers(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
+    """Yields a server that each task should start itself, if only the chief runs the program.
+
+    A program that makes a strategy may be a coordinator whose other tasks start one.
+    """
+    if style_of(manifest) != "coordinator" or manifest.program in PROGRAMS:
+        return
+    servers = []
+    for source in sources:
+        for node in source.nodes:
+            if isinstance(node, ast.Call):
+                names = source.meanings(node.func)
+                if any(name.endswith("Strategy") for name in names):
+                    return
+                if names and all(SERVER.fullmatch(name) for name in names):
+                    servers.append(source.location(node))
+    if servers:
+        yield Hint(
+            servers[0],
+            "the program starts its task's server, but only the chief runs the program",
+            "workers and ps are servers already, and wait for a coordinator's work",
+            ("write ", ALL_TASKS, " if each task runs the program"),
+        )
 
 
 def check_strategies(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:

@@ -54,11 +54,22 @@ Use = tuple[Source, ast.AST, str]
 """Where a name is used, and its path below `tensorflow`."""
 
 
+def is_for_tf1(sources: list[Source]) -> bool:
+    """Whether a program is certainly written for TensorFlow 1 alone."""
+    uses = [use for source in sources for use in _uses(source)]
+    return bool(_old(uses)) and not any(map(_chooses, sources))
+
+
+def _old(uses: list[Use]) -> list[Use]:
+    """Those of names that only TensorFlow 1 has."""
+    known = frozenset(_table()["only_in_1"])
+    return [use for use in uses if known.intersection(_paths(use[2]))]
+
+
 def _without_key(uses: list[Use]) -> Iterator[Hint]:
     """One hint for the whole program, at the first name that only TensorFlow 1 has."""
     known = frozenset(_table()["only_in_1"])
-    old = [use for use in uses if known.intersection(_paths(use[2]))]
-    if not old:
+    if not (old := _old(uses)):
         return
     parts = list(dict.fromkeys(f"tf.{_shortest(path, known)}" for _, _, path in old))
     names = [name for name in parts if not any(other.startswith(f"{name}.") for other in parts)]

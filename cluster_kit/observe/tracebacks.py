@@ -45,7 +45,8 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText], ...] = tuple(
     (re.compile(pattern, re.MULTILINE), advice)
     for pattern, advice in (
         (
-            r"/output/\S*(_temp|tempstate|\.tmp)\S*[;:].*No such file|unable to lock file",
+            r"/output/\S*(_temp|tempstate|\.tmp)\S*([;:].*No such file| did not exist)"
+            r"|unable to lock file",
             "several tasks write the same files: let one task save (the chief, else worker 0), and "
             "give each of the others a directory of its own",
         ),
@@ -117,7 +118,7 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText], ...] = tuple(
         ),
         (
             r"(Could not satisfy (explicit )?device specification|unknown device).*GPU"
-            r"|GPU.*(unknown device)",
+            r"|GPU.*(unknown device)|explicitly assigned to \S*(GPU|gpu):\d",
             (
                 "the program names a GPU that its task does not have: run with ",
                 Setting("gpus", "auto"),

@@ -70,6 +70,14 @@ def test_what_else_the_cluster_lacks_is_told_with_it(tmp_path: Path) -> None:
     assert "chief" not in text
 
 
+def test_a_program_for_tensorflow_1_is_told_the_key_with_them(tmp_path: Path) -> None:
+    old = "import tensorflow as tf\nflags = tf.app.flags\n" + ABSL
+    (text,) = problems(old, tmp_path, **values({"program": str(tmp_path / "train.py")}))
+    assert text.endswith("`--tf1` and `--chief 0`")
+    (text,) = problems(old, tmp_path, 'program = "train.py"\nchief = 1\nps = 1\n')
+    assert text.endswith("` and `tf1 = true` and `chief = 0`")
+
+
 DEFAULTS = ABSL.replace("'ps_hosts', ''", "'ps_hosts', os.environ['PS']")
 BY_KEYWORD = ABSL.replace("flags.DEFINE_string('", "parser.add_argument('--").replace(
     "', '', ''", "', default=os.environ.get('X')"

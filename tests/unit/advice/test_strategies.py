@@ -125,3 +125,22 @@ def test_all_reduce_that_may_be_chosen_is_warned_of(tmp_path: Path) -> None:
     assert not hints(maybe, tmp_path, chief=0, ps=0)
     assert not hints(maybe, tmp_path, style="all-tasks", ps=0)
     assert not hints(ALL_REDUCE + COORDINATED, tmp_path), "it chooses by itself"
+
+
+@pytest.mark.parametrize(
+    ("text", "warned"),
+    [
+        ("import tensorflow as tf\ntf.compat.v1.train.Server(spec, 'worker', 0)\n", True),
+        ("import tensorflow.compat.v1 as tf\ntf.distribute.Server(spec)\n", True),
+        (COORDINATED + "tf.distribute.Server(spec)\n", False),
+        ("from server import Server\nServer(spec)\n", False),
+    ],
+)
+def test_a_server_of_the_programs_own_is_for_every_task(
+    text: str, warned: bool, tmp_path: Path
+) -> None:
+    found = [h for h in fitted(text, tmp_path, program="train.py").hints if "server" in h.what]
+    assert [hint.location for hint in found] == ["train.py:2"] * warned
+    if warned:
+        assert '`style = "all-tasks"`' in str(found[0]) or "--style all-tasks" in str(found[0])
+    assert not fitted(text, tmp_path, 'style = "all-tasks"\n', program="train.py").hints

@@ -270,6 +270,16 @@ def test_after_an_error_of_graph_mode_a_program_may_still_say_what_it_died_of() 
             '`gpus = "auto"`',
         ),
         (
+            "InvalidArgumentError: Cannot assign a device for operation Variable: {{node Variable}}"
+            " was explicitly assigned to /job:worker/task:0/device:GPU:0 but available devices are",
+            '`gpus = "auto"`',
+        ),
+        (
+            "InvalidArgumentError: allow_missing_files was set to false and "
+            "/output/model/ckpt_temp/part-00000-of-00001 did not exist.NOT_FOUND: no",
+            "let one task save",
+        ),
+        (
             "NotFoundError: /output/model/ckpt-1_temp/part-00000-of-00001.data-00000-of-00001; No "
             "such file or directory",
             "let one task save",
