@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from cluster_kit.errors import HostError
+from cluster_kit.facts import Gpu, Network
 from cluster_kit.parts import DEFAULT_ENGINE, EngineName
 from cluster_kit.util.clock import Clock
 
 if TYPE_CHECKING:
     from cluster_kit.platforms.engine import Engine
+    from cluster_kit.util.locks import Locks
     from cluster_kit.util.process import Completed
 
 
@@ -47,6 +49,14 @@ class Processes(Protocol):
     def start_daemon(self, command: Sequence[str], log_path: str) -> int: ...
 
 
+class Interrupts(Protocol):
+    """What Ctrl-C does, as in the module `util.signals`, which says what each function is for."""
+
+    def interrupt_once(self) -> None: ...
+
+    def ignore(self) -> None: ...
+
+
 class Connect(Protocol):
     """Connects to what runs containers."""
 
@@ -69,6 +79,16 @@ class Host:
     clock: Clock
     processes: Processes
     connect: Connect
+    locks: Locks
+    interrupts: Interrupts
+    gpus: Callable[[], tuple[Gpu, ...]]
+    """Returns the GPUs that NVIDIA's driver shows."""
+    no_driver: Callable[[], str]
+    """Returns why the driver shows none, "" if it does not say."""
+    routes: Callable[[], list[Network]]
+    """Returns the IPv4 routes, without the default route."""
+    image_tag: Callable[[Literal["cpu", "gpu"]], str]
+    """Returns the tag of the kit's own image, which is a hash of what it is built from."""
 
     def engine_or_none(self) -> Engine | None:
         """The Docker engine of this machine, None if none answers."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Literal
 
+from cluster_kit.facts import Gpu, Network
 from cluster_kit.host import Host
 from cluster_kit.parts import DEFAULT_ENGINE, EngineName
 from cluster_kit.platforms.engine import Engine
-from cluster_kit.util import process
+from cluster_kit.util import process, signals
+from cluster_kit.util.locks import Locks
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
@@ -34,7 +37,17 @@ class SystemClock:
 
 def this_host() -> Host:
     """The machine that this process runs on. Only the doors (cli, api, testing) call this."""
-    return Host(clock=SystemClock(), processes=process, connect=_connect)
+    return Host(
+        clock=SystemClock(),
+        processes=process,
+        connect=_connect,
+        locks=Locks(),
+        interrupts=signals,
+        gpus=_gpus,
+        no_driver=_no_driver,
+        routes=_routes,
+        image_tag=_image_tag,
+    )
 
 
 def _connect(engine: EngineName = DEFAULT_ENGINE, namespace: str = "") -> Engine:
@@ -43,3 +56,27 @@ def _connect(engine: EngineName = DEFAULT_ENGINE, namespace: str = "") -> Engine
     )
 
     return connect(engine, namespace)
+
+
+def _gpus() -> tuple[Gpu, ...]:
+    from cluster_kit.machine.nvidia import gpu_inventory
+
+    return gpu_inventory()
+
+
+def _no_driver() -> str:
+    from cluster_kit.machine.nvidia import driver_problem
+
+    return driver_problem()
+
+
+def _routes() -> list[Network]:
+    from cluster_kit.machine.gather import ROUTES, routes_of
+
+    return routes_of(ROUTES)
+
+
+def _image_tag(variant: Literal["cpu", "gpu"]) -> str:
+    from cluster_kit.image.kit_image import image_tag
+
+    return image_tag(variant)

@@ -20,6 +20,7 @@ from docker.errors import DockerException
 
 from cluster_kit import labels
 from cluster_kit.image.kit_image import image_present, image_tag
+from cluster_kit.this_host import this_host
 from tests.make import ROOT
 
 RUN_TIMEOUT_S = 420
@@ -31,7 +32,7 @@ def why_no_engine() -> str:
         docker.from_env().ping()
     except DockerException as error:
         return f"no Docker engine answers ({error}); `make engine` starts one"
-    if not image_present(image_tag("cpu")):
+    if not image_present(this_host(), image_tag("cpu")):
         return "the trainer image is not built; `make image` builds it"
     return ""
 

@@ -83,7 +83,9 @@ class Job:
 
     def _prepared(self) -> Prepared:
         with _in_python(self.manifest):
-            return prepare(self._request, Workspace(self.root), self.host.engine_or_none())
+            return prepare(
+                self.host, self._request, Workspace(self.root), self.host.engine_or_none()
+            )
 
     def run(
         self, on_event: OnEvent | None = None, *, keep: bool = False, resume: bool = False

@@ -80,7 +80,7 @@ def _checks(request: Request, engine: Engine | None) -> list[Check]:
     """The checks of this host, and of what a manifest needs if one is named."""
     if not request.manifest:
         on_swarm = request.overrides.get("engine") == "swarm"
-        facts = gather(engine)
+        facts = gather(current_host(), engine)
         found = [
             *check_host(current_host(), facts, None),
             *check_strangers(current_host(), facts),
@@ -88,7 +88,7 @@ def _checks(request: Request, engine: Engine | None) -> list[Check]:
         ]
         return found + (_of_any_swarm() if on_swarm else [])
     workspace = here()
-    prepared = prepare(request, workspace, engine)
+    prepared = prepare(current_host(), request, workspace, engine)
     checks = check_host(current_host(), prepared.facts, prepared.cluster)
     if prepared.cluster.kubernetes is None:
         checks += check_strangers(current_host(), prepared.facts)

@@ -18,7 +18,7 @@ from cluster_kit.run.checks.gpu_checks import HANDS_OUT
 @app.command()
 def gpus(json_: options.Json = False) -> None:
     """Show this host's GPUs: index, UUID, memory, MIG slices, and who has them."""
-    facts = gather(current_host().connect())
+    facts = gather(current_host(), current_host().connect())
     present = devices(facts.gpus)
     if json_:
         print_json(_facts(facts, present))

@@ -23,7 +23,6 @@ from cluster_kit.image.kit_image import (
     ensure_image,
     image_present,
     image_size,
-    image_tag,
     tag_image,
 )
 from cluster_kit.machine.engine_install import ensure_engine
@@ -63,7 +62,10 @@ def build(
         if local != tag:
             tag_image(current_host(), local, tag)
     else:
-        tag, built = image_tag(variant), ensure_image(current_host(), variant, say, show=not json_)
+        tag, built = (
+            current_host().image_tag(variant),
+            ensure_image(current_host(), variant, say, show=not json_),
+        )
     facts = {"image": tag, "built": built, "bytes": image_size(current_host(), tag)}
     if json_:
         print_json(facts)
@@ -156,7 +158,7 @@ def _unsaid(line: str) -> None:
 
 def _built(variant: Literal["cpu", "gpu"]) -> str:
     """The tag of the image; raises EngineError if it is not built."""
-    tag = image_tag(variant)
+    tag = current_host().image_tag(variant)
     if not image_present(current_host(), tag):
         hint = f"run `cluster-kit image build --variant {variant}`"
         raise EngineError(f"{tag} is not built", hint)
@@ -165,7 +167,7 @@ def _built(variant: Literal["cpu", "gpu"]) -> str:
 
 def _gpu_driver() -> str:
     """How the engine hands out this host's GPUs; raises HostError if it hands out none."""
-    facts = gather(current_host().connect())
+    facts = gather(current_host(), current_host().connect())
     if facts.no_gpu or facts.gpu_refusal:
         why = facts.no_gpu or f"the engine refuses GPUs: {facts.gpu_refusal}"
         raise HostError(

@@ -80,12 +80,12 @@ def render(
 
 def _rendered(request: Request, workspace: Workspace, *, portable: bool) -> Rendered:
     if portable:
-        prepared = prepare(request, workspace, None, portable=True)
+        prepared = prepare(current_host(), request, workspace, None, portable=True)
         file = workspace.portable(prepared.cluster.name)
         build = build_of(prepared.cluster, workspace.root, file.parent)
         text = platform_of(prepared.cluster.engine).render_portable(prepared.cluster, build)
     else:
-        prepared = prepare(request, workspace, current_host().engine_or_none())
+        prepared = prepare(current_host(), request, workspace, current_host().engine_or_none())
         starter = platform_of(prepared.cluster.engine)
         file = starter.file(workspace, prepared.cluster.name)
         text = starter.render(prepared.cluster)

@@ -202,7 +202,7 @@ def _up(found: list[Run]) -> dict[str, str]:
     for run in found:
         if cluster := there.get(run.directory.path.resolve()):
             unwatched = f"up, unwatched: `cluster-kit attach {cluster}`"
-            told[run.name] = "up" if is_claimed(engine, cluster) else unwatched
+            told[run.name] = "up" if is_claimed(current_host(), engine, cluster) else unwatched
     return told
 
 

@@ -43,7 +43,7 @@ def speedup(
     """Train a detector on small machines with 1 to 4 workers: what each brings."""
     stdio.outlive_readers()
     counts, workspace = sorted(set(workers or (1, 2, 3, 4))), here()
-    host = gather(current_host().engine_or_none())
+    host = gather(current_host(), current_host().engine_or_none())
     each = machines(max(counts), host.cpus, host.memory / 2**30)
     speeds: list[Speed] = []
     try:

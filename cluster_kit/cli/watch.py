@@ -17,7 +17,6 @@ from cluster_kit.run.launch import launch
 from cluster_kit.run.request import Request
 from cluster_kit.run.rerun import UntilChanged, files_of
 from cluster_kit.show.view import make_view
-from cluster_kit.util import signals
 from cluster_kit.util.changes import Changes
 from cluster_kit.workspace import Workspace
 
@@ -53,13 +52,13 @@ def _once(
 ) -> None:
     """One run, and the wait for the next change."""
     until = UntilChanged(lambda: _taken(changes))
-    signals.interrupt_once()  # after a run both signals are ignored
+    host.interrupts.interrupt_once()  # after a run both signals are ignored
     try:
         outcome = _run(host, request, workspace, until, resume=resume)
     except ManifestError as error:
         print_error(error, as_json)
     else:
-        signals.interrupt_once()
+        host.interrupts.interrupt_once()
         _tell(outcome, as_json=as_json)
     changed: Sequence[Path] = until.seen
     if not changed:

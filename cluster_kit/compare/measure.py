@@ -21,7 +21,6 @@ from cluster_kit.run.judging.task_outcome import TaskOutcome
 from cluster_kit.run.launch import launch
 from cluster_kit.run.request import Request
 from cluster_kit.show.view import View
-from cluster_kit.util import signals
 from cluster_kit.workspace import RunDirectory, Workspace, write_atomically
 
 
@@ -212,7 +211,7 @@ def run_all(
 
 def _run_one(host: Host, run: Run, workspace: Workspace, view: View, accuracy: float) -> Result:
     request = Request(str(BASE), run.overrides)
-    signals.interrupt_once()  # the end of the run before has ignored them
+    host.interrupts.interrupt_once()  # the end of the run before has ignored them
     try:
         outcome = launch(host, request, workspace, view, keep=False, resume=False)
     except KitError as error:

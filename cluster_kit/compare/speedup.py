@@ -19,7 +19,6 @@ from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.run.launch import launch
 from cluster_kit.run.request import Request
 from cluster_kit.show.view import View
-from cluster_kit.util import signals
 from cluster_kit.workspace import Workspace
 
 MANIFEST = "detection-machines"
@@ -101,7 +100,7 @@ def measure_all(
     for workers in counts:
         view = new_view()
         request = Request(MANIFEST, overrides(workers, each, steps, update))
-        signals.interrupt_once()  # the end of the run before has ignored them
+        host.interrupts.interrupt_once()  # the end of the run before has ignored them
         try:
             outcome = launch(host, request, workspace, view, keep=False, resume=False)
         except KitError as error:

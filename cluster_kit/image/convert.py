@@ -13,7 +13,7 @@ from pathlib import Path
 from cluster_kit.errors import EngineError, UsageError
 from cluster_kit.host import Host
 from cluster_kit.image.base_image import CONFINED, TMP, bind
-from cluster_kit.image.kit_image import BUILD_IT, Say, ensure_image, image_tag
+from cluster_kit.image.kit_image import BUILD_IT, Say, ensure_image
 from cluster_kit.platforms.docker.docker_engine import caller_of
 
 CONVERTER = "trainer.programs.detection.convert"
@@ -58,7 +58,9 @@ def convert(host: Host, wanted: Conversion, say: Say) -> str:
             f"--to {wanted.to}: cannot be made: {problem.strerror}", "name a directory of yours"
         ) from problem
     ensure_image(host, "cpu", say)
-    done = host.processes.run(convert_command(image_tag("cpu"), wanted, caller_of(host.connect)))
+    done = host.processes.run(
+        convert_command(host.image_tag("cpu"), wanted, caller_of(host.connect))
+    )
     if done.ok:
         return done.output.strip() + (f"\n{done.errors.strip()}" if done.errors.strip() else "")
     said = done.errors.strip().removeprefix("error: ")

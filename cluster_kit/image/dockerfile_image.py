@@ -85,7 +85,7 @@ def ensure(host: Host, cluster: Cluster, say: Say, each: Say) -> bool:
     """
     if cluster.dockerfile is None or present(host, cluster.image):
         return False
-    with turn(cluster.image, say):
+    with turn(host, cluster.image, say):
         if present(host, cluster.image):
             return False
         say(f"building {cluster.image} from {cluster.dockerfile.file}")

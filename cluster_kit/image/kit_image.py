@@ -46,7 +46,12 @@ class CheckLine:
     seconds: float
 
 
-def image_tag(variant: Variant, source: Path = SOURCE, *, version: str = "", lock: str = "") -> str:
+def image_tag(variant: Variant) -> str:
+    """The tag of the kit's own image; see `tag_of`."""
+    return tag_of(variant)
+
+
+def tag_of(variant: Variant, source: Path = SOURCE, *, version: str = "", lock: str = "") -> str:
     """The image's tag: cluster-kit/trainer:<variant>-<12 hex digits of the inputs' hash>.
 
     Args:
@@ -124,7 +129,7 @@ def ensure_image(
         HostError: no base image can be pulled or made on this host.
         EngineError: the build failed; the message has the end of its output.
     """
-    tag = tag or image_tag(variant)
+    tag = tag or host.image_tag(variant)
     if image_present(host, tag):
         return False
     base = choose_base(host, say)
@@ -231,13 +236,13 @@ WAIT_S = 3600.0
 
 
 @contextlib.contextmanager
-def turn(image: str, say: Say) -> Iterator[None]:
+def turn(host: Host, image: str, say: Say) -> Iterator[None]:
     """A block in which no other process of this user builds the image, or one on top of it."""
     name = f"cluster-kit-build-{re.sub('[^a-z0-9.-]', '-', image)}.lock"
     about = f"process {os.getpid()}"
     with contextlib.ExitStack() as held:
         try:
-            file = locks.own_directory() / name
+            file = host.locks.directory() / name
             try:
                 held.enter_context(locks.lock(file, about))
             except locks.Locked as other:

@@ -53,7 +53,7 @@ def ensure(host: Host, cluster: Cluster, folder: Path, say: Say, *, show: bool =
     if cluster.variant is None or image_present(host, cluster.image):
         return False
     trainer = cluster.image.partition(EXTRA)[0]
-    with turn(trainer, say):
+    with turn(host, trainer, say):
         if image_present(host, cluster.image):
             return False
         if cluster.tensorflow:

@@ -15,7 +15,7 @@ from pathlib import Path
 from cluster_kit.errors import EngineError, HostError, ManifestError
 from cluster_kit.host import Host
 from cluster_kit.image.base_image import choose_base
-from cluster_kit.image.kit_image import SOURCE, Say, Variant, build_command, image_tag
+from cluster_kit.image.kit_image import SOURCE, Say, Variant, build_command, tag_of
 from cluster_kit.image.pip_config import build_secrets
 from cluster_kit.platforms.docker.docker_errors import disk_hint
 from cluster_kit.problem import HintText, Problem, Setting
@@ -41,7 +41,7 @@ def tag(folder: Path, version: str, variant: Variant) -> str:
     file = lock_file(folder, version, variant)
     if not file.is_file():
         return f"cluster-kit/trainer:{variant}-tf{version}-{UNLOCKED}"
-    return image_tag(variant, version=version, lock=file.read_text(encoding="utf-8"))
+    return tag_of(variant, version=version, lock=file.read_text(encoding="utf-8"))
 
 
 def is_unlocked(cluster: Cluster) -> bool:

@@ -8,8 +8,8 @@ from ipaddress import IPv4Network
 from pathlib import Path
 
 from cluster_kit.facts import Driver, EngineKind, Gpu, HostFacts, Network
+from cluster_kit.host import Host
 from cluster_kit.machine.gpu_setup import gpu_setup
-from cluster_kit.machine.nvidia import driver_problem, gpu_inventory
 from cluster_kit.plan.gpus.request import devices
 from cluster_kit.platforms.docker.docker_address import address, caller, engine_kind
 from cluster_kit.platforms.engine import Engine
@@ -18,19 +18,19 @@ ROUTES = Path("/proc/net/route")
 WIDEST_ROUTE = 8
 
 
-def gather(engine: Engine | None) -> HostFacts:
+def gather(host: Host, engine: Engine | None) -> HostFacts:
     """The facts of this host; without an engine, only those that the operating system knows.
 
     Raises:
         EngineError: the engine stopped answering.
     """
-    inventory = gpu_inventory()
+    inventory = host.gpus()
     there = bool(devices(inventory))
-    no_driver = "" if there else driver_problem()
+    no_driver = "" if there else host.no_driver()
     no_gpu = "" if there else no_driver or "the driver shows none"
     if engine is None:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        networks = tuple(_routes(ROUTES))
+        networks = tuple(host.routes())
         cpus = os.cpu_count() or 1
         user = caller(EngineKind())
         return HostFacts(cpus, memory, user, inventory, networks=networks, no_gpu=no_gpu)
@@ -46,7 +46,7 @@ def gather(engine: Engine | None) -> HostFacts:
         gpu_refusal=refusal,
         gpus_taken=engine.gpus_taken() if inventory else (),
         gpus_reserved=engine.gpus_reserved() if inventory else (),
-        networks=gather_networks(engine),
+        networks=gather_networks(host, engine),
         no_gpu=no_gpu,
         engine=str(info.get("ServerVersion", "")),
         engine_root=str(info.get("DockerRootDir", "")),
@@ -55,7 +55,7 @@ def gather(engine: Engine | None) -> HostFacts:
     )
 
 
-def gather_networks(engine: Engine) -> tuple[Network, ...]:
+def gather_networks(host: Host, engine: Engine) -> tuple[Network, ...]:
     """Every subnet in use: by the engine's networks, and by routes of this host.
 
     A running cluster is listed twice: as a Docker network and as its bridge's route.
@@ -71,12 +71,12 @@ def gather_networks(engine: Engine) -> tuple[Network, ...]:
         str(network.subnet): network.cluster for network in docker_networks if network.cluster
     }
     routes = [
-        replace(route, cluster=clusters.get(str(route.subnet), "")) for route in _routes(ROUTES)
+        replace(route, cluster=clusters.get(str(route.subnet), "")) for route in host.routes()
     ]
     return tuple(docker_networks + routes)
 
 
-def _routes(table: Path) -> list[Network]:
+def routes_of(table: Path) -> list[Network]:
     """IPv4 routes of this host, without the default route; [] if there is no /proc.
 
     A VPN may write the default route as two halves, 0.0.0.0/1 and 128.0.0.0/1: any route wider

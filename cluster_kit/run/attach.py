@@ -79,7 +79,7 @@ def _go_on(
     leaves: bool,
 ) -> Outcome:
     runs = _runs(engine, name, workspace)
-    with claim(engine, name, runs):
+    with claim(host, engine, name, runs):
         containers = engine.containers(name)
         directory = run_of(containers) if containers else newest_run_directory(runs)
         record = read_record(directory) if directory else None

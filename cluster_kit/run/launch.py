@@ -104,7 +104,7 @@ def _ready(
     with timings.step("render"):
         text = starter.render(cluster)
     runs = workspace.runs(cluster.name)
-    with claim(engine, cluster.name, runs):
+    with claim(host, engine, cluster.name, runs):
         start.make_room(engine, cluster.name, request.caller)
         with timings.step("preflight"):
             refuse_if_unfit(host, prepared.facts, cluster)
@@ -158,7 +158,9 @@ def _started(run: Launch, prepared: Prepared, text: str) -> Cluster:
 def _directory(host: Host, runs: Path, prepared: Prepared, *, resume: bool) -> RunDirectory:
     refuse_if_not_shared(host, prepared.facts.kind, prepared.cluster.image, runs)
     with disk_space.writing(runs):
-        return last_run(runs) if resume else new_run(runs, datetime.now())
+        return (
+            last_run(runs) if resume else new_run(runs, datetime.fromtimestamp(host.clock.time()))
+        )
 
 
 def _starting(count: int) -> str:

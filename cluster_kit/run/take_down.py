@@ -38,10 +38,10 @@ def take_down(host: Host, engine: Engine, name: str) -> int:
                 [one.name for one in containers],
                 host.clock.time(),
             )
-    if is_claimed(engine, name):
+    if is_claimed(host, engine, name):
         engine.stop(name)
         until = host.clock.monotonic() + SAVES_S
-        while host.clock.monotonic() < until and is_claimed(engine, name):
+        while host.clock.monotonic() < until and is_claimed(host, engine, name):
             host.clock.sleep(POLL_S)
     elif containers and unjudged(containers):
         from cluster_kit.run.attach import attach  # the whole story of a run: a third of `down`

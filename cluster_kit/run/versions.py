@@ -6,7 +6,7 @@ import contextlib
 
 from cluster_kit.errors import KitError
 from cluster_kit.host import Host
-from cluster_kit.image.kit_image import image_present, image_tag
+from cluster_kit.image.kit_image import image_present
 from cluster_kit.parts import DEFAULT_ENGINE
 from cluster_kit.platforms.registry import platform_of
 from cluster_kit.util.kit_files import FILES
@@ -17,7 +17,7 @@ def versions(host: Host) -> list[str]:
     """One line each: kit, engine, the platform's program, image. Says so if one is not there."""
     tool = platform_of(DEFAULT_ENGINE).tool(host)
     found = tool.version and ".".join(map(str, tool.version))
-    tag = image_tag("cpu")
+    tag = host.image_tag("cpu")
     return [
         f"cluster-kit {__version__}, {FILES}",
         _engine(host),

@@ -66,7 +66,8 @@ WAIT_S = 3600.0
 class Turns:
     """Whose turn it is with a subnet that a manifest states. Other subnets are chosen freely."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: Host) -> None:
+        self._host = host
         self._held: set[str] = set()
 
     @contextlib.contextmanager
@@ -85,7 +86,7 @@ class Turns:
             return
         with contextlib.ExitStack() as held:
             try:
-                file = locks.own_directory() / name
+                file = self._host.locks.directory() / name
                 held.enter_context(locks.lock(file, f"the cluster {job.name}", WAIT_S))
             except (locks.Locked, OSError) as error:
                 raise HostError(
@@ -154,7 +155,7 @@ class Clusters:
         self._new_folder = new_folder
         self._notes = notes
         self._own_notes: list[Path] = []
-        self._turns = Turns()
+        self._turns = Turns(host)
 
     def load(self, manifest: str | Path, **overrides: Any) -> Job:
         """The job of a manifest, with a name that no other has; see `cluster_kit.load`."""

@@ -18,6 +18,8 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 
 POLL_S = 0.1
@@ -96,7 +98,9 @@ def _is_own(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def between_users(name: str, trusts: Callable[[int], bool], wait_s: float = 0.0) -> Iterator[None]:
+def between_users(
+    name: str, trusts: Callable[[int], bool], wait_s: float = 0.0, prefix: str = ""
+) -> Iterator[None]:
     """Hold a name, which no other user that is trusted can hold meanwhile, in the `with` block.
 
     If somebody else has taken it, the block runs without: so nobody keeps others from working. The
@@ -105,6 +109,7 @@ def between_users(name: str, trusts: Callable[[int], bool], wait_s: float = 0.0)
     Args:
         trusts: whether a user (uid) may hold such names.
         wait_s: how long to wait for another process to leave it.
+        prefix: of the name, PREFIX if it is not given.
     Raises:
         Locked: a process of this user, or of one that is trusted, holds it.
     """
@@ -112,11 +117,11 @@ def between_users(name: str, trusts: Callable[[int], bool], wait_s: float = 0.0)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as held:
         while sys.platform == "linux":
             try:
-                held.bind(_address(name))
+                held.bind(_address(name, prefix))
                 held.listen(socket.SOMAXCONN)
                 break
             except OSError:
-                if not (other := holder(name, trusts)):
+                if not (other := holder(name, trusts, prefix)):
                     break
                 if time.monotonic() >= until:
                     raise Locked(other) from None
@@ -124,14 +129,14 @@ def between_users(name: str, trusts: Callable[[int], bool], wait_s: float = 0.0)
         yield
 
 
-def holder(name: str, trusts: Callable[[int], bool]) -> str:
+def holder(name: str, trusts: Callable[[int], bool], prefix: str = "") -> str:
     """The process that holds a name, with its user; "" if none does that is trusted."""
     if sys.platform != "linux":
         return ""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as asking:
         asking.setblocking(False)
         try:
-            asking.connect(_address(name))
+            asking.connect(_address(name, prefix))
             told = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
         except OSError:  # nobody holds it, or too many ask: then it tells nothing
             return ""
@@ -144,8 +149,8 @@ def holder(name: str, trusts: Callable[[int], bool]) -> str:
         return f"process {process} of uid {user}"
 
 
-def _address(name: str) -> str:
-    return f"\0cluster-kit-{hashlib.sha256(f'{PREFIX} {name}'.encode()).hexdigest()[:40]}"
+def _address(name: str, prefix: str) -> str:
+    return f"\0cluster-kit-{hashlib.sha256(f'{prefix or PREFIX} {name}'.encode()).hexdigest()[:40]}"
 
 
 def _waited_for(path: Path, wait_s: float) -> int:
@@ -208,3 +213,21 @@ def _opened(path: Path, flags: int) -> int:
         os.close(file)
         raise OSError(22, "it is not a regular file", str(path))
     return file
+
+
+@dataclass(frozen=True)
+class Locks:
+    """Where the locks of this user are, and how the names begin that all users share."""
+
+    directory: Callable[[], Path] = own_directory
+    prefix: str = ""
+
+    def between_users(
+        self, name: str, trusts: Callable[[int], bool], wait_s: float = 0.0
+    ) -> AbstractContextManager[None]:
+        """See the function of this name."""
+        return between_users(name, trusts, wait_s, self.prefix)
+
+    def holder(self, name: str, trusts: Callable[[int], bool]) -> str:
+        """See the function of this name."""
+        return holder(name, trusts, self.prefix)

@@ -13,6 +13,7 @@ from cluster_kit.platforms.compose.compose_file import render
 from cluster_kit.platforms.docker.docker_engine import connect
 from cluster_kit.programs.resolve import resolve
 from cluster_kit.resolved import Cluster
+from cluster_kit.this_host import this_host
 from tests.bench.bench import HERE, JOB, OWN, Bench
 
 MANIFEST = 'format = 1\nname = "bench"\n'
@@ -31,7 +32,7 @@ def planned(bench: Bench, way: str, workers: int, ps: int, *args: str) -> Cluste
     }
     loaded = load(file, overrides)
     engine = connect()
-    facts = gather(engine)
+    facts = gather(this_host(), engine)
     engine.close()
     images = OwnImages(cpu=bench.image, gpu=bench.image)
     return plan(loaded, resolve(loaded.manifest, bench.scratch), facts, images)

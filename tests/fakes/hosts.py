@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
 from cluster_kit.errors import HostError
+from cluster_kit.facts import Gpu, Network
 from cluster_kit.host import Host, Processes
 from cluster_kit.parts import EngineName
 from cluster_kit.platforms import registry
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.this_host import SystemClock
 from cluster_kit.util.clock import Clock
+from cluster_kit.util.locks import Locks
 from cluster_kit.util.process import Completed
 
 
@@ -77,6 +80,20 @@ def programs(**functions: Callable[..., Any]) -> Host:
     return fake_host(processes=Programs(NoProcesses(), **functions))
 
 
+class NoInterrupts:
+    """See `host.Interrupts`: signals are as pytest has them."""
+
+    def interrupt_once(self) -> None:
+        pass
+
+    def ignore(self) -> None:
+        pass
+
+
+def _no_place() -> Path:
+    pytest.fail("a unit test takes a lock on this machine: give it a folder of its own")
+
+
 def fake_host(
     connect: Callable[[], Any] = no_engine,
     clock: Clock | None = None,
@@ -91,6 +108,12 @@ def fake_host(
         clock=clock or SystemClock(),
         processes=processes or NoProcesses(),
         connect=connected,
+        locks=Locks(_no_place),
+        interrupts=NoInterrupts(),
+        gpus=tuple,
+        no_driver=lambda: "no driver",
+        routes=list,
+        image_tag=lambda variant: f"cluster-kit/trainer:{variant}-0",
     )
 
 
@@ -103,6 +126,14 @@ class Machine:
     def connects(self, connect: Callable[[], Any]) -> None:
         """Let this return the engine from now on."""
         self.host = replace(self.host, connect=fake_host(connect).connect)
+
+    def locks_in(self, folder: Path) -> None:
+        """Let locks be files in this folder, and their names its own."""
+        self.host = replace(self.host, locks=Locks(lambda: folder, str(folder)))
+
+    def has(self, gpus: Sequence[Gpu] = (), routes: Sequence[Network] = ()) -> None:
+        """Let these be its GPUs and routes."""
+        self.host = replace(self.host, gpus=lambda: tuple(gpus), routes=lambda: list(routes))
 
     def starts(self, **functions: Callable[..., Any]) -> None:
         """Let `run`, `stream` ... of `host.Processes` be these functions from now on."""

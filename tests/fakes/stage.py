@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cluster_kit.host import Host
-from cluster_kit.machine import gather
 from cluster_kit.run import attach
 from cluster_kit.run import launch as launching
 from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.run.request import Request
-from cluster_kit.run.starting import image_tags
-from cluster_kit.util import signals
 from cluster_kit.workspace import RunDirectory, Workspace
 from tests.fakes.acting import Life
 from tests.fakes.clock import Clock
 from tests.fakes.docker import FakeDocker
 from tests.fakes.engine import FakeEngine
 from tests.fakes.hosts import Machine, fake_host
-from tests.fakes.locks import kept_in
 from tests.fakes.view import RecordingView
 from tests.schemas import check
 
@@ -42,7 +39,17 @@ class Stage:
         self.view = RecordingView(self.engine, NAME)
         self.interruptible = True
         self.machine = machine or Machine(fake_host())
-        self.machine.host = fake_host(lambda: self.engine, self.clock, self.docker)
+        host = fake_host(lambda: self.engine, self.clock, self.docker)
+        self.machine.host = replace(host, interrupts=self)
+        self.machine.locks_in(root)
+
+    def interrupt_once(self) -> None:
+        """See `host.Interrupts`."""
+        self.interruptible = True
+
+    def ignore(self) -> None:
+        """See `host.Interrupts`."""
+        self.interruptible = False
 
     @property
     def host(self) -> Host:
@@ -110,22 +117,13 @@ class Stage:
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine) -> Iterator[Stage]:
-    yield from set_up(tmp_path, monkeypatch, machine)
+    yield from set_up(tmp_path, machine)
 
 
-def set_up(
-    root: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine | None = None
-) -> Iterator[Stage]:
+def set_up(root: Path, machine: Machine | None = None) -> Iterator[Stage]:
     """A stage in a directory of its own; its threads end with the test."""
     (root / "compose").mkdir(exist_ok=True)
     (root / "compose" / f"{NAME}.toml").write_text(MANIFEST)
     made = Stage(root, machine)
-    kept_in(root, monkeypatch)
-    monkeypatch.setattr(image_tags, "image_tag", lambda variant: f"cluster-kit/trainer:{variant}-0")
-    monkeypatch.setattr(gather, "_routes", lambda _table: [])
-    monkeypatch.setattr(gather, "gpu_inventory", lambda: ())
-    kept_in(root, monkeypatch)
-    monkeypatch.setattr(signals, "ignore", lambda: setattr(made, "interruptible", False))
-    monkeypatch.setattr(signals, "interrupt_once", lambda: setattr(made, "interruptible", True))
     yield made
     made.engine.finish()

@@ -136,7 +136,7 @@ def test_a_run_has_an_outcome_and_can_be_looked_at(during: Any, after: Any) -> N
         root, victim = Path(folder), Path(folder, "victim")
         victim.mkdir()
         (victim / "private").write_text(PRIVATE)
-        for stage in set_up(root, patch):
+        for stage in set_up(root):
             play(stage, victim, during, after, patch)
         assert [path.name for path in victim.iterdir()] == ["private"]
         assert (victim / "private").read_text() == PRIVATE

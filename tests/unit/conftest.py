@@ -9,6 +9,7 @@ import functools
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -18,8 +19,9 @@ import typer.main
 
 from cluster_kit import __main__, this_host
 from cluster_kit.cli import render, verbs
+from cluster_kit.image import kit_image
 from cluster_kit.platforms.docker.docker_engine import DockerEngine
-from cluster_kit.run.starting import image_tags, prepare
+from cluster_kit.run.starting import prepare
 from cluster_kit.util import signals, stdio
 from tests.fakes.hosts import Machine, fake_host
 from tests.make import host
@@ -55,14 +57,14 @@ def commands_made_once() -> Iterator[None]:
         yield
 
 
-image_tag = functools.cache(image_tags.image_tag)
+image_tag = functools.cache(kit_image.image_tag)
 """The hash of 250 files, which no test with a workspace changes."""
 
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     """What the doors (command line, Python API, pytest plugin) take for this machine."""
-    made = Machine(fake_host())
+    made = Machine(replace(fake_host(), image_tag=image_tag))
     monkeypatch.setattr(this_host, "this_host", lambda: made.host)
     return made
 
@@ -74,8 +76,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine) -> P
     (tmp_path / "compose" / "demo.toml").write_text(MANIFEST)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(render, "image_present", lambda *_: True, raising=False)
-    monkeypatch.setattr(prepare, "gather", lambda _engine: host())
-    monkeypatch.setattr(image_tags, "image_tag", image_tag)
+    monkeypatch.setattr(prepare, "gather", lambda *_: host())
     monkeypatch.setattr(signals, "interrupt_once", lambda: None)
     monkeypatch.setattr(stdio, "outlive_readers", lambda: None)
     monkeypatch.setenv("COLUMNS", "200")

@@ -16,7 +16,6 @@ from cluster_kit.platforms.engine import Engine
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.request import Request
 from cluster_kit.show.view import View
-from cluster_kit.util import signals
 from cluster_kit.workspace import Workspace
 
 NewView = Callable[[], View]
@@ -71,7 +70,7 @@ def _run(host: Host, cells: Sequence[Cell], workspace: Workspace, new_view: NewV
         return scenario(cells, cluster)
 
     system, view = cells[0].system, new_view()
-    signals.interrupt_once()  # the end of the run before has ignored them
+    host.interrupts.interrupt_once()  # the end of the run before has ignored them
     try:
         request = Request(system.manifest, system.overrides(cells[0].role, len(cells)))
         return drill(host, request, written, 0, workspace, view)

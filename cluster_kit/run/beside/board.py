@@ -6,7 +6,7 @@ from cluster_kit import labels
 from cluster_kit.errors import KitError
 from cluster_kit.host import Host
 from cluster_kit.image.base_image import present
-from cluster_kit.image.kit_image import ensure_image, image_tag
+from cluster_kit.image.kit_image import ensure_image
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.beside import tensorboard
 from cluster_kit.run.context import Launch
@@ -15,7 +15,7 @@ from cluster_kit.workspace import RunDirectory
 
 def ensure(host: Host, cluster: Cluster, say: tensorboard.Say) -> None:
     """Build the image that it runs from if it is absent; raises HostError."""
-    if cluster.tensorboard and not present(host, image := _image(cluster)):
+    if cluster.tensorboard and not present(host, image := _image(host, cluster)):
         say(f"building {image} for TensorBoard")
         ensure_image(host, "cpu", say)
 
@@ -54,7 +54,7 @@ def note_of(run: Launch, cluster: Cluster) -> list[str]:
 def _command(run: Launch, cluster: Cluster) -> list[str]:
     shown = {name_of(run.directory): run.directory.output}
     own = {labels.BOARD_OF: cluster.name, labels.RUN: run.id}
-    return tensorboard.command(shown, 0, cluster.user, _image(cluster), own)
+    return tensorboard.command(shown, 0, cluster.user, _image(run.host, cluster), own)
 
 
 def name_of(run: RunDirectory) -> str:
@@ -62,9 +62,9 @@ def name_of(run: RunDirectory) -> str:
     return f"{run.path.parent.name}-{run.path.name}"
 
 
-def _image(cluster: Cluster) -> str:
+def _image(host: Host, cluster: Cluster) -> str:
     """That of the tasks if it is the kit's: it has TensorBoard."""
-    return cluster.image if cluster.variant else image_tag("cpu")
+    return cluster.image if cluster.variant else host.image_tag("cpu")
 
 
 def _running(host: Host, cluster: str, run: str) -> str:

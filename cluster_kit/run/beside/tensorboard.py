@@ -13,7 +13,7 @@ from cluster_kit import labels
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.host import Host
 from cluster_kit.image.base_image import RIGHTLESS, TMP, bind, present
-from cluster_kit.image.kit_image import ensure_image, image_tag
+from cluster_kit.image.kit_image import ensure_image
 from cluster_kit.util.untrusted import is_directory
 
 INSIDE = 6006
@@ -42,7 +42,7 @@ def serving(
         EngineError: it could not be started, or does not answer.
         HostError: the image cannot be made, or the port is taken.
     """
-    image = image_tag("cpu")
+    image = host.image_tag("cpu")
     if not present(host, image):
         ensure_image(host, "cpu", say)
     say("starting TensorBoard (some seconds)")

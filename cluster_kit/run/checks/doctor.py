@@ -9,7 +9,7 @@ from pathlib import Path
 from cluster_kit.errors import HostError
 from cluster_kit.facts import HostFacts
 from cluster_kit.host import Host
-from cluster_kit.image.kit_image import image_present, image_tag
+from cluster_kit.image.kit_image import image_present
 from cluster_kit.parts import DEFAULT_ENGINE
 from cluster_kit.platforms.kubernetes.kubernetes_checks import check_kubernetes
 from cluster_kit.platforms.platform import Check, Tool
@@ -116,7 +116,7 @@ def _built(host: Host, cluster: Cluster) -> bool:
     """Whether the kit has nothing to build for a cluster."""
     if cluster.variant is None or cluster.tensorflow:
         return not cluster.image_is_built or image_present(host, cluster.image)
-    return image_present(host, image_tag(cluster.variant))
+    return image_present(host, host.image_tag(cluster.variant))
 
 
 def _memory(total: int, cluster: Cluster | None) -> Check:

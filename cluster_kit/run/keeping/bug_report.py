@@ -97,7 +97,7 @@ def _texts(
 ) -> Iterator[tuple[str, str]]:
     yield "versions.txt", "\n".join(versions(host)) + "\n"
     if engine:
-        checks = [check.as_json() for check in check_host(host, gather(engine), None)]
+        checks = [check.as_json() for check in check_host(host, gather(host, engine), None)]
         yield "doctor.json", json.dumps(checks, indent=2) + "\n"
         states = [{key: getattr(one, key) for key in ("name", "state", "exit_code", "restarts")}
                   for one in containers]  # fmt: skip

@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from cluster_kit.errors import HostError
+from cluster_kit.host import Host
 from cluster_kit.platforms.docker.docker_address import address
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.util import locks
@@ -21,7 +22,7 @@ class Watched(HostError):
 
 
 @contextlib.contextmanager
-def claim(engine: Engine, name: str, runs: Path) -> Iterator[None]:
+def claim(host: Host, engine: Engine, name: str, runs: Path) -> Iterator[None]:
     """Be the one who starts or watches an engine's cluster of this name, in the `with` block.
 
     Args:
@@ -33,10 +34,11 @@ def claim(engine: Engine, name: str, runs: Path) -> Iterator[None]:
     """
     with contextlib.ExitStack() as held:
         key = lock_of(engine, name)
-        about = f"process {os.getpid()} since {datetime.now():%H:%M:%S}; its runs are in {runs}"
+        now = datetime.fromtimestamp(host.clock.time())
+        about = f"process {os.getpid()} since {now:%H:%M:%S}; its runs are in {runs}"
         try:
-            held.enter_context(locks.lock(file_of(key), about))
-            held.enter_context(locks.between_users(key, may_use_engine))
+            held.enter_context(locks.lock(file_of(host, key), about))
+            held.enter_context(host.locks.between_users(key, may_use_engine))
         except locks.Locked as locked:
             raise Watched(
                 f"the cluster {name} is being started or watched by {locked.about or 'a process'}",
@@ -48,13 +50,13 @@ def claim(engine: Engine, name: str, runs: Path) -> Iterator[None]:
         yield
 
 
-def is_claimed(engine: Engine, name: str) -> bool:
+def is_claimed(host: Host, engine: Engine, name: str) -> bool:
     """Whether a process starts or watches the cluster; raises EngineError."""
     key = lock_of(engine, name)
     with contextlib.suppress(OSError):
-        if locks.is_locked(file_of(key)):
+        if locks.is_locked(file_of(host, key)):
             return True
-    return bool(locks.holder(key, may_use_engine))
+    return bool(host.locks.holder(key, may_use_engine))
 
 
 def no_lock(error: OSError) -> HostError:
@@ -74,9 +76,9 @@ def lock_of(engine: Engine, name: str) -> str:
     return f"cluster-kit-{identity or 'engine'}-{name}.lock"
 
 
-def file_of(key: str) -> Path:
+def file_of(host: Host, key: str) -> Path:
     """The file of a lock; raises OSError if there is no place for it."""
-    return locks.own_directory() / key
+    return host.locks.directory() / key
 
 
 def may_use_engine(user: int) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from cluster_kit.errors import HostError
+from cluster_kit.host import Host
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.starting import claim
@@ -19,7 +20,7 @@ WAIT_S = 120.0
 
 
 @contextlib.contextmanager
-def turn(engine: Engine, cluster: Cluster) -> Iterator[None]:
+def turn(host: Host, engine: Engine, cluster: Cluster) -> Iterator[None]:
     """Be the only one on this host who takes GPUs of an engine, in the `with` block.
 
     A cluster without GPUs waits for nobody.
@@ -31,10 +32,11 @@ def turn(engine: Engine, cluster: Cluster) -> Iterator[None]:
     with contextlib.ExitStack() as held:
         if any(task.gpus for task in cluster.tasks):
             key = claim.lock_of(engine, ".gpus")  # no name of a cluster begins with a dot
-            about = f"process {os.getpid()} ({cluster.name}) since {datetime.now():%H:%M:%S}"
+            now = datetime.fromtimestamp(host.clock.time())
+            about = f"process {os.getpid()} ({cluster.name}) since {now:%H:%M:%S}"
             try:
-                held.enter_context(locks.lock(claim.file_of(key), about, wait_s=WAIT_S))
-                held.enter_context(locks.between_users(key, claim.may_use_engine, WAIT_S))
+                held.enter_context(locks.lock(claim.file_of(host, key), about, wait_s=WAIT_S))
+                held.enter_context(host.locks.between_users(key, claim.may_use_engine, WAIT_S))
             except locks.Locked as locked:
                 raise HostError(
                     f"for {WAIT_S:.0f} s GPUs have been handed out by {locked.about}",
@@ -45,7 +47,7 @@ def turn(engine: Engine, cluster: Cluster) -> Iterator[None]:
         yield
 
 
-def planned_now(prepared: Prepared, engine: Engine) -> Prepared:
+def planned_now(host: Host, prepared: Prepared, engine: Engine) -> Prepared:
     """The same plan, or a new one if other clusters have taken or freed GPUs since it was made.
 
     Raises:
@@ -54,4 +56,4 @@ def planned_now(prepared: Prepared, engine: Engine) -> Prepared:
     """
     if not prepared.facts.gpus or engine.gpus_taken() == prepared.facts.gpus_taken:
         return prepared
-    return prepare_again(prepared, engine)
+    return prepare_again(host, prepared, engine)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+from cluster_kit.host import Host
 from cluster_kit.image import tensorflow_lock
 from cluster_kit.image.dockerfile_image import built_tag
-from cluster_kit.image.kit_image import Variant, image_tag
+from cluster_kit.image.kit_image import Variant
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan.plan import OwnImages
 from cluster_kit.problem import Problem
@@ -19,7 +20,7 @@ PLAIN = re.compile(r"[A-Za-z0-9.]+")
 
 
 def images_of(
-    manifest: Manifest, inputs: Inputs, workspace: Workspace
+    host: Host, manifest: Manifest, inputs: Inputs, workspace: Workspace
 ) -> tuple[OwnImages, list[Problem]]:
     """The tags, and what cannot be read of the directory of a Dockerfile."""
     tag, problems = "", list[Problem]()
@@ -29,5 +30,5 @@ def images_of(
     if version and PLAIN.fullmatch(version):
         cpu, gpu = (tensorflow_lock.tag(workspace.manifests, version, kind) for kind in KINDS)
     else:
-        cpu, gpu = (image_tag(kind) for kind in KINDS)
+        cpu, gpu = (host.image_tag(kind) for kind in KINDS)
     return OwnImages(cpu, gpu, tag), problems

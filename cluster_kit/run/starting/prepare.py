@@ -44,7 +44,12 @@ class Prepared:
 
 
 def prepare(
-    request: Request, workspace: Workspace, engine: Engine | None, *, portable: bool = False
+    host: Host,
+    request: Request,
+    workspace: Workspace,
+    engine: Engine | None,
+    *,
+    portable: bool = False,
 ) -> Prepared:
     """The cluster of a manifest on this host, and everything that it was planned from.
 
@@ -62,11 +67,11 @@ def prepare(
     fitted = fit(resolve.program_file(loaded.manifest, path.parent), loaded)
     loaded = fitted.loaded
     inputs = resolve.resolve(loaded.manifest, path.parent, workspace.fetched.resolve())
-    images, unread = images_of(loaded.manifest, inputs, workspace)
+    images, unread = images_of(host, loaded.manifest, inputs, workspace)
     inputs = replace(inputs, problems=(*inputs.problems, *fitted.problems, *unread))
     if portable:
         return _portable(request, workspace, fitted, inputs, images)
-    facts = gather(engine)
+    facts = gather(host, engine)
     cluster = _asked(plan(loaded, inputs, facts, images), request)
     hints = (
         *fitted.hints,
@@ -98,9 +103,9 @@ def prepare_locked(
 
     Raises what `prepare` and `image.locked.ensure` raise.
     """
-    prepared = prepare(request, workspace, engine)
+    prepared = prepare(host, request, workspace, engine)
     if tensorflow_lock.ensure(host, prepared.cluster, workspace.manifests, say):
-        return prepare(request, workspace, engine)
+        return prepare(host, request, workspace, engine)
     return prepared
 
 
@@ -143,14 +148,14 @@ def engine_of(request: Request, workspace: Workspace) -> EngineName:
     return loaded.manifest.engine
 
 
-def prepare_again(prepared: Prepared, engine: Engine) -> Prepared:
+def prepare_again(host: Host, prepared: Prepared, engine: Engine) -> Prepared:
     """The same plan with what is free now: subnets and GPUs; other facts are not gathered again.
 
     Raises:
         ManifestError: no subnet is free, or too few GPUs are.
         EngineError: the engine stopped answering.
     """
-    facts = replace(prepared.facts, networks=gather_networks(engine))
+    facts = replace(prepared.facts, networks=gather_networks(host, engine))
     if facts.gpus:
         facts = replace(facts, gpus_taken=engine.gpus_taken())
     cluster = plan(prepared.manifest, prepared.inputs, facts, prepared.images)

@@ -127,8 +127,11 @@ def up(launch: Launch, prepared: Prepared, text: str) -> Cluster:
     """
     for attempt in range(1, PLANS + 1):
         try:
-            with launch.timings.step("up"), gpu_turn.turn(launch.engine, prepared.cluster):
-                now = gpu_turn.planned_now(prepared, launch.engine)
+            with (
+                launch.timings.step("up"),
+                gpu_turn.turn(launch.host, launch.engine, prepared.cluster),
+            ):
+                now = gpu_turn.planned_now(launch.host, prepared, launch.engine)
                 if now is not prepared:
                     prepared, text = now, launch.platform.render(now.cluster)
                 file, program = _write(launch, prepared, text)
@@ -150,7 +153,7 @@ def up(launch: Launch, prepared: Prepared, text: str) -> Cluster:
             if attempt == PLANS or prepared.manifest.manifest.subnet != "auto":
                 raise
             launch.engine.remove(launch.name, launch.id)
-            prepared = prepare_again(prepared, launch.engine)
+            prepared = prepare_again(launch.host, prepared, launch.engine)
             text = launch.platform.render(prepared.cluster)
     raise AssertionError("unreachable")
 

@@ -22,7 +22,6 @@ from cluster_kit.run.observer import Superseded
 from cluster_kit.run.watching import debugging
 from cluster_kit.run.watching.absence import DOCKER, Absence
 from cluster_kit.run.watching.watch import Watch
-from cluster_kit.util import signals
 from cluster_kit.util.masking import masker
 
 Start = Callable[[], Cluster]
@@ -67,7 +66,7 @@ def begin(run: Launch, start: Start) -> Cluster:
         conclude(run, run.cluster, seen, "interrupted")
         raise
     except BaseException as error:
-        signals.ignore()
+        run.host.interrupts.ignore()
         fail(run, run.cluster, seen, error)
         raise
 
@@ -97,7 +96,7 @@ def _attend(run: Launch, start: Start, listener: Listener, *, leaves: bool = Fal
             run.view.phase(debugging.words(waiting))
         _follow(run, joined_at)
         ending = watch.until_ended(lambda seen: _show(run, cluster, seen))
-        signals.ignore()
+        run.host.interrupts.ignore()
     except KeyboardInterrupt:
         if leaves:
             raise
@@ -106,7 +105,7 @@ def _attend(run: Launch, start: Start, listener: Listener, *, leaves: bool = Fal
         run.view.phase("its files have changed: stopping the containers")
         ending = "superseded"
     except BaseException as error:
-        signals.ignore()
+        run.host.interrupts.ignore()
         fail(run, cluster, watch.seen, error)
         raise
     return conclude(run, cluster, watch.seen, ending)

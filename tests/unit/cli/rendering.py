@@ -22,7 +22,7 @@ ELSEWHERE = host(
 
 
 def on(monkeypatch: pytest.MonkeyPatch, facts: HostFacts) -> None:
-    monkeypatch.setattr(prepare, "gather", lambda _engine: facts)
+    monkeypatch.setattr(prepare, "gather", lambda *_: facts)
 
 
 def manifest(root: Path, more: str) -> None:

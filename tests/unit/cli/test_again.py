@@ -27,7 +27,7 @@ def stage(
     """A cluster that is up, and that nobody watches."""
     assert root == tmp_path
     monkeypatch.setattr(prepare, "gather", gather.gather)
-    for made in set_up(tmp_path, monkeypatch, machine):
+    for made in set_up(tmp_path, machine):
         made.engine.acting = {"chief-0": [LONG, LEADS]}
         assert cli("up", NAME, "--detach").code == 0
         made.clock.pass_by(2)

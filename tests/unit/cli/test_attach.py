@@ -23,7 +23,7 @@ def stage(
     """One in the workspace of the command line."""
     assert root == tmp_path
     monkeypatch.setattr(prepare, "gather", gather.gather)
-    yield from set_up(tmp_path, monkeypatch, machine)
+    yield from set_up(tmp_path, machine)
 
 
 def test_a_detached_up_says_how_to_go_on(cli: Cli, stage: Stage) -> None:

@@ -49,7 +49,7 @@ def stage(
 ) -> Iterator[Stage]:
     assert root == tmp_path
     monkeypatch.setattr(prepare, "gather", gather.gather)
-    yield from set_up(tmp_path, monkeypatch, machine)
+    yield from set_up(tmp_path, machine)
 
 
 @pytest.mark.parametrize("story", ENDS)

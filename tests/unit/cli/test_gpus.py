@@ -22,7 +22,7 @@ def there(root: Any, monkeypatch: pytest.MonkeyPatch, machine: Machine) -> None:
         gpus=(first, busy, third), gpus_taken=(("0", "mine"),), gpus_reserved=(("2", "jupyter"),)
     )
     machine.connects(lambda: None)
-    monkeypatch.setattr(verb, "gather", lambda _engine: facts)
+    monkeypatch.setattr(verb, "gather", lambda *_: facts)
 
 
 def test_the_table_names_clusters_processes_and_containers(cli: Cli) -> None:

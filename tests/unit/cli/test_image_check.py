@@ -32,7 +32,7 @@ def ran(root: object, monkeypatch: pytest.MonkeyPatch, machine: Machine) -> list
 
 
 def on(facts: HostFacts, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(make, "gather", lambda _engine: facts)
+    monkeypatch.setattr(make, "gather", lambda *_: facts)
 
 
 @pytest.mark.parametrize(

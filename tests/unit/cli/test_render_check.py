@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.run.starting import image_tags
+from tests.fakes.hosts import Machine
 from tests.make import gpus, host
 from tests.unit.cli.rendering import ELSEWHERE, PORTABLE, manifest, mine, on, stale
 from tests.unit.command_line import Cli
@@ -16,7 +16,7 @@ __all__ = ["mine"]
 
 
 def test_check_says_which_of_manifest_kit_and_host_has_changed(
-    cli: Cli, mine: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, mine: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> None:
     before = (mine / "compose/demo.toml").read_text()
     cli("render", "demo")
@@ -32,7 +32,9 @@ def test_check_says_which_of_manifest_kit_and_host_has_changed(
     on(monkeypatch, replace(usual, networks=ELSEWHERE.networks, user="7:7"))
     assert stale(cli) == "the host (user, subnet) has changed"
     on(monkeypatch, usual)
-    monkeypatch.setattr(image_tags, "image_tag", lambda variant: f"cluster-kit/trainer:{variant}-9")
+    machine.host = replace(
+        machine.host, image_tag=lambda variant: f"cluster-kit/trainer:{variant}-9"
+    )
     assert stale(cli) == "the kit has changed"
     (mine / "compose/demo.toml").write_text(before + "port = 4000\n")
     assert stale(cli) == "the manifest and the kit have changed"

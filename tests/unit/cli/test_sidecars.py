@@ -25,7 +25,7 @@ def stage(
 ) -> Iterator[Stage]:
     """A cluster that is up, and that nobody watches; one of its sidecars has crashed."""
     monkeypatch.setattr(prepare, "gather", gather.gather)
-    for made in set_up(tmp_path, monkeypatch, machine):
+    for made in set_up(tmp_path, machine):
         (root / "compose" / f"{NAME}.toml").write_text(MANIFEST + SIDECARS)
         crash = Life((prints(0.2, "no such file"), dies(0.5, 3)))
         made.engine.acting = {"chief-0": [LONG], "board": [crash, BESIDE]}

@@ -68,7 +68,7 @@ def stage(
 ) -> Iterator[Stage]:
     assert root == tmp_path
     monkeypatch.setattr(prepare, "gather", gather.gather)
-    for made in set_up(tmp_path, monkeypatch, machine):
+    for made in set_up(tmp_path, machine):
         (tmp_path / "mine").mkdir()
         (tmp_path / "mine" / "train.py").write_text("print(1)\n")
         (tmp_path / "compose" / f"{NAME}.toml").write_text(

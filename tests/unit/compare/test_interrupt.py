@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -47,14 +48,16 @@ def view() -> Any:
 def test_a_comparison_can_be_interrupted_in_any_run(handlers: list[Any]) -> None:
     runs = plan_runs(VARIANTS, (EVEN,), Length(2, 2), 2.0)
     with pytest.raises(Interrupted):
-        list(measure.run_all(fake_host(), runs, NOWHERE, view, 0.5))
+        list(measure.run_all(replace(fake_host(), interrupts=signals), runs, NOWHERE, view, 0.5))
     assert len(handlers) == 3
     assert set(handlers) == {signals._interrupt}
 
 
 def test_a_speed_up_can_be_interrupted_in_any_run(handlers: list[Any]) -> None:
     each = speedup.machines(4, 2, 24)
-    found = speedup.measure_all(fake_host(), (1, 2, 3, 4), each, 5, "async", NOWHERE, view)
+    found = speedup.measure_all(
+        replace(fake_host(), interrupts=signals), (1, 2, 3, 4), each, 5, "async", NOWHERE, view
+    )
     with pytest.raises(Interrupted):
         list(found)
     assert len(handlers) == 3

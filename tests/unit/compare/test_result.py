@@ -165,11 +165,6 @@ class QuietView:
     def close(self) -> None: ...
 
 
-@pytest.fixture(autouse=True)
-def nothing_watches_signals(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running.signals, "interrupt_once", lambda: None)
-
-
 def launcher(monkeypatch: pytest.MonkeyPatch, run_directory: Path) -> list[str]:
     """In place of `launch`: the first fails before it starts, the second fails, others do well."""
     names: list[str] = []

@@ -61,7 +61,7 @@ def test_the_verb_writes_a_table_and_its_facts(
     cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     facts: HostFacts = host(cpus=2)
-    monkeypatch.setattr(verb, "gather", lambda engine: facts)
+    monkeypatch.setattr(verb, "gather", lambda *_: facts)
     monkeypatch.setattr(verb, "measure_all", lambda _host, counts, *_: iter(SPEEDS[: len(counts)]))
     said = cli("speedup", "--workers", "1", "--workers", "2")
     assert said.code == 0, said.err

@@ -22,6 +22,7 @@ from cluster_kit.manifest.load import load
 from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.workspace import Workspace
 from tests.fakes.acting import Life, ends, says
+from tests.fakes.hosts import fake_host
 from tests.fakes.stage import Stage
 from tests.make import ROOT, cluster, manifest
 
@@ -188,10 +189,11 @@ def test_a_run_that_is_too_short_for_a_single_fault_is_told(stage: Stage) -> Non
 def test_each_of_its_runs_can_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The end of the run before has ignored Ctrl-C."""
     calls: list[str] = []
-    monkeypatch.setattr(matrix.signals, "interrupt_once", lambda: calls.append("armed"))
+    interrupts: Any = SimpleNamespace(interrupt_once=lambda: calls.append("armed"))
+    host = replace(fake_host(), interrupts=interrupts)
     monkeypatch.setattr(matrix, "drill", lambda *_: calls.append("drill"))
     view: Any = SimpleNamespace(close=lambda: None)
     nowhere: Any = SimpleNamespace()
     for one in (Cell(SYSTEMS[0], "leader", BREAKS[0]), Cell(SYSTEMS[1], "worker", BREAKS[1])):
-        matrix._run(nowhere, [one], nowhere, lambda: view)
+        matrix._run(host, [one], nowhere, lambda: view)
     assert calls == ["armed", "drill"] * 2

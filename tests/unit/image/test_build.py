@@ -39,9 +39,9 @@ def build_time_script(name: str) -> ModuleType:
 
 
 def test_the_tag_is_stable_and_names_the_variant(source: Path) -> None:
-    assert kit_image.image_tag("cpu", source) == kit_image.image_tag("cpu")
-    assert kit_image.image_tag("cpu").startswith("cluster-kit/trainer:cpu-")
-    assert kit_image.image_tag("cpu") != kit_image.image_tag("gpu")
+    assert kit_image.tag_of("cpu", source) == kit_image.tag_of("cpu")
+    assert kit_image.tag_of("cpu").startswith("cluster-kit/trainer:cpu-")
+    assert kit_image.tag_of("cpu") != kit_image.tag_of("gpu")
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_the_tag_is_stable_and_names_the_variant(source: Path) -> None:
 def test_a_changed_input_is_a_new_tag(source: Path, changed: str) -> None:
     with (source / changed).open("a") as file:
         file.write("\n# changed\n")
-    assert kit_image.image_tag("cpu", source) != kit_image.image_tag("cpu")
+    assert kit_image.tag_of("cpu", source) != kit_image.tag_of("cpu")
 
 
 def test_what_the_build_does_not_read_leaves_the_tag_alone(source: Path) -> None:
@@ -62,13 +62,13 @@ def test_what_the_build_does_not_read_leaves_the_tag_alone(source: Path) -> None
     (source / "recipe" / "locked-gpu.txt").write_text("other pins")
     (source / "trainer" / "__pycache__").mkdir()
     (source / "trainer" / "__pycache__" / "x.pyc").write_bytes(b"")
-    assert kit_image.image_tag("cpu", source) == kit_image.image_tag("cpu")
-    assert kit_image.image_tag("gpu", source) != kit_image.image_tag("gpu")
+    assert kit_image.tag_of("cpu", source) == kit_image.tag_of("cpu")
+    assert kit_image.tag_of("gpu", source) != kit_image.tag_of("gpu")
 
 
 def test_a_renamed_file_is_a_new_tag(source: Path) -> None:
     (source / "trainer/agent/task.py").rename(source / "trainer/agent/tasks.py")
-    assert kit_image.image_tag("cpu", source) != kit_image.image_tag("cpu")
+    assert kit_image.tag_of("cpu", source) != kit_image.tag_of("cpu")
 
 
 def test_every_requirement_is_pinned() -> None:

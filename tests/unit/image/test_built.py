@@ -12,7 +12,6 @@ from cluster_kit.image import dockerfile_image
 from cluster_kit.parts import Dockerfile
 from cluster_kit.util.process import Completed
 from tests.fakes.hosts import Machine
-from tests.fakes.locks import kept_in
 from tests.make import cluster
 
 ABSENT = """\
@@ -125,7 +124,7 @@ def build(
             said.append(" ".join(command))
             return Completed(command, code, "", says)
 
-        kept_in(tmp_path, monkeypatch)
+        machine.locks_in(tmp_path)
         monkeypatch.setattr(dockerfile_image, "present", lambda *_: False)
         machine.starts(stream=stream)
         machine.starts(run=lambda command: Completed((), 0, "", ""))

@@ -118,6 +118,7 @@ def test_the_build_takes_the_lock_file_in_place_of_the_kits_own(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, machine: Machine
 ) -> None:
     built: dict[str, Any] = {}
+    machine.locks_in(tmp_path)
     monkeypatch.setattr(requirements_layer, "image_present", lambda *_: False)
     monkeypatch.setattr(requirements_layer, "ensure_image", lambda *_, **keys: built.update(keys))
     made = cluster(tensorflow="2.16", image="trainer")
@@ -142,7 +143,7 @@ def test_a_file_that_would_name_no_image_is_not_rendered(stage: Stage) -> None:
     from cluster_kit.run.request import Request
     from cluster_kit.run.starting.prepare import prepare, refuse_unlocked
 
-    prepared = prepare(Request("demo", {"tensorflow": "2.16"}), stage.workspace, None)
+    prepared = prepare(stage.host, Request("demo", {"tensorflow": "2.16"}), stage.workspace, None)
     with pytest.raises(UsageError, match="are not resolved yet") as told:
         refuse_unlocked(prepared)
     assert "cluster-kit image build demo" in told.value.hint

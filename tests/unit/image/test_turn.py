@@ -11,7 +11,6 @@ import pytest
 from cluster_kit.image import requirements_layer
 from cluster_kit.util import locks
 from tests.fakes.hosts import Machine
-from tests.fakes.locks import kept_in
 from tests.make import cluster
 
 TAG = "cluster-kit/trainer:cpu-0"
@@ -20,10 +19,10 @@ LOCK = "cluster-kit-build-cluster-kit-trainer-cpu-0.lock"
 
 
 @pytest.fixture
-def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine) -> list[str]:
     """The images that are there; building one adds it."""
     there: list[str] = []
-    kept_in(tmp_path, monkeypatch)
+    machine.locks_in(tmp_path)
     monkeypatch.setattr(requirements_layer, "image_present", lambda _host, tag: tag in there)
 
     def build(_host: object, _variant: str, _say: object, *, show: bool) -> None:
@@ -60,7 +59,7 @@ def test_who_comes_second_waits_and_builds_nothing(
 def test_where_no_lock_can_be_made_it_is_built_all_the_same(
     built: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> None:
-    kept_in(tmp_path / "missing", monkeypatch)
+    machine.locks_in(tmp_path / "missing")
     monkeypatch.setattr(requirements_layer, "ensure_image", lambda *_, **__: built.append(TAG))
     said: list[str] = []
     assert requirements_layer.ensure(machine.host, OWN, Path(), said.append)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
-import pytest
-
 from cluster_kit.facts import Gpu
+from cluster_kit.host import Host
 from cluster_kit.machine import gather
 from cluster_kit.platforms.engine import Engine
+from tests.fakes.hosts import Machine, fake_host
 from tests.make import gpus, network
 
 
@@ -36,14 +37,14 @@ ROUTES = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gather, "_routes", lambda _table: list(ROUTES))
-    monkeypatch.setattr(gather, "gpu_inventory", lambda: ())
+def machine_with(inventory: Sequence[Gpu] = ()) -> Host:
+    made = Machine(fake_host())
+    made.has(inventory, ROUTES)
+    return made.host
 
 
 def test_a_running_cluster_owns_its_network_and_its_bridges_route() -> None:
-    found = {(net.owner, net.cluster) for net in gather.gather(ENGINE).networks}
+    found = {(net.owner, net.cluster) for net in gather.gather(machine_with(), ENGINE).networks}
     assert found == {
         ("Docker network bridge", ""),
         ("Docker network mine_cluster", "mine"),
@@ -53,14 +54,13 @@ def test_a_running_cluster_owns_its_network_and_its_bridges_route() -> None:
 
 
 def test_the_engine_counts_cpus_and_memory() -> None:
-    facts = gather.gather(ENGINE)
+    facts = gather.gather(machine_with(), ENGINE)
     assert (facts.cpus, facts.memory, facts.gpus, facts.gpu_refusal) == (12, 34, (), "")
 
 
-def test_the_engine_is_asked_whether_it_hands_out_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_engine_is_asked_whether_it_hands_out_gpus() -> None:
     inventory: tuple[Gpu, ...] = gpus(2)
-    monkeypatch.setattr(gather, "gpu_inventory", lambda: inventory)
-    facts = gather.gather(ENGINE)
+    facts = gather.gather(machine_with(inventory), ENGINE)
     assert (facts.gpus, facts.gpu_refusal) == (inventory, "nvidia refuses 0")
     assert facts.gpus_taken == (("0", "other"),)
     assert facts.gpus_reserved == (("1", "somebody"),)
@@ -74,14 +74,13 @@ class CdiEngine(FakeEngine):
         return "" if (driver, device_id) == ("cdi", "nvidia.com/gpu=0") else "no such driver"
 
 
-def test_an_engine_with_cdi_alone_hands_them_out_by_cdi(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gather, "gpu_inventory", lambda: gpus(1))
-    facts = gather.gather(cast(Engine, CdiEngine()))
+def test_an_engine_with_cdi_alone_hands_them_out_by_cdi() -> None:
+    facts = gather.gather(machine_with(gpus(1)), cast(Engine, CdiEngine()))
     assert (facts.gpu_driver, facts.gpu_refusal) == ("cdi", "")
 
 
 def test_without_an_engine_the_operating_system_tells() -> None:
-    facts = gather.gather(None)
+    facts = gather.gather(machine_with(), None)
     assert facts.cpus >= 1
     assert facts.memory > 2**20
     assert facts.networks == tuple(ROUTES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cluster_kit.machine.gather import _routes
+from cluster_kit.machine.gather import routes_of
 from tests.make import host, network, problems
 
 HEAD = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"
@@ -22,7 +22,7 @@ def table(tmp_path: Path, *rows: tuple[str, str, str]) -> Path:
 
 def test_destination_and_mask_are_little_endian(tmp_path: Path) -> None:
     file = table(tmp_path, ("eth0", "0001A8C0", "00FFFFFF"), ("br-1", "00101CAC", "00F0FFFF"))
-    assert [(str(route.subnet), route.owner) for route in _routes(file)] == [
+    assert [(str(route.subnet), route.owner) for route in routes_of(file)] == [
         ("192.168.1.0/24", "a route of this host (eth0)"),
         ("172.28.16.0/20", "a route of this host (br-1)"),
     ]
@@ -31,16 +31,16 @@ def test_destination_and_mask_are_little_endian(tmp_path: Path) -> None:
 def test_the_default_route_whole_or_in_halves_is_nobodys_subnet(tmp_path: Path) -> None:
     whole = ("eth0", "00000000", "00000000")
     halves = (("tun0", "00000000", "00000080"), ("tun0", "00000080", "00000080"))
-    assert _routes(table(tmp_path, whole, *halves)) == []
+    assert routes_of(table(tmp_path, whole, *halves)) == []
 
 
 def test_a_vpns_private_range_counts(tmp_path: Path) -> None:
-    (route,) = _routes(table(tmp_path, ("tun0", "0000000A", "000000FF")))
+    (route,) = routes_of(table(tmp_path, ("tun0", "0000000A", "000000FF")))
     assert str(route.subnet) == "10.0.0.0/8"
 
 
-def test_no_table_means_no_routes(tmp_path: Path) -> None:
-    assert _routes(tmp_path / "absent") == []
+def test_no_table_means_noroutes_of(tmp_path: Path) -> None:
+    assert routes_of(tmp_path / "absent") == []
 
 
 def test_a_docker_network_and_its_bridges_route_are_one_obstacle() -> None:

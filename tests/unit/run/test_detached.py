@@ -85,7 +85,7 @@ def test_an_ended_cluster_is_not_removed_before_it_was_judged(stage: Stage) -> N
 def test_a_second_attach_is_told_who_watches(stage: Stage) -> None:
     stage.detach()
     with (
-        claim(stage.engine, NAME, stage.workspace.runs(NAME)),
+        claim(stage.host, stage.engine, NAME, stage.workspace.runs(NAME)),
         pytest.raises(Watched, match="process") as told,
     ):
         stage.attach()
@@ -110,7 +110,7 @@ def test_a_second_attach_disturbs_nothing(stage: Stage) -> None:
 def test_a_wait_waits_for_the_one_that_watches(stage: Stage) -> None:
     stage.detach()
     watches = contextlib.ExitStack()
-    watches.enter_context(claim(stage.engine, NAME, stage.workspace.runs(NAME)))
+    watches.enter_context(claim(stage.host, stage.engine, NAME, stage.workspace.runs(NAME)))
     stage.clock.settle = lambda: None  # nobody listens to events until then
 
     def asked(name: str) -> None:

@@ -39,10 +39,9 @@ def count_steps(stage: Stage, then: Callable[[int, str], None]) -> list[str]:
 @pytest.fixture(scope="module")
 def steps(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The steps of a run that goes well."""
-    with pytest.MonkeyPatch.context() as patch:
-        for stage in set_up(tmp_path_factory.mktemp("steps"), patch):
-            names = count_steps(stage, lambda _number, _name: None)
-            assert stage.up().success
+    for stage in set_up(tmp_path_factory.mktemp("steps")):
+        names = count_steps(stage, lambda _number, _name: None)
+        assert stage.up().success
     return names
 
 

@@ -6,7 +6,6 @@ import pytest
 
 from cluster_kit.errors import HostError
 from cluster_kit.host import Host
-from cluster_kit.image.kit_image import image_tag
 from cluster_kit.platforms.platform import Tool
 from cluster_kit.run import versions as told
 from cluster_kit.util.kit_files import FILES
@@ -35,7 +34,8 @@ def test_all_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(told, "image_present", lambda *_: True)
     version = engine.info()["ServerVersion"]
     assert told.versions(host) == [
-        KIT, f"Docker Engine {version}", "Docker Compose 2.26.1", f"{image_tag('cpu')}, built",
+        KIT, f"Docker Engine {version}", "Docker Compose 2.26.1",
+        "cluster-kit/trainer:cpu-0, built",
     ]  # fmt: skip
 
 
@@ -47,5 +47,5 @@ def test_what_is_not_there_is_said_and_ends_nothing(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(told, "image_present", lambda *_: False)
     assert told.versions(fake_host(refused)) == [
         KIT, "no Docker engine answers: no such file", "no `docker compose`",
-        f"{image_tag('cpu')}, not built",
+        "cluster-kit/trainer:cpu-0, not built",
     ]  # fmt: skip

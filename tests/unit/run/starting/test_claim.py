@@ -16,7 +16,7 @@ from cluster_kit.run.starting.claim import Watched, claim, is_claimed
 from cluster_kit.workspace import Workspace
 from tests.fakes.clock import Clock
 from tests.fakes.engine import FakeEngine
-from tests.fakes.locks import kept_in
+from tests.fakes.hosts import Machine
 from tests.fakes.stage import MANIFEST, NAME, Stage
 
 
@@ -106,29 +106,30 @@ def test_each_run_has_a_name_of_its_own_that_its_containers_have(stage: Stage) -
 
 
 def test_a_name_is_claimed_for_all_users_of_one_engine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> None:
-    kept_in(tmp_path, monkeypatch)
+    machine.locks_in(tmp_path)
     engine, another = FakeEngine(Clock()), FakeEngine(Clock())
     monkeypatch.setattr(another, "identity", lambda: "0THER")
-    assert not is_claimed(engine, "demo")
-    with claim(engine, "demo", tmp_path):
-        assert is_claimed(engine, "demo")
-        assert not is_claimed(another, "demo")
-        with claim(another, "demo", tmp_path), claim(engine, "demo-2", tmp_path):
+    assert not is_claimed(machine.host, engine, "demo")
+    with claim(machine.host, engine, "demo", tmp_path):
+        assert is_claimed(machine.host, engine, "demo")
+        assert not is_claimed(machine.host, another, "demo")
+        with (
+            claim(machine.host, another, "demo", tmp_path),
+            claim(machine.host, engine, "demo-2", tmp_path),
+        ):
             pass
         assert list(tmp_path.glob("*F4KE0001-demo.lock"))
-    assert not is_claimed(engine, "demo")
+    assert not is_claimed(machine.host, engine, "demo")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_lock_that_cannot_be_made_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kept_in(tmp_path / "missing", monkeypatch)
+def test_a_lock_that_cannot_be_made_is_named(tmp_path: Path, machine: Machine) -> None:
+    machine.locks_in(tmp_path / "missing")
     with (
         pytest.raises(HostError, match=r"missing/cluster-kit-F4KE0001-demo\.lock cannot be made"),
-        claim(FakeEngine(Clock()), "demo", tmp_path),
+        claim(machine.host, FakeEngine(Clock()), "demo", tmp_path),
     ):
         pass
 

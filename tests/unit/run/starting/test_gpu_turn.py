@@ -9,18 +9,17 @@ import pytest
 
 from cluster_kit import labels
 from cluster_kit.errors import HostError, ManifestError
-from cluster_kit.machine import gather
 from cluster_kit.run.starting import gpu_turn
 from cluster_kit.run.starting.gpu_turn import turn
-from tests.fakes.locks import kept_in
+from tests.fakes.hosts import Machine
 from tests.fakes.stage import Stage
 from tests.make import cluster, gpus, host
 
 
 @pytest.fixture
-def four(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
+def four(stage: Stage, machine: Machine) -> Stage:
     """A host with four GPUs."""
-    monkeypatch.setattr(gather, "gpu_inventory", lambda: gpus(4))
+    machine.has(gpus(4))
     return stage
 
 
@@ -61,7 +60,7 @@ def test_one_start_waits_for_the_other(
     order, first_is_in, next_asks = [], threading.Event(), threading.Event()
 
     def first() -> None:
-        with turn(stage.engine, made):
+        with turn(stage.host, stage.engine, made):
             first_is_in.set()
             assert next_asks.wait(30)
             threading.Event().wait(0.1)
@@ -70,10 +69,10 @@ def test_one_start_waits_for_the_other(
     thread = threading.Thread(target=first)
     thread.start()
     assert first_is_in.wait(5)
-    with turn(stage.engine, cluster(host())):
+    with turn(stage.host, stage.engine, cluster(host())):
         order.append("a cluster without GPUs")
     next_asks.set()
-    with turn(stage.engine, made):
+    with turn(stage.host, stage.engine, made):
         order.append("second")
     thread.join()
     assert order == ["a cluster without GPUs", "first", "second"]
@@ -82,16 +81,20 @@ def test_one_start_waits_for_the_other(
 def test_a_turn_that_never_ends_is_told(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu_turn, "WAIT_S", 0.1)
     made = cluster(host(gpus=gpus(2)), gpus="auto", worker=2)
-    with turn(stage.engine, made), pytest.raises(HostError) as error, turn(stage.engine, made):
+    with (
+        turn(stage.host, stage.engine, made),
+        pytest.raises(HostError) as error,
+        turn(stage.host, stage.engine, made),
+    ):
         pass
     assert "GPUs have been handed out by process" in error.value.message
     assert "(demo)" in error.value.message
 
 
 def test_a_place_without_room_for_the_lock_is_told(
-    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, tmp_path: Path, machine: Machine
 ) -> None:
-    kept_in(tmp_path / "nowhere", monkeypatch)
+    machine.locks_in(tmp_path / "nowhere")
     made = cluster(host(gpus=gpus(2)), gpus="auto", worker=2)
-    with pytest.raises(HostError, match="cannot be made"), turn(stage.engine, made):
+    with pytest.raises(HostError, match="cannot be made"), turn(stage.host, stage.engine, made):
         pass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,7 +17,7 @@ from cluster_kit.platforms.engine import Engine
 from cluster_kit.run.request import Request
 from cluster_kit.run.starting import prepare
 from cluster_kit.workspace import Workspace
-from tests.fakes.hosts import Machine
+from tests.fakes.hosts import Machine, fake_host
 from tests.fakes.stage import Stage
 from tests.make import gpus, host, network
 from tests.unit.command_line import Cli
@@ -39,7 +40,7 @@ def asked(
     engine = stage.engine
     machine.connects(lambda: engine)
     monkeypatch.setattr(make, "image_size", lambda *_: 10**9)
-    monkeypatch.setattr(gather, "gpu_inventory", counted(counts, "driver", lambda: gpus(2)))
+    machine.host = replace(machine.host, gpus=counted(counts, "driver", lambda: gpus(2)))
     monkeypatch.setattr(prepare, "load", counted(counts, "manifest", prepare.load))
     counting = counted(counts, "facts", gather.gather)
     monkeypatch.setattr(prepare, "gather", counting)
@@ -95,12 +96,11 @@ def test_preparing_again_looks_at_the_networks_alone(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     facts = host(networks=(network("172.17.0.0/16"),))
-    monkeypatch.setattr(prepare, "gather", lambda _engine: facts)
-    monkeypatch.setattr(gather, "_routes", lambda _table: [])
+    monkeypatch.setattr(prepare, "gather", lambda *_: facts)
     request = Request("demo", {"worker": 3})
-    first = prepare.prepare(request, Workspace(root), None)
+    first = prepare.prepare(fake_host(), request, Workspace(root), None)
     (root / "compose/demo.toml").unlink()
-    again = prepare.prepare_again(first, cast(Engine, Busy(str(first.cluster.subnet))))
+    again = prepare.prepare_again(fake_host(), first, cast(Engine, Busy(str(first.cluster.subnet))))
     assert not again.cluster.subnet.overlaps(first.cluster.subnet)
     assert (again.manifest, again.inputs, again.hints) == (
         first.manifest,
