@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cluster_kit.contract.endings import KIT_DEADLINE, KIT_HOST, KIT_STOPPED, KIT_TRAINING_FAILED
 from cluster_kit.problem import TOML_STYLE, KeyStyle, Problem
 
 
@@ -72,7 +73,7 @@ class UsageError(KitError):
 class HostError(KitError):
     """This host cannot do what was asked."""
 
-    exit_code = 3
+    exit_code = KIT_HOST
 
 
 class EngineError(KitError):
@@ -84,7 +85,7 @@ class EngineError(KitError):
 class TrainingFailed(KitError):
     """The training ended with an error."""
 
-    exit_code = 5
+    exit_code = KIT_TRAINING_FAILED
 
 
 class DrillFailed(KitError):
@@ -96,13 +97,13 @@ class DrillFailed(KitError):
 class DeadlinePassed(KitError):
     """A deadline of the manifest passed."""
 
-    exit_code = 6
+    exit_code = KIT_DEADLINE
 
 
 class Stopped(KitError):
     """The run was stopped on purpose, from outside: `cluster-kit down`, `docker stop`."""
 
-    exit_code = 7
+    exit_code = KIT_STOPPED
 
 
 class DataFailed(KitError):

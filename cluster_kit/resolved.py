@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network
 from typing import Literal
 
+from cluster_kit.contract.times import BEACON_PORT_OFFSET
 from cluster_kit.facts import Driver
 from cluster_kit.labels import kubernetes_host, project_of
 from cluster_kit.parts import (
@@ -37,8 +38,6 @@ SECRETS = "/run/secrets"
 """The directory in every container that has the secrets, each as a file."""
 OWNER = "owner"
 """As a cluster's user: whoever owns the output directory on the host that runs it."""
-BEACON_PORT_OFFSET = 1
-"""The leader's beacon listens on the port after TensorFlow's."""
 
 
 @dataclass(frozen=True)

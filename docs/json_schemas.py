@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any
 
 from pydantic import TypeAdapter
 
+from cluster_kit.contract.events import EVENTS
+from cluster_kit.contract.events import Event as ProgressEvent
 from cluster_kit.platforms.engine import Event
 from cluster_kit.run.judging.outcome import FORMAT, Outcome
 from cluster_kit.run.judging.verdict import Reason
-from docs.blocks import contract
+from docs.blocks.contract import written_by
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 EVENTS_FORMAT = 1
@@ -41,9 +44,8 @@ def event() -> dict[str, Any]:
 
 def progress() -> dict[str, Any]:
     """Of a line of output/progress/<task>.jsonl; programs may write events of their own there."""
-    known = contract.read()["events"]
-    kinds = [_progress_event(name, entry) for name, entry in known.items()]
-    of_a_program = {"properties": {"event": {"type": "string", "not": {"enum": [*known]}}}}
+    kinds = [_progress_event(name, kind) for name, kind in EVENTS.items()]
+    of_a_program = {"properties": {"event": {"type": "string", "not": {"enum": [*EVENTS]}}}}
     schema = {
         "type": "object",
         "properties": {"time": {"type": "number"}, "event": {"type": "string"}},
@@ -54,13 +56,13 @@ def progress() -> dict[str, Any]:
     return _named("progress", EVENTS_FORMAT, title, schema)
 
 
-def _progress_event(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
-    keys = {key: {"description": meaning} for key, meaning in entry["keys"].items()}
+def _progress_event(name: str, kind: type[ProgressEvent]) -> dict[str, Any]:
+    keys = {one.name: {"description": one.metadata["meaning"]} for one in fields(kind)}
     properties = {"time": True, "event": {"const": name}, **keys}
     return {
-        "description": entry["written_by"],
+        "description": written_by(kind),
         "properties": properties,
-        "additionalProperties": bool(entry.get("open")),
+        "additionalProperties": kind.open,
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from cluster_kit.contract import events as contract
 from cluster_kit.drill.length import Length, length_of
 from cluster_kit.drill.load import Written
 from cluster_kit.drill.plan import RATE
@@ -15,12 +16,8 @@ from cluster_kit.resolved import Cluster
 from cluster_kit.roles import ROLES
 from cluster_kit.util.nearest import proposal
 
-EVENTS = (
-    "start", "ready", "devices", "training", "step", "phase", "placement", "epoch", "evaluation",
-    "metrics", "failure", "retry", "silent", "heard", "unanswered", "waiting",
-    "waited", "functions", "straggling", "straggled", "profiled",
-)  # fmt: skip
-"""Those of images/trainer/contract.toml but `end`, the last one, and `usage`, which never ends."""
+EVENTS = tuple(name for name in contract.EVENTS if name not in ("usage", "end"))
+"""Those of the contract but `end`, the last one, and `usage`, which never ends."""
 
 
 def refuse(written: Written, cluster: Cluster) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
+from cluster_kit.contract.times import STOP_GRACE_S
 from cluster_kit.drill.kinds import KINDS
 from cluster_kit.drill.length import length_of
 from cluster_kit.drill.load import Written
 from cluster_kit.drill.scenario import RANDOM, At, Fault, Scenario
 from cluster_kit.resolved import Cluster
 
-STOP_GRACE_S = 10.0
 SLOW_CPUS = 0.1
 DELAY_S, LOSS_PERCENT, RATE = 0.1, 5.0, 10 * 10**6
 EARLIEST, LATEST = 0.1, 0.7

@@ -76,7 +76,7 @@ def inputs_hash(variant: Variant, source: Path = SOURCE, lock: str = "") -> str:
 def _inputs(variant: Variant, source: Path) -> Iterator[str]:
     """Yields the name of every file that the build reads, always in the same order."""
     files = ("Dockerfile", "Dockerfile.extra", "locked-digits.txt", f"locked-{variant}.txt")
-    yield from (".dockerignore", "contract.toml")
+    yield ".dockerignore"
     yield from (f"recipe/{name}" for name in files)
     yield from sorted(f"recipe/{path.name}" for path in (source / "recipe").glob("*.py"))
     yield from sorted(_files_below(str(source), "trainer"), key=lambda name: name.split("/"))

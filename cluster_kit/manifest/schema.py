@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, create_model
 
+from cluster_kit.contract.times import SILENT_S_BY_DEFAULT
 from cluster_kit.manifest.field_types import (
     OWN_IMAGE,
     BitsPerSecond,
@@ -87,7 +88,7 @@ class DeadlineTable(Strict):
         60.0, description="Time for a Docker engine that stops answering during a run to come back"
     )
     silent: SecondsOrNever = Field(
-        10.0,
+        SILENT_S_BY_DEFAULT,
         description="Time after which a task that is not heard of is lost: it is frozen or cut "
         "off, and is started again. `0`: never",
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -17,7 +16,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cluster_kit.observe.figures import MOST_ITEMS, number, plain, text, weight, words
+from cluster_kit.contract import events as contract
+from cluster_kit.contract.events import CHECKS, TASK_NAME, Kind, kinds
+from cluster_kit.observe.figures import MOST_ITEMS, plain, text, weight, words
 from cluster_kit.platforms.engine import Container
 from cluster_kit.util.masking import Mask, masked_facts, masker
 from cluster_kit.util.untrusted import Folder, Found, files
@@ -43,7 +44,6 @@ MOST_FILES = 10_000
 AHEAD_S = 300.0
 """Clocks of other machines may be so much ahead."""
 DAY_S = 86_400.0
-_TASK_NAME = re.compile(r"[a-z]+-\d{1,6}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,7 @@ def sizes(output: Path) -> dict[str, int]:
 
 def _files(output: Path, suffix: str) -> list[Found]:
     def matches(name: str) -> bool:
-        return name.endswith(suffix) and _TASK_NAME.fullmatch(name.removesuffix(suffix)) is not None
+        return name.endswith(suffix) and TASK_NAME.fullmatch(name.removesuffix(suffix)) is not None
 
     return list(files(output, FOLDER, matches=matches, deepest=0, most=MOST_FILES))
 
@@ -231,27 +231,6 @@ Check = Callable[[Any], Any]
 """Returns a value as its key is to have it, None if it is something else."""
 
 
-def _number(value: Any) -> Any:
-    return value if number(value) is not None else None
-
-
-def _figure(value: Any) -> Any:
-    """Also NaN and infinity, which a diverging training reports."""
-    return value if isinstance(value, float) and not math.isfinite(value) else _number(value)
-
-
-def _flag(value: Any) -> Any:
-    return value if isinstance(value, bool) else None
-
-
-def _task(value: Any) -> Any:
-    return value if isinstance(value, str) and _TASK_NAME.fullmatch(value) else None
-
-
-def _reason(value: Any) -> Any:
-    return value if isinstance(value, str) and value in REASONS else None
-
-
 def _texts(value: Any) -> Any:
     if not isinstance(value, list):
         return None
@@ -259,57 +238,18 @@ def _texts(value: Any) -> Any:
 
 
 END_REASON = ("end", "reason")
-REASONS = frozenset((
-    "finished", "failed", "start-deadline", "job-deadline", "evaluator-grace", "silent", "stall",
-    "stopped", "cut-off", "leader-lost", "gpu-missing", "cannot-shape", "disk-full", "output-lost",
-))  # fmt: skip
-"""Those of images/trainer/contract.toml; any other is a failed program."""
-EVENTS: Mapping[str, Mapping[str, Check]] = {
-    "start": {"attempt": _number},
-    "failure": {"exit_code": _number},
-    "ready": {},
-    "devices": {"of": _task, "promised": _texts, "sees": _texts, "broken": text},
-    "training": {"strategy": words, "images_per_step": _number, "steps": _number},
-    "step": {"step": _number, "steps_per_s": _number, "loss": _figure, "own_steps": _number},
-    "phase": {"name": words},
-    "placement": {"variables": plain},
-    "epoch": {
-        "epoch": _number, "step": _number, "loss": _figure, "accuracy": _number,
-        "learning_rate": _number, "staleness": _number,
-    },
-    "evaluation": {
-        "checkpoint": words, "written": _number, "step": _number, "loss": _figure,
-        "accuracy": _number, "map": _number, "map_50": _number,
-    },
-    "metrics": {},
-    "retry": {"attempt": _number, "reason": text},
-    "silent": {"of": _task, "last_heard": _number, "server": _flag},
-    "heard": {"of": _task, "seconds": _number},
-    "unanswered": {"of": _task, "by": _task, "seconds": _number},
-    "waiting": {"of": _task, "seconds": _number},
-    "waited": {"of": _task, "seconds": _number},
-    "functions": {"done": _number, "of": _number},
-    "straggling": {
-        "of": _task, "seconds": _number, "steps_per_s": _number, "others_steps_per_s": _number,
-        "share": _number, "slowed": _number, "cause": words, "limit": _number, "message": text,
-    },
-    "straggled": {"of": _task, "seconds": _number, "share": _number, "message": text},
-    "profiled": {"folder": words, "missing": _texts, "message": text},
-    "usage": {
-        "cpu_s": _number, "memory": _number, "rx_bytes": _number, "tx_bytes": _number,
-        "sent_to": plain, "gpus": plain,
-    },
-    "end": {
-        "exit_code": _number, "reason": _reason, "message": text, "tasks": _texts,
-        "after_job": _flag, "rx_bytes": _number, "tx_bytes": _number,
-    },
+_CHECKS: Mapping[Kind, Check] = {
+    **CHECKS, Kind.LINE: words, Kind.TEXT: text, Kind.NAMES: _texts, Kind.JSON: plain,
 }  # fmt: skip
-"""The keys of each event of images/trainer/contract.toml, and what their values are."""
+EVENTS: Mapping[str, Mapping[str, Check]] = {
+    name: {key: _CHECKS[kind] for key, kind in kinds(name).items()} for name in contract.EVENTS
+}
+"""The keys of each event of the contract, and what their values are."""
 COMPARED = frozenset(("of", "by", "tasks", "missing", "cause", "checkpoint", "folder"))
 """Keys whose values are names of the kit's own, or are looked for."""
-OPEN = frozenset({"metrics"})
+OPEN = frozenset(name for name, event in contract.EVENTS.items() if event.open)
 """Events with further keys."""
-_NEEDED = {"silent": ("of",), "heard": ("of",), "unanswered": ("of", "by"), "straggling": ("of",)}
+_NEEDED = {name: event.needed for name, event in contract.EVENTS.items()}
 """Keys without which an entry of this event says nothing."""
 _OF_PROGRAMS: Mapping[str, Check] = {**EVENTS["evaluation"], **EVENTS["epoch"], **EVENTS["step"]}
 """What may be read of an event that is a program's own."""

@@ -3,17 +3,15 @@ the look at a file."""
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
 
+from cluster_kit.contract import heartbeat
 from cluster_kit.observe.figures import number
 from cluster_kit.observe.progress import FOLDER, Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.util import untrusted
 
 SILENT, HEARD, UNANSWERED = "silent", "heard", "unanswered"
-LONGEST_LOOK_S = 2.0
-"""Of a longer time between two looks, the rest is the host's own: it was asleep or overloaded."""
 
 
 def current(seen: RunState) -> dict[str, Entry]:
@@ -70,11 +68,8 @@ def words(entry: Entry) -> str:
     """A sentence about a silence; the time of day is the host's."""
     told = number(entry.fields.get("last_heard"))
     last = entry.time if told is None else min(max(told, 0.0), entry.time)
-    at = datetime.fromtimestamp(last).strftime("%H:%M:%S")
-    seconds, task = f"{entry.time - last:.0f} s", entry.fields.get("of")
-    if entry.fields.get("server"):
-        return f"{task}'s server has not answered for {seconds} (last answer {at})"
-    return f"{task} has been silent for {seconds} (frozen or cut off; last heard {at})"
+    task, server = str(entry.fields.get("of")), bool(entry.fields.get("server"))
+    return heartbeat.sentence(task, entry.time - last, last, server=server)
 
 
 class SignOfLife:
@@ -98,7 +93,7 @@ class SignOfLife:
             moment: seconds of a monotonic clock.
             started: Unix seconds of its container's last start.
         """
-        passed, self._looked_at = min(moment - self._looked_at, LONGEST_LOOK_S), moment
+        passed, self._looked_at = heartbeat.passed(self._looked_at, moment), moment
         try:
             beat: float | None = untrusted.status(self._output, self._file).st_mtime
         except OSError:

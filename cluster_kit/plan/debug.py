@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from cluster_kit.contract.times import DEBUGGER_PORT
 from cluster_kit.errors import UsageError
 from cluster_kit.parts import Mount, Port
 from cluster_kit.resolved import Cluster, Task
 from cluster_kit.util.nearest import proposal
 
-PORT = 5678
-"""In the container, and on the host if none is given: that of debugpy."""
 TARGET = "/debugger"
 PATIENCE_S = 7 * 24 * 3600.0
 """Stands for: a person may look for as long as they like."""
@@ -30,7 +29,7 @@ def debugged(cluster: Cluster, asked: str, debugger: str) -> Cluster:
     """
     name, colon, digits = asked.partition(":")
     task = _task(cluster, name)
-    port = PORT
+    port = DEBUGGER_PORT
     if colon:
         port = int(digits) if digits.isascii() and digits.isdecimal() else 0
     if not 1 <= port <= HIGHEST:
@@ -39,7 +38,7 @@ def debugged(cluster: Cluster, asked: str, debugger: str) -> Cluster:
     with_debugger = replace(
         task,
         debug=port,
-        ports=(*task.ports, Port(port, PORT)),
+        ports=(*task.ports, Port(port, DEBUGGER_PORT)),
         mounts=(*task.mounts, Mount(debugger, TARGET)),
     )
     deadlines = replace(
@@ -75,8 +74,9 @@ def _refuse_port(cluster: Cluster, task: Task, port: int) -> None:
                 f"--debug: the port {port} of this host is published for {name} already",
                 f"choose another: --debug {task.name}:{port + 1}",
             )
-        if (name, published.container) == (task.name, PORT):
+        if (name, published.container) == (task.name, DEBUGGER_PORT):
             raise UsageError(
-                f"--debug: {name} publishes its port {PORT} already, at which the debugger listens",
+                f"--debug: {name} publishes its port {DEBUGGER_PORT} already, "
+                "at which the debugger listens",
                 "take it out of `ports`",
             )

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from ipaddress import IPv4Address, IPv4Network
 
 from cluster_kit import labels
+from cluster_kit.contract.times import STOP_GRACE_S
 from cluster_kit.facts import Driver
 from cluster_kit.parts import Bounds, Mount, Port, Sidecar, Ulimit
 from cluster_kit.plan.tasks import tf_configs
@@ -22,8 +23,6 @@ from cluster_kit.resolved import OUTPUT, OWNER, SECRETS, TRAINER, Cluster, Task
 from cluster_kit.roles import ROLES
 from cluster_kit.version import __version__
 
-STOP_GRACE_S = 10
-"""Seconds from SIGTERM to SIGKILL; 8 of them are for a program that saves its state."""
 GPU_SHM_BYTES = 2**30
 """Shared memory of a task with GPUs, in bytes: NCCL transfers gradients through it."""
 START = ("python3", f"{TRAINER}/own_image/start.py")

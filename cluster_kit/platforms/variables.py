@@ -1,4 +1,4 @@
-"""The environment variables of a task; images/trainer/contract.toml says what each means. Pure."""
+"""The environment variables of a task; `contract.interface` says what each means. Pure."""
 
 from __future__ import annotations
 

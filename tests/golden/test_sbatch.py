@@ -6,7 +6,6 @@ import json
 import shutil
 import subprocess
 import time
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,6 @@ import pytest
 from cluster_kit.platforms.registry import platform_of
 from cluster_kit.platforms.slurm.sbatch_script import (
     ENVIRONMENT,
-    FAILED_JOB_GRACE_S,
-    WORKER_GRACE_S,
 )
 from tests.fakes.slurm import submit
 from tests.golden.sbatch import GOLDEN, PLACED, TWO, addresses, planned, script
@@ -116,9 +113,6 @@ def test_a_large_cluster_stays_small(tmp_path: Path) -> None:
 
 def test_what_it_has_in_common_with_the_image_is_the_same() -> None:
     folder = ROOT / "images" / "trainer"
-    times = tomllib.loads((folder / "contract.toml").read_text())["times"]
-    assert times["worker_grace"]["seconds"] == WORKER_GRACE_S
-    assert times["failed_job_grace"]["seconds"] == FAILED_JOB_GRACE_S
     recipe = (folder / "recipe" / "Dockerfile").read_text()
     for name, value in ENVIRONMENT.items():
         assert f"{name}={value}" in recipe

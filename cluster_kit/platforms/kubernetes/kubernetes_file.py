@@ -8,13 +8,14 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from cluster_kit.contract.times import BEACON_PORT_OFFSET
 from cluster_kit.labels import CLUSTER, PLAN, kubernetes_job, kubernetes_name
 from cluster_kit.platforms.container import container_specs
 from cluster_kit.platforms.kubernetes.carried_files import SECRET_FILES, Carried, secret_files
 from cluster_kit.platforms.kubernetes.kubernetes_jobs import Object, jobs, jobset, keys, tags
 from cluster_kit.platforms.rendered_file import FILE, header, spec_text
 from cluster_kit.platforms.yaml import comment, scalar
-from cluster_kit.resolved import BEACON_PORT_OFFSET, Cluster
+from cluster_kit.resolved import Cluster
 
 
 def objects(cluster: Cluster, files: Sequence[Carried]) -> list[Object]:

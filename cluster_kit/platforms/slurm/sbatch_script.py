@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 
+from cluster_kit.contract.times import FAILED_JOB_GRACE_S, WORKER_GRACE_S
 from cluster_kit.parts import OnSlurm
 from cluster_kit.platforms.container import ContainerSpec, container_specs, plan_hash
 from cluster_kit.platforms.rendered_file import header
@@ -96,8 +97,6 @@ def _everywhere(cluster: Cluster) -> Iterator[str]:
 
 
 LIBRARY = ("sbatch-task.sh", "sbatch-job.sh")
-WORKER_GRACE_S, FAILED_JOB_GRACE_S = 10, 2
-"""How long programs may go on after the leader's end; see images/trainer/contract.toml."""
 ENVIRONMENT = {
     "PYTHONUNBUFFERED": "1",
     "PYTHONDONTWRITEBYTECODE": "1",
@@ -131,7 +130,7 @@ def render(cluster: Cluster) -> str:
         restarts=max(spec.restarts for spec in specs.values()),
         first_port="" if on.port is None else on.port,
         grace_s=math.ceil(grace) + stop,
-        failed_grace_s=FAILED_JOB_GRACE_S + stop,
+        failed_grace_s=math.ceil(FAILED_JOB_GRACE_S) + stop,
         stop_s=stop,
         places=_places(on),
         checks=list(_checks(on, secrets)),

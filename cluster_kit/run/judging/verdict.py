@@ -6,20 +6,21 @@ import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from cluster_kit.errors import DeadlinePassed, HostError, Interrupted, Stopped, TrainingFailed
+from cluster_kit.contract.endings import EXIT_OUTPUT, EXIT_TERMINATED, REASONS
+from cluster_kit.errors import Interrupted, TrainingFailed
 from cluster_kit.observe import lost_nodes, on_request, silences
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
 from cluster_kit.platforms.engine import Event
 from cluster_kit.resolved import Cluster
-from cluster_kit.run.judging.endings import OUTPUT_CODE, STOPPED_CODE, Ending
+from cluster_kit.run.judging.endings import Ending
 
 
 class Reason(StrEnum):
     """Why a run ended: `reason` of outcome.json.
 
-    FINISHED to STOPPED are reported by supervisors (images/trainer/contract.toml); the last five
+    FINISHED to STOPPED are reported by supervisors (see `contract.endings`); the last five
     are of runs that failed before a verdict.
     """
 
@@ -44,21 +45,14 @@ class Reason(StrEnum):
 
 
 CODES = {
-    Reason.START_DEADLINE: DeadlinePassed.exit_code,
-    Reason.JOB_DEADLINE: DeadlinePassed.exit_code,
-    Reason.EVALUATOR_GRACE: DeadlinePassed.exit_code,
-    Reason.SILENT: DeadlinePassed.exit_code,
-    Reason.STALL: DeadlinePassed.exit_code,
-    Reason.GPU_MISSING: HostError.exit_code,
-    Reason.CANNOT_SHAPE: HostError.exit_code,
-    Reason.DISK_FULL: HostError.exit_code,
-    Reason.OUTPUT_LOST: HostError.exit_code,
-    Reason.STOPPED: Stopped.exit_code,
+    Reason(name): reason.kit
+    for name, reason in REASONS.items()
+    if reason.kit != TrainingFailed.exit_code
 }
 """The kit's exit code by the supervisor's reason; any other reason is a failed training."""
-NOBODYS = (Reason.DISK_FULL, Reason.OUTPUT_LOST, Reason.STOPPED)
+NOBODYS = tuple(Reason(name) for name, reason in REASONS.items() if reason.blameless)
 """The reasons of runs whose end no task is to blame for."""
-STOP_CODES = (0, 143)
+STOP_CODES = (0, EXIT_TERMINATED)
 SURVIVED_S = 30.0
 """A chief fails 2 s after a ps is lost, an all-reduce worker 9 s after another worker."""
 OUTPUT_LOST = "the output directory cannot be written any more"
@@ -138,12 +132,12 @@ def _judge_leader(seen: RunState) -> Verdict:
     if end is None and (silence := silences.current(seen).get(leader)):
         message = silences.words(silence)
         return Verdict(False, CODES[Reason.SILENT], Reason.SILENT, leader, message)
-    if end is None and code == OUTPUT_CODE:
+    if end is None and code == EXIT_OUTPUT:
         return Verdict(False, CODES[Reason.OUTPUT_LOST], Reason.OUTPUT_LOST, "", OUTPUT_LOST)
     if end is None and any((e.task, e.action) == (leader, "destroy") for e in seen.events):
         removed = f"{leader} was removed while it ran"
         return Verdict(False, CODES[Reason.STOPPED], Reason.STOPPED, "", removed)
-    if end is None and code == STOPPED_CODE:
+    if end is None and code == EXIT_TERMINATED:
         return Verdict(False, CODES[Reason.STOPPED], Reason.STOPPED, "", _stopped(seen))
     reason, message, named = _end_report(end)
     if reason in CODES:

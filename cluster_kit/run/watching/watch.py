@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from cluster_kit.contract.endings import EXIT_OUTPUT, EXIT_TERMINATED
 from cluster_kit.errors import EngineError
 from cluster_kit.observe import asked, lost_nodes, on_request
 from cluster_kit.observe.listener import Listener
@@ -18,7 +19,7 @@ from cluster_kit.platforms.engine import Container, Event
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.beside.sidecars import Sidecars
 from cluster_kit.run.context import Launch
-from cluster_kit.run.judging.endings import OUTPUT_CODE, STOPPED_CODE, Ending
+from cluster_kit.run.judging.endings import Ending
 from cluster_kit.run.judging.verdict import starved
 from cluster_kit.run.keeping.evidence import read_events, save_events
 from cluster_kit.run.keeping.secrets import values_of
@@ -234,7 +235,7 @@ class Watch:
         removed = any((e.task, e.action) == (leader.name, "destroy") for e in self.seen.events)
         if on_request.pending(self.seen) and not removed:
             return False
-        wordless = leader.exit_code in (0, OUTPUT_CODE, STOPPED_CODE)
+        wordless = leader.exit_code in (0, EXIT_OUTPUT, EXIT_TERMINATED)
         if wordless or self.seen.end_entry(leader.name) or self._too_late:
             return True
         if lost_nodes.has_no_place(self.seen, leader.name):

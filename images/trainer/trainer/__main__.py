@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
-from trainer.agent.errors import EXIT_USAGE, TrainerError
+from trainer.agent.errors import TrainerError
 from trainer.agent.task import read_task
+from trainer.contract.endings import EXIT_USAGE
 
 USAGE = (
     "usage: python3 -m trainer serve | run PROGRAM [ARG…] | stacks | profile SECONDS [TASK…]"

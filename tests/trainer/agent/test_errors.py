@@ -9,9 +9,10 @@ from pathlib import Path
 from trees import nodes_of, tree_of
 
 from trainer.agent import errors
+from trainer.contract import endings
 
 PACKAGE = Path(errors.__file__).parents[1]
-CODES = {name: value for name, value in vars(errors).items() if name.startswith("EXIT_")}
+CODES = {name: value for name, value in vars(endings).items() if name.startswith("EXIT_")}
 
 
 def trees(naming: str) -> Iterator[tuple[str, ast.Module]]:
@@ -46,11 +47,11 @@ def test_no_other_module_makes_an_exit_code():
         if isinstance(node, ast.Assign)
         and ast.unparse(node.targets[0]).startswith("EXIT_")
         and isinstance(node.value, ast.Constant)
-        and name != "agent/errors.py"
+        and name != "contract/endings.py"
     }
     assert made == {
-        ("agent/injected/gpus/devices.py", "EXIT_GPU_MISSING", errors.EXIT_GPU_MISSING),
-        ("agent/injected/runner.py", "EXIT_STDOUT_LOST", errors.EXIT_STDOUT_LOST),
+        ("agent/injected/gpus/devices.py", "EXIT_GPU_MISSING", endings.EXIT_GPU_MISSING),
+        ("agent/injected/runner.py", "EXIT_STDOUT_LOST", endings.EXIT_STDOUT_LOST),
     }
 
 

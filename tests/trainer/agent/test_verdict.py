@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from trainer.agent import outcome, verdict
+from trainer.agent import verdict
 from trainer.agent.verdict import Verdict, judge
+from trainer.contract import endings
 
 
 def ended(run: Path, **codes: int) -> None:
@@ -30,12 +31,12 @@ def test_a_leader_that_ended_well_is_a_success(tmp_path):
     assert judge(tmp_path, "chief-0", ["evaluator-0"], stopped=True) == Verdict(0, "finished")
 
 
-@pytest.mark.parametrize("reason", [*verdict.CODES, outcome.FAILED, "a word of its own"])
+@pytest.mark.parametrize("reason", [*endings.REASONS, "a word of its own"])
 def test_a_leaders_reason_decides(tmp_path, reason):
     ended(tmp_path, chief_0=9)
     said(tmp_path, "chief-0", reason=reason, message='a "b"\n', tasks=["ps-0", "ps-1"])
     blame = None if reason in ("disk-full", "output-lost", "stopped") else "ps-0"
-    code = verdict.CODES.get(reason, 5)
+    code = endings.kit_exit_code(reason)
     assert judge(tmp_path, "chief-0", stopped=False) == Verdict(code, reason, blame, 'a "b"\n')
 
 

@@ -119,11 +119,6 @@ def test_a_kind_that_is_not_there_is_told_with_all_that_are() -> None:
     assert f"there are: {', '.join(KINDS)}" in refused(fault('kind = "nonsense"'))
 
 
-def test_events_are_those_of_the_contract() -> None:
-    contract = tomllib.loads((ROOT / "images/trainer/contract.toml").read_text())
-    assert set(check.EVENTS) == set(contract["events"]) - {"end", "usage"}
-
-
 def test_a_scenario_is_found_by_its_path_or_its_name(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(fault())
     assert load.find("mine", tmp_path) == tmp_path / "mine.toml"

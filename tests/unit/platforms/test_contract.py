@@ -1,28 +1,21 @@
-"""Host and image agree on what contract.toml says: variables, times, ports and paths."""
+"""What the host gives a container is what the contract says: variables and paths."""
 
 from __future__ import annotations
 
 import ast
 import re
-import sys
-import tomllib
 from pathlib import Path
 
-from cluster_kit.observe import progress
-from cluster_kit.plan.debug import PORT, debugged
+from cluster_kit.contract import interface
+from cluster_kit.plan.debug import debugged
 from cluster_kit.platforms import variables
 from cluster_kit.platforms.compose.compose_file import render as compose_file
-from cluster_kit.platforms.container import STOP_GRACE_S, container_specs
+from cluster_kit.platforms.container import container_specs
 from cluster_kit.platforms.swarm.stack_file import GPU_KIND, render
-from cluster_kit.resolved import BEACON_PORT_OFFSET, OUTPUT, SECRETS
-from cluster_kit.run.judging.verdict import CODES, NOBODYS
-from tests.make import ROOT, cluster, gpus, host
+from cluster_kit.resolved import OUTPUT, SECRETS
+from tests.make import cluster, gpus, host
 from tests.unit.platforms.test_container_spec import CLUSTERS, NASTY
 
-sys.path.insert(0, str(ROOT / "images" / "trainer"))
-from trainer.agent import verdict
-
-CONTRACT = tomllib.loads((ROOT / "images/trainer/contract.toml").read_text(encoding="utf-8"))
 LIBRARIES = {"CUDA_VISIBLE_DEVICES", "NCCL_SOCKET_IFNAME", "NO_PROXY", "no_proxy"}
 """Variables that libraries read, none of the image's own code."""
 OUTSIDE = {"CLUSTER_KIT_OUTPUT"}
@@ -39,7 +32,7 @@ def named() -> set[str]:
 
 
 def test_the_contract_and_the_host_know_the_same_variables() -> None:
-    told = {name for name, row in CONTRACT["variables"].items() if row["set_by"] == "host"}
+    told = {name for name, one in interface.VARIABLES.items() if not one.of_image}
     assert named() - LIBRARIES == told - OUTSIDE
     made = [
         *CLUSTERS.values(),
@@ -62,36 +55,13 @@ def test_the_contract_and_the_host_know_the_same_variables() -> None:
 
 def test_a_swarm_gives_gpus_in_the_variable_of_the_contract() -> None:
     """Docker names it by the kind of the generic resource."""
-    meaning = CONTRACT["variables"]["CLUSTER_KIT_GPUS"]["meaning"]
+    meaning = interface.VARIABLES["CLUSTER_KIT_GPUS"].meaning
     assert f"`DOCKER_RESOURCE_{GPU_KIND}`" in meaning
 
 
-def test_the_contract_and_the_host_agree_on_numbers_and_paths() -> None:
-    assert CONTRACT["times"]["stop_grace"]["seconds"] == STOP_GRACE_S
-    assert CONTRACT["ports"]["beacon_offset"] == BEACON_PORT_OFFSET
-    assert CONTRACT["ports"]["debugger"] == PORT
+def test_the_contract_and_the_host_agree_on_paths() -> None:
     made = CLUSTERS["limits"]
     shared = container_specs(made)[0].shared
     own = {"/all", "/some", f"{SECRETS}/file"}
     targets = {OUTPUT, *shared.tmpfs, *(mount.target for mount in shared.mounts)} - own
-    assert targets == CONTRACT["paths"].keys()
-
-
-def test_the_contract_and_the_host_agree_on_the_keys_of_events() -> None:
-    told = {name: set(event["keys"]) for name, event in CONTRACT["events"].items()}
-    assert {name: set(keys) for name, keys in progress.EVENTS.items()} == told
-    open_ = {name for name, event in CONTRACT["events"].items() if event.get("open")}
-    assert open_ == progress.OPEN
-
-
-def test_a_program_that_saves_has_its_time_within_the_grace() -> None:
-    times = {name: row["seconds"] for name, row in CONTRACT["times"].items()}
-    assert times["program_save"] < times["server_save"] < STOP_GRACE_S
-
-
-def test_the_reasons_of_an_end_are_those_of_the_image() -> None:
-    assert set(CONTRACT["reasons"]) == progress.REASONS
-
-
-def test_the_verdict_on_a_job_of_slurm_has_the_codes_of_the_kits_own() -> None:
-    assert verdict.CODES == CODES and set(verdict.BLAMELESS) == set(NOBODYS)
+    assert targets == interface.PATHS.keys()

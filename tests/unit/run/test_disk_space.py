@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import shutil
-import tomllib
 from collections import namedtuple
 from collections.abc import Callable
 from pathlib import Path
@@ -14,12 +13,10 @@ import pytest
 from cluster_kit.errors import HostError
 from cluster_kit.run import disk_space, launch
 from cluster_kit.run.ending import conclude
-from cluster_kit.run.judging.endings import OUTPUT_CODE
 from cluster_kit.run.keeping import evidence
 from cluster_kit.run.starting import start
 from tests.fakes.acting import LEADS, Life, dies, ends, prints, says
 from tests.fakes.stage import Stage
-from tests.make import ROOT
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
 LOST = {"chief-0": [Life((says(0.1, "start", attempt=1), prints(0.2, "trains"), dies(1.0, 4)))]}
@@ -38,11 +35,6 @@ def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the system says of a disk of 64 MB."""
     disk = namedtuple("disk", "f_bavail f_frsize f_blocks")
     monkeypatch.setattr(disk_space.os, "statvfs", lambda _path: disk(0, 4096, 16_000))
-
-
-def test_a_task_that_cannot_write_ends_with_the_code_of_the_contract() -> None:
-    contract = tomllib.loads((ROOT / "images/trainer/contract.toml").read_text())
-    assert contract["exit_codes"]["EXIT_OUTPUT"]["code"] == OUTPUT_CODE
 
 
 @pytest.mark.usefixtures("full_disk")

@@ -34,3 +34,11 @@ def test_commands_are_called_as_they_exist_there(monkeypatch: pytest.MonkeyPatch
     assert kit_files.command("engine") == "cluster-kit engine"
     assert kit_files.command("image") == "cluster-kit image build"
     assert kit_files.extra("compare", "drill") == "`pip install 'cluster-kit[compare]'` does"
+
+
+def test_the_contract_of_the_host_is_the_images() -> None:
+    """A link: both are in the source distribution, whichever of them hatchling finds first."""
+    there = ROOT / "images" / "trainer" / "trainer" / "contract"
+    assert (ROOT / "cluster_kit" / "contract").resolve() == there
+    kept = PYPROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["force-include"]
+    assert kept["images/trainer/trainer/contract"] == "images/trainer/trainer/contract"

@@ -14,6 +14,7 @@ from trainer.agent import outcome
 from trainer.agent.atomic import write_new
 from trainer.agent.outcome import Outcome
 from trainer.agent.task import Task
+from trainer.contract import endings
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 FULL_WORDS = ("No space left on device", "Disk quota exceeded")
@@ -47,10 +48,10 @@ def of(task: Task, problem: OSError) -> Outcome:
     """The outcome of a task that could not write its output because of this."""
     if problem.errno in FULL:
         return outcome.because(
-            outcome.DISK_FULL, f"the disk of {task.output} is full ({free(task.output)})"
+            endings.DISK_FULL, f"the disk of {task.output} is full ({free(task.output)})"
         )
     return outcome.because(
-        outcome.OUTPUT_LOST, f"{task.output} cannot be written any more: {problem.strerror}"
+        endings.OUTPUT_LOST, f"{task.output} cannot be written any more: {problem.strerror}"
     )
 
 
@@ -80,11 +81,11 @@ def instead(task: Task, ended: Outcome) -> Outcome:
 
     A program that ended well has seen no error, and lacks nothing on a disk that is full by now.
     """
-    if ended.reason not in (outcome.FINISHED, outcome.FAILED):
+    if ended.reason not in (endings.FINISHED, endings.FAILED):
         return ended
     found = trouble(task)
-    if ended.reason == outcome.FINISHED:
-        return found if found and found.reason == outcome.OUTPUT_LOST else ended
+    if ended.reason == endings.FINISHED:
+        return found if found and found.reason == endings.OUTPUT_LOST else ended
     if found is None and any(words in ended.message for words in FULL_WORDS):
         found = of(task, OSError(errno.ENOSPC, "")) if "/tmp/" not in ended.message else None
     return replace(found, message=f"{found.message}: {ended.headline}") if found else ended

@@ -7,44 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainer.agent.atomic import read
-from trainer.agent.errors import (
-    EXIT_CANNOT_SHAPE,
-    EXIT_DEADLINE,
-    EXIT_FAILED,
-    EXIT_GPU_MISSING,
-    EXIT_OUTPUT,
-    EXIT_TERMINATED,
-)
 from trainer.agent.events import Progress
+from trainer.contract.endings import EXIT_FAILED, FAILED, FINISHED, REASONS, STOPPED
 
-FINISHED = "finished"
-FAILED = "failed"
-START_DEADLINE = "start-deadline"
-JOB_DEADLINE = "job-deadline"
-EVALUATOR_GRACE = "evaluator-grace"
-SILENT = "silent"
-STALL = "stall"
-STOPPED = "stopped"
-CUT_OFF = "cut-off"
-LEADER_LOST = "leader-lost"
-GPU_MISSING = "gpu-missing"
-CANNOT_SHAPE = "cannot-shape"
-DISK_FULL = "disk-full"
-OUTPUT_LOST = "output-lost"
-EXIT_CODES = {
-    START_DEADLINE: EXIT_DEADLINE,
-    JOB_DEADLINE: EXIT_DEADLINE,
-    EVALUATOR_GRACE: EXIT_DEADLINE,
-    SILENT: EXIT_DEADLINE,
-    STALL: EXIT_DEADLINE,
-    STOPPED: EXIT_TERMINATED,
-    CUT_OFF: 0,
-    LEADER_LOST: 0,
-    GPU_MISSING: EXIT_GPU_MISSING,
-    CANNOT_SHAPE: EXIT_CANNOT_SHAPE,
-    DISK_FULL: EXIT_OUTPUT,
-    OUTPUT_LOST: EXIT_OUTPUT,
-}
 """Exit code by reason, if the reason alone decides it."""
 
 NOT_COUNTED = ("lo", "shaped0")
@@ -111,8 +76,10 @@ def stopped() -> Outcome:
 
 
 def because(reason: str, message: str, tasks: tuple[str, ...] = ()) -> Outcome:
-    """The outcome for one of EXIT_CODES' reasons; an unknown one is a failure like any other."""
-    return Outcome(EXIT_CODES.get(reason, EXIT_FAILED), reason, message, tasks)
+    """The outcome for a reason that decides the exit code; an unknown one is a failure."""
+    known = REASONS.get(reason)
+    code = EXIT_FAILED if known is None or known.exit_code is None else known.exit_code
+    return Outcome(code, reason, message, tasks)
 
 
 def program_ended(returncode: int, last_words: str = "") -> Outcome:

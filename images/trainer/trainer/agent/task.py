@@ -12,6 +12,7 @@ from typing import TypeVar
 from trainer.agent.errors import ContractError
 from trainer.agent.injected.gpus import promise
 from trainer.agent.injected.gpus.promise import Gpu
+from trainer.contract.times import SILENT_S_BY_DEFAULT
 
 T = TypeVar("T")
 EVALUATOR = "evaluator"
@@ -126,7 +127,7 @@ def read_task(env: Mapping[str, str] = os.environ) -> Task:
         start_deadline_s=number(env, "CLUSTER_KIT_START_DEADLINE_S", 120.0),
         job_deadline_s=number(env, "CLUSTER_KIT_JOB_DEADLINE_S", 0.0) or None,
         evaluator_grace_s=number(env, "CLUSTER_KIT_EVALUATOR_GRACE_S", 60.0),
-        silent_s=number(env, "CLUSTER_KIT_SILENT_S", 10.0),
+        silent_s=number(env, "CLUSTER_KIT_SILENT_S", SILENT_S_BY_DEFAULT),
         stall_s=None if stall == "auto" else number(env, "CLUSTER_KIT_STALL_S", 0.0),
         retries=int(number(env, "CLUSTER_KIT_RETRIES", 0)),
         server=server,

@@ -13,27 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainer.agent import outcome
 from trainer.agent.atomic import read_untrusted, replace
 from trainer.agent.events import last_event
+from trainer.contract import endings
 
-SUCCESS, HOST, FAILED, DEADLINE, STOPPED = 0, 3, 5, 6, 7
-"""Exit codes of the kit, on the host."""
-CODES = {
-    outcome.START_DEADLINE: DEADLINE,
-    outcome.JOB_DEADLINE: DEADLINE,
-    outcome.EVALUATOR_GRACE: DEADLINE,
-    outcome.SILENT: DEADLINE,
-    outcome.STALL: DEADLINE,
-    outcome.GPU_MISSING: HOST,
-    outcome.CANNOT_SHAPE: HOST,
-    outcome.DISK_FULL: HOST,
-    outcome.OUTPUT_LOST: HOST,
-    outcome.STOPPED: STOPPED,
-}
-"""The kit's exit code by the reason of the task that decides the run; any other has FAILED."""
-BLAMELESS = (outcome.DISK_FULL, outcome.OUTPUT_LOST, outcome.STOPPED)
-"""Reasons for which no task is to blame."""
+SUCCESS = 0
 EVALUATED = (0, 143)
 """Exit codes of an evaluator that has done its part: it may be stopped when the job has ended."""
 MOST_BYTES = 16
@@ -97,23 +81,24 @@ def judge(run: Path, leader: str, evaluators: Sequence[str] = (), *, stopped: bo
         codes = {name: exit_code(run, name) for name in evaluators}
         failed = [name for name in evaluators if codes[name] not in EVALUATED]
         if not failed:
-            return Verdict(SUCCESS, outcome.FINISHED)
+            return Verdict(SUCCESS, endings.FINISHED)
         decisive, code = failed[0], codes[failed[0]]
     end = last_event(run / "output" / "progress" / f"{decisive}.jsonl")
     if end.get("event") != "end":
         end = {}
     if code is None and decisive != leader:
-        assumed = outcome.EVALUATOR_GRACE
+        assumed = endings.EVALUATOR_GRACE
     else:
-        assumed = outcome.STOPPED if stopped or code == 143 else outcome.FAILED
+        assumed = endings.STOPPED if stopped or code == 143 else endings.FAILED
     reason = _text(end.get("reason")) or assumed
     message = _text(end.get("message")) or (
         f"{decisive} left no word, and ended with exit code {'unknown' if code is None else code}"
     )
     blamed = end.get("tasks")
     named = _text(blamed[0]) if isinstance(blamed, list) and blamed else ""
-    blame = None if reason in BLAMELESS else named or decisive
-    return Verdict(CODES.get(reason, FAILED), reason, blame, message)
+    blameless = reason in endings.REASONS and endings.REASONS[reason].blameless
+    blame = None if blameless else named or decisive
+    return Verdict(endings.kit_exit_code(reason), reason, blame, message)
 
 
 def exit_code(run: Path, task: str) -> int | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from trainer.agent.beacon.silence import BEAT_S, Silence
+from trainer.agent.beacon.silence import Silence
+from trainer.contract.times import BEAT_S
 
 
 def passed(silence: Silence, start: float, seconds: int) -> float:

@@ -13,6 +13,7 @@ from trainer.agent.beacon.messages import Report
 from trainer.agent.errors import ContractError
 from trainer.agent.network import bandwidth, privileges, reshape
 from trainer.agent.supervisor import supervise
+from trainer.contract import endings
 
 
 @pytest.mark.parametrize(
@@ -143,10 +144,10 @@ def test_an_address_of_nobody_is_named(kernel):
 
 def test_a_follower_that_cannot_shape_ends_the_job_with_its_name_and_words():
     said = f"worker-1 {bandwidth.REFUSED}this kernel lacks the device ifb"
-    ended = supervise.meaning(Report(outcome.CANNOT_SHAPE, "worker-1", said))
+    ended = supervise.meaning(Report(endings.CANNOT_SHAPE, "worker-1", said))
     assert (ended.exit_code, ended.reason, ended.tasks) == (3, "cannot-shape", ("worker-1",))
     assert ended.message == said
-    gpu = supervise.meaning(Report(outcome.GPU_MISSING, "worker-1", said))
+    gpu = supervise.meaning(Report(endings.GPU_MISSING, "worker-1", said))
     assert (gpu.exit_code, gpu.reason) == (3, "gpu-missing"), "told by its reason, not by its words"
 
 

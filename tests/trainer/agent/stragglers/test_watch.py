@@ -8,11 +8,12 @@ import time
 import pytest
 
 from trainer.agent.events import Progress
-from trainer.agent.stragglers import pace, watch, words
+from trainer.agent.stragglers import watch, words
 from trainer.agent.stragglers.rule import Straggled, Straggling
 from trainer.agent.stragglers.watch import StragglerWatch, groups
 from trainer.agent.task import Task, read_task
 from trainer.agent.usage import Usage
+from trainer.contract.times import STRAGGLER_S
 
 pytestmark = pytest.mark.first
 
@@ -90,7 +91,7 @@ def test_it_reads_steps_and_writes_down_what_it_finds(reported, tmp_path, monkey
     looking.end()
     told = [json.loads(line) for line in file.read_text().splitlines()]
     begun, over = [event for event in told if event["event"].startswith("straggl")]
-    assert (begun["of"], begun["cause"], begun["seconds"]) == ("worker-1", "unknown", pace.SECONDS)
+    assert (begun["of"], begun["cause"], begun["seconds"]) == ("worker-1", "unknown", STRAGGLER_S)
     assert begun["share"] == pytest.approx(1 / 6, abs=0.02)
     assert (over["event"], over["of"]) == ("straggled", "worker-1") and over["seconds"] >= 20
     said = capsys.readouterr().err

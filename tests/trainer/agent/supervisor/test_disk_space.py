@@ -15,10 +15,11 @@ import pytest
 
 from trainer.agent import disk_space, outcome
 from trainer.agent import events as trainer_events
-from trainer.agent.errors import EXIT_OUTPUT
 from trainer.agent.events import Progress
 from trainer.agent.outcome import Outcome
 from trainer.agent.task import Task, read_task
+from trainer.contract import endings
+from trainer.contract.endings import EXIT_OUTPUT
 
 ALONE = {"chief": ["127.0.0.1:1"]}
 WAITS = "import time\nprint('trains', flush=True)\ntime.sleep(60)\n"
@@ -109,7 +110,7 @@ def test_an_output_that_becomes_read_only_is_told_as_that(alone: Task, monkeypat
     monkeypatch.setattr(disk_space, "LOOK_S", 0.01)
     said: list[Outcome] = []
     disk_space.watch(alone, said.append, threading.Event())
-    assert [found.reason for found in said] == [outcome.OUTPUT_LOST]
+    assert [found.reason for found in said] == [endings.OUTPUT_LOST]
     assert said[0].message.endswith("cannot be written any more: Read-only file system")
 
 
@@ -164,19 +165,19 @@ def test_an_event_that_cannot_be_written_ends_nothing(tmp_path, monkeypatch):
     progress.write("ready")
 
 
-FAILED = Outcome(1, outcome.FAILED, "ResourceExhausted: No space left on device\nat save")
+FAILED = Outcome(1, endings.FAILED, "ResourceExhausted: No space left on device\nat save")
 
 
 @pytest.mark.parametrize(
     ("found", "before", "reason"),
     [
-        ("full", FAILED, outcome.DISK_FULL),
-        ("", FAILED, outcome.DISK_FULL),
-        ("", Outcome(1, outcome.FAILED, "OSError: No space left on device: '/tmp/a'"), "failed"),
-        ("", Outcome(1, outcome.FAILED, "ValueError: no"), "failed"),
-        ("lost", Outcome(1, outcome.FAILED, "ValueError: no"), outcome.OUTPUT_LOST),
-        ("full", Outcome(0, outcome.FINISHED, "the program finished"), "finished"),
-        ("lost", Outcome(0, outcome.FINISHED, "the program finished"), outcome.OUTPUT_LOST),
+        ("full", FAILED, endings.DISK_FULL),
+        ("", FAILED, endings.DISK_FULL),
+        ("", Outcome(1, endings.FAILED, "OSError: No space left on device: '/tmp/a'"), "failed"),
+        ("", Outcome(1, endings.FAILED, "ValueError: no"), "failed"),
+        ("lost", Outcome(1, endings.FAILED, "ValueError: no"), endings.OUTPUT_LOST),
+        ("full", Outcome(0, endings.FINISHED, "the program finished"), "finished"),
+        ("lost", Outcome(0, endings.FINISHED, "the program finished"), endings.OUTPUT_LOST),
         ("full", outcome.stopped(), "stopped"),
     ],
 )  # fmt: skip
@@ -188,7 +189,7 @@ def test_what_is_said_instead_of_a_programs_end(
     monkeypatch.setattr(disk_space, "trouble", lambda _task: known)
     after = disk_space.instead(alone, before)
     assert after.reason == reason
-    if reason == outcome.DISK_FULL:
+    if reason == endings.DISK_FULL:
         assert after.message.endswith(": ResourceExhausted: No space left on device")
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from trainer.agent.errors import EXIT_USAGE, ContractError
+from trainer.agent.errors import ContractError
 from trainer.agent.task import Task, read_task
+from trainer.contract.endings import EXIT_USAGE
 from trainer.programs.classifier import option_rules, options
 from trainer.programs.classifier.options import Options
 from trainer.programs.training.graph_mode.options import GraphOptions

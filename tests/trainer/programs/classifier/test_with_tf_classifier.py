@@ -12,8 +12,8 @@ import pytest
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
-from trainer.agent.errors import EXIT_TRAINING_FAILED  # noqa: E402
 from trainer.agent.injected.for_programs.cluster_kit_input import worker_index  # noqa: E402
+from trainer.contract.endings import EXIT_TRAINING_FAILED  # noqa: E402
 from trainer.programs.classifier import options  # noqa: E402
 from trainer.programs.classifier.data import files, input_pipeline  # noqa: E402
 from trainer.programs.classifier.model import architecture  # noqa: E402

@@ -28,13 +28,13 @@ from trainer.agent.beacon.messages import (
     decode,
     encode,
 )
-from trainer.agent.beacon.silence import BEAT_S, Silence
+from trainer.agent.beacon.silence import Silence
 from trainer.agent.beacon.sockets import keep_asking
 from trainer.agent.beacon.unanswered import Watch, read_tables
 from trainer.agent.task import Address
 from trainer.agent.usage import used
+from trainer.contract.times import BEAT_S, LEADER_LOST_S
 
-LOST_AFTER_S = 30.0
 LEADER = "leader"
 
 
@@ -75,7 +75,7 @@ class BeaconClient:
         name: str,
         start_deadline_s: float,
         then: Callable[[JobEnded | LeaderStopping | StacksWanted], None],
-        lost_after_s: float = LOST_AFTER_S,
+        lost_after_s: float = LEADER_LOST_S,
         silent_s: float = 0.0,
         others: Mapping[str, str] | None = None,
     ) -> None:
@@ -196,7 +196,7 @@ def send_report(
     address: Address,
     secret: Callable[[], bytes],
     report: Report,
-    patience_s: float = LOST_AFTER_S,
+    patience_s: float = LEADER_LOST_S,
 ) -> None:
     """Tell the leader something that ends the job; given up after `patience_s` seconds."""
     until = time.monotonic() + patience_s

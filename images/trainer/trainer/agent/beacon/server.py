@@ -31,11 +31,12 @@ from trainer.agent.beacon.messages import (
     decode,
     encode,
 )
-from trainer.agent.beacon.silence import BEAT_S, Silence
+from trainer.agent.beacon.silence import Silence
 from trainer.agent.beacon.sockets import send
 from trainer.agent.errors import ServerError
 from trainer.agent.task import Address
 from trainer.agent.usage import Usage
+from trainer.contract.times import BEAT_S
 
 LINGER_S = 0.5
 """For the last word to be read."""

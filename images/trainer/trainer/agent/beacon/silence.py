@@ -5,10 +5,7 @@ A process that is frozen or starved itself has heard nobody, and nobody else is 
 
 from __future__ import annotations
 
-BEAT_S = 1.0
-"""A sign of life goes out this often, each way."""
-LONGEST_TICK_S = 2 * BEAT_S
-"""Of a longer time between two looks, the rest is this process's own silence."""
+from trainer.contract import heartbeat
 
 
 class Silence:
@@ -21,7 +18,7 @@ class Silence:
 
     def look(self, now: float) -> None:
         """Let time pass; to be called about every BEAT_S, after what has arrived was heard."""
-        self._awake += min(now - self._looked_at, LONGEST_TICK_S)
+        self._awake += heartbeat.passed(self._looked_at, now)
         self._looked_at = now
 
     def heard(self, name: str) -> float:

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from trainer.agent.events import parsed
-from trainer.agent.outcome import STOPPED
+from trainer.contract.endings import STOPPED
 
 LATELY_S = 30.0
 """A task that ended so long ago may be the one that is missed now."""

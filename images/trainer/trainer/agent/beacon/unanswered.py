@@ -12,8 +12,8 @@ import struct
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from trainer.agent.beacon.silence import BEAT_S
 from trainer.agent.task import Task, addresses_by_task
+from trainer.contract import heartbeat
 
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 ESTABLISHED, SYN_SENT = "01", "02"
@@ -21,8 +21,6 @@ MAPPED = b"\0" * 10 + b"\xff\xff"
 """What stands before an IPv4 address in a socket of both families."""
 GAP_S = 4.0
 """TensorFlow closes a connection that is dead, and waits before it opens the next one."""
-LONGEST_LOOK_S = 2 * BEAT_S
-"""Of a longer time between two looks, the rest is our own: we were frozen or starved."""
 
 
 class Watch:
@@ -45,7 +43,7 @@ class Watch:
             now: seconds of a monotonic clock.
             tables: the texts of TABLES.
         """
-        passed, self._looked_at = min(now - self._looked_at, LONGEST_LOOK_S), now
+        passed, self._looked_at = heartbeat.passed(self._looked_at, now), now
         asked = {address for table in tables for address in asked_again(table)}
         here = {self._tasks[address] for address in asked if address in self._tasks}
         for task in here:

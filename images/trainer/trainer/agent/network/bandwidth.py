@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, NoReturn
 
 from trainer.agent.beacon import client, handshake
 from trainer.agent.beacon.messages import Report
-from trainer.agent.errors import EXIT_CANNOT_SHAPE, ContractError, TrainerError
+from trainer.agent.errors import ContractError, TrainerError
 from trainer.agent.events import Progress
 from trainer.agent.network import privileges
-from trainer.agent.outcome import CANNOT_SHAPE, because
+from trainer.agent.outcome import because
 from trainer.agent.start_anew import start_anew
 from trainer.agent.task import read_task
 from trainer.agent.usage import SHAPED
+from trainer.contract.endings import CANNOT_SHAPE, EXIT_CANNOT_SHAPE
 
 if TYPE_CHECKING:
     from pyroute2 import IPRoute

@@ -11,6 +11,7 @@ from trainer.agent.injected.gpus import cuda, promise
 from trainer.agent.injected.gpus.promise import Gpu
 from trainer.agent.outcome import Outcome
 from trainer.agent.task import Task
+from trainer.contract import endings
 
 
 def broken(task: Task) -> Outcome | None:
@@ -22,7 +23,7 @@ def broken(task: Task) -> Outcome | None:
     name, prefix = ("a MIG slice", "MIG-") if sliced else ("a GPU", "")
     sees = [Gpu(name, pci, prefix + uuid) for pci, uuid in cuda.devices() if uuid]
     message = promise.broken(task.name, task.gpus, sees) if sees else ""
-    return outcome.because(outcome.GPU_MISSING, message, (task.name,)) if message else None
+    return outcome.because(endings.GPU_MISSING, message, (task.name,)) if message else None
 
 
 def _only_here(gpu: Gpu) -> bool:

@@ -23,10 +23,8 @@ from trainer.agent.sampling.recorder import Recorder
 from trainer.agent.servers import native, own_gpus, python, wire
 from trainer.agent.servers.ports import check_port
 from trainer.agent.task import Task
-
-STOP_S = 0.7
-SAVING_S = 8.2
-"""After SIGTERM a server stays for a leader that is told the same: it saves what the ps hold."""
+from trainer.contract import endings
+from trainer.contract.times import LEADER_LOST_S, SERVER_SAVE_S, SERVER_STOP_S
 
 
 def serve(task: Task) -> int:
@@ -49,7 +47,7 @@ def serve(task: Task) -> int:
     try:
         target = start(task)
     except TrainerError as problem:
-        Outcome(problem.exit_code, outcome.FAILED, str(problem)).record(progress)
+        Outcome(problem.exit_code, endings.FAILED, str(problem)).record(progress)
         raise
     if wrong := own_gpus.broken(task):
         wrong.record(progress)
@@ -78,13 +76,13 @@ def until_the_end(task: Task, events: SimpleQueue[object], leader: BeaconClient 
             stacks.keep(task, "the job makes no progress")
         elif isinstance(event, Outcome):
             break
-    until = time.monotonic() + (SAVING_S if leader_stops else STOP_S)
+    until = time.monotonic() + (SERVER_SAVE_S if leader_stops else SERVER_STOP_S)
     while leader and leader.connected and time.monotonic() < until:
         leader_says = next_event(events, min(until, time.monotonic() + 0.05))
         if isinstance(leader_says, JobEnded):
             break
         if isinstance(leader_says, LeaderStopping):
-            until += SAVING_S - STOP_S
+            until += SERVER_SAVE_S - SERVER_STOP_S
     return event
 
 
@@ -119,14 +117,14 @@ def job_ended(task: Task, ended: JobEnded) -> Outcome:
     """A server's outcome: 0 when the job ended, however it ended, or its leader was lost."""
     if ended.exit_code is not None:
         return Outcome(
-            0, outcome.FINISHED, f"the job ended (exit code {ended.exit_code} of {task.leader})"
+            0, endings.FINISHED, f"the job ended (exit code {ended.exit_code} of {task.leader})"
         )
     if ended.seen:
         return outcome.because(
-            outcome.LEADER_LOST, f"{task.leader} was gone for {client.LOST_AFTER_S:g} s"
+            endings.LEADER_LOST, f"{task.leader} was gone for {LEADER_LOST_S:g} s"
         )
     return outcome.because(
-        outcome.START_DEADLINE,
+        endings.START_DEADLINE,
         f"{task.leader} did not appear at {task.beacon} within {task.start_deadline_s:g} s",
         (task.leader,),
     )

@@ -9,8 +9,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trainer.agent.stragglers.pace import FACTOR
 from trainer.agent.usage import Usage
+from trainer.contract.times import STRAGGLER_FACTOR
 
 CPU, BANDWIDTH, MEMORY, UNKNOWN = "cpu-limit", "bandwidth-limit", "memory", "unknown"
 """Causes."""
@@ -86,5 +86,5 @@ def _alone(cause: str, own: Strain, others: Sequence[Strain]) -> bool:
     if cause == BANDWIDTH:
         theirs = statistics.median(other.of_bandwidth for other in others)
         return own.of_bandwidth >= BANDWIDTH_REACHED > theirs
-    slowed = FACTOR * statistics.median(other.slowed for other in others)
+    slowed = STRAGGLER_FACTOR * statistics.median(other.slowed for other in others)
     return own.of_cpu_limit >= CPU_REACHED and own.slowed > slowed

@@ -10,11 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from trainer.agent.stragglers.series import Series, increases, parts
+from trainer.contract.times import STRAGGLER_FACTOR, STRAGGLER_S
 
-FACTOR = 2.0
-SECONDS = 20.0
-"""A task is a straggler that is more than FACTOR times slower than others for so long."""
-WINDOWS_S = tuple(SECONDS * factor for factor in (1, 2, 4, 8))
+WINDOWS_S = tuple(STRAGGLER_S * factor for factor in (1, 2, 4, 8))
 """The first one in which a task makes a step in each part: steps may take long."""
 LONGEST_S = WINDOWS_S[-1] + 10
 KEEPS_UP = 1.5
@@ -48,9 +46,9 @@ class Pace:
 
     @property
     def is_slow(self) -> bool:
-        """More than FACTOR times slower than the others' median, in each part."""
+        """More than STRAGGLER_FACTOR times slower than the others' median, in each part."""
         medians = map(statistics.median_low, zip(*self.others.values()))
-        return all(own * FACTOR < others for own, others in zip(self.own, medians))
+        return all(own * STRAGGLER_FACTOR < others for own, others in zip(self.own, medians))
 
     @property
     def keeps_up(self) -> bool:

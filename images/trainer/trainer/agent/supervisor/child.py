@@ -23,10 +23,9 @@ from trainer.agent.start_anew import SAFE
 from trainer.agent.supervisor.progress.functions import Functions
 from trainer.agent.task import CHIEF_JOBS, EVALUATOR, Task
 from trainer.agent.words.telling import telling
+from trainer.contract import endings
+from trainer.contract.times import PROGRAM_SAVE_S, PROGRAM_STOP_S
 
-STOP_S = 0.6
-SAVE_S = 8.0
-"""For a program that saves, or handles SIGTERM itself; Compose allows 10 s."""
 AGENT = Path(__file__).parents[1]
 PACKAGE = AGENT.parent
 INJECTED = AGENT / "injected"
@@ -157,7 +156,7 @@ class Child:
         """What the return code means, with the program's own words."""
         missing = self._read(mailbox.GPU_MISSING)
         if missing and returncode:
-            return outcome.because(outcome.GPU_MISSING, missing, (self._task.name,))
+            return outcome.because(endings.GPU_MISSING, missing, (self._task.name,))
         return outcome.program_ended(returncode, telling(self._read(mailbox.LAST_WORDS)))
 
     def _environment(self, program: Program) -> dict[str, str]:
@@ -207,9 +206,9 @@ class Child:
         return tidy(file.read_text(errors="replace")) if file.exists() else ""
 
     def stop(self) -> None:
-        """SIGTERM, then SIGKILL after STOP_S, or SAVE_S if it saves; then it is gone."""
+        """End it: SIGTERM, then SIGKILL after PROGRAM_STOP_S, or PROGRAM_SAVE_S if it saves."""
         self._process.terminate()
-        for patience_s in (STOP_S, SAVE_S - STOP_S):
+        for patience_s in (PROGRAM_STOP_S, PROGRAM_SAVE_S - PROGRAM_STOP_S):
             try:
                 self._process.wait(patience_s)
                 return

@@ -20,10 +20,9 @@ from trainer.agent.servers.serve import job_ended
 from trainer.agent.supervisor import latecomer, peers
 from trainer.agent.supervisor.child import Child, Program, ProgramEnded, debugged
 from trainer.agent.task import EVALUATOR, Task
+from trainer.contract import endings
+from trainer.contract.times import FAILED_JOB_GRACE_S, WORKER_GRACE_S
 
-WORKER_GRACE_S = 10.0
-FAILED_JOB_GRACE_S = 2.0
-"""Long enough for a worker's own last words about what ended the job."""
 LOOK_S = 0.02
 END_IS_SAID_S = 1.0
 """Programs fail over the leader's end before they hear of it."""
@@ -60,7 +59,7 @@ def follow(
         if isinstance(event, ProgramEnded):
             peers.done(task)
             ended = child.outcome(event.returncode)
-            if task.role == EVALUATOR or not leader or ended.reason == outcome.GPU_MISSING:
+            if task.role == EVALUATOR or not leader or ended.reason == endings.GPU_MISSING:
                 return ended
             if leaders_code is not None:
                 return after_the_job(leaders_code == 0, ended) or ended
@@ -119,7 +118,7 @@ def after_the_job(job_succeeded: bool, ended: Outcome) -> Outcome | None:
     if not job_succeeded or not ended.exit_code:
         return None
     message = f"after the job's end: {ended.message}"
-    return replace(ended, exit_code=0, reason=outcome.FINISHED, message=message, after_job=True)
+    return replace(ended, exit_code=0, reason=endings.FINISHED, message=message, after_job=True)
 
 
 def grace_s(task: Task) -> float:
@@ -141,5 +140,5 @@ def grace_over(task: Task, ends_at: float, leaders_code: int | None) -> Outcome 
         return job_ended(task, JobEnded(leaders_code))
     late = f"was still running {grace_s(task):g} s after"
     if task.role == EVALUATOR:
-        return outcome.because(outcome.EVALUATOR_GRACE, f"the evaluator {late} the job's end")
-    return outcome.because(outcome.CUT_OFF, f"the program {late} the leader's end, and was stopped")
+        return outcome.because(endings.EVALUATOR_GRACE, f"the evaluator {late} the job's end")
+    return outcome.because(endings.CUT_OFF, f"the program {late} the leader's end, and was stopped")

@@ -9,9 +9,8 @@ from pathlib import Path
 from trainer.agent.beacon.client import BeaconClient, JobEnded
 from trainer.agent.events import last_event
 from trainer.agent.task import Task
+from trainer.contract.times import LATECOMER_S
 
-PATIENCE_S = 15.0
-"""A leader of a new run in an old output writes there much sooner than this."""
 LOOK_S = 0.5
 
 
@@ -19,7 +18,7 @@ def watch(
     task: Task,
     leader: BeaconClient,
     then: Callable[[JobEnded], None],
-    patience_s: float = PATIENCE_S,
+    patience_s: float = LATECOMER_S,
 ) -> None:
     """Call `then` if the leader does not come, and its progress file says that it has ended.
 

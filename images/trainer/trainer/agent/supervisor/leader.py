@@ -29,6 +29,7 @@ from trainer.agent.supervisor.servers_asked import ServersAsked, beside, promise
 from trainer.agent.supervisor.silent_tasks import SilentTasks
 from trainer.agent.task import Task
 from trainer.agent.usage import Usage, used
+from trainer.contract import endings
 
 PEERS_SAY_S = 1.0
 """A program may fail over a peer's death before the peer's end is heard of."""
@@ -82,7 +83,7 @@ class Leader:
                 attempt = self._again(attempt, reason)
                 continue
             failure = self._child.outcome(ended.returncode)
-            if not failure.exit_code or failure.reason == outcome.GPU_MISSING:
+            if not failure.exit_code or failure.reason == endings.GPU_MISSING:
                 return failure
             self._progress.write("failure", exit_code=failure.exit_code)
             over = self._peers_say()
@@ -129,7 +130,7 @@ class Leader:
                 elif isinstance(event, SAID):
                     over = self._hear(event)
                 elif isinstance(event, Outcome):
-                    if self._beacon_server and event.reason == outcome.STOPPED:
+                    if self._beacon_server and event.reason == endings.STOPPED:
                         self._beacon_server.stopping()
                     over = event
                 if over:
@@ -144,7 +145,7 @@ class Leader:
     ) -> Outcome | None:
         """Let the program begin; an Outcome if a server is missing, or lacks promised GPUs."""
         if isinstance(answer, ServersMissing):
-            return outcome.because(outcome.START_DEADLINE, str(answer), answer.tasks)
+            return outcome.because(endings.START_DEADLINE, str(answer), answer.tasks)
         broken = promises_broken(self._task, answer, self._progress)
         if not broken:
             self._servers_ready(answer, attempt, cancelled)
@@ -190,7 +191,7 @@ class Leader:
         if peers_due_at < self._job_ends_at:
             return self._peers.missing_outcome(self._task.start_deadline_s)
         return outcome.because(
-            outcome.JOB_DEADLINE,
+            endings.JOB_DEADLINE,
             f"the program was still running after {self._task.job_deadline_s:g} s",
         )
 

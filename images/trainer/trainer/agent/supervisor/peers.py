@@ -12,11 +12,12 @@ from pathlib import Path
 
 from trainer.agent import outcome
 from trainer.agent.beacon.heard import DONE, FAILED, LOST, Joined, Left
-from trainer.agent.errors import EXIT_FAILED
 from trainer.agent.injected import mailbox
 from trainer.agent.outcome import Outcome
 from trainer.agent.supervisor.child import Child, Program
 from trainer.agent.task import Task
+from trainer.contract import endings
+from trainer.contract.endings import EXIT_FAILED
 
 PATIENCE_S = 20.0
 """For the imports, from when all tasks are there: a program need not import TensorFlow at all."""
@@ -75,7 +76,7 @@ class Peers:
             f"{len(missing)} of {len(self._expected)} tasks that run the program did not appear"
             f" within {deadline_s:g} s{again}: {', '.join(missing)}"
         )
-        return outcome.because(outcome.START_DEADLINE, message, missing)
+        return outcome.because(endings.START_DEADLINE, message, missing)
 
     def heard(self, event: Joined | Left) -> Outcome | None:
         """Remember it; an Outcome if a peer has failed for good."""
@@ -94,7 +95,7 @@ class Peers:
         if times <= self._retries:
             return None
         again = f" ({times} times; {self._retries} retries)" if self._retries else ""
-        return Outcome(EXIT_FAILED, outcome.FAILED, f"{words(event)}{again}", (event.task,))
+        return Outcome(EXIT_FAILED, endings.FAILED, f"{words(event)}{again}", (event.task,))
 
     def lost(self) -> str:
         """Which peers were lost in this attempt, '' if none was."""
@@ -109,7 +110,7 @@ class Peers:
             same = event.message[:SAME] == ours[:SAME]
             echo = _ECHO.search(event.message) and not _ECHO.search(ours)
             if event.how == FAILED and not same and not echo:
-                return Outcome(leaders.exit_code, outcome.FAILED, words(event), (event.task,))
+                return Outcome(leaders.exit_code, endings.FAILED, words(event), (event.task,))
         return None
 
 

@@ -13,6 +13,7 @@ from trainer.agent.outcome import Outcome
 from trainer.agent.servers import probe
 from trainer.agent.servers.probe import ServersMissing, ServersReady
 from trainer.agent.task import Task
+from trainer.contract import endings
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def promises_broken(task: Task, ready: ServersReady, progress: Progress) -> Outc
             broken[name] = message
     if not broken or not task.gpu_check:
         return None
-    return outcome.because(outcome.GPU_MISSING, "; ".join(broken.values()), tuple(broken))
+    return outcome.because(endings.GPU_MISSING, "; ".join(broken.values()), tuple(broken))
 
 
 def beside(target: Callable[..., None], *arguments: object) -> None:

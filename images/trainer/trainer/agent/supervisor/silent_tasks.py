@@ -12,9 +12,9 @@ from trainer.agent.events import Progress
 from trainer.agent.outcome import Outcome
 from trainer.agent.servers.watch import PATIENCE
 from trainer.agent.task import EVALUATOR
+from trainer.contract import endings, heartbeat
+from trainer.contract.times import HELP_S
 
-HELP_S = 10.0
-"""Whoever watches from outside has this long to start a silent task again."""
 LATELY_S = 30.0
 """TensorFlow may fail this long after a task was silent, and because of that."""
 
@@ -39,7 +39,7 @@ class SilentTasks:
             self._said.discard(event.task)
             return None
         last_heard = time.time() - event.seconds
-        message = words(event, last_heard)
+        message = heartbeat.sentence(event.task, event.seconds, last_heard, server=event.server)
         if event.task not in self._said:
             self._said.add(event.task)
             self._progress.write(
@@ -49,7 +49,7 @@ class SilentTasks:
         patience_s = self._silent_s * (PATIENCE if event.server else 1)
         if event.task.startswith(EVALUATOR) or event.seconds < patience_s + HELP_S:
             return None
-        return outcome.because(outcome.SILENT, message, (event.task,))
+        return outcome.because(endings.SILENT, message, (event.task,))
 
     def between(self, event: Unanswered, quiet: Mapping[str, float]) -> None:
         """Write down that two tasks hear the leader, but not each other.
@@ -108,18 +108,4 @@ def no_answer(event: Unanswered) -> str:
     return (
         f"{event.by} has had no answer from {event.task} for {event.seconds:.0f} s"
         " (the network between them is cut; both answer the leader)"
-    )
-
-
-def words(event: Silent, last_heard: float) -> str:
-    """A sentence about a silence; `last_heard` in Unix seconds, shown in the container's zone."""
-    at = time.strftime("%H:%M:%S", time.localtime(last_heard))
-    if event.server:
-        return (
-            f"{event.task}'s server has not answered for {event.seconds:.0f} s"
-            f" (its process lives; last answer {at})"
-        )
-    return (
-        f"{event.task} has been silent for {event.seconds:.0f} s"
-        f" (frozen or cut off; last heard {at})"
     )

@@ -18,7 +18,6 @@ from trainer.agent.beacon import client, handshake
 from trainer.agent.beacon.heard import Heard
 from trainer.agent.beacon.messages import Report
 from trainer.agent.beacon.server import BeaconServer
-from trainer.agent.beacon.silence import BEAT_S
 from trainer.agent.errors import TrainerError
 from trainer.agent.events import Progress
 from trainer.agent.injected import dead_connections
@@ -29,6 +28,8 @@ from trainer.agent.supervisor.child import find_program
 from trainer.agent.supervisor.follower import follow
 from trainer.agent.supervisor.leader import Leader
 from trainer.agent.task import EVALUATOR, Task
+from trainer.contract import endings
+from trainer.contract.times import BEAT_S
 
 
 def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
@@ -61,7 +62,7 @@ def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
                 threading.Thread(target=beats, args=(task,), name="beats", daemon=True).start()
             ended = follow(task, program, progress, events)
     except TrainerError as problem:
-        ended = Outcome(problem.exit_code, outcome.FAILED, str(problem))
+        ended = Outcome(problem.exit_code, endings.FAILED, str(problem))
     except OSError as problem:  # the program cannot be started in an output that is gone
         if disk_space.trouble(task) is None:
             raise
@@ -70,13 +71,13 @@ def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
     ended = disk_space.instead(task, ended)
     recorder.stop()
     ended.record(progress)
-    if not ended.printed and (ended.exit_code or ended.reason == outcome.CUT_OFF):
+    if not ended.printed and (ended.exit_code or ended.reason == endings.CUT_OFF):
         print(f"{task.name}: {ended.headline}", file=sys.stderr, flush=True)
     if beacon_server:
         beacon_server.announce(ended.exit_code)
         with contextlib.suppress(OSError):
             handshake.forget_secret(task)
-    elif task.beacon and ended.reason == outcome.GPU_MISSING:
+    elif task.beacon and ended.reason == endings.GPU_MISSING:
         secret = partial(handshake.read_secret, task)
         client.send_report(task.beacon, secret, Report(ended.reason, task.name, ended.message))
     return ended.exit_code

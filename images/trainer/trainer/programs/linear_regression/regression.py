@@ -7,9 +7,10 @@ from dataclasses import asdict
 import numpy as np
 import tensorflow as tf
 
-from trainer.agent.errors import EXIT_TRAINING_FAILED, TrainerError
+from trainer.agent.errors import TrainerError
 from trainer.agent.events import Progress
 from trainer.agent.task import Task
+from trainer.contract.endings import EXIT_TRAINING_FAILED
 from trainer.programs.linear_regression.options import Options
 from trainer.programs.training.board import tell_hyperparameters
 from trainer.programs.training.graph_mode.job import GraphJob, ModelLoss

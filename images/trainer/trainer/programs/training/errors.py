@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from trainer.agent.errors import EXIT_TRAINING_FAILED, TrainerError
+from trainer.agent.errors import TrainerError
+from trainer.contract.endings import EXIT_TRAINING_FAILED
 
 
 class PeerLost(TrainerError):

@@ -19,6 +19,7 @@ from trainer.agent.supervisor.progress.progression import Progression
 from trainer.agent.supervisor.progress.waits import Waits
 from trainer.agent.task import Task
 from trainer.agent.usage import Usage
+from trainer.contract import endings
 
 LOOK_S = 1.0
 ANSWER_S = 2.0
@@ -91,7 +92,7 @@ def ended(reason: str, tasks: tuple[str, ...], *, again: bool) -> Outcome:
     """The outcome of a job that makes no progress."""
     message = f"{reason}{' after it was started again' if again else ''}"
     return outcome.because(
-        outcome.STALL,
+        endings.STALL,
         f"{message}; where each task stands is in {stacks.KEPT}/ of the output",
         tasks,
     )

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from trainer.agent.errors import EXIT_TERMINATED, TrainerError
+from trainer.agent.errors import TrainerError
 from trainer.agent.injected import mailbox
 from trainer.agent.task import Task
+from trainer.contract.endings import EXIT_TERMINATED
 from trainer.programs.classifier import mode
 from trainer.programs.classifier.options import Options
 from trainer.programs.classifier.schedule import Schedule

@@ -11,10 +11,11 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 
-from trainer.agent.errors import EXIT_DEADLINE, TrainerError
+from trainer.agent.errors import TrainerError
 from trainer.agent.injected import mailbox
 from trainer.agent.servers import probe
 from trainer.agent.task import Task, addresses_by_task
+from trainer.contract.endings import EXIT_DEADLINE
 
 ASK_S = 2.0
 TRAINERS = ("chief-", "worker-")

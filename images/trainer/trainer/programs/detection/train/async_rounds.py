@@ -11,9 +11,9 @@ from typing import Any, NoReturn
 import numpy as np
 import tensorflow as tf
 
-from trainer.agent.errors import EXIT_TERMINATED
 from trainer.agent.events import Progress
 from trainer.agent.injected import mailbox
+from trainer.contract.endings import EXIT_TERMINATED
 from trainer.programs.detection.options import Options
 from trainer.programs.detection.train.checkpoint_manager import CheckpointManager
 from trainer.programs.training import placement

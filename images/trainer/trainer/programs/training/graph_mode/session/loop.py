@@ -12,9 +12,10 @@ from typing import NoReturn
 
 import tensorflow as tf
 
-from trainer.agent.errors import EXIT_TERMINATED, TrainerError
+from trainer.agent.errors import TrainerError
 from trainer.agent.events import Progress
 from trainer.agent.injected import mailbox
+from trainer.contract.endings import EXIT_TERMINATED
 from trainer.programs.training import placement
 from trainer.programs.training.board import FOLDER, TRAIN
 from trainer.programs.training.checkpoints.files import what_is_left

@@ -1,0 +1,361 @@
+"""What tasks write into `/output/progress/<task>.jsonl`: one JSON object a line, each an event.
+
+Each event is a frozen class; a line has its name (`event`), its `time` in Unix seconds, and its
+fields, any of which may be absent. Any program can write into these files, so `decode` takes
+nothing on trust: a value of another kind than its field's is absent, and so is a field that the
+event does not have.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from functools import partial
+from typing import Any, ClassVar
+
+from .endings import REASONS
+
+HUGE = 1e30
+"""No number of an event is as large."""
+MOST_NAMES = 20_000
+"""Of one list; the rest is left out."""
+TASK_NAME = re.compile(r"[a-z]+-\d{1,6}")
+
+
+class Kind(Enum):
+    """What the value of a field is."""
+
+    NUMBER = "a finite number"
+    FIGURE = "a number, which a training that diverges may make infinite or NaN"
+    FLAG = "true or false"
+    TASK = "the name of a task"
+    REASON = "one of endings.REASONS"
+    LINE = "a text that is shown on one line"
+    TEXT = "a text"
+    NAMES = "a list of texts"
+    JSON = "any value of JSON"
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event. `needed`: the fields without which it says nothing; `open`: it has any fields."""
+
+    needed: ClassVar[tuple[str, ...]] = ()
+    open: ClassVar[bool] = False
+
+
+def _field(kind: Kind, meaning: str = "") -> Any:
+    return field(default=None, metadata={"kind": kind, "meaning": meaning})
+
+
+_number, _figure, _flag = (partial(_field, k) for k in (Kind.NUMBER, Kind.FIGURE, Kind.FLAG))
+_task, _reason, _names = (partial(_field, k) for k in (Kind.TASK, Kind.REASON, Kind.NAMES))
+_line, _text, _json = (partial(_field, k) for k in (Kind.LINE, Kind.TEXT, Kind.JSON))
+
+
+@dataclass(frozen=True)
+class Start(Event):
+    """Written by programs' supervisors, before each attempt."""
+
+    attempt: float | None = _number("1, 2, …")
+
+
+@dataclass(frozen=True)
+class Failure(Event):
+    """Written by the leader's supervisor, when its program has failed, before it is known why."""
+
+    exit_code: float | None = _number()
+
+
+@dataclass(frozen=True)
+class Ready(Event):
+    """Written by a server that listens; a leader whose servers all answer."""
+
+
+@dataclass(frozen=True)
+class Devices(Event):
+    """Written by the leader, for each server with a promise, before `ready`; a program, for
+    itself, when it has imported TensorFlow.
+    """
+
+    of: str | None = _task("a task's name")
+    promised: tuple[str, ...] | None = _names("device ids")
+    sees: tuple[str, ...] | None = _names('`["NVIDIA H200 (pci 0000:3b:00.0)"]`')
+    broken: str | None = _text('how they differ, `""` if they do not')
+
+
+@dataclass(frozen=True)
+class Training(Event):
+    """Written by the leader's built-in program, when it knows."""
+
+    strategy: str | None = _line()
+    images_per_step: float | None = _number()
+    steps: float | None = _number("the global step at which it ends")
+
+
+@dataclass(frozen=True)
+class Step(Event):
+    """Written by the leader's program, about once a second and at the first step; in graph mode
+    the other workers', too.
+    """
+
+    step: float | None = _number()
+    steps_per_s: float | None = _number()
+    loss: float | None = _figure("if it is known")
+    own_steps: float | None = _number(
+        "the steps that this task itself has made since its program started: stragglers "
+        "are found by them"
+    )
+
+
+@dataclass(frozen=True)
+class Phase(Event):
+    """Written by built-in programs: what begins now, if it is not training: no steps are
+    expected.
+    """
+
+    name: str | None = _line("`training`, `validation`, `finishing`")
+
+
+@dataclass(frozen=True)
+class Placement(Event):
+    """Written by the leader's built-in program, when it begins to train."""
+
+    variables: Any = _json(  # noqa: RUF009
+        'which task holds which: `[{"name": "dense/kernel", "on": "ps-1", "bytes": '
+        "4096}]`, the largest first"
+    )
+
+
+@dataclass(frozen=True)
+class Epoch(Event):
+    """Written by the chief's built-in program."""
+
+    epoch: float | None = _number("from 1")
+    step: float | None = _number()
+    loss: float | None = _figure()
+    accuracy: float | None = _number()
+    learning_rate: float | None = _number()
+    staleness: float | None = _number("mean of the epoch's updates, where there can be any")
+
+
+@dataclass(frozen=True)
+class Evaluation(Event):
+    """Written by the evaluator."""
+
+    checkpoint: str | None = _line("its name")
+    written: float | None = _number("when, Unix seconds")
+    step: float | None = _number()
+    loss: float | None = _figure()
+    accuracy: float | None = _number("classifier")
+    map: float | None = _number("detection")
+    map_50: float | None = _number("detection")
+
+
+@dataclass(frozen=True)
+class Metrics(Event):
+    """Written by programs: final figures, such as `test_accuracy` or `steps_per_second`."""
+
+    open = True
+
+
+@dataclass(frozen=True)
+class Retry(Event):
+    """Written by the leader's supervisor."""
+
+    attempt: float | None = _number("the one that begins")
+    reason: str | None = _text("a sentence")
+
+
+@dataclass(frozen=True)
+class Silent(Event):
+    """Written by the leader's supervisor: a task is frozen or cut off."""
+
+    needed = ("of",)
+    of: str | None = _task("a task's name")
+    last_heard: float | None = _number("Unix seconds")
+    server: bool | None = _flag("its process is heard of, but its server does not answer")
+
+
+@dataclass(frozen=True)
+class Heard(Event):
+    """Written by the leader's supervisor: a silent task has spoken again."""
+
+    needed = ("of",)
+    of: str | None = _task("a task's name")
+    seconds: float | None = _number("of silence")
+
+
+@dataclass(frozen=True)
+class Unanswered(Event):
+    """Written by the leader's supervisor: the network between two tasks that both answer the
+    leader is cut.
+    """
+
+    needed = ("of", "by")
+    of: str | None = _task("a task's name")
+    by: str | None = _task("the task that has had no answer from it")
+    seconds: float | None = _number("for which it has had none")
+
+
+@dataclass(frozen=True)
+class Waiting(Event):
+    """Written by the leader's supervisor: no task has made a step since one was lost."""
+
+    of: str | None = _task("a task's name")
+    seconds: float | None = _number("since it was lost")
+
+
+@dataclass(frozen=True)
+class Waited(Event):
+    """Written by the leader's supervisor: training goes on."""
+
+    of: str | None = _task("a task's name")
+    seconds: float | None = _number("for which training waited for it")
+
+
+@dataclass(frozen=True)
+class Functions(Event):
+    """Written by the leader's supervisor, while the program of a coordinator waits for what it
+    has scheduled.
+    """
+
+    done: float | None = _number("functions that the workers have finished")
+    of: float | None = _number("scheduled, since it has last waited for all of them")
+
+
+@dataclass(frozen=True)
+class Straggling(Event):
+    """Written by the leader's supervisor: a task is a straggler."""
+
+    needed = ("of",)
+    of: str | None = _task("a task's name")
+    seconds: float | None = _number("for which it has been one already")
+    steps_per_s: float | None = _number("its own; unknown: `null`, like all that follows")
+    others_steps_per_s: float | None = _number("the median of the others")
+    share: float | None = _number("of the steps of all, 0 to 1")
+    slowed: float | None = _number("so many times, by its CPU limit, where steps do not show it")
+    cause: str | None = _line("`cpu-limit`, `bandwidth-limit`, `memory` or `unknown`")
+    limit: float | None = _number("of the cause: CPUs, or bits per second")
+    message: str | None = _text("a sentence")
+
+
+@dataclass(frozen=True)
+class Straggled(Event):
+    """Written by the leader's supervisor: a task is a straggler no longer, or the attempt is
+    over.
+    """
+
+    of: str | None = _task("a task's name")
+    seconds: float | None = _number("for which it was one")
+    share: float | None = _number("of the steps that all made in this time")
+    message: str | None = _text("a sentence")
+
+
+@dataclass(frozen=True)
+class Profiled(Event):
+    """Written by the leader's supervisor: the trace that the manifest asks for was taken, or
+    could not be.
+    """
+
+    folder: str | None = _line('of the trace, below the output; `""`: there is none')
+    missing: tuple[str, ...] | None = _names("names of the tasks that it lacks")
+    message: str | None = _text("why there is none")
+
+
+@dataclass(frozen=True)
+class Usage(Event):
+    """Written by every task, into a file of its own, `<task>.usage`: what it uses, once a
+    second (after an hour every five).
+    """
+
+    cpu_s: float | None = _number("CPU seconds since the container's start")
+    memory: float | None = _number("bytes in use")
+    rx_bytes: float | None = _number("of this container's network since its start")
+    tx_bytes: float | None = _number("likewise")
+    sent_to: Any = _json(  # noqa: RUF009
+        "bytes sent to each other task since its start, by task; every tenth time"
+    )
+    gpus: Any = _json(  # noqa: RUF009
+        "of each GPU: `busy`, the share of time in which it computed, and `memory` in bytes"
+    )
+
+
+@dataclass(frozen=True)
+class End(Event):
+    """Written by every supervisor: the last line."""
+
+    exit_code: float | None = _number()
+    reason: str | None = _reason("see below")
+    message: str | None = _text("its first line says what it is about")
+    tasks: tuple[str, ...] | None = _names("names of the tasks to blame, or `[]`")
+    after_job: bool | None = _flag("the program failed, but over the end of a job that went well")
+    rx_bytes: float | None = _number("of this container's network, if it counts them")
+    tx_bytes: float | None = _number("likewise")
+
+
+EVENTS: Mapping[str, type[Event]] = {one.__name__.lower(): one for one in Event.__subclasses__()}
+"""Each event by its name."""
+
+
+def number(value: object) -> float | None:
+    """The value if it is a finite number, and not a huge one; else None."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return value if abs(value) < HUGE and math.isfinite(value) else None
+
+
+def _figure_of(value: object) -> float | None:
+    return value if isinstance(value, float) and not math.isfinite(value) else number(value)
+
+
+def _text_of(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _task_of(value: object) -> str | None:
+    return value if isinstance(value, str) and TASK_NAME.fullmatch(value) else None
+
+
+def _names_of(value: object) -> tuple[str, ...] | None:
+    if not isinstance(value, list):
+        return None
+    return tuple(name for name in value[:MOST_NAMES] if isinstance(name, str))
+
+
+Checks = Mapping[Kind, Callable[[Any], Any]]
+CHECKS: Checks = {
+    Kind.NUMBER: number,
+    Kind.FIGURE: _figure_of,
+    Kind.FLAG: lambda value: value if isinstance(value, bool) else None,
+    Kind.TASK: _task_of,
+    Kind.REASON: lambda value: value if isinstance(value, str) and value in REASONS else None,
+    Kind.LINE: _text_of,
+    Kind.TEXT: _text_of,
+    Kind.NAMES: _names_of,
+    Kind.JSON: lambda value: value,
+}
+"""Each returns a value as a field of its kind has it, None if it is none."""
+
+
+def kinds(name: str) -> dict[str, Kind]:
+    """The fields of an event, each with its kind; {} for an unknown one."""
+    known = fields(EVENTS[name]) if name in EVENTS else ()
+    return {one.name: one.metadata["kind"] for one in known}
+
+
+def decode(name: str, values: Mapping[str, Any], checks: Checks = CHECKS) -> Event | None:
+    """The event of this name; None if it is unknown, or lacks what it needs.
+
+    Args:
+        values: the line's JSON object.
+        checks: CHECKS, or stricter ones.
+    """
+    if name not in EVENTS:
+        return None
+    found = {key: checks[kind](values.get(key)) for key, kind in kinds(name).items()}
+    event = EVENTS[name](**found)
+    return None if any(found[key] is None for key in event.needed) else event

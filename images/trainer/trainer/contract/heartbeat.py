@@ -1,0 +1,39 @@
+"""When a task is silent, and what is said of it: the same rule and words on both sides.
+
+Tasks give a sign of life every BEAT_S: a leader and its followers each other, by the beacon; a
+leader and an evaluator the host, by touching a file. A task that gives none for longer than the
+manifest's `deadline.silent` is frozen or cut off.
+"""
+
+from __future__ import annotations
+
+import time
+
+from .times import BEAT_S
+
+LONGEST_LOOK_S = 2.0 * BEAT_S
+"""Of a longer time between two looks, the rest is the looking process's own silence."""
+
+
+def passed(looked_at: float, now: float) -> float:
+    """Returns the seconds between two looks that count as the silence of others.
+
+    A process that is frozen or starved itself hears nobody, and nobody else is to blame for that.
+    """
+    return min(now - looked_at, LONGEST_LOOK_S)
+
+
+def sentence(task: str, seconds: float, last_heard: float, *, server: bool = False) -> str:
+    """Returns what is said of a silent task.
+
+    Args:
+        last_heard: Unix seconds, shown as the time of day here.
+        server: its process is heard of, but its TensorFlow server does not answer.
+    """
+    at = time.strftime("%H:%M:%S", time.localtime(last_heard))
+    if server:
+        return (
+            f"{task}'s server has not answered for {seconds:.0f} s"
+            f" (its process lives; last answer {at})"
+        )
+    return f"{task} has been silent for {seconds:.0f} s (frozen or cut off; last heard {at})"

@@ -1,0 +1,27 @@
+"""The rule of silence and its sentence, which host and image share."""
+
+from __future__ import annotations
+
+import time
+
+from trainer.contract import endings, heartbeat
+
+
+def test_of_a_long_time_between_two_looks_only_a_part_is_the_silence_of_others():
+    assert heartbeat.passed(10.0, 11.0) == 1.0
+    assert heartbeat.passed(10.0, 70.0) == heartbeat.LONGEST_LOOK_S
+
+
+def test_a_silence_has_one_sentence_and_a_servers_another():
+    at = time.mktime((2026, 1, 2, 3, 4, 5, 0, 0, -1))
+    assert heartbeat.sentence("worker-1", 11.4, at) == (
+        "worker-1 has been silent for 11 s (frozen or cut off; last heard 03:04:05)"
+    )
+    assert heartbeat.sentence("ps-0", 21, at, server=True) == (
+        "ps-0's server has not answered for 21 s (its process lives; last answer 03:04:05)"
+    )
+
+
+def test_a_reason_that_nobody_knows_is_a_failed_training():
+    assert endings.kit_exit_code("a word of its own") == 5
+    assert endings.kit_exit_code(endings.STALL) == 6

@@ -1,0 +1,59 @@
+"""What is taken of a line of a progress file, in which any program can write anything."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+
+from trainer.contract import events
+from trainer.contract.events import Kind, decode
+
+
+def test_an_event_is_a_value_with_the_fields_of_its_line():
+    found = decode("silent", {"of": "worker-1", "last_heard": 7.5, "server": True})
+    assert found == events.Silent(of="worker-1", last_heard=7.5, server=True)
+    assert decode("ready", {}) == events.Ready()
+
+
+def test_what_is_unknown_or_says_nothing_is_no_event():
+    assert decode("mine", {"of": "worker-1"}) is None
+    assert decode("silent", {"last_heard": 7.5}) is None
+    assert decode("unanswered", {"of": "ps-0"}) is None
+
+
+@pytest.mark.parametrize(("name", "key", "values"), [
+    ("step", "step", ["7", True, None, math.nan, math.inf, 1e31, [7], {}]),
+    ("step", "loss", ["nan", True, 1e31]),
+    ("retry", "reason", [7, ["a"], None]),
+    ("heard", "seconds", ["1"]),
+    ("end", "reason", ["a word of its own", ["stall"], {}]),
+    ("end", "tasks", ["worker-1", {"worker-1": 1}]),
+    ("end", "after_job", [1, "true"]),
+    ("waiting", "of", ["worker", "../x-1", "worker-1\n", 7]),
+])  # fmt: skip
+def test_a_value_of_another_kind_is_absent(name, key, values):
+    for value in values:
+        found = decode(name, {"of": "worker-1", key: value})
+        assert found is None or getattr(found, key) is None, value
+
+
+def test_a_loss_may_be_infinite_or_not_a_number_and_lists_lose_what_is_no_text():
+    assert decode("step", {"loss": math.inf}) == events.Step(loss=math.inf)
+    assert decode("end", {"tasks": ["ps-0", 7, "ps-1"]}).tasks == ("ps-0", "ps-1")
+
+
+def test_a_stricter_check_takes_the_place_of_a_kinds_own():
+    checks = {**events.CHECKS, Kind.TEXT: lambda value: str(value).upper()}
+    assert decode("retry", {"reason": "lost"}, checks) == events.Retry(reason="LOST")
+
+
+def test_events_are_frozen_and_every_field_has_a_kind():
+    for name, event in events.EVENTS.items():
+        assert event.__name__.lower() == name and (event.__doc__ or "").startswith("Written by ")
+        assert {*event.needed} <= {*events.kinds(name)} and {*events.kinds(name).values()} <= {
+            *Kind
+        }
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        events.Ready().x = 1
