@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from cluster_kit.errors import HostError
 from cluster_kit.facts import Gpu, Network
-from cluster_kit.parts import DEFAULT_ENGINE, EngineName
+from cluster_kit.parts import DEFAULT_ENGINE
 from cluster_kit.util.clock import Clock
 
 if TYPE_CHECKING:
@@ -60,11 +60,14 @@ class Interrupts(Protocol):
 class Connect(Protocol):
     """Connects to what runs containers."""
 
-    def __call__(self, engine: EngineName = DEFAULT_ENGINE, namespace: str = "") -> Engine:
+    def __call__(
+        self, engine: str = DEFAULT_ENGINE, settings: Mapping[str, Any] | None = None
+    ) -> Engine:
         """A new connection.
 
         Args:
-            namespace: which only Kubernetes has; "" for its usual one.
+            engine: the name of the platform.
+            settings: of the cluster that is meant, if one is (`Cluster.settings`).
         Raises:
             HostError: nothing of that kind answers.
             UsageError: the kit starts nothing there.

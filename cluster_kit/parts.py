@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from ipaddress import IPv4Address
-from typing import Literal
 
-EngineName = Literal["compose", "swarm", "kubernetes", "slurm"]
-"""What starts and runs a cluster's containers; `platforms.registry` has a platform for each."""
-DEFAULT_ENGINE: EngineName = "compose"
+DEFAULT_ENGINE = "compose"
+"""The platform of a manifest that names none."""
 
 
 @dataclass(frozen=True)
@@ -123,48 +121,6 @@ class Deadlines:
     engine: float
     silent: float
     stall: float | None
-
-
-@dataclass(frozen=True)
-class OnKubernetes:
-    """What a Kubernetes cluster is told besides the job, as `[kubernetes]` of the manifest says.
-
-    `claim` is the claim at OUTPUT, "" for an emptyDir; `storage` are the bytes of one of the job's
-    own, None if it is there already. `claims` are (path in containers, claim, folder in it).
-    `jobset`: the Jobs are parts of one JobSet.
-    """
-
-    namespace: str
-    pull_policy: str
-    pull_secret: str
-    claim: str
-    storage: int | None
-    storage_class: str
-    claims: tuple[tuple[str, str, str], ...]
-    egress: bool
-    queue: str
-    jobset: bool = False
-
-
-@dataclass(frozen=True)
-class OnSlurm:
-    """What Slurm is told besides the job, as `[slurm]` of the manifest says; "" if it is not given.
-
-    Without an `image` of Apptainer tasks run in `python`, by the package in the directory
-    `trainer`. `port` is the first port of the tasks, None for one that depends on the job.
-    """
-
-    partition: str
-    account: str
-    time: str
-    options: tuple[str, ...]
-    image: str
-    python: str
-    trainer: str
-    datasets: str
-    setup: tuple[str, ...]
-    output: str
-    port: int | None
 
 
 @dataclass(frozen=True)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network
-from typing import Literal
+from typing import Any, Literal
 
 from cluster_kit.contract.times import BEACON_PORT_OFFSET
 from cluster_kit.facts import Driver
-from cluster_kit.labels import kubernetes_host, project_of
+from cluster_kit.labels import project_of
 from cluster_kit.parts import (
     DEFAULT_ENGINE,
     Bounds,
     Deadlines,
     Dockerfile,
-    EngineName,
     Fetch,
     Mount,
-    OnKubernetes,
-    OnSlurm,
     Origin,
     Port,
     ProfileAt,
@@ -71,7 +69,9 @@ class Task:
     ulimits: tuple[Ulimit, ...] = ()
     ports: tuple[Port, ...] = ()
     nodes: tuple[str, ...] = ()
-    """Constraints of a swarm on the node that it runs on."""
+    """Constraints on the node that it runs on, as a swarm writes them."""
+    host: str = ""
+    """The name by which other tasks find it, "" for its own."""
     debug: int = 0
     """The port of LOOPBACK on which its program waits for a debugger, 0 if it does not."""
 
@@ -139,10 +139,12 @@ class Cluster:
     sidecars: tuple[Sidecar, ...] = ()
     bounds: Bounds = field(default_factory=Bounds)
     profile: ProfileAt | None = None
-    engine: EngineName = DEFAULT_ENGINE
+    engine: str = DEFAULT_ENGINE  # the name of its platform, as the manifest says it
+    one_host: bool = True  # all tasks run on this host, each at its own address
+    host_network: bool = False  # tasks have the network of their nodes, and none of their own
     encrypted: bool = False  # the network, between the nodes of a swarm
-    kubernetes: OnKubernetes | None = None
-    slurm: OnSlurm | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """What its platform is told besides: plain data that only the platform reads."""
     tensorboard: bool = False  # whether `up` shows the run in it
 
     @property
@@ -208,13 +210,11 @@ class Cluster:
 
     def fixed_ip(self, task: Task) -> str:
         """A task's IP address, "" if its engine gives it another one at each start."""
-        return str(task.ip) if self.engine == DEFAULT_ENGINE else ""
+        return str(task.ip) if self.one_host else ""
 
     def host(self, task: Task) -> str:
         """A task's IP address or the name that it is found by, as `addressing` says."""
-        if on := self.kubernetes:
-            return kubernetes_host(self.name, task.role, task.index, in_set=on.jobset)
-        return str(task.ip) if self.addressing == "ip" else task.name
+        return str(task.ip) if self.addressing == "ip" else task.host or task.name
 
     @property
     def beacon(self) -> str:

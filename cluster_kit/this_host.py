@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from cluster_kit.facts import Gpu, Network
 from cluster_kit.host import Host
-from cluster_kit.parts import DEFAULT_ENGINE, EngineName
+from cluster_kit.parts import DEFAULT_ENGINE
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.util import process, signals
 from cluster_kit.util.locks import Locks
@@ -50,12 +51,12 @@ def this_host() -> Host:
     )
 
 
-def _connect(engine: EngineName = DEFAULT_ENGINE, namespace: str = "") -> Engine:
+def _connect(engine: str = DEFAULT_ENGINE, settings: Mapping[str, Any] | None = None) -> Engine:
     from cluster_kit.platforms.registry import (
         connect,  # the engines' clients: half of a short command
     )
 
-    return connect(engine, namespace)
+    return connect(engine, settings)
 
 
 def _gpus() -> tuple[Gpu, ...]:

@@ -12,10 +12,11 @@ import yaml
 
 from cluster_kit.errors import ManifestError
 from cluster_kit.facts import Gpu, HostFacts, Network
-from cluster_kit.manifest.load import Loaded, load
+from cluster_kit.manifest.load import Loaded
 from cluster_kit.manifest.schema import DataTable, Manifest
 from cluster_kit.parts import Dockerfile, Fetch, Mount
-from cluster_kit.plan.plan import OwnImages, plan
+from cluster_kit.plan.plan import OwnImages
+from cluster_kit.platforms.planning import load, manifest_model, plan
 from cluster_kit.problem import Problem
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
 from cluster_kit.programs.resolve import Inputs, resolve
@@ -112,7 +113,7 @@ def inputs(manifest: Manifest) -> Inputs:
 
 
 def manifest(**keys: Any) -> Manifest:
-    return Manifest.model_validate({"format": 1, "name": "demo", **keys})
+    return manifest_model().model_validate({"format": 1, "name": "demo", **keys})
 
 
 def loaded(written: Manifest, path: str = "/home/you/compose/demo.toml") -> Loaded:

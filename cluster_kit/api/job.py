@@ -13,11 +13,10 @@ from cluster_kit.api import host_chief
 from cluster_kit.api.running import EventView, OnEvent, RunningCluster, nothing
 from cluster_kit.errors import ManifestError, UsageError
 from cluster_kit.host import Host
-from cluster_kit.manifest import load as manifests
 from cluster_kit.manifest.command_line import Caller
 from cluster_kit.manifest.load import Loaded, find
-from cluster_kit.parts import DEFAULT_ENGINE
-from cluster_kit.platforms.registry import platform_of
+from cluster_kit.platforms import planning
+from cluster_kit.platforms.registry import DEFAULT, platform_of
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.judging.outcome import Outcome
@@ -121,10 +120,10 @@ class Job:
         With a chief on this host the block begins when all servers answer, and its end is the end
         of the job. Arguments and errors are those of `run`.
         """
-        if self._loaded.manifest.engine != DEFAULT_ENGINE:
+        if not platform_of(self._loaded.manifest.engine).one_host:
             raise UsageError(
                 "a cluster that stays up is reached by its addresses, which a swarm does not fix",
-                'run it with `engine="compose"`, or to its end with `run`',
+                f'run it with `engine="{DEFAULT}"`, or to its end with `run`',
             )
         view, workspace = EventView(on_event or nothing), Workspace(self.root)
         on_host = host_chief.is_meant(self.overrides)
@@ -145,7 +144,7 @@ class Job:
 
     @property
     def _loaded(self) -> Loaded:
-        return manifests.load(self.manifest, self.overrides)
+        return planning.load(self.manifest, self.overrides)
 
     @property
     def _request(self) -> Request:
@@ -171,7 +170,7 @@ def load(manifest: str | Path, *, root: str | Path | None = None, **overrides: A
     given = {key: _from_here(key, value) for key, value in meant.items()}
     path = find(str(manifest), workspace.manifests)
     with _in_python(path):
-        manifests.load(path, given).refuse()
+        planning.load(path, given).refuse()
     return Job(path, given, workspace.root)
 
 

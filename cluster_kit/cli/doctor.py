@@ -13,14 +13,9 @@ from cluster_kit.cli.app import app, current_host, out, print_json
 from cluster_kit.cli.requested import perhaps_requested
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.machine.gather import gather
-from cluster_kit.parts import DEFAULT_ENGINE
 from cluster_kit.platforms.engine import Engine
-from cluster_kit.platforms.kubernetes.kubernetes_checks import check_kubernetes
-from cluster_kit.platforms.platform import Check
-from cluster_kit.platforms.registry import ENGINES
-from cluster_kit.platforms.slurm.slurm_platform import not_run_by_the_kit
-from cluster_kit.platforms.swarm.swarm_checks import check_swarm, probe_nodes
-from cluster_kit.platforms.swarm.swarm_engine import SwarmEngine
+from cluster_kit.platforms.platform import Check, Platform
+from cluster_kit.platforms.registry import DEFAULT, PLATFORMS, platform_of
 from cluster_kit.run.beside.tensorboard import left_behind
 from cluster_kit.run.checks.doctor import check_host
 from cluster_kit.run.checks.network_checks import check_strangers
@@ -35,17 +30,19 @@ _MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "b
 @perhaps_requested
 def doctor(request: Request, *, json_: options.Json = False) -> None:
     """Check this host: engine, Compose, disk, memory, GPUs, subnet, proxy, each with its hint."""
-    on, manifest = request.overrides.get("engine"), request.manifest
+    manifest = request.manifest
     if not manifest:
         _refuse_what_is_of_a_manifest(request)
-    if on == "slurm":
-        raise not_run_by_the_kit(manifest or "NAME")
-    if on == "kubernetes" and not manifest:
-        checks = check_kubernetes(None)
-    elif on == "kubernetes":
-        checks = _checks(request, None)
+    engine = request.overrides.get("engine", DEFAULT)
+    platform = platform_of(engine if engine in PLATFORMS else DEFAULT)
+    if error := platform.not_run(manifest or "NAME"):
+        raise error
+    if platform.by_docker:
+        checks = _of_this_host(request, platform)
     else:
-        checks = _of_this_host(request)
+        checks = (
+            _checks(request, None, platform) if manifest else platform.checks(current_host(), None)
+        )
     if json_:
         print_json([check.as_json() for check in checks])
     else:
@@ -63,39 +60,38 @@ def _refuse_what_is_of_a_manifest(request: Request) -> None:
             f"{named} without a manifest: there is no cluster to check",
             f"name one: `cluster-kit doctor {USUAL} …`",
         )
-    on = request.overrides.get("engine", DEFAULT_ENGINE)
-    if on not in ENGINES:
-        raise UsageError(f"--engine {on}: there is no such engine", f"one of {', '.join(ENGINES)}")
+    on = request.overrides.get("engine", DEFAULT)
+    if on not in PLATFORMS:
+        hint = f"one of {', '.join(PLATFORMS)}"
+        raise UsageError(f"--engine {on}: there is no such engine", hint)
 
 
-def _of_this_host(request: Request) -> list[Check]:
+def _of_this_host(request: Request, platform: Platform) -> list[Check]:
     try:
         engine = current_host().connect()
     except HostError as error:
         return [Check("engine", "fail", error.message, error.hint)]
-    return _checks(request, engine)
+    return _checks(request, engine, platform)
 
 
-def _checks(request: Request, engine: Engine | None) -> list[Check]:
+def _checks(request: Request, engine: Engine | None, platform: Platform) -> list[Check]:
     """The checks of this host, and of what a manifest needs if one is named."""
     if not request.manifest:
-        on_swarm = request.overrides.get("engine") == "swarm"
         facts = gather(current_host(), engine)
         found = [
             *check_host(current_host(), facts, None),
             *check_strangers(current_host(), facts),
             *_left_behind(),
         ]
-        return found + (_of_any_swarm() if on_swarm else [])
+        return found if platform.one_host else found + _of_platform(platform)
     workspace = here()
     prepared = prepare(current_host(), request, workspace, engine)
     checks = check_host(current_host(), prepared.facts, prepared.cluster)
-    if prepared.cluster.kubernetes is None:
+    platform = platform_of(prepared.cluster.engine)
+    if platform.by_docker:
         checks += check_strangers(current_host(), prepared.facts)
-    if prepared.cluster.engine == "swarm" and not _failed(checks, "swarm"):
-        checks += probe_nodes(
-            SwarmEngine(), prepared.cluster, workspace.runs(prepared.cluster.name)
-        )
+    if not _failed(checks, platform.name):
+        checks += platform.trials(prepared.cluster, workspace.runs(prepared.cluster.name))
     return checks + [
         Check(
             "program",
@@ -114,12 +110,9 @@ def _left_behind() -> list[Check]:
     return [Check("tensorboard", "warn", found, hint)] if names else []
 
 
-def _of_any_swarm() -> list[Check]:
-    checks = check_swarm(current_host(), None)
-    if not _failed(checks, "swarm"):
-        how = "not tried: `cluster-kit doctor NAME --engine swarm` tries them on every node"
-        checks.append(Check("image, storage", "ok", how))
-    return checks
+def _of_platform(platform: Platform) -> list[Check]:
+    checks = platform.checks(current_host(), None)
+    return checks if _failed(checks, platform.name) else checks + platform.trials(None, None)
 
 
 def _failed(checks: Sequence[Check], name: str) -> bool:

@@ -27,7 +27,7 @@ from cluster_kit.image.kit_image import (
 )
 from cluster_kit.machine.engine_install import ensure_engine
 from cluster_kit.machine.gather import gather
-from cluster_kit.plan.kubernetes import local_name
+from cluster_kit.platforms.registry import platform_of
 from cluster_kit.run.request import Request
 from cluster_kit.run.starting.prepare import prepare_locked
 from cluster_kit.workspace import here
@@ -55,7 +55,8 @@ def build(
             current_host(), Request(manifest, {}), workspace, current_host().engine_or_none(), say
         )
         tag, folder = prepared.cluster.image, workspace.manifests
-        local = local_name(prepared.manifest.manifest, tag)
+        platform = platform_of(prepared.cluster.engine)
+        local = platform.local_name(prepared.manifest.manifest, tag)
         cluster = replace(prepared.cluster, image=local)
         built = own_build.ensure(current_host(), cluster, say, _unsaid if json_ else say)
         built |= extra_image.ensure(current_host(), cluster, folder, say, show=not json_)

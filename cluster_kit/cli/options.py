@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from cluster_kit.cli import completion
-from cluster_kit.parts import EngineName
+from cluster_kit.platforms.registry import PLATFORMS
 
+if TYPE_CHECKING:
+    EngineName = str
+else:
+    EngineName = Literal[tuple(PLATFORMS)]
 ClusterName = Annotated[
     str | None,
     typer.Argument(

@@ -16,7 +16,6 @@ from cluster_kit.cli.app import app, current_host, print_json, say, short
 from cluster_kit.cli.requested import requested
 from cluster_kit.errors import UsageError
 from cluster_kit.image.kit_image import image_present
-from cluster_kit.plan.kubernetes import local_name
 from cluster_kit.platforms.registry import platform_of
 from cluster_kit.run.request import Request
 from cluster_kit.run.starting.portable_build import build_of
@@ -129,10 +128,10 @@ def _tell(made: Rendered, request: Request, *, as_json: bool) -> None:
         tasks = {task.name: cluster.fixed_ip(task) for task in cluster.tasks}
         print_json({"file": str(made.file), "subnet": str(cluster.subnet), "tasks": tasks})
         return
-    where = {"kubernetes": "Kubernetes", "slurm": "Slurm"}.get(cluster.engine, cluster.subnet)
-    say(f"{short(made.file)}: {len(cluster.tasks)} tasks on {where}")
-    if cluster.slurm and not cluster.slurm.image:
-        return  # no image is needed
+    platform = platform_of(cluster.engine)
+    say(f"{short(made.file)}: {len(cluster.tasks)} tasks on {platform.place(cluster)}")
+    if not platform.needs_image(cluster):
+        return
     if (
         not made.portable
         and cluster.image_is_built
@@ -141,13 +140,8 @@ def _tell(made: Rendered, request: Request, *, as_json: bool) -> None:
         build = command("image")
         if cluster.requirements or cluster.tensorflow or cluster.dockerfile:
             build = f"cluster-kit image build {request.manifest}"
-        then = "`docker compose up` there"
-        if cluster.slurm:
-            then = f"make {cluster.slurm.image} of it, as the first lines of {short(made.file)} say"
-        if cluster.kubernetes:
-            local = local_name(made.prepared.manifest.manifest, cluster.image)
-            named = f"`docker tag {local} {cluster.image}` and " if local != cluster.image else ""
-            then = f"{named}`docker push {cluster.image}`"
+        local = platform.local_name(made.prepared.manifest.manifest, cluster.image)
+        then = platform.after_build(cluster, local, short(made.file))
         say(f"  its image is not built yet: `{build}`, then {then}")
 
 

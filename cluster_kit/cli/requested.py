@@ -14,6 +14,7 @@ from cluster_kit.cli import completion
 from cluster_kit.cli.override_values import keys_of, values
 from cluster_kit.manifest.command_line import Caller
 from cluster_kit.manifest.overrides import OVERRIDES, SET_OPTION, Override
+from cluster_kit.platforms.registry import PLATFORMS
 from cluster_kit.run.request import USUAL, Request
 
 Reference = Annotated[
@@ -80,7 +81,8 @@ def _parameter(name: str, annotation: Any, default: str | None = None) -> Parame
 def _option(override: Override) -> Any:
     """The annotation from which typer makes the override's option."""
     names = sorted({override.option, f"--{override.key}"}, key=override.option.__ne__)
-    option = typer.Option(*names, help=override.help, metavar=override.metavar)
+    metavar = f"[{'|'.join(PLATFORMS)}]" if override.key == "engine" else override.metavar
+    option = typer.Option(*names, help=override.help, metavar=metavar)
     if override.kind == "switch":
         return Annotated[bool | None, option]
     return Annotated[str | None, option]

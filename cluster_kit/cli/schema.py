@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cluster_kit.cli.app import app, print_json
-from cluster_kit.manifest.schema import json_schema
+from cluster_kit.platforms.planning import json_schema
 
 
 @app.command()

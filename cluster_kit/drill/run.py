@@ -17,7 +17,7 @@ from cluster_kit.drill.report import Drill
 from cluster_kit.drill.verdict import misses
 from cluster_kit.errors import Interrupted, UsageError
 from cluster_kit.host import Host
-from cluster_kit.parts import DEFAULT_ENGINE
+from cluster_kit.platforms.registry import DEFAULT, platform_of
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.keeping.report import DRILL, write_report
 from cluster_kit.run.keeping.secrets import Known, values_of
@@ -49,10 +49,11 @@ def drill(
     chosen: list[Written] = []
 
     def planned(cluster: Cluster) -> Sequence[Planned]:
-        if cluster.engine != DEFAULT_ENGINE:
+        if not cluster.one_host:
+            where = platform_of(cluster.engine).title
             raise UsageError(
-                f"a drill breaks containers of this host, and {cluster.name} runs on a swarm",
-                "run it with `--engine compose`",
+                f"a drill breaks containers of this host, and {cluster.name} runs on {where}",
+                f"run it with `--engine {DEFAULT}`",
             )
         written = scenario(cluster)
         refuse(written, cluster)

@@ -46,18 +46,18 @@ class Loaded:
         """
         problems = [*self.problems, *filter(self.certain, broken_rules)]
         if problems:
-            raise self.command_line.error(self.path, sorted(dict.fromkeys(problems), key=_position))
+            in_order = sorted(dict.fromkeys(problems), key=self._position)
+            raise self.command_line.error(self.path, in_order)
+
+    def _position(self, problem: Problem) -> int:
+        keys = list(type(self.manifest).model_fields)
+        key = _key(problem.key_path)
+        return keys.index(key) if key in keys else len(keys)
 
     def certain(self, problem: Problem) -> bool:
         """Whether a problem is the manifest's own, and not one of a default in an invalid key."""
         broken_keys = {_key(key_path) for key_path in self.broken}
         return problem.key_path not in self.broken and broken_keys.isdisjoint(problem.reads)
-
-
-def _position(problem: Problem) -> int:
-    keys = list(Manifest.model_fields)
-    key = _key(problem.key_path)
-    return keys.index(key) if key in keys else len(keys)
 
 
 def _key(key_path: str) -> str:
@@ -70,6 +70,8 @@ def load(
     root: Path | None = None,
     by_set: frozenset[str] = frozenset(),
     caller: Caller = Caller.SHELL,
+    *,
+    model: type[Manifest],
 ) -> Loaded:
     """The manifest in a file, with the overrides merged into its tables.
 
@@ -79,6 +81,7 @@ def load(
         root: the folder in which `Loaded.command` is to be typed.
         by_set: the overrides' keys that `--set` gave: messages name that instead of their option.
         caller: in whose words messages name what was given.
+        model: the manifest's, with the tables of all platforms (`schema.with_platforms`).
     Raises:
         ManifestError: the file cannot be read, or is not valid TOML.
     """
@@ -90,11 +93,13 @@ def load(
     if isinstance(file_args, list) and extra:
         raw["args"] = [*file_args, *extra]
         added = range(len(file_args), len(raw["args"]))
-    read = _validated(raw, path, CommandLine.of(given, added, by_set, caller))
+    read = _validated(raw, path, CommandLine.of(given, added, by_set, caller), model)
     return replace(read, command=render_command(path, overrides or {}, root)) if root else read
 
 
-def _validated(raw: dict[str, Any], path: Path, command_line: CommandLine) -> Loaded:
+def _validated(
+    raw: dict[str, Any], path: Path, command_line: CommandLine, model: type[Manifest]
+) -> Loaded:
     """The manifest of these values, with a default and a problem for each invalid one.
 
     A value that pydantic refuses is removed and the rest is validated again, since one error can
@@ -104,13 +109,13 @@ def _validated(raw: dict[str, Any], path: Path, command_line: CommandLine) -> Lo
     broken: set[str] = set()
     for _ in range(20):
         try:
-            manifest = Manifest.model_validate(raw)
+            manifest = model.model_validate(raw)
             read = Loaded(manifest, path, tuple(problems), frozenset(broken), command_line)
             return replace(read, values=raw)
         except ValidationError as error:
             for detail in error.errors():
                 key_path = keys_of(detail["loc"])
-                problem = problem_of(key_path, detail)
+                problem = problem_of(key_path, detail, model)
                 if problem.key_path not in broken:
                     problems.append(problem)
                     broken.add(problem.key_path)

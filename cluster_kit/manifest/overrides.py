@@ -7,9 +7,7 @@ options and Make variables from it; a test compares the Makefile's list with it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
-
-from cluster_kit.parts import EngineName
+from typing import Literal
 
 Kind = Literal["count", "text", "program", "data", "file", "words", "gpus", "switch"]
 """How an option's text becomes the key's value (see cli/override_values)."""
@@ -35,8 +33,7 @@ OVERRIDES = (
              "Who runs the program: the chief alone, or the workers, too.",
              "[auto|coordinator|all-tasks]"),
     Override("name", "--name", "NAME", "text", "Run it under another name."),
-    Override("engine", "--engine", "BACKEND", "text", "What runs the containers.",
-             f"[{'|'.join(get_args(EngineName))}]"),
+    Override("engine", "--engine", "BACKEND", "text", "What runs the containers."),
     Override("program", "--program", "PROGRAM", "program",
              "Run this program instead (without args and evaluator)."),
     Override("args", "--args", "ARGS", "words", "Further arguments; the last of a flag wins."),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from cluster_kit.manifest.kubernetes import KubernetesTable
 from cluster_kit.manifest.schema import (
     DataTable,
     DeadlineTable,
@@ -19,7 +19,6 @@ from cluster_kit.manifest.schema import (
     SidecarTable,
     TaskLimits,
 )
-from cluster_kit.manifest.slurm import SlurmTable
 from cluster_kit.problem import HintText, Problem, Setting
 from cluster_kit.util.nearest import nearest
 from cluster_kit.util.toml_text import dotted, to_toml
@@ -27,51 +26,47 @@ from cluster_kit.util.toml_text import dotted, to_toml
 _ONE_TASK = dict.fromkeys(TaskLimits.model_fields, "under [task.worker-0]")
 _EVERY_TASK = dict.fromkeys(Limits.model_fields, "under [role.worker] or [task.worker-0]")
 _DEADLINE = dict.fromkeys(DeadlineTable.model_fields, "under [deadline]")
-_TOP = dict.fromkeys(Manifest.model_fields, "at the top, above the first [table]")
 _MOUNT = dict.fromkeys(MountTable.model_fields, "under [[mount]]")
 _NETWORK = dict.fromkeys(NetworkTable.model_fields, "under [network]")
-_KUBERNETES = dict.fromkeys(KubernetesTable.model_fields, "under [kubernetes]")
-_SLURM = dict.fromkeys(SlurmTable.model_fields, "under [slurm]")
 _SECRET = dict.fromkeys(SecretTable.model_fields, "under [secret.NAME]")
 _SIDECAR = dict.fromkeys(SidecarTable.model_fields, "under [sidecar.NAME]")
 _DATA = dict.fromkeys(DataTable.model_fields, "under [data]")
 _PROFILE = dict.fromkeys(ProfileTable.model_fields, "under [profile]")
-HOMES = (
-    _SLURM
-    | _PROFILE
-    | _SIDECAR
-    | _DATA
-    | _SECRET
-    | _ONE_TASK
-    | _EVERY_TASK
-    | _DEADLINE
-    | _MOUNT
-    | _NETWORK
-    | _KUBERNETES
-    | _TOP
-)
-"""Where each key is written, in a message's words."""
 
 
-def nearest_key(key_path: Sequence[str]) -> str:
+@cache
+def homes(model: type[Manifest]) -> Mapping[str, str]:
+    """Where each key is written, in a message's words."""
+    platforms = model.model_fields.keys() - Manifest.model_fields.keys()
+    of_platforms = {
+        key: f"under [{name}]"
+        for name in sorted(platforms, reverse=True)
+        for key in _inside(model.model_fields[name].annotation).model_fields
+    }
+    top = dict.fromkeys(model.model_fields, "at the top, above the first [table]")
+    own = _PROFILE | _SIDECAR | _DATA | _SECRET | _ONE_TASK | _EVERY_TASK | _DEADLINE | _MOUNT
+    return of_platforms | own | _NETWORK | top
+
+
+def nearest_key(key_path: Sequence[str], model: type[Manifest]) -> str:
     """The hint for an unknown key: the most similar known one and its table, or all known keys."""
-    table = _table(key_path)
+    table = _table(key_path, model)
     known = sorted(table.model_fields) if table else []
-    near = nearest(key_path[-1], [*known, *HOMES])
+    near = nearest(key_path[-1], [*known, *homes(model)])
     if near is None:
         return f"known keys: {', '.join(known)}"
     question = "" if near == key_path[-1] else f"did you mean `{near}`?"
-    home = "" if near in known else f"write it {HOMES[near]}"
+    home = "" if near in known else f"write it {homes(model)[near]}"
     return f"{question} {home}".strip()
 
 
-def meaning(key_path: Sequence[str]) -> HintText:
+def meaning(key_path: Sequence[str], model: type[Manifest]) -> HintText:
     """The hint for an invalid value: an example, and what the key is for.
 
     A key without a description has those of the table that it is in.
     """
     for end in range(len(key_path), 0, -1):
-        info = getattr(_table(key_path[:end]), "model_fields", {}).get(key_path[end - 1])
+        info = getattr(_table(key_path[:end], model), "model_fields", {}).get(key_path[end - 1])
         if info is not None and info.description:
             key, usual = key_path[end - 1], info.default
             if end < len(key_path) or not isinstance(usual, str | int | float):
@@ -82,9 +77,9 @@ def meaning(key_path: Sequence[str]) -> HintText:
     return "see docs/manifest.md"
 
 
-def words_of(key_path: Sequence[str]) -> tuple[str, ...]:
+def words_of(key_path: Sequence[str], model: type[Manifest]) -> tuple[str, ...]:
     """The words that a key allows, if it allows only certain ones; () for any other key."""
-    info = getattr(_table(key_path), "model_fields", {}).get(key_path[-1])
+    info = getattr(_table(key_path, model), "model_fields", {}).get(key_path[-1])
     kinds = () if info is None else (info.annotation, *get_args(info.annotation))
     literals = (get_args(kind) for kind in kinds if get_origin(kind) is Literal)
     return tuple(word for words in literals for word in words if isinstance(word, str))
@@ -100,9 +95,9 @@ def _inside(annotation: Any) -> Any:
     return annotation
 
 
-def _table(key_path: Sequence[str]) -> Any:
-    """The model of the table that the last key of `key_path` is in; None if there is none."""
-    model: Any = Manifest
+def _table(key_path: Sequence[str], manifest: type[Manifest]) -> Any:
+    """The model of the table that the last key of `key_path` is in, None if there is none."""
+    model: Any = manifest
     for part in key_path[:-1]:
         model = _inside(model)
         if get_origin(model) in (list, dict):  # its tables are numbered, or have names
@@ -127,24 +122,25 @@ def keys_of(loc: Sequence[object]) -> list[str]:
     return key_path[:1] if key_path[0] == "gpus" else key_path
 
 
-def problem_of(key_path: Sequence[str], detail: Any) -> Problem:
+def problem_of(key_path: Sequence[str], detail: Any, model: type[Manifest]) -> Problem:
     """The problem for one of pydantic's error details, at the keys `key_path`."""
     kind, value, key = detail["type"], _short(detail.get("input")), dotted(key_path)
     if kind == "missing":
         example = Setting(key, 1 if key == "format" else "my-cluster")
         return Problem(key, "", "is required", ("add ", example))
     if kind == "extra_forbidden":
-        return Problem(key, value, "no such key", nearest_key(key_path))
+        return Problem(key, value, "no such key", nearest_key(key_path, model))
     if key == "format":
         rule = "this kit reads format 1"
         return Problem(key, value, rule, ("write ", Setting(key, 1), ", or use the kit it is for"))
-    return Problem(key, value, _rule(key, detail), _proposal(key_path, detail) or meaning(key_path))
+    hint = _proposal(key_path, detail, model) or meaning(key_path, model)
+    return Problem(key, value, _rule(key, detail), hint)
 
 
-def _proposal(key_path: Sequence[str], detail: Any) -> HintText:
+def _proposal(key_path: Sequence[str], detail: Any, model: type[Manifest]) -> HintText:
     """Proposes the most similar of the words that a key allows; "" if there is none."""
     value = detail.get("input")
-    near = nearest(value, words_of(key_path)) if isinstance(value, str) else None
+    near = nearest(value, words_of(key_path, model)) if isinstance(value, str) else None
     return ("did you mean ", Setting(dotted(key_path), near), "?") if near else ""
 
 

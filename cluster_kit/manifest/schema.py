@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, create_model
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    WithJsonSchema,
+    create_model,
+)
 
 from cluster_kit.contract.times import SILENT_S_BY_DEFAULT
 from cluster_kit.manifest.field_types import (
@@ -24,9 +32,6 @@ from cluster_kit.manifest.field_types import (
     Text,
     whole,
 )
-from cluster_kit.manifest.kubernetes import KubernetesTable
-from cluster_kit.manifest.slurm import SlurmTable
-from cluster_kit.parts import EngineName
 from cluster_kit.roles import ROLES
 
 
@@ -311,11 +316,9 @@ _Counts: Any = create_model("_Counts", __base__=_Head, **_counts)
 class Manifest(_Counts):  # one key per row of `roles`, after `name`
     """A cluster-kit manifest."""
 
-    engine: EngineName = Field(
-        "compose",
-        description='What runs the containers: `"compose"` on this host, Docker `"swarm"`, '
-        '`"kubernetes"`, or `"slurm"`',
-    )
+    # `with_platforms` adds the words that `engine` takes, and a table for each that has one.
+    model_config = ConfigDict(defer_build=True)
+    engine: str = Field("", description="What runs the containers")
     style: Literal["auto", "coordinator", "all-tasks"] = Field(
         "auto",
         description='Who runs the program: `"coordinator"`: the chief; `"all-tasks"`: the chief '
@@ -390,10 +393,6 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
         ContainerTable(), description="How much of the host a container can take up"
     )
     network: NetworkTable = Field(NetworkTable(), description="Options of the network")
-    kubernetes: KubernetesTable = Field(
-        KubernetesTable(), description="How the job runs on Kubernetes"
-    )
-    slurm: SlurmTable = Field(SlurmTable(), description="How the job runs on Slurm")
     port: int = Field(
         2222, description="TensorFlow's port, 1024 to 65534; the next one is the beacon's"
     )
@@ -459,6 +458,10 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
         count: int = getattr(self, role)
         return count
 
+    def table(self, platform: str) -> Any:
+        """The table of a platform that has one, whose key is its name."""
+        return getattr(self, platform)
+
     def limits(self, role: str) -> Limits:
         """The table `[role.<role>]`."""
         limits: Limits = getattr(self.role, role)
@@ -475,8 +478,27 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
         return of_role if of_task is None else overlay(of_role, of_task)
 
 
-def json_schema() -> dict[str, Any]:
+def with_platforms(
+    engines: Sequence[str], description: str, tables: Mapping[str, tuple[type[Strict], str]]
+) -> type[Manifest]:
+    """Returns the model of a whole manifest.
+
+    Args:
+        engines: the values of `engine`, the default first; `description` says what each means.
+        tables: the table of each platform that has one, and its description, by its key.
+    """
+    fields: dict[str, Any] = {
+        "engine": (Literal[tuple(engines)], Field(engines[0], description=description))
+    }
+    for key, (table, meaning) in tables.items():
+        fields[key] = (table, Field(table(), description=meaning))
+    model: type[Manifest] = create_model("Manifest", __base__=Manifest, **fields)
+    model.__doc__ = Manifest.__doc__
+    return model
+
+
+def json_schema(model: type[Manifest]) -> dict[str, Any]:
     """The manifest's JSON Schema (draft 2020-12), for editors."""
-    schema = Manifest.model_json_schema()
+    schema = model.model_json_schema()
     named = {"$id": "urn:cluster-kit:manifest:1"}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **named, **schema}

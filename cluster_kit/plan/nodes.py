@@ -23,7 +23,7 @@ def of_other_nodes(facts: HostFacts) -> HostFacts:
 def constraints(nodes: str) -> tuple[str, ...]:
     """Returns swarm's constraints for the text of the key `nodes`: a bare name is a node's label.
 
-    What is no constraint is left out (see `rules.engine`, which refuses it).
+    What is no constraint is left out (each platform refuses it).
     """
     found = (CONSTRAINT.fullmatch(part.strip()) for part in nodes.split(","))
     return tuple(f"{_full(m[1])} {m[2]} {m[3]}" for m in found if m)
@@ -31,24 +31,3 @@ def constraints(nodes: str) -> tuple[str, ...]:
 
 def _full(name: str) -> str:
     return name if name.startswith(("node.", "engine.")) else f"node.labels.{name}"
-
-
-OF_NODES = {
-    "node.hostname": "kubernetes.io/hostname",
-    "node.platform.arch": "kubernetes.io/arch",
-    "node.platform.os": "kubernetes.io/os",
-}
-"""What a swarm calls a property of a node, and Kubernetes a label."""
-
-
-def is_label(name: str) -> bool:
-    """Whether a name in the key `nodes` is a label of nodes, and no word of a swarm's."""
-    return name.startswith(("node.labels.", "node.kubernetes.io/")) or not name.startswith(
-        ("node.", "engine.")
-    )
-
-
-def requirement(constraint: str) -> tuple[str, str, str]:
-    """Returns (label, sign, value) that Kubernetes' nodes have, for one of `constraints`."""
-    name, sign, value = constraint.split(" ")
-    return OF_NODES.get(name, name.removeprefix("node.labels.")), sign, value

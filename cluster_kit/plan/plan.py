@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Network
+from typing import Any, Protocol
 
 from cluster_kit.facts import HostFacts, is_closed
 from cluster_kit.manifest.load import Loaded
@@ -12,10 +13,8 @@ from cluster_kit.manifest.schema import DeadlineTable, Manifest
 from cluster_kit.parts import Bounds, Deadlines, ProfileAt
 from cluster_kit.plan import addresses
 from cluster_kit.plan.arguments import MASTER, check_arguments, fill, names_in
-from cluster_kit.plan.gpus.assign import assign, of_nodes
-from cluster_kit.plan.gpus.request import request_of
-from cluster_kit.plan.kubernetes import alike, image_name, of_pods, on_kubernetes
-from cluster_kit.plan.nodes import of_other_nodes
+from cluster_kit.plan.gpus.assign import GpuGrant
+from cluster_kit.plan.gpus.request import GpuRequest, request_of
 from cluster_kit.plan.origin import origin_of
 from cluster_kit.plan.rules.containers import (
     check_limits,
@@ -25,7 +24,6 @@ from cluster_kit.plan.rules.containers import (
     check_sidecars,
 )
 from cluster_kit.plan.rules.counts import check_counts, check_tasks_exist, too_many
-from cluster_kit.plan.rules.engine import check_engine
 from cluster_kit.plan.rules.network import (
     check_names,
     check_port,
@@ -33,7 +31,6 @@ from cluster_kit.plan.rules.network import (
     find_pins,
     find_subnet,
 )
-from cluster_kit.plan.slurm import on_slurm
 from cluster_kit.plan.tasks import mounts_of, sidecars_of, tasks_of
 from cluster_kit.problem import Problem
 from cluster_kit.programs.requirements import EXTRA, digest
@@ -51,30 +48,46 @@ class OwnImages:
     built: str = ""
 
 
-def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, images: OwnImages) -> Cluster:
+class PlannedFor(Protocol):
+    """What a plan asks of the platform that its cluster is for; `platforms.platform` has them."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def one_host(self) -> bool: ...
+    @property
+    def host_network(self) -> bool: ...
+    def facts(self, manifest: Manifest, facts: HostFacts) -> HostFacts: ...
+    def refusals(self, manifest: Manifest) -> Iterator[Problem]: ...
+    def grants(
+        self, manifest: Manifest, request: GpuRequest, facts: HostFacts
+    ) -> tuple[dict[str, GpuGrant], list[Problem]]: ...
+    def tasks(self, manifest: Manifest, tasks: tuple[Task, ...]) -> tuple[Task, ...]: ...
+    def image_name(self, manifest: Manifest, image: str) -> str: ...
+    def settings(self, manifest: Manifest) -> Mapping[str, Any]: ...
+
+
+def plan(
+    loaded: Loaded, inputs: Inputs, facts: HostFacts, images: OwnImages, platform: PlannedFor
+) -> Cluster:
     """Returns the cluster of a manifest on this host. Same arguments, same cluster.
 
     Args:
         inputs: the manifest's program, data and requirements, resolved.
         images: tags of the kit's own image, for `image = "trainer"`.
+        platform: that of the manifest's `engine`.
     Raises:
         ManifestError: the manifest is invalid; the error has every problem, in its order.
     """
     manifest = loaded.manifest
-    if manifest.engine in ("swarm", "slurm"):
-        facts = of_other_nodes(facts)
-    elif manifest.engine == "kubernetes":
-        facts = of_pods(manifest, of_other_nodes(facts))
+    facts = platform.facts(manifest, facts)
     subnet, subnet_problems = find_subnet(manifest, facts)
     request, request_problems = request_of(manifest, without_pool=too_many(manifest))
-    if manifest.engine in ("swarm", "slurm"):
-        grants, grant_problems = of_nodes(request)
-    else:
-        grants, grant_problems = assign(manifest.name, request, facts)
+    grants, grant_problems = platform.grants(manifest, request, facts)
     pins, pin_problems = find_pins(manifest, subnet)
     loaded.refuse(
         [
-            *_broken_rules(manifest, facts),
+            *_broken_rules(manifest, facts, platform),
             *check_pins(manifest, inputs.requirements),
             *inputs.problems,
             *subnet_problems,
@@ -84,18 +97,16 @@ def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, images: OwnImages) ->
         ]
     )
     assert subnet is not None  # otherwise its problems have been raised
-    tasks = tasks_of(manifest, inputs, subnet, grants, pins)
-    if manifest.engine == "kubernetes":
-        tasks = alike(tasks)
-    cluster, unfilled = fill(_cluster(loaded, inputs, facts, images, subnet, tasks))
+    tasks = platform.tasks(manifest, tasks_of(manifest, inputs, subnet, grants, pins))
+    cluster, unfilled = fill(_cluster(loaded, inputs, facts, images, subnet, tasks, platform))
     loaded.refuse(unfilled)
     return cluster
 
 
-def _broken_rules(manifest: Manifest, facts: HostFacts) -> Iterator[Problem]:
+def _broken_rules(manifest: Manifest, facts: HostFacts, platform: PlannedFor) -> Iterator[Problem]:
     """Yields the problems of all rules that need no more than the manifest and the host."""
     yield from check_names(manifest)
-    yield from check_engine(manifest)
+    yield from platform.refusals(manifest)
     yield from check_version(manifest)
     yield from check_counts(manifest)
     yield from check_port(manifest)
@@ -116,9 +127,10 @@ def _cluster(
     images: OwnImages,
     subnet: IPv4Network,
     tasks: tuple[Task, ...],
+    platform: PlannedFor,
 ) -> Cluster:
     manifest, gpu = loaded.manifest, any(task.gpus for task in tasks)
-    image = image_name(manifest, _image(manifest, inputs, images, gpu=gpu))
+    image = platform.image_name(manifest, _image(manifest, inputs, images, gpu=gpu))
     return Cluster(
         name=manifest.name,
         source=f"{loaded.path.parent.name}/{loaded.path.name}",
@@ -132,7 +144,7 @@ def _cluster(
         subnet=subnet,
         gateway=addresses.gateway(subnet),
         port=manifest.port,
-        addressing=manifest.addressing if manifest.engine == "compose" else "name",
+        addressing=manifest.addressing if platform.one_host else "name",
         style=style_of(manifest),
         chief_job=manifest.chief_job,
         data=inputs.data,
@@ -155,12 +167,13 @@ def _cluster(
         tensorboard=manifest.tensorboard,
         profile=ProfileAt(**dict(manifest.profile)) if manifest.profile else None,
         internal=manifest.network.internal,
-        isolated=_isolated(manifest, facts),
+        isolated=platform.one_host and _isolated(manifest, facts),
         mtu=manifest.network.mtu,
-        engine=manifest.engine,
+        engine=platform.name,
+        one_host=platform.one_host,
+        host_network=platform.host_network,
         encrypted=manifest.network.encrypted,
-        kubernetes=on_kubernetes(manifest),
-        slurm=on_slurm(manifest),
+        settings=platform.settings(manifest),
         origin=origin_of(loaded, inputs, facts, (images.cpu, images.gpu, images.built), subnet),
     )
 
@@ -168,7 +181,7 @@ def _cluster(
 def _isolated(manifest: Manifest, facts: HostFacts) -> bool:
     """Whether the engine can keep the host, and so its other users, out of the network."""
     closed = is_closed(facts.engine) and not facts.kind.podman
-    return manifest.network.internal and manifest.engine == "compose" and closed
+    return manifest.network.internal and closed
 
 
 def _deadlines(table: DeadlineTable) -> Deadlines:

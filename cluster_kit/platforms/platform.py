@@ -1,16 +1,28 @@
-"""What starts a cluster's containers: the protocol of a platform, and its values."""
+"""What a platform is: where a cluster runs, with all that depends on it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
-from cluster_kit.errors import EngineError
+from cluster_kit.errors import EngineError, UsageError
+from cluster_kit.facts import HostFacts
 from cluster_kit.host import Host
-from cluster_kit.resolved import Cluster
+from cluster_kit.platforms.engine import Engine
+from cluster_kit.platforms.rendered_file import Build
+from cluster_kit.resolved import Cluster, Task
 from cluster_kit.workspace import Workspace
+
+if TYPE_CHECKING:  # making the manifest's models takes long, and many commands read none
+    from cluster_kit.manifest.field_types import Strict
+    from cluster_kit.manifest.schema import Manifest
+    from cluster_kit.plan.gpus.assign import GpuGrant
+    from cluster_kit.plan.gpus.request import GpuRequest
+    from cluster_kit.problem import Problem
 
 
 class SubnetTaken(EngineError):
@@ -37,79 +49,6 @@ class Tool:
     install: str
 
 
-@dataclass(frozen=True)
-class Build:
-    """How an image is built: its folder relative to the file, its Dockerfile in it, arguments."""
-
-    context: str
-    dockerfile: str
-    arguments: Mapping[str, str]
-
-
-class Platform(Protocol):
-    """Renders a cluster as a file of its own format, and starts the containers of that file.
-
-    The containers have the labels of `labels`; an `Engine` watches and removes them.
-    """
-
-    def file(self, workspace: Workspace, name: str) -> Path:
-        """The path of the file of the cluster with this name; `write` writes it."""
-
-    def tool(self, host: Host) -> Tool:
-        """The program that the platform needs, as found on this host."""
-
-    def render(self, cluster: Cluster) -> str:
-        """The text of a cluster's file: the same cluster gives the same text.
-
-        Its containers are made from `container_specs`, its network from the cluster.
-        """
-
-    def render_portable(self, cluster: Cluster, build: Build | None) -> str:
-        """The text of a file that runs on any host, as it is, in a copy of the workspace.
-
-        Args:
-            cluster: planned for no host in particular, its mounts relative to the file.
-            build: how the image is built from the workspace, None if its source is not there.
-        """
-
-    def write_portable(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
-        """Write such a file, and what else has to be committed with it; returns its path."""
-
-    def changed(self, old: str, new: str) -> tuple[str, ...]:
-        """Which sources differ between two texts of a cluster's file: manifest, kit, host.
-
-        () if all are the same; a text without sources was written by another version of the kit.
-        """
-
-    def stale_beside(self, file: Path, cluster: Cluster) -> str:
-        """How what lies beside a cluster's file is not as `write` would write it, "" if it is."""
-
-    def left_out(self, cluster: Cluster) -> list[str]:
-        """Paths of this host below mounts that its tasks do not get, since they look like secrets
-        or lead elsewhere; directories end with a slash."""
-
-    def write(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
-        """Write a cluster's file into the workspace and return its path."""
-
-    def merges(self, file: Path) -> Path | None:
-        """A person's own file that `up` merges into a cluster's file; None if there is none."""
-
-    def up(self, host: Host, file: Path, output: Path, run: str) -> None:
-        """Create and start every container, and return without waiting for them to end.
-
-        Containers of another run are left as they are.
-
-        Args:
-            output: the host's directory that is mounted at /output in every container.
-            run: the value of the label `labels.RUN` of containers and network.
-        Raises:
-            UsageError: a person's own file (`merges`) is invalid, or changes what the kit needs.
-            SubnetTaken: the subnet is in use by now.
-            ImageMissing: the image is no longer there.
-            EngineError: the start failed otherwise; some containers may have started.
-        """
-
-
 State = Literal["ok", "warn", "fail"]
 
 
@@ -125,3 +64,215 @@ class Check:
     def as_json(self) -> dict[str, Any]:
         """The line as `doctor --json` prints it, where the hint is called `cure`."""
         return {"name": self.name, "state": self.state, "found": self.found, "cure": self.hint}
+
+
+class Platform(ABC):
+    """Where a cluster runs: what it can keep of a manifest, its file, how it starts, its engine.
+
+    A method here is what most platforms do. The containers have the labels of `labels`; the
+    platform's `Engine` watches and removes them.
+    """
+
+    name: str
+    """The value of the manifest's `engine`; of its table, too, if it has one."""
+    title: str
+    """What a sentence calls it: "runs on ..."."""
+    meaning: str
+    """How the manifest's reference names it among the values of `engine`."""
+    how_to_run: str = ""
+    """What `render --help` says of its file."""
+    one_host: bool = False
+    """All tasks run on this host: what it has is planned with, and each has a fixed address."""
+    by_docker: bool = True
+    """The Docker engine that answers here runs it, or is the manager of what does."""
+    host_network: bool = False
+    """Tasks have the network of their nodes, and none of their own."""
+    pulls_images: bool = False
+    """Nodes take images from a registry, and tell if they cannot."""
+    output_is_late: bool = False
+    """What tasks write comes to this host late, for reasons that are not the task's."""
+    takes_tasks_away: bool = False
+    """It ends tasks for reasons of its own: it evicts them, or takes their node away."""
+
+    # What it can keep of a manifest
+
+    def table(self) -> tuple[type[Strict], str] | None:
+        """The model of its table in a manifest and its description, None if it has none."""
+        return None
+
+    @abstractmethod
+    def refusals(self, manifest: Manifest) -> Iterator[Problem]:
+        """Yields what it cannot keep of a manifest, and what is wrong in its table."""
+
+    def facts(self, manifest: Manifest, facts: HostFacts) -> HostFacts:
+        """The facts to plan with: without what only this host has, if tasks run elsewhere."""
+        from cluster_kit.plan.nodes import of_other_nodes
+
+        return facts if self.one_host else of_other_nodes(facts)
+
+    def grants(
+        self, manifest: Manifest, request: GpuRequest, facts: HostFacts
+    ) -> tuple[dict[str, GpuGrant], list[Problem]]:
+        """The GPUs of each task that gets some, by its name, and the problems of the request."""
+        from cluster_kit.plan.gpus.assign import assign, of_nodes
+
+        return assign(manifest.name, request, facts) if self.one_host else of_nodes(request)
+
+    def tasks(self, manifest: Manifest, tasks: tuple[Task, ...]) -> tuple[Task, ...]:
+        """The planned tasks with what only this platform gives them."""
+        return tasks
+
+    def image_name(self, manifest: Manifest, image: str) -> str:
+        """The name by which tasks are started from an image that has this name on this host."""
+        return image
+
+    def local_name(self, manifest: Manifest, image: str) -> str:
+        """The name on this host of an image that tasks are started from."""
+        return image
+
+    def settings(self, manifest: Manifest) -> Mapping[str, Any]:
+        """What a cluster keeps of the platform's table, as plain data for `Cluster.settings`."""
+        return {}
+
+    # Its file
+
+    @abstractmethod
+    def file(self, workspace: Workspace, name: str) -> Path:
+        """The path of the file of the cluster with this name; `write` writes it."""
+
+    @abstractmethod
+    def render(self, cluster: Cluster) -> str:
+        """The text of a cluster's file: the same cluster gives the same text.
+
+        Its containers are made from `container_specs`, its network from the cluster.
+        """
+
+    @property
+    @abstractmethod
+    def not_portable(self) -> UsageError:
+        """Why its file runs nowhere else, and what to do instead."""
+
+    def render_portable(self, cluster: Cluster, build: Build | None) -> str:
+        """The text of a file that runs on any host, as it is, in a copy of the workspace.
+
+        Args:
+            cluster: planned for no host in particular, its mounts relative to the file.
+            build: how the image is built from the workspace, None if its source is not there.
+        Raises:
+            UsageError: it has no such file.
+        """
+        raise self.not_portable
+
+    def write_portable(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
+        """Write such a file, and what else has to be committed with it; returns its path."""
+        raise self.not_portable
+
+    def changed(self, old: str, new: str) -> tuple[str, ...]:
+        """Which sources differ between two texts of a cluster's file: manifest, kit, host.
+
+        () if all are the same; a text without sources was written by another version of the kit.
+        """
+        return changed(old, new)
+
+    def stale_beside(self, file: Path, cluster: Cluster) -> str:
+        """How what lies beside a cluster's file is not as `write` would write it, "" if it is."""
+        return ""
+
+    def left_out(self, cluster: Cluster) -> list[str]:
+        """Paths of this host below mounts that its tasks do not get, since they look like secrets
+        or lead elsewhere; directories end with a slash."""
+        return []
+
+    @abstractmethod
+    def write(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
+        """Write a cluster's file into the workspace and return its path."""
+
+    def merges(self, file: Path) -> Path | None:
+        """A person's own file that `up` merges into a cluster's file; None if there is none."""
+        return None
+
+    # Its run
+
+    def not_run(self, name: str) -> UsageError | None:
+        """Why the kit only renders what runs there and how it is started; None if it starts it."""
+        return None
+
+    @abstractmethod
+    def engine(self, settings: Mapping[str, Any] | None = None) -> Engine:
+        """A connection to what runs its containers.
+
+        Args:
+            settings: of the cluster that is meant, if one is (`Cluster.settings`).
+        Raises:
+            HostError: nothing of that kind answers.
+            UsageError: the kit starts nothing there.
+        """
+
+    def is_beside(self, engine: Engine) -> bool:
+        """Whether this host's engine leads to it, so that it is asked without being named."""
+        return False
+
+    @abstractmethod
+    def up(self, host: Host, file: Path, output: Path, run: str) -> None:
+        """Create and start every container, and return without waiting for them to end.
+
+        Containers of another run are left as they are.
+
+        Args:
+            output: the host's directory that is mounted at /output in every container.
+            run: the value of the label `labels.RUN` of containers and network.
+        Raises:
+            UsageError: a person's own file (`merges`) is invalid, or changes what the kit needs.
+            SubnetTaken: the subnet is in use by now.
+            ImageMissing: the image is no longer there.
+            EngineError: the start failed otherwise; some containers may have started.
+        """
+
+    # What people are told
+
+    @abstractmethod
+    def tool(self, host: Host) -> Tool:
+        """The program that the platform needs, as found on this host."""
+
+    def checks(self, host: Host, cluster: Cluster | None) -> list[Check]:
+        """Whether it can run clusters, or this one: lines of `doctor`, and what `up` needs."""
+        return []
+
+    def trials(self, cluster: Cluster | None, runs: Path | None) -> list[Check]:
+        """Further lines of `doctor`, by trying what takes time; `runs` is where its runs are."""
+        return []
+
+    def place(self, cluster: Cluster) -> str:
+        """Where a cluster runs, in a few words."""
+        return str(cluster.subnet)
+
+    @property
+    def engine_title(self) -> str:
+        """What a sentence calls its engine."""
+        return "the Docker engine"
+
+    def needs_image(self, cluster: Cluster) -> bool:
+        """Whether its tasks run in an image."""
+        return True
+
+    def after_build(self, cluster: Cluster, local: str, file: str) -> str:
+        """What is done once the image is built, which has the name `local` on this host."""
+        return "`docker compose up` there"
+
+
+SOURCES = re.compile(r"^# made of: manifest (\w+), kit (\w+), (host .*|any host)$", re.MULTILINE)
+
+
+def changed(old: str, new: str) -> tuple[str, ...]:
+    """Returns which of manifest, kit and host differ between two files, and which of its values."""
+    before, after = SOURCES.search(old), SOURCES.search(new)
+    if before is None or after is None:
+        return ("kit",)
+    found = [
+        name for place, name in enumerate(("manifest", "kit"), 1) if before[place] != after[place]
+    ]
+    values = [dict(re.findall(r"(\w+)=(\S+)", match[3])) for match in (before, after)]
+    host = [name for name in values[1] if values[0].get(name) != values[1][name]]
+    if host or before[3].startswith("any") != after[3].startswith("any"):
+        found.append(f"host ({', '.join(host)})" if host else "host")
+    return tuple(found)

@@ -1,48 +1,42 @@
-"""The table of platforms: a further one is one entry here."""
+"""The table of platforms: a further one is one row here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
 from types import MappingProxyType
+from typing import Any
 
-from cluster_kit.parts import EngineName
-from cluster_kit.platforms.compose.compose_platform import Compose
-from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.platforms.engine import Engine
-from cluster_kit.platforms.kubernetes.kubernetes_engine import KubernetesEngine
-from cluster_kit.platforms.kubernetes.kubernetes_platform import Kubernetes
 from cluster_kit.platforms.platform import Platform
-from cluster_kit.platforms.slurm.slurm_platform import Slurm, no_engine_of_slurm
-from cluster_kit.platforms.swarm.swarm_engine import SwarmEngine
-from cluster_kit.platforms.swarm.swarm_platform import Swarm
 
-PLATFORMS: Mapping[EngineName, Callable[[], Platform]] = MappingProxyType(
-    {"compose": Compose, "swarm": Swarm, "kubernetes": Kubernetes, "slurm": Slurm}
-)
-"""What starts the containers; `ENGINES` has how to reach what runs them."""
-
-
-def platform_of(engine: EngineName) -> Platform:
-    """The platform on which a cluster runs whose manifest names this engine."""
-    return PLATFORMS[engine]()
-
-
-ENGINES: Mapping[EngineName, Callable[[str], Engine]] = MappingProxyType(
+PLATFORMS: Mapping[str, str] = MappingProxyType(
     {
-        "compose": lambda _: docker_engine.connect(),
-        "swarm": lambda _: SwarmEngine(),
-        "kubernetes": KubernetesEngine,
-        "slurm": no_engine_of_slurm,
+        "compose": "cluster_kit.platforms.compose.compose_platform.Compose",
+        "swarm": "cluster_kit.platforms.swarm.swarm_platform.Swarm",
+        "kubernetes": "cluster_kit.platforms.kubernetes.kubernetes_platform.Kubernetes",
+        "slurm": "cluster_kit.platforms.slurm.slurm_platform.Slurm",
     }
 )
-"""Each is given a namespace, which only Kubernetes has; "" for its usual one."""
+"""The class of each platform, which is imported when it is used, by the manifest's `engine`."""
+DEFAULT = next(iter(PLATFORMS))
+"""That of a manifest that names none, and of what this host is asked without a manifest."""
 
 
-def connect(engine: EngineName, namespace: str = "") -> Engine:
-    """A connection to what runs its containers.
+@cache
+def platform_of(engine: str) -> Platform:
+    """The platform on which a cluster runs whose manifest names this engine."""
+    module, _, name = PLATFORMS[engine].rpartition(".")
+    platform: Platform = getattr(import_module(module), name)()
+    return platform
 
-    Raises:
-        HostError: nothing of that kind answers.
-        UsageError: the kit starts nothing there.
-    """
-    return ENGINES[engine](namespace)
+
+def all_platforms() -> Iterator[Platform]:
+    """Yields every platform, the default first."""
+    return map(platform_of, PLATFORMS)
+
+
+def connect(engine: str, settings: Mapping[str, Any] | None = None) -> Engine:
+    """A connection to what runs a platform's containers; see `Platform.engine`."""
+    return platform_of(engine).engine(settings)

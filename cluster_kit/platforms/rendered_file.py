@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from cluster_kit.errors import UsageError
 from cluster_kit.parts import Mount
 from cluster_kit.plan.tasks import cluster_spec
-from cluster_kit.platforms.platform import Build
 from cluster_kit.platforms.variables import GROWING, TRAINING, shared_variables
 from cluster_kit.platforms.yaml import comment, quote
 from cluster_kit.resolved import SECRETS, Cluster, Task
 from cluster_kit.roles import ROLES
 from cluster_kit.version import __version__
-from cluster_kit.workspace import Workspace
 
-SOURCES = re.compile(r"^# made of: manifest (\w+), kit (\w+), (host .*|any host)$", re.MULTILINE)
+
+@dataclass(frozen=True)
+class Build:
+    """How an image is built: its folder relative to the file, its Dockerfile in it, arguments."""
+
+    context: str
+    dockerfile: str
+    arguments: Mapping[str, str]
 
 
 def header(cluster: Cluster, plan: str, own: Sequence[str]) -> list[str]:
@@ -40,21 +43,6 @@ def header(cluster: Cluster, plan: str, own: Sequence[str]) -> list[str]:
         + ("any host" if origin.portable else f"host {host}"),
     ]
     return [comment(line) for line in lines]
-
-
-def changed(old: str, new: str) -> tuple[str, ...]:
-    """Returns which of manifest, kit and host differ between two files, and which of its values."""
-    before, after = SOURCES.search(old), SOURCES.search(new)
-    if before is None or after is None:
-        return ("kit",)
-    found = [
-        name for place, name in enumerate(("manifest", "kit"), 1) if before[place] != after[place]
-    ]
-    values = [dict(re.findall(r"(\w+)=(\S+)", match[3])) for match in (before, after)]
-    host = [name for name in values[1] if values[0].get(name) != values[1][name]]
-    if host or before[3].startswith("any") != after[3].startswith("any"):
-        found.append(f"host ({', '.join(host)})" if host else "host")
-    return tuple(found)
 
 
 def parts_of(texts: Sequence[str]) -> list[str] | None:
@@ -127,31 +115,6 @@ def without_shared(task: Task, own: Mapping[str, str]) -> dict[str, str]:
     """A task's own variables without what the file has; an evaluator's TF_CONFIG is its own."""
     in_file = TRAINING if ROLES[task.role].sidecar else "TF_CONFIG"
     return {name: value for name, value in own.items() if name != in_file}
-
-
-class OwnFile:
-    """Methods of such a platform; `platform.Platform` describes them."""
-
-    _not_portable: UsageError
-    """Why its file runs nowhere else, and what to do instead."""
-
-    def render_portable(self, cluster: Cluster, build: Build | None) -> str:
-        raise self._not_portable
-
-    def write_portable(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
-        raise self._not_portable
-
-    def changed(self, old: str, new: str) -> tuple[str, ...]:
-        return changed(old, new)
-
-    def stale_beside(self, file: Path, cluster: Cluster) -> str:
-        return ""
-
-    def left_out(self, cluster: Cluster) -> list[str]:
-        return []
-
-    def merges(self, file: Path) -> Path | None:
-        return None
 
 
 def why_stale(file: Path, wanted: str) -> str:

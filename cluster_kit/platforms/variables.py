@@ -6,7 +6,6 @@ import dataclasses
 import json
 import secrets
 
-from cluster_kit.labels import kubernetes_name
 from cluster_kit.plan.tasks import cluster_spec
 from cluster_kit.programs.style import has_estimators
 from cluster_kit.resolved import OWNER, Cluster, Task
@@ -54,8 +53,9 @@ def new_secret() -> dict[str, str]:
 
 def no_proxy(cluster: Cluster) -> str:
     """The hosts that proxies are not used for: the cluster's own gRPC must not go through them."""
-    if cluster.engine == "kubernetes":  # whatever ends so: all pods of the job's own Service
-        return f"localhost,127.0.0.1,.{kubernetes_name(cluster.name)}"
+    domains = dict.fromkeys(task.host.partition(".")[2] for task in cluster.tasks if task.host)
+    if domains:  # whatever ends so: all tasks' names do
+        return ",".join(["localhost", "127.0.0.1", *(f".{domain}" for domain in domains)])
     names = [task.name for task in cluster.tasks] if cluster.addressing == "name" else []
     return ",".join(["localhost", "127.0.0.1", str(cluster.subnet), *names])
 
@@ -68,7 +68,7 @@ def own_variables(cluster: Cluster, task: Task, config: str, *, leads: bool) -> 
         leads: whether it is the cluster's leader.
     """
     # One bridge network, one interface: NCCL would otherwise try them all.
-    bridged = task.gpus and cluster.slurm is None
+    bridged = task.gpus and not cluster.host_network
     variables = {"NCCL_SOCKET_IFNAME": "eth0"} if bridged else {}
     variables |= task.environment
     for key in {"NO_PROXY", "no_proxy"} & variables.keys():

@@ -11,10 +11,8 @@ from pathlib import Path
 from cluster_kit.host import Host
 from cluster_kit.observe.logs import Followed
 from cluster_kit.observe.progress import sizes
-from cluster_kit.parts import DEFAULT_ENGINE
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.platforms.registry import platform_of
-from cluster_kit.platforms.slurm.slurm_platform import not_run_by_the_kit
 from cluster_kit.resolved import Cluster
 from cluster_kit.run import disk_space
 from cluster_kit.run.beside import board
@@ -98,9 +96,8 @@ def _ready(
     check_arguments(host, cluster := prepared.cluster, request.caller)
     observer.planned(cluster)
     starter = platform_of(cluster.engine)
-    if engine is None or cluster.engine != DEFAULT_ENGINE:
-        namespace = cluster.kubernetes.namespace if cluster.kubernetes else ""
-        engine = host.connect(cluster.engine, namespace)
+    if engine is None or not cluster.one_host:
+        engine = host.connect(cluster.engine, cluster.settings)
     with timings.step("render"):
         text = starter.render(cluster)
     runs = workspace.runs(cluster.name)
@@ -135,15 +132,15 @@ def _ready(
 
 
 def _of_this_host(host: Host, request: Request, workspace: Workspace) -> Engine | None:
-    """The engine of this host; None if there is none, and the job runs on Kubernetes anyway.
+    """The engine of this host; None if there is none, and it does not run the job anyway.
 
     Raises:
-        UsageError: it runs on Slurm, for which the kit only writes a script.
+        UsageError: the job runs where the kit starts nothing.
     """
-    on = engine_of(request, workspace)
-    if on == "slurm":
-        raise not_run_by_the_kit(Path(request.manifest).stem)
-    return host.engine_or_none() if on == "kubernetes" else host.connect()
+    platform = platform_of(engine_of(request, workspace))
+    if error := platform.not_run(Path(request.manifest).stem):
+        raise error
+    return host.connect() if platform.by_docker else host.engine_or_none()
 
 
 def _started(run: Launch, prepared: Prepared, text: str) -> Cluster:

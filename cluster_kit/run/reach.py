@@ -8,42 +8,45 @@ from pathlib import Path
 from cluster_kit.errors import ManifestError, UsageError
 from cluster_kit.host import Host
 from cluster_kit.manifest.load import find, names
-from cluster_kit.parts import EngineName
 from cluster_kit.platforms.engine import Engine
+from cluster_kit.platforms.registry import all_platforms, platform_of
+from cluster_kit.resolved import Cluster
 from cluster_kit.util.nearest import proposal
 from cluster_kit.workspace import Workspace, newest_run_directory
 
 
 def reach(
-    host: Host, reference: str | None, workspace: Workspace, chosen: EngineName | None = None
+    host: Host, reference: str | None, workspace: Workspace, chosen: str | None = None
 ) -> Engine:
-    """The engine that has the cluster which a command line names: this host's, or its swarm.
+    """The engine that has the cluster which a command line names: this host's, or one beside it.
 
-    Kubernetes if a run of it was started there and goes on. This host's if neither has it; the
-    swarm if no cluster is named and only that has any.
+    That of another platform if a run of the cluster was started there and goes on. This host's if
+    none has it; one beside it if no cluster is named and only that has any.
 
     Args:
         reference: the cluster's name or its manifest's path, None or "" if none is named.
-        chosen: the engine if it is named.
+        chosen: the platform if it is named.
     Raises:
         HostError: no engine answers, or the one that is chosen is none of this kind.
     """
-    namespace = _on_kubernetes(reference, workspace) if chosen in (None, "kubernetes") else None
+    elsewhere = _started_elsewhere(reference, workspace, chosen)
     if chosen is not None:
-        return host.connect(chosen, namespace or "")
-    if namespace is not None:
-        return host.connect("kubernetes", namespace)
+        return host.connect(chosen, elsewhere.settings if elsewhere else {})
+    if elsewhere is not None:
+        return host.connect(elsewhere.engine, elsewhere.settings)
     engine = host.connect()
-    swarm = engine.info().get("Swarm") or {}
-    if not swarm.get("ControlAvailable"):
-        return engine
-    on_nodes = host.connect("swarm")
-    here, there = engine.clusters(), on_nodes.clusters()
-    if not reference:
-        return on_nodes if there and not here else engine
-    return (
-        on_nodes if _name(reference, workspace, (*here, *there)) in set(there) - {*here} else engine
-    )
+    for platform in all_platforms():
+        if not platform.is_beside(engine):
+            continue
+        on_nodes = host.connect(platform.name)
+        here, there = engine.clusters(), on_nodes.clusters()
+        if not reference:
+            found = bool(there and not here)
+        else:
+            found = _name(reference, workspace, (*here, *there)) in set(there) - {*here}
+        if found:
+            return on_nodes
+    return engine
 
 
 def of_workspace(engine: Engine, workspace: Workspace, up: Iterable[str]) -> list[str]:
@@ -64,8 +67,13 @@ def of_workspace(engine: Engine, workspace: Workspace, up: Iterable[str]) -> lis
     ]
 
 
-def _on_kubernetes(reference: str | None, workspace: Workspace) -> str | None:
-    """The namespace of a run of the cluster that goes on, or was kept; None if there is none."""
+def _started_elsewhere(
+    reference: str | None, workspace: Workspace, chosen: str | None
+) -> Cluster | None:
+    """The cluster as it was started by a run that goes on, or was kept, where this host's engine
+    does not see it; None if there is none."""
+    if chosen is not None and platform_of(chosen).by_docker:
+        return None
     name = _name(reference, workspace, ()) if reference else ""
     newest = newest_run_directory(workspace.runs(name)) if name else None
     if newest is None:
@@ -76,11 +84,12 @@ def _on_kubernetes(reference: str | None, workspace: Workspace) -> str | None:
         record = read_record(newest)
     except UsageError:
         return None
-    on = record.cluster.kubernetes if record else None
-    if record is None or on is None:
+    if record is None or platform_of(record.cluster.engine).by_docker:
+        return None
+    if chosen not in (None, record.cluster.engine):
         return None
     outcome = read_outcome(newest, record.id)
-    return on.namespace if outcome is None or outcome.kept else None
+    return record.cluster if outcome is None or outcome.kept else None
 
 
 def _name(reference: str, workspace: Workspace, up: Sequence[str]) -> str:
@@ -96,7 +105,7 @@ def _name(reference: str, workspace: Workspace, up: Sequence[str]) -> str:
 def _name_in(manifest: Path) -> str:
     """The name of a manifest's cluster; raises ManifestError."""
     # Making the manifest's models takes an eighth of a command that names none, or one that is up.
-    from cluster_kit.manifest.load import load
+    from cluster_kit.platforms.planning import load
 
     return load(manifest).manifest.name
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cluster_kit.errors import ManifestError
-from cluster_kit.manifest.load import find, load
+from cluster_kit.manifest.load import find
 from cluster_kit.observe.state import RunState
 from cluster_kit.platforms.engine import Engine
+from cluster_kit.platforms.planning import load
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.programs.resolve import find_dockerfile
 from cluster_kit.resolved import Cluster

@@ -7,15 +7,14 @@ import contextlib
 from cluster_kit.errors import KitError
 from cluster_kit.host import Host
 from cluster_kit.image.kit_image import image_present
-from cluster_kit.parts import DEFAULT_ENGINE
-from cluster_kit.platforms.registry import platform_of
+from cluster_kit.platforms.registry import DEFAULT, platform_of
 from cluster_kit.util.kit_files import FILES
 from cluster_kit.version import __version__
 
 
 def versions(host: Host) -> list[str]:
     """One line each: kit, engine, the platform's program, image. Says so if one is not there."""
-    tool = platform_of(DEFAULT_ENGINE).tool(host)
+    tool = platform_of(DEFAULT).tool(host)
     found = tool.version and ".".join(map(str, tool.version))
     tag = host.image_tag("cpu")
     return [

@@ -9,7 +9,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from cluster_kit.manifest.schema import Manifest
+from cluster_kit.platforms.planning import manifest_model
 from cluster_kit.util.kit_files import FILES
 from cluster_kit.util.toml_text import to_toml
 from docs.blocks.table import table
@@ -76,7 +76,7 @@ def rows() -> Iterator[tuple[str, tuple[str, str]]]:
     A task has every key of its role; only those of its own are listed under `task`.
     """
     of_role: set[str] = set()
-    for name, field in Manifest.model_fields.items():
+    for name, field in manifest_model().model_fields.items():
         model = table_of(field.annotation)
         if model is None or name == "data":  # data is a name or a path, too
             yield name, (default(field), field.description or "")

@@ -7,8 +7,8 @@ from tempfile import TemporaryDirectory
 
 from cluster_kit.errors import ManifestError
 from cluster_kit.facts import HostFacts
-from cluster_kit.manifest.load import load
-from cluster_kit.plan.plan import OwnImages, plan
+from cluster_kit.plan.plan import OwnImages
+from cluster_kit.platforms.planning import load, plan
 from cluster_kit.programs.resolve import resolve
 
 TEXT = """\

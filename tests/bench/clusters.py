@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 from cluster_kit.machine.gather import gather
-from cluster_kit.manifest.load import load
-from cluster_kit.plan.plan import OwnImages, plan
+from cluster_kit.plan.plan import OwnImages
 from cluster_kit.plan.tasks import tf_configs
 from cluster_kit.platforms.compose.compose_file import render
 from cluster_kit.platforms.docker.docker_engine import connect
+from cluster_kit.platforms.planning import load, plan
 from cluster_kit.programs.resolve import resolve
 from cluster_kit.resolved import Cluster
 from cluster_kit.this_host import this_host

@@ -13,7 +13,6 @@ import pytest
 from cluster_kit.errors import HostError
 from cluster_kit.facts import Gpu, Network
 from cluster_kit.host import Host, Processes
-from cluster_kit.parts import EngineName
 from cluster_kit.platforms import registry
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.this_host import SystemClock
@@ -101,8 +100,8 @@ def fake_host(
 ) -> Host:
     """A host whose engine is what `connect` returns, on Docker, a swarm or Kubernetes."""
 
-    def connected(engine: EngineName = "compose", namespace: str = "") -> Engine:
-        return registry.connect(engine, namespace) if engine == "slurm" else connect()
+    def connected(engine: str = "compose", settings: Mapping[str, Any] | None = None) -> Engine:
+        return registry.connect(engine, settings) if engine == "slurm" else connect()
 
     return Host(
         clock=clock or SystemClock(),

@@ -12,12 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.manifest.load import load
-from cluster_kit.plan.plan import plan
 from cluster_kit.plan.portable import moved, neutral
 from cluster_kit.platforms.compose.compose_file import render
-from cluster_kit.platforms.platform import Build
+from cluster_kit.platforms.planning import load, plan
 from cluster_kit.platforms.registry import platform_of
+from cluster_kit.platforms.rendered_file import Build
 from tests.make import OWN, ROOT, gpus, host, inputs
 
 HERE = Path(__file__).parent

@@ -15,9 +15,8 @@ from cluster_kit.cli import override_values
 from cluster_kit.drill import check
 from cluster_kit.drill import load as scenarios
 from cluster_kit.errors import ManifestError, UsageError
-from cluster_kit.manifest.load import load
 from cluster_kit.manifest.schema import Manifest
-from cluster_kit.plan.plan import plan
+from cluster_kit.platforms.planning import load, plan
 from tests.make import OWN, ROOT, cluster, gpus, host, inputs
 
 sys.path.insert(0, str(ROOT / "images" / "trainer"))

@@ -11,8 +11,9 @@ from cluster_kit.drill.matrix.systems import System
 from cluster_kit.drill.report import Drill
 from cluster_kit.drill.run import drill
 from cluster_kit.host import Host
-from cluster_kit.manifest.load import find, load
+from cluster_kit.manifest.load import find
 from cluster_kit.platforms.engine import Engine
+from cluster_kit.platforms.planning import load
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.request import Request
 from cluster_kit.show.view import View

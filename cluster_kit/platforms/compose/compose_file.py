@@ -15,8 +15,7 @@ from cluster_kit.platforms.container import (
     network_spec,
     sidecar_specs,
 )
-from cluster_kit.platforms.platform import Build
-from cluster_kit.platforms.rendered_file import header
+from cluster_kit.platforms.rendered_file import Build, header
 from cluster_kit.platforms.variables import BEACON_SECRET
 from cluster_kit.platforms.yaml import (
     Pair,

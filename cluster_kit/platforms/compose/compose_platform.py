@@ -2,24 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from cluster_kit.errors import UsageError
 from cluster_kit.host import Host
 from cluster_kit.platforms.compose import compose_command
-from cluster_kit.platforms.compose.compose_command import find_override
-from cluster_kit.platforms.compose.compose_file import is_current, render, write_hidden
-from cluster_kit.platforms.platform import Build, Tool
-from cluster_kit.platforms.rendered_file import changed
-from cluster_kit.platforms.secret_values import mode_of, refuse_in_text
+from cluster_kit.platforms.docker import docker_engine
+from cluster_kit.platforms.engine import Engine
+from cluster_kit.platforms.platform import Platform, Tool
+from cluster_kit.platforms.rendered_file import Build
 from cluster_kit.resolved import Cluster
 from cluster_kit.workspace import Workspace, write_atomically
+
+if TYPE_CHECKING:
+    from cluster_kit.manifest.schema import Manifest
+    from cluster_kit.problem import Problem
 
 FILE = "compose.yaml"
 IGNORE_RESULTS = "# Results are not committed; this file keeps their directory.\n*\n!.gitignore\n"
 
 
-class Compose:
-    """See `platform.Platform`, whose methods these are."""
+class Compose(Platform):
+    """See `Platform`, whose methods these are."""
+
+    name = "compose"
+    title = "this host"
+    meaning = '`"compose"` on this host'
+    one_host = True
+
+    @property
+    def not_portable(self) -> UsageError:
+        raise AssertionError("its file is portable")
+
+    def refusals(self, manifest: Manifest) -> Iterator[Problem]:
+        from cluster_kit.platforms.compose.compose_rules import check_compose
+
+        return check_compose(manifest)
+
+    def engine(self, settings: Mapping[str, Any] | None = None) -> Engine:
+        return docker_engine.connect()
 
     def file(self, workspace: Workspace, name: str) -> Path:
         return workspace.generated(name)
@@ -35,13 +58,16 @@ class Compose:
         )
 
     def render(self, cluster: Cluster) -> str:
+        from cluster_kit.platforms.compose.compose_file import render
+        from cluster_kit.platforms.secret_values import refuse_in_text
+
         return refuse_in_text(render(cluster), FILE, cluster, options=False)
 
     def render_portable(self, cluster: Cluster, build: Build | None) -> str:
-        return refuse_in_text(render(cluster, build), FILE, cluster)
+        from cluster_kit.platforms.compose.compose_file import render
+        from cluster_kit.platforms.secret_values import refuse_in_text
 
-    def left_out(self, cluster: Cluster) -> list[str]:
-        return []
+        return refuse_in_text(render(cluster, build), FILE, cluster)
 
     def write_portable(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
         """Write the compose file, and an output directory that Git keeps though it is empty.
@@ -53,10 +79,9 @@ class Compose:
         write_atomically(file.parent / "output" / ".gitignore", IGNORE_RESULTS)
         return file
 
-    def changed(self, old: str, new: str) -> tuple[str, ...]:
-        return changed(old, new)
-
     def stale_beside(self, file: Path, cluster: Cluster) -> str:
+        from cluster_kit.platforms.compose.compose_file import is_current
+
         return "" if is_current(file.parent, cluster) else "the value of a secret has changed"
 
     def write(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
@@ -64,6 +89,9 @@ class Compose:
 
         Docker would make a missing directory as root.
         """
+        from cluster_kit.platforms.compose.compose_file import write_hidden
+        from cluster_kit.platforms.secret_values import mode_of
+
         file = workspace.generated(cluster.name)
         write_hidden(file.parent, cluster)
         write_atomically(file, text, mode_of(cluster))
@@ -71,7 +99,7 @@ class Compose:
         return file
 
     def merges(self, file: Path) -> Path | None:
-        return find_override(file)
+        return compose_command.find_override(file)
 
     def up(self, host: Host, file: Path, output: Path, run: str) -> None:
         compose_command.up(host, file, output, run)

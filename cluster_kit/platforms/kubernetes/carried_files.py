@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from cluster_kit.errors import UsageError
-from cluster_kit.labels import kubernetes_name
 from cluster_kit.parts import Mount
+from cluster_kit.platforms.kubernetes.kubernetes_names import kubernetes_name
+from cluster_kit.platforms.kubernetes.kubernetes_table import settings_of
 from cluster_kit.platforms.rendered_file import is_secret
 from cluster_kit.platforms.secret_values import refused_secrets, secret_of
 from cluster_kit.resolved import Cluster
@@ -41,7 +42,7 @@ class Carried:
 
 def host_mounts(cluster: Cluster) -> tuple[Mount, ...]:
     """Returns the mounts that no claim takes the place of, without secrets."""
-    claimed = {target for target, _, _ in (cluster.kubernetes.claims if cluster.kubernetes else ())}
+    claimed = {target for target, _, _ in settings_of(cluster).claims}
     return tuple(
         mount
         for mount in cluster.all_mounts

@@ -10,6 +10,7 @@ from cluster_kit.platforms.kubernetes.kubernetes_api import Api
 from cluster_kit.platforms.kubernetes.kubernetes_engine import KubernetesEngine
 from cluster_kit.platforms.kubernetes.kubernetes_listing import NOT_INSTALLED
 from cluster_kit.platforms.kubernetes.kubernetes_names import GROUP
+from cluster_kit.platforms.kubernetes.kubernetes_table import settings_of
 from cluster_kit.platforms.platform import Check
 from cluster_kit.resolved import Cluster
 
@@ -36,7 +37,7 @@ NEEDS = (
 
 def check_kubernetes(cluster: Cluster | None, namespace: str = "") -> list[Check]:
     """The checks of the Kubernetes cluster of the current context."""
-    on = cluster.kubernetes if cluster else None
+    on = settings_of(cluster) if cluster else None
     try:
         api = KubernetesEngine(on.namespace if on else namespace).api
         return [check_version(api.get("/version"), api), *_checks_rights(api, cluster)]
@@ -61,7 +62,7 @@ def _checks_rights(api: Api, cluster: Cluster | None) -> Iterator[Check]:
         yield Check("rights", "fail", f"you may not {', '.join(lacks)}", hint)
     else:
         yield Check("rights", "ok", "all that `up` needs")
-    on = cluster.kubernetes if cluster else None
+    on = settings_of(cluster) if cluster else None
     if on is not None and on.jobset and not api.knows(GROUP):
         yield Check("jobset", "fail", *NOT_INSTALLED)
     elif on is not None and on.jobset:
@@ -74,7 +75,7 @@ def _checks_rights(api: Api, cluster: Cluster | None) -> Iterator[Check]:
 
 def _needs(cluster: Cluster | None) -> Iterator[tuple[str, str, str, str]]:
     yield from NEEDS
-    on = cluster.kubernetes if cluster else None
+    on = settings_of(cluster) if cluster else None
     if on is not None and on.jobset:
         for verb in CHANGED:
             yield verb, GROUP.partition("/")[0], "jobsets", ""

@@ -14,7 +14,7 @@ from cluster_kit.errors import EngineError
 from cluster_kit.platforms.engine import Container, ContainerSummary
 from cluster_kit.platforms.kubernetes.kubernetes_api import Api, Refused, Unreachable
 from cluster_kit.platforms.kubernetes.kubernetes_listing import selector
-from cluster_kit.platforms.kubernetes.kubernetes_names import GROUP
+from cluster_kit.platforms.kubernetes.kubernetes_names import GROUP, kubernetes_secrets
 from cluster_kit.platforms.kubernetes.kubernetes_watching import POLL_S, Mirror, PodLogs, Watching
 from cluster_kit.platforms.kubernetes.pods import (
     STOPPED_BY_KIT,
@@ -174,7 +174,7 @@ class KubernetesEngine(Unreachable, PodLogs, Watching):
         except Refused as error:
             if kind != "secrets" or error.status != 403:
                 raise
-            return [{"name": name} for name in labels.kubernetes_secrets(cluster)] if is_run else []
+            return [{"name": name} for name in kubernetes_secrets(cluster)] if is_run else []
         return [one["metadata"] for one in found]
 
     def _delete(self, group: str, kind: str, name: str, **query: str) -> None:

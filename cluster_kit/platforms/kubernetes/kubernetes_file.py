@@ -9,10 +9,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from cluster_kit.contract.times import BEACON_PORT_OFFSET
-from cluster_kit.labels import CLUSTER, PLAN, kubernetes_job, kubernetes_name
+from cluster_kit.labels import CLUSTER, PLAN
 from cluster_kit.platforms.container import container_specs
 from cluster_kit.platforms.kubernetes.carried_files import SECRET_FILES, Carried, secret_files
 from cluster_kit.platforms.kubernetes.kubernetes_jobs import Object, jobs, jobset, keys, tags
+from cluster_kit.platforms.kubernetes.kubernetes_names import kubernetes_job, kubernetes_name
+from cluster_kit.platforms.kubernetes.kubernetes_table import settings_of
 from cluster_kit.platforms.rendered_file import FILE, header, spec_text
 from cluster_kit.platforms.yaml import comment, scalar
 from cluster_kit.resolved import Cluster
@@ -22,8 +24,7 @@ def objects(cluster: Cluster, files: Sequence[Carried]) -> list[Object]:
     """Returns Service, NetworkPolicy, ConfigMaps, claim, and Jobs or their JobSet, each with the
     kit's labels."""
     own = tags(cluster, container_specs(cluster)[0])
-    name, on = kubernetes_name(cluster.name), cluster.kubernetes
-    assert on is not None
+    name, on = kubernetes_name(cluster.name), settings_of(cluster)
     found = [
         _service(cluster, name, own),
         _policy(name, own, anywhere=on.egress),
@@ -98,8 +99,7 @@ def _files(one: Carried, own: dict[str, str]) -> Object:
 
 
 def _claim(cluster: Cluster, own: dict[str, str]) -> Object:
-    on = cluster.kubernetes
-    assert on is not None
+    on = settings_of(cluster)
     spec: Object = {
         "accessModes": ["ReadWriteMany"],
         "resources": {"requests": {"storage": str(on.storage)}},
@@ -120,8 +120,7 @@ def render(cluster: Cluster, files: Sequence[Carried]) -> str:
 def own_lines(cluster: Cluster) -> list[str]:
     """What the file says of itself in its first lines."""
     name = kubernetes_name(cluster.name)
-    on = cluster.kubernetes
-    assert on is not None
+    on = settings_of(cluster)
     kubectl = f"kubectl -n {on.namespace}" if on.namespace else "kubectl"
     leader = kubernetes_job(cluster.name, cluster.leader.role, in_set=on.jobset)
     jobs = "jobset" if on.jobset else "job"

@@ -10,12 +10,16 @@ from typing import Any
 
 from cluster_kit import labels
 from cluster_kit.errors import UsageError
-from cluster_kit.labels import kubernetes_job, kubernetes_name, kubernetes_secrets
-from cluster_kit.plan.kubernetes import USER
-from cluster_kit.plan.nodes import requirement
 from cluster_kit.platforms.container import ContainerSpec, container_specs
 from cluster_kit.platforms.kubernetes.carried_files import Carried
-from cluster_kit.platforms.kubernetes.kubernetes_names import GROUP
+from cluster_kit.platforms.kubernetes.kubernetes_names import (
+    GROUP,
+    kubernetes_job,
+    kubernetes_name,
+    kubernetes_secrets,
+)
+from cluster_kit.platforms.kubernetes.kubernetes_rules import USER, requirement
+from cluster_kit.platforms.kubernetes.kubernetes_table import settings_of
 from cluster_kit.platforms.rendered_file import FILE, is_secret, parts_of, without_shared
 from cluster_kit.platforms.variables import GROWING, SHARED
 from cluster_kit.resolved import SECRETS, Cluster, Task
@@ -88,7 +92,7 @@ def volumes(
     cluster: Cluster, spec: ContainerSpec, files: Sequence[Carried]
 ) -> tuple[list[Object], list[Object]]:
     """Returns the volumes of a pod and the mounts of its container, in the same order."""
-    name, on = kubernetes_name(cluster.name), cluster.kubernetes
+    name, on = kubernetes_name(cluster.name), settings_of(cluster)
     assert on is not None  # it is a cluster of this engine
     found: list[tuple[Object, list[Object]]] = [
         _volume("cluster", {"configMap": {"name": name}}, CONFIG, read_only=True),
@@ -116,8 +120,7 @@ def volumes(
 
 def output(cluster: Cluster, path: str) -> tuple[Object, list[Object]]:
     """Returns the volume at the output's path, and its mount: a folder of its own in a claim."""
-    assert cluster.kubernetes is not None
-    claim = cluster.kubernetes.claim
+    claim = settings_of(cluster).claim
     if not claim:
         return _volume("output", _empty(), path)
     source = {"persistentVolumeClaim": {"claimName": claim}}
@@ -203,8 +206,7 @@ def _job(
     specs: Sequence[ContainerSpec],
     files: Sequence[Carried],
 ) -> Object:
-    role, first, on = tasks[0].role, specs[0], cluster.kubernetes
-    assert on is not None
+    role, first, on = tasks[0].role, specs[0], settings_of(cluster)
     own = tags(cluster, first, role)
     deadlines = cluster.deadlines
     longest = deadlines.start + deadlines.job + deadlines.evaluator_grace + PULLING_S
@@ -241,8 +243,7 @@ def _pod(
     specs: Sequence[ContainerSpec],
     files: Sequence[Carried],
 ) -> Object:
-    task, on = tasks[0], cluster.kubernetes
-    assert on is not None
+    task, on = tasks[0], settings_of(cluster)
     volumes_, mounts = volumes(cluster, specs[0], files)
     pod: Object = {
         "subdomain": kubernetes_name(cluster.name),
@@ -287,8 +288,7 @@ def confined(spec: ContainerSpec) -> Object:
 def _container(
     cluster: Cluster, tasks: Sequence[Task], specs: Sequence[ContainerSpec], mounts: list[Object]
 ) -> Object:
-    first, on = specs[0], cluster.kubernetes
-    assert on is not None
+    first, on = specs[0], settings_of(cluster)
     container: Object = {
         "name": CONTAINER,
         "image": first.shared.image,
@@ -348,8 +348,7 @@ def _affinity(constraints: Sequence[str]) -> Object:
 def jobset(cluster: Cluster, jobs: Sequence[Object]) -> Object:
     """Returns the JobSet with these Jobs; it succeeds with its leader, and an evaluator's last
     score."""
-    on = cluster.kubernetes
-    assert on is not None
+    on = settings_of(cluster)
     name = kubernetes_name(cluster.name)
     own = {key: jobs[0]["metadata"]["labels"][key] for key in (labels.CLUSTER, labels.PLAN)}
     decide = {cluster.leader.role, *(task.role for task in cluster.evaluators)}

@@ -9,7 +9,7 @@ from typing import Any
 
 from cluster_kit import labels
 from cluster_kit.platforms.kubernetes.kubernetes_api import Api, Refused
-from cluster_kit.platforms.kubernetes.kubernetes_names import GROUP
+from cluster_kit.platforms.kubernetes.kubernetes_names import GROUP, kubernetes_name
 from cluster_kit.platforms.kubernetes.pods import (
     STOPPED_BY_KIT,
     Record,
@@ -180,7 +180,7 @@ class Listing(Ended):
                 found[about["name"]] = str(event.get("message", ""))
             if about["kind"] == "Pod" and event.get("reason") in NOT_READY:
                 found[about["name"]] = f"{event['reason']}: {event.get('message', '')}"
-            if about["kind"] == "JobSet" and about["name"] == labels.kubernetes_name(cluster):
+            if about["kind"] == "JobSet" and about["name"] == kubernetes_name(cluster):
                 sets = dict.fromkeys(names, str(event.get("message", "")))
         return {**sets, **found}
 

@@ -22,7 +22,11 @@ from cluster_kit.platforms.kubernetes.kubernetes_listing import (
     NOT_MADE,
     NOT_READY,
 )
-from cluster_kit.platforms.kubernetes.kubernetes_names import GROUP
+from cluster_kit.platforms.kubernetes.kubernetes_names import (
+    GROUP,
+    kubernetes_name,
+    kubernetes_secrets,
+)
 from cluster_kit.platforms.kubernetes.kubernetes_watching import READER
 from cluster_kit.platforms.kubernetes.pods import OUTPUT, TASK, by_task, has_run, waits_for
 from cluster_kit.platforms.variables import BEACON_SECRET, new_secret
@@ -65,7 +69,7 @@ def _labelled(one: Object, run: str, output: Path) -> Object:
         of_job["labels"][labels.RUN] = template["metadata"]["labels"][labels.RUN] = run
         of_job["annotations"] = {**of_job.get("annotations", {}), OUTPUT: str(output)}
         (container,) = template["spec"]["containers"]
-        secret, _ = labels.kubernetes_secrets(metadata["labels"][labels.CLUSTER])
+        secret, _ = kubernetes_secrets(metadata["labels"][labels.CLUSTER])
         source = {"secretKeyRef": {"name": secret, "key": BEACON_SECRET, "optional": True}}
         container["env"].append({"name": BEACON_SECRET, "valueFrom": source})
         for mount in container["volumeMounts"]:
@@ -79,7 +83,7 @@ def reader(job: Object, like: Object) -> Object:
     labels and the namespace of another object."""
     metadata, spec = like["metadata"], copy.deepcopy(job["spec"]["template"]["spec"])
     own = metadata["labels"]
-    name = f"{labels.kubernetes_name(own[labels.CLUSTER])}-{READER}"
+    name = f"{kubernetes_name(own[labels.CLUSTER])}-{READER}"
     (task,) = spec["containers"]
     script = resources.files("cluster_kit.platforms.kubernetes.inside") / "reader.py"
     container = {key: task[key] for key in ("image", "imagePullPolicy", "securityContext")}

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cluster_kit import labels
 from cluster_kit.platforms.engine import Event, Subscription
 from cluster_kit.platforms.kubernetes.kubernetes_api import Api, Refused
 from cluster_kit.platforms.kubernetes.kubernetes_listing import Listing
+from cluster_kit.platforms.kubernetes.kubernetes_names import kubernetes_name
 from cluster_kit.platforms.kubernetes.pods import TASK, Record, Told, by_task, exit_code, is_over
 from cluster_kit.platforms.remote_engine import PolledLogs, said_after, stamped
 
@@ -70,7 +70,7 @@ class Watching(Listing):
             return
         self._mirrors[cluster] = mirror, time.monotonic()
         wanted = {"timestamps": "true"} | ({"sinceTime": mirror.last} if mirror.last else {})
-        path = f"{self._api.of('v1', 'pods')}/{labels.kubernetes_name(cluster)}-{READER}/log"
+        path = f"{self._api.of('v1', 'pods')}/{kubernetes_name(cluster)}-{READER}/log"
         with contextlib.suppress(Refused):
             mirror.take(self._api.text(path, **wanted))
 

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 
 from cluster_kit.contract.times import FAILED_JOB_GRACE_S, WORKER_GRACE_S
-from cluster_kit.parts import OnSlurm
 from cluster_kit.platforms.container import ContainerSpec, container_specs, plan_hash
 from cluster_kit.platforms.rendered_file import header
 from cluster_kit.platforms.secret_values import without_secrets
 from cluster_kit.platforms.slurm import sbatch_texts
 from cluster_kit.platforms.slurm.sbatch_texts import Texts, names
+from cluster_kit.platforms.slurm.slurm_table import SlurmSettings, settings_of
 from cluster_kit.platforms.yaml import Pair
 from cluster_kit.resolved import TRAINER, Cluster
 from cluster_kit.util import templating
@@ -78,8 +78,7 @@ def _of_the_job(cluster: Cluster) -> Iterator[str]:
     yield f"--output={cluster.project}-%j.log"
     yield f"--signal=B:TERM@{WARNING_S}"
     yield "--no-requeue"
-    on, deadlines = cluster.slurm, cluster.deadlines
-    assert on is not None
+    on, deadlines = settings_of(cluster), cluster.deadlines
     if on.account:
         yield f"--account={on.account}"
     if on.time or deadlines.job:
@@ -89,8 +88,7 @@ def _of_the_job(cluster: Cluster) -> Iterator[str]:
 
 def _everywhere(cluster: Cluster) -> Iterator[str]:
     """Yields the options that each part has."""
-    on = cluster.slurm
-    assert on is not None
+    on = settings_of(cluster)
     if on.partition:
         yield f"--partition={on.partition}"
     yield from on.options
@@ -111,8 +109,7 @@ ENVIRONMENT = {
 
 def render(cluster: Cluster) -> str:
     """Returns the script: the same cluster gives the same text."""
-    on = cluster.slurm
-    assert on is not None
+    on = settings_of(cluster)
     specs = dict(zip((task.name for task in cluster.tasks), container_specs(cluster), strict=True))
     first, texts = specs[cluster.tasks[0].name], Texts(cluster)
     form, jobs = sbatch_texts.cluster_json(cluster)
@@ -153,8 +150,7 @@ def render(cluster: Cluster) -> str:
 
 def own_lines(cluster: Cluster, spec: ContainerSpec) -> list[str]:
     """What the script says of itself in its first lines."""
-    on, name = cluster.slurm, cluster.name
-    assert on is not None
+    on, name = settings_of(cluster), cluster.name
     lines = [
         f"Submit it: `sbatch compose/{name}/sbatch.sh`, in the directory that has compose/.",
         f"Watch it:  `squeue --me`, `tail -F {cluster.project}-*.log`;",
@@ -172,14 +168,14 @@ def own_lines(cluster: Cluster, spec: ContainerSpec) -> list[str]:
     return lines
 
 
-def _places(on: OnSlurm) -> tuple[Pair, ...]:
+def _places(on: SlurmSettings) -> tuple[Pair, ...]:
     """The directories and files that the script is told of."""
     found = {"output": on.output}
     found |= {"image": on.image} if on.image else {"python": on.python, "trainer": on.trainer}
     return tuple(Pair(name, shlex.quote(value)) for name, value in found.items())
 
 
-def _checks(on: OnSlurm, secrets: Iterable[str]) -> Iterator[str]:
+def _checks(on: SlurmSettings, secrets: Iterable[str]) -> Iterator[str]:
     """Yields lines that end the job before it starts anything if something is missing."""
     if on.image:
         hint = "build it, as the first lines of this script say, or mend [slurm] image"
@@ -196,7 +192,7 @@ def _checks(on: OnSlurm, secrets: Iterable[str]) -> Iterator[str]:
         )
 
 
-def _environment(cluster: Cluster, on: OnSlurm, secrets: Iterable[str]) -> Iterator[str]:
+def _environment(cluster: Cluster, on: SlurmSettings, secrets: Iterable[str]) -> Iterator[str]:
     """Yields the lines that make up for the image, or hand on what it would not see."""
     if on.image:
         # Exported, since the arguments of a process can be read by every user of its node.
@@ -214,7 +210,7 @@ def _environment(cluster: Cluster, on: OnSlurm, secrets: Iterable[str]) -> Itera
         yield f"export {name}=${{{name}-{value}}}"
 
 
-def _start(cluster: Cluster, on: OnSlurm, spec: ContainerSpec) -> str:
+def _start(cluster: Cluster, on: SlurmSettings, spec: ContainerSpec) -> str:
     """The line that becomes a task's program."""
     if not on.image:
         return 'exec env "${given[@]}" "$python" -m trainer "${command[@]}"'
@@ -240,7 +236,7 @@ def _start(cluster: Cluster, on: OnSlurm, spec: ContainerSpec) -> str:
     )
 
 
-def _judge(on: OnSlurm, spec: ContainerSpec) -> Iterator[str]:
+def _judge(on: SlurmSettings, spec: ContainerSpec) -> Iterator[str]:
     """Yields the lines that have the verdict made by the tasks' Python, at the end of the job."""
     if not on.image:
         yield "export PYTHONPATH=$trainer${PYTHONPATH:+:$PYTHONPATH}"

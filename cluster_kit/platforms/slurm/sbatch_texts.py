@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from cluster_kit.errors import UsageError
 from cluster_kit.platforms.container import ContainerSpec, container_specs
 from cluster_kit.platforms.rendered_file import parts_of
+from cluster_kit.platforms.slurm.slurm_table import settings_of
 from cluster_kit.platforms.variables import SHARED, TRAINING, no_proxy
 from cluster_kit.platforms.yaml import Pair
 from cluster_kit.programs.catalog import DATA_SETS_IN_IMAGE
@@ -43,7 +44,7 @@ class Texts:
         self._address = re.compile(
             rf"(?<![\w.-])(?:{roles})-\d+:(?:{cluster.port}|{cluster.port + 1})(?!\d)"
         )
-        self._paths = {} if cluster.slurm is None or cluster.slurm.image else _paths(cluster)
+        self._paths = {} if settings_of(cluster).image else _paths(cluster)
         targets = "|".join(sorted(map(re.escape, self._paths), key=len, reverse=True))
         self._path = re.compile(rf"(?<![^\s=,:\"'])(?:{targets})(?=[/,:\"'\s]|$)")
 
@@ -72,8 +73,7 @@ class Texts:
 
 def _paths(cluster: Cluster) -> dict[str, str]:
     """Where the nodes have a container's directories."""
-    on = cluster.slurm
-    assert on is not None
+    on = settings_of(cluster)
     found = {mount.target: mount.source for mount in container_specs(cluster)[0].shared.mounts}
     if on.datasets:
         found[DATA_SETS_IN_IMAGE] = on.datasets
@@ -129,7 +129,7 @@ def shared(cluster: Cluster, texts: Texts, spec: ContainerSpec) -> tuple[Pair, .
         name: _with_hosts(cluster, value) if name in NO_PROXY else texts.held(value)
         for name, value in spec.shared.environment.items()
     }
-    if cluster.slurm is not None and cluster.slurm.image:
+    if settings_of(cluster).image:
         found[SHARED] = f"{spec.shared.output}/{DESCRIPTION}"
     else:
         found["CLUSTER_KIT_OUTPUT"] = PRIVATE.format("$run") + "/output"

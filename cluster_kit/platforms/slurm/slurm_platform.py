@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any
 
 from cluster_kit.errors import UsageError
 from cluster_kit.host import Host
-from cluster_kit.platforms.platform import Tool
-from cluster_kit.platforms.rendered_file import OwnFile, why_stale
-from cluster_kit.platforms.secret_values import refuse_in_text
-from cluster_kit.platforms.slurm.sbatch_script import cluster_text, render
+from cluster_kit.platforms.engine import Engine
+from cluster_kit.platforms.platform import Platform, Tool
 from cluster_kit.resolved import Cluster
 from cluster_kit.workspace import Workspace, write_atomically
+
+if TYPE_CHECKING:
+    from cluster_kit.manifest.field_types import Strict
+    from cluster_kit.manifest.schema import Manifest
+    from cluster_kit.problem import Problem
 
 
 def not_run_by_the_kit(name: str = "NAME") -> UsageError:
@@ -22,10 +26,6 @@ def not_run_by_the_kit(name: str = "NAME") -> UsageError:
         f"`cluster-kit render {name} --engine slurm`, then `sbatch compose/{name}/sbatch.sh`; "
         "`squeue --me` shows the job, `scancel` ends it",
     )
-
-
-def no_engine_of_slurm(_: str) -> NoReturn:
-    raise not_run_by_the_kit()
 
 
 FILE, RECORD = "sbatch.sh", "sbatch.json"
@@ -39,10 +39,46 @@ NOT_PORTABLE = UsageError(
 )
 
 
-class Slurm(OwnFile):
-    """See `platform.Platform`, whose methods these are."""
+class Slurm(Platform):
+    """See `Platform`, whose methods these are."""
 
-    _not_portable = NOT_PORTABLE
+    name = "slurm"
+    title = "Slurm"
+    meaning = '`"slurm"`'
+    how_to_run = "for Slurm sbatch.sh, for `sbatch`"
+    by_docker = False
+    host_network = True
+    not_portable = NOT_PORTABLE
+
+    def table(self) -> tuple[type[Strict], str]:
+        from cluster_kit.platforms.slurm.slurm_table import SlurmTable
+
+        return SlurmTable, "How the job runs on Slurm"
+
+    def refusals(self, manifest: Manifest) -> Iterator[Problem]:
+        from cluster_kit.platforms.slurm.slurm_rules import check_slurm
+
+        return check_slurm(manifest)
+
+    def settings(self, manifest: Manifest) -> Mapping[str, Any]:
+        from cluster_kit.platforms.slurm.slurm_table import settings_from
+
+        return settings_from(manifest)
+
+    def not_run(self, name: str) -> UsageError:
+        return not_run_by_the_kit(name)
+
+    def engine(self, settings: Mapping[str, Any] | None = None) -> Engine:
+        raise not_run_by_the_kit()
+
+    def place(self, cluster: Cluster) -> str:
+        return self.title
+
+    def needs_image(self, cluster: Cluster) -> bool:
+        return bool(cluster.settings["image"])
+
+    def after_build(self, cluster: Cluster, local: str, file: str) -> str:
+        return f"make {cluster.settings['image']} of it, as the first lines of {file} say"
 
     def file(self, workspace: Workspace, name: str) -> Path:
         return workspace.generated(name, FILE)
@@ -51,15 +87,23 @@ class Slurm(OwnFile):
         raise not_run_by_the_kit()
 
     def render(self, cluster: Cluster) -> str:
+        from cluster_kit.platforms.secret_values import refuse_in_text
+        from cluster_kit.platforms.slurm.sbatch_script import render
+
         if any(task.debug for task in cluster.tasks):
             raise NO_DEBUGGER
         return refuse_in_text(render(cluster), FILE, cluster)
 
     def stale_beside(self, file: Path, cluster: Cluster) -> str:
+        from cluster_kit.platforms.rendered_file import why_stale
+        from cluster_kit.platforms.slurm.sbatch_script import cluster_text
+
         return why_stale(file.parent / RECORD, cluster_text(cluster))
 
     def write(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
         """Write the script, and beside it what a run of it keeps for `cluster-kit report`."""
+        from cluster_kit.platforms.slurm.sbatch_script import cluster_text
+
         file = self.file(workspace, cluster.name)
         write_atomically(file.parent / RECORD, cluster_text(cluster))
         write_atomically(file, text)

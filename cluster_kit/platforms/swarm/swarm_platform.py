@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cluster_kit.errors import EngineError, UsageError
 from cluster_kit.host import Host
 from cluster_kit.labels import project_of
-from cluster_kit.platforms.platform import SubnetTaken, Tool
-from cluster_kit.platforms.rendered_file import FILE, OwnFile, spec_text, why_stale
-from cluster_kit.platforms.secret_values import refuse_in_text
-from cluster_kit.platforms.swarm.stack_file import render
+from cluster_kit.platforms.engine import Engine
+from cluster_kit.platforms.platform import Check, Platform, SubnetTaken, Tool
 from cluster_kit.platforms.swarm.swarm_engine import SwarmEngine
 from cluster_kit.platforms.variables import new_secret
 from cluster_kit.resolved import Cluster
 from cluster_kit.workspace import Workspace, write_atomically
+
+if TYPE_CHECKING:
+    from cluster_kit.manifest.schema import Manifest
+    from cluster_kit.problem import Problem
 
 MINIMUM = (23, 0)
 
@@ -131,11 +133,11 @@ def not_started(waiting: Sequence[str], why: Mapping[str, str]) -> EngineError:
     return EngineError(
         f"a swarm's nodes have not started every task after {PATIENCE_S:.0f} s and more:\n"
         + "\n".join(f"  {line}" for line in lines),
-        _hint(" ".join(lines)),
+        _cure(" ".join(lines)),
     )
 
 
-def _hint(said: str) -> str:
+def _cure(said: str) -> str:
     if "No such image" in said:
         return "bring the image to that node: `cluster-kit image push NAME --to ssh://USER@NODE`"
     if "bind source path does not exist" in said:
@@ -163,10 +165,39 @@ NOT_PORTABLE = UsageError(
 )
 
 
-class Swarm(OwnFile):
-    """See `platform.Platform`, whose methods these are."""
+class Swarm(Platform):
+    """See `Platform`, whose methods these are."""
 
-    _not_portable = NOT_PORTABLE
+    name = "swarm"
+    title = "a swarm"
+    meaning = 'Docker `"swarm"`'
+    how_to_run = "For a swarm it is stack.yaml, for `docker stack deploy`"
+    not_portable = NOT_PORTABLE
+
+    def refusals(self, manifest: Manifest) -> Iterator[Problem]:
+        from cluster_kit.platforms.swarm.swarm_rules import check_swarm_manifest
+
+        return check_swarm_manifest(manifest)
+
+    def engine(self, settings: Mapping[str, Any] | None = None) -> Engine:
+        return SwarmEngine()
+
+    def is_beside(self, engine: Engine) -> bool:
+        """Whether this host's engine is a manager of a swarm."""
+        return bool((engine.info().get("Swarm") or {}).get("ControlAvailable"))
+
+    def checks(self, host: Host, cluster: Cluster | None) -> list[Check]:
+        from cluster_kit.platforms.swarm.swarm_checks import check_swarm
+
+        return check_swarm(host, cluster)
+
+    def trials(self, cluster: Cluster | None, runs: Path | None) -> list[Check]:
+        from cluster_kit.platforms.swarm.swarm_checks import probe_nodes
+
+        if cluster is None or runs is None:
+            how = "not tried: `cluster-kit doctor NAME --engine swarm` tries them on every node"
+            return [Check("image, storage", "ok", how)]
+        return probe_nodes(SwarmEngine(), cluster, runs)
 
     def file(self, workspace: Workspace, name: str) -> Path:
         return workspace.generated(name, STACK)
@@ -182,13 +213,20 @@ class Swarm(OwnFile):
         )
 
     def render(self, cluster: Cluster) -> str:
+        from cluster_kit.platforms.secret_values import refuse_in_text
+        from cluster_kit.platforms.swarm.stack_file import render
+
         return refuse_in_text(render(cluster), STACK, cluster)
 
     def stale_beside(self, file: Path, cluster: Cluster) -> str:
+        from cluster_kit.platforms.rendered_file import FILE, spec_text, why_stale
+
         return why_stale(file.parent / FILE, spec_text(cluster))
 
     def write(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
         """Write the stack file, what all tasks are given, and the output of a plain deploy."""
+        from cluster_kit.platforms.rendered_file import FILE, spec_text
+
         file = self.file(workspace, cluster.name)
         write_atomically(file.parent / FILE, spec_text(cluster))
         write_atomically(file, text)

@@ -10,11 +10,8 @@ from cluster_kit.errors import HostError
 from cluster_kit.facts import HostFacts
 from cluster_kit.host import Host
 from cluster_kit.image.kit_image import image_present
-from cluster_kit.parts import DEFAULT_ENGINE
-from cluster_kit.platforms.kubernetes.kubernetes_checks import check_kubernetes
 from cluster_kit.platforms.platform import Check, Tool
-from cluster_kit.platforms.registry import platform_of
-from cluster_kit.platforms.swarm.swarm_checks import check_swarm
+from cluster_kit.platforms.registry import DEFAULT, platform_of
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.checks.gpu_checks import gpu_checks
 from cluster_kit.run.checks.kind_checks import check_kind, podman, podman_builds
@@ -34,29 +31,25 @@ SMALLEST = PROGRAM_MEMORY + 2 * SERVER_MEMORY
 
 def check_host(host: Host, facts: HostFacts, cluster: Cluster | None) -> list[Check]:
     """The checks of this host, and of what `cluster` needs if one is given."""
-    if cluster is not None and cluster.kubernetes is not None:
-        tool = _tool(platform_of(cluster.engine).tool(host))
-        asked = check_kubernetes(cluster) if tool.state == "ok" else []
+    platform = platform_of(cluster.engine if cluster else DEFAULT)
+    tool = _tool(platform.tool(host))
+    if cluster is not None and not platform.by_docker:
+        asked = platform.checks(host, cluster) if tool.state == "ok" else []
         return [tool, *asked, *check_secrets(cluster, os.environ)]
     return [
         podman(facts.engine) if facts.kind.podman else _engine(facts.engine),
         *check_kind(facts.kind, cluster),
-        _tool(platform_of(cluster.engine if cluster else DEFAULT_ENGINE).tool(host)),
+        tool,
         podman_builds(_lacks(host, cluster)) if facts.kind.podman else _buildx(host, cluster),
         _disk(host, facts.engine_root or "/", cluster),
-        _memory(facts.memory, None if on_nodes(cluster) else cluster),
-        *(check_swarm(host, cluster) if cluster is not None and cluster.engine == "swarm" else ()),
+        _memory(facts.memory, cluster if cluster and cluster.one_host else None),
+        *platform.checks(host, cluster),
         *gpu_checks(facts),
         check_subnet(facts, cluster),
         check_proxy(cluster),
         *check_secrets(cluster, os.environ),
         *check_ports(cluster),
     ]
-
-
-def on_nodes(cluster: Cluster | None) -> bool:
-    """Whether its tasks run on the nodes of a swarm, whose memory is not known here."""
-    return cluster is not None and cluster.engine != DEFAULT_ENGINE
 
 
 def refuse_if_unfit(host: Host, facts: HostFacts, cluster: Cluster) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -10,6 +11,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from cluster_kit.errors import UsageError
+from cluster_kit.platforms.registry import platform_of
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.judging.outcome import FORMAT, NOTHING, Outcome
 from cluster_kit.run.timings import Stopwatch
@@ -63,7 +65,7 @@ def read_record(run: RunDirectory) -> Record | None:
         UsageError: it cannot be read.
     """
     try:
-        return _records().validate_json(run.record.read_bytes())
+        return _records().validate_json(_with_settings(run.record.read_bytes()))
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -72,6 +74,24 @@ def read_record(run: RunDirectory) -> Record | None:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise _unreadable(run, f"{where}: {first['msg']} (another version of the kit?)") from None
+
+
+def _with_settings(text: bytes) -> bytes:
+    """The record with what an older kit kept otherwise: the settings under the platform's name."""
+    try:
+        record = json.loads(text)
+        cluster = record["cluster"]
+        if "settings" in cluster:
+            return text
+        platform = platform_of(cluster["engine"])
+        cluster |= {
+            "settings": cluster.get(platform.name) or {},
+            "one_host": platform.one_host,
+            "host_network": platform.host_network,
+        }
+        return json.dumps(record).encode()
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return text  # whoever reads it says what is wrong
 
 
 def _unreadable(run: RunDirectory, why: str) -> UsageError:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cluster_kit.image.base_image import REGISTRY_BASE
 from cluster_kit.image.kit_image import SOURCE
-from cluster_kit.platforms.platform import Build
+from cluster_kit.platforms.rendered_file import Build
 from cluster_kit.resolved import Cluster
 from cluster_kit.util.kit_files import CLONE
 

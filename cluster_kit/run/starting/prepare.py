@@ -12,12 +12,12 @@ from cluster_kit.host import Host
 from cluster_kit.image import debugger, tensorflow_lock
 from cluster_kit.image.kit_image import Say
 from cluster_kit.machine.gather import gather, gather_networks
-from cluster_kit.manifest.load import Loaded, find, load
-from cluster_kit.parts import EngineName
+from cluster_kit.manifest.load import Loaded, find
 from cluster_kit.plan.debug import debugged
-from cluster_kit.plan.plan import OwnImages, plan
+from cluster_kit.plan.plan import OwnImages
 from cluster_kit.plan.portable import check_portable, everywhere, moved, neutral
 from cluster_kit.platforms.engine import Engine
+from cluster_kit.platforms.planning import load, plan
 from cluster_kit.platforms.registry import platform_of
 from cluster_kit.programs import resolve
 from cluster_kit.programs.resolve import Inputs, without_trainer
@@ -140,7 +140,7 @@ def _portable(
     return Prepared(request, loaded, inputs, images, facts, cluster, hints)
 
 
-def engine_of(request: Request, workspace: Workspace) -> EngineName:
+def engine_of(request: Request, workspace: Workspace) -> str:
     """What a manifest's job runs on; raises what `prepare` raises."""
     path = find(request.manifest, workspace.manifests)
     root = workspace.root.resolve()

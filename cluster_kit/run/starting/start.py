@@ -16,9 +16,9 @@ from cluster_kit.image import user_image as own_image
 from cluster_kit.image.kit_image import image_present
 from cluster_kit.manifest.command_line import Caller
 from cluster_kit.observe.task_view import State
-from cluster_kit.parts import DEFAULT_ENGINE
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.platforms.platform import ImageMissing, SubnetTaken
+from cluster_kit.platforms.registry import platform_of
 from cluster_kit.platforms.secret_values import without_secrets
 from cluster_kit.problem import Setting
 from cluster_kit.programs import resolve
@@ -90,8 +90,8 @@ def ensure_image(host: Host, cluster: Cluster, workspace: Workspace, view: View)
         HostError, ManifestError, EngineError: see `image.extra.ensure`, `image.own`,
             `image.built.ensure`, `image.debugger`.
     """
-    if cluster.kubernetes is not None:
-        return  # nodes take it from a registry, or tell that they cannot
+    if platform_of(cluster.engine).pulls_images:
+        return
     if any(task.debug for task in cluster.tasks):
         debugger.ensure(host, view.phase)
     dockerfile_image.ensure(host, cluster, view.phase, lambda line: view.log(BUILD, line))
@@ -110,7 +110,7 @@ def ensure_image(host: Host, cluster: Cluster, workspace: Workspace, view: View)
 def _can_mount_closed(prepared: Prepared) -> bool:
     """Whether the engine can mount a directory that nobody but its owner may enter."""
     anothers = prepared.facts.kind.rootless and os.geteuid() == 0
-    return prepared.cluster.engine == DEFAULT_ENGINE and not anothers
+    return prepared.cluster.one_host and not anothers
 
 
 def up(launch: Launch, prepared: Prepared, text: str) -> Cluster:

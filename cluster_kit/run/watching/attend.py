@@ -20,7 +20,7 @@ from cluster_kit.run.keeping.evidence import read_events, save_events
 from cluster_kit.run.keeping.secrets import values_of
 from cluster_kit.run.observer import Superseded
 from cluster_kit.run.watching import debugging
-from cluster_kit.run.watching.absence import DOCKER, Absence
+from cluster_kit.run.watching.absence import Absence
 from cluster_kit.run.watching.watch import Watch
 from cluster_kit.util.masking import masker
 
@@ -90,8 +90,7 @@ def _attend(run: Launch, start: Start, listener: Listener, *, leaves: bool = Fal
         cluster = start()
         watch = _watch(run, cluster, listener)
         beside = f"{_published(cluster)}{board.begin(run, cluster)}"
-        where = "Kubernetes" if cluster.kubernetes else cluster.subnet
-        run.view.phase(f"running {cluster.name} on {where}{beside}")
+        run.view.phase(f"running {cluster.name} on {run.platform.place(cluster)}{beside}")
         if waiting := debugging.task_of(cluster):
             run.view.phase(debugging.words(waiting))
         _follow(run, joined_at)
@@ -128,7 +127,7 @@ def _watch(run: Launch, cluster: Cluster, listener: Listener) -> Watch:
     def back() -> None:
         _follow(run, run.host.clock.time())
 
-    title = "Kubernetes" if cluster.kubernetes else DOCKER
+    title = run.platform.engine_title
     absence = Absence(run.host.clock, cluster.deadlines.engine, run.view.phase, back, title)
     return Watch(run, cluster, listener, absence, back)
 

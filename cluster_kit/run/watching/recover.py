@@ -23,8 +23,8 @@ class Recovery:
         self._cluster = cluster
         self._run = run
         self._timeline = timeline
-        # What Kubernetes brings of a pod can be late for reasons that are not its own.
-        watched = () if cluster.kubernetes else (cluster.leader, *cluster.evaluators)
+        late = run.platform.output_is_late
+        watched = () if late else (cluster.leader, *cluster.evaluators)
         self._signs = {task.name: SignOfLife(run.directory.output, task.name) for task in watched}
         self._servers = {task.name for task in cluster.tasks if task.serves}
         self._done: list[Entry] = []

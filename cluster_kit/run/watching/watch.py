@@ -230,7 +230,7 @@ class Watch:
         leader = self.seen.tasks[self.seen.leader]
         if leader.state is not State.ENDED:
             return False
-        if self._cluster.kubernetes and leader.exit_code:
+        if self._run.platform.takes_tasks_away and leader.exit_code:
             refuse_if_taken_away(self._run.containers())
         removed = any((e.task, e.action) == (leader.name, "destroy") for e in self.seen.events)
         if on_request.pending(self.seen) and not removed:

@@ -10,7 +10,7 @@ import pytest
 
 from cluster_kit.advice import fit
 from cluster_kit.cli.override_values import values
-from cluster_kit.manifest.load import load
+from cluster_kit.platforms.planning import load
 from tests.unit.advised import hints
 
 KEYS = {"style": "all-tasks", "chief": 0}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cluster_kit.advice import Fitted, fit
-from cluster_kit.manifest.load import load
+from cluster_kit.platforms.planning import load
 from cluster_kit.problem import Problem
 from cluster_kit.programs.style import style_of
 from tests.unit.advised import COORDINATED, hints

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from cluster_kit.cli import run
-from cluster_kit.manifest.schema import json_schema
+from cluster_kit.platforms.planning import json_schema
 from cluster_kit.run.judging.outcome import Outcome
 from tests.unit.command_line import MANIFEST, Cli
 

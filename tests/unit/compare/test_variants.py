@@ -15,8 +15,7 @@ from cluster_kit.compare.variants import (
     Run,
     plan_runs,
 )
-from cluster_kit.manifest.load import load
-from cluster_kit.plan.plan import plan
+from cluster_kit.platforms.planning import load, plan
 from tests.make import OWN, host, inputs
 
 LENGTH = Length(steps=40, epochs=6)

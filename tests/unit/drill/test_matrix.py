@@ -18,7 +18,7 @@ from cluster_kit.drill.measure import Result
 from cluster_kit.drill.plan import Planned
 from cluster_kit.drill.report import Drill
 from cluster_kit.drill.scenario import At
-from cluster_kit.manifest.load import load
+from cluster_kit.platforms.planning import load
 from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.workspace import Workspace
 from tests.fakes.acting import Life, ends, says

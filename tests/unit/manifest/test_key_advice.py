@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit.manifest.kubernetes import KubernetesTable
-from cluster_kit.manifest.problems import HOMES, meaning, nearest_key, words_of
+from cluster_kit.manifest.problems import homes, meaning, nearest_key, words_of
 from cluster_kit.manifest.schema import (
     DataTable,
     DeadlineTable,
-    Manifest,
     MountTable,
     NetworkTable,
     ProfileTable,
@@ -17,13 +15,17 @@ from cluster_kit.manifest.schema import (
     SidecarTable,
     TaskLimits,
 )
-from cluster_kit.manifest.slurm import SlurmTable
+from cluster_kit.platforms.kubernetes.kubernetes_table import KubernetesTable
+from cluster_kit.platforms.planning import manifest_model
+from cluster_kit.platforms.slurm.slurm_table import SlurmTable
 from cluster_kit.problem import Setting
+
+MODEL = manifest_model()
 
 
 def test_every_key_has_a_home() -> None:
-    assert HOMES.keys() == {
-        *Manifest.model_fields,
+    assert homes(MODEL).keys() == {
+        *MODEL.model_fields,
         *DeadlineTable.model_fields,
         *TaskLimits.model_fields,
         *KubernetesTable.model_fields,
@@ -60,7 +62,7 @@ def test_every_key_has_a_home() -> None:
     ],
 )
 def test_the_nearest_key_or_its_home(key_path: tuple[str, ...], hint: str) -> None:
-    assert nearest_key(key_path) == hint
+    assert nearest_key(key_path, MODEL) == hint
 
 
 @pytest.mark.parametrize(
@@ -75,10 +77,10 @@ def test_the_nearest_key_or_its_home(key_path: tuple[str, ...], hint: str) -> No
 def test_the_words_of_a_key_that_takes_few(
     key_path: tuple[str, ...], words: tuple[str, ...]
 ) -> None:
-    assert words_of(key_path) == words
+    assert words_of(key_path, MODEL) == words
 
 
 def test_a_meaning_comes_with_an_example_that_can_be_told_as_an_option() -> None:
-    _, example, text = meaning(("deadline", "start"))
+    _, example, text = meaning(("deadline", "start"), MODEL)
     assert example == Setting("deadline.start", 120)
     assert "until every server answers" in str(text)

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.errors import ManifestError
-from cluster_kit.manifest.load import load
 from cluster_kit.parts import Mount, Port
-from cluster_kit.plan.plan import plan
 from cluster_kit.plan.portable import check_portable, everywhere, moved
+from cluster_kit.platforms.planning import load, plan
 from cluster_kit.programs.resolve import resolve
 from tests.make import OWN, cluster, host, manifest
 

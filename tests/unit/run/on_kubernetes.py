@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cluster_kit.parts import EngineName
 from cluster_kit.platforms import remote_engine
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.platforms.kubernetes import (
@@ -28,9 +27,9 @@ ENDS = {"event": "end", "exit_code": 0, "reason": "finished", "message": "done",
 UP = ("up", "demo", "--engine", "kubernetes")
 
 
-def only_kubernetes(engine: EngineName = "compose", namespace: str = "") -> Engine:
+def only_kubernetes(engine: str = "compose", settings: Mapping[str, Any] | None = None) -> Engine:
     """Connects to the API server; no Docker engine answers."""
-    return no_engine() if engine == "compose" else connect(engine, namespace)
+    return no_engine() if engine == "compose" else connect(engine, settings)
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.parts import EngineName
 from cluster_kit.run.reach import reach
 from cluster_kit.workspace import Workspace
 from tests.fakes.hosts import fake_host
@@ -33,10 +32,10 @@ def engines() -> tuple[Has, Has]:
     return Has(["a"]), Has(["a", "b"])
 
 
-def found(engines: tuple[Has, Has], reference: str | None, root: Path, *on: EngineName) -> Has:
+def found(engines: tuple[Has, Has], reference: str | None, root: Path, *on: str) -> Has:
     """The engine that `reach` finds on a host with these: Docker's own, and its swarm."""
 
-    def connect(engine: str = "compose", _namespace: str = "") -> Any:
+    def connect(engine: str = "compose", _settings: Any = None) -> Any:
         return engines[engine == "swarm"]
 
     host = replace(fake_host(), connect=connect)

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from cluster_kit.errors import UsageError
-from cluster_kit.manifest.load import load
-from cluster_kit.plan.plan import plan
 from cluster_kit.plan.portable import everywhere, moved, neutral
 from cluster_kit.plan.rules import containers
 from cluster_kit.plan.rules.containers import WHOLE
+from cluster_kit.platforms.planning import load, plan
 from cluster_kit.programs.resolve import resolve
 from tests.make import OWN, cluster, problems, problems_of
 

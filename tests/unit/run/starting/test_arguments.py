@@ -11,8 +11,7 @@ import pytest
 
 from cluster_kit.cli import run as verbs
 from cluster_kit.errors import UsageError
-from cluster_kit.manifest.load import load
-from cluster_kit.plan.plan import plan
+from cluster_kit.platforms.planning import load, plan
 from cluster_kit.programs.resolve import resolve
 from cluster_kit.run.starting import arguments
 from cluster_kit.util.process import Completed

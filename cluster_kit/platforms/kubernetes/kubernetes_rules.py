@@ -1,16 +1,22 @@
-"""Rules: what Kubernetes can say of a manifest, and of its table `[kubernetes]`. Pure."""
+"""What Kubernetes can keep of a manifest, and what is planned for its nodes. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
+from cluster_kit.facts import Gpu, HostFacts
 from cluster_kit.manifest.schema import DataTable, Limits, Manifest
-from cluster_kit.plan.nodes import CONSTRAINT, OF_NODES, is_label
-from cluster_kit.plan.rules import refusals
-from cluster_kit.plan.rules.refusals import HERE, REQUIRE, refused
+from cluster_kit.plan.nodes import CONSTRAINT, PLENTY, of_other_nodes
+from cluster_kit.plan.rules.counts import too_many
+from cluster_kit.platforms import refusals
+from cluster_kit.platforms.kubernetes.kubernetes_names import kubernetes_host
+from cluster_kit.platforms.kubernetes.kubernetes_table import table_of
+from cluster_kit.platforms.refusals import HERE, REQUIRE, refused
 from cluster_kit.problem import HintText, Problem, Setting
-from cluster_kit.roles import PS
+from cluster_kit.resolved import Task
+from cluster_kit.roles import PS, WORKER
 from cluster_kit.util.toml_text import to_toml
 
 NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
@@ -100,7 +106,7 @@ def _of_a_role(table: str, limits: Limits) -> Iterator[Problem]:
 
 def _table(manifest: Manifest) -> Iterator[Problem]:
     """Yields what is wrong in `[kubernetes]`."""
-    table = manifest.kubernetes
+    table = table_of(manifest)
     for key in ("namespace", "pull_secret", "storage_class", "queue"):
         if (value := getattr(table, key)) and not NAME.fullmatch(value):
             rule = "not a name of Kubernetes: a-z, 0-9, - and ."
@@ -123,3 +129,66 @@ def _table(manifest: Manifest) -> Iterator[Problem]:
             rule = "must be a path in containers, and a claim or a folder in one"
             hint = 'for example `claims = { "/data" = "images" }`'
             yield Problem(f"kubernetes.claims.{target}", to_toml(claim), rule, hint)
+
+
+OF_NODES = {
+    "node.hostname": "kubernetes.io/hostname",
+    "node.platform.arch": "kubernetes.io/arch",
+    "node.platform.os": "kubernetes.io/os",
+}
+"""What a swarm calls a property of a node, and Kubernetes a label."""
+
+
+def is_label(name: str) -> bool:
+    """Whether a name in the key `nodes` is a label of nodes, and no word of a swarm's."""
+    return name.startswith(("node.labels.", "node.kubernetes.io/")) or not name.startswith(
+        ("node.", "engine.")
+    )
+
+
+def requirement(constraint: str) -> tuple[str, str, str]:
+    """Returns (label, sign, value) that Kubernetes' nodes have, for one of `constraints`."""
+    name, sign, value = constraint.split(" ")
+    return OF_NODES.get(name, name.removeprefix("node.labels.")), sign, value
+
+
+USER = "1000:1000"
+"""Whom all tasks run as: the restricted profile allows no root, whoever renders the file."""
+
+
+def of_pods(manifest: Manifest, facts: HostFacts) -> HostFacts:
+    """Returns the facts to plan with: a user, and GPUs for every worker that is to have some."""
+    facts, wanted = of_other_nodes(facts), 0
+    if manifest.gpus == "require" and not too_many(manifest):
+        wanted = manifest.count(WORKER.name) * (manifest.gpus_per_worker or 1)
+    gpus = tuple(Gpu(index, "", "GPU", PLENTY) for index in range(wanted))
+    return replace(facts, user=USER, gpus=gpus, gpus_taken=(), gpu_refusal="", gpu_driver="nvidia")
+
+
+def of_indexed_jobs(manifest: Manifest, tasks: tuple[Task, ...]) -> tuple[Task, ...]:
+    """Returns the tasks with their pods' names, and each one's GPUs numbered from 0: which ones, a
+    node decides."""
+    in_set = table_of(manifest).jobset
+    return tuple(
+        replace(
+            task,
+            host=kubernetes_host(manifest.name, task.role, task.index, in_set=in_set),
+            gpus=tuple(map(str, range(len(task.gpus)))),
+            gpus_promised=tuple(
+                replace(gpu, name=f"GPU {number}", pci="", uuid="")
+                for number, gpu in enumerate(task.gpus_promised)
+            ),
+        )
+        for task in tasks
+    )
+
+
+def image_name(manifest: Manifest, image: str) -> str:
+    """Returns the image's name for the nodes: with the registry, if the kit builds it."""
+    prefix = table_of(manifest).registry.rstrip("/")
+    return f"{prefix}/{image}" if prefix and manifest.runs_in_kits_image else image
+
+
+def local_name(manifest: Manifest, image: str) -> str:
+    """Returns the name of an image on this host, where the kit builds it: without the registry."""
+    return image.removeprefix(f"{table_of(manifest).registry.rstrip('/')}/")

@@ -1,4 +1,4 @@
-"""Rules: what the chosen engine can say; what it cannot is refused by its key. Pure."""
+"""Rules: what a swarm can keep of a manifest. Pure."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from collections.abc import Iterator
 
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan.nodes import CONSTRAINT
-from cluster_kit.plan.rules import refusals
-from cluster_kit.plan.rules.kubernetes import check_kubernetes
-from cluster_kit.plan.rules.refusals import HERE, REQUIRE, refused
-from cluster_kit.plan.rules.slurm import check_slurm
+from cluster_kit.platforms import refusals
+from cluster_kit.platforms.refusals import HERE, REQUIRE, refused
 from cluster_kit.problem import HintText, Problem, Setting
 from cluster_kit.util.toml_text import to_toml
 
@@ -22,35 +20,10 @@ _ON_SWARM: dict[str, tuple[str, HintText]] = {
     ),
     "ports": ("a swarm publishes ports at every address of its nodes, not at 127.0.0.1", HERE),
 }
-_BY_COMPOSE: dict[str, tuple[str, HintText]] = {
-    "nodes": (
-        "Docker Compose runs all tasks on this host",
-        ("take it out, or write ", Setting("engine", "swarm")),
-    ),
-}
 
 
-def check_engine(manifest: Manifest) -> Iterator[Problem]:
-    """Yields what the manifest's engine cannot do."""
-    if manifest.engine == "swarm":
-        yield from _on_swarm(manifest)
-    elif manifest.engine == "kubernetes":
-        yield from check_kubernetes(manifest)
-    elif manifest.engine == "slurm":
-        yield from check_slurm(manifest)
-    else:
-        yield from _on_one_host(manifest)
-
-
-def _on_one_host(manifest: Manifest) -> Iterator[Problem]:
-    for table, limits in manifest.limits_by_table():
-        yield from refusals.in_limits(table, limits, _BY_COMPOSE)
-    if manifest.network.encrypted:
-        rule, hint = _BY_COMPOSE["nodes"]
-        yield refused("network.encrypted", "true", f"{rule}: nothing leaves it", hint)
-
-
-def _on_swarm(manifest: Manifest) -> Iterator[Problem]:
+def check_swarm_manifest(manifest: Manifest) -> Iterator[Problem]:
+    """Yields what a swarm cannot keep."""
     if len(manifest.name) > LONGEST_NAME:
         rule = f"a cluster's name has at most {LONGEST_NAME} characters on a swarm"
         example = Setting("name", manifest.name[:LONGEST_NAME].rstrip("-"))

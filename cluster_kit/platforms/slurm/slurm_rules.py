@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 
 from cluster_kit.manifest.schema import DataTable, Manifest
-from cluster_kit.manifest.slurm import SlurmTable
 from cluster_kit.plan.arguments import names_in
-from cluster_kit.plan.rules import refusals
-from cluster_kit.plan.rules.refusals import HERE, REQUIRE, refused
+from cluster_kit.platforms import refusals
+from cluster_kit.platforms.refusals import HERE, REQUIRE, refused
+from cluster_kit.platforms.slurm.slurm_table import SlurmTable, table_of
 from cluster_kit.problem import HintText, Problem, Setting
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
 from cluster_kit.util.toml_text import to_toml
@@ -54,12 +54,12 @@ def check_slurm(manifest: Manifest) -> Iterator[Problem]:
     """Yields what a Slurm job cannot keep."""
     yield from _addresses(manifest)
     yield from _of_this_host(manifest)
-    if not manifest.slurm.image:
+    if not table_of(manifest).image:
         yield from _without_image(manifest)
     for table, limits in manifest.limits_by_table():
         yield from refusals.in_limits(table, limits, _IN_LIMITS)
         yield from refusals.in_clear(table, limits, "sbatch.sh", ", and export the variable")
-    yield from _table(manifest.slurm)
+    yield from _table(table_of(manifest))
 
 
 def _addresses(manifest: Manifest) -> Iterator[Problem]:
@@ -108,7 +108,7 @@ def _without_image(manifest: Manifest) -> Iterator[Problem]:
         yield refused("image", to_toml(manifest.image), rule, IMAGE)
     for number, mount in enumerate(manifest.mount):
         yield refused(f"mount.{number}.target", to_toml(mount.target), rule, IMAGE)
-    if _reads_data_set(manifest) and not manifest.slurm.datasets:
+    if _reads_data_set(manifest) and not table_of(manifest).datasets:
         hint: HintText = (
             "name the directory that has it on the nodes: ",
             Setting("slurm.datasets", "/shared/datasets"),

@@ -1,0 +1,74 @@
+"""Every engine that a manifest can name has a platform, and the core names none of them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from cluster_kit.platforms.planning import manifest_model
+from cluster_kit.platforms.registry import DEFAULT, PLATFORMS, all_platforms, platform_of
+from cluster_kit.resolved import Cluster
+from tests.make import ROOT
+from tests.sources import nodes_of
+
+CORE = [
+    path
+    for path in sorted((ROOT / "cluster_kit").rglob("*.py"))
+    if not path.is_relative_to(ROOT / "cluster_kit" / "platforms")
+]
+
+
+def test_each_has_the_name_of_its_row_and_the_default_is_the_cluster_s() -> None:
+    assert [one.name for one in all_platforms()] == list(PLATFORMS)
+    assert Cluster.__dataclass_fields__["engine"].default == DEFAULT
+    assert platform_of(DEFAULT).one_host
+
+
+def test_a_manifest_has_the_words_and_the_tables_of_all() -> None:
+    engine = manifest_model().model_json_schema()["properties"]["engine"]
+    assert (engine["enum"], engine["default"]) == (list(PLATFORMS), DEFAULT)
+    for one in all_platforms():
+        assert one.meaning in engine["description"]
+        assert (one.table() is not None) == (one.name in manifest_model().model_fields)
+
+
+def named(nodes: Iterable[ast.AST], name: str) -> list[int]:
+    """The lines on which a platform's name is a text, an attribute or a keyword."""
+    return [
+        node.lineno
+        for node in nodes
+        if (isinstance(node, ast.Constant) and node.value == name)
+        or (isinstance(node, ast.Attribute) and node.attr == name)
+        or (isinstance(node, ast.keyword) and node.arg == name)
+    ]
+
+
+def compared(nodes: Iterable[ast.AST]) -> list[int]:
+    """The lines on which an attribute `engine` is compared with a text."""
+    found = []
+    for node in nodes:
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            asked = any(isinstance(one, ast.Attribute) and one.attr == "engine" for one in sides)
+            if asked and any(isinstance(one, ast.Constant) for one in sides):
+                found.append(node.lineno)
+    return found
+
+
+def test_both_are_found() -> None:
+    sample = ast.walk(ast.parse('if c.engine == "slurm" or c.slurm:\n    f(slurm=1)\n"slurmd"'))
+    assert sorted(named(sample, "slurm")) == [1, 1, 2]
+    assert compared(ast.walk(ast.parse('1\nif c.engine != "compose": ...'))) == [2]
+
+
+def test_the_core_names_no_platform() -> None:
+    assert len(CORE) > 100
+    found = [
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in CORE
+        for name in PLATFORMS
+        if name != DEFAULT  # also the name of the directory of manifests
+        for line in named(nodes_of(path), name)
+    ]
+    assert not found
+    assert not [path for path in CORE if compared(nodes_of(path))]

@@ -1,0 +1,29 @@
+"""What an older kit has kept of a run that still goes on."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+
+from cluster_kit.platforms.kubernetes.kubernetes_table import settings_of
+from cluster_kit.run.keeping.record import Record, read_record, write_record
+from cluster_kit.util.clock import Moment
+from cluster_kit.workspace import new_run
+from tests.make import cluster
+
+
+def test_its_settings_are_those_under_the_platforms_name(tmp_path: Path) -> None:
+    made = cluster(engine="kubernetes", kubernetes={"namespace": "ml", "claims": {"/data": "d/x"}})
+    run = new_run(tmp_path, datetime.now())
+    write_record(run, Record("1", made, Moment(0.0, 0.0, ""), 0.0, {}, {}))
+    written = json.loads(run.record.read_text())
+    of_cluster = written["cluster"]
+    of_cluster["kubernetes"] = of_cluster.pop("settings")
+    del of_cluster["one_host"], of_cluster["host_network"]
+    run.record.write_text(json.dumps(written))
+    record = read_record(run)
+    assert record is not None
+    assert settings_of(record.cluster) == settings_of(made)
+    assert not record.cluster.one_host
+    assert record.cluster.fixed_ip(record.cluster.leader) == ""
