@@ -95,7 +95,14 @@ NAMES = {
     "MultiWorkerMirroredStrategy": ALL_REDUCE,
     "CollectiveAllReduceStrategy": ALL_REDUCE,
 }
-SERVER = re.compile(r"tensorflow\.((compat\.v[12]\.)?(train|distribute)\.Server)")
+OF_ALL = {
+    re.compile(rf"tensorflow\.(compat\.v[12]\.)?{name}"): does
+    for name, does in (
+        (r"(train|distribute)\.Server", "starts its task's server"),
+        (r"estimator\.train_and_evaluate", "trains an Estimator in every task"),
+    )
+}
+"""What a program calls in every task, and what that does."""
 ALL_REDUCE_NAMES = {name for name, usual in NAMES.items() if usual == ALL_REDUCE}
 
 
@@ -153,25 +160,30 @@ def _chosen(key: str, loaded: Loaded) -> bool:
 
 
 def check_servers(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
-    """Yields a server that each task should start itself, if only the chief runs the program.
+    """Yields a server that each task should start itself, or an Estimator that each should train,
+    if only the chief runs the program.
 
-    A program that makes a strategy may be a coordinator whose other tasks start one.
+    A program that makes a strategy may be a coordinator whose other tasks start a server.
     """
     if style_of(manifest) != "coordinator" or manifest.program in PROGRAMS:
         return
-    servers = []
+    found: list[tuple[str, str]] = []
     for source in sources:
         for node in source.nodes:
             if isinstance(node, ast.Call):
                 names = source.meanings(node.func)
                 if any(name.endswith("Strategy") for name in names):
                     return
-                if names and all(SERVER.fullmatch(name) for name in names):
-                    servers.append(source.location(node))
-    if servers:
+                does = [
+                    does for name in names for what, does in OF_ALL.items() if what.fullmatch(name)
+                ]
+                if does and len(does) == len(names):
+                    found.append((source.location(node), does[0]))
+    if found:
+        location, does = found[0]
         yield Hint(
-            servers[0],
-            "the program starts its task's server, but only the chief runs the program",
+            location,
+            f"the program {does}, but only the chief runs it",
             "workers and ps are servers already, and wait for a coordinator's work",
             ("write ", ALL_TASKS, " if each task runs the program"),
         )
