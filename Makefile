@@ -60,7 +60,7 @@ $(if $(UNKNOWN),$(error no such variable: $(UNKNOWN)$(foreach name,$(UNKNOWN),$(
 .DELETE_ON_ERROR:
 
 # Messages of the kit name Make's variables then, not options.
-cluster drill render new tensorboard serve status logs down doctor gpus compare speedup: \
+cluster drill render new tensorboard serve status logs down doctor gpus engine image compare speedup: \
   export CLUSTER_KIT_CALLED_BY := make
 
 ##@ Run a cluster

@@ -175,15 +175,18 @@ def check_servers(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
                 if any(name.endswith("Strategy") for name in names):
                     return
                 does = [
-                    does for name in names for what, does in OF_ALL.items() if what.fullmatch(name)
+                    does
+                    for name in names
+                    for pattern, does in OF_ALL.items()
+                    if pattern.fullmatch(name)
                 ]
                 if does and len(does) == len(names):
                     found.append((source.location(node), does[0]))
     if found:
-        location, does = found[0]
+        location, what = found[0]
         yield Hint(
             location,
-            f"the program {does}, but only the chief runs it",
+            f"the program {what}, but only the chief runs it",
             "workers and ps are servers already, and wait for a coordinator's work",
             ("write ", ALL_TASKS, " if each task runs the program"),
         )

@@ -21,6 +21,7 @@ from cluster_kit.manifest.overrides import (
 )
 from cluster_kit.problem import TOML_STYLE, Problem, Setting
 from cluster_kit.roles import ROLES
+from cluster_kit.util.kit_files import CALLED_BY
 from cluster_kit.util.masking import MASK, looks_secret
 from cluster_kit.util.toml_text import to_toml
 
@@ -108,10 +109,6 @@ def _flat(tables: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
             yield from _flat(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
-
-
-CALLED_BY = "CLUSTER_KIT_CALLED_BY"
-"""The variable by which a Makefile says that it runs the kit."""
 
 
 class Caller(StrEnum):

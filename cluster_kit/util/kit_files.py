@@ -1,7 +1,8 @@
-"""Where the kit's own files are, and what its commands are called there: a clone has `make`."""
+"""Where the kit's own files are, and what its commands are called: a clone has `make`, too."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -25,7 +26,10 @@ IMAGE = FILES / "images" / "trainer"
 MANIFESTS = FILES / "compose"
 """The manifests and scenarios that come with the kit."""
 
+CALLED_BY = "CLUSTER_KIT_CALLED_BY"
+"""The variable by which a Makefile says that it runs the kit."""
 _COMMANDS = {
+    "doctor": "cluster-kit doctor",
     "engine": "cluster-kit engine",
     "image": "cluster-kit image build",
     "cluster": "cluster-kit up",
@@ -33,8 +37,9 @@ _COMMANDS = {
 
 
 def command(target: str) -> str:
-    """What to type for this target of the kit's Makefile, wherever the kit is installed."""
-    return f"make {target}" if CLONE else _COMMANDS[target]
+    """What to type for this target of the kit's Makefile; for who has not used that, a verb."""
+    made = CLONE and os.environ.get(CALLED_BY) == "make"
+    return f"make {target}" if made else _COMMANDS[target]
 
 
 def extra(name: str, target: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -28,12 +29,30 @@ def test_a_package_in_a_clone_is_told_from_an_installed_one(tmp_path: Path) -> N
 
 
 def test_commands_are_called_as_they_exist_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(kit_files.CALLED_BY, "make")
     assert kit_files.command("engine") == "make engine"
+    monkeypatch.delenv(kit_files.CALLED_BY)
+    assert kit_files.command("engine") == "cluster-kit engine", "who does not use make is told so"
+    monkeypatch.setenv(kit_files.CALLED_BY, "make")
     assert kit_files.extra("compare", "drill") == "`make drill` installs it"
     monkeypatch.setattr(kit_files, "CLONE", None)
     assert kit_files.command("engine") == "cluster-kit engine"
     assert kit_files.command("image") == "cluster-kit image build"
     assert kit_files.extra("compare", "drill") == "`pip install 'cluster-kit[compare]'` does"
+
+
+def test_every_command_that_is_told_exists_in_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Among them `doctor`, which a wheel did not know when it had installed an old engine."""
+    told = {
+        match
+        for path in (ROOT / "cluster_kit").rglob("*.py")
+        for match in re.findall(r"\bcommand\(['\"](\w+)['\"]\)", path.read_text(encoding="utf-8"))
+    }
+    assert {"engine", "image", "cluster", "doctor"} <= told
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in told:
+        assert kit_files.command(target).startswith("cluster-kit ")
+        assert re.search(rf"^(\w+ )*{target}( \w+)*:", makefile, re.MULTILINE), target
 
 
 def test_the_contract_of_the_host_is_the_images() -> None:
