@@ -12,8 +12,8 @@ from pydantic import TypeAdapter
 from cluster_kit.contract.events import EVENTS
 from cluster_kit.contract.events import Event as ProgressEvent
 from cluster_kit.platforms.engine import Event
-from cluster_kit.run.judging.outcome import FORMAT, Outcome
-from cluster_kit.run.judging.verdict import Reason
+from cluster_kit.run.outcome import FORMAT, Outcome
+from cluster_kit.run.verdict import Reason
 from docs.blocks.contract import written_by
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"

@@ -19,7 +19,7 @@ from cluster_kit.errors import (
 )
 from cluster_kit.platforms.engine import Container
 from cluster_kit.resolved import Cluster
-from cluster_kit.run.judging.outcome import Outcome
+from cluster_kit.run.outcome import Outcome
 
 __all__ = [
     "Cluster",

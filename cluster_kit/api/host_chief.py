@@ -23,8 +23,8 @@ from cluster_kit.errors import (
 from cluster_kit.observe.progress import ProgressReader
 from cluster_kit.resolved import Cluster
 from cluster_kit.roles import CHIEF, ROLES
-from cluster_kit.run.context import Launch
-from cluster_kit.run.judging.outcome import Outcome
+from cluster_kit.run.outcome import Outcome
+from cluster_kit.run.run import Launch
 from cluster_kit.util.untrusted import Folder
 from cluster_kit.workspace import RunDirectory
 

@@ -19,12 +19,12 @@ from cluster_kit.platforms import planning
 from cluster_kit.platforms.registry import DEFAULT, platform_of
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
 from cluster_kit.resolved import Cluster
-from cluster_kit.run.judging.outcome import Outcome
-from cluster_kit.run.judging.verdict import Reason
 from cluster_kit.run.launch import launch, launch_detached
+from cluster_kit.run.outcome import Outcome
+from cluster_kit.run.prepare import Prepared, prepare, refuse_unlocked
 from cluster_kit.run.request import Request
-from cluster_kit.run.starting.prepare import Prepared, prepare, refuse_unlocked
 from cluster_kit.run.take_down import take_down
+from cluster_kit.run.verdict import Reason
 from cluster_kit.workspace import Workspace, here
 
 AUTO = "auto"

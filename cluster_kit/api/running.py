@@ -17,10 +17,10 @@ from cluster_kit.observe.task_view import State
 from cluster_kit.plan.tasks import tf_configs
 from cluster_kit.platforms.engine import CommandOutput, Container, Engine
 from cluster_kit.resolved import Cluster
-from cluster_kit.run import inside
+from cluster_kit.run import task_exec
 from cluster_kit.run.attach import wait
-from cluster_kit.run.context import Launch
-from cluster_kit.run.judging.outcome import Outcome
+from cluster_kit.run.outcome import Outcome
+from cluster_kit.run.run import Launch
 from cluster_kit.show.view import View
 from cluster_kit.util.nearest import proposal
 from cluster_kit.workspace import RunDirectory
@@ -145,7 +145,7 @@ class RunningCluster:
             UsageError: the task has ended, or is frozen.
         """
         with self._engine() as engine:
-            engine.execute(running_container(engine, self._run, task).id, inside.CRASH)
+            engine.execute(running_container(engine, self._run, task).id, task_exec.CRASH)
 
     def freeze(self, task: str) -> None:
         """Stop a task's processes where they are, until `thaw`; its connections stay open.

@@ -11,7 +11,7 @@ from cluster_kit.cli import options
 from cluster_kit.cli.app import app, current_host, named, print_json, say
 from cluster_kit.cli.inside import task_named
 from cluster_kit.platforms.engine import Engine
-from cluster_kit.run import again
+from cluster_kit.run import lifecycle
 from cluster_kit.run.reach import cluster_name
 from cluster_kit.workspace import here
 
@@ -23,7 +23,7 @@ def restart(
     """End a task and start it again, with its name and address; with the leader, all of them."""
     engine = current_host().connect()
     container = task_named(engine, task, name, changes=True)
-    done = again.restart(current_host(), engine, container)
+    done = lifecycle.restart(current_host(), engine, container)
     if json_:
         print_json({"cluster": container.cluster, "restarted": done})
         return
@@ -43,7 +43,7 @@ def stop(
     engine, cluster = _named(name)
     if not yes and sys.stdin.isatty():
         _ask(engine, cluster)
-    done = again.stop(current_host(), engine, cluster)
+    done = lifecycle.stop(current_host(), engine, cluster)
     if json_:
         print_json({"cluster": cluster, "stopped": done})
         return
@@ -54,7 +54,7 @@ def stop(
 def start(name: options.ClusterName = None, json_: options.Json = False) -> None:
     """Start the tasks of a stopped cluster again, with the same addresses."""
     engine, cluster = _named(name)
-    done = again.start(current_host(), engine, cluster)
+    done = lifecycle.start(current_host(), engine, cluster)
     if json_:
         print_json({"cluster": cluster, "started": done})
         return
@@ -65,7 +65,7 @@ def start(name: options.ClusterName = None, json_: options.Json = False) -> None
 def _ask(engine: Engine, cluster: str) -> None:
     """Ask a person whether the tasks that run are to be stopped; ends the command if not."""
     containers = engine.containers(cluster)
-    if not containers or again.is_stopped(containers):
+    if not containers or lifecycle.is_stopped(containers):
         return
     tasks = f"{len(containers)} task{'s' if len(containers) > 1 else ''}"
     if not typer.confirm(f"Stop {cluster}, {tasks}, until `cluster-kit start`?", err=True):

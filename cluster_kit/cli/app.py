@@ -159,7 +159,7 @@ def print_error(error: KitError, as_json: bool = False) -> None:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from cluster_kit.run.versions import versions  # a tenth of a second for this option only
+        from cluster_kit.run.bug_report import versions  # a tenth of a second for this option only
 
         typer.echo("\n".join(versions(current_host())))
         raise typer.Exit

@@ -10,8 +10,8 @@ import typer
 from cluster_kit.cli import completion
 from cluster_kit.cli.app import app, current_host, say, short
 from cluster_kit.errors import HostError, UsageError
-from cluster_kit.run.keeping.bug_report import archive
-from cluster_kit.run.keeping.past_run import run_named
+from cluster_kit.run.bug_report import archive
+from cluster_kit.run.history import run_named
 from cluster_kit.workspace import here
 
 

@@ -68,7 +68,7 @@ def tasks(ctx: Any) -> Iterable[str]:
 @_quietly
 def runs(_ctx: Any) -> Iterable[str]:
     """Names of runs, `quickstart/20261122-101500`, and of the clusters whose they are."""
-    from cluster_kit.run.keeping.history import runs_of
+    from cluster_kit.run.history import runs_of
 
     found = runs_of(here())
     return [*(run.name for run in found), *(run.cluster for run in found)]

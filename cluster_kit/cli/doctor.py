@@ -16,11 +16,10 @@ from cluster_kit.machine.gather import gather
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.platforms.platform import Check, Platform
 from cluster_kit.platforms.registry import DEFAULT, PLATFORMS, platform_of
-from cluster_kit.run.beside.tensorboard import left_behind
-from cluster_kit.run.checks.doctor import check_host
-from cluster_kit.run.checks.network_checks import check_strangers
+from cluster_kit.run.companions import left_behind
+from cluster_kit.run.doctor import check_host, check_strangers
+from cluster_kit.run.prepare import prepare
 from cluster_kit.run.request import USUAL, Request
-from cluster_kit.run.starting.prepare import prepare
 from cluster_kit.workspace import here
 
 _MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "bold red")}

@@ -14,9 +14,9 @@ from cluster_kit.cli import options
 from cluster_kit.cli.app import app, current_host, err, out, print_json, say, short
 from cluster_kit.cli.ending import print_metrics
 from cluster_kit.cli.requested import requested
-from cluster_kit.drill import load, picture, report
+from cluster_kit.drill import picture, result, scenario_file
 from cluster_kit.drill.plan import random_scenario
-from cluster_kit.drill.report import Drill
+from cluster_kit.drill.result import Drill
 from cluster_kit.drill.run import drill as run_drill
 from cluster_kit.errors import DrillFailed, UsageError
 from cluster_kit.run.request import Request
@@ -60,7 +60,9 @@ def drill(
     workspace = here()
     if faults is None:
         reference = scenario or Path(request.manifest).stem
-        written = load.load(load.find(reference, workspace.manifests / load.FOLDER))
+        written = scenario_file.load(
+            scenario_file.find(reference, workspace.manifests / scenario_file.FOLDER)
+        )
         seed = written.scenario.seed if seed is None else seed
     number = secrets.randbelow(SEEDS) if seed is None else seed
     view = make_view(err)
@@ -93,7 +95,7 @@ def _title(done: Drill) -> str:
 def _print(done: Drill, drawn: bool) -> None:
     """Print the faults, how the run ended, and what was not as expected."""
     outcome = done.outcome
-    out.print(report.table(done.results))
+    out.print(result.table(done.results))
     ended = "success" if outcome.success else f"failed ({outcome.reason})"
     say(f"the run: {ended} after {duration(outcome.timings_s['total'])}", to=out)
     print_metrics(outcome)

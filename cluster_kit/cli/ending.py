@@ -10,9 +10,9 @@ from rich.text import Text
 
 from cluster_kit.cli.app import out, print_json, say, short
 from cluster_kit.observe.figures import words
-from cluster_kit.run.context import Launch
-from cluster_kit.run.judging.outcome import Outcome
-from cluster_kit.run.judging.verdict import Reason
+from cluster_kit.run.outcome import Outcome
+from cluster_kit.run.run import Launch
+from cluster_kit.run.verdict import Reason
 from cluster_kit.util.clock import duration
 from cluster_kit.workspace import RunDirectory
 

@@ -12,7 +12,7 @@ from cluster_kit.errors import HostError
 from cluster_kit.facts import HostFacts
 from cluster_kit.machine.gather import gather
 from cluster_kit.plan.gpus.request import Device, devices, find, in_use
-from cluster_kit.run.checks.gpu_checks import HANDS_OUT
+from cluster_kit.run.doctor import HANDS_OUT
 
 
 @app.command()

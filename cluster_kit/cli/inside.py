@@ -11,7 +11,7 @@ from cluster_kit.cli import options
 from cluster_kit.cli.app import app, current_host, named
 from cluster_kit.errors import UsageError
 from cluster_kit.platforms.engine import Container, Engine
-from cluster_kit.run import inside
+from cluster_kit.run import task_exec
 from cluster_kit.run.reach import cluster_name
 from cluster_kit.workspace import here
 
@@ -36,7 +36,7 @@ def exec_(
 @app.command()
 def shell(task: options.TaskName, name: options.OfCluster = None) -> None:
     """Open a shell inside a running task."""
-    _run(task, name, inside.SHELL)
+    _run(task, name, task_exec.SHELL)
 
 
 def _run(task: str, name: str | None, command: list[str] | tuple[str, ...]) -> None:
@@ -44,7 +44,7 @@ def _run(task: str, name: str | None, command: list[str] | tuple[str, ...]) -> N
     container = task_named(engine, task, name)
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     raise typer.Exit(
-        inside.run_inside(current_host(), engine, container, command, terminal=terminal)
+        task_exec.run_inside(current_host(), engine, container, command, terminal=terminal)
     )
 
 
@@ -54,7 +54,7 @@ def task_named(engine: Engine, task: str, name: str | None, *, changes: bool = F
         raise UsageError(f"unknown option {task}", "`--help` lists those that there are")
     up = engine.clusters()
     if name is None and task in up:
-        return inside.task_of(engine, task, task)
-    return inside.task_of(
+        return task_exec.task_of(engine, task, task)
+    return task_exec.task_of(
         engine, cluster_name(named(name, engine, up, changes=changes), here(), up), task
     )

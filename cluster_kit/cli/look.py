@@ -22,16 +22,16 @@ from cluster_kit.cli.app import (
     say,
     short,
 )
-from cluster_kit.observe import asked
+from cluster_kit.observe import user_requests
 from cluster_kit.observe.logs import follow_logs
 from cluster_kit.observe.progress import USAGE, entries_of
+from cluster_kit.observe.snapshot import from_containers
 from cluster_kit.observe.task_view import TaskView
-from cluster_kit.observe.unwatched import from_containers
 from cluster_kit.platforms.engine import SIDECAR, Engine
-from cluster_kit.run import again
-from cluster_kit.run.judging.sidecars import crashed
-from cluster_kit.run.keeping.past_run import PastRun, merged, newest_run, saved_logs
+from cluster_kit.run import lifecycle
+from cluster_kit.run.history import PastRun, merged, newest_run, saved_logs
 from cluster_kit.run.reach import cluster_name, reach
+from cluster_kit.run.verdict import crashed
 from cluster_kit.show.task_table import facts_of, line_of, remarks, status_table
 from cluster_kit.util.terminal import harmless, in_json
 from cluster_kit.workspace import here
@@ -65,7 +65,7 @@ def status(
             out.print(status_table(tasks, title=cluster, width=out.width))
             for one in sidecars[cluster]:
                 out.print(Text(line_of(one), "red" if crashed([one]) else ""), soft_wrap=True)
-            if again.is_stopped(engine.containers(cluster)):
+            if lifecycle.is_stopped(engine.containers(cluster)):
                 out.print(f"stopped: `cluster-kit start {cluster}` goes on", style="yellow")
             for remark in remarks(tasks):
                 out.print(Text(harmless(remark), "yellow"), soft_wrap=True)
@@ -87,7 +87,7 @@ def _tasks(engine: Engine, cluster: str) -> list[TaskView]:
     """Every task of a cluster, in task order; [] if it is not up."""
     containers = engine.containers(cluster)
     entries, usage = entries_of(containers), entries_of(containers, USAGE)
-    return from_containers(containers, entries, usage, asked.of_containers(containers))
+    return from_containers(containers, entries, usage, user_requests.of_containers(containers))
 
 
 def _print_newest_run(cluster: str) -> PastRun | None:

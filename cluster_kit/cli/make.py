@@ -28,8 +28,8 @@ from cluster_kit.image.kit_image import (
 from cluster_kit.machine.engine_install import ensure_engine
 from cluster_kit.machine.gather import gather
 from cluster_kit.platforms.registry import platform_of
+from cluster_kit.run.prepare import prepare_locked
 from cluster_kit.run.request import Request
-from cluster_kit.run.starting.prepare import prepare_locked
 from cluster_kit.workspace import here
 
 image = typer.Typer(help="The shared training image.", no_args_is_help=True)

@@ -9,11 +9,8 @@ import typer
 
 from cluster_kit.cli import options
 from cluster_kit.cli.app import app, current_host, err, print_json, say, short
-from cluster_kit.drill.matrix.cells import BREAKS, PLACES, Cell
-from cluster_kit.drill.matrix.run import cells_of, run_all
-from cluster_kit.drill.matrix.store import ALL, Store
-from cluster_kit.drill.matrix.systems import SYSTEMS, System
-from cluster_kit.drill.matrix.words import line
+from cluster_kit.drill.matrix_cells import BREAKS, PLACES, SYSTEMS, Cell, System, line
+from cluster_kit.drill.matrix_run import ALL, Store, cells_of, run_all
 from cluster_kit.errors import DrillFailed, UsageError
 from cluster_kit.show.view import make_view
 from cluster_kit.util import stdio

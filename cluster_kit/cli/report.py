@@ -10,9 +10,9 @@ import typer
 from cluster_kit.cli import completion
 from cluster_kit.cli.app import app, current_host, say, short
 from cluster_kit.errors import HostError, UsageError
-from cluster_kit.run.keeping.past_run import run_named
-from cluster_kit.run.keeping.report import write_report, write_together
-from cluster_kit.run.keeping.secrets import known_of
+from cluster_kit.run.history import run_named
+from cluster_kit.run.known_secrets import known_of
+from cluster_kit.run.run_report import write_report, write_together
 from cluster_kit.workspace import here
 
 TOGETHER = "report.html"

@@ -16,11 +16,11 @@ from cluster_kit.cli.serve import cluster_of, live
 from cluster_kit.cli.watch import run_on_changes
 from cluster_kit.errors import UsageError
 from cluster_kit.programs.catalog import PROGRAMS
+from cluster_kit.run.arguments import program_help, wants_help
 from cluster_kit.run.launch import launch, launch_detached
+from cluster_kit.run.prepare import prepare_locked
 from cluster_kit.run.request import Request
-from cluster_kit.run.starting.arguments import program_help, wants_help
-from cluster_kit.run.starting.prepare import prepare_locked
-from cluster_kit.run.starting.start import ensure_image
+from cluster_kit.run.start import ensure_image
 from cluster_kit.show.view import make_view
 from cluster_kit.util import stdio
 from cluster_kit.workspace import here

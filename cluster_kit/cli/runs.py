@@ -18,16 +18,16 @@ from rich.text import Text
 from cluster_kit.cli import completion, options
 from cluster_kit.cli.app import app, current_host, out, print_json, say, short
 from cluster_kit.errors import HostError, UsageError
-from cluster_kit.run.keeping.history import (
+from cluster_kit.run.history import (
     Change,
     Run,
     difference,
     read_run,
+    run_named,
     runs_of,
     size_of,
     to_prune,
 )
-from cluster_kit.run.keeping.past_run import run_named
 from cluster_kit.util.clock import duration
 from cluster_kit.util.nearest import proposal
 from cluster_kit.util.terminal import harmless
@@ -191,7 +191,7 @@ def _used() -> set[Path] | None:
 
 def _up(found: list[Run]) -> dict[str, str]:
     """What is so of runs whose containers are there, by the run's name; {} without an engine."""
-    from cluster_kit.run.starting.claim import is_claimed
+    from cluster_kit.run.claim import is_claimed
 
     if (engine := current_host().engine_or_none()) is None:
         return {}

@@ -12,7 +12,7 @@ from cluster_kit.cli import completion, options
 from cluster_kit.cli.app import app, out, print_json
 from cluster_kit.cli.ending import print_outcome
 from cluster_kit.errors import UsageError
-from cluster_kit.run.judging.outcome import Outcome
+from cluster_kit.run.outcome import Outcome
 from cluster_kit.summary.markdown import markdown
 from cluster_kit.summary.read import read, values
 from cluster_kit.util.terminal import harmless

@@ -10,9 +10,8 @@ import typer
 
 from cluster_kit.cli import completion
 from cluster_kit.cli.app import app, current_host, say, short
-from cluster_kit.run.beside.board import name_of
-from cluster_kit.run.beside.tensorboard import event_files, serving
-from cluster_kit.run.keeping.past_run import run_named
+from cluster_kit.run.companions import event_files, name_of, serving
+from cluster_kit.run.history import run_named
 from cluster_kit.workspace import here
 
 

@@ -11,11 +11,11 @@ from cluster_kit.cli.app import err, print_error, print_json, say, short
 from cluster_kit.cli.ending import end_with, print_outcome
 from cluster_kit.errors import HostError, Interrupted, ManifestError
 from cluster_kit.host import Host
-from cluster_kit.run.judging.outcome import Outcome
-from cluster_kit.run.judging.verdict import Reason
 from cluster_kit.run.launch import launch
+from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.request import Request
 from cluster_kit.run.rerun import UntilChanged, files_of
+from cluster_kit.run.verdict import Reason
 from cluster_kit.show.view import make_view
 from cluster_kit.util.changes import Changes
 from cluster_kit.workspace import Workspace

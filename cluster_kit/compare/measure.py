@@ -16,9 +16,8 @@ from cluster_kit.errors import Interrupted, KitError
 from cluster_kit.host import Host
 from cluster_kit.observe.progress import Entry, ProgressReader
 from cluster_kit.roles import ROLES
-from cluster_kit.run.judging.outcome import Outcome
-from cluster_kit.run.judging.task_outcome import TaskOutcome
 from cluster_kit.run.launch import launch
+from cluster_kit.run.outcome import Outcome, TaskOutcome
 from cluster_kit.run.request import Request
 from cluster_kit.show.view import View
 from cluster_kit.workspace import RunDirectory, Workspace, write_atomically

@@ -15,8 +15,8 @@ from cluster_kit.compare.variants import MACHINE_CPUS, MACHINE_GB, MACHINE_MBIT
 from cluster_kit.errors import Interrupted, KitError
 from cluster_kit.host import Host
 from cluster_kit.roles import CHIEF, PS, WORKER
-from cluster_kit.run.judging.outcome import Outcome
 from cluster_kit.run.launch import launch
+from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.request import Request
 from cluster_kit.show.view import View
 from cluster_kit.workspace import Workspace

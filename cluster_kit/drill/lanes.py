@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cluster_kit.drill.measure import Result
-from cluster_kit.drill.moments import ready_at, starts_of, steps
-from cluster_kit.observe.silences import HEARD, SILENT
+from cluster_kit.drill.triggers import ready_at, starts_of, steps
+from cluster_kit.observe.heartbeats import HEARD, SILENT
 from cluster_kit.observe.state import RunState
 
 Span = tuple[float, float]

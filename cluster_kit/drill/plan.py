@@ -8,9 +8,9 @@ from random import Random
 
 from cluster_kit.contract.times import STOP_GRACE_S
 from cluster_kit.drill.kinds import KINDS
-from cluster_kit.drill.length import length_of
-from cluster_kit.drill.load import Written
 from cluster_kit.drill.scenario import RANDOM, At, Fault, Scenario
+from cluster_kit.drill.scenario_file import Written
+from cluster_kit.drill.training_length import length_of
 from cluster_kit.resolved import Cluster
 
 SLOW_CPUS = 0.1

@@ -7,22 +7,21 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from cluster_kit.drill.check import refuse
-from cluster_kit.drill.director import Director
+from cluster_kit.drill.injector import Director
 from cluster_kit.drill.lanes import lanes_of
-from cluster_kit.drill.load import Written
 from cluster_kit.drill.measure import results
 from cluster_kit.drill.plan import Planned, plan
-from cluster_kit.drill.report import Drill
-from cluster_kit.drill.verdict import misses
+from cluster_kit.drill.result import Drill, misses
+from cluster_kit.drill.scenario_check import refuse
+from cluster_kit.drill.scenario_file import Written
 from cluster_kit.errors import Interrupted, UsageError
 from cluster_kit.host import Host
 from cluster_kit.platforms.registry import DEFAULT, platform_of
 from cluster_kit.resolved import Cluster
-from cluster_kit.run.keeping.report import DRILL, write_report
-from cluster_kit.run.keeping.secrets import Known, values_of
+from cluster_kit.run.known_secrets import Known, values_of
 from cluster_kit.run.launch import launch
 from cluster_kit.run.request import Request
+from cluster_kit.run.run_report import DRILL, write_report
 from cluster_kit.show.view import View
 from cluster_kit.workspace import RunDirectory, Workspace, write_atomically
 

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from cluster_kit.drill.kinds import KINDS
 from cluster_kit.manifest.field_types import BitsPerSecond, Seconds, Strict
-from cluster_kit.run.judging.verdict import Reason
+from cluster_kit.run.verdict import Reason
 from cluster_kit.util.nearest import proposal
 
 RANDOM = "random"

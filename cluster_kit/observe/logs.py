@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from cluster_kit.errors import EngineError
-from cluster_kit.observe.shown import Line, Shown
+from cluster_kit.observe.log_throttle import Line, Shown
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.util.clock import Clock
 

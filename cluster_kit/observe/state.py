@@ -8,11 +8,11 @@ from itertools import islice
 from typing import Any, TypeVar, overload
 
 from cluster_kit.observe import devices, stragglers
-from cluster_kit.observe.asked import Asked
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.stragglers import Straggler
 from cluster_kit.observe.task_view import State, TaskView, figures, is_work, state_after
 from cluster_kit.observe.usage import Use, after, sample_of
+from cluster_kit.observe.user_requests import Asked
 from cluster_kit.platforms.engine import Event
 from cluster_kit.resolved import Cluster
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import dropwhile, takewhile
 
-from cluster_kit.observe import noise
+from cluster_kit.observe import log_patterns
 from cluster_kit.parts import Mount
 from cluster_kit.problem import TOML_STYLE, HintText, KeyStyle, Setting, hint_text
 from cluster_kit.roles import CHIEF
@@ -156,7 +156,7 @@ def last_words(log: str, limit: int = 12, *, error: str = "", stderr: str = "") 
 
 def _relevant(log: str) -> list[str]:
     lines = [_STAMP.sub("", line).rstrip() for line in log.splitlines()]
-    return [line for line in lines if line.strip() and not noise.ANY.match(line)]
+    return [line for line in lines if line.strip() and not log_patterns.ANY.match(line)]
 
 
 def _begins(lines: Sequence[str], index: int, line: str) -> bool:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster_kit.observe.asked import Asked
-from cluster_kit.observe.checkpoints import complete
 from cluster_kit.observe.progress import USAGE, Entry, ProgressReader
+from cluster_kit.observe.task_files import complete
 from cluster_kit.observe.usage import Sample, sample_of
+from cluster_kit.observe.user_requests import Asked
 from cluster_kit.platforms.engine import Event
 from cluster_kit.report.lanes import Fault
 from cluster_kit.resolved import Cluster

@@ -11,14 +11,13 @@ from cluster_kit.manifest.command_line import Caller
 from cluster_kit.observe.logs import Followed
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.platforms.registry import platform_of
-from cluster_kit.run.context import Launch
-from cluster_kit.run.judging.outcome import Outcome
-from cluster_kit.run.judging.verdict import Reason
-from cluster_kit.run.keeping.of_containers import run_of
-from cluster_kit.run.keeping.record import Record, read_outcome, read_record
+from cluster_kit.run.attend import join
+from cluster_kit.run.claim import Watched, claim
+from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.reach import cluster_name, reach
-from cluster_kit.run.starting.claim import Watched, claim
-from cluster_kit.run.watching.attend import join
+from cluster_kit.run.run import Launch
+from cluster_kit.run.run_directory import Record, read_outcome, read_record, run_of
+from cluster_kit.run.verdict import Reason
 from cluster_kit.show.view import View
 from cluster_kit.workspace import RunDirectory, Workspace, newest_run_directory
 

@@ -14,21 +14,17 @@ from cluster_kit.observe.progress import sizes
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.platforms.registry import platform_of
 from cluster_kit.resolved import Cluster
-from cluster_kit.run import disk_space
-from cluster_kit.run.beside import board
-from cluster_kit.run.checks.doctor import refuse_if_unfit
-from cluster_kit.run.context import Launch
-from cluster_kit.run.judging.outcome import Outcome
-from cluster_kit.run.observer import NOBODY, Observer
+from cluster_kit.run import companions, disk_space, start
+from cluster_kit.run.arguments import check_arguments
+from cluster_kit.run.attend import Start, attend, begin
+from cluster_kit.run.claim import claim
+from cluster_kit.run.data_step import ensure_data
+from cluster_kit.run.doctor import refuse_if_unfit
+from cluster_kit.run.outcome import Outcome
+from cluster_kit.run.prepare import Prepared, engine_of, prepare_locked
 from cluster_kit.run.request import Request
-from cluster_kit.run.starting import start
-from cluster_kit.run.starting.arguments import check_arguments
-from cluster_kit.run.starting.claim import claim
-from cluster_kit.run.starting.data_step import ensure_data
-from cluster_kit.run.starting.prepare import Prepared, engine_of, prepare_locked
-from cluster_kit.run.starting.shared_folder import refuse_if_not_shared
-from cluster_kit.run.timings import Stopwatch
-from cluster_kit.run.watching.attend import Start, attend, begin
+from cluster_kit.run.run import NOBODY, Launch, Observer, Stopwatch
+from cluster_kit.run.start import refuse_if_not_shared
 from cluster_kit.show.view import View
 from cluster_kit.workspace import RunDirectory, Workspace, last_run, new_id, new_run
 
@@ -107,7 +103,7 @@ def _ready(
             refuse_if_unfit(host, prepared.facts, cluster)
         with timings.step("build"):
             start.ensure_image(host, cluster, workspace, view)
-            board.ensure(host, cluster, view.phase)
+            companions.ensure(host, cluster, view.phase)
         observer.ready(engine, cluster)
         directory = _directory(host, runs, prepared, resume=resume)
         run = Launch(

@@ -78,7 +78,7 @@ def _started_elsewhere(
     newest = newest_run_directory(workspace.runs(name)) if name else None
     if newest is None:
         return None
-    from cluster_kit.run.keeping.record import read_outcome, read_record  # see `_name_in`
+    from cluster_kit.run.run_directory import read_outcome, read_record  # see `_name_in`
 
     try:
         record = read_record(newest)

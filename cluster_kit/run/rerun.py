@@ -13,8 +13,8 @@ from cluster_kit.platforms.planning import load
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.programs.resolve import find_dockerfile
 from cluster_kit.resolved import Cluster
-from cluster_kit.run.observer import Nobody, Superseded
 from cluster_kit.run.request import Request
+from cluster_kit.run.run import Nobody, Superseded
 from cluster_kit.util.changes import Watched
 from cluster_kit.util.paths import seen_from
 from cluster_kit.workspace import Workspace

@@ -9,10 +9,10 @@ from rich.console import Console
 
 from cluster_kit.errors import KitError
 from cluster_kit.host import Host
-from cluster_kit.observe import asked
+from cluster_kit.observe import user_requests
 from cluster_kit.platforms.engine import Engine
-from cluster_kit.run.keeping.of_containers import run_of, unjudged
-from cluster_kit.run.starting.claim import is_claimed
+from cluster_kit.run.claim import is_claimed
+from cluster_kit.run.run_directory import run_of, unjudged
 from cluster_kit.show.view import QuietView
 from cluster_kit.workspace import Workspace
 
@@ -32,9 +32,9 @@ def take_down(host: Host, engine: Engine, name: str) -> int:
     containers, beside = engine.containers(name), engine.sidecars(name)
     if containers:
         with contextlib.suppress(OSError):  # only one that is stopped has to be told
-            asked.write(
+            user_requests.write(
                 run_of(containers).path,
-                asked.DOWN,
+                user_requests.DOWN,
                 [one.name for one in containers],
                 host.clock.time(),
             )

@@ -6,23 +6,23 @@ from collections.abc import Callable, Mapping
 
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.host import Host
-from cluster_kit.observe import asked
+from cluster_kit.observe import user_requests
 from cluster_kit.observe.task_view import State
 from cluster_kit.platforms.engine import Container, Engine
-from cluster_kit.run import again
-from cluster_kit.run.inside import CRASH, refuse_idle, task_of
+from cluster_kit.run import lifecycle
+from cluster_kit.run.task_exec import CRASH, refuse_idle, task_of
 from cluster_kit.util.nearest import proposal
 
 
 def _stop(host: Host, engine: Engine, container: Container) -> str:
-    _note(host, container, asked.END)
+    _note(host, container, user_requests.END)
     engine.end(container.id)
     return "stopped: `restart` starts it again"
 
 
 def _kill(host: Host, engine: Engine, container: Container) -> str:
     refuse_idle(container)
-    _note(host, container, asked.KILL)
+    _note(host, container, user_requests.KILL)
     engine.execute(container.id, CRASH)
     return "killed, as if it had crashed"
 
@@ -30,7 +30,7 @@ def _kill(host: Host, engine: Engine, container: Container) -> str:
 def _freeze(host: Host, engine: Engine, container: Container) -> str:
     if container.state != State.RUNNING:
         raise HostError(f"{container.name} is {container.state}: only one that runs can be frozen")
-    _note(host, container, asked.FREEZE)
+    _note(host, container, user_requests.FREEZE)
     engine.freeze(container.id)
     return "frozen: `thaw` lets it go on"
 
@@ -38,7 +38,7 @@ def _freeze(host: Host, engine: Engine, container: Container) -> str:
 def _thaw(host: Host, engine: Engine, container: Container) -> str:
     if container.state != State.PAUSED:
         raise HostError(f"{container.name} is not frozen")
-    _note(host, container, asked.THAW)
+    _note(host, container, user_requests.THAW)
     engine.thaw(container.id)
     return "goes on"
 
@@ -46,18 +46,18 @@ def _thaw(host: Host, engine: Engine, container: Container) -> str:
 def _note(host: Host, container: Container, what: str) -> None:
     """Say what is done before it is done: the report shows it as a person's."""
     if container.output:  # a sidecar has none
-        again.note(host, [container], what, [container.name])
+        lifecycle.note(host, [container], what, [container.name])
 
 
 def _restart(host: Host, engine: Engine, container: Container) -> str:
-    names = again.restart(host, engine, container)
+    names = lifecycle.restart(host, engine, container)
     return "restarted" if len(names) == 1 else f"restarted, and with it {', '.join(names)}"
 
 
 OF_TASK: Mapping[str, Callable[[Host, Engine, Container], str]]
 OF_TASK = {"stop": _stop, "kill": _kill, "freeze": _freeze, "thaw": _thaw, "restart": _restart}
 OF_CLUSTER: Mapping[str, Callable[[Host, Engine, str], bool]]
-OF_CLUSTER = {"stop": again.stop, "start": again.start}
+OF_CLUSTER = {"stop": lifecycle.stop, "start": lifecycle.start}
 
 
 def to_task(host: Host, engine: Engine, cluster: str, task: str, verb: str) -> str:

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from cluster_kit.errors import EngineError, HostError
-from cluster_kit.observe.missed import is_told
 from cluster_kit.observe.progress import USAGE, Entry, ProgressReader
+from cluster_kit.observe.reconcile import is_told
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import TaskView
 from cluster_kit.observe.usage import sample_of
@@ -23,11 +23,9 @@ from cluster_kit.report.curves import FIGURES, Curves, means
 from cluster_kit.report.evidence import Evidence, checkpoints_of
 from cluster_kit.report.facts import Traffic, facts_with, points_facts, traffic_facts
 from cluster_kit.resolved import Cluster
-from cluster_kit.run.judging.outcome import metrics
-from cluster_kit.run.judging.task_outcome import task_outcome
-from cluster_kit.run.keeping.evidence import read_events
-from cluster_kit.run.keeping.record import Record
-from cluster_kit.run.keeping.report import text_of
+from cluster_kit.run.outcome import metrics, task_outcome
+from cluster_kit.run.run_directory import Record, read_events
+from cluster_kit.run.run_report import text_of
 from cluster_kit.serve.site import Site
 from cluster_kit.util.masking import Mask, masked_facts, masker
 from cluster_kit.version import __version__

@@ -11,7 +11,7 @@ from typing import Any
 from cluster_kit.errors import EngineError, UsageError
 from cluster_kit.observe.logs import follow_logs
 from cluster_kit.platforms.engine import ContainerSummary, Engine
-from cluster_kit.run.keeping.past_run import Line, merged, saved_logs
+from cluster_kit.run.history import Line, merged, saved_logs
 from cluster_kit.serve.site import Site
 from cluster_kit.util.nearest import proposal
 from cluster_kit.util.terminal import harmless

@@ -14,8 +14,8 @@ from cluster_kit.metrics.table import PREFIX
 from cluster_kit.metrics.values import Value
 from cluster_kit.observe.task_view import State
 from cluster_kit.platforms.engine import SIDECAR, Engine
-from cluster_kit.run.keeping.metrics import RunMetrics, masked_labels
-from cluster_kit.run.keeping.secrets import Known, known_of
+from cluster_kit.run.known_secrets import Known, known_of
+from cluster_kit.run.run_metrics import RunMetrics, masked_labels
 from cluster_kit.serve.server import Response
 from cluster_kit.serve.site import Site
 from cluster_kit.util.untrusted import files

@@ -12,10 +12,10 @@ from typing import Any
 from cluster_kit.errors import UsageError
 from cluster_kit.platforms.engine import SIDECAR
 from cluster_kit.report.page import DRAWS, document
-from cluster_kit.run.judging.verdict import Reason
-from cluster_kit.run.keeping.history import Run, runs_of
-from cluster_kit.run.keeping.record import Record, read_record
-from cluster_kit.run.keeping.report import outcome_facts, saved_report
+from cluster_kit.run.history import Run, runs_of
+from cluster_kit.run.run_directory import Record, read_record
+from cluster_kit.run.run_report import outcome_facts, saved_report
+from cluster_kit.run.verdict import Reason
 from cluster_kit.serve.incremental import Reading
 from cluster_kit.serve.server import Response, event
 from cluster_kit.serve.site import Site

@@ -13,7 +13,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from cluster_kit.observe.noise import NATIVE
+from cluster_kit.observe.log_patterns import NATIVE
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
 from cluster_kit.show.progress_line import progress_of, waited_for

@@ -12,9 +12,8 @@ from itertools import pairwise
 from cluster_kit.observe.progress import Entry
 from cluster_kit.platforms.engine import Event
 from cluster_kit.roles import ROLES
-from cluster_kit.run.judging.outcome import Outcome
-from cluster_kit.run.judging.task_outcome import TaskOutcome
-from cluster_kit.run.judging.verdict import Reason
+from cluster_kit.run.outcome import Outcome, TaskOutcome
+from cluster_kit.run.verdict import Reason
 from cluster_kit.summary.read import Evidence
 from cluster_kit.util.clock import duration
 from cluster_kit.util.terminal import harmless

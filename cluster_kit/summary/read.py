@@ -12,9 +12,8 @@ from typing import Any
 from cluster_kit.errors import UsageError
 from cluster_kit.observe.progress import Entry, ProgressReader
 from cluster_kit.platforms.engine import Event
-from cluster_kit.run.judging.outcome import Outcome, without_run
-from cluster_kit.run.keeping.evidence import read_events
-from cluster_kit.run.keeping.record import Record, outcome_from, read_record
+from cluster_kit.run.outcome import Outcome, without_run
+from cluster_kit.run.run_directory import Record, outcome_from, read_events, read_record
 from cluster_kit.util.nearest import proposal
 from cluster_kit.workspace import RunDirectory, Workspace
 

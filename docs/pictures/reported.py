@@ -6,8 +6,8 @@ import tempfile
 from pathlib import Path
 
 from cluster_kit.errors import HostError
-from cluster_kit.run.keeping.past_run import run_named
-from cluster_kit.run.keeping.report import write_together
+from cluster_kit.run.history import run_named
+from cluster_kit.run.run_report import write_together
 from cluster_kit.workspace import here
 from tests.browser.chromium import opened, started, why_none
 

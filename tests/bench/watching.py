@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from cluster_kit.metrics.exposition import text
-from cluster_kit.run.keeping.metrics import RunMetrics
-from cluster_kit.run.keeping.record import Record, write_record
+from cluster_kit.run.run_directory import Record, write_record
+from cluster_kit.run.run_metrics import RunMetrics
 from cluster_kit.util.clock import Moment
 from cluster_kit.workspace import RunDirectory
 from tests.bench.bench import Bench, compose, docker, load, removed

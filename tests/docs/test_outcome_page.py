@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from cluster_kit.run.judging.outcome import outcome_of
-from cluster_kit.run.judging.verdict import CODES, Verdict
+from cluster_kit.run.outcome import outcome_of
+from cluster_kit.run.verdict import CODES, Verdict
 from cluster_kit.workspace import RunDirectory
 from tests.docs.markdown import all_pages
 from tests.unit.stories import CLUSTER, Story

@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
 from cluster_kit.platforms.planning import json_schema
-from cluster_kit.run.judging.outcome import FORMAT
+from cluster_kit.run.outcome import FORMAT
 from docs.json_schemas import MAKERS
 from tests.make import ROOT
 from tests.schemas import check, schema

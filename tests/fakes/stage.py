@@ -13,7 +13,7 @@ import pytest
 from cluster_kit.host import Host
 from cluster_kit.run import attach
 from cluster_kit.run import launch as launching
-from cluster_kit.run.judging.outcome import Outcome
+from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.request import Request
 from cluster_kit.workspace import RunDirectory, Workspace
 from tests.fakes.acting import Life

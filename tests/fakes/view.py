@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cluster_kit.observe import asked
+from cluster_kit.observe import user_requests
 from cluster_kit.observe.progress import entries_of
+from cluster_kit.observe.snapshot import from_containers
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import TaskView
-from cluster_kit.observe.unwatched import from_containers
 from cluster_kit.platforms.engine import Container
 from tests.fakes.engine import FakeEngine
 
@@ -50,7 +50,7 @@ class RecordingView:
         standing = {
             t.name: t
             for t in from_containers(
-                containers, entries_of(containers), requests=asked.of_containers(containers)
+                containers, entries_of(containers), requests=user_requests.of_containers(containers)
             )
         }
         for task in seen.tasks.values():

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from cluster_kit.errors import KitError
 from cluster_kit.observe.progress import EVENTS
-from cluster_kit.run.keeping.bug_report import archive
-from cluster_kit.run.keeping.history import read_run, size_of
-from cluster_kit.run.keeping.metrics import write_metrics
-from cluster_kit.run.keeping.report import write_report
-from cluster_kit.run.keeping.secrets import known_of
+from cluster_kit.run.bug_report import archive
+from cluster_kit.run.history import read_run, size_of
+from cluster_kit.run.known_secrets import known_of
+from cluster_kit.run.run_metrics import write_metrics
+from cluster_kit.run.run_report import write_report
 from cluster_kit.summary.markdown import markdown
 from cluster_kit.summary.read import read
 from tests.fakes.hosts import fake_host

@@ -21,7 +21,7 @@ from cluster_kit import __main__, this_host
 from cluster_kit.cli import render, verbs
 from cluster_kit.image import kit_image
 from cluster_kit.platforms.docker.docker_engine import DockerEngine
-from cluster_kit.run.starting import prepare
+from cluster_kit.run import prepare
 from cluster_kit.util import signals, stdio
 from tests.fakes.hosts import Machine, fake_host
 from tests.make import host

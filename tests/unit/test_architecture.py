@@ -59,13 +59,13 @@ MAY_TOUCH_OUTPUT = {
     "workspace.py: _prepared: os.path.lexists": "before any task runs",
     "workspace.py: _prepared: run.progress.mkdir": "before any task runs",
     "serve/site.py: run: found.output.is_dir": "output itself, which no task can replace",
-    "run/keeping/past_run.py: run_named: (below / 'output').is_dir": "output itself",
+    "run/history.py: run_named: (below / 'output').is_dir": "output itself",
     "api/host_chief.py: present: (run.directory.output / inside.LOCK).unlink": "follows no link",
     "workspace.py: newest_run_directory: runs.glob": "names of runs, which no task can write",
     "platforms/compose/compose_platform.py: write: (file.parent / 'output').mkdir": "rendered",
     "platforms/swarm/swarm_platform.py: write: (file.parent / 'output').mkdir": "rendered",
     "cli/runs.py: _used: Path(one.output).parent.resolve": "the run's directory",
-    "run/ending/output_trouble.py: explained: output.is_dir": "output itself",
+    "run/conclude.py: explained: output.is_dir": "output itself",
     "serve/metrics.py: _runs: path.resolve": "the run's directory",
     "cli/runs.py: _up: Path(one.output).parent.resolve": "the run's directory",
 }
@@ -108,7 +108,7 @@ READERS = [
     if path.is_relative_to(ROOT / "cluster_kit" / "observe") or path.name == "profiles.py"
 ]
 """What makes values of what tasks have written: paths come to it as arguments."""
-REQUESTS = ROOT / "cluster_kit" / "observe" / "asked.py"
+REQUESTS = ROOT / "cluster_kit" / "observe" / "user_requests.py"
 """Reads and writes a file of the run's directory, which no task can write."""
 
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_kit.cli import override_values
-from cluster_kit.drill import check
-from cluster_kit.drill import load as scenarios
+from cluster_kit.drill import scenario_check
+from cluster_kit.drill import scenario_file as scenarios
 from cluster_kit.errors import ManifestError, UsageError
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.platforms.planning import load, plan
@@ -103,7 +103,7 @@ def test_a_scenario_of_any_text(text: str, changes: Changes, folder: Path) -> No
     file = folder / "scenario.toml"
     file.write_text(edited(text, changes), encoding="utf-8")
     try:
-        check.refuse(scenarios.load(file), cluster())
+        scenario_check.refuse(scenarios.load(file), cluster())
     except ManifestError as error:
         well_told(error)
 

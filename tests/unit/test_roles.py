@@ -146,7 +146,7 @@ class Story:
 
     @property
     def verdict(self) -> Any:
-        return self.kit("run.judging.verdict").judge(self.cluster, self.seen, "ended")
+        return self.kit("run.verdict").judge(self.cluster, self.seen, "ended")
 
 
 def test_its_tasks_are_judged(kit: Import, tmp_path: Path) -> None:

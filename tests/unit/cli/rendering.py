@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.facts import HostFacts
-from cluster_kit.run.starting import prepare
+from cluster_kit.run import prepare
 from tests.make import gpus, host, network
 from tests.unit.command_line import MANIFEST, Cli
 

@@ -11,7 +11,7 @@ import pytest
 
 from cluster_kit.cli import again
 from cluster_kit.machine import gather
-from cluster_kit.run.starting import prepare
+from cluster_kit.run import prepare
 from tests.fakes.acting import LEADS, Life, ends, says
 from tests.fakes.hosts import Machine
 from tests.fakes.stage import NAME, Stage, set_up

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.machine import gather
-from cluster_kit.run.starting import prepare
+from cluster_kit.run import prepare
 from tests.fakes.acting import Life, ends
 from tests.fakes.hosts import Machine
 from tests.fakes.stage import NAME, Stage, set_up

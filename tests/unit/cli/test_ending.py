@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from cluster_kit.cli.ending import end_with, print_metrics
-from cluster_kit.run.judging.outcome import Outcome, TaskOutcome
+from cluster_kit.run.outcome import Outcome, TaskOutcome
 
 
 def printed(capsys: pytest.CaptureFixture[str], **metrics: Any) -> list[str]:

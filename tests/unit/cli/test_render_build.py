@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from cluster_kit.image.base_image import REGISTRY_BASE
-from cluster_kit.run.starting import portable_build
+from cluster_kit.run import portable_build
 from tests.unit.cli.rendering import PORTABLE, manifest, stale
 from tests.unit.command_line import Cli
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.run.keeping.record import Record, write_record
+from cluster_kit.run.run_directory import Record, write_record
 from cluster_kit.util.clock import Moment
 from cluster_kit.workspace import RunDirectory, new_run
 from tests.make import cluster

@@ -10,7 +10,7 @@ import yaml
 
 from cluster_kit.cli import run
 from cluster_kit.platforms.planning import json_schema
-from cluster_kit.run.judging.outcome import Outcome
+from cluster_kit.run.outcome import Outcome
 from tests.unit.command_line import MANIFEST, Cli
 
 
@@ -205,7 +205,7 @@ def test_a_wrong_command_line_exits_with_2(cli: Cli, arguments: tuple[str, ...])
 
 def test_the_versions_are_printed(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     told = ["cluster-kit 1.2.3", "Docker Engine 26"]
-    monkeypatch.setattr("cluster_kit.run.versions.versions", lambda *_: told)
+    monkeypatch.setattr("cluster_kit.run.bug_report.versions", lambda *_: told)
     said = cli("--version")
     assert (said.code, said.out) == (0, "cluster-kit 1.2.3\nDocker Engine 26\n")
 

@@ -14,8 +14,8 @@ import pytest
 from rich.console import Console
 
 from cluster_kit.cli import runs
-from cluster_kit.run.keeping.record import Record, write_record
-from cluster_kit.run.keeping.secrets import Known
+from cluster_kit.run.known_secrets import Known
+from cluster_kit.run.run_directory import Record, write_record
 from cluster_kit.util.clock import Moment
 from cluster_kit.workspace import RunDirectory, new_run
 from tests.fakes.hosts import Machine
@@ -87,7 +87,7 @@ def test_a_run_whose_containers_are_there_is_up(
     run = new_run(root / "runs" / "demo", datetime(2026, 11, 22, 11))
     engine = ClustersUp({"demo": [container("chief-0", output=str(run.output))]})
     machine.connects(lambda: engine)
-    monkeypatch.setattr("cluster_kit.run.starting.claim.is_claimed", lambda *_: watched)
+    monkeypatch.setattr("cluster_kit.run.claim.is_claimed", lambda *_: watched)
     assert cli("runs").out.splitlines()[1].endswith(f"  {told}")
 
 
@@ -211,7 +211,7 @@ def test_an_archive_has_the_evidence_and_neither_results_nor_secrets(
     (run.output / "model" / "weights.bin").write_text("x")
     (run.progress / "chief-0.jsonl").write_text("{}\n")
     known = Known(frozenset({"hunter22"}), are_all=True)
-    monkeypatch.setattr("cluster_kit.run.keeping.bug_report.known_of", lambda *_: known)
+    monkeypatch.setattr("cluster_kit.run.bug_report.known_of", lambda *_: known)
     found = archived(cli, root, monkeypatch)
     assert set(found) == {
         "versions.txt", "outcome.json", "run.json", "manifest.toml", "logs/chief-0.log",
@@ -222,7 +222,7 @@ def test_an_archive_has_the_evidence_and_neither_results_nor_secrets(
 
 def archived(cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """What is in the archive of a run, by name."""
-    monkeypatch.setattr("cluster_kit.run.keeping.bug_report.versions", lambda *_: ["cluster-kit 1"])
+    monkeypatch.setattr("cluster_kit.run.bug_report.versions", lambda *_: ["cluster-kit 1"])
     said = cli("bug-report")
     assert said.code == 0, said.err
     with tarfile.open(root / "bug-report-demo-20261122-090000.tar.gz") as made:
@@ -252,7 +252,7 @@ def test_a_long_file_is_cut_at_a_line(
 ) -> None:
     run = saved(root, 9)
     (run.logs / "chief-0.log").write_text("password hunter22\nlast\n")
-    monkeypatch.setattr("cluster_kit.run.keeping.bug_report.LARGEST", 9)
+    monkeypatch.setattr("cluster_kit.run.bug_report.LARGEST", 9)
     assert archived(cli, root, monkeypatch)["logs/chief-0.log"] == "last\n"
 
 
@@ -281,8 +281,8 @@ def test_of_an_archive_that_fails_nothing_is_left(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("cluster_kit.run.keeping.bug_report._write", full)
-    monkeypatch.setattr("cluster_kit.run.keeping.bug_report.versions", lambda *_: [])
+    monkeypatch.setattr("cluster_kit.run.bug_report._write", full)
+    monkeypatch.setattr("cluster_kit.run.bug_report.versions", lambda *_: [])
     said = cli("bug-report", "demo", "-o", "x.tar.gz")
     assert said.code == 3 and "No space left" in said.err
     assert not (root / "x.tar.gz").exists()

@@ -11,9 +11,9 @@ import pytest
 
 from cluster_kit.cli import watch
 from cluster_kit.machine import gather
+from cluster_kit.run import prepare
 from cluster_kit.run.request import Request
 from cluster_kit.run.rerun import files_of
-from cluster_kit.run.starting import prepare
 from cluster_kit.util.changes import Watched
 from cluster_kit.workspace import Workspace
 from tests.fakes.acting import LEADS, Life, ends, says

@@ -20,8 +20,7 @@ from cluster_kit.compare.picture import draw
 from cluster_kit.compare.variants import SCENARIOS, STRAGGLER, VARIANTS, Length, Run, plan_runs
 from cluster_kit.errors import EngineError, Interrupted
 from cluster_kit.observe.progress import ProgressReader
-from cluster_kit.run.judging.outcome import Outcome
-from cluster_kit.run.judging.task_outcome import TaskOutcome
+from cluster_kit.run.outcome import Outcome, TaskOutcome
 from cluster_kit.workspace import Workspace
 from tests.fakes.hosts import fake_host
 from tests.unit.command_line import Cli

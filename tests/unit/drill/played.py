@@ -5,8 +5,8 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
-from cluster_kit.drill import load
-from cluster_kit.drill.report import Drill
+from cluster_kit.drill import scenario_file
+from cluster_kit.drill.result import Drill
 from cluster_kit.drill.run import drill
 from cluster_kit.run.request import Request
 from tests.fakes.acting import Life, ends, says
@@ -23,7 +23,7 @@ LONG = {"chief-0": [Life(STEPS)]}
 
 def played(stage: Stage, text: str, acting: Any = LONG, **overrides: Any) -> Drill:
     stage.engine.acting = dict(acting)
-    written = load.parse(tomllib.loads(text), "mine.toml")
+    written = scenario_file.parse(tomllib.loads(text), "mine.toml")
     return drill(
         stage.host, Request(NAME, overrides), lambda _c: written, 5, stage.workspace, stage.view
     )

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.drill import check, load
-from cluster_kit.drill.director import Director
+from cluster_kit.drill import scenario_check, scenario_file
+from cluster_kit.drill.injector import Director
 from cluster_kit.drill.plan import plan
 from cluster_kit.errors import EngineError, Interrupted, ManifestError
 from cluster_kit.observe.state import RunState
@@ -91,7 +91,9 @@ def test_a_fault_after_the_first_checkpoint(stage: Stage) -> None:
 
 
 def test_a_cluster_that_is_not_there_yet_or_no_more_is_looked_at_again_later(stage: Stage) -> None:
-    written = load.parse(tomllib.loads(fault("crash", "ps-0", 'after = "checkpoint"')), "mine.toml")
+    written = scenario_file.parse(
+        tomllib.loads(fault("crash", "ps-0", 'after = "checkpoint"')), "mine.toml"
+    )
     demo = cluster(ps=1)
     director = Director(Clock(), lambda made: plan(written.scenario, made, 1), lambda _said: None)
     director.planned(demo)
@@ -144,4 +146,4 @@ def test_shipped_scenarios_fit_their_clusters() -> None:
     for path in shipped:
         manifest = load_manifest(Path(ROOT, "compose", path.name))
         planned = plan_cluster(manifest, inputs(manifest.manifest), host(), OWN)
-        check.refuse(load.load(path), planned)
+        scenario_check.refuse(scenario_file.load(path), planned)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.drill.inject import TELL
+from cluster_kit.drill.injector import TELL
 from cluster_kit.errors import HostError
 from tests.fakes.stage import Stage
 from tests.unit.drill.played import fault, played

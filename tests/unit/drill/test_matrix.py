@@ -9,17 +9,26 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.drill.matrix import run as matrix
-from cluster_kit.drill.matrix.cells import BREAKS, Break, Cell, groups, roles_of, scenario, task_of
-from cluster_kit.drill.matrix.judge import Judged, judged
-from cluster_kit.drill.matrix.run import cells_of, run_all
-from cluster_kit.drill.matrix.systems import SYSTEMS, System
+from cluster_kit.drill import matrix_run as matrix
+from cluster_kit.drill.matrix_cells import (
+    BREAKS,
+    SYSTEMS,
+    Break,
+    Cell,
+    System,
+    groups,
+    roles_of,
+    scenario,
+    task_of,
+)
+from cluster_kit.drill.matrix_judge import Judged, judged
+from cluster_kit.drill.matrix_run import cells_of, run_all
 from cluster_kit.drill.measure import Result
 from cluster_kit.drill.plan import Planned
-from cluster_kit.drill.report import Drill
+from cluster_kit.drill.result import Drill
 from cluster_kit.drill.scenario import At
 from cluster_kit.platforms.planning import load
-from cluster_kit.run.judging.outcome import Outcome
+from cluster_kit.run.outcome import Outcome
 from cluster_kit.workspace import Workspace
 from tests.fakes.acting import Life, ends, says
 from tests.fakes.hosts import fake_host

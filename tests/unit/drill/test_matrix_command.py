@@ -12,9 +12,9 @@ import pytest
 
 from cluster_kit import __main__
 from cluster_kit.cli import matrix
-from cluster_kit.drill.matrix import store
-from cluster_kit.drill.matrix.cells import Cell
-from cluster_kit.drill.matrix.judge import Judged
+from cluster_kit.drill import matrix_run
+from cluster_kit.drill.matrix_cells import Cell
+from cluster_kit.drill.matrix_judge import Judged
 from cluster_kit.host import Host
 from cluster_kit.util import signals, stdio
 from tests.fakes.stage import Stage
@@ -32,7 +32,7 @@ def command(
     monkeypatch.setattr(signals, "interrupt_once", lambda: None)
     monkeypatch.setattr(stdio, "outlive_readers", lambda: None)
     monkeypatch.setattr(matrix, "SYSTEMS", ())
-    monkeypatch.setattr(store, "commit", lambda _host: "0123abc")
+    monkeypatch.setattr(matrix_run, "commit", lambda _host: "0123abc")
 
     def call(*words: str) -> tuple[int, list[str], str]:
         ran: list[str] = []

@@ -8,12 +8,12 @@ import pytest
 
 from cluster_kit.drill.measure import Result, results
 from cluster_kit.drill.plan import Injected, Planned
+from cluster_kit.drill.result import misses
 from cluster_kit.drill.scenario import At, Expect
-from cluster_kit.drill.verdict import misses
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.platforms.engine import Event
-from cluster_kit.run.judging.outcome import Outcome
+from cluster_kit.run.outcome import Outcome
 
 FAULT = Planned(1, "crash", "worker-1", At(step=5))
 OTHER = Planned(2, "crash", "ps-0", At(step=9))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import tomllib
 
-from cluster_kit.drill import check, load
-from cluster_kit.drill.inject import TELL, script
+from cluster_kit.drill import scenario_check, scenario_file
+from cluster_kit.drill.injector import TELL, script
 from cluster_kit.drill.kinds import KINDS
-from cluster_kit.drill.length import length_of
 from cluster_kit.drill.plan import Planned, plan, random_scenario
 from cluster_kit.drill.scenario import At
+from cluster_kit.drill.training_length import length_of
 from tests.make import cluster
 
 SCENARIO = """
@@ -32,7 +32,7 @@ DEMO = cluster(args=["--epochs", "3", "--steps-per-epoch", "20"])
 
 
 def planned(seed: int) -> tuple[Planned, ...]:
-    return plan(load.parse(tomllib.loads(SCENARIO), "mine.toml").scenario, DEMO, seed)
+    return plan(scenario_file.parse(tomllib.loads(SCENARIO), "mine.toml").scenario, DEMO, seed)
 
 
 def test_a_role_is_all_of_its_tasks() -> None:
@@ -56,7 +56,7 @@ def test_random_drills_are_possible_repeatable_and_of_every_kind() -> None:
     for seed in range(40):
         written = random_scenario(DEMO, seed, 3)
         assert written == random_scenario(DEMO, seed, 3)
-        check.refuse(written, DEMO)
+        scenario_check.refuse(written, DEMO)
         faults = plan(written.scenario, DEMO, seed)
         assert [fault.number for fault in faults] == [1, 2, 3]
         assert not any(f.kind == "stop" and f.task == "chief-0" for f in faults)
@@ -73,7 +73,7 @@ def test_a_task_is_not_chosen_to_be_cut_off_from_itself() -> None:
     from = ["ps-0", "chief-0"]
     at = { step = 5 }
     """
-    scenario = load.parse(tomllib.loads(text), "mine.toml").scenario
+    scenario = scenario_file.parse(tomllib.loads(text), "mine.toml").scenario
     faults = [plan(scenario, DEMO, seed)[0] for seed in range(40)]
     assert {f.task for f in faults} == {t.name for t in DEMO.tasks} - {"ps-0", "chief-0"}
     assert f"(cut of {faults[0].task} from ps-0, chief-0 at step 5)" in str(faults[0])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.drill import check, load
+from cluster_kit.drill import scenario_check, scenario_file
 from cluster_kit.drill.kinds import KINDS
 from cluster_kit.errors import ManifestError, UsageError
 from tests.make import ROOT, cluster
@@ -18,9 +18,9 @@ STEPS = {"args": ["--epochs", "9", "--epochs", "3", "--steps-per-epoch=20"]}
 
 def refused(text: str, **keys: object) -> str:
     """What is said of a scenario on a cluster; "" if it is accepted."""
-    written = load.parse(tomllib.loads(text), "mine.toml")
+    written = scenario_file.parse(tomllib.loads(text), "mine.toml")
     try:
-        check.refuse(written, cluster(**keys))
+        scenario_check.refuse(written, cluster(**keys))
     except ManifestError as error:
         return error.message
     return ""
@@ -121,16 +121,16 @@ def test_a_kind_that_is_not_there_is_told_with_all_that_are() -> None:
 
 def test_a_scenario_is_found_by_its_path_or_its_name(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(fault())
-    assert load.find("mine", tmp_path) == tmp_path / "mine.toml"
-    assert load.find(str(tmp_path / "mine.toml"), ROOT) == tmp_path / "mine.toml"
+    assert scenario_file.find("mine", tmp_path) == tmp_path / "mine.toml"
+    assert scenario_file.find(str(tmp_path / "mine.toml"), ROOT) == tmp_path / "mine.toml"
     with pytest.raises(UsageError) as caught:
-        load.find("mini", tmp_path)
+        scenario_file.find("mini", tmp_path)
     assert "did you mean `mine`" in caught.value.hint
 
 
 def test_a_file_that_is_not_toml_is_told(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text("[[fault]")
     with pytest.raises(ManifestError, match="not valid TOML"):
-        load.load(tmp_path / "mine.toml")
+        scenario_file.load(tmp_path / "mine.toml")
     with pytest.raises(ManifestError, match="No such file"):
-        load.load(tmp_path / "other.toml")
+        scenario_file.load(tmp_path / "other.toml")

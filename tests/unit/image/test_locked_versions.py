@@ -140,8 +140,8 @@ def test_up_resolves_plans_anew_and_starts_what_was_locked(stage: Stage, pip: li
 
 
 def test_a_file_that_would_name_no_image_is_not_rendered(stage: Stage) -> None:
+    from cluster_kit.run.prepare import prepare, refuse_unlocked
     from cluster_kit.run.request import Request
-    from cluster_kit.run.starting.prepare import prepare, refuse_unlocked
 
     prepared = prepare(stage.host, Request("demo", {"tensorflow": "2.16"}), stage.workspace, None)
     with pytest.raises(UsageError, match="are not resolved yet") as told:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cluster_kit.metrics.table import FAMILIES
 from cluster_kit.observe.task_view import State
-from cluster_kit.run.keeping.metrics import RunMetrics
+from cluster_kit.run.run_metrics import RunMetrics
 from cluster_kit.workspace import RunDirectory
 from tests.unit.metrics.runs import (
     begun,

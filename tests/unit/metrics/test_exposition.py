@@ -7,8 +7,8 @@ from pathlib import Path
 
 from cluster_kit.metrics.exposition import text
 from cluster_kit.metrics.table import FAMILIES, STATES
-from cluster_kit.run.keeping.metrics import exposition, write_metrics
-from cluster_kit.run.keeping.secrets import Known
+from cluster_kit.run.known_secrets import Known
+from cluster_kit.run.run_metrics import exposition, write_metrics
 from cluster_kit.workspace import RunDirectory
 from tests.make import cluster
 from tests.unit.metrics.runs import Read, begun, ends, read, says, trains

@@ -7,8 +7,7 @@ from dataclasses import replace
 from cluster_kit.observe import lost_nodes
 from cluster_kit.observe.state import RunState
 from cluster_kit.platforms.engine import Event
-from cluster_kit.run.judging.notes import notes_of
-from cluster_kit.run.judging.verdict import judge
+from cluster_kit.run.verdict import judge, notes_of
 from tests.unit.stories import CLUSTER, Story
 
 NO_NODE = "no suitable node (scheduling constraints not satisfied on 2 nodes)"

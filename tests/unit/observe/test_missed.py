@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.observe.missed import is_told, missed
 from cluster_kit.observe.progress import Entry
+from cluster_kit.observe.reconcile import is_told, missed
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
 from cluster_kit.platforms.engine import Container, Event

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster_kit.observe.profiles import notes
+from cluster_kit.observe.task_files import notes
 from cluster_kit.parts import ProfileAt
 from tests.unit.stories import Story
 

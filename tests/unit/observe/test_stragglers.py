@@ -9,8 +9,8 @@ import pytest
 
 from cluster_kit.observe import stragglers
 from cluster_kit.observe.progress import Entry
+from cluster_kit.observe.snapshot import from_containers
 from cluster_kit.observe.state import RunState
-from cluster_kit.observe.unwatched import from_containers
 from tests.make import cluster
 from tests.unit.stories import container
 

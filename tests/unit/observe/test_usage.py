@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.observe.progress import USAGE, Entry, ProgressReader, sizes
+from cluster_kit.observe.snapshot import from_containers
 from cluster_kit.observe.state import RunState
-from cluster_kit.observe.unwatched import from_containers
 from cluster_kit.observe.usage import Usage, of_samples, sample_of
 from cluster_kit.platforms.engine import Event
 from tests.make import cluster

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from cluster_kit.observe.asked import Asked
 from cluster_kit.observe.progress import Entry
+from cluster_kit.observe.user_requests import Asked
 from cluster_kit.platforms.engine import Event
 from cluster_kit.report.lanes import Lane, Span, lanes_of
 from tests.make import cluster

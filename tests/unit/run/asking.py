@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cluster_kit.run import again
+from cluster_kit.run import lifecycle
 from tests.fakes.acting import LEADS, Life, ends, says
 from tests.fakes.box import Box
 from tests.fakes.stage import Stage
@@ -27,4 +27,4 @@ def do(stage: Stage, after_s: float, action: Callable[[], object]) -> None:
 
 
 def restart(stage: Stage, task: str) -> tuple[str, ...]:
-    return again.restart(stage.host, stage.engine, box(stage, task).shown())
+    return lifecycle.restart(stage.host, stage.engine, box(stage, task).shown())

@@ -18,7 +18,7 @@ from cluster_kit.platforms.kubernetes import (
     kubernetes_watching,
 )
 from cluster_kit.platforms.registry import connect
-from cluster_kit.run.watching import watch
+from cluster_kit.run import watch
 from tests.fakes.hosts import Machine, no_engine
 from tests.fakes.kubernetes import FakeKubernetes
 from tests.fakes.kubernetes_server import serving

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from cluster_kit.run.judging.verdict import Reason
+from cluster_kit.run.verdict import Reason
 from tests.fakes.acting import (
     LEADS,
     SCORES,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.observe import asked
-from cluster_kit.run import again
+from cluster_kit.observe import user_requests
+from cluster_kit.run import lifecycle
 from tests.fakes.acting import LEADS, Life, dies, ends
 from tests.fakes.stage import NAME, Stage
 from tests.unit.run.asking import ACTING, BEGINS, LONG, TRAINS, box, do, restart
@@ -47,8 +47,8 @@ def test_with_the_leader_all_tasks_are_restarted_and_the_run_is_watched_on(stage
 
 def test_retries_count_anew_after_a_restart_on_request(stage: Stage) -> None:
     crash = Life((*BEGINS, dies(1.0)))
-    do(stage, 6.5, lambda: again.stop(stage.host, stage.engine, NAME))
-    do(stage, 7.5, lambda: again.start(stage.host, stage.engine, NAME))
+    do(stage, 6.5, lambda: lifecycle.stop(stage.host, stage.engine, NAME))
+    do(stage, 7.5, lambda: lifecycle.start(stage.host, stage.engine, NAME))
     acting = {"chief-0": [crash, crash, LONG, crash, crash, LEADS]}
     outcome = stage.up(acting)
     assert outcome.success, outcome.message
@@ -75,7 +75,7 @@ def test_a_task_that_dies_of_a_restart_is_not_the_first_failure(stage: Stage) ->
 @pytest.mark.parametrize("line", ["{", '{"event": "asked", "time": 1}', '{"tasks": 3}', "[]"])
 def test_what_else_stands_in_the_file_is_ignored(stage: Stage, line: str) -> None:
     def scribble() -> None:
-        with (stage.directory.path / asked.FILE).open("a") as file:
+        with (stage.directory.path / user_requests.FILE).open("a") as file:
             file.write(f"{line}\n")
         wish = {"event": "asked", "what": "restart", "time": time.time(), "tasks": ["chief-0"]}
         (stage.directory.progress / "host.jsonl").write_text(json.dumps(wish) + "\n")

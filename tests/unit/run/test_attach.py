@@ -7,8 +7,8 @@ import os
 import pytest
 
 from cluster_kit.errors import EngineError
-from cluster_kit.run.judging.outcome import Outcome
-from cluster_kit.run.watching import attend
+from cluster_kit.run import attend
+from cluster_kit.run.outcome import Outcome
 from tests.fakes.acting import LEADS, Life, dies, ends, prints, says
 from tests.fakes.stage import Stage
 from tests.unit.run.reason_stories import STORIES, Acting

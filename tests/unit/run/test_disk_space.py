@@ -11,10 +11,7 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.errors import HostError
-from cluster_kit.run import disk_space, launch
-from cluster_kit.run.ending import conclude
-from cluster_kit.run.keeping import evidence
-from cluster_kit.run.starting import start
+from cluster_kit.run import conclude, disk_space, launch, run_directory, start
 from tests.fakes.acting import LEADS, Life, dies, ends, prints, says
 from tests.fakes.stage import Stage
 
@@ -91,11 +88,11 @@ def test_room_is_kept_for_the_end_and_given_back(stage: Stage) -> None:
     sizes: list[int] = []
     reserve = ".reserve"
     stage.clock.at(2.0, lambda: sizes.append((stage.directory.path / reserve).stat().st_size))
-    saved = evidence.save_events
+    saved = run_directory.save_events
     assert stage.up().success
     assert sizes == [disk_space.RESERVED_BYTES]
     assert not (stage.directory.path / reserve).exists()
-    assert saved is evidence.save_events
+    assert saved is run_directory.save_events
 
 
 @pytest.mark.usefixtures("full_disk")

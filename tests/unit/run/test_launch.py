@@ -9,8 +9,8 @@ import tomllib
 import pytest
 
 from cluster_kit.errors import HostError, UsageError
-from cluster_kit.run.keeping import sources
-from cluster_kit.run.keeping.record import read_record
+from cluster_kit.run import run_directory
+from cluster_kit.run.run_directory import read_record
 from cluster_kit.run.take_down import take_down
 from tests.fakes.acting import LEADS, SCORES, Life, dies, ends, prints, says
 from tests.fakes.stage import NAME, Stage
@@ -137,7 +137,7 @@ def test_a_manifest_that_nothing_overrides_is_kept_as_it_is_written(stage: Stage
 
 
 def test_of_a_large_program_hashes_are_kept(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "MOST_BYTES", 30)
+    monkeypatch.setattr(run_directory, "MOST_BYTES", 30)
     root = stage.workspace.root
     (root / "train.py").write_text("import large, small\n")
     (root / "large.py").write_text("WIDTH = 8\n" * 9)
@@ -207,7 +207,7 @@ def test_a_full_disk_costs_the_evidence_and_leaves_no_container(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("cluster_kit.run.ending.conclude.save_events", full)
+    monkeypatch.setattr("cluster_kit.run.conclude.save_events", full)
     with pytest.raises(HostError, match=r"the run ended \(finished\), but .*No space left") as told:
         stage.up()
     assert told.value.run == str(stage.directory.path)

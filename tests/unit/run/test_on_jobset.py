@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cluster_kit.platforms.kubernetes import kubernetes_start
-from cluster_kit.run.watching import watch
+from cluster_kit.run import watch
 from tests.fakes.kubernetes import FakeKubernetes
 from tests.unit.command_line import Cli
 from tests.unit.run.on_kubernetes import UP, fake, left, outcome

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.errors import EngineError, HostError, KitError, ManifestError
-from cluster_kit.run.judging.verdict import CODES, Reason
+from cluster_kit.run.verdict import CODES, Reason
 from tests.fakes.acting import ends
 from tests.fakes.stage import Stage
 from tests.schemas import check_run

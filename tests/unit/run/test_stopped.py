@@ -6,8 +6,8 @@ import pytest
 
 from cluster_kit import labels
 from cluster_kit.errors import EngineError, HostError
-from cluster_kit.observe import asked
-from cluster_kit.run import again
+from cluster_kit.observe import user_requests
+from cluster_kit.run import lifecycle
 from cluster_kit.run.take_down import take_down
 from tests.fakes.stage import NAME, Stage
 from tests.unit.run.asking import ACTING, box, do, restart
@@ -19,13 +19,13 @@ def test_a_stopped_cluster_is_waited_for_and_watched_on(stage: Stage) -> None:
 
     def stop() -> None:
         ips.update({b.task: b.shown().ip for b in stage.engine.boxes.values()})
-        assert again.stop(stage.host, stage.engine, NAME)
-        assert not again.stop(stage.host, stage.engine, NAME)
+        assert lifecycle.stop(stage.host, stage.engine, NAME)
+        assert not lifecycle.stop(stage.host, stage.engine, NAME)
         assert {b.state for b in stage.engine.boxes.values()} == {"exited"}
 
     def start() -> None:
-        assert again.start(stage.host, stage.engine, NAME)
-        assert not again.start(stage.host, stage.engine, NAME)
+        assert lifecycle.start(stage.host, stage.engine, NAME)
+        assert not lifecycle.start(stage.host, stage.engine, NAME)
         assert ips == {b.task: b.shown().ip for b in stage.engine.boxes.values()}
 
     do(stage, 2.0, stop)
@@ -45,14 +45,14 @@ def test_a_stopped_cluster_is_waited_for_and_watched_on(stage: Stage) -> None:
 def test_nobody_need_watch_it(stage: Stage, forgotten: bool, attached_first: bool) -> None:
     stage.detach(ACTING)
     stage.clock.pass_by(2)
-    assert again.stop(stage.host, stage.engine, NAME)
+    assert lifecycle.stop(stage.host, stage.engine, NAME)
     stage.clock.pass_by(3600)
     if forgotten:
         stage.engine.forget()
     if attached_first:
-        do(stage, 30.0, lambda: again.start(stage.host, stage.engine, NAME))
+        do(stage, 30.0, lambda: lifecycle.start(stage.host, stage.engine, NAME))
     else:
-        again.start(stage.host, stage.engine, NAME)
+        lifecycle.start(stage.host, stage.engine, NAME)
     outcome = stage.attach()
     assert outcome.success, outcome.message
     assert "by `cluster-kit stop`, and started" in outcome.notes[0]
@@ -62,7 +62,7 @@ def test_nobody_need_watch_it(stage: Stage, forgotten: bool, attached_first: boo
 def test_a_stopped_cluster_is_neither_replaced_nor_judged_but_can_be_removed(stage: Stage) -> None:
     stage.detach(ACTING)
     stage.clock.pass_by(2)
-    again.stop(stage.host, stage.engine, NAME)
+    lifecycle.stop(stage.host, stage.engine, NAME)
     with pytest.raises(HostError, match="the cluster demo is stopped") as refused:
         stage.up()
     assert "`cluster-kit start demo` goes on with it" in refused.value.hint
@@ -74,12 +74,15 @@ def test_a_stopped_cluster_is_neither_replaced_nor_judged_but_can_be_removed(sta
 
 
 def test_whoever_watches_a_stopped_cluster_judges_it_when_it_is_removed(stage: Stage) -> None:
-    do(stage, 2.0, lambda: again.stop(stage.host, stage.engine, NAME))
+    do(stage, 2.0, lambda: lifecycle.stop(stage.host, stage.engine, NAME))
 
     def down() -> None:
         containers = stage.engine.seen(NAME)
-        asked.write(
-            stage.directory.path, asked.DOWN, [one.name for one in containers], stage.clock.time()
+        user_requests.write(
+            stage.directory.path,
+            user_requests.DOWN,
+            [one.name for one in containers],
+            stage.clock.time(),
         )
 
     do(stage, 50.0, down)
@@ -91,7 +94,7 @@ def test_ctrl_c_ends_a_stopped_cluster_as_any_other(stage: Stage) -> None:
     def interrupt() -> None:
         raise KeyboardInterrupt
 
-    do(stage, 2.0, lambda: again.stop(stage.host, stage.engine, NAME))
+    do(stage, 2.0, lambda: lifecycle.stop(stage.host, stage.engine, NAME))
     stage.clock.at(50.0, interrupt)
     assert stage.up(ACTING).reason == "interrupted"
     assert stage.is_clean()
@@ -99,10 +102,10 @@ def test_ctrl_c_ends_a_stopped_cluster_as_any_other(stage: Stage) -> None:
 
 def test_what_has_ended_is_not_started(stage: Stage) -> None:
     with pytest.raises(HostError, match="no container of the cluster demo is there"):
-        again.stop(stage.host, stage.engine, NAME)
+        lifecycle.stop(stage.host, stage.engine, NAME)
     stage.detach()
     stage.clock.pass_by(10)
-    for call in (again.stop, again.start):
+    for call in (lifecycle.stop, lifecycle.start):
         with pytest.raises(HostError, match=r"has ended \(chief-0 with exit code 0\)") as refused:
             call(stage.host, stage.engine, NAME)
         assert "cluster-kit attach demo" in refused.value.hint
@@ -113,20 +116,20 @@ def test_what_has_ended_is_not_started(stage: Stage) -> None:
 def test_a_start_that_the_engine_refuses_leaves_the_cluster_stopped(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(again, "AT_ONCE", 1)
+    monkeypatch.setattr(lifecycle, "AT_ONCE", 1)
     stage.engine.on_call = lambda name: stage.clock.pass_by(0.1 * (name == "start_again"))
     stage.detach(ACTING)
     stage.clock.pass_by(2)
-    again.stop(stage.host, stage.engine, NAME)
+    lifecycle.stop(stage.host, stage.engine, NAME)
     with pytest.raises(HostError, match="demo is stopped"):
         restart(stage, "worker-1")
     stage.engine.refuses["worker-1"] = "no such device"
     with pytest.raises(EngineError, match="no such device"):
-        again.start(stage.host, stage.engine, NAME)
+        lifecycle.start(stage.host, stage.engine, NAME)
     assert {one.state for one in stage.engine.boxes.values()} == {"exited"}
     stage.engine.refuses.clear()
     stage.clock.pass_by(1)
-    assert again.start(stage.host, stage.engine, NAME)
+    assert lifecycle.start(stage.host, stage.engine, NAME)
     assert stage.attach().success
 
 
@@ -135,19 +138,19 @@ def test_a_gpu_that_another_cluster_has_by_now_is_told(
 ) -> None:
     stage.detach(ACTING)
     stage.clock.pass_by(2)
-    again.stop(stage.host, stage.engine, NAME)
+    lifecycle.stop(stage.host, stage.engine, NAME)
     held = box(stage, "worker-1")
     held.service = {**held.service, "labels": {**held.mark, labels.GPUS: "1"}}
     monkeypatch.setattr(stage.engine, "gpus_taken", lambda: (("1", "other"), ("0", NAME)))
     with pytest.raises(HostError, match="the GPU 1 of worker-1 is held by the cluster other now"):
-        again.start(stage.host, stage.engine, NAME)
+        lifecycle.start(stage.host, stage.engine, NAME)
     monkeypatch.undo()
 
 
 def test_nothing_is_done_that_cannot_be_told(stage: Stage) -> None:
     stage.detach(ACTING)
     stage.clock.pass_by(2)
-    (stage.directory.path / asked.FILE).mkdir()
+    (stage.directory.path / user_requests.FILE).mkdir()
     with pytest.raises(HostError, match="cannot be written, which tells whoever watches"):
-        again.stop(stage.host, stage.engine, NAME)
+        lifecycle.stop(stage.host, stage.engine, NAME)
     assert {one.state for one in stage.engine.boxes.values()} == {"running"}

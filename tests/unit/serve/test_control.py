@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.errors import EngineError, HostError, UsageError
-from cluster_kit.observe import asked
+from cluster_kit.observe import user_requests
 from cluster_kit.serve.control import to_cluster, to_task
 from cluster_kit.serve.server import Refused, Request, answer
 from cluster_kit.serve.start import routes_of
@@ -30,7 +30,7 @@ def test_each_verb_does_what_it_says(made: MadeUp) -> None:
         ("freeze", "worker-0"), ("thaw", "worker-0"), ("kill -9 -1", "worker-0"),
         ("end", "worker-0"),
     ]  # fmt: skip
-    noted = [(one.what, one.tasks) for one in asked.read(made.run.path)]
+    noted = [(one.what, one.tasks) for one in user_requests.read(made.run.path)]
     assert noted == [(what, ("worker-0",)) for what in ("freeze", "thaw", "kill", "end")]
 
 
@@ -60,7 +60,7 @@ def test_a_cluster_is_stopped_as_the_command_does(
     monkeypatch.setattr(made, "stop", lambda name: made.done.append(("stop", name)), raising=False)
     assert to_cluster(fake_host(), made, "demo", "stop") == "demo: done"  # type: ignore[arg-type]
     assert made.done == [("stop", "demo")]
-    assert [one.what for one in asked.read(made.run.path)] == ["stop"]
+    assert [one.what for one in user_requests.read(made.run.path)] == ["stop"]
     with pytest.raises(UsageError, match="explode was not found"):
         to_cluster(fake_host(), made, "demo", "explode")  # type: ignore[arg-type]
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from cluster_kit.observe.progress import Entry
 from cluster_kit.platforms.engine import Event
-from cluster_kit.run.judging.outcome import Outcome
-from cluster_kit.run.judging.task_outcome import TaskOutcome
+from cluster_kit.run.outcome import Outcome, TaskOutcome
 
 NEVER_STARTED = {
     "success": False,

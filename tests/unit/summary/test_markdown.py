@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_kit.run.judging.outcome import without_run
+from cluster_kit.run.outcome import without_run
 from cluster_kit.summary.markdown import MOST_ROWS, MOST_WORDS, block, leader_of, markdown, text
 from cluster_kit.summary.read import Evidence
 from tests.unit.summary.runs import ENTRIES, EVENTS, NEVER_STARTED, failed, outcome, task

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.run.beside import board
+from cluster_kit.run import companions
 from cluster_kit.util.process import Completed
 from tests.fakes.acting import Life, ends, says
 from tests.fakes.stage import NAME, Stage
@@ -90,8 +90,10 @@ def test_the_kits_image_is_built_for_tasks_that_run_another(
     stage: Stage, boards: Boards, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[str] = []
-    monkeypatch.setattr(board, "present", lambda *_: False)
-    monkeypatch.setattr(board, "ensure_image", lambda _host, variant, _say: made.append(variant))
+    monkeypatch.setattr(companions, "present", lambda *_: False)
+    monkeypatch.setattr(
+        companions, "ensure_image", lambda _host, variant, _say: made.append(variant)
+    )
     stage.up(SHORT, tensorboard=True, image="mine:1")
     assert made == ["cpu"]
     assert any("trainer:cpu" in word for word in boards.started[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster_kit.errors import EngineError
-from cluster_kit.run import again
+from cluster_kit.run import lifecycle
 from cluster_kit.run.take_down import take_down
 from tests.fakes.acting import BESIDE, LEADS, Life, dies, ends, prints, runs_out_of_memory, says
 from tests.fakes.stage import NAME, Stage
@@ -80,7 +80,7 @@ def test_kept_containers_are_without_them(stage: Stage) -> None:
 def test_a_restart_is_no_crash(stage: Stage) -> None:
     deaf = Life(BESIDE.steps, stubborn=True)  # killed after its grace: 137
     one = {"cache": [deaf], "chief-0": [_later(6.0)]}
-    do(stage, 2.0, lambda: again.restart(stage.host, stage.engine, box(stage, "cache").shown()))
+    do(stage, 2.0, lambda: lifecycle.restart(stage.host, stage.engine, box(stage, "cache").shown()))
     outcome = stage.up(one, sidecar={"cache": NEEDED})
     assert (outcome.success, outcome.notes) == (True, [])
 
@@ -92,9 +92,9 @@ def test_they_stop_and_start_with_the_cluster(stage: Stage) -> None:
         states.append(box(stage, "cache").state)
 
     deaf = Life(BESIDE.steps, stubborn=True)
-    do(stage, 2.0, lambda: again.stop(stage.host, stage.engine, NAME))
+    do(stage, 2.0, lambda: lifecycle.stop(stage.host, stage.engine, NAME))
     do(stage, 40.0, look)
-    do(stage, 60.0, lambda: again.start(stage.host, stage.engine, NAME))
+    do(stage, 60.0, lambda: lifecycle.start(stage.host, stage.engine, NAME))
     do(stage, 61.0, look)
     acting = {"chief-0": [LONG, LEADS], "worker-1": [TRAINS], "cache": [deaf]}
     outcome = stage.up(acting, sidecar={"cache": NEEDED})
@@ -105,7 +105,11 @@ def test_they_stop_and_start_with_the_cluster(stage: Stage) -> None:
 
 
 def test_with_the_leader_they_are_restarted(stage: Stage) -> None:
-    do(stage, 2.0, lambda: again.restart(stage.host, stage.engine, box(stage, "chief-0").shown()))
+    do(
+        stage,
+        2.0,
+        lambda: lifecycle.restart(stage.host, stage.engine, box(stage, "chief-0").shown()),
+    )
     acting = {"chief-0": [LONG, LEADS], "worker-1": [TRAINS]}
     assert stage.up(acting, sidecar={"cache": NEEDED}).success
 

@@ -8,23 +8,23 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.errors import EngineError, HostError
-from cluster_kit.run.beside import tensorboard
+from cluster_kit.run import companions
 from cluster_kit.util.process import Completed
 from tests.fakes.hosts import Machine
 
 
 def test_it_reads_only_and_listens_on_this_host_only() -> None:
-    said = tensorboard.command({"demo-1": Path("/runs/a, b")}, 0, "7:8", "image:1")
+    said = companions.command({"demo-1": Path("/runs/a, b")}, 0, "7:8", "image:1")
     assert "--publish=127.0.0.1::6006" in said and "--user=7:8" in said
     assert '--mount=type=bind,"source=/runs/a, b","target=/logs/demo-1",readonly' in said
     assert said[said.index("image:1") :][:3] == ["image:1", "-m", "tensorboard.main"]
-    assert "--publish=127.0.0.1:7007:6006" in tensorboard.command({}, 7007, "0:0", "i")
+    assert "--publish=127.0.0.1:7007:6006" in companions.command({}, 7007, "0:0", "i")
 
 
 def test_event_files_are_below_tensorboard_or_anywhere(tmp_path: Path) -> None:
-    assert tensorboard.event_files(tmp_path) == tmp_path
+    assert companions.event_files(tmp_path) == tmp_path
     (tmp_path / "tensorboard").mkdir()
-    assert tensorboard.event_files(tmp_path) == tmp_path / "tensorboard"
+    assert companions.event_files(tmp_path) == tmp_path / "tensorboard"
 
 
 def answered(machine: Machine, **answers: Completed) -> list[str]:
@@ -49,14 +49,14 @@ def test_containers_that_have_ended_are_left_behind(machine: Machine) -> None:
     listed = "cluster-kit-tensorboard-1 exited\ncluster-kit-tensorboard-2 running\n"
     listed += "bold_name exited demo\n"
     answered(machine, container=Completed((), 0, listed, ""))
-    assert tensorboard.left_behind(machine.host) == ["cluster-kit-tensorboard-1"]
+    assert companions.left_behind(machine.host) == ["cluster-kit-tensorboard-1"]
 
 
 STARTED = Completed((), 0, "abc\n", "")
 
 
 def start(machine: Machine, port: int = 0, said: list[str] | None = None) -> str:
-    with tensorboard.serving(
+    with companions.serving(
         machine.host, {}, port, "0:0", [].append if said is None else said.append
     ) as url:
         return url
@@ -66,7 +66,7 @@ def test_the_url_has_the_port_and_the_container_goes(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = answered(machine, run=STARTED, port=Completed((), 0, "127.0.0.1:4711\n", ""))
-    monkeypatch.setattr(tensorboard, "_wait", lambda *_: None)
+    monkeypatch.setattr(companions, "_wait", lambda *_: None)
     assert start(machine, said=(said := [])) == "http://127.0.0.1:4711/"
     assert said == ["starting TensorBoard (some seconds)"]
     assert asked == ["image", "run", "port", "rm"]

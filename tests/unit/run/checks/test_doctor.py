@@ -16,7 +16,7 @@ from cluster_kit.facts import EngineKind, GpuSetup, HostFacts
 from cluster_kit.plan import addresses
 from cluster_kit.platforms.platform import Check
 from cluster_kit.resolved import Cluster
-from cluster_kit.run.checks import doctor
+from cluster_kit.run import doctor
 from cluster_kit.util.process import Completed
 from tests.fakes.hosts import programs
 from tests.make import cluster, gpus, host, network

@@ -9,7 +9,7 @@ import pytest
 from cluster_kit.facts import GpuSetup
 from cluster_kit.machine import gpu_setup as module
 from cluster_kit.machine.gpu_setup import gpu_setup
-from cluster_kit.run.checks.gpu_checks import gpu_checks
+from cluster_kit.run.doctor import gpu_checks
 from tests.make import gpus, host
 
 REFUSED = {"gpus": gpus(2), "gpu_refusal": 'could not select device driver "nvidia"'}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster_kit.facts import EngineKind
-from cluster_kit.run.checks.kind_checks import check_kind
+from cluster_kit.run.doctor import check_kind
 from tests.make import cluster, gpus, host
 
 

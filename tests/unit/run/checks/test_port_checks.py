@@ -9,7 +9,7 @@ import pytest
 
 from cluster_kit.errors import HostError
 from cluster_kit.resolved import LOOPBACK
-from cluster_kit.run.checks.port_checks import check_ports
+from cluster_kit.run.doctor import check_ports
 from tests.fakes.stage import Stage
 from tests.make import cluster
 

@@ -8,7 +8,7 @@ import pytest
 
 from cluster_kit.facts import EngineKind
 from cluster_kit.platforms.platform import Check
-from cluster_kit.run.checks.network_checks import check_strangers
+from cluster_kit.run.doctor import check_strangers
 from cluster_kit.util.process import Completed
 from tests.fakes.hosts import Machine
 from tests.make import host

@@ -10,9 +10,8 @@ import pytest
 
 from cluster_kit.platforms.engine import Container
 from cluster_kit.resolved import Cluster
-from cluster_kit.run.judging.endings import Ending
-from cluster_kit.run.judging.outcome import metrics, outcome_of
-from cluster_kit.run.judging.verdict import judge
+from cluster_kit.run.outcome import metrics, outcome_of
+from cluster_kit.run.verdict import Ending, judge
 from cluster_kit.workspace import RunDirectory
 from tests.unit.stories import CLUSTER, WITHOUT_CHIEF, Story, container
 

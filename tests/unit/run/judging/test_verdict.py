@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit.run.judging.verdict import judge
+from cluster_kit.run.verdict import judge
 from tests.unit.stories import (
     CLUSTER,
     UNAVAILABLE,

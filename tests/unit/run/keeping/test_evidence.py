@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.platforms.engine import Event
-from cluster_kit.run.keeping.evidence import save_events, save_log
+from cluster_kit.run.run_directory import save_events, save_log
 from cluster_kit.workspace import RunDirectory, new_run
 
 FIRST = "2025-03-01T10:00:01.000000001Z one\n2025-03-01T10:00:02.000000001Z two\n"

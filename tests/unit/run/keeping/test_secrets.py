@@ -10,9 +10,9 @@ import yaml
 
 from cluster_kit.errors import HostError
 from cluster_kit.platforms.secret_values import without_secrets
-from cluster_kit.run.checks.secret_checks import check_secrets
-from cluster_kit.run.keeping.report import write_report
-from cluster_kit.run.keeping.secrets import Known, known_of
+from cluster_kit.run.doctor import check_secrets
+from cluster_kit.run.known_secrets import Known, known_of
+from cluster_kit.run.run_report import write_report
 from tests.fakes.acting import Life, ends, prints, says
 from tests.fakes.stage import NAME, Stage
 from tests.make import cluster

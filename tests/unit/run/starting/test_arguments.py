@@ -13,7 +13,7 @@ from cluster_kit.cli import run as verbs
 from cluster_kit.errors import UsageError
 from cluster_kit.platforms.planning import load, plan
 from cluster_kit.programs.resolve import resolve
-from cluster_kit.run.starting import arguments
+from cluster_kit.run import arguments
 from cluster_kit.util.process import Completed
 from tests.fakes.hosts import Machine
 from tests.fakes.stage import Stage

@@ -10,9 +10,9 @@ import pytest
 
 from cluster_kit import labels
 from cluster_kit.errors import EngineError, HostError
-from cluster_kit.run.keeping.record import read_record
-from cluster_kit.run.starting import claim as claims
-from cluster_kit.run.starting.claim import Watched, claim, is_claimed
+from cluster_kit.run import claim as claims
+from cluster_kit.run.claim import Watched, claim, is_claimed
+from cluster_kit.run.run_directory import read_record
 from cluster_kit.workspace import Workspace
 from tests.fakes.clock import Clock
 from tests.fakes.engine import FakeEngine
@@ -85,7 +85,7 @@ def test_a_run_that_finds_the_containers_of_another_host_leaves_them(
     stage.detach()
     run, here = stage.directory.path, stage.workspace
     stage.workspace = other
-    monkeypatch.setattr("cluster_kit.run.starting.start.make_room", lambda *_: None)
+    monkeypatch.setattr("cluster_kit.run.start.make_room", lambda *_: None)
     with pytest.raises(EngineError, match="another run") as told:
         stage.up()
     assert str(run) in told.value.message

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cluster_kit.errors import DataFailed, HostError
-from cluster_kit.run.starting import data_step
+from cluster_kit.run import data_step
 from cluster_kit.util.locks import lock
 from tests.fakes.hosts import Machine
 from tests.fakes.stage import Stage

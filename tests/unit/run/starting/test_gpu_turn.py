@@ -9,8 +9,8 @@ import pytest
 
 from cluster_kit import labels
 from cluster_kit.errors import HostError, ManifestError
-from cluster_kit.run.starting import gpu_turn
-from cluster_kit.run.starting.gpu_turn import turn
+from cluster_kit.run import start
+from cluster_kit.run.start import turn
 from tests.fakes.hosts import Machine
 from tests.fakes.stage import Stage
 from tests.make import cluster, gpus, host
@@ -79,7 +79,7 @@ def test_one_start_waits_for_the_other(
 
 
 def test_a_turn_that_never_ends_is_told(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_turn, "WAIT_S", 0.1)
+    monkeypatch.setattr(start, "WAIT_S", 0.1)
     made = cluster(host(gpus=gpus(2)), gpus="auto", worker=2)
     with (
         turn(stage.host, stage.engine, made),

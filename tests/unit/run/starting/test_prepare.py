@@ -14,8 +14,8 @@ from cluster_kit.cli import doctor as doctor_verb
 from cluster_kit.cli import make
 from cluster_kit.machine import gather
 from cluster_kit.platforms.engine import Engine
+from cluster_kit.run import prepare
 from cluster_kit.run.request import Request
-from cluster_kit.run.starting import prepare
 from cluster_kit.workspace import Workspace
 from tests.fakes.hosts import Machine, fake_host
 from tests.fakes.stage import Stage

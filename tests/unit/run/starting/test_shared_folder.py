@@ -9,7 +9,7 @@ import pytest
 
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.facts import EngineKind
-from cluster_kit.run.starting.shared_folder import refuse_if_not_shared
+from cluster_kit.run.start import refuse_if_not_shared
 from cluster_kit.util.process import Completed
 from tests.fakes.hosts import Machine
 

@@ -10,7 +10,7 @@ import pytest
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.image import debugger
 from cluster_kit.run import launch as launching
-from cluster_kit.run.judging.outcome import Outcome
+from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.request import Request
 from tests.fakes.acting import LEADS, TRAINS, Life, Step, ends, prints, says
 from tests.fakes.stage import NAME, Stage

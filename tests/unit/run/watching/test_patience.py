@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit.run.watching.patience import FOLLOW_S, NOT_HEARD_S, follow_s
+from cluster_kit.run.watch import FOLLOW_S, NOT_HEARD_S, follow_s
 from tests.unit.stories import Story, chief_succeeds
 
 

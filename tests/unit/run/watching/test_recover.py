@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.observe.silences import SignOfLife
+from cluster_kit.observe.heartbeats import SignOfLife
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
 from cluster_kit.platforms.engine import Container
-from cluster_kit.run.watching.recover import to_start_again
+from cluster_kit.run.recovery import to_start_again
 from tests.fakes.acting import LEADS, Life, ends, says
 from tests.fakes.clock import BEGAN
 from tests.fakes.stage import Stage

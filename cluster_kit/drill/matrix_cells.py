@@ -1,0 +1,162 @@
+"""The systems of the matrix, and how long each trains there. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster_kit.drill.kinds import KINDS
+from cluster_kit.drill.result import NOTHING, seconds
+from cluster_kit.drill.scenario import At, Fault, Scenario
+from cluster_kit.drill.scenario_file import Written
+from cluster_kit.manifest.schema import Manifest
+from cluster_kit.resolved import Cluster
+from cluster_kit.roles import EVALUATOR, ROLES, WORKER
+
+RESTARTS = 40
+"""One run has a restart for each of its faults, and attempts of its program beside."""
+JOB_S = 1800
+
+
+@dataclass(frozen=True)
+class System:
+    """A manifest by its name or path, and what is different about it in the matrix.
+
+    `length` is the argument that says how long it trains, "" for a program that is not known:
+    `least` units for the start and the end, and so many for each fault, whose end it has to
+    outlast: few if training waits for the task, more if it goes on without tasks of its role.
+    """
+
+    manifest: str
+    length: str = ""
+    least: int = 0
+    for_each: int = 0
+    for_each_beside: int = 0
+    goes_on_without: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return Path(self.manifest).stem
+
+    def overrides(self, role: str, faults: int) -> Mapping[str, Any]:
+        """What goes before the manifest in a run with so many faults of a role."""
+        each = self.for_each_beside if role in self.goes_on_without else self.for_each
+        length = [self.length, str(self.least + each * faults)] if self.length else []
+        return {
+            "name": f"{self.name[:33]}-matrix",
+            "retries": RESTARTS,
+            "deadline": {"job": JOB_S},
+            "extra_args": [*length, *self.args],
+        }
+
+
+SMALL_DETECTION = (
+    "--set", "model.image_size=32", "--set", "train_config.batch_size=8",
+    "--set", "train_config.learning_rate.warmup_steps=0",
+    "--set", "eval_config.num_examples=50", "--log-steps", "10", "--save-secs", "5",
+    "--pause-ms", "50",
+)  # fmt: skip
+SAVES_OFTEN = ("--save-secs", "2")
+"""Sooner than the next fault comes: so that there is a checkpoint to go back to."""
+ASYNC, SYNC = (WORKER.name, EVALUATOR.name), (EVALUATOR.name,)
+SYSTEMS = (
+    System("quickstart", "--epochs", 5, 5, 9, ASYNC),
+    System("linear-regression", "--steps", 1000, 350, 700, ASYNC, SAVES_OFTEN),
+    System("detection-sync", "--steps", 30, 25, 60, SYNC, SMALL_DETECTION),
+    System("all-reduce", "--epochs", 5, 4, 9, SYNC),
+    System("clones", "--epochs", 5, 4, 9, SYNC, SAVES_OFTEN),
+)
+"""Lengths for two cores; on a faster machine a run ends earlier, and another one does the rest."""
+
+
+LEADER = "leader"
+PLACES = (LEADER, *(name for name, role in ROLES.items() if not (role.leads and role.most == 1)))
+"""The roles of the matrix: the leader stands for itself, whichever role it has."""
+CALM_S = 3.0
+"""Between the end of a fault and the next one: what is told late is told by then."""
+
+
+@dataclass(frozen=True)
+class Break:
+    """A way to break a task: a kind of fault, and how many seconds it lasts (None: for good)."""
+
+    kind: str
+    lasts: float | None = None
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.lasts:g} s" if self.lasts else self.kind
+
+
+BREAKS = (
+    Break("crash"), Break("stop"), Break("freeze", 60), Break("freeze", 10), Break("cut", 60),
+    Break("cut", 10), Break("cut", 1), Break("slow", 10), Break("memory"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One fault of one role of one system."""
+
+    system: System
+    role: str
+    fault: Break
+
+    @property
+    def ends_job(self) -> bool:
+        """Whether the job has to end by it: a leader that is told to stop ends its job."""
+        return self.role == LEADER and KINDS[self.fault.kind].spares_leader
+
+    def __str__(self) -> str:
+        return f"{self.system.name} {self.role} {self.fault}"
+
+    @property
+    def key(self) -> str:
+        """Its name as a file."""
+        return f"{self.system.name}.{self.role}.{str(self.fault).replace(' ', '-')}"
+
+
+def roles_of(manifest: Manifest) -> list[str]:
+    """Those that a system has; a worker is one that does not lead."""
+    leads = next(name for name, role in ROLES.items() if role.leads and manifest.count(name))
+    return [LEADER, *(name for name in ROLES if manifest.count(name) > (name == leads))]
+
+
+def task_of(role: str, cluster: Cluster) -> str:
+    """The task that stands for a role: the last one, so that it is not the leader."""
+    return cluster.leader.name if role == LEADER else cluster.of(role)[-1].name
+
+
+def groups(cells: Sequence[Cell]) -> list[list[Cell]]:
+    """The cells that share a run: all of a role that the run survives, or one that ends it."""
+    made: dict[object, list[Cell]] = {}
+    for cell in cells:
+        made.setdefault((cell.system, cell.role, cell.ends_job and cell), []).append(cell)
+    return list(made.values())
+
+
+def scenario(cells: Sequence[Cell], cluster: Cluster) -> Written:
+    """The faults of these cells, each after the cluster has got over the one before it."""
+    faults = tuple(
+        Fault.model_validate(
+            {"kind": cell.fault.kind, "task": task_of(cell.role, cluster), "at": At(calm=CALM_S)}
+            | ({"for": cell.fault.lasts} if cell.fault.lasts else {})
+        )
+        for cell in cells
+    )
+    numbers = tuple(range(1, len(faults) + 1))
+    return Written(Scenario(fault=faults), f"matrix: {cells[0].role}", numbers=numbers)
+
+
+def line(facts: Mapping[str, Any]) -> str:
+    """What was broken, what became of it, its figures, and what is not as it should be."""
+    by = f" ({facts['detected_by']})" if facts["detected_by"] else ""
+    lost = NOTHING if facts["steps_lost"] is None else facts["steps_lost"]
+    figures = (
+        f"detected {seconds(facts['detected_after_s'])}{by},"
+        f" going on {seconds(facts['going_on_after_s'])}, lost {lost}"
+    )
+    said = f"{facts['system']} {facts['role']} {facts['fault']}: {facts['verdict']}; {figures}"
+    return f"{said}; MISS: {'; '.join(facts['misses'])}" if facts["misses"] else said

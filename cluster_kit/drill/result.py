@@ -1,0 +1,155 @@
+"""A drill's result as a table for people and as facts for scripts. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.table import Table
+
+from cluster_kit.drill.lanes import Lanes
+from cluster_kit.drill.measure import Result
+from cluster_kit.drill.scenario import Bounds, Expect
+from cluster_kit.run.outcome import Outcome
+
+COLUMNS = ("fault", "moment", "injected", "detected after", "going on", "lost", "restarts")
+NOTHING = "-"
+
+
+@dataclass(frozen=True)
+class Drill:
+    """A drill that was run. `misses` are sentences: what was expected and is not so."""
+
+    scenario: str
+    seed: int
+    results: tuple[Result, ...]
+    misses: tuple[str, ...]
+    outcome: Outcome
+    lanes: Lanes | None = None
+
+    @property
+    def passed(self) -> bool:
+        return not self.misses
+
+    def facts(self) -> dict[str, Any]:
+        """The content of drill.json."""
+        return {
+            "cluster": self.outcome.cluster,
+            "scenario": self.scenario,
+            "seed": self.seed,
+            "passed": self.passed,
+            "misses": list(self.misses),
+            "faults": [_facts(result) for result in self.results],
+            "success": self.outcome.success,
+            "reason": self.outcome.reason,
+            "blame": self.outcome.blame,
+            "metrics": self.outcome.metrics,
+            "run": self.outcome.run,
+        }
+
+
+def _facts(result: Result) -> dict[str, Any]:
+    fault = result.fault
+    return {
+        "number": fault.number,
+        "kind": fault.kind,
+        "task": fault.task,
+        "at": fault.at.model_dump(exclude_unset=True),
+        "for": fault.lasts,
+        "from": list(fault.sources) or None,
+        "injected_at_s": result.injected_at,
+        "injected_unix_s": _moment(result.time),
+        "over_unix_s": _moment(result.over),
+        "step": result.step,
+        "detected_after_s": result.detected_after,
+        "detected_by": result.detected_by or None,
+        "going_on_after_s": result.going_on_after,
+        "steps_lost": result.steps_lost,
+        "steps_at_risk": result.steps_at_risk,
+        "restarts": result.restarts,
+        "not_injected": result.why_not or None,
+    }
+
+
+def _moment(time: float | None) -> float | None:
+    return None if time is None else round(time, 3)
+
+
+def table(results: Sequence[Result]) -> Table:
+    """One row for each fault."""
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for heading in COLUMNS:
+        left = heading in ("fault", "moment", "detected after")
+        made.add_column(heading, justify="left" if left else "right", no_wrap=True)
+    for result in results:
+        made.add_row(*_row(result))
+    return made
+
+
+def _row(result: Result) -> list[str]:
+    fault = result.fault
+    lasts = f", {fault.lasts:g} s" if fault.lasts else ""
+    by = f" ({result.detected_by})" if result.detected_by else ""
+    return [
+        f"{fault.number} {fault.kind} {fault.task}",
+        f"{fault.at}{lasts}",
+        "never" if result.why_not else seconds(result.injected_at),
+        f"{seconds(result.detected_after)}{by}",
+        seconds(result.going_on_after),
+        NOTHING if result.steps_lost is None else str(result.steps_lost),
+        str(result.restarts),
+    ]
+
+
+def seconds(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:.1f} s"
+
+
+def misses(expect: Expect, results: Sequence[Result], outcome: Outcome) -> list[str]:
+    """What was expected and is not so, one sentence each; [] if all is as expected."""
+    return [
+        *_of_the_end(expect, outcome),
+        *(f"{r.fault} was not injected: {r.why_not}" for r in results if r.why_not),
+        *(miss for r in results if not r.why_not for miss in _of_a_fault(expect, r)),
+        *_of_metrics(expect.metrics, outcome.metrics),
+    ]
+
+
+def _of_the_end(expect: Expect, outcome: Outcome) -> Iterator[str]:
+    if outcome.success != expect.succeeds:
+        if outcome.success:
+            yield "the run should fail; it succeeded"
+        else:
+            blame = f", blame {outcome.blame}" if outcome.blame else ""
+            first_line = outcome.message.partition("\n")[0]
+            yield f"the run should succeed; it failed ({outcome.reason}{blame}): {first_line}"
+    if expect.reason is not None and outcome.reason != expect.reason:
+        yield f"the run should end with reason {expect.reason}; it ended with {outcome.reason}"
+
+
+def _of_a_fault(expect: Expect, result: Result) -> Iterator[str]:
+    took, limit = result.going_on_after, expect.recovers_within
+    if limit is not None and took is None:
+        yield f"{result.fault}: the training should go on within {limit:g} s; it never did"
+    if limit is not None and took is not None and took > limit:
+        yield f"{result.fault}: the training should go on within {limit:g} s; it took {took:g} s"
+    lost, most = result.steps_lost, expect.loses_at_most
+    if most is not None and lost is not None and lost > most:
+        yield f"{result.fault}: at most {most} steps should be lost; {lost} were"
+
+
+def _of_metrics(bounds: Mapping[str, Bounds], metrics: Mapping[str, Any]) -> Iterator[str]:
+    for name, bound in bounds.items():
+        value = metrics.get(name)
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            yield f"{name} should be {_words(bound)}; it was not reported"
+        elif bound.min is not None and not value >= bound.min:
+            yield f"{name} should be at least {bound.min:g}; it is {value:g}"
+        elif bound.max is not None and not value <= bound.max:
+            yield f"{name} should be at most {bound.max:g}; it is {value:g}"
+
+
+def _words(bound: Bounds) -> str:
+    words = {"at least": bound.min, "at most": bound.max}
+    return " and ".join(f"{w} {limit:g}" for w, limit in words.items() if limit is not None)

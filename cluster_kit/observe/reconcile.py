@@ -1,0 +1,132 @@
+"""Events that nobody heard, by what containers are now and what their tasks wrote. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from cluster_kit.observe.progress import Entry
+from cluster_kit.observe.snapshot import births, from_containers
+from cluster_kit.observe.state import RunState
+from cluster_kit.observe.task_view import State, TaskView
+from cluster_kit.platforms.engine import Container, Event
+
+BARE_RESTART_S = 0.1
+"""An engine waits at least so long before it restarts a container."""
+JUST_BEFORE_S = 0.001
+
+
+def missed(seen: RunState, containers: Sequence[Container], asked: float) -> list[Event]:
+    """The events that bring `seen` to what the containers show, oldest first; [] if none lack.
+
+    An engine remembers few events, and none of the time when it was down. They may be older than
+    those of `seen`: `RunState.with_missed` puts them in their places.
+
+    Args:
+        asked: the Unix time at which the containers were asked for. What happened later is told
+            by the engine.
+    """
+    views = from_containers(containers, seen.entries)
+    events = [
+        event
+        for container, view in zip(containers, views, strict=True)
+        for event in _of(seen, container, view, asked)
+    ]
+    present = {container.name for container in containers}
+    alive = [name for name in seen.started if seen.tasks[name].state is not State.ENDED]
+    events += [Event(asked, "die", name, None) for name in alive if name not in present]
+    return sorted(events, key=lambda event: event.time)
+
+
+def is_told(event: Event, known: Sequence[Event]) -> bool:
+    """Whether `known` has this start or end of a container already, at about the same time.
+
+    Of two starts without an end between them one is the other, as engine and task tell it.
+    """
+    if event.action not in _LIFE:
+        return event in known
+    own = [one for one in known if one.task == event.task and one.action in _LIFE]
+    others = [one.time for one in own if one.action != event.action]
+    return any(
+        not any(min(one.time, event.time) < at < max(one.time, event.time) for at in others)
+        for one in own
+        if one.action == event.action
+    )
+
+
+_LIFE = ("start", "die")
+
+
+def _of(seen: RunState, container: Container, view: TaskView, asked: float) -> Iterator[Event]:
+    """Yields the missed events of one container; `view` is what `status` would show of it."""
+    name, state = container.name, seen.tasks[container.name].state
+    known = [event for event in seen.events if event.task == name]
+    starts = _starts(seen, container, view, known, asked)
+    starts_later = max(starts, default=0.0) > seen.started.get(name, 0.0)
+    yield from _lives(seen, name, known, starts)
+    if container.oom and not any(event.action == "oom" for event in known):
+        yield Event(max(container.started, container.finished), "oom", name, None)
+    died = any(e.action == "die" and e.time >= container.started for e in known)
+    if container.exit_code is not None and not died:
+        ended = max(container.started, container.finished)
+        if ended < asked:
+            if container.state == "exited" and seen.retries.get(name, 0) > view.restarts:
+                # It does not come back although it may: it was told to stop.
+                yield Event(ended, "kill", name, None)
+            yield Event(ended, "die", name, container.exit_code)
+    elif container.state == "paused" and state is not State.PAUSED:
+        yield Event(asked, "pause", name, None)
+    elif container.state == "running" and state is State.PAUSED and not starts_later:
+        yield Event(asked, "unpause", name, None)
+
+
+def _starts(
+    seen: RunState, container: Container, view: TaskView, known: Sequence[Event], asked: float
+) -> list[float]:
+    """The times of a container's starts that are not known, oldest first.
+
+    The engine tells the last one, the task itself each that it lived to tell, and the engine's
+    count how many there were.
+    """
+    heard = [event.time for event in known if event.action == "start"]
+    found, before = list[float](), -1.0
+    for born in births([entry for entry in seen.entries if entry.task == container.name]):
+        if born >= asked:
+            break
+        if not any(before < start <= born for start in heard):
+            exact = before < container.started <= born
+            found.append(container.started if exact else born)
+        before = born
+    ends = [event.time for event in known if event.action == "die"]
+    if ends and not any(start <= min(ends) for start in (*heard, *found)):
+        found.append(min(container.created, min(ends) - BARE_RESTART_S))
+    if max((*heard, *found), default=0.0) < container.started < asked:
+        found.append(container.started)
+    lacking = view.restarts + 1 - len(heard) - len(found) if found else 0
+    # A life that has left no word was a short one.
+    found += [max(*heard, *found, 0.0) - BARE_RESTART_S * n for n in range(1, lacking + 1)]
+    return sorted(found)
+
+
+def _lives(
+    seen: RunState, name: str, known: Sequence[Event], starts: Sequence[float]
+) -> Iterator[Event]:
+    """Yields these starts, and an end before each start that follows another one.
+
+    The exit code of a life in which the task had no last word is known to nobody.
+    """
+    yield from (Event(start, "start", name, None) for start in starts)
+    heard = [event.time for event in known if event.action == "start"]
+    deaths = [event.time for event in known if event.action == "die"]
+    for begin, end in pairwise(sorted([*heard, *starts])):
+        if not any(begin <= death <= end for death in deaths):
+            word = _last_word(seen, name, begin, end)
+            code = word.fields.get("exit_code") if word else None
+            moment = word.time if word else max(begin, end - JUST_BEFORE_S)
+            yield Event(moment, "die", name, code if isinstance(code, int) else None)
+
+
+def _last_word(seen: RunState, name: str, begin: float, end: float) -> Entry | None:
+    """What the task itself said of its end between two of its starts, None if nothing."""
+    ends = (e for e in reversed(seen.entries) if (e.task, e.event) == (name, "end"))
+    return next((e for e in ends if begin <= e.time < end), None)

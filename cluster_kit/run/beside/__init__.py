@@ -1,1 +1,0 @@
-"""What runs beside a job's tasks: TensorBoard, sidecars."""

@@ -1,0 +1,158 @@
+"""One archive of all that others need to understand a run, and the versions of what it ran on."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import math
+import tarfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import BinaryIO
+
+from cluster_kit.errors import KitError, UsageError
+from cluster_kit.host import Host
+from cluster_kit.image.kit_image import image_present
+from cluster_kit.machine.gather import gather
+from cluster_kit.platforms.engine import Container, Engine
+from cluster_kit.platforms.registry import DEFAULT, platform_of
+from cluster_kit.run.doctor import check_host
+from cluster_kit.run.known_secrets import containers_of, known_of
+from cluster_kit.run.run_directory import last_lines
+from cluster_kit.util import untrusted
+from cluster_kit.util.kit_files import FILES
+from cluster_kit.util.masking import Mask, masker
+from cluster_kit.version import __version__
+from cluster_kit.workspace import RunDirectory
+
+
+def versions(host: Host) -> list[str]:
+    """One line each: kit, engine, the platform's program, image. Says so if one is not there."""
+    tool = platform_of(DEFAULT).tool(host)
+    found = tool.version and ".".join(map(str, tool.version))
+    tag = host.image_tag("cpu")
+    return [
+        f"cluster-kit {__version__}, {FILES}",
+        _engine(host),
+        f"{tool.title} {found}" if found else tool.absent,
+        f"{tag}, {'built' if image_present(host, tag) else 'not built'}",
+    ]
+
+
+def _engine(host: Host) -> str:
+    try:
+        with contextlib.closing(host.connect()) as engine:
+            return f"Docker Engine {engine.info()['ServerVersion']}"
+    except KitError as error:
+        return error.message
+
+
+KEPT = (("", (".json", ".jsonl", ".toml", ".yaml")), ("logs", (".log",)))
+"""Folders of a run, and how the names of the kit's files end that are taken of each."""
+OF_TASKS = (("output/progress", ("",)), ("output/stacks", ("",)),
+            ("output", ("result.json", "evaluator.json")))  # fmt: skip
+"""The same of what tasks have written themselves."""
+LARGEST, ALL = 10_000_000, 200_000_000
+"""Bytes of a file that are taken, of a longer one its end, and of all files of tasks."""
+ENDINGS = (".tar.gz", ".tgz")
+
+
+@dataclass(frozen=True)
+class Archive:
+    """The names of what is in an archive, and of what tasks wrote and is left out of it."""
+
+    names: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+
+def archive(host: Host, run: RunDirectory, path: Path) -> Archive:
+    """Write the archive, a .tar.gz; what is in it. Of one that fails nothing is left.
+
+    What tasks have written themselves is left out if the values of the run's secrets are not known.
+
+    What an engine would tell is left out if none answers.
+
+    Raises:
+        UsageError: the file's name ends otherwise.
+        OSError: it cannot be written.
+        EngineError: the engine stopped answering.
+    """
+    if not path.name.endswith(ENDINGS):
+        raise UsageError(
+            f"{path} does not end with {' or '.join(ENDINGS)}: the archive is one of tar",
+            "--output FILE.tar.gz",
+        )
+    engine = host.engine_or_none()
+    of_tasks = [name for folder, ends in OF_TASKS for name in _names(run, folder, ends)]
+    with path.open("xb") as file:
+        try:
+            known = known_of(run, lambda: engine)
+            containers = containers_of(run, engine)
+            mask = masker(known.values.union(*(one.secrets for one in containers)))
+            texts = _texts(host, run, engine, containers)
+            told = _ends(run, of_tasks, ALL) if known.are_all else iter(())
+            names = _write(file, run, int(host.clock.time()), chain(texts, told), mask)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+    return Archive(tuple(names), () if known.are_all else tuple(of_tasks))
+
+
+def _write(
+    file: BinaryIO, run: RunDirectory, now: int, texts: Iterable[tuple[str, str]], mask: Mask
+) -> list[str]:
+    """Write one file after the other, in memory for one; their names."""
+    names: list[str] = []
+    stem = f"{run.path.parent.name}-{run.path.name}"
+    with tarfile.open(fileobj=file, mode="w:gz") as made:
+        for name, text in texts:
+            names.append(name)
+            content = mask(text).encode("utf-8", errors="replace")
+            entry = tarfile.TarInfo(f"{stem}/{name}")
+            entry.size, entry.mtime = len(content), now
+            made.addfile(entry, io.BytesIO(content))
+    return names
+
+
+def _texts(
+    host: Host, run: RunDirectory, engine: Engine | None, containers: list[Container]
+) -> Iterator[tuple[str, str]]:
+    yield "versions.txt", "\n".join(versions(host)) + "\n"
+    if engine:
+        checks = [check.as_json() for check in check_host(host, gather(host, engine), None)]
+        yield "doctor.json", json.dumps(checks, indent=2) + "\n"
+        states = [{key: getattr(one, key) for key in ("name", "state", "exit_code", "restarts")}
+                  for one in containers]  # fmt: skip
+        yield "containers.json", json.dumps(states, indent=2) + "\n"
+        for task, text in _logs(engine, containers).items():
+            yield f"logs-now/{task}.log", text
+    kept = [name for folder, ends in KEPT for name in _names(run, folder, ends)]
+    yield from _ends(run, kept, math.inf)
+
+
+def _logs(engine: Engine, containers: list[Container]) -> Mapping[str, str]:
+    return {one.name: last_lines(engine, one, most=LARGEST) for one in containers}
+
+
+def _names(run: RunDirectory, folder: str, ends: tuple[str, ...]) -> list[str]:
+    """The regular files of a folder, below the run: no link is followed."""
+
+    def matches(name: str) -> bool:
+        return name.endswith(ends)
+
+    return sorted(one.name for one in untrusted.files(run.path, folder, matches=matches, deepest=0))
+
+
+def _ends(run: RunDirectory, names: Iterable[str], most: float) -> Iterator[tuple[str, str]]:
+    """Yields the texts of these files, whole lines of each, until all have so many bytes."""
+    for name in names:
+        with contextlib.suppress(OSError):  # it has just become something else
+            text = untrusted.read_end(run.path, name, LARGEST)
+            if len(text) == LARGEST:
+                text = text.partition(b"\n")[2]
+            if (most := most - len(text)) < 0:
+                break
+            yield name, text.decode("utf-8", errors="replace")

@@ -1,1 +1,0 @@
-"""Checks of a host and its engine before a run: the lines of `doctor`."""

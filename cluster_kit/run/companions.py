@@ -1,0 +1,261 @@
+"""What runs beside a job's tasks: TensorBoard, sidecars."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from cluster_kit import labels
+from cluster_kit.errors import EngineError, HostError, KitError
+from cluster_kit.host import Host
+from cluster_kit.image.base_image import RIGHTLESS, TMP, bind, present
+from cluster_kit.image.kit_image import ensure_image
+from cluster_kit.observe import user_requests
+from cluster_kit.observe.state import RunState
+from cluster_kit.resolved import Cluster
+from cluster_kit.run.run import Launch
+from cluster_kit.run.verdict import crashed, words
+from cluster_kit.util.untrusted import is_directory
+from cluster_kit.workspace import RunDirectory
+
+INSIDE = 6006
+LOGS = "/logs"
+USUAL = "tensorboard"
+PATIENCE_S = 60.0
+Say = Callable[[str], None]
+
+
+def event_files(output: Path) -> Path:
+    """The directory of a run's output that TensorBoard should look at."""
+    return output / USUAL if is_directory(output, USUAL) else output
+
+
+@contextlib.contextmanager
+def serving(
+    host: Host, folders: Mapping[str, Path], port: int, user: str, say: Say
+) -> Iterator[str]:
+    """TensorBoard on 127.0.0.1 while the `with` block lasts; the URL.
+
+    Args:
+        folders: event files by the name under which they are shown; new ones are seen as they come.
+        port: 0 for one that is free.
+        user: `uid:gid` that may read the folders.
+    Raises:
+        EngineError: it could not be started, or does not answer.
+        HostError: the image cannot be made, or the port is taken.
+    """
+    image = host.image_tag("cpu")
+    if not present(host, image):
+        ensure_image(host, "cpu", say)
+    say("starting TensorBoard (some seconds)")
+    name = f"cluster-kit-tensorboard-{secrets.token_hex(4)}"
+    with host.processes.afterwards(["docker", "rm", "--force", name]):
+        container = start(host, command(folders, port, user, image, name=name), port)
+        url = url_of(host, container)
+        _wait(host, url, container)
+        yield url
+
+
+def start(host: Host, starting: list[str], port: int = 0) -> str:
+    """Start the container by its command; its id.
+
+    Raises:
+        EngineError: it could not be started.
+        HostError: the port is taken.
+    """
+    done = host.processes.run(starting, timeout_s=PATIENCE_S)
+    if not done.ok:
+        if "port is already allocated" in done.errors or "address already in use" in done.errors:
+            raise HostError(f"port {port} of 127.0.0.1 is taken", "name another, or none: --port N")
+        raise EngineError(f"TensorBoard cannot be started:\n{done.tail()}", "`cluster-kit doctor`")
+    return done.output.strip()
+
+
+def command(
+    folders: Mapping[str, Path],
+    port: int,
+    user: str,
+    image: str,
+    own: Mapping[str, str] = MappingProxyType({}),
+    name: str = "",
+) -> list[str]:
+    """The command that starts the container, and prints its id.
+
+    Args:
+        own: further labels.
+        name: the container's name; the engine chooses one without it.
+    """
+    mounts = (f"{bind(folder, f'{LOGS}/{name}')},readonly" for name, folder in folders.items())
+    return [
+        *("docker", "run", "--detach", "--init", "--pull=never", "--read-only"),
+        *(*RIGHTLESS, "--workdir=/", TMP),
+        *(f"--user={user}", f"--label={labels.BOARD}={','.join(folders)}"),
+        *(f"--label={key}={value}" for key, value in own.items()),
+        *([f"--name={name}"] if name else []),
+        f"--publish=127.0.0.1:{port or ''}:{INSIDE}",
+        *mounts,
+        *("--entrypoint=python3", image, "-m", "tensorboard.main"),
+        *(f"--logdir={LOGS}", "--host=0.0.0.0", f"--port={INSIDE}", "--reload_interval=5"),
+    ]
+
+
+def left_behind(host: Host) -> list[str]:
+    """Names of the containers of the verb `tensorboard` that have ended, as after a crash of this
+    host: nobody will remove them; [] if no engine answers."""
+    shown = '{{.Names}} {{.State}} {{.Label "' + labels.BOARD_OF + '"}}'
+    done = host.processes.run(
+        [
+            "docker",
+            "container",
+            "ls",
+            "--all",
+            f"--filter=label={labels.BOARD}",
+            f"--format={shown}",
+        ]
+    )
+    lines = [line.split() for line in done.output.splitlines()] if done.ok else []
+    return [words[0] for words in lines if len(words) == 2 and words[1] != "running"]
+
+
+def url_of(host: Host, container: str) -> str:
+    """Where it is on this host; raises EngineError if it has ended already."""
+    done = host.processes.run(["docker", "port", container, str(INSIDE)])
+    if not done.ok or ":" not in done.output:
+        raise EngineError(
+            f"TensorBoard ended at once:\n{_said(host, container)}", "`cluster-kit doctor`"
+        )
+    return f"http://127.0.0.1:{done.output.split()[0].rpartition(':')[2]}/"
+
+
+def _wait(host: Host, url: str, container: str) -> None:
+    """Return when it answers; raises EngineError if it ended, or does not within PATIENCE_S."""
+    import urllib.error
+    import urllib.request  # it takes 20 ms, which every other command would pay
+
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    until = time.monotonic() + PATIENCE_S
+    while time.monotonic() < until:
+        with contextlib.suppress(urllib.error.URLError, OSError):
+            direct.open(url, timeout=5).close()
+            return
+        if not is_up(host, container):
+            break
+        time.sleep(0.3)
+    raise EngineError(
+        f"TensorBoard does not answer at {url}:\n{_said(host, container)}", "`cluster-kit doctor`"
+    )
+
+
+def is_up(host: Host, container: str) -> bool:
+    """Whether a container runs."""
+    done = host.processes.run(["docker", "inspect", "--format={{.State.Running}}", container])
+    return done.output.strip() == "true"
+
+
+def _said(host: Host, container: str) -> str:
+    return host.processes.run(["docker", "logs", "--tail=10", container]).tail()
+
+
+def ensure(host: Host, cluster: Cluster, say: Say) -> None:
+    """Build the image that it runs from if it is absent; raises HostError."""
+    if cluster.tensorboard and not present(host, image := _image(host, cluster)):
+        say(f"building {image} for TensorBoard")
+        ensure_image(host, "cpu", say)
+
+
+def begin(run: Launch, cluster: Cluster) -> str:
+    """Start it, if the cluster is to have one and has none yet; where it is, for a sentence.
+
+    A training goes on without it: if it cannot be started that is a warning.
+    """
+    if not cluster.tensorboard:
+        return ""
+    try:
+        found = _running(run.host, cluster.name, run.id)
+        run.view.phase("starting TensorBoard")
+        where = url_of(run.host, found or start(run.host, _command(run, cluster)))
+    except KitError as error:
+        run.view.warn(error.message)
+        return ""
+    run.view.log("tensorboard", f"shows this run at {where}")
+    return f", TensorBoard at {where}"
+
+
+def note_of(run: Launch, cluster: Cluster) -> list[str]:
+    """What is to be said of one that stays after the end; [] if there is none."""
+    if not cluster.tensorboard or not (found := _running(run.host, cluster.name, run.id)):
+        return []
+    until = f"until `cluster-kit down {cluster.name}`"
+    try:
+        return [f"TensorBoard stays at {url_of(run.host, found)} {until}"]
+    except KitError:
+        return []
+
+
+def _command(run: Launch, cluster: Cluster) -> list[str]:
+    shown = {name_of(run.directory): run.directory.output}
+    own = {labels.BOARD_OF: cluster.name, labels.RUN: run.id}
+    return command(shown, 0, cluster.user, _image(run.host, cluster), own)
+
+
+def name_of(run: RunDirectory) -> str:
+    """Under which a run is shown: `quickstart-20261122-101500`."""
+    return f"{run.path.parent.name}-{run.path.name}"
+
+
+def _image(host: Host, cluster: Cluster) -> str:
+    """That of the tasks if it is the kit's: it has TensorBoard."""
+    return cluster.image if cluster.variant else host.image_tag("cpu")
+
+
+def _running(host: Host, cluster: str, run: str) -> str:
+    """The id of its container, "" if there is none."""
+    wanted = (f"{labels.BOARD_OF}={cluster}", f"{labels.RUN}={run}")
+    filters = [f"--filter=label={label}" for label in wanted]
+    return host.processes.run(["docker", "container", "ls", "--quiet", *filters]).output.strip()
+
+
+LOOK_S = 1.0
+"""One that a person restarts is down for less, so a crash is one that is seen at two looks."""
+
+
+class Sidecars:
+    """Looks at the sidecars of one run from time to time, and tells of each crash once.
+
+    `has_failed`: one that the job needs has crashed.
+    """
+
+    def __init__(self, run: Launch, cluster: Cluster) -> None:
+        self.has_failed = False
+        self._run = run
+        self._clock = run.host.clock
+        self._required = {one.name for one in cluster.sidecars if one.required}
+        self._next = self._clock.monotonic() + LOOK_S if cluster.sidecars else float("inf")
+        self._down: set[tuple[str, float]] = set()
+        self._told: set[tuple[str, float]] = set()
+
+    def look(self, seen: RunState) -> None:
+        """See which are down, if the last look is long enough ago; raises EngineError."""
+        if self._clock.monotonic() < self._next:
+            return
+        self._next = self._clock.monotonic() + LOOK_S
+        if _is_to_end(seen):
+            self._down = set()
+            return
+        down = {(one.name, one.finished): one for one in crashed(self._run.sidecars())}
+        for key, one in down.items():
+            if key in self._down and key not in self._told:
+                self._told.add(key)
+                self._run.view.phase(words(one))
+                self.has_failed |= one.name in self._required
+        self._down = set(down)
+
+
+def _is_to_end(seen: RunState) -> bool:
+    """Whether a person has asked for an end of the cluster, for a while or for good."""
+    one = user_requests.last(seen.requests, seen.leader)
+    return one is not None and one.time > seen.started.get(seen.leader, 0.0)

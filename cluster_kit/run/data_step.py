@@ -1,0 +1,132 @@
+"""Fetches a cluster's data before its start: once, under a lock, and whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from cluster_kit import labels
+from cluster_kit.errors import DataFailed, HostError
+from cluster_kit.host import Host
+from cluster_kit.image.base_image import RIGHTLESS, TMP
+from cluster_kit.image.pip_config import PROXY_VARIABLES, network
+from cluster_kit.parts import Fetch
+from cluster_kit.resolved import SECRETS, Cluster
+from cluster_kit.run import disk_space
+from cluster_kit.run.known_secrets import values_of
+from cluster_kit.show.view import View
+from cluster_kit.util import signals
+from cluster_kit.util.locks import Locked, lock
+from cluster_kit.util.masking import masker
+from cluster_kit.workspace import ignore_in_git, new_id
+
+TASK = "data"
+"""Whose lines they are in the view."""
+POLL_S = 1.0
+
+
+def ensure_data(host: Host, cluster: Cluster, view: View) -> None:
+    """Run the data step, unless the directory that it fills is there.
+
+    Raises:
+        DataFailed: the program failed, or wrote nothing; nothing is left of it.
+        HostError: a variable that it needs is not set, or the directory cannot be written.
+    """
+    step = cluster.fetch
+    if step is None or Path(step.directory).is_dir():
+        return
+    directory = Path(step.directory)
+    with disk_space.writing(directory.parent):
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        ignore_in_git(directory.parent)
+    _refuse_if_unset(step)
+    told = False
+    while not directory.is_dir():
+        try:
+            with disk_space.writing(directory.parent), lock(_beside(directory, "lock"), _about()):
+                if not directory.is_dir():
+                    _fetch(host, cluster, step, directory, view)
+        except Locked as held:
+            if not told:
+                view.phase(f"waiting for the data, which {held.about or 'another run'} fetches")
+                told = True
+            _wait(directory)
+
+
+def _wait(directory: Path) -> None:
+    try:
+        with lock(_beside(directory, "lock"), _about(), wait_s=POLL_S):
+            return
+    except Locked:
+        return
+
+
+def _fetch(host: Host, cluster: Cluster, step: Fetch, directory: Path, view: View) -> None:
+    """Run the program in a directory of its own, and give that its name when it is whole."""
+    for left in directory.parent.glob(f".{directory.name}.*.part"):  # by one that was killed
+        shutil.rmtree(left, ignore_errors=True)
+    part = _beside(directory, f"{os.getpid()}.part")
+    part.mkdir()
+    names = (os.environ.get(name, "") for name in step.secrets)
+    mask = masker({*values_of(cluster, ()), *names})
+    container = f"{cluster.name}-{TASK}-{new_id()}"
+    view.phase(f"fetching the data: {' '.join([Path(step.script).name, *step.args])}")
+    try:
+        done = host.processes.stream(
+            data_command(cluster, step, part, container, os.environ),
+            lambda line: view.log(TASK, mask(line)),
+        )
+        if not done.ok:
+            words = mask(done.tail())
+            raise DataFailed(
+                f"{step.script} ended with exit code {done.code}; no data was kept:\n{words}",
+                "mend it, and run this again: it begins anew",
+            )
+        if not any(part.iterdir()):
+            raise DataFailed(
+                f"{step.script} ended well, but wrote nothing",
+                "it has to write into its current directory, which is /data",
+            )
+        part.rename(directory)
+    finally:
+        with signals.completing():
+            host.processes.run(["docker", "rm", "--force", container])
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def data_command(
+    cluster: Cluster, step: Fetch, part: Path, container: str, environment: Mapping[str, str]
+) -> list[str]:
+    """What runs the program in the cluster's image, as the tasks' user, on Docker's network."""
+    script = Path(step.script)
+    secrets = [mount for mount in cluster.mounts if mount.target.startswith(f"{SECRETS}/")]
+    variables = [*(name for name in PROXY_VARIABLES if name in environment), *step.secrets]
+    return [
+        *("docker", "run", "--rm", "--init", f"--name={container}"),
+        f"--label={labels.HELPER}={cluster.name}",
+        *(f"--user={cluster.user}", f"--network={network(environment)}"),
+        *("--read-only", "--workdir=/data"),
+        *(*RIGHTLESS, TMP),
+        f'--mount=type=bind,"source={part}",target=/data',
+        f'--mount=type=bind,"source={script.parent}",target=/program,readonly',
+        *(f'--mount=type=bind,"source={m.source}",target={m.target},readonly' for m in secrets),
+        *(f"--env={name}" for name in variables),
+        *("--entrypoint=python3", cluster.image, "-u", f"/program/{script.name}", *step.args),
+    ]
+
+
+def _refuse_if_unset(step: Fetch) -> None:
+    absent = [name for name in step.secrets if not os.environ.get(name)]
+    if absent:
+        hint = f"`export {absent[0]}=…`, or take it out of `secrets` in [data]"
+        raise HostError(f"the data step needs {', '.join(absent)}, not set here", hint)
+
+
+def _beside(directory: Path, end: str) -> Path:
+    return directory.with_name(f".{directory.name}.{end}")
+
+
+def _about() -> str:
+    return f"process {os.getpid()}"

@@ -1,1 +1,0 @@
-"""Ends a run: judges, stops, saves and removes."""

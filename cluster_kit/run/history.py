@@ -1,0 +1,340 @@
+"""Runs that have ended: found, compared, removed, and their logs."""
+
+from __future__ import annotations
+
+import difflib
+import heapq
+import json
+import tomllib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from cluster_kit.errors import UsageError
+from cluster_kit.util.nearest import proposal
+from cluster_kit.util.toml_text import dotted, to_toml
+from cluster_kit.util.untrusted import files, is_directory
+from cluster_kit.workspace import RunDirectory, Workspace, newest_run_directory
+
+
+@dataclass(frozen=True)
+class PastRun:
+    """A saved run; without an outcome `verdict` is "" and `ended` None."""
+
+    run: RunDirectory
+    verdict: str = ""
+    ended: datetime | None = None
+
+    @property
+    def summary(self) -> str:
+        """When and how it ended, as the end of a sentence."""
+        if self.ended is None:
+            return "has no verdict: it was cut off, or is about to start"
+        return f"ended {self.ended:%Y-%m-%d %H:%M:%S}: {self.verdict}"
+
+
+def newest_run(runs: Path) -> PastRun | None:
+    """The run that `latest` in a cluster's folder of runs points at, None if there is none."""
+    run = newest_run_directory(runs)
+    if run is None:
+        return None
+    try:
+        outcome = json.loads(run.outcome.read_text(encoding="utf-8"))
+        # It is the last file written, after the containers were removed.
+        ended = datetime.fromtimestamp(run.outcome.stat().st_mtime)
+    except (OSError, ValueError):
+        return PastRun(run)
+    return PastRun(run, verdict_of(outcome), ended) if isinstance(outcome, dict) else PastRun(run)
+
+
+def verdict_of(outcome: Mapping[str, Any]) -> str:
+    """`success`, or `failed` with the first line of the message, and before that the task to blame
+    if the line does not begin with it; `stopped`."""
+    if outcome.get("success"):
+        return "success"
+    message = str(outcome.get("message", "")).partition("\n")[0]
+    to_blame = outcome.get("blame")
+    blame = f", blame {to_blame}" if to_blame and not message.startswith(f"{to_blame} ") else ""
+    word = "stopped" if outcome.get("reason") in ("stopped", "interrupted") else "failed"
+    return f"{word}{blame}: {message}" if message else f"{word}{blame}"
+
+
+def saved_logs(run: RunDirectory) -> dict[str, Iterator[str]]:
+    """The lines of each task's saved log, by its name, which are read as they are asked for.
+
+    Each has its time in front.
+    """
+    return {file.stem: _saved_lines(file) for file in sorted(run.logs.glob("*.log"))}
+
+
+def _saved_lines(file: Path) -> Iterator[str]:
+    with file.open(encoding="utf-8", errors="replace", newline="\n") as lines:
+        for line in lines:
+            yield line.rstrip("\n")
+
+
+@dataclass(frozen=True, order=True)
+class Line:
+    """A line of a task's log, with its time in RFC 3339."""
+
+    time: str
+    task: str
+    text: str
+
+
+def merged(logs: Mapping[str, Iterable[str]]) -> Iterator[Line]:
+    """Yields the lines of several tasks' logs in the order of their times, in bounded memory.
+
+    Equal times keep their order, and so do the lines of one task.
+    """
+    return heapq.merge(
+        *(_stamped(task, log) for task, log in logs.items()), key=lambda line: line.time
+    )
+
+
+def _stamped(task: str, log: Iterable[str]) -> Iterator[Line]:
+    for line in filter(None, log):
+        time, _, text = line.partition(" ")
+        yield Line(time, task, text.rstrip("\r"))
+
+
+def run_named(reference: str, workspace: Workspace) -> RunDirectory:
+    """The run that a command line names.
+
+    Args:
+        reference: a run's directory, CLUSTER/RUN as `runs` lists it, or a cluster's name, which
+            means its newest run; "" for the newest run of all.
+    Raises:
+        UsageError: there is none.
+    """
+    given = Path(reference).expanduser()
+    if reference and given.is_dir():
+        return RunDirectory(given.resolve())
+    below = workspace.root / "runs" / reference
+    if "/" in reference and (below / "output").is_dir():
+        return RunDirectory(below.resolve())
+    known = workspace.latest_runs()
+    if not reference and known:
+        newest = max(known.values(), key=lambda path: path.stat().st_mtime)
+        return RunDirectory(newest.resolve())
+    if reference in known:
+        return RunDirectory(known[reference].resolve())
+    if not reference:
+        raise UsageError(
+            f"no run in {workspace.root / 'runs'} yet", "run `cluster-kit up quickstart` first"
+        )
+    raise UsageError(
+        f"no run `{reference}`: neither a directory, nor a cluster in runs/",
+        proposal(reference, sorted(known)),
+    )
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run: its directory, cluster, when it began (local time), and outcome.json, {} if none."""
+
+    directory: RunDirectory
+    cluster: str
+    began: datetime | None
+    outcome: Mapping[str, Any]
+    newest: bool = False
+
+    @property
+    def name(self) -> str:
+        """`quickstart/20261122-101500`."""
+        return f"{self.directory.path.parent.name}/{self.directory.path.name}"
+
+    @property
+    def verdict(self) -> str:
+        """One line; "" if it has none."""
+        return verdict_of(self.outcome) if self.outcome else ""
+
+    @property
+    def metrics(self) -> Mapping[str, Any]:
+        found = self.outcome.get("metrics")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def timings(self) -> Mapping[str, Any]:
+        found = self.outcome.get("timings_s")
+        return found if isinstance(found, dict) else {}
+
+
+def runs_of(workspace: Workspace, cluster: str = "") -> list[Run]:
+    """All runs, or those of one cluster, the newest first."""
+    found = [
+        read_run(RunDirectory(path))
+        for path in (workspace.root / "runs").glob(f"{cluster or '*'}/*")
+        if path.is_dir() and not path.is_symlink() and is_directory(path, "output")
+    ]
+    return sorted(found, key=lambda run: (run.began or datetime.min, run.name), reverse=True)
+
+
+def read_run(directory: RunDirectory) -> Run:
+    """What a run has left; nothing of it has to be there."""
+    path = directory.path
+    try:
+        outcome = json.loads(directory.outcome.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        outcome = {}
+    latest = path.parent / "latest"
+    return Run(
+        directory,
+        path.parent.name,
+        _began(path),
+        outcome if isinstance(outcome, dict) else {},
+        newest=latest.is_symlink() and latest.resolve() == path.resolve(),
+    )
+
+
+def _began(path: Path) -> datetime | None:
+    """The time in a run's name: `20261122-101500`, perhaps with `-2` after it."""
+    try:
+        return datetime.strptime("-".join(path.name.split("-")[:2]), "%Y%m%d-%H%M%S")
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True)
+class Change:
+    """A value that differs between two runs; None where one does not have it."""
+
+    what: str
+    name: str
+    before: Any
+    after: Any
+
+    @property
+    def ratio(self) -> float | None:
+        """The second by the first, None if that is not known."""
+        numbers = all(isinstance(value, int | float) and not isinstance(value, bool)
+                      for value in (self.before, self.after))  # fmt: skip
+        return self.after / self.before if numbers and self.before else None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How a second run differs from a first: values, and lines of the manifest and the program."""
+
+    changes: tuple[Change, ...]
+    manifest: tuple[str, ...]
+    program: tuple[str, ...] = ()
+
+
+def difference(first: Run, second: Run) -> Difference:
+    """What differs in program, cluster, verdict, metrics and timings, and in the manifest."""
+    before, after = _hashes(first), _hashes(second)
+    changes = [
+        *_changed("program", before, after),
+        *_changed("cluster", _cluster(first), _cluster(second)),
+        *_changed("verdict", {"verdict": first.verdict}, {"verdict": second.verdict}),
+        *_changed("metric", first.metrics, second.metrics),
+        *_changed("seconds", first.timings, second.timings),
+    ]
+    manifest = difflib.unified_diff(
+        _settings(first.directory.manifest), _settings(second.directory.manifest),
+        first.name, second.name, lineterm="", n=1,
+    )  # fmt: skip
+    program = [
+        line
+        for name in dict.fromkeys([*before, *after])
+        for line in difflib.unified_diff(
+            _lines(first.directory.program / name), _lines(second.directory.program / name),
+            f"{first.name}/program/{name}", f"{second.name}/program/{name}", lineterm="",
+        )
+    ]  # fmt: skip
+    return Difference(tuple(changes), tuple(manifest), tuple(program))
+
+
+def _changed(what: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterable[Change]:
+    for name in dict.fromkeys([*before, *after]):
+        if before.get(name) != after.get(name):
+            yield Change(what, name, before.get(name), after.get(name))
+
+
+def _cluster(run: Run) -> dict[str, Any]:
+    """The values of run.json that tell two clusters apart; addresses are not among them."""
+    try:
+        cluster = json.loads(run.directory.record.read_text(encoding="utf-8"))["cluster"]
+        tasks = cluster["tasks"]
+        roles = [task["role"] for task in tasks]
+        counts = {f"number of {role}": roles.count(role) for role in dict.fromkeys(roles)}
+        programs = {
+            " ".join(task["command"]): None for task in tasks if task["command"][0] == "run"
+        }
+        origin = cluster.get("origin", {})
+        return {
+            **counts,
+            "image": cluster["image"],
+            "kit": origin.get("kit", ""),
+            "program": "; ".join(programs),
+            "data": cluster.get("data", ""),
+            "gpus": [task["gpus"] for task in tasks if task["gpus"]],
+        }
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return {}
+
+
+def _hashes(run: Run) -> dict[str, str]:
+    """The first digits of the hash of each file of the user's program, by its name."""
+    try:
+        program = json.loads(run.directory.record.read_text(encoding="utf-8"))["program"]
+        return {name: f"sha256:{digits[:12]}" for name, digits in program.items()}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return {}
+
+
+def _settings(manifest: Path) -> list[str]:
+    """The manifest's values by their dotted keys; its lines if it is not TOML."""
+    lines = _lines(manifest)
+    try:
+        return sorted(_flat(tomllib.loads("\n".join(lines))))
+    except (ValueError, RecursionError):
+        return lines
+
+
+def _flat(table: Mapping[str, Any], name: tuple[str, ...] = ()) -> Iterable[str]:
+    for key, value in table.items():
+        if isinstance(value, dict) and value:
+            yield from _flat(value, (*name, key))
+        else:
+            yield f"{dotted([*name, key])} = {to_toml(value)}"
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+
+
+def to_prune(runs: Sequence[Run], keep: int, used: Collection[Path] | None) -> list[Run]:
+    """Those that may go: of each cluster all but the newest `keep`.
+
+    The newest run stays, and so do runs whose containers are there.
+
+    Args:
+        runs: the newest first.
+        used: directories of runs that containers have mounted; None if no engine tells, then
+            runs without a verdict stay, and those whose containers were left on purpose.
+    """
+    seen: dict[str, int] = {}
+    gone = []
+    for run in runs:
+        seen[run.cluster] = seen.get(run.cluster, 0) + 1
+        unknown = not run.outcome or run.outcome.get("kept")
+        there = unknown if used is None else run.directory.path.resolve() in used
+        busy = run.newest or there
+        if seen[run.cluster] > keep and not busy:
+            gone.append(run)
+    return gone
+
+
+def size_of(run: Run) -> int:
+    """Bytes on disk; a file with several names counts once."""
+    found: dict[tuple[int, int], int] = {}
+    for file in files(run.directory.path):
+        found[file.identity] = file.blocks * 512
+    return sum(found.values())

@@ -1,1 +1,0 @@
-"""How a run has ended: its verdict, what is noted, what outcome.json says."""

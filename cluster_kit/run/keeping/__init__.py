@@ -1,1 +1,0 @@
-"""What is kept of a run in its directory, and read there again."""

@@ -1,0 +1,115 @@
+"""Secrets of a run: their values, as far as they are known, and what is kept without them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from cluster_kit.errors import EngineError, UsageError
+from cluster_kit.platforms.engine import Container, Engine
+from cluster_kit.platforms.rendered_file import is_secret
+from cluster_kit.platforms.secret_values import known_secrets
+from cluster_kit.resolved import Cluster
+from cluster_kit.run.outcome import Outcome
+from cluster_kit.run.run_directory import Record, read_record
+from cluster_kit.run.verdict import Verdict
+from cluster_kit.util.masking import MASK, Mask, looks_secret, masked_facts, masker
+from cluster_kit.workspace import RunDirectory
+
+Connect = Callable[[], Engine | None]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a run's secrets now.
+
+    `are_all` is whether `values` are the values of all of them. They are not once its containers
+    are gone, since nothing keeps them.
+    """
+
+    values: frozenset[str]
+    are_all: bool
+
+    @property
+    def mask(self) -> Mask:
+        """What masks the values in texts of tasks; if some are not known, the texts as a whole."""
+        return masker(self.values) if self.are_all else lambda text: MASK if text else ""
+
+
+def known_of(run: RunDirectory, connect: Connect = lambda: None) -> Known:
+    """What is known of the secrets of a run in this directory.
+
+    Args:
+        connect: returns the engine, or None if none answers; it is called if the run has secrets.
+    """
+    try:
+        record = read_record(run)
+    except UsageError:
+        record = None
+    if record is None:
+        return Known(frozenset(), are_all=False)
+    if not any(_declared(record.cluster)):
+        return Known(frozenset(), are_all=True)
+    engine = connect()
+    containers = containers_of(run, engine)
+    if containers and engine and record.cluster.sidecars:
+        containers += _sidecars(engine, record)
+    found = frozenset(value for one in containers for value in one.secrets)
+    tasks = {task.name for task in record.cluster.tasks}
+    is_up = tasks <= {container.name for container in containers}
+    return Known(found | values_of(record.cluster, ()), is_up)
+
+
+def containers_of(run: RunDirectory, engine: Engine | None) -> list[Container]:
+    """The containers of a run that are still there; none if no engine answers."""
+    if engine is None:
+        return []
+    try:
+        found = [one for name in engine.clusters() for one in engine.containers(name)]
+    except EngineError:
+        return []
+    return [one for one in found if one.output and Path(one.output).parent == run.path]
+
+
+def _sidecars(engine: Engine, record: Record) -> list[Container]:
+    try:
+        return engine.sidecars(record.cluster.name, record.id)
+    except EngineError:
+        return []
+
+
+def values_of(cluster: Cluster, containers: Iterable[Container]) -> set[str]:
+    """The values of a run's secrets: of its containers, and as far as this process knows them."""
+    return {*known_secrets(cluster), *(value for one in containers for value in one.secrets)}
+
+
+def _declared(cluster: Cluster) -> Iterable[object]:
+    """Yields what is true if the cluster has secrets, also where a record has MASK for them."""
+    yield cluster.from_caller
+    yield any(is_secret(mount) for mount in cluster.all_mounts)
+    for task in cluster.tasks:
+        yield task.env_file or any(looks_secret(name) for name, _ in task.environment)
+        yield any(argument.endswith(MASK) for argument in task.arguments)
+    for one in cluster.sidecars:
+        yield any(looks_secret(name) for name, _ in one.environment)
+
+
+def mask_verdict(verdict: Verdict, values: Iterable[str]) -> Verdict:
+    """The verdict with MASK for these values in its message and hint."""
+    mask = masker(values)
+    return replace(verdict, message=mask(verdict.message), hint=mask(verdict.hint))
+
+
+def mask_outcome(outcome: Outcome, values: Iterable[str]) -> Outcome:
+    """The outcome with MASK for these values in all that tasks have said."""
+    mask = masker(values)
+    return replace(
+        outcome,
+        message=mask(outcome.message),
+        last_words=mask(outcome.last_words),
+        cure=mask(outcome.cure),
+        notes=[mask(note) for note in outcome.notes],
+        metrics=masked_facts(outcome.metrics, mask),
+        tasks=[replace(t, gpu_seen=masked_facts(t.gpu_seen, mask)) for t in outcome.tasks],
+    )

@@ -1,0 +1,156 @@
+"""Ends and starts tasks of a cluster that is up, since a person asks: restart, stop, start.
+
+Containers, addresses and everything in /output stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from cluster_kit.errors import EngineError, HostError
+from cluster_kit.host import Host
+from cluster_kit.observe import user_requests
+from cluster_kit.observe.task_view import State
+from cluster_kit.platforms.engine import SIDECAR, Container, Engine
+from cluster_kit.run import disk_space
+
+AT_ONCE = 8
+
+
+def restart(host: Host, engine: Engine, container: Container) -> tuple[str, ...]:
+    """End a task and start it again, with the same name and address; the tasks that were restarted.
+
+    The job ends with its leader: if that is restarted, all tasks are.
+
+    Raises:
+        HostError: the cluster is stopped, or its job has ended for good.
+        EngineError: the engine refuses, or does not answer.
+    """
+    containers = engine.containers(container.cluster)
+    if container.role == SIDECAR:
+        engine.end(container.id)
+        engine.start_again(container.id)
+        return (container.name,)
+    _refuse_ended(containers, f"`cluster-kit restart {container.name}`")
+    if is_stopped(containers):
+        raise HostError(
+            f"{container.cluster} is stopped", f"`cluster-kit start {container.cluster}` goes on"
+        )
+    chosen = containers if container.leader else [container]
+    tasks = [one.name for one in chosen]
+    note(host, containers, user_requests.RESTART, tasks)
+    if container.leader:
+        engine.stop(container.cluster)
+        _each(engine.start_again, engine.sidecars(container.cluster))
+    else:
+        engine.end(container.id)
+    _each(engine.start_again, chosen)
+    return tuple(tasks)
+
+
+def stop(host: Host, engine: Engine, cluster: str) -> bool:
+    """Stop all tasks of a cluster until `start`; False if they are stopped already.
+
+    Programs have their usual time to save.
+
+    Raises:
+        HostError: the cluster is not up, or its job has ended for good.
+        EngineError: the engine refuses, or does not answer.
+    """
+    containers = _there(engine, cluster)
+    if is_stopped(containers):
+        return False
+    _refuse_ended(containers, f"`cluster-kit stop {cluster}`")
+    note(host, containers, user_requests.STOP, [one.name for one in containers])
+    engine.stop(cluster)
+    return True
+
+
+def start(host: Host, engine: Engine, cluster: str) -> bool:
+    """Start all tasks of a stopped cluster, with their addresses; False if they run already.
+
+    Raises:
+        HostError: the cluster is not up, its job has ended for good, or a GPU of it is not free.
+        EngineError: the engine refuses, or does not answer; the tasks are stopped again.
+    """
+    containers = _there(engine, cluster)
+    if not is_stopped(containers):
+        _refuse_ended(containers, f"`cluster-kit start {cluster}`")
+        return False
+    _refuse_gpus(engine, cluster, containers)
+    try:
+        _each(engine.start_again, engine.sidecars(cluster))
+        _each(engine.start_again, containers)
+    except EngineError:
+        note(host, containers, user_requests.STOP, [one.name for one in containers])
+        engine.stop(cluster)
+        raise
+    return True
+
+
+def is_stopped(containers: Sequence[Container]) -> bool:
+    """Whether a cluster was stopped by `stop` (or a `restart` that was cut off), and is still."""
+    leader = _leader(containers)
+    if leader is None or State.of_engine(leader.state) is not State.ENDED:
+        return False
+    one = user_requests.last(user_requests.of_containers(containers), leader.name)
+    return one is not None and one.what in user_requests.ENDS and one.time > leader.started
+
+
+def _leader(containers: Sequence[Container]) -> Container | None:
+    return next((one for one in containers if one.leader), None)
+
+
+def _there(engine: Engine, cluster: str) -> list[Container]:
+    containers = engine.containers(cluster)
+    if not containers:
+        raise HostError(
+            f"no container of the cluster {cluster} is there", f"`cluster-kit up {cluster}` runs it"
+        )
+    return containers
+
+
+def _refuse_ended(containers: Sequence[Container], what: str) -> None:
+    leader = _leader(containers)
+    if leader is None or is_stopped(containers):
+        return
+    if State.of_engine(leader.state) is State.ENDED:
+        name = leader.cluster
+        how = f"{leader.name} with exit code {leader.exit_code}"
+        raise HostError(
+            f"the job of {name} has ended ({how}): {what} is for one that goes on",
+            f"`cluster-kit attach {name}` tells how it ended, `cluster-kit down {name}` removes "
+            f"it, and `cluster-kit up {name} --resume` then goes on from its last checkpoint",
+        )
+
+
+def _refuse_gpus(engine: Engine, cluster: str, containers: Sequence[Container]) -> None:
+    """Raise HostError if a GPU of a stopped cluster was handed out to another one meanwhile."""
+    taken = {gpu: other for gpu, other in engine.gpus_taken() if other != cluster}
+    for container in containers:
+        for gpu in container.gpus:
+            if gpu in taken:
+                raise HostError(
+                    f"the GPU {gpu} of {container.name} is held by the cluster {taken[gpu]} now",
+                    f"start it when that has ended, or `cluster-kit stop {taken[gpu]}` before",
+                )
+
+
+def note(host: Host, containers: Sequence[Container], what: str, tasks: Sequence[str]) -> None:
+    """Say what was asked before it is done; raises HostError if that cannot be written."""
+    run = Path(containers[0].output).parent
+    try:
+        user_requests.write(run, what, tasks, host.clock.time())
+    except OSError as error:
+        raise HostError(
+            f"{run / user_requests.FILE} cannot be written, which tells whoever watches the run "
+            f"that a person asked for it: {error.strerror}",
+            disk_space.HINT,
+        ) from None
+
+
+def _each(do: Callable[[str], None], containers: Sequence[Container]) -> None:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(do, [one.id for one in containers]))

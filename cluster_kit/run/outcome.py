@@ -1,0 +1,241 @@
+"""The outcome of one task: an entry of outcome.json's `tasks`."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from cluster_kit.errors import DataFailed, EngineError, HostError, Interrupted, ManifestError
+from cluster_kit.observe.progress import Entry
+from cluster_kit.observe.state import RunState
+from cluster_kit.observe.task_view import TaskView
+from cluster_kit.observe.usage import Use
+from cluster_kit.platforms.engine import Container
+from cluster_kit.resolved import Cluster
+from cluster_kit.run.verdict import STOP_CODES, Reason, Verdict, notes_of, out_of_memory
+from cluster_kit.workspace import RunDirectory, write_atomically
+
+
+@dataclass(frozen=True)
+class TaskUsage:
+    """What one task used while it ran: busy CPUs, bytes, bytes per second (received and sent), and
+    the share of time in which its GPUs computed (0 to 1); None: unknown."""
+
+    cpus_mean: float | None
+    cpus_peak: float | None
+    memory_mean: int
+    memory_peak: int
+    network_peak_bps: int | None
+    gpu_busy_mean: float | None
+    gpu_memory_peak: int | None
+
+
+@dataclass(frozen=True)
+class TaskOutcome:
+    """The outcome of one task.
+
+    `gpu` are the ids that the engine reserved, `gpu_seen` those that TensorFlow found (None if it
+    was not asked); `rx_bytes` and `tx_bytes` are the bytes that its container received and sent,
+    None if it did not count them; `usage` is None if it wrote none.
+    """
+
+    name: str
+    role: str
+    index: int
+    ip: str
+    gpu: list[str]
+    gpu_seen: list[str] | None
+    exit_code: int | None
+    restarts: int
+    oom: bool
+    rx_bytes: Any
+    tx_bytes: Any
+    usage: TaskUsage | None = None
+
+
+def task_outcome(name: str, seen: RunState, container: Container | None) -> TaskOutcome:
+    view, end = seen.tasks[name], seen.end_entry(name)
+    counted: Mapping[str, Any] = end.fields if end else {}
+    return TaskOutcome(
+        name=name,
+        role=view.role,
+        index=int(name.rpartition("-")[2]),
+        ip=container.ip if container else view.ip,
+        gpu=list(container.gpus if container else view.gpus),
+        gpu_seen=seen.devices(name),
+        exit_code=_exit_code(view, seen.final_failures(name), container),
+        restarts=view.restarts,
+        oom=out_of_memory(seen, name) or bool(container and container.oom),
+        rx_bytes=counted.get("rx_bytes"),
+        tx_bytes=counted.get("tx_bytes"),
+        usage=_usage(seen.uses.get(name)),
+    )
+
+
+def _usage(use: Use | None) -> TaskUsage | None:
+    if use is None:
+        return None
+    return TaskUsage(
+        cpus_mean=_rounded(use.cpus_mean, 3),
+        cpus_peak=_rounded(use.cpus_peak, 3),
+        memory_mean=round(use.memory_mean),
+        memory_peak=round(use.memory_peak),
+        network_peak_bps=None if use.bps_peak is None else round(use.bps_peak),
+        gpu_busy_mean=_rounded(use.gpu_busy_mean, 3),
+        gpu_memory_peak=None if use.gpu_memory_peak is None else round(use.gpu_memory_peak),
+    )
+
+
+def _rounded(value: float | None, digits: int) -> float | None:
+    return None if value is None else round(value, digits)
+
+
+def _exit_code(
+    view: TaskView, failures: Sequence[Entry], container: Container | None
+) -> int | None:
+    """The exit code that the engine has, else the one of the task's last failure.
+
+    The engine has none for a failed task that it has just restarted.
+    """
+    code = container.exit_code if container else view.exit_code
+    code = failures[-1].fields.get("exit_code") if failures and code is None else code
+    return code if isinstance(code, int) else None
+
+
+FORMAT = 1
+"""Of outcome.json; raised when a key changes its meaning, or goes."""
+REASON_BY_CODE = {
+    ManifestError.exit_code: Reason.MANIFEST,
+    HostError.exit_code: Reason.HOST,
+    EngineError.exit_code: Reason.ENGINE,
+    DataFailed.exit_code: Reason.DATA,
+    Interrupted.exit_code: Reason.INTERRUPTED,
+}
+"""The reason of a run that one of the kit's errors, by its exit code, ended before a verdict."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The verdict on a run, with its tasks, timings (seconds) and metrics.
+
+    `blame` is the task that is to blame, None if none is; `last_words` is the end of its log,
+    without the message; `cure` is "" if none is known; `run` is the path of the run's directory,
+    `id` the label of its containers, which are still there if they were `kept`. `program_exit_code`
+    is that of the program which decided the run, None if none did. `format` is the version of
+    outcome.json.
+    """
+
+    cluster: str
+    success: bool
+    exit_code: int
+    reason: str
+    blame: str | None
+    message: str
+    last_words: str
+    notes: list[str]
+    tasks: list[TaskOutcome]
+    timings_s: dict[str, float]
+    metrics: dict[str, Any]
+    cure: str
+    run: str
+    id: str = ""
+    kept: bool = False
+    program_exit_code: int | None = None
+    format: int = FORMAT
+
+    def as_json(self) -> dict[str, Any]:
+        """The values of outcome.json."""
+        return asdict(self)
+
+    def write(self, run: RunDirectory) -> None:
+        """Write outcome.json into the run's directory; raises OSError."""
+        write_atomically(run.outcome, json.dumps(self.as_json(), indent=2) + "\n")
+
+
+def without_run(facts: Mapping[str, Any]) -> Outcome:
+    """The outcome of a run that never started, from the error that `up --json` printed."""
+    error = facts["error"]
+    code = int(error["exit_code"])
+    reason = REASON_BY_CODE.get(code, Reason.INTERNAL)
+    message, hint = str(error["message"]), str(error.get("cure", ""))
+    return replace(NOTHING, exit_code=code, reason=reason, message=message, cure=hint)
+
+
+NOTHING = Outcome("", False, 1, "", None, "", "", [], [], {}, {}, "", "")
+"""Of a run of which nothing is known."""
+
+
+def outcome_of(
+    cluster: Cluster,
+    verdict: Verdict,
+    seen: RunState,
+    containers: Sequence[Container],
+    run: RunDirectory,
+    *,
+    last_words: str = "",
+    hint: str = "",
+    run_id: str = "",
+    kept: bool = False,
+) -> Outcome:
+    """The outcome of a run, with `timings_s` still empty.
+
+    Args:
+        containers: the cluster's containers before they were stopped.
+    """
+    by_name = {container.name: container for container in containers}
+    tasks = [task_outcome(task.name, seen, by_name.get(task.name)) for task in cluster.tasks]
+    return Outcome(
+        cluster=cluster.name,
+        success=verdict.success,
+        exit_code=verdict.exit_code,
+        reason=verdict.reason,
+        blame=verdict.blame or None,
+        message=verdict.message,
+        last_words=last_words,
+        notes=notes_of(cluster, seen),
+        tasks=tasks,
+        timings_s={},
+        metrics=metrics(seen),
+        cure=hint,
+        run=str(run.path),
+        id=run_id,
+        kept=kept,
+        program_exit_code=_program_exit_code(verdict, seen, tasks),
+    )
+
+
+def _program_exit_code(
+    verdict: Verdict, seen: RunState, tasks: Sequence[TaskOutcome]
+) -> int | None:
+    """The exit code of the program that decided the run, None if none did.
+
+    0 after a success; after a failure that of the task to blame, the last time that it failed: 128
+    + the number of the signal that ended it. A program that the kit or somebody else has ended, or
+    that never started, has decided nothing.
+    """
+    if verdict.success:
+        return 0
+    if verdict.reason != Reason.FAILED:
+        return None
+    # Its container may have been started again since, and stopped at the end of the job.
+    ends = [e.exit_code for e in seen.events if (e.task, e.action) == (verdict.blame, "die")]
+    ends += [task.exit_code for task in tasks if task.name == verdict.blame]
+    return next((code for code in reversed(ends) if code not in (None, *STOP_CODES)), None)
+
+
+def metrics(seen: RunState) -> dict[str, Any]:
+    """The final metrics by name: the reported ones, and the evaluator's accuracy if none was."""
+    newest = seen.metrics()
+    for name in seen.evaluators:
+        evaluation = seen.last(name, "evaluation")
+        if evaluation is not None and "accuracy" in evaluation.fields:
+            newest.setdefault("validation_accuracy", evaluation.fields["accuracy"])
+    return {name: _as_json(value) for name, value in newest.items()}
+
+
+def _as_json(value: object) -> object:
+    """The value; None for NaN, which a diverging training reports and JSON does not have."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value

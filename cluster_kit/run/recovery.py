@@ -1,0 +1,204 @@
+"""What a watched run survives: silent tasks are restarted, an engine that is away is waited for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence, Set
+from types import TracebackType
+
+from cluster_kit.errors import EngineError
+from cluster_kit.observe import heartbeats
+from cluster_kit.observe.heartbeats import SignOfLife
+from cluster_kit.observe.progress import Entry
+from cluster_kit.observe.state import RunState
+from cluster_kit.observe.task_view import State
+from cluster_kit.observe.timeline import Timeline
+from cluster_kit.platforms.docker.docker_errors import START_IT
+from cluster_kit.platforms.engine import Container
+from cluster_kit.resolved import Cluster
+from cluster_kit.run.run import Launch
+from cluster_kit.util.clock import Clock
+
+
+class Recovery:
+    """Looks at one run's signs of life, and acts on what is missing."""
+
+    def __init__(self, run: Launch, cluster: Cluster, timeline: Timeline) -> None:
+        self._engine = run.engine
+        self._cluster = cluster
+        self._run = run
+        self._timeline = timeline
+        late = run.platform.output_is_late
+        watched = () if late else (cluster.leader, *cluster.evaluators)
+        self._signs = {task.name: SignOfLife(run.directory.output, task.name) for task in watched}
+        self._servers = {task.name for task in cluster.tasks if task.serves}
+        self._done: list[Entry] = []
+        self._leader_killed_at = 0.0
+
+    def look(self, seen: RunState) -> RunState:
+        """The state after what was done about silent tasks; the same if there was nothing to do.
+
+        Raises:
+            EngineError: the engine refuses, or does not answer.
+        """
+        limit = self._cluster.deadlines.silent
+        if not limit:
+            return seen
+        for name, sign in self._signs.items():
+            seconds = sign.look(
+                self._run.host.clock.monotonic(), seen.started.get(name, float("inf"))
+            )
+            if seconds > limit and runs(seen, name) and name not in heartbeats.current(seen):
+                seen = seen.with_entry(heartbeats.entry(name, self._timeline.now(), seconds))
+        told = {
+            name: entry
+            for name, entry in heartbeats.current(seen).items()
+            if name in seen.tasks and runs(seen, name) and self._is_new(entry)
+        }
+        if not told:
+            return seen
+        containers = self._run.containers()
+        chosen = to_start_again(seen, list(told), containers, self._servers)
+        for container in chosen:
+            self._start_again(container, seen)
+        self._done += told.values()
+        if any(container.name == seen.leader for container in chosen):
+            self._leader_killed_at = self._timeline.now()
+        return seen
+
+    def _is_new(self, entry: Entry) -> bool:
+        """What a leader said before it was killed means nothing any more."""
+        return entry not in self._done and entry.time > self._leader_killed_at
+
+    def _start_again(self, container: Container, seen: RunState) -> None:
+        """Within the bound of `retries`; a leader that was killed is the watch's to start."""
+        leads = container.name == seen.leader
+        if not leads and seen.tasks[container.name].restarts >= self._cluster.retries:
+            return
+        self._engine.kill(container.id)
+        if not container.attached:
+            task = next(t for t in self._cluster.tasks if t.name == container.name)
+            self._engine.attach(container.id, self._cluster.name, task.name, str(task.ip))
+        if not leads:
+            self._engine.start_again(container.id)
+
+
+def runs(seen: RunState, task: str) -> bool:
+    """Whether the task's container runs, frozen or not."""
+    return seen.tasks[task].state not in (State.CREATED, State.RESTARTING, State.ENDED)
+
+
+def to_start_again(
+    seen: RunState, silent: Sequence[str], containers: Sequence[Container], servers: Set[str]
+) -> list[Container]:
+    """The containers to start again, in this order, if these tasks are silent. Pure.
+
+    A leader that hears of nobody may be the one that is cut off itself: it is, if it has no
+    network, or if there are several others and no other reason for their silence. Then servers are
+    started again, too: they hold connections to it that are dead, and would find out one by one.
+    It comes first: it would end the job meanwhile, in the belief that nobody helps the others.
+    """
+    found = {container.name: container for container in containers}
+    leader, others = found.get(seen.leader), [c for c in containers if c.name in silent]
+    if leader in others:
+        return [leader]
+    if leader is None or not runs(seen, seen.leader):
+        return others
+    expected = {name for name in seen.tasks if name != seen.leader and runs(seen, name)}
+    unexplained = [c for c in others if c.attached and c.state != State.PAUSED]
+    alone = len(unexplained) > 1 and {c.name for c in unexplained} == expected
+    if leader.attached and not alone:
+        return others
+    return [leader, *(c for c in containers if c.name in servers and runs(seen, c.name))]
+
+
+DOCKER = "the Docker engine"
+
+
+class EndedByEngine(EngineError):
+    """There is nothing to wait for: the leader is gone."""
+
+
+class Absence:
+    """Suppresses EngineErrors of its `with` blocks while the engine may be away.
+
+    A block without an error ends the absence. Containers live on without their engine.
+
+    Args:
+        clock: what the absence is measured by.
+        limit_s: for how long the engine may be away, in seconds.
+        tell: is called when the engine goes, and when it is back.
+        back: is called when it is back.
+        title: what it is called.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        limit_s: float,
+        tell: Callable[[str], None],
+        back: Callable[[], None],
+        title: str = DOCKER,
+    ) -> None:
+        self._clock = clock
+        self._title = title
+        self._limit_s = limit_s
+        self._tell = tell
+        self._back = back
+        self._away_since: float | None = None
+        self._before_s = 0.0
+        self.lost_at = math.inf
+        """Unix time at which the engine was last found to be away."""
+
+    @property
+    def lasts(self) -> bool:
+        """Whether the engine is away now."""
+        return self._away_since is not None
+
+    @property
+    def total_s(self) -> float:
+        """For how many seconds it has been away so far, all absences together."""
+        now = 0.0 if self._away_since is None else self._clock.monotonic() - self._away_since
+        return self._before_s + now
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> bool:
+        if isinstance(error, EngineError) and not isinstance(error, EndedByEngine):
+            self._bear(error)
+            return True
+        if error is None and self._away_since is not None:
+            self._end()
+        return False
+
+    def _bear(self, error: EngineError) -> None:
+        """Note that the engine is away; raises EngineError if it has been for too long."""
+        if self._away_since is None:
+            self._away_since, self.lost_at = self._clock.monotonic(), self._clock.time()
+            self._tell(
+                f"{self._title} does not answer; the containers go on without it, and it is "
+                f"waited for, up to {self._limit_s:g} s"
+            )
+        if self._clock.monotonic() - self._away_since >= self._limit_s:
+            raise _given_up(error, self._limit_s, self._title) from None
+
+    def _end(self) -> None:
+        away_s = self.total_s - self._before_s
+        self._before_s, self._away_since = self.total_s, None
+        self._tell(f"{self._title} answers again, after {away_s:.0f} s: the run is watched on")
+        self._back()
+
+
+def _given_up(error: EngineError, limit_s: float, title: str) -> EngineError:
+    return EngineError(
+        f"{title} stopped in the middle of the run, and did not come back within "
+        f"{limit_s:g} s: {error.message}",
+        f"{START_IT if title == DOCKER else error.hint}; `cluster-kit attach NAME` then goes on "
+        "with what is still up, and `cluster-kit down NAME` removes it",
+    )

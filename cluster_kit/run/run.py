@@ -1,0 +1,147 @@
+"""The values that all steps of a run share, its stopwatch, and who takes part besides its view."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Protocol
+
+from cluster_kit.host import Host
+from cluster_kit.manifest.command_line import Caller
+from cluster_kit.observe.logs import Followed
+from cluster_kit.observe.state import RunState
+from cluster_kit.platforms.engine import Container, Engine
+from cluster_kit.platforms.platform import Platform
+from cluster_kit.resolved import Cluster
+from cluster_kit.show.view import View
+from cluster_kit.util.clock import Clock
+from cluster_kit.workspace import RunDirectory, Workspace
+
+
+class Stopwatch:
+    """Seconds by name of the step, summed if a step is done twice.
+
+    Args:
+        clock: what it measures by.
+        timings: of steps that are done already.
+        ago_s: how long ago the first step began.
+    """
+
+    def __init__(
+        self, clock: Clock, timings: Mapping[str, float] = MappingProxyType({}), ago_s: float = 0.0
+    ) -> None:
+        self._clock = clock
+        self.timings = dict(timings)
+        self.began = clock.monotonic() - ago_s
+
+    @contextlib.contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Add the time of the `with` block to this step."""
+        began = self._clock.monotonic()
+        try:
+            yield
+        finally:
+            self.timings[name] = self.timings.get(name, 0.0) + self._clock.monotonic() - began
+
+    @property
+    def since_start_s(self) -> float:
+        """Seconds since the steps before the start of the containers were done."""
+        return self._clock.monotonic() - self.began - sum(self.timings.values())
+
+    def read(self, seen: RunState, since: float) -> dict[str, float]:
+        """All timings in seconds, to the millisecond, with the training's and the total."""
+        timings = {**self.timings, **training_times(seen, since)}
+        timings["total"] = self._clock.monotonic() - self.began
+        return {name: round(value, 3) for name, value in timings.items()}
+
+
+def training_times(seen: RunState, since: float) -> dict[str, float]:
+    """Seconds from `since` to the leader's first step, and from there to its end, if known."""
+    leader = seen.leader
+    steps = [e.time for e in seen.entries if e.task == leader and e.event in ("step", "epoch")]
+    if not steps:
+        return {}
+    ends = [e.time for e in seen.events if e.task == leader and e.action == "die"]
+    times = {"first_step": steps[0] - since}
+    return {**times, "train": ends[-1] - steps[0]} if ends else times
+
+
+class Superseded(Exception):
+    """The run is to be ended: another one is about to take its place."""
+
+
+class Observer(Protocol):
+    """Is told of a run's plan, and of each state."""
+
+    def planned(self, cluster: Cluster) -> None:
+        """Before anything is started; may raise KitError to prevent it."""
+        ...
+
+    def ready(self, engine: Engine, cluster: Cluster) -> None:
+        """The image is there, and nothing is started yet; may raise KitError to prevent it."""
+        ...
+
+    def observe(self, engine: Engine, cluster: Cluster, seen: RunState) -> None:
+        """The state has been observed anew. May raise Superseded, and nothing else."""
+        ...
+
+
+class Nobody:
+    """The observer of a usual run."""
+
+    def planned(self, cluster: Cluster) -> None:
+        pass
+
+    def ready(self, engine: Engine, cluster: Cluster) -> None:
+        pass
+
+    def observe(self, engine: Engine, cluster: Cluster, seen: RunState) -> None:
+        pass
+
+
+NOBODY = Nobody()
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One run of a cluster: its plan, its host, its view, its engine and platform, its directory.
+
+    The cluster that is started has another subnet if that of `cluster` is taken meanwhile.
+    """
+
+    host: Host
+    cluster: Cluster
+    workspace: Workspace
+    view: View
+    engine: Engine
+    platform: Platform
+    timings: Stopwatch
+    directory: RunDirectory
+    since: float
+    """Unix time; older events and progress entries are not of this run."""
+    id: str
+    """Of this run; its containers have it as the label `labels.RUN`."""
+    sizes: Mapping[str, int]
+    """The bytes of each progress file that are of an earlier run in this directory."""
+    keep: bool
+    """Whether the containers stay after the end."""
+    followed: Followed
+    """What is shown of the tasks' logs."""
+    observer: Observer = NOBODY
+    caller: Caller = Caller.SHELL
+    """In whose words advice on it names what to give next time."""
+
+    @property
+    def name(self) -> str:
+        """The cluster's name."""
+        return self.cluster.name
+
+    def containers(self) -> list[Container]:
+        """This run's containers, in task order; raises EngineError."""
+        return self.engine.containers(self.name, self.id)
+
+    def sidecars(self) -> list[Container]:
+        """The containers of its sidecars; raises EngineError. The engine is asked if it has any."""
+        return self.engine.sidecars(self.name, self.id) if self.cluster.sidecars else []

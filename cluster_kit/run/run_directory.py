@@ -1,0 +1,345 @@
+"""What a run keeps in its directory: its record, its sources, its events and its logs."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tomllib
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from itertools import dropwhile, islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from pydantic import TypeAdapter, ValidationError
+
+from cluster_kit.errors import EngineError, UsageError
+from cluster_kit.manifest.load import Loaded
+from cluster_kit.platforms.engine import Container, Engine, Event
+from cluster_kit.platforms.registry import platform_of
+from cluster_kit.resolved import Cluster
+from cluster_kit.run.outcome import FORMAT, NOTHING, Outcome
+from cluster_kit.run.run import Stopwatch
+from cluster_kit.util.clock import Clock, Moment
+from cluster_kit.util.masking import Mask
+from cluster_kit.util.terminal import harmless
+from cluster_kit.util.toml_text import document
+from cluster_kit.workspace import RunDirectory, write_atomically
+
+
+@dataclass(frozen=True)
+class Record:
+    """The content of run.json: the cluster that was started, when, and by which run.
+
+    `began` is when the command began, `since` (Unix seconds) when its containers were about to be
+    started; `timings_s` are the steps until then. `id` is the containers' label `labels.RUN`.
+    `sizes` are those of progress files before it, in bytes: that part is of an earlier run.
+    """
+
+    id: str
+    cluster: Cluster
+    began: Moment
+    since: float
+    timings_s: Mapping[str, float]
+    sizes: Mapping[str, int]
+    program: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 of the user's program and of each module of it, by the name below its directory."""
+
+    def stopwatch(self, clock: Clock) -> Stopwatch:
+        """One that goes on measuring the run from where it began."""
+        return Stopwatch(clock, self.timings_s, self.began.seconds(clock))
+
+
+@cache
+def _records() -> TypeAdapter[Record]:
+    """Made when it is used: it takes pydantic 10 ms, and few commands read a record."""
+    return TypeAdapter(Record)
+
+
+@cache
+def _outcomes() -> TypeAdapter[Outcome]:
+    return TypeAdapter(Outcome)
+
+
+def write_record(run: RunDirectory, record: Record) -> None:
+    """Write run.json; raises OSError."""
+    write_atomically(run.record, _records().dump_json(record, indent=2).decode() + "\n")
+
+
+def read_record(run: RunDirectory) -> Record | None:
+    """The record of a run, None if there is none: it was not started by `up`.
+
+    Raises:
+        UsageError: it cannot be read.
+    """
+    try:
+        return _records().validate_json(_with_settings(run.record.read_bytes()))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unreadable(run, str(error.strerror)) from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise _unreadable(run, f"{where}: {first['msg']} (another version of the kit?)") from None
+
+
+def _with_settings(text: bytes) -> bytes:
+    """The record with what an older kit kept otherwise: the settings under the platform's name."""
+    try:
+        record = json.loads(text)
+        cluster = record["cluster"]
+        if "settings" in cluster:
+            return text
+        platform = platform_of(cluster["engine"])
+        cluster |= {
+            "settings": cluster.get(platform.name) or {},
+            "one_host": platform.one_host,
+            "host_network": platform.host_network,
+        }
+        return json.dumps(record).encode()
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return text  # whoever reads it says what is wrong
+
+
+def _unreadable(run: RunDirectory, why: str) -> UsageError:
+    return UsageError(
+        f"{run.record} cannot be read: {why}",
+        "`cluster-kit logs NAME` shows what its tasks said, `cluster-kit down NAME` removes it",
+    )
+
+
+def read_outcome(run: RunDirectory, of: str = "") -> Outcome | None:
+    """The saved outcome of a directory's run, None without a valid one, or if it is of another run.
+
+    A resumed run has the outcome of the run before until it has its own.
+
+    Args:
+        of: the id of the run; any if it is not given.
+    """
+    try:
+        outcome = _outcomes().validate_json(run.outcome.read_bytes())
+    except (OSError, ValidationError):
+        return None
+    return outcome if of in ("", outcome.id) else None
+
+
+def outcome_from(facts: Mapping[str, Any]) -> Outcome:
+    """The outcome that `as_json` gave; keys that an older kit did not write are left at nothing.
+
+    Raises:
+        ValueError: it is none, or of a format that this kit does not know.
+    """
+    if facts.get("format", FORMAT) != FORMAT:
+        raise ValueError(f"format {facts['format']!r} is not {FORMAT}, which this kit reads")
+    return _outcomes().validate_python({**NOTHING.as_json(), **facts})
+
+
+def is_recorded(containers: Sequence[Container]) -> bool:
+    """Whether `up` started these containers, so that another process can go on with them."""
+    return run_of(containers).record.exists()
+
+
+def unjudged(containers: Sequence[Container]) -> bool:
+    """Whether these containers are of a run that was started, and not judged yet."""
+    if not any(container.leader and container.started > 0 for container in containers):
+        return False
+    run = run_of(containers)
+    try:
+        record = read_record(run)
+    except UsageError:
+        return False
+    return record is not None and read_outcome(run, record.id) is None
+
+
+def kept_run(containers: Sequence[Container]) -> RunDirectory | None:
+    """The run whose containers were left on purpose; None if they were not."""
+    run = run_of(containers)
+    try:
+        record = read_record(run)
+    except UsageError:
+        return None
+    outcome = read_outcome(run, record.id) if record else None
+    return run if outcome is not None and outcome.kept else None
+
+
+def run_of(containers: Sequence[Container]) -> RunDirectory:
+    """The directory of the run that containers are of, by what they have as /output.
+
+    It has no record if they were started without the kit.
+    """
+    return RunDirectory(Path(containers[0].output).parent)
+
+
+_PARALLEL = 8
+LAST_BYTES = 1 << 20
+_LONGEST = 2 << 20
+"""Bytes, of which the last line of a saved log is a part."""
+
+
+def read_events(run: RunDirectory, since: float) -> list[Event]:
+    """The saved events since Unix time `since`; invalid lines are left out."""
+    events = []
+    with contextlib.suppress(OSError):
+        for line in _events(run).read_bytes().splitlines():
+            with contextlib.suppress(ValueError, TypeError):
+                events.append(Event(**json.loads(line)))
+    return [event for event in events if event.time >= since]
+
+
+def _events(run: RunDirectory) -> Path:
+    return run.path / "events.jsonl"
+
+
+def save_events(run: RunDirectory, events: Sequence[Event]) -> None:
+    """Append the events to the run's events.jsonl, but for those that it has; raises OSError."""
+    with _events(run).open("a+", encoding="utf-8") as file:
+        file.seek(0)
+        saved = set(file)
+        lines = (json.dumps(_facts(event)) + "\n" for event in events)
+        file.writelines(line for line in lines if line not in saved)
+
+
+def _facts(event: Event) -> dict[str, Any]:
+    facts = asdict(event)
+    return facts if facts.pop("said") == "" else {**facts, "said": event.said}
+
+
+def log_lines(
+    engine: Engine, container: Container, *, stderr: bool = False, mask: Mask = str
+) -> Iterator[str]:
+    """Yields the lines of a log that the engine still has, without what steers a terminal.
+
+    Args:
+        mask: masks secrets that the engine does not know: not every one does.
+    Raises:
+        EngineError: the engine does not give it.
+    """
+    return map(mask, map(harmless, engine.lines(container.id, stderr=stderr)))
+
+
+def without_log(engine: Engine, containers: Sequence[Container]) -> list[str]:
+    """Names of the tasks whose log the engine does not give."""
+
+    def lacks(container: Container) -> bool:
+        try:
+            next(log_lines(engine, container), None)
+        except EngineError:
+            return True
+        return False
+
+    with ThreadPoolExecutor(_PARALLEL) as pool:
+        lacking = list(pool.map(lacks, containers))
+    return [c.name for c, lacks_it in zip(containers, lacking, strict=True) if lacks_it]
+
+
+def last_lines(
+    engine: Engine,
+    container: Container,
+    *,
+    stderr: bool = False,
+    most: int = LAST_BYTES,
+    mask: Mask = str,
+) -> str:
+    """The end of a log, `most` characters; "" if the engine does not give it."""
+    kept: deque[str] = deque()
+    size = 0
+    with contextlib.suppress(EngineError):
+        for line in log_lines(engine, container, stderr=stderr, mask=mask):
+            kept.append(line)
+            size += len(line) + 1
+            while size > most:
+                size -= len(kept.popleft()) + 1
+    return "\n".join(kept)
+
+
+def save_logs(
+    run: RunDirectory, engine: Engine, containers: Sequence[Container], mask: Mask = str
+) -> None:
+    """Save the logs that the engine still has; raises OSError.
+
+    A resumed run appends to the files of the run that it goes on with. What has been saved of a log
+    before is not saved twice.
+    """
+
+    def save(container: Container) -> None:
+        with contextlib.suppress(EngineError):
+            save_log(
+                run.logs / f"{container.name}.log", lambda: log_lines(engine, container, mask=mask)
+            )
+
+    with ThreadPoolExecutor(_PARALLEL) as pool:
+        list(pool.map(save, containers))
+
+
+def save_log(path: Path, read: Callable[[], Iterator[str]]) -> None:
+    """Append to a file what it does not have of a log, line by line; raises OSError.
+
+    Args:
+        read: returns the lines of the whole log, each with its time in front.
+    """
+    with path.open("ab+") as file:
+        last, lines = _last_line(file), read()
+        if last and last in read():
+            lines = islice(dropwhile(lambda line: line != last, lines), 1, None)
+        file.writelines(f"{line}\n".encode() for line in lines)
+
+
+def _last_line(file: BinaryIO) -> str:
+    """The last line of a file, "" if it has none."""
+    file.seek(max(0, file.seek(0, os.SEEK_END) - _LONGEST))
+    return file.read().rstrip(b"\n").rpartition(b"\n")[2].decode("utf-8", "replace")
+
+
+MOST_BYTES = 1_000_000
+"""Of all copies of a program's files together; of the rest only the hashes are kept."""
+
+
+def keep_manifest(run: RunDirectory, loaded: Loaded, command: str, mask: Mask) -> None:
+    """Write the manifest as it is run: the file's text if nothing overrides it.
+
+    Args:
+        command: what renders the manifest with its overrides, for a comment.
+    Raises:
+        OSError: it cannot be written, or the manifest's file is gone.
+    """
+    text = loaded.path.read_text(encoding="utf-8-sig", errors="replace")
+    try:
+        unchanged = tomllib.loads(text) == loaded.values
+    except (ValueError, RecursionError):  # it was edited meanwhile
+        unchanged = False
+    if not unchanged:
+        text = f"# {command}\n{document(loaded.values)}"
+    write_atomically(run.manifest, mask(text))
+
+
+def keep_program(run: RunDirectory, files: Sequence[Path], mask: Mask) -> dict[str, str]:
+    """Copy a program's files into the run, and return the SHA-256 of each by its name.
+
+    Names are relative to the first file's directory. Files that are not text are not copied.
+
+    Raises:
+        OSError: the copies cannot be written.
+    """
+    if run.program.is_dir():
+        shutil.rmtree(run.program)  # a resumed run has that of the run before
+    hashes, left = dict[str, str](), MOST_BYTES
+    for path in files:
+        name = path.relative_to(files[0].parent).as_posix()
+        try:
+            with path.open("rb") as file:
+                hashes[name] = hashlib.file_digest(file, "sha256").hexdigest()
+                file.seek(0)
+                text = file.read(left + 1).decode()
+        except (OSError, UnicodeDecodeError):
+            continue
+        if (size := len(text.encode())) <= left:
+            left -= size
+            write_atomically(run.program / name, mask(text))
+    return hashes

@@ -1,0 +1,293 @@
+"""GPUs go to one cluster at a time: which are free is known for certain only at the start."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+
+from cluster_kit.advice.sources import files
+from cluster_kit.errors import EngineError, HostError
+from cluster_kit.facts import EngineKind
+from cluster_kit.host import Host
+from cluster_kit.image import debugger, dockerfile_image
+from cluster_kit.image import requirements_layer as extra_image
+from cluster_kit.image import user_image as own_image
+from cluster_kit.image.base_image import bind
+from cluster_kit.image.kit_image import image_present
+from cluster_kit.manifest.command_line import Caller
+from cluster_kit.observe.task_view import State
+from cluster_kit.platforms.engine import Engine
+from cluster_kit.platforms.platform import ImageMissing, SubnetTaken
+from cluster_kit.platforms.registry import platform_of
+from cluster_kit.platforms.secret_values import without_secrets
+from cluster_kit.problem import Setting
+from cluster_kit.programs import resolve
+from cluster_kit.resolved import Cluster
+from cluster_kit.run import claim, disk_space, lifecycle, run_directory
+from cluster_kit.run.known_secrets import values_of
+from cluster_kit.run.prepare import Prepared, prepare_again
+from cluster_kit.run.run import Launch
+from cluster_kit.run.run_directory import (
+    Record,
+    is_recorded,
+    kept_run,
+    run_of,
+    unjudged,
+    write_record,
+)
+from cluster_kit.show.view import View
+from cluster_kit.util import locks
+from cluster_kit.util.clock import moment
+from cluster_kit.util.masking import masker
+from cluster_kit.workspace import RENDERED, Workspace, ignore_in_git, write_atomically
+
+WAIT_S = 120.0
+"""As long as the engine may take to create and start the containers of another cluster."""
+
+
+@contextlib.contextmanager
+def turn(host: Host, engine: Engine, cluster: Cluster) -> Iterator[None]:
+    """Be the only one on this host who takes GPUs of an engine, in the `with` block.
+
+    A cluster without GPUs waits for nobody.
+
+    Raises:
+        HostError: another start had its turn for more than WAIT_S, or the lock cannot be made.
+        EngineError: the engine does not answer.
+    """
+    with contextlib.ExitStack() as held:
+        if any(task.gpus for task in cluster.tasks):
+            key = claim.lock_of(engine, ".gpus")  # no name of a cluster begins with a dot
+            now = datetime.fromtimestamp(host.clock.time())
+            about = f"process {os.getpid()} ({cluster.name}) since {now:%H:%M:%S}"
+            try:
+                held.enter_context(locks.lock(claim.file_of(host, key), about, wait_s=WAIT_S))
+                held.enter_context(host.locks.between_users(key, claim.may_use_engine, WAIT_S))
+            except locks.Locked as locked:
+                raise HostError(
+                    f"for {WAIT_S:.0f} s GPUs have been handed out by {locked.about}",
+                    "end that process if it hangs, then try again",
+                ) from None
+            except OSError as error:
+                raise claim.no_lock(error) from None
+        yield
+
+
+def planned_now(host: Host, prepared: Prepared, engine: Engine) -> Prepared:
+    """The same plan, or a new one if other clusters have taken or freed GPUs since it was made.
+
+    Raises:
+        ManifestError: there are no longer enough.
+        EngineError: the engine does not answer.
+    """
+    if not prepared.facts.gpus or engine.gpus_taken() == prepared.facts.gpus_taken:
+        return prepared
+    return prepare_again(host, prepared, engine)
+
+
+OTHER = Setting("name", "OTHER")
+PLANS = 3
+"""The most plans that are tried if each one's subnet is taken before the start."""
+BUILD = "build"
+"""Whose lines those of a build are in the view."""
+
+
+def make_room(engine: Engine, name: str, caller: Caller = Caller.SHELL) -> None:
+    """Remove containers and networks that an earlier run of this name has left.
+
+    Raises:
+        HostError: a cluster of this name is up, has ended and was not judged, or was kept.
+        EngineError: the engine cannot remove it, or does not answer.
+    """
+    containers = engine.containers(name)
+    up = [
+        container.name
+        for container in containers
+        if State.of_engine(container.state) not in (State.ENDED, State.CREATED)
+    ]
+    other = f"`cluster-kit down {name}` removes it, {caller.setting(OTHER)} runs one beside it"
+    if up:
+        offer = f"`cluster-kit attach {name}` goes on with it; " if is_recorded(containers) else ""
+        whose = f"; its run is {run_of(containers).path}" if offer else ""
+        raise HostError(f"the cluster {name} is already up: {', '.join(up)}{whose}", offer + other)
+    if lifecycle.is_stopped(containers):
+        raise HostError(
+            f"the cluster {name} is stopped: its run is {run_of(containers).path}",
+            f"`cluster-kit start {name}` goes on with it; {other}",
+        )
+    if unjudged(containers):
+        raise HostError(
+            f"the cluster {name} has ended, and was neither judged nor saved",
+            f"`cluster-kit attach {name}` does that; {other}",
+        )
+    if containers and (kept := kept_run(containers)):
+        raise HostError(
+            f"the cluster {name} was kept after its end, to be looked at: {kept.path}",
+            other,
+        )
+    if containers or engine.sidecars(name):
+        engine.remove(name)
+
+
+def ensure_image(host: Host, cluster: Cluster, workspace: Workspace, view: View) -> None:
+    """Build the cluster's image if it is the kit's own, or a Dockerfile's, and absent; look into
+    any that is not the kit's.
+
+    A debugger that a program waits for is fetched, too.
+
+    Raises:
+        HostError, ManifestError, EngineError: see `image.extra.ensure`, `image.own`,
+            `image.built.ensure`, `image.debugger`.
+    """
+    if platform_of(cluster.engine).pulls_images:
+        return
+    if any(task.debug for task in cluster.tasks):
+        debugger.ensure(host, view.phase)
+    dockerfile_image.ensure(host, cluster, view.phase, lambda line: view.log(BUILD, line))
+    if cluster.mounts_trainer:
+        own_image.refuse_if_unfit(host, cluster, view.phase)
+    for one in cluster.sidecars:
+        if one.image != cluster.image and not image_present(host, one.image):
+            view.phase(f"pulling {one.image} for the sidecar {one.name}")
+    if cluster.variant is None or image_present(host, cluster.image):
+        return
+    view.phase(f"building the shared image {cluster.image}")
+    view.close()
+    extra_image.ensure(host, cluster, workspace.manifests, view.phase, show=view.draws)
+
+
+def _can_mount_closed(prepared: Prepared) -> bool:
+    """Whether the engine can mount a directory that nobody but its owner may enter."""
+    anothers = prepared.facts.kind.rootless and os.geteuid() == 0
+    return prepared.cluster.one_host and not anothers
+
+
+def up(launch: Launch, prepared: Prepared, text: str) -> Cluster:
+    """Write the cluster's file, start its containers, and return the cluster that was started.
+
+    If the subnet or a GPU has been taken since the plan, a new plan finds others; if the kit's own
+    image has been removed, it is built again.
+
+    Raises:
+        HostError: the workspace cannot be written, or GPUs are handed out to others for too long.
+        SubnetTaken: the manifest's fixed subnet is taken, or the subnets of PLANS plans were.
+        EngineError: Compose or the engine failed.
+        ManifestError: no subnet is free any more, or too few GPUs are.
+    """
+    for attempt in range(1, PLANS + 1):
+        try:
+            with (
+                launch.timings.step("up"),
+                turn(launch.host, launch.engine, prepared.cluster),
+            ):
+                now = planned_now(launch.host, prepared, launch.engine)
+                if now is not prepared:
+                    prepared, text = now, launch.platform.render(now.cluster)
+                file, program = _write(launch, prepared, text)
+                if own := launch.platform.merges(file):
+                    launch.view.phase(f"merging {own}")
+                if _can_mount_closed(prepared):
+                    launch.directory.close_to_others()
+                launch.platform.up(launch.host, file, launch.directory.output, launch.id)
+                _refuse_others(launch)
+            with contextlib.suppress(OSError):  # the end of the run reports it
+                _record(launch, prepared.cluster, program)
+            return prepared.cluster
+        except ImageMissing:
+            if attempt == PLANS or not prepared.cluster.image_is_built:
+                raise
+            launch.engine.remove(launch.name, launch.id)
+            ensure_image(launch.host, prepared.cluster, launch.workspace, launch.view)
+        except SubnetTaken:
+            if attempt == PLANS or prepared.manifest.manifest.subnet != "auto":
+                raise
+            launch.engine.remove(launch.name, launch.id)
+            prepared = prepare_again(launch.host, prepared, launch.engine)
+            text = launch.platform.render(prepared.cluster)
+    raise AssertionError("unreachable")
+
+
+def _write(launch: Launch, prepared: Prepared, text: str) -> tuple[Path, Mapping[str, str]]:
+    """Write the cluster's file, and with the run a copy, its sources and the record.
+
+    Returns the file's path, and the hashes of the program's files.
+    """
+    with disk_space.writing(launch.workspace.root):
+        file = launch.platform.write(launch.workspace, prepared.cluster, text)
+        ignore_in_git(file.parent, RENDERED)
+        shown = without_secrets(prepared.cluster)
+        copy = text if shown == prepared.cluster else launch.platform.render(shown)
+        write_atomically(launch.directory.path / file.name, copy)
+        mask = masker(values_of(prepared.cluster, ()))
+        command = prepared.cluster.origin.command
+        run_directory.keep_manifest(launch.directory, prepared.manifest, command, mask)
+        program = run_directory.keep_program(launch.directory, _program_files(prepared), mask)
+        disk_space.reserve(launch.directory)
+        _record(launch, prepared.cluster, program)
+    return file, program
+
+
+def _program_files(prepared: Prepared) -> list[Path]:
+    """The user's program and its modules; none if it is built in."""
+    loaded = prepared.manifest
+    program = resolve.program_file(loaded.manifest, loaded.path.parent)
+    return files(program) if program is not None else []
+
+
+def _refuse_others(launch: Launch) -> None:
+    """Raise EngineError if the containers are another run's: one of another host, say."""
+    own = {container.id for container in launch.containers()}
+    others = [c for c in launch.engine.containers(launch.name) if c.id not in own]
+    if others:
+        raise EngineError(
+            f"another run has started the cluster {launch.name} at the same moment: "
+            f"{run_of(others).path}, perhaps on another machine",
+            "run it with `--name OTHER`, or when that run has ended",
+        )
+
+
+def _record(launch: Launch, cluster: Cluster, program: Mapping[str, str]) -> None:
+    timings, clock = launch.timings, launch.host.clock
+    began = moment(clock, clock.monotonic() - timings.began)
+    shown = without_secrets(cluster)
+    steps = dict(timings.timings)
+    record = Record(launch.id, shown, began, launch.since, steps, launch.sizes, program)
+    write_record(launch.directory, record)
+
+
+_ABSENT = "bind source path does not exist"
+
+
+def refuse_if_not_shared(host: Host, kind: EngineKind, image: str, runs: Path) -> None:
+    """Try a mount of a new folder below `runs` if the engine is on another machine.
+
+    A container is made for that, which is not started: the engine looks for what it is to mount.
+
+    Raises:
+        HostError: the engine does not see the folder, or it cannot be made.
+        EngineError: the engine refused the container otherwise.
+    """
+    if not kind.remote:
+        return
+    with disk_space.writing(runs):
+        runs.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".shared-", dir=runs) as folder:
+        mount = bind(Path(folder).resolve(), "/mnt")
+        done = host.processes.run(
+            ["docker", "create", "--pull=never", "--network=none", mount, image]
+        )
+        if done.ok:
+            host.processes.run(["docker", "rm", "--force", done.output.strip()])
+            return
+    if _ABSENT in done.errors:
+        raise HostError(
+            f"the engine is on another machine ({kind.remote}), which does not have {runs}: "
+            "programs, data and results are mounted from there",
+            "run the kit on that machine, or share this folder with it under the same path; for "
+            "the engine of this machine: `unset DOCKER_HOST`, `docker context use default`",
+        )
+    raise EngineError(f"the engine at {kind.remote} refused a mount:\n{done.tail()}", "see there")

@@ -1,1 +1,0 @@
-"""From a manifest to containers that run."""

@@ -1,0 +1,380 @@
+"""How a run ended, and by whose fault: from what was seen to a verdict. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Literal
+
+from cluster_kit.contract.endings import EXIT_OUTPUT, EXIT_TERMINATED, REASONS
+from cluster_kit.errors import Interrupted, TrainingFailed
+from cluster_kit.observe import heartbeats, lost_nodes, pending_requests, stragglers, task_files
+from cluster_kit.observe.progress import Entry
+from cluster_kit.observe.state import RunState
+from cluster_kit.observe.task_view import State
+from cluster_kit.observe.tracebacks import on_host
+from cluster_kit.platforms.engine import SIDECAR, Container, Event
+from cluster_kit.resolved import Cluster
+
+Ending = Literal["ended", "overdue", "interrupted", "superseded", "sidecar", "memory"]
+"""The leader ended for good; the kit's own limit on the run passed; Ctrl-C or SIGTERM; another run
+of changed files takes its place; a sidecar that the job needs has crashed; a server ran out of
+memory before the job could begin."""
+
+
+class Reason(StrEnum):
+    """Why a run ended: `reason` of outcome.json.
+
+    FINISHED to STOPPED are reported by supervisors (see `contract.endings`); the last five
+    are of runs that failed before a verdict.
+    """
+
+    FINISHED = "finished"
+    FAILED = "failed"
+    START_DEADLINE = "start-deadline"
+    JOB_DEADLINE = "job-deadline"
+    EVALUATOR_GRACE = "evaluator-grace"
+    SILENT = "silent"
+    STALL = "stall"
+    GPU_MISSING = "gpu-missing"
+    CANNOT_SHAPE = "cannot-shape"
+    DISK_FULL = "disk-full"
+    OUTPUT_LOST = "output-lost"
+    STOPPED = "stopped"
+    INTERRUPTED = "interrupted"
+    MANIFEST = "manifest"
+    HOST = "host"
+    ENGINE = "engine"
+    DATA = "data"
+    INTERNAL = "internal"
+
+
+CODES = {
+    Reason(name): reason.kit
+    for name, reason in REASONS.items()
+    if reason.kit != TrainingFailed.exit_code
+}
+"""The kit's exit code by the supervisor's reason; any other reason is a failed training."""
+NOBODYS = tuple(Reason(name) for name, reason in REASONS.items() if reason.blameless)
+"""The reasons of runs whose end no task is to blame for."""
+STOP_CODES = (0, EXIT_TERMINATED)
+SURVIVED_S = 30.0
+"""A chief fails 2 s after a ps is lost, an all-reduce worker 9 s after another worker."""
+OUTPUT_LOST = "the output directory cannot be written any more"
+OUT_OF_MEMORY = " (out of memory: raise its `memory` limit)"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a run ended.
+
+    `exit_code` is the kit's (see `errors`); `blame` is a task, and `hint` what helps, or "".
+    """
+
+    success: bool
+    exit_code: int
+    reason: str
+    blame: str = ""
+    message: str = ""
+    hint: str = ""
+
+
+def judge(cluster: Cluster, seen: RunState, ending: Ending) -> Verdict:
+    """The verdict on a run, from its observed state and from how watching it ended."""
+    if ending == "interrupted":
+        message = "interrupted by you: Ctrl-C or SIGTERM"
+        return Verdict(False, Interrupted.exit_code, Reason.INTERRUPTED, "", message)
+    if ending == "superseded":
+        message = "stopped to run again: its files have changed (`--watch`)"
+        return Verdict(False, CODES[Reason.STOPPED], Reason.STOPPED, "", message)
+    if ending == "sidecar":  # which one, `sidecars.blamed` says
+        return Verdict(False, TrainingFailed.exit_code, Reason.FAILED, "", "a sidecar has crashed")
+    if ending == "memory" and (name := starved(cluster, seen)):
+        return _judge_starved(cluster, name)
+    if ending == "overdue":
+        message = f"the run went past its deadlines ({cluster.deadlines.job:g} s for the job)"
+        return Verdict(False, CODES[Reason.JOB_DEADLINE], Reason.JOB_DEADLINE, seen.leader, message)
+    if seen.tasks[seen.leader].exit_code == 0:
+        return _judge_evaluators(seen)
+    verdict = _judge_leader(seen)
+    if told := lost_nodes.words(seen, verdict.blame):
+        verdict = replace(verdict, exit_code=CODES[Reason.SILENT], reason=Reason.SILENT)
+    told = told or lost_nodes.refusal(seen, verdict.blame)
+    told = told or pending_requests.before_blame(seen, verdict.blame)
+    verdict = replace(verdict, message=verdict.message.removeprefix(f"{verdict.blame}: "))
+    return replace(verdict, message=f"{verdict.message} ({told})") if told else verdict
+
+
+def starved(cluster: Cluster, seen: RunState) -> str:
+    """The server that has run out of memory while the leader waits for it, "" if none has.
+
+    With the same limit it would run out again: waiting until the start deadline helps nobody. One
+    that was ready before may come back, as long as the engine starts it again.
+    """
+    begun, ready = seen.last(seen.leader, "start"), seen.last(seen.leader, "ready")
+    if ready is not None and (begun is None or begun.time <= ready.time):
+        return ""
+    for task in cluster.tasks:
+        gone = seen.tasks[task.name].state is State.ENDED
+        died = any((e.task, e.action) == (task.name, "die") for e in seen.events)
+        if task.serves and died and out_of_memory(seen, task.name) and (ready is None or gone):
+            return task.name
+    return ""
+
+
+def _judge_starved(cluster: Cluster, name: str) -> Verdict:
+    limit, role = next((t.memory, t.role) for t in cluster.tasks if t.name == name)
+    has = f": it has {limit / 2**20:.0f} MiB" if limit else ""
+    message = f"{name} ran out of memory before the job could begin{has}"
+    hint = f"raise `memory` in [role.{role}] or [task.{name}], or remove it"
+    return Verdict(False, TrainingFailed.exit_code, Reason.FAILED, name, message, hint)
+
+
+def _judge_leader(seen: RunState) -> Verdict:
+    """The verdict if the leader failed: by itself, or because of the task that is to blame."""
+    leader, code = seen.leader, seen.tasks[seen.leader].exit_code
+    end = seen.end_entry(leader)
+    if end is None and (silence := heartbeats.current(seen).get(leader)):
+        message = heartbeats.words(silence)
+        return Verdict(False, CODES[Reason.SILENT], Reason.SILENT, leader, message)
+    if end is None and code == EXIT_OUTPUT:
+        return Verdict(False, CODES[Reason.OUTPUT_LOST], Reason.OUTPUT_LOST, "", OUTPUT_LOST)
+    if end is None and any((e.task, e.action) == (leader, "destroy") for e in seen.events):
+        removed = f"{leader} was removed while it ran"
+        return Verdict(False, CODES[Reason.STOPPED], Reason.STOPPED, "", removed)
+    if end is None and code == EXIT_TERMINATED:
+        return Verdict(False, CODES[Reason.STOPPED], Reason.STOPPED, "", _stopped(seen))
+    reason, message, named = _end_report(end)
+    if reason in CODES:
+        blame = "" if reason in NOBODYS else named or leader
+        if reason == Reason.STOPPED:
+            message = _stopped(seen)
+        if reason == Reason.START_DEADLINE and out_of_memory(seen, blame):
+            message = f"{blame} ran out of memory: raise its `memory` limit ({message})"
+        return Verdict(False, CODES[Reason(reason)], reason, blame, message)
+    blame = named
+    if not blame:
+        blame, code = _first_failure(seen, code)
+    own = seen.final_failures(blame) if not named and blame != leader else []
+    if own and own[-1].fields.get("message"):
+        message = f"{blame}: {own[-1].fields['message']}"
+    elif not named and (blame != leader or not message):
+        ended = f"exit code {code}" if code is not None else "an exit code that nobody has heard"
+        message = f"{blame} ended with {ended}{_meaning(seen, blame, code)}"
+    elif out_of_memory(seen, blame):
+        message += OUT_OF_MEMORY
+    return Verdict(False, TrainingFailed.exit_code, reason, blame, message)
+
+
+def _stopped(seen: RunState) -> str:
+    return f"{seen.leader} was stopped from outside: {lost_nodes.stopped_by(seen, seen.leader)}"
+
+
+def _judge_evaluators(seen: RunState) -> Verdict:
+    """The verdict if the training succeeded: success, unless a sidecar failed."""
+    for name in sorted(seen.evaluators):
+        code = seen.tasks[name].exit_code
+        if code in STOP_CODES:
+            continue
+        reason, message, _ = _end_report(seen.end_entry(name))
+        if code is None:
+            message = message or f"{name} was still running after its grace"
+            late = Reason.EVALUATOR_GRACE
+            return Verdict(False, CODES[late], late, name, message)
+        if reason in CODES:
+            return Verdict(False, CODES[Reason(reason)], reason, name, message)
+        message = message or f"{name} ended with exit code {code}"
+        if out_of_memory(seen, name):
+            message += OUT_OF_MEMORY
+        return Verdict(False, TrainingFailed.exit_code, reason, name, message)
+    return Verdict(True, 0, Reason.FINISHED)
+
+
+def _end_report(end: Entry | None) -> tuple[str, str, str]:
+    """(reason, message, first named task or "") of a supervisor's `end` entry, if there is one."""
+    fields = end.fields if end else {}
+    named = fields.get("tasks") or [""]
+    reason = str(fields.get("reason", Reason.FAILED))
+    return reason, str(fields.get("message", "")), str(named[0])
+
+
+def _first_failure(seen: RunState, code: int | None) -> tuple[str, int | None]:
+    """(task, exit code) of the first failure in the leader's last attempt; it caused the others.
+
+    Sidecars take no part in the training and are never the cause.
+    """
+    leader = seen.leader
+    attempt = seen.last(leader, "start")
+    since = attempt.time if attempt else 0.0
+    failure = seen.last(leader, "failure")
+    until = failure.time if failure and failure.time >= since else math.inf
+    failed = [
+        event
+        for event in seen.events
+        if event.action == "die"
+        and event.time >= since
+        and event.task not in seen.evaluators
+        and (event.task == leader or _failed_at(seen, event) <= until)
+        and event.exit_code not in STOP_CODES
+        and not _was_survived(seen, event)
+        and not pending_requests.is_of(seen, event.task, event.time)
+    ]
+    if not failed:
+        return leader, code
+    first = min(failed, key=lambda event: _failed_at(seen, event))
+    return first.task, first.exit_code
+
+
+def _failed_at(seen: RunState, death: Event) -> float:
+    """When a task failed that ended here: the kernel takes its memory back first, which can last
+    until others have noticed."""
+    since = max((e.time for e in seen.events if (e.task, e.action) == (death.task, "start")
+                 and e.time <= death.time), default=0.0)  # fmt: skip
+    killed = [e.time for e in seen.events if (e.task, e.action) == (death.task, "oom")]
+    return min((time for time in killed if since <= time <= death.time), default=death.time)
+
+
+def _was_survived(seen: RunState, death: Event) -> bool:
+    """Whether the task restarted and the training went on, so that this did not end it."""
+    came_back = any(
+        event.task == death.task and event.action == "start" and event.time > death.time
+        for event in seen.events
+    )
+    ends = [e.time for e in seen.events if (e.task, e.action) == (seen.leader, "die")]
+    return came_back and bool(ends) and ends[-1] - death.time > SURVIVED_S
+
+
+def _meaning(seen: RunState, task: str, code: int | None) -> str:
+    """What an exit code means, for the end of a message; "" if it says nothing special."""
+    if out_of_memory(seen, task):
+        return OUT_OF_MEMORY
+    if code is not None and code > 128:
+        return f" (killed by signal {code - 128})"
+    return ""
+
+
+def out_of_memory(seen: RunState, task: str) -> bool:
+    """Whether a process of the task was killed because the memory limit was reached."""
+    return any(event.action == "oom" and event.task == task for event in seen.events)
+
+
+CUT_OFF = "cut-off"
+"""The reason of a worker that was stopped when its grace after the leader's end was over."""
+NO_PART = "had no part in the training: it made no step before the others were done"
+CAME_BACK = "ran out of memory (raise its `memory` limit), and was started again"
+LEFT_OUT = "invalid, about tasks that the run does not have, or more than anybody needs"
+MOST = 200
+"""Notes of a run."""
+LONGEST = 200
+"""The most characters of a failed task's message in a note."""
+
+
+def notes_of(cluster: Cluster, seen: RunState) -> list[str]:
+    """What `all_notes` says, the first MOST; whatever tasks have written, it changes no verdict."""
+    try:
+        notes = all_notes(cluster, seen)
+    except Exception as error:  # noqa: BLE001 a bug here must not cost the run its outcome
+        return [f"what there is to note of this run cannot be told: {repr(error)[:LONGEST]}"]
+    more = len(notes) - MOST
+    return [*notes[:MOST], f"{more:,} more notes are left out"] if more > 0 else notes
+
+
+def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
+    """One line for each silence, for each node that went down, for each restart and stop on
+    request, for each cut between two tasks, for what training waited for, for each time in which a
+    task was a straggler, and for each task that was cut off, failed while the leader ended without
+    it, ran out of memory and came back, or never made a step.
+    """
+    notes = [_silence(entry, seen) for entry in heartbeats.all_of(seen)]
+    notes += lost_nodes.notes(seen)
+    notes += map(heartbeats.cut_words, heartbeats.cuts(seen))
+    notes += heartbeats.waits(seen)
+    notes += pending_requests.notes(seen)
+    notes += task_files.notes(cluster.profile, seen)
+    if seen.left_out:
+        lines = "line" if seen.left_out == 1 else "lines"
+        notes.append(f"{seen.left_out:,} {lines} of progress files left out: {LEFT_OUT}")
+    lags = [lag for lag in stragglers.periods(seen.entries) if lag.task in seen.tasks]
+    notes += map(stragglers.note, lags)
+    succeeded = seen.tasks[seen.leader].exit_code == 0
+    figures = seen.metrics()
+    for task in cluster.tasks:
+        if succeeded and figures.get(f"steps_of_{task.name}") == 0:
+            notes.append(f"{task.name} {NO_PART}")
+        end, failures = seen.end_entry(task.name), seen.final_failures(task.name)
+        if end is not None and end.fields.get("reason") == CUT_OFF:
+            notes.append(f"{task.name}: {end.fields.get('message', '')}")
+        elif failures and succeeded and task.name not in seen.evaluators:
+            notes.append(f"{task.name}: {_left_out(failures, cluster)}")
+        elif succeeded and out_of_memory(seen, task.name):
+            notes.append(f"{task.name} {CAME_BACK}")
+    return notes
+
+
+def _silence(entry: Entry, seen: RunState) -> str:
+    """A silence, and what came after it."""
+    task = str(entry.fields["of"])
+    later = [e for e in seen.events if e.task == task and e.time > entry.time]
+    if any(event.action == "start" for event in later):
+        return f"{heartbeats.words(entry)}; it was started again"
+    return heartbeats.words(entry)
+
+
+def _left_out(failures: Sequence[Entry], cluster: Cluster) -> str:
+    count, last = len(failures), failures[-1].fields
+    times = {1: "once", 2: "twice"}.get(count, f"{count} times")
+    first_line = str(last.get("message", "")).partition("\n")[0]
+    message = on_host(first_line, cluster.all_mounts)
+    if len(message) > LONGEST:
+        message = f"{message[: LONGEST - 1]}…"
+    note = f"failed {times} (exit code {last.get('exit_code')}), and the leader ended without it"
+    return f"{note}; its last words: {message}" if message else note
+
+
+def crashed(containers: Iterable[Container]) -> list[Container]:
+    """Those sidecars that have ended by themselves, and not well."""
+    return [
+        one
+        for one in containers
+        if one.role == SIDECAR
+        and State.of_engine(one.state) is State.ENDED
+        and (one.oom or one.exit_code not in STOP_CODES)
+    ]
+
+
+def words(one: Container) -> str:
+    """What is told of one that has crashed."""
+    why = ": out of memory" if one.oom else ""
+    return f"the sidecar {one.name} has ended with exit code {one.exit_code}{why}"
+
+
+def sidecar_notes(containers: Iterable[Container], blame: str) -> list[str]:
+    """A note for each that crashed before the job's end, and is not to blame for that."""
+    return [
+        f"{words(one)}; its log is logs/{one.name}.log"
+        for one in crashed(containers)
+        if one.name != blame
+    ]
+
+
+def blamed(
+    cluster: Cluster, verdict: Verdict, ending: Ending, containers: Sequence[Container]
+) -> Verdict:
+    """The verdict; of a job that failed after a sidecar which it needs, the one on that sidecar.
+
+    Args:
+        containers: of tasks and sidecars, before they were stopped.
+    """
+    if verdict.success or ending not in ("ended", "sidecar"):
+        return verdict
+    required = {one.name for one in cluster.sidecars if one.required}
+    ends = [c.finished for c in containers if c.leader and c.exit_code is not None]
+    ended = min(ends, default=float("inf"))
+    down = [c for c in crashed(containers) if c.name in required and c.finished <= ended]
+    if not down:
+        return verdict
+    first = min(down, key=lambda c: c.finished)
+    message = f"{words(first)}, and the job needs it (`required = true`)"
+    return Verdict(False, TrainingFailed.exit_code, Reason.FAILED, first.name, message)

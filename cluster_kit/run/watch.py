@@ -1,0 +1,356 @@
+"""How long the others are waited for after the leader's end, which they hear from it. Pure."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from cluster_kit.contract.endings import EXIT_OUTPUT, EXIT_TERMINATED
+from cluster_kit.errors import EngineError
+from cluster_kit.observe import lost_nodes, pending_requests, user_requests
+from cluster_kit.observe.listener import Listener
+from cluster_kit.observe.progress import USAGE, ProgressReader, without_values
+from cluster_kit.observe.reconcile import missed
+from cluster_kit.observe.state import RunState
+from cluster_kit.observe.task_view import State
+from cluster_kit.observe.timeline import Timeline
+from cluster_kit.observe.user_requests import Asked
+from cluster_kit.platforms.engine import Container, Event
+from cluster_kit.resolved import Cluster
+from cluster_kit.run.companions import Sidecars
+from cluster_kit.run.known_secrets import values_of
+from cluster_kit.run.recovery import Absence, EndedByEngine, Recovery
+from cluster_kit.run.run import Launch
+from cluster_kit.run.run_directory import read_events, save_events
+from cluster_kit.run.verdict import Ending, starved
+from cluster_kit.util.masking import masker
+
+FOLLOW_S = 15.0
+"""Servers end within a second of the leader; on a very busy host this is the limit."""
+AT_ONCE_S = 5.0
+NOT_HEARD_S = 3.0
+"""A leader that failed at once may have gone before the others reached it: they would look for it
+for half a minute."""
+
+
+def follow_s(seen: RunState) -> float:
+    """Seconds for which tasks may go on after the leader's end, evaluators apart."""
+    leader = seen.leader
+    ends = [e.time for e in seen.events if (e.task, e.action) == (leader, "die")]
+    lived = ends[-1] - seen.started.get(leader, 0.0) if ends else AT_ONCE_S
+    failed = seen.tasks[leader].exit_code not in (0, None)
+    return NOT_HEARD_S if failed and lived < AT_ONCE_S else FOLLOW_S
+
+
+STOPPED = "stopped"
+"""The reason of a supervisor that was told to stop."""
+STOPS_WITHIN_S = 15.0
+"""An engine that is told to end stops its containers first, each within 10 s."""
+
+
+def refuse_if_taken_away(containers: Sequence[Container]) -> None:
+    """Raise EndedByEngine if the leader was evicted, or its node is gone."""
+    for one in containers:
+        if one.leader and one.taken_away:
+            raise EndedByEngine(
+                f"Kubernetes has ended {one.name} in the middle of the run: {one.taken_away}",
+                "run it again with `--resume`: it goes on from its last checkpoint. A pod with "
+                "`memory` and `cpus` of its own is among the last that a node evicts",
+            )
+
+
+def refuse_if_ended_by_engine(
+    seen: RunState, late: Sequence[Event], lost_at: float, containers: Sequence[Container]
+) -> None:
+    """Raise EndedByEngine if an engine that was away has ended the leader.
+
+    A leader that has ended by itself meanwhile has said so in its progress file, and one that has
+    crashed has left others behind.
+
+    Args:
+        late: events that the engine did not tell: they happened while it was away.
+        lost_at: the Unix time at which the engine was found to be away, infinity if it never was.
+        containers: the cluster's containers by now.
+    """
+    leader = seen.leader
+    ends = [event for event in seen.events if (event.task, event.action) == (leader, "die")]
+    if not any(event in late or event.time > lost_at - STOPS_WITHIN_S for event in ends):
+        return
+    end = seen.end_entry(leader)
+    others = [c for c in containers if c.name not in (leader, *seen.evaluators)]
+    stopped = end is not None and end.fields.get("reason") == STOPPED
+    fell = end is None and bool(others) and all(c.state == "exited" for c in others)
+    if seen.tasks[leader].exit_code == 0 or not (stopped or fell):
+        return
+    raise EndedByEngine(
+        f"the Docker engine stopped in the middle of the run, and has ended {leader} with it",
+        "run it again with `--resume`: it goes on from its last checkpoint. An engine with "
+        "`live-restore` lets containers live on",
+    )
+
+
+class Requests:
+    """Looks at one run's state for what is new.
+
+    Args:
+        tell: is called with a sentence.
+        follow: is called when tasks run again: their logs are to be followed once more.
+    """
+
+    def __init__(self, tell: Callable[[str], None], follow: Callable[[], None]) -> None:
+        self._tell = tell
+        self._follow = follow
+        self._told: set[Asked] = set()
+        self._pending: Asked | None = None
+
+    def look(self, seen: RunState) -> None:
+        """Tell what was asked since the last look, and that a stopped cluster goes on."""
+        for one in seen.requests:
+            if one not in self._told and one.what in user_requests.ENDS:
+                self._tell(_beginning(one, seen))
+            self._told.add(one)
+        pending, before = pending_requests.pending(seen), self._pending
+        self._pending = pending
+        if (
+            before is not None
+            and pending is None
+            and seen.started.get(seen.leader, 0) > before.time
+        ):
+            if before.what == user_requests.STOP:
+                self._tell("the cluster was started again: the run is watched on")
+            self._follow()
+
+
+def _beginning(one: Asked, seen: RunState) -> str:
+    if one.what == user_requests.STOP:
+        return (
+            f"stopped by `cluster-kit stop` at {one.at}: the run is not over, `cluster-kit start` "
+            "goes on with it"
+        )
+    return pending_requests.words(one, seen)
+
+
+POLL_S = 0.2
+OVERDUE_SLACK_S = 60.0
+START_S = 30.0
+"""After an `up` that was killed, Compose may still start containers: 0.2 s for each."""
+
+Show = Callable[[RunState], None]
+
+
+class Watch:
+    """Observes one run. `seen` is the state so far, also after an interruption."""
+
+    def __init__(
+        self,
+        run: Launch,
+        cluster: Cluster,
+        listener: Listener,
+        absence: Absence,
+        follow: Callable[[], None],
+    ) -> None:
+        self.seen = RunState.of(cluster)
+        self._run = run
+        self._clock = run.host.clock
+        self._engine = run.engine
+        self._cluster = cluster
+        self._timeline = Timeline(self._clock)
+        output, tasks = run.directory.output, [task.name for task in cluster.tasks]
+        self._progress = ProgressReader(output, sizes=run.sizes, tasks=tasks, began=run.since)
+        self._usage = ProgressReader(
+            output, sizes=run.sizes, suffix=USAGE, tasks=tasks, began=run.since
+        )
+        requests = user_requests.read(run.directory.path)
+        self._requests_read = sum(one.time < run.since for one in requests)
+        self._sidecars = Sidecars(run, cluster)
+        self._recovery = Recovery(run, cluster, self._timeline)
+        self._listener = listener
+        self._absence = absence
+        self._requests = Requests(run.view.phase, follow)
+        self._joins = listener.is_behind
+        if self._joins:
+            self._add(read_events(run.directory, run.since))
+        self._mask = masker(values_of(cluster, self._containers()))
+        self._began = self._clock.monotonic()
+        self._too_late = False
+        self._leader_restarts = 0
+
+    def _containers(self) -> list[Container]:
+        """Those of a run that is joined: only they still know the values of its secrets."""
+        with contextlib.suppress(EngineError):
+            return [*self._run.containers(), *self._run.sidecars()] if self._joins else []
+        return []
+
+    def until_ended(self, show: Show) -> Ending:
+        """Wait until the run is over and return how it ended; calls `show` with each new state.
+
+        Raises:
+            EngineError: the engine was lost for longer than it may be, or has ended the leader.
+        """
+        deadlines = self._cluster.deadlines
+        already_s = self._run.timings.since_start_s if self._joins else 0.0
+        overdue = (
+            self._clock.monotonic() + deadlines.start + deadlines.job + OVERDUE_SLACK_S - already_s
+        )
+        while not self._is_over():
+            lost_s = self._absence.total_s + pending_requests.away_s(
+                self.seen, self._timeline.now()
+            )
+            if self._clock.monotonic() > overdue + lost_s and not self._is_blind():
+                return "overdue"
+            if self._sidecars.has_failed:
+                return "sidecar"
+            if not self._is_blind() and starved(self._cluster, self.seen):
+                return "memory"
+            self._poll(show)
+        scores = self.seen.evaluators and self.seen.tasks[self.seen.leader].exit_code == 0
+        waits = scores or any(task.debug for task in self._cluster.tasks)
+        grace = deadlines.evaluator_grace if waits else 0.0
+        deadline = self._clock.monotonic() + grace + follow_s(self.seen) - self._absence.total_s
+        while self._is_blind() or (
+            not all(map(self.seen.is_done, self.seen.tasks))
+            and self._clock.monotonic() < deadline + self._absence.total_s
+        ):
+            self._poll(show)
+        self._poll(show)
+        return "ended"
+
+    def _is_blind(self) -> bool:
+        """Whether the state may be an old one: the engine is away, or has to repeat its events."""
+        return self._absence.lasts or self._listener.is_behind
+
+    def _poll(self, show: Show) -> None:
+        self._clock.sleep(POLL_S)
+        with self._absence:
+            self.catch_up()
+            self._complete()
+            if not self._is_blind():
+                self.seen = self._recovery.look(self.seen)
+                self._sidecars.look(self.seen)
+        if not self._listener.is_behind:
+            show(self.seen)
+        if self._joins and not self._is_blind():
+            self._joined()
+
+    def _joined(self) -> None:
+        """Note where the run is when the watch has joined it; raises EngineError if it never began.
+
+        A leader whose whole job has ended is not started again: it would wait for its servers.
+        """
+        leader = self.seen.leader
+        others = set(self.seen.tasks) - {leader} - self.seen.evaluators
+        ended = [name for name in others if self.seen.tasks[name].state is State.ENDED]
+        stopped = pending_requests.pending(self.seen) is not None
+        self._too_late = bool(others) and len(ended) == len(others) and not stopped
+        self._joins = leader not in self.seen.started
+        if self._joins and self._clock.monotonic() > self._began + START_S:
+            raise EngineError(
+                f"{leader} was never started: `up` has ended while it started the containers",
+                "run it again",
+            )
+
+    def catch_up(self) -> None:
+        """Add all new events and progress entries to `seen`.
+
+        Raises:
+            EngineError: the engine was lost; progress entries have been added all the same.
+        """
+        try:
+            self._add(self._listener.drain())
+        finally:
+            self._add_requests()
+            for entry in self._progress.poll():
+                shown = without_values(entry, self._mask)
+                self.seen = self.seen.with_entry(self._timeline.entry(shown))
+            self._requests.look(self.seen)
+            for entry in self._usage.poll():
+                self.seen = self.seen.with_usage(self._timeline.entry(entry))
+            left_out = self._progress.left_out + self._usage.left_out
+            self.seen = replace(self.seen, left_out=left_out)
+
+    def _add_requests(self) -> None:
+        new = user_requests.read(self._run.directory.path)[self._requests_read :]
+        if new:
+            self._requests_read += len(new)
+            timely = (replace(one, time=self._timeline.of(one.time)) for one in new)
+            self.seen = replace(self.seen, requests=(*self.seen.requests, *timely))
+
+    def _complete(self) -> None:
+        """Add what the engine does not tell, if it has had the time to.
+
+        Raises:
+            EngineError: the engine was lost.
+            EndedByEngine: it is back, and has ended the leader.
+        """
+        if not self._listener.is_behind:
+            return
+        has_repeated, now = self._listener.has_repeated, self._timeline.now()
+        containers = [self._timeline.container(c) for c in self._run.containers()]
+        events = missed(self.seen, containers, now)
+        if events and not has_repeated:
+            return
+        self.seen = self.seen.with_missed(events)
+        self._save(events)
+        self._listener.complete(now if events else 0.0)
+        if not self._joins:
+            lost_at = self._timeline.of(self._absence.lost_at)
+            refuse_if_ended_by_engine(self.seen, events, lost_at, containers)
+
+    def _add(self, events: Sequence[Event]) -> None:
+        """Add what was just heard to `seen`, and save it for who may have to go on with the run."""
+        events = [self._timeline.event(event) for event in events]
+        for event in events:
+            self.seen = self.seen.with_event(event)
+        self._save(events)
+
+    def _save(self, events: Sequence[Event]) -> None:
+        if events:
+            with contextlib.suppress(OSError):  # the end of the run reports it
+                save_events(self._run.directory, events)
+
+    def _is_over(self) -> bool:
+        """Whether the leader ended for good; that is not known while the engine is away."""
+        if self._is_blind():
+            return False
+        try:
+            over = self._leader_ended()
+        except EngineError:
+            if self._engine.answers():
+                raise
+            return False
+        if over and self.seen.tasks[self.seen.leader].exit_code:
+            with self._absence:  # an engine that is told to end stops its containers first
+                self._listener.ask()
+        return over and not self._is_blind()
+
+    def _leader_ended(self) -> bool:
+        """Whether the leader ended for good.
+
+        One that crashed without an `end` entry is started again, up to the manifest's `retries`.
+        One that a person has stopped, or restarts, has not.
+        """
+        leader = self.seen.tasks[self.seen.leader]
+        if leader.state is not State.ENDED:
+            return False
+        if self._run.platform.takes_tasks_away and leader.exit_code:
+            refuse_if_taken_away(self._run.containers())
+        removed = any((e.task, e.action) == (leader.name, "destroy") for e in self.seen.events)
+        if pending_requests.pending(self.seen) and not removed:
+            return False
+        wordless = leader.exit_code in (0, EXIT_OUTPUT, EXIT_TERMINATED)
+        if wordless or self.seen.end_entry(leader.name) or self._too_late:
+            return True
+        if lost_nodes.has_no_place(self.seen, leader.name):
+            return True
+        if self._leader_restarts > leader.restarts:
+            return False  # started again; the event has not arrived yet
+        if self.seen.own_restarts(leader.name) >= self._cluster.retries:
+            return True
+        containers = self._run.containers()
+        container = next((c for c in containers if c.leader), None)
+        if container is None:
+            return True  # it was removed by hand
+        self._engine.start_again(container.id)
+        self._leader_restarts = leader.restarts + 1
+        return False

@@ -1,1 +1,0 @@
-"""A run from the start of its containers to the end of its tasks."""
