@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from cluster_kit.parts import Mount
 from cluster_kit.plan.tasks import cluster_spec
 from cluster_kit.platforms.variables import GROWING, TRAINING, shared_variables
-from cluster_kit.platforms.yaml import comment, quote
+from cluster_kit.platforms.yaml import comment
 from cluster_kit.resolved import SECRETS, Cluster, Task
 from cluster_kit.roles import ROLES
 from cluster_kit.version import __version__
@@ -69,7 +69,7 @@ def parts_of(texts: Sequence[str]) -> list[str] | None:
 
 @dataclass(frozen=True)
 class FileSecret:
-    """One secret's values as YAML text: its name, its file, and whose it is in a container."""
+    """One secret: its name, its file, and whose it is in a container."""
 
     name: str
     file: str
@@ -88,8 +88,7 @@ def file_secrets(cluster: Cluster, task: Task | None = None) -> tuple[FileSecret
     uid, _, gid = cluster.user.partition(":")
     found = {PurePosixPath(m.target).name: m.source for m in mounts if is_secret(m)}
     return tuple(
-        FileSecret(name, quote(source), quote(uid), quote(gid or uid))
-        for name, source in sorted(found.items())
+        FileSecret(name, source, uid, gid or uid) for name, source in sorted(found.items())
     )
 
 

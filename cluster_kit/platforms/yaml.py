@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-
-from cluster_kit.parts import Bounds, Mount, Port
-from cluster_kit.platforms.container import ContainerSpec
-from cluster_kit.resolved import LOOPBACK
+from typing import Any
 
 _SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _WORDS = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
@@ -17,21 +14,88 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
 """What is no number, date or mark of YAML's; label keys have dots and slashes."""
 
 
+class Verbatim(str):
+    """What is YAML already: a word of the file's format, an alias, a variable of Compose's."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True)
-class Pair:
-    """A key and its value as YAML text."""
+class OneLine:
+    """A mapping that is written on one line."""
+
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Anchored:
+    """A mapping to which other places of the file refer by `*name`."""
 
     name: str
-    value: str
+    data: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Volume:
-    """A bind mount's values as YAML text."""
+def block(data: Mapping[str, Any], indent: int = 0) -> str:
+    """Returns a mapping's lines, each below the other, without a line break at the end.
 
-    source: str
-    target: str
-    read_only: str
+    Values are texts, which are quoted, numbers, booleans, None for a key without a value,
+    mappings, sequences, `Verbatim`, `OneLine` or `Anchored`. Templates use it as the filter `yaml`.
+    """
+    return "\n".join(_lines(data, " " * indent))
+
+
+def _lines(data: Mapping[str, Any], margin: str) -> Iterator[str]:
+    for name, value in data.items():
+        head = f"{margin}{name if isinstance(name, Verbatim) else key(name)}:"
+        if isinstance(value, Anchored):
+            head, value = f"{head} &{value.name}", value.data
+        if isinstance(value, Mapping) and value:
+            yield head
+            yield from _lines(value, f"{margin}  ")
+        elif _is_block(value):
+            yield head
+            yield from _items(value, f"{margin}  ")
+        elif value is None:
+            yield head
+        else:
+            yield f"{head} {inline(value)}"
+
+
+def _items(items: Sequence[Mapping[str, Any]], margin: str) -> Iterator[str]:
+    for item in items:
+        first, *others = _lines(item, f"{margin}  ")
+        yield f"{margin}- {first.lstrip()}"
+        yield from others
+
+
+def _is_block(value: object) -> bool:
+    """Whether it is a list of mappings."""
+    return isinstance(value, list | tuple) and any(isinstance(item, Mapping) for item in value)
+
+
+def inline(value: object) -> str:
+    """Returns a value on one line."""
+    match value:
+        case Verbatim():
+            return str(value)
+        case str():
+            return quote(value)
+        case bool():
+            return "true" if value else "false"
+        case OneLine(data):
+            pairs = (f"{key(name)}: {inline(inner)}" for name, inner in data.items())
+            return "{" + ", ".join(pairs) + "}"
+        case list() | tuple():
+            return "[" + ", ".join(map(inline, value)) + "]"
+        case Mapping():
+            return "{}"
+        case _:
+            return str(value)
+
+
+def present(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the keys that have a value: neither None nor a text, list or mapping without any."""
+    return {name: value for name, value in data.items() if value not in (None, "", (), [], {})}
 
 
 def quote(text: str) -> str:
@@ -46,38 +110,9 @@ def scalar(text: str) -> str:
     return '"' + "".join(map(_escape, text)) + '"'
 
 
-def flow(texts: Iterable[str]) -> str:
-    """Returns a list of texts on one line."""
-    return "[" + ", ".join(map(quote, texts)) + "]"
-
-
-def pairs(texts: Mapping[str, str]) -> tuple[Pair, ...]:
-    """Returns variables, labels or limits as keys and quoted scalars."""
-    return tuple(Pair(key(name), quote(text)) for name, text in texts.items())
-
-
 def key(name: str) -> str:
     """Returns a key, or another short text: as it is if YAML reads it as text, else quoted."""
     return name if _PLAIN.fullmatch(name) and name.lower() not in _WORDS else quote(name)
-
-
-def volumes(mounts: Iterable[Mount]) -> tuple[Volume, ...]:
-    """Returns bind mounts' values."""
-    return tuple(
-        Volume(quote(mount.source), quote(mount.target), boolean(mount.read_only))
-        for mount in mounts
-    )
-
-
-def published(ports: Iterable[Port]) -> str:
-    """Returns a list of ports, published on LOOPBACK only; "" if there are none."""
-    texts = [f"{LOOPBACK}:{port.host}:{port.container}" for port in ports]
-    return flow(texts) if texts else ""
-
-
-def boolean(value: bool) -> str:
-    """Returns YAML's word for it."""
-    return "true" if value else "false"
 
 
 def comment(text: str) -> str:
@@ -90,49 +125,3 @@ def _escape(character: str) -> str:
     if character in _SHORT:
         return _SHORT[character]
     return character if character.isprintable() else f"\\U{ord(character):08x}"
-
-
-LOG_FILES = 2
-"""In how many files an engine keeps what a container prints; it drops the oldest one."""
-
-
-def logging(bounds: Bounds) -> str:
-    """Returns how the engine keeps logs, "" for as it is configured."""
-    if bounds.logs is None:
-        return ""
-    options = f"{{max-size: '{-(-bounds.logs // LOG_FILES)}', max-file: '{LOG_FILES}'}}"
-    return f"{{driver: json-file, options: {options}}}"
-
-
-def in_memory(tmpfs: Mapping[str, int], bounds: Bounds) -> str:
-    """Returns the directories in memory, each with its mode and, if it is bounded, its size."""
-    size = "" if bounds.tmp is None else f",size={bounds.tmp}"
-    return "[" + ", ".join(f'"{path}:mode={mode:o}{size}"' for path, mode in tmpfs.items()) + "]"
-
-
-def limits(spec: ContainerSpec) -> tuple[Pair, ...]:
-    """Returns the limits of CPU and memory; () without any."""
-    found = {}
-    if spec.cpus is not None:
-        found["cpus"] = f"{spec.cpus:.15g}"
-    if spec.memory is not None:
-        found["memory"] = f"{spec.memory}b"
-    return pairs(found)
-
-
-def bounded(spec: ContainerSpec) -> tuple[Pair, ...]:
-    """Returns the bound on processes; () without one."""
-    pids = spec.shared.bounds.pids
-    return () if pids is None else (Pair("pids", str(pids)),)
-
-
-def ulimits(spec: ContainerSpec) -> tuple[Pair, ...]:
-    """Returns the limits of the kernel, each with its soft and its hard one."""
-    return tuple(
-        Pair(limit.name, f"{{soft: {limit.soft}, hard: {limit.hard}}}") for limit in spec.ulimits
-    )
-
-
-def from_caller(names: Iterable[str]) -> tuple[str, ...]:
-    """Returns the keys of variables that whoever calls the tool has."""
-    return tuple(pair.name for pair in pairs(dict.fromkeys(names, "")))

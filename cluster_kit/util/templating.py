@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
@@ -15,8 +15,8 @@ from cluster_kit.util.kit_files import TEMPLATES
 
 
 @cache
-def kit_template(name: str) -> Template:
-    """The kit's template of this name, from templates/."""
+def kit_template(name: str, **filters: Callable[..., str]) -> Template:
+    """The kit's template of this name, from templates/, with these filters."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         undefined=StrictUndefined,
@@ -25,6 +25,7 @@ def kit_template(name: str) -> Template:
         keep_trailing_newline=True,
         autoescape=False,
     )
+    environment.filters.update(filters)
     return environment.get_template(name)
 
 

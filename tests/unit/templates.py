@@ -1,9 +1,13 @@
-"""A linter for templates: holes, loops and conditions only; everything else belongs in Python."""
+"""A linter for templates: holes, loops and conditions only; everything else belongs in Python.
+
+A hole may be plain data that the filter `yaml` writes with an indent: `{{ service | yaml(2) }}`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeGuard
 
 from jinja2 import Environment, nodes
 
@@ -21,7 +25,7 @@ def _statements(body: list[nodes.Node]) -> Iterator[tuple[int, str]]:
         if isinstance(node, nodes.Output):
             for hole in node.nodes:
                 if not isinstance(hole, nodes.TemplateData):
-                    yield from _attribute(hole)
+                    yield from _attribute(hole.node if _is_yaml(hole) else hole)
         elif isinstance(node, nodes.For):
             if not isinstance(node.target, nodes.Name) or node.test or node.recursive or node.else_:
                 yield node.lineno, "more than a plain `for`"
@@ -32,6 +36,15 @@ def _statements(body: list[nodes.Node]) -> Iterator[tuple[int, str]]:
             yield from _statements([*node.body, *node.elif_, *node.else_])
         else:
             yield node.lineno, type(node).__name__
+
+
+def _is_yaml(hole: nodes.Node) -> TypeGuard[nodes.Filter]:
+    return (
+        isinstance(hole, nodes.Filter)
+        and hole.name == "yaml"
+        and [type(one) for one in hole.args] == [nodes.Const]
+        and not (hole.kwargs or hole.dyn_args or hole.dyn_kwargs)
+    )
 
 
 def _condition(test: nodes.Expr) -> Iterator[tuple[int, str]]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from cluster_kit import labels
+from cluster_kit.parts import Mount, Port
 from cluster_kit.platforms.container import (
     ContainerSpec,
     NetworkSpec,
@@ -15,26 +17,11 @@ from cluster_kit.platforms.container import (
     network_spec,
     sidecar_specs,
 )
+from cluster_kit.platforms.docker.container_keys import limits, logging, ulimits
 from cluster_kit.platforms.rendered_file import Build, header
 from cluster_kit.platforms.variables import BEACON_SECRET
-from cluster_kit.platforms.yaml import (
-    Pair,
-    Volume,
-    boolean,
-    bounded,
-    flow,
-    from_caller,
-    in_memory,
-    key,
-    limits,
-    logging,
-    pairs,
-    published,
-    quote,
-    ulimits,
-    volumes,
-)
-from cluster_kit.resolved import OWNER, Cluster
+from cluster_kit.platforms.yaml import Verbatim, block, present
+from cluster_kit.resolved import LOOPBACK, OWNER, Cluster
 from cluster_kit.util import templating
 from cluster_kit.workspace import RENDERED, ignore_in_git, write_atomically
 
@@ -83,125 +70,16 @@ def _portable(cluster: Cluster, build: Build | None) -> list[str]:
 
 
 HIDDEN = "secrets.yaml"
-"""The file beside it that has the values of secrets (see `hidden`)."""
-ANY_USER = '"${UID:-0}:${GID:-${UID:-0}}"'
+"""The file beside it that has the values of secrets (see `render_hidden`)."""
+ANY_USER = Verbatim('"${UID:-0}:${GID:-${UID:-0}}"')
 """Whom UID and GID name; else root, which gives that up for the owner of the output directory."""
-
-
-@dataclass(frozen=True)
-class SidecarService:
-    """One sidecar's values as YAML text; "" for a key that it does not have."""
-
-    name: str
-    container: str
-    image: str
-    pull_policy: str
-    init: str
-    entrypoint: str
-    command: str
-    user: str
-    security_opt: str
-    cap_drop: str
-    read_only: str
-    tmpfs: str
-    pids: str
-    logging: str
-    stop_grace: str
-    ip: str
-    environment: tuple[Pair, ...]
-    secrets: tuple[str, ...]
-    hidden: str
-    mounts: tuple[Volume, ...]
-    ports: str
-    labels: tuple[Pair, ...]
-
-
-def services_of(cluster: Cluster) -> list[SidecarService]:
-    """Returns the service of every sidecar, in their order."""
-    return [_sidecar_service(cluster, spec) for spec in sidecar_specs(cluster)]
-
-
-def _sidecar_service(cluster: Cluster, spec: SidecarSpec) -> SidecarService:
-    user = ANY_USER if cluster.user == OWNER else quote(spec.user)
-    return SidecarService(
-        name=key(spec.hostname),
-        container=spec.name,
-        image=quote(spec.image),
-        pull_policy="never" if spec.image_is_local else "missing",
-        init=boolean(spec.init),
-        entrypoint="" if spec.entrypoint is None else flow(spec.entrypoint),
-        command=flow(spec.command) if spec.command else "",
-        user=user if spec.user else "",
-        security_opt=f'["no-new-privileges:{boolean(spec.no_new_privileges)}"]',
-        cap_drop="[" + ", ".join(spec.cap_drop) + "]" if spec.cap_drop else "",
-        read_only=boolean(spec.read_only) if spec.read_only else "",
-        tmpfs=in_memory(spec.tmpfs, spec.bounds) if spec.tmpfs else "",
-        pids="" if spec.bounds.pids is None else str(spec.bounds.pids),
-        logging=logging(spec.bounds),
-        stop_grace=f"{spec.stop_grace_s}s",
-        ip=str(spec.ip),
-        environment=pairs(spec.environment),
-        secrets=from_caller(spec.secrets),
-        hidden=HIDDEN if spec.hidden else "",
-        mounts=volumes(spec.mounts),
-        ports=published(spec.ports),
-        labels=pairs(spec.labels),
-    )
-
-
+OUTPUT_HERE = Verbatim("${CLUSTER_KIT_OUTPUT:-./output}")
+RUN_ID = Verbatim("${CLUSTER_KIT_RUN:-}")
+MERGE = Verbatim("<<")
 MTU = "com.docker.network.driver.mtu"
 GATEWAY_MODE = "com.docker.network.bridge.gateway_mode_ipv4"
 """`isolated`: the host has no address in an internal network; Docker Engine 28 and newer."""
-
-
-@dataclass(frozen=True)
-class Shared:
-    """The values that all services share, as YAML text."""
-
-    image: str
-    pull_policy: str
-    entrypoint: str
-    user: str
-    creates_output: bool
-    depends_on: str
-    init: str
-    read_only: str
-    cap_drop: str
-    security_opt: str
-    tmpfs: str
-    pids: str
-    logging: str
-    stop_grace: str
-    output: str
-    mounts: tuple[Volume, ...]
-    environment: tuple[Pair, ...]
-
-
-@dataclass(frozen=True)
-class Service:
-    """One service's values as YAML text; "" for a key that it does not have."""
-
-    name: str
-    container: str
-    command: str
-    user: str
-    capabilities: str
-    restart: str
-    cpu_shares: str
-    ip: str
-    environment: tuple[Pair, ...]
-    secrets: tuple[str, ...]
-    hidden: str
-    env_file: str
-    shm: str
-    ulimits: tuple[Pair, ...]
-    ports: str
-    mounts: tuple[Volume, ...]
-    limits: tuple[Pair, ...]
-    driver: str
-    device_ids: str
-    device_capabilities: str
-    labels: tuple[Pair, ...]
+Data = dict[str, Any]
 
 
 def render(cluster: Cluster, build: Build | None = None) -> str:
@@ -212,101 +90,221 @@ def render(cluster: Cluster, build: Build | None = None) -> str:
     """
     containers = container_specs(cluster)
     shared = containers[0].shared
-    return templating.kit_template("compose.yaml.j2").render(
+    services = {spec.hostname: _service(cluster, spec) for spec in containers}
+    if build is not None:
+        first = containers[0].hostname
+        services[first] = _with_build(services[first], build)
+    sidecars = {spec.hostname: _sidecar(cluster, spec) for spec in sidecar_specs(cluster)}
+    return templating.kit_template("compose.yaml.j2", yaml=block).render(
         header=header(cluster, shared.labels[labels.PLAN], own_lines(cluster, build)),
-        build=_build(build),
         project=cluster.project,
         task=_shared(cluster, shared),
-        services=[_service(cluster, container) for container in containers],
-        sidecars=services_of(cluster),
+        environment={**shared.environment, BEACON_SECRET: Verbatim(f"${{{BEACON_SECRET}:-}}")},
+        services=[{name: service} for name, service in (services | sidecars).items()],
         network=_network(network_spec(cluster)),
-        run_label=labels.RUN,
-        beacon_secret=BEACON_SECRET,
     )
 
 
-def _shared(cluster: Cluster, spec: SharedSpec) -> Shared:
-    return Shared(
-        image=quote(spec.image),
-        pull_policy="never" if spec.image_is_local else "missing",
-        entrypoint=flow(spec.entrypoint) if spec.entrypoint else "",
-        user=_user(cluster),
-        creates_output=cluster.origin.portable,
-        depends_on=flow(one.name for one in cluster.sidecars) if cluster.sidecars else "",
-        init=boolean(spec.init),
-        read_only=boolean(spec.read_only),
-        cap_drop="[" + ", ".join(spec.cap_drop) + "]",
-        security_opt=f'["no-new-privileges:{boolean(spec.no_new_privileges)}"]',
-        tmpfs=in_memory(spec.tmpfs, spec.bounds),
-        pids="" if spec.bounds.pids is None else str(spec.bounds.pids),
-        logging=logging(spec.bounds),
-        stop_grace=f"{spec.stop_grace_s}s",
-        output=spec.output,
-        mounts=volumes(spec.mounts),
-        environment=pairs(spec.environment),
+def _shared(cluster: Cluster, spec: SharedSpec) -> Data:
+    """What all tasks share."""
+    return present(
+        {
+            "image": spec.image,
+            "pull_policy": _pull_policy(spec),
+            "entrypoint": spec.entrypoint,
+            "init": spec.init,
+            "user": ANY_USER if cluster.user == OWNER else cluster.user,
+            "read_only": spec.read_only,
+            "cap_drop": _words(spec.cap_drop),
+            "security_opt": _security(spec),
+            "tmpfs": _in_memory(spec),
+            "pids_limit": spec.bounds.pids,
+            "logging": logging(spec.bounds),
+            "stop_grace_period": Verbatim(f"{spec.stop_grace_s}s"),
+            "depends_on": [one.name for one in cluster.sidecars],
+            "volumes": _volumes(cluster, spec, spec.mounts),
+        }
     )
 
 
-def _network(spec: NetworkSpec) -> dict[str, object]:
-    options = {} if spec.mtu is None else {MTU: str(spec.mtu)}
-    if spec.isolated:
-        options[GATEWAY_MODE] = "isolated"
-    return {
-        "subnet": str(spec.subnet),
-        "gateway": str(spec.gateway),
-        "internal": spec.internal,
-        "options": pairs(options),
-        "labels": pairs(spec.labels),
+def _service(cluster: Cluster, spec: ContainerSpec) -> Data:
+    """What one task has besides."""
+    own_user = spec.user != cluster.user and not _adopts(cluster, spec)
+    mounts = (*spec.shared.mounts, *spec.mounts)
+    return present(
+        {
+            MERGE: Verbatim("*task"),
+            "extends": _extends(spec),
+            "container_name": Verbatim(spec.name),
+            "hostname": Verbatim(spec.hostname),
+            "command": spec.command,
+            "user": spec.user if own_user else None,
+            "cap_add": spec.cap_add,
+            "restart": Verbatim(f"on-failure:{spec.restarts}" if spec.restarts else '"no"'),
+            "cpu_shares": spec.cpu_shares,
+            "networks": _address(spec),
+            "volumes": _volumes(cluster, spec.shared, mounts) if spec.mounts else None,
+            "env_file": [spec.env_file] if spec.env_file else None,
+            "environment": {
+                MERGE: Verbatim("*environment"),
+                **spec.own_environment,
+                **dict.fromkeys(spec.secrets),
+            },
+            "shm_size": None if spec.shm is None else Verbatim(_size(spec.shm)),
+            "ulimits": ulimits(spec),
+            "ports": _published(spec.ports),
+            "deploy": _deploy(spec),
+            "labels": _labels(spec.labels),
+        }
+    )
+
+
+def _sidecar(cluster: Cluster, spec: SidecarSpec) -> Data:
+    user = ANY_USER if cluster.user == OWNER else spec.user
+    return present(
+        {
+            "extends": _extends(spec),
+            "image": spec.image,
+            "pull_policy": _pull_policy(spec),
+            "container_name": Verbatim(spec.name),
+            "hostname": spec.hostname,
+            "attach": False,
+            "init": spec.init,
+            "entrypoint": None if spec.entrypoint is None else list(spec.entrypoint) or EMPTY,
+            "command": spec.command,
+            "user": user if spec.user else None,
+            "read_only": spec.read_only or None,
+            "cap_drop": _words(spec.cap_drop),
+            "security_opt": _security(spec),
+            "tmpfs": _in_memory(spec),
+            "pids_limit": spec.bounds.pids,
+            "logging": logging(spec.bounds),
+            "restart": Verbatim('"no"'),
+            "stop_grace_period": Verbatim(f"{spec.stop_grace_s}s"),
+            "networks": _address(spec),
+            "volumes": [_bind(mount) for mount in spec.mounts],
+            "environment": {**spec.environment, **dict.fromkeys(spec.secrets)},
+            "ports": _published(spec.ports),
+            "labels": _labels(spec.labels),
+        }
+    )
+
+
+EMPTY = Verbatim("[]")
+"""No entry point at all, which `present` would leave out."""
+
+
+def _with_build(service: Data, build: Build) -> Data:
+    """The first service, which says how the image of all is built."""
+    arguments: Data = dict(build.arguments)
+    if "BASE" in arguments:
+        arguments["BASE"] = Verbatim("${CLUSTER_KIT_BASE:-" + build.arguments["BASE"] + "}")
+    made = {
+        "context": build.context,
+        "dockerfile": build.dockerfile,
+        "network": Verbatim("${CLUSTER_KIT_BUILD_NETWORK:-default}"),
+        "args": dict(sorted(arguments.items())),
     }
+    return {**service, "build": present(made)}
 
 
-def _user(cluster: Cluster) -> str:
-    """The user of most containers; a portable file's is root until it has become OUTPUT's owner."""
-    return ANY_USER if cluster.user == OWNER else quote(cluster.user)
+def _network(spec: NetworkSpec) -> Data:
+    options = present(
+        {
+            MTU: None if spec.mtu is None else str(spec.mtu),
+            GATEWAY_MODE: "isolated" if spec.isolated else None,
+        }
+    )
+    address = {"subnet": Verbatim(spec.subnet), "gateway": Verbatim(spec.gateway)}
+    return present(
+        {
+            "driver": Verbatim("bridge"),
+            "internal": spec.internal or None,
+            "driver_opts": options,
+            "ipam": {"config": [address]},
+            "labels": {**spec.labels, labels.RUN: RUN_ID},
+        }
+    )
 
 
-def _build(build: Build | None) -> dict[str, object] | None:
-    if build is None:
-        return None
-    arguments = {name: quote(value) for name, value in build.arguments.items()}
-    if "BASE" in build.arguments:
-        arguments["BASE"] = "${CLUSTER_KIT_BASE:-" + build.arguments["BASE"] + "}"
-    return {
-        "context": quote(build.context),
-        "dockerfile": quote(build.dockerfile),
-        "arguments": [Pair(name, value) for name, value in sorted(arguments.items())],
-    }
-
-
-def _service(cluster: Cluster, spec: ContainerSpec) -> Service:
-    devices = spec.devices
-    return Service(
-        name=spec.hostname,
-        container=spec.name,
-        command=flow(spec.command),
-        user="" if spec.user == cluster.user or _adopts(cluster, spec) else quote(spec.user),
-        capabilities=flow(spec.cap_add) if spec.cap_add else "",
-        restart=f"on-failure:{spec.restarts}" if spec.restarts else '"no"',
-        cpu_shares="" if spec.cpu_shares is None else str(spec.cpu_shares),
-        ip=str(spec.ip),
-        environment=pairs(spec.own_environment),
-        secrets=from_caller(spec.secrets),
-        hidden=HIDDEN if spec.hidden else "",
-        env_file=flow([spec.env_file]) if spec.env_file else "",
-        shm="" if spec.shm is None else _size(spec.shm),
-        ulimits=ulimits(spec),
-        ports=published(spec.ports),
-        mounts=volumes((*spec.shared.mounts, *spec.mounts)) if spec.mounts else (),
+def _deploy(spec: ContainerSpec) -> Data | None:
+    limited = limits(spec)
+    if limited and spec.shared.bounds.pids is not None:
         # Some versions of Compose refuse limits without the service's `pids_limit` among them.
-        limits=(*found, *bounded(spec)) if (found := limits(spec)) else (),
-        driver=devices.driver if devices else "",
-        device_ids=flow(devices.ids) if devices else "",
-        device_capabilities="[" + ", ".join(devices.capabilities) + "]" if devices else "",
-        labels=tuple(
-            Pair(key, text if key == labels.ROLE else quote(text))
-            for key, text in spec.labels.items()
-        ),
-    )
+        limited |= {"pids": spec.shared.bounds.pids}
+    devices = spec.devices and {
+        "driver": Verbatim(spec.devices.driver),
+        "device_ids": spec.devices.ids,
+        "capabilities": _words(spec.devices.capabilities),
+    }
+    resources = {
+        "limits": limited,
+        "reservations": {"devices": [devices]} if devices else None,
+    }
+    return {"resources": present(resources)} if present(resources) else None
+
+
+def _extends(spec: ContainerSpec | SidecarSpec) -> Data | None:
+    """Where its variables with secrets are."""
+    if not spec.hidden:
+        return None
+    return {"file": Verbatim(HIDDEN), "service": spec.hostname}
+
+
+def _address(spec: ContainerSpec | SidecarSpec) -> Data:
+    return {"cluster": {"ipv4_address": Verbatim(spec.ip)}}
+
+
+def _labels(given: Mapping[str, str]) -> Data:
+    return {
+        **{name: Verbatim(text) if name == labels.ROLE else text for name, text in given.items()},
+        labels.RUN: RUN_ID,
+    }
+
+
+def _pull_policy(spec: SharedSpec | SidecarSpec) -> Verbatim:
+    return Verbatim("never" if spec.image_is_local else "missing")
+
+
+def _security(spec: SharedSpec | SidecarSpec) -> list[Verbatim]:
+    return [Verbatim(f'"no-new-privileges:{str(spec.no_new_privileges).lower()}"')]
+
+
+def _words(words: Iterable[str]) -> list[Verbatim]:
+    return [Verbatim(word) for word in words]
+
+
+def _in_memory(spec: SharedSpec | SidecarSpec) -> list[Verbatim]:
+    """The directories in memory, each with its mode and, if it is bounded, its size."""
+    size = "" if spec.bounds.tmp is None else f",size={spec.bounds.tmp}"
+    return [Verbatim(f'"{path}:mode={mode:o}{size}"') for path, mode in spec.tmpfs.items()]
+
+
+def _volumes(cluster: Cluster, spec: SharedSpec, mounts: Iterable[Mount]) -> list[Data]:
+    """The run's output directory, and what is mounted."""
+    output: Data = {
+        "type": Verbatim("bind"),
+        "source": OUTPUT_HERE,
+        "target": Verbatim(spec.output),
+    }
+    if cluster.origin.portable:
+        output["bind"] = {"create_host_path": True}
+    return [output, *map(_bind, mounts)]
+
+
+def _bind(mount: Mount) -> Data:
+    return {
+        "type": Verbatim("bind"),
+        "source": mount.source,
+        "target": mount.target,
+        "read_only": mount.read_only,
+        "bind": {"create_host_path": False},
+    }
+
+
+def _published(ports: Iterable[Port]) -> list[str]:
+    """Ports, on LOOPBACK only."""
+    return [f"{LOOPBACK}:{port.host}:{port.container}" for port in ports]
 
 
 def _adopts(cluster: Cluster, spec: ContainerSpec) -> bool:
@@ -328,14 +326,10 @@ services:
 
 def render_hidden(cluster: Cluster) -> str:
     """The file's text: an environment for each container with anything to hide; "" without one."""
-    lines = []
     hidden = [(spec.hostname, spec.hidden) for spec in container_specs(cluster)]
     hidden += [(spec.hostname, spec.hidden) for spec in sidecar_specs(cluster)]
-    for name, variables in hidden:
-        if variables:
-            lines += [f"  {key(name)}:", "    environment:"]
-            lines += [f"      {pair.name}: {pair.value}" for pair in pairs(variables)]
-    return _TOP + "".join(f"{line}\n" for line in lines) if lines else ""
+    services = {name: {"environment": variables} for name, variables in hidden if variables}
+    return f"{_TOP}{block(services, 2)}\n" if services else ""
 
 
 def write_hidden(folder: Path, cluster: Cluster) -> None:

@@ -13,9 +13,8 @@ from cluster_kit.platforms.container import ContainerSpec, container_specs, plan
 from cluster_kit.platforms.rendered_file import header
 from cluster_kit.platforms.secret_values import without_secrets
 from cluster_kit.platforms.slurm import sbatch_texts
-from cluster_kit.platforms.slurm.sbatch_texts import Texts, names
+from cluster_kit.platforms.slurm.sbatch_texts import Pair, Texts, names
 from cluster_kit.platforms.slurm.slurm_table import SlurmSettings, settings_of
-from cluster_kit.platforms.yaml import Pair
 from cluster_kit.resolved import TRAINER, Cluster
 from cluster_kit.util import templating
 

@@ -13,7 +13,6 @@ from cluster_kit.platforms.container import ContainerSpec, container_specs
 from cluster_kit.platforms.rendered_file import parts_of
 from cluster_kit.platforms.slurm.slurm_table import settings_of
 from cluster_kit.platforms.variables import SHARED, TRAINING, no_proxy
-from cluster_kit.platforms.yaml import Pair
 from cluster_kit.programs.catalog import DATA_SETS_IN_IMAGE
 from cluster_kit.resolved import OUTPUT, Cluster
 from cluster_kit.roles import ROLES
@@ -112,6 +111,14 @@ DESCRIPTION = "cluster.json"
 """TF_CONFIG's cluster: in the output, the one directory of a run that Apptainer shows to tasks."""
 FOUND = ("CLUSTER_KIT_TASK",)
 """Variables that the script finds out for each task."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A key and its value as a file's text."""
+
+    name: str
+    value: str
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from cluster_kit import labels
+from cluster_kit.parts import Mount
 from cluster_kit.platforms import rendered_file
 from cluster_kit.platforms.container import (
     ContainerSpec,
@@ -13,93 +15,35 @@ from cluster_kit.platforms.container import (
     container_specs,
     network_spec,
 )
+from cluster_kit.platforms.docker.container_keys import limits, logging, ulimits
 from cluster_kit.platforms.rendered_file import FileSecret, file_secrets, header, is_secret
 from cluster_kit.platforms.variables import BEACON_SECRET, GROWING, SHARED
-from cluster_kit.platforms.yaml import (
-    Pair,
-    Volume,
-    boolean,
-    bounded,
-    flow,
-    from_caller,
-    limits,
-    logging,
-    pairs,
-    quote,
-    ulimits,
-    volumes,
-)
+from cluster_kit.platforms.yaml import Anchored, OneLine, Verbatim, block, present
 from cluster_kit.resolved import Cluster, Task
 from cluster_kit.util import templating
 
 GPU_KIND = "GPU"
 """The kind of generic resource that nodes announce GPUs as, and NVIDIA's runtime reads."""
 MTU = "com.docker.network.driver.mtu"
-
-
-@dataclass(frozen=True)
-class Shared:
-    """The values that all services share, as YAML text."""
-
-    image: str
-    entrypoint: str
-    user: str
-    init: str
-    read_only: str
-    cap_drop: str
-    stop_grace: str
-    output: str
-    mounts: tuple[Volume, ...]
-    tmpfs: tuple[str, ...]
-    tmp_size: str
-    logging: str
-    environment: tuple[Pair, ...]
-
-
-@dataclass(frozen=True)
-class Service:
-    """One service's values as YAML text; "" for a key that it does not have."""
-
-    name: str
-    command: str
-    user: str
-    capabilities: str
-    restarts: str
-    environment: tuple[Pair, ...]
-    from_caller: tuple[str, ...]
-    env_file: str
-    shm: str
-    ulimits: tuple[Pair, ...]
-    mounts: tuple[Volume, ...]
-    secrets: tuple[FileSecret, ...]
-    limits: tuple[Pair, ...]
-    gpus: str
-    constraints: str
-    labels: tuple[Pair, ...]
+RUN_ID = Verbatim("${CLUSTER_KIT_RUN:-}")
+MERGE = Verbatim("<<")
+Data = dict[str, Any]
 
 
 def render(cluster: Cluster) -> str:
     """Returns the stack file: the same cluster gives the same text."""
     containers = container_specs(cluster)
     shared = containers[0].shared
-    return templating.kit_template("stack.yaml.j2").render(
+    services = zip(cluster.tasks, containers, strict=True)
+    own = file_secrets(cluster)
+    return templating.kit_template("stack.yaml.j2", yaml=block).render(
         header=header(cluster, shared.labels[labels.PLAN], own_lines(cluster)),
         task=_shared(cluster, shared),
-        services=[
-            _service(cluster, task, container)
-            for task, container in zip(cluster.tasks, containers, strict=True)
-        ],
+        environment=_environment(shared),
+        services=[{spec.hostname: _service(cluster, task, spec)} for task, spec in services],
         network=_network(cluster, network_spec(cluster)),
-        gpu_kind=GPU_KIND,
-        config={
-            "file": rendered_file.FILE,
-            "target": rendered_file.TARGET,
-            "name": rendered_file.config_name(cluster, rendered_file.spec_text(cluster)),
-            "labels": pairs(shared.labels),
-        },
-        secrets=file_secrets(cluster),
-        run_label=labels.RUN,
-        beacon_secret=BEACON_SECRET,
+        config=_config(cluster, shared),
+        secrets={one.name: {"file": one.file, "labels": shared.labels} for one in own},
     )
 
 
@@ -114,57 +58,129 @@ def own_lines(cluster: Cluster) -> list[str]:
     ]
 
 
-def _shared(cluster: Cluster, spec: SharedSpec) -> Shared:
-    environment = {
-        name: value for name, value in spec.environment.items() if name not in GROWING
-    } | {SHARED: rendered_file.TARGET}
-    return Shared(
-        image=quote(spec.image),
-        entrypoint=flow(spec.entrypoint) if spec.entrypoint else "",
-        user=quote(cluster.user),
-        init=boolean(spec.init),
-        read_only=boolean(spec.read_only),
-        cap_drop="[" + ", ".join(spec.cap_drop) + "]",
-        stop_grace=f"{spec.stop_grace_s}s",
-        output=spec.output,
-        mounts=volumes(mount for mount in spec.mounts if not is_secret(mount)),
-        tmpfs=tuple(spec.tmpfs),
-        tmp_size="" if spec.bounds.tmp is None else str(spec.bounds.tmp),
-        logging=logging(spec.bounds),
-        environment=pairs(dict(sorted(environment.items()))),
+def _shared(cluster: Cluster, spec: SharedSpec) -> Data:
+    """What all services share."""
+    return present(
+        {
+            "image": spec.image,
+            "entrypoint": spec.entrypoint,
+            "init": spec.init,
+            "user": cluster.user,
+            "read_only": spec.read_only,
+            "cap_drop": [Verbatim(word) for word in spec.cap_drop],
+            "logging": logging(spec.bounds),
+            "stop_grace_period": Verbatim(f"{spec.stop_grace_s}s"),
+            "networks": [Verbatim("cluster")],
+            "configs": [{"source": Verbatim("cluster"), "target": Verbatim(rendered_file.TARGET)}],
+            "volumes": _volumes(spec, spec.mounts),
+        }
     )
 
 
-def _network(cluster: Cluster, spec: NetworkSpec) -> dict[str, object]:
-    options = {} if spec.mtu is None else {MTU: str(spec.mtu)}
-    if cluster.encrypted:
-        options["encrypted"] = ""
+def _environment(spec: SharedSpec) -> Data:
+    """The variables of all services: what grows with the cluster is in a file."""
+    own = {name: value for name, value in spec.environment.items() if name not in GROWING}
+    own[SHARED] = rendered_file.TARGET
+    return dict(sorted(own.items())) | {BEACON_SECRET: Verbatim(f"${{{BEACON_SECRET}:-}}")}
+
+
+def _service(cluster: Cluster, task: Task, spec: ContainerSpec) -> Data:
+    """What one task has besides."""
+    mounts = (*spec.shared.mounts, *spec.mounts)
+    has_own = spec.shm is not None or any(not is_secret(mount) for mount in spec.mounts)
+    return present(
+        {
+            MERGE: Verbatim("*task"),
+            "hostname": Verbatim(spec.hostname),
+            "command": spec.command,
+            "user": None if spec.user == cluster.user else spec.user,
+            "cap_add": spec.cap_add,
+            "volumes": _volumes(spec.shared, mounts, spec.shm) if has_own else None,
+            "secrets": [_secret(one) for one in file_secrets(cluster, task)],
+            "env_file": [spec.env_file] if spec.env_file else None,
+            "environment": {
+                MERGE: Verbatim("*environment"),
+                **rendered_file.without_shared(task, spec.own_environment),
+                **dict.fromkeys(spec.secrets),
+            },
+            "ulimits": ulimits(spec),
+            "labels": Anchored(spec.hostname, {**spec.labels, labels.RUN: RUN_ID}),
+            "deploy": _deploy(task, spec),
+        }
+    )
+
+
+def _deploy(task: Task, spec: ContainerSpec) -> Data:
+    again = {"condition": Verbatim("none")}
+    if spec.restarts:
+        again = {"condition": Verbatim("on-failure"), "delay": Verbatim("1s")}
+        again["max_attempts"] = Verbatim(spec.restarts)
+    gpus = spec.devices and OneLine({"kind": Verbatim(GPU_KIND), "value": len(spec.devices.ids)})
+    reserved = {"generic_resources": [{"discrete_resource_spec": gpus}]} if gpus else None
+    pids = {} if spec.shared.bounds.pids is None else {"pids": spec.shared.bounds.pids}
+    return present(
+        {
+            "replicas": 1,
+            "endpoint_mode": Verbatim("dnsrr"),
+            "labels": Verbatim(f"*{spec.hostname}"),
+            "restart_policy": OneLine(again),
+            "placement": {"constraints": task.nodes} if task.nodes else None,
+            "resources": present({"limits": {**limits(spec), **pids}, "reservations": reserved}),
+        }
+    )
+
+
+def _volumes(spec: SharedSpec, mounts: Iterable[Mount], shm: int | None = None) -> list[Data]:
+    """The run's output directory, what is in memory, and what is mounted; secrets are not."""
+    output = {
+        "type": Verbatim("bind"),
+        "source": Verbatim("${CLUSTER_KIT_OUTPUT:-./output}"),
+        "target": Verbatim(spec.output),
+    }
+    found = [output, *(_in_memory(path, spec.bounds.tmp) for path in spec.tmpfs)]
+    for mount in mounts:
+        if not is_secret(mount):
+            place = {"source": mount.source, "target": mount.target}
+            found.append({"type": Verbatim("bind"), **place, "read_only": mount.read_only})
+    return found if shm is None else [*found, _in_memory("/dev/shm", shm)]
+
+
+def _in_memory(path: str, size: int | None) -> Data:
+    bound = None if size is None else {"size": size}
+    return present({"type": Verbatim("tmpfs"), "target": Verbatim(path), "tmpfs": bound})
+
+
+def _secret(secret: FileSecret) -> Data:
     return {
-        "subnet": str(spec.subnet),
-        "internal": spec.internal,
-        "options": pairs(options),
-        "labels": pairs(spec.labels),
+        "source": secret.name,
+        "target": secret.name,
+        "uid": secret.uid,
+        "gid": secret.gid,
+        "mode": Verbatim("0400"),
     }
 
 
-def _service(cluster: Cluster, task: Task, spec: ContainerSpec) -> Service:
-    own = rendered_file.without_shared(task, spec.own_environment)
-    mounts = [mount for mount in (*spec.shared.mounts, *spec.mounts) if not is_secret(mount)]
-    return Service(
-        name=spec.hostname,
-        command=flow(spec.command),
-        user="" if spec.user == cluster.user else quote(spec.user),
-        capabilities=flow(spec.cap_add) if spec.cap_add else "",
-        restarts=str(spec.restarts) if spec.restarts else "",
-        environment=pairs(own),
-        from_caller=from_caller(spec.secrets),
-        env_file=flow([spec.env_file]) if spec.env_file else "",
-        shm="" if spec.shm is None else str(spec.shm),
-        ulimits=ulimits(spec),
-        mounts=volumes(mounts) if spec.mounts or spec.shm is not None else (),
-        secrets=file_secrets(cluster, task),
-        limits=(*limits(spec), *bounded(spec)),
-        gpus=str(len(spec.devices.ids)) if spec.devices else "",
-        constraints=flow(task.nodes) if task.nodes else "",
-        labels=pairs(spec.labels),
+def _network(cluster: Cluster, spec: NetworkSpec) -> Data:
+    options = {} if spec.mtu is None else {MTU: str(spec.mtu)}
+    if cluster.encrypted:
+        options["encrypted"] = ""
+    return present(
+        {
+            "driver": Verbatim("overlay"),
+            "attachable": True,
+            "internal": spec.internal or None,
+            "driver_opts": options,
+            "ipam": {"config": [{"subnet": Verbatim(spec.subnet)}]},
+            "labels": {**spec.labels, labels.RUN: RUN_ID},
+        }
     )
+
+
+def _config(cluster: Cluster, spec: SharedSpec) -> Mapping[str, Any]:
+    """What all tasks are given as a file."""
+    text = rendered_file.spec_text(cluster)
+    return {
+        "name": Verbatim(rendered_file.config_name(cluster, text)),
+        "file": Verbatim(f"./{rendered_file.FILE}"),
+        "labels": spec.labels,
+    }

@@ -32,6 +32,8 @@ def test_a_template_holds_attributes_loops_and_conditions_only(path: Path) -> No
         "{% filter upper %}a{% endfilter %}",
         "{% call f() %}{% endcall %}",
         "{{ a|upper }}",
+        "{{ a|yaml(b) }}",
+        "{{ a()|yaml(2) }}",
         "{{ a + 1 }}",
         "{{ a ~ b }}",
         "{{ a() }}",

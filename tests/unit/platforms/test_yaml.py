@@ -1,0 +1,49 @@
+"""Plain data as YAML: what is read back is the same, whatever a text looks like."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from cluster_kit.platforms.yaml import Anchored, OneLine, Verbatim, block, present
+from tests.unit.manifests import TRAPS
+
+
+@pytest.mark.parametrize("text", ["null", "true", "1e3", "2024-01-01", "012", "", *TRAPS])
+def test_a_text_stays_a_text(text: str) -> None:
+    data = {"one": text, "list": [text], "inner": {"deep": text}, "short": OneLine({"a": text})}
+    read = yaml.safe_load(block(data).replace("$$", "$"))
+    assert read == {"one": text, "list": [text], "inner": {"deep": text}, "short": {"a": text}}
+
+
+@pytest.mark.parametrize("name", ["yes", "12", "a b", "cluster-kit.role", "<<"])
+def test_a_key_stays_a_text(name: str) -> None:
+    assert yaml.safe_load(block({name: 1})) == {name: 1}
+
+
+def test_the_other_kinds_of_values() -> None:
+    data = {
+        "number": 3, "yes": True, "nothing": None, "none": {}, "of": [],
+        "rows": [{"a": 1, "b": [1, 2]}, {"c": {"d": "x"}}],
+    }  # fmt: skip
+    assert yaml.safe_load(block(data)) == data
+    assert block({"rows": [{"a": 1, "b": 2}]}, 2) == "  rows:\n    - a: 1\n      b: 2"
+
+
+def test_what_is_yaml_already_is_written_as_it_is() -> None:
+    data = {
+        "all": Anchored("all", {"a": 1}),
+        "one": {Verbatim("<<"): Verbatim("*all"), "path": Verbatim("${HOME:-/}")},
+    }
+    text = block(data)
+    assert text == "all: &all\n  a: 1\none:\n  <<: *all\n  path: ${HOME:-/}"
+    assert yaml.safe_load(text)["one"] == {"a": 1, "path": "${HOME:-/}"}
+
+
+def test_compose_reads_a_dollar_twice() -> None:
+    assert block({"a": "$HOME"}) == "a: '$$HOME'"
+
+
+def test_keys_without_a_value_are_left_out() -> None:
+    given = {"a": None, "b": "", "c": [], "d": {}, "e": 0, "f": False, "g": "x"}
+    assert present(given) == {"e": 0, "f": False, "g": "x"}
