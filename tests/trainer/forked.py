@@ -35,7 +35,7 @@ PRELOADED = (
 PATIENCE_S = 60.0
 HURRIED = {
     "trainer.agent.disk_space:LOOK_S": 0.1,
-    "trainer.agent.supervisor.progress.stall:LOOK_S": 0.1,
+    "trainer.agent.supervisor.stall:LOOK_S": 0.1,
     "trainer.agent.supervisor.latecomer:LOOK_S": 0.05,
 }
 """How often forked tasks look at what takes a task seconds to notice. What another process has time

@@ -121,7 +121,7 @@ def test_every_event_is_in_the_contract_with_its_keys():
 def test_an_end_has_every_key_of_the_contract(tmp_path):
     import json
 
-    from trainer.agent.events import Progress
+    from trainer.agent.progress_file import Progress
 
     file = tmp_path / "progress.jsonl"
     outcome.stopped().record(Progress(file))

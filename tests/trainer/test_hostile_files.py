@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from trainer.agent import atomic, disk_space, events
+from trainer.agent import atomic, disk_space, progress_file
 from trainer.agent.errors import ContractError
-from trainer.agent.events import Progress, Reports, last_event, parsed
+from trainer.agent.progress_file import Progress, Reports, last_event, parsed
 
 
 @pytest.mark.parametrize("kind", ["fifo", "link", "folder"])
@@ -61,7 +61,7 @@ def test_a_progress_file_that_is_a_fifo_keeps_no_task_waiting(tmp_path: Path):
 
 
 def test_a_line_without_an_end_is_left_out_and_a_large_file_is_read_in_parts(tmp_path, monkeypatch):
-    monkeypatch.setattr(events, "MOST_BYTES", 1000)
+    monkeypatch.setattr(progress_file, "MOST_BYTES", 1000)
     reports, file = Reports(tmp_path), tmp_path / "worker-0.jsonl"
     file.write_bytes(b"x" * 5500 + b"\n" + b'{"event": "step"}\n' * 300)
     found = []

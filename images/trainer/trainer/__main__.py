@@ -45,10 +45,10 @@ def main(arguments: list[str]) -> int:
 
             start_anew_shaped(speed, arguments)
         if os.environ.get("CLUSTER_KIT_USER"):
-            from trainer.agent.network import owner
+            from trainer.agent.network import privileges
 
-            if owner.wanted():
-                owner.start_anew_as_owner(arguments)
+            if privileges.wanted():
+                privileges.start_anew_as_owner(arguments)
         if os.environ.get("CLUSTER_KIT_SECRETS"):
             from trainer.agent.network import secret_files
 

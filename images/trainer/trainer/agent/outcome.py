@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainer.agent.atomic import read
-from trainer.agent.events import Progress
+from trainer.agent.progress_file import Progress
 from trainer.contract.endings import EXIT_FAILED, FAILED, FINISHED, REASONS, STOPPED
 
 """Exit code by reason, if the reason alone decides it."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.agent.atomic import read_untrusted, replace
-from trainer.agent.events import last_event
+from trainer.agent.progress_file import last_event
 from trainer.contract import endings
 
 SUCCESS = 0

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from trainer import __main__ as main
-from trainer.agent.network import owner, privileges
+from trainer.agent.network import privileges
 
 
 @pytest.fixture
@@ -41,10 +41,10 @@ def test_root_becomes_the_owner_and_starts_anew_without_asking_again(steps, tmp_
 
 def test_any_other_user_stays_as_it_is(steps, monkeypatch):
     monkeypatch.setattr(os, "getuid", lambda: 1000)
-    assert not owner.wanted()
+    assert not privileges.wanted()
     monkeypatch.setattr(os, "getuid", lambda: 0)
     monkeypatch.setenv("CLUSTER_KIT_USER", "1000:1000")
-    assert not owner.wanted()
+    assert not privileges.wanted()
 
 
 def test_a_container_that_may_not_give_up_root_says_what_it_lacks(steps, monkeypatch, capsys):

@@ -8,8 +8,8 @@ import subprocess
 import pytest
 
 from trainer.agent.errors import ContractError
-from trainer.agent.events import Progress, Reports
 from trainer.agent.profiling.at_step import begin, reached, read, take
+from trainer.agent.progress_file import Progress, Reports
 from trainer.agent.task import read_task
 
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from trainer.agent.events import Progress
+from trainer.agent.progress_file import Progress
 from trainer.agent.stragglers import watch, words
 from trainer.agent.stragglers.rule import Straggled, Straggling
 from trainer.agent.stragglers.watch import StragglerWatch, groups

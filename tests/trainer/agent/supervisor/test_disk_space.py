@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from trainer.agent import disk_space, outcome
-from trainer.agent import events as trainer_events
-from trainer.agent.events import Progress
+from trainer.agent import progress_file as trainer_events
 from trainer.agent.outcome import Outcome
+from trainer.agent.progress_file import Progress
 from trainer.agent.task import Task, read_task
 from trainer.contract import endings
 from trainer.contract.endings import EXIT_OUTPUT

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from trainer.agent.beacon.heard import HeardAgain, Silent, Unanswered
-from trainer.agent.events import Progress
+from trainer.agent.progress_file import Progress
 from trainer.agent.supervisor.silent_tasks import HELP_S, SilentTasks
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from types import SimpleNamespace
 
-from trainer.agent.events import Progress
+from trainer.agent.progress_file import Progress
 from trainer.programs.training import placement
 
 FLOAT = SimpleNamespace(size=4)

@@ -10,7 +10,7 @@ import stat
 import time
 from pathlib import Path
 
-from trainer.agent.events import parsed
+from trainer.agent.progress_file import parsed
 from trainer.contract.endings import STOPPED
 
 LATELY_S = 30.0

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, NoReturn
 from trainer.agent.beacon import client, handshake
 from trainer.agent.beacon.messages import Report
 from trainer.agent.errors import ContractError, TrainerError
-from trainer.agent.events import Progress
 from trainer.agent.network import privileges
 from trainer.agent.outcome import because
+from trainer.agent.progress_file import Progress
 from trainer.agent.start_anew import start_anew
 from trainer.agent.task import read_task
 from trainer.agent.usage import SHAPED

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from trainer.agent.errors import ContractError
+from trainer.agent.start_anew import start_anew
+from trainer.agent.task import read_task
 
 CAP_VERSION_3 = 0x20080522
 PR_CAPBSET_READ, PR_CAPBSET_DROP = 23, 24
@@ -62,3 +66,30 @@ def checked(result: int, what: str) -> None:
     if result:
         code = ctypes.get_errno()
         raise OSError(code, f"{what}: {os.strerror(code)}")
+
+
+USER = "CLUSTER_KIT_USER"
+
+
+def wanted(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether this process is root and has to become the owner of the output directory."""
+    return environment.get(USER) == OWNER and os.getuid() == 0
+
+
+def start_anew_as_owner(arguments: Sequence[str]) -> NoReturn:
+    """Give up root, and start `python3 -m trainer ARGUMENTS…` again.
+
+    Raises:
+        ContractError: this container may not give up root.
+    """
+    try:
+        drop(parse_user(OWNER, USER, read_task().output))
+    except OSError as problem:
+        raise ContractError(
+            f"{USER} = {OWNER!r}: cannot become the owner of the output directory "
+            f"({problem.strerror}): this container lacks SETUID, SETGID or SETPCAP; render its "
+            "compose file anew"
+        ) from problem
+    environment = {key: value for key, value in os.environ.items() if key != USER}
+    # Anew, because the kernel hides /proc/self of a process that has changed its user.
+    start_anew(arguments, environment)

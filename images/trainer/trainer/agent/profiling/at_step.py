@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from trainer.agent.errors import ContractError
-from trainer.agent.events import Progress, Reports
+from trainer.agent.progress_file import Progress, Reports
 from trainer.agent.start_anew import trainer_command
 from trainer.agent.task import Task
 

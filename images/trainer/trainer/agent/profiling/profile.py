@@ -13,9 +13,9 @@ from typing import Any
 
 from trainer.agent import atomic
 from trainer.agent.errors import ContractError, TrainerError
-from trainer.agent.events import parsed
 from trainer.agent.profiling import breakdown, chrome, planes, rates
 from trainer.agent.profiling.request import ask_all
+from trainer.agent.progress_file import parsed
 from trainer.agent.task import EVALUATOR, Task, addresses_by_task
 
 MOST_S = 60.0

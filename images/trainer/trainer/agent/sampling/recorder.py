@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 import time
 
-from trainer.agent.events import Progress
 from trainer.agent.outcome import traffic
+from trainer.agent.progress_file import Progress
 from trainer.agent.sampling.connections import Sent, connections
 from trainer.agent.sampling.gpus import Driver
 from trainer.agent.sampling.memory import memory

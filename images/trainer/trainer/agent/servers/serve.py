@@ -15,10 +15,10 @@ from trainer.agent.beacon import client, handshake, unanswered
 from trainer.agent.beacon.client import BeaconClient, JobEnded, LeaderStopping, StacksWanted
 from trainer.agent.beacon.messages import Report
 from trainer.agent.errors import ServerError, TrainerError
-from trainer.agent.events import Progress
+from trainer.agent.event_queue import next_event
 from trainer.agent.injected import dead_connections
 from trainer.agent.outcome import Outcome
-from trainer.agent.queue import next_event
+from trainer.agent.progress_file import Progress
 from trainer.agent.sampling.recorder import Recorder
 from trainer.agent.servers import native, own_gpus, python, wire
 from trainer.agent.servers.ports import check_port

@@ -15,8 +15,17 @@ from trainer.agent.stragglers.limits import (
     reached_alone,
     strain,
 )
-from trainer.agent.stragglers.pace import LONGEST_S, WINDOWS_S, Pace, Window, pace, window
-from trainer.agent.stragglers.series import Series, increases, parts
+from trainer.agent.stragglers.pace import (
+    LONGEST_S,
+    WINDOWS_S,
+    Pace,
+    Series,
+    Window,
+    increases,
+    pace,
+    parts,
+    window,
+)
 from trainer.agent.usage import Usage
 
 LONGEST_PAUSE_S = 5.0

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from trainer.agent.events import Progress, Reports
+from trainer.agent.progress_file import Progress, Reports
 from trainer.agent.stragglers import words
 from trainer.agent.stragglers.rule import Straggled, Stragglers, Straggling
 from trainer.agent.task import Task

@@ -17,12 +17,12 @@ from trainer.agent import outcome
 from trainer.agent.beacon import handshake
 from trainer.agent.errors import ContractError
 from trainer.agent.injected import mailbox, stacks
+from trainer.agent.last_words import telling
 from trainer.agent.outcome import Outcome, tidy
 from trainer.agent.stacks import place
 from trainer.agent.start_anew import SAFE
-from trainer.agent.supervisor.progress.functions import Functions
+from trainer.agent.supervisor.stall import Functions
 from trainer.agent.task import CHIEF_JOBS, EVALUATOR, Task
-from trainer.agent.words.telling import telling
 from trainer.contract import endings
 from trainer.contract.times import PROGRAM_SAVE_S, PROGRAM_STOP_S
 

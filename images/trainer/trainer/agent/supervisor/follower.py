@@ -12,10 +12,10 @@ from trainer.agent import outcome, stacks
 from trainer.agent.beacon import handshake, unanswered
 from trainer.agent.beacon.client import BeaconClient, JobEnded, StacksWanted
 from trainer.agent.beacon.messages import Done, Failed
-from trainer.agent.events import Progress
+from trainer.agent.event_queue import next_event
 from trainer.agent.injected import mailbox
 from trainer.agent.outcome import Outcome
-from trainer.agent.queue import next_event
+from trainer.agent.progress_file import Progress
 from trainer.agent.servers.serve import job_ended
 from trainer.agent.supervisor import latecomer, peers
 from trainer.agent.supervisor.child import Child, Program, ProgramEnded, debugged

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from trainer.agent.beacon.client import BeaconClient, JobEnded
-from trainer.agent.events import last_event
+from trainer.agent.progress_file import last_event
 from trainer.agent.task import Task
 from trainer.contract.times import LATECOMER_S
 

@@ -12,21 +12,19 @@ from trainer.agent import outcome
 from trainer.agent.beacon.heard import SAID, Heard, Joined, Left, Unanswered
 from trainer.agent.beacon.server import BeaconServer
 from trainer.agent.beacon.stopped import Stops
-from trainer.agent.events import Progress, last_event
+from trainer.agent.event_queue import next_event
 from trainer.agent.outcome import Outcome
-from trainer.agent.queue import next_event
+from trainer.agent.progress_file import Progress, last_event
 from trainer.agent.servers import probe
 from trainer.agent.servers import watch as server_watch
 from trainer.agent.servers.probe import ServersMissing, ServersReady
 from trainer.agent.stragglers.watch import StragglerWatch
-from trainer.agent.supervisor import servers_asked
+from trainer.agent.supervisor import servers_asked, stall
 from trainer.agent.supervisor.child import Child, Program, ProgramEnded
 from trainer.agent.supervisor.peers import Peers, let_begin
-from trainer.agent.supervisor.progress import functions, stall
-from trainer.agent.supervisor.progress.stall import Stalled
-from trainer.agent.supervisor.progress.waits import Waits
 from trainer.agent.supervisor.servers_asked import ServersAsked, beside, promises_broken
 from trainer.agent.supervisor.silent_tasks import SilentTasks
+from trainer.agent.supervisor.stall import Stalled, Waits
 from trainer.agent.task import Task
 from trainer.agent.usage import Usage, used
 from trainer.contract import endings
@@ -174,7 +172,7 @@ class Leader:
         self._ready = ready
         then = (self._events.put, over)
         beside(stall.watch, self._task, attempt, self._used, self._waits, *then)
-        beside(functions.watch, self._progress, self._child.functions, over)
+        beside(stall.watch_functions, self._progress, self._child.functions, over)
         if self._task.servers and self._task.silent_s:
             beside(server_watch.watch, self._task.servers, self._task.silent_s, *then)
         self._progress.write("ready")

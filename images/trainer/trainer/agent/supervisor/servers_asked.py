@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from trainer.agent import outcome
-from trainer.agent.events import Progress
 from trainer.agent.injected.gpus import promise
 from trainer.agent.outcome import Outcome
+from trainer.agent.progress_file import Progress
 from trainer.agent.servers import probe
 from trainer.agent.servers.probe import ServersMissing, ServersReady
 from trainer.agent.task import Task

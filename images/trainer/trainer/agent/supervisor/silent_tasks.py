@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 from trainer.agent import outcome
 from trainer.agent.beacon.heard import HeardAgain, Silent, Unanswered
-from trainer.agent.events import Progress
 from trainer.agent.outcome import Outcome
+from trainer.agent.progress_file import Progress
 from trainer.agent.servers.watch import PATIENCE
 from trainer.agent.task import EVALUATOR
 from trainer.contract import endings, heartbeat

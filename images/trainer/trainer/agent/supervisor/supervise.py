@@ -19,10 +19,10 @@ from trainer.agent.beacon.heard import Heard
 from trainer.agent.beacon.messages import Report
 from trainer.agent.beacon.server import BeaconServer
 from trainer.agent.errors import TrainerError
-from trainer.agent.events import Progress
 from trainer.agent.injected import dead_connections
 from trainer.agent.outcome import Outcome
 from trainer.agent.profiling import at_step
+from trainer.agent.progress_file import Progress
 from trainer.agent.sampling.recorder import Recorder
 from trainer.agent.supervisor.child import find_program
 from trainer.agent.supervisor.follower import follow

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from trainer.agent.events import Progress
+from trainer.agent.progress_file import Progress
 from trainer.agent.task import EVALUATOR, Task
 from trainer.programs.classifier import option_rules, options
 from trainer.programs.training import program

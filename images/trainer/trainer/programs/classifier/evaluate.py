@@ -10,7 +10,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from trainer.agent import atomic
-from trainer.agent.events import Progress
+from trainer.agent.progress_file import Progress
 from trainer.programs.classifier.data import files, input_pipeline
 from trainer.programs.classifier.model import architecture, checkpoints, retention, weights
 from trainer.programs.classifier.model.checkpoints import Checkpoint

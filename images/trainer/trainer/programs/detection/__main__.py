@@ -6,7 +6,7 @@ import os
 import sys
 from dataclasses import replace
 
-from trainer.agent.events import Progress
+from trainer.agent.progress_file import Progress
 from trainer.agent.task import EVALUATOR, Task
 from trainer.programs.detection import classic, mode, options
 from trainer.programs.training import program

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from trainer.agent.events import Progress
+from trainer.agent.progress_file import Progress
 from trainer.agent.task import Task
 from trainer.programs.linear_regression import options
 from trainer.programs.training import program

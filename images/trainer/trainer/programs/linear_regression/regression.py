@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from trainer.agent.errors import TrainerError
-from trainer.agent.events import Progress
+from trainer.agent.progress_file import Progress
 from trainer.agent.task import Task
 from trainer.contract.endings import EXIT_TRAINING_FAILED
 from trainer.programs.linear_regression.options import Options

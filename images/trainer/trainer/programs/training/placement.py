@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from trainer.agent.events import Progress
+from trainer.agent.progress_file import Progress
 
 MOST = 200
 """The largest ones are told; of more, the rest of each task together."""

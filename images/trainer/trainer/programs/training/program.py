@@ -9,10 +9,10 @@ from pathlib import Path
 from traceback import format_exception_only
 from typing import NoReturn, Optional
 
-from trainer.agent import events
+from trainer.agent import progress_file
 from trainer.agent.errors import TrainerError
-from trainer.agent.events import Progress
 from trainer.agent.injected import gc_pause, mailbox
+from trainer.agent.progress_file import Progress
 from trainer.agent.task import Task, read_task
 
 Run = Callable[[Task, list[str], Optional[Progress]], None]
@@ -21,7 +21,7 @@ Run = Callable[[Task, list[str], Optional[Progress]], None]
 def main(run: Run, arguments: list[str]) -> NoReturn:
     """Call `run` for this task, and end the process with 0 or the error's exit code."""
     try:
-        run(read_task(), arguments, events.from_environment())
+        run(read_task(), arguments, progress_file.from_environment())
     except TrainerError as problem:
         mailbox.leave_last_words(str(problem))
         if problem.final:

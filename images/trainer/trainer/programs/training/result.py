@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from trainer.agent import atomic
-from trainer.agent.events import Progress
+from trainer.agent.progress_file import Progress
 
 NAME = "result.json"
 

@@ -25,7 +25,7 @@ from graph_jobs import (  # noqa: E402
     whole_rounds,
 )
 
-from trainer.agent.events import Progress  # noqa: E402
+from trainer.agent.progress_file import Progress  # noqa: E402
 from trainer.agent.task import read_task  # noqa: E402
 from trainer.programs.training import stop_reasons  # noqa: E402
 from trainer.programs.training.errors import CheckpointError, Diverged  # noqa: E402

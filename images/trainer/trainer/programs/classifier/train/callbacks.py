@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from trainer.agent.events import Progress
+from trainer.agent.progress_file import Progress
 from trainer.programs.classifier import mode
 from trainer.programs.classifier.model.retention import prune
 from trainer.programs.classifier.options import Options

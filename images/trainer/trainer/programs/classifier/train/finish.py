@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from trainer.agent.events import Progress
+from trainer.agent.progress_file import Progress
 from trainer.programs.classifier.data import files, input_pipeline
 from trainer.programs.classifier.model import architecture, checkpoints, weights
 from trainer.programs.classifier.model.export import export

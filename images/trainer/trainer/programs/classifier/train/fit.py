@@ -6,8 +6,8 @@ import dataclasses
 
 import tensorflow as tf
 
-from trainer.agent.events import Progress
 from trainer.agent.injected.for_programs.cluster_kit_input import worker_index
+from trainer.agent.progress_file import Progress
 from trainer.agent.task import Task
 from trainer.programs.classifier import mode
 from trainer.programs.classifier.data import files, input_pipeline

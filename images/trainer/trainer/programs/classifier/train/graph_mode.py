@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import tensorflow as tf
 
-from trainer.agent.events import Progress
+from trainer.agent.progress_file import Progress
 from trainer.agent.task import Task
 from trainer.programs.classifier import mode
 from trainer.programs.classifier.data import images, input_pipeline

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 import tensorflow as tf
 
 from trainer.agent.errors import TrainerError
-from trainer.agent.events import Progress
 from trainer.agent.injected import mailbox
+from trainer.agent.progress_file import Progress
 from trainer.agent.task import Task
 from trainer.programs.classifier import mode
 from trainer.programs.classifier.data import images

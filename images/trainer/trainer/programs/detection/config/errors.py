@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,14 @@ from pydantic import BaseModel, ValidationError
 
 from trainer.agent.errors import ContractError
 from trainer.programs.detection.config.field_types import Part
-from trainer.programs.detection.config.nearest import nearest
+
+
+def nearest(name: str, known: Iterable[str], among: str = "known keys") -> str:
+    """``did you mean `batch_size`?``, or what is known, after the words `among`."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean `{near[0]}`?" if near else f"{among}: {', '.join(names) or 'nothing'}"
+
 
 TYPES = {
     "string_type": "must be a text in quotes",

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from trainer.agent import atomic
 from trainer.agent.errors import ContractError
-from trainer.agent.events import Progress
+from trainer.agent.progress_file import Progress
 from trainer.programs.detection.data import label_map, records
 from trainer.programs.detection.evaluate import draw
 from trainer.programs.detection.evaluate.scoring import Score, Scorer

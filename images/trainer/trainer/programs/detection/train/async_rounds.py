@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 import numpy as np
 import tensorflow as tf
 
-from trainer.agent.events import Progress
 from trainer.agent.injected import mailbox
+from trainer.agent.progress_file import Progress
 from trainer.contract.endings import EXIT_TERMINATED
 from trainer.programs.detection.options import Options
 from trainer.programs.detection.train.checkpoint_manager import CheckpointManager

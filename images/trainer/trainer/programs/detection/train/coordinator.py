@@ -9,9 +9,9 @@ from __future__ import annotations
 import tensorflow as tf
 
 from trainer.agent.errors import TrainerError
-from trainer.agent.events import Progress
 from trainer.agent.injected import mailbox
 from trainer.agent.injected.for_programs.cluster_kit_input import worker_index
+from trainer.agent.progress_file import Progress
 from trainer.agent.task import Task
 from trainer.programs.detection.data import input_pipeline
 from trainer.programs.detection.data.input_pipeline import Batch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from trainer.agent.events import Progress
+from trainer.agent.progress_file import Progress
 from trainer.programs.detection.data.check import Checked
 from trainer.programs.detection.evaluate.scoring import Scorer
 from trainer.programs.detection.model import ssd, weights

@@ -6,7 +6,7 @@ import math
 
 import tensorflow as tf
 
-from trainer.agent.events import Progress
+from trainer.agent.progress_file import Progress
 from trainer.agent.task import Task
 from trainer.programs.detection.config.pipeline import Pipeline
 from trainer.programs.detection.data import input_pipeline

@@ -6,8 +6,8 @@ import sys
 
 import tensorflow as tf
 
-from trainer.agent.events import Progress
 from trainer.agent.injected import mailbox
+from trainer.agent.progress_file import Progress
 from trainer.agent.servers import probe
 from trainer.agent.task import Task
 from trainer.programs.training import signals

@@ -12,8 +12,7 @@ from typing import Any
 
 from trainer.programs.detection.config.classic.aside import ASIDE
 from trainer.programs.detection.config.classic.fields import BLOCKS, CHANGED, FIELDS, REPEATED
-from trainer.programs.detection.config.errors import Problem, short
-from trainer.programs.detection.config.nearest import nearest
+from trainer.programs.detection.config.errors import Problem, nearest, short
 from trainer.programs.detection.text_format import Message, Word
 
 

@@ -13,8 +13,8 @@ from typing import NoReturn
 import tensorflow as tf
 
 from trainer.agent.errors import TrainerError
-from trainer.agent.events import Progress
 from trainer.agent.injected import mailbox
+from trainer.agent.progress_file import Progress
 from trainer.contract.endings import EXIT_TERMINATED
 from trainer.programs.training import placement
 from trainer.programs.training.board import FOLDER, TRAIN

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from trainer.agent.events import Progress
+from trainer.agent.progress_file import Progress
 from trainer.programs.training.board import graph_writer
 from trainer.programs.training.graph_mode.options import GraphOptions
 from trainer.programs.training.graph_mode.session.step import StepResult

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import threading
 
-from trainer.agent.events import Progress
-from trainer.agent.supervisor.progress import functions
-from trainer.agent.supervisor.progress.functions import Functions, Waited
+from trainer.agent.progress_file import Progress
+from trainer.agent.supervisor import stall
+from trainer.agent.supervisor.stall import Functions, Waited
 
 
 def of(scheduled: int, *finished: int, joined: int = 0) -> Functions:
@@ -48,12 +48,12 @@ def test_without_a_coordinator_nothing_is_said(tmp_path) -> None:
         over.set()
         return Functions.parse("")
 
-    functions.watch(Progress(tmp_path / "chief-0.jsonl"), none_yet, over)
+    stall.watch_functions(Progress(tmp_path / "chief-0.jsonl"), none_yet, over)
     assert asked and not (tmp_path / "chief-0.jsonl").read_text()
 
 
 def test_it_is_written_into_the_progress_file(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(functions, "LOOK_S", 0.001)
+    monkeypatch.setattr(stall, "FUNCTIONS_LOOK_S", 0.001)
     over, texts = threading.Event(), iter([3, 5, 5])
 
     def left() -> Functions:
@@ -62,6 +62,6 @@ def test_it_is_written_into_the_progress_file(tmp_path, monkeypatch) -> None:
             done = 5
         return Functions.parse(json.dumps({"scheduled": 8, "finished": {"worker-0": done}}))
 
-    functions.watch(Progress(tmp_path / "chief-0.jsonl"), left, over)
+    stall.watch_functions(Progress(tmp_path / "chief-0.jsonl"), left, over)
     (said,) = map(json.loads, (tmp_path / "chief-0.jsonl").read_text().splitlines())
     assert (said["event"], said["done"], said["of"]) == ("functions", 5, 8)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from trainer.agent.words.telling import LONGEST, telling
+from trainer.agent.last_words import LONGEST, telling
 
-ERRORS = Path(__file__).parents[2] / "errors"
+ERRORS = Path(__file__).parents[1] / "errors"
 TF = "tensorflow.python.framework.errors_impl."
 FIRST_LINES = {
     "damaged_records": f"{TF}DataLossError: corrupted record at 12",

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from trainer.agent.beacon.heard import DONE, FAILED, LOST, Joined, Left, Silent
-from trainer.agent.events import Progress
-from trainer.agent.supervisor.progress.waits import Waits
+from trainer.agent.progress_file import Progress
+from trainer.agent.supervisor.stall import Waits
 
 
 @pytest.fixture

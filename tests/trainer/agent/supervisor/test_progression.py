@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainer.agent.supervisor.progress.progression import (
-    LEAST_S,
-    RECOVERY_S,
-    TIMES,
-    UNREPORTED_S,
-    Progression,
-)
+from trainer.agent.supervisor.stall import LEAST_S, RECOVERY_S, TIMES, UNREPORTED_S, Progression
 from trainer.agent.usage import Usage
 
 

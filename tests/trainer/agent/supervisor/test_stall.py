@@ -10,9 +10,8 @@ import time
 
 import pytest
 
-from trainer.agent.events import Progress, Reports
-from trainer.agent.supervisor.progress.stall import Stalled, watch, written
-from trainer.agent.supervisor.progress.waits import Waits
+from trainer.agent.progress_file import Progress, Reports
+from trainer.agent.supervisor.stall import Stalled, Waits, watch, written
 from trainer.agent.task import read_task
 from trainer.agent.usage import Usage
 

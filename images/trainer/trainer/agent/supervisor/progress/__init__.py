@@ -1,1 +1,0 @@
-"""Whether a job gets on, and what it waits for."""

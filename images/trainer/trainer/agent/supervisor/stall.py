@@ -1,0 +1,325 @@
+"""Whether a job makes progress, what it waits for, and when it hangs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trainer.agent import outcome, stacks
+from trainer.agent.beacon.heard import DONE, Heard, Left, Silent
+from trainer.agent.beacon.server import BeaconServer
+from trainer.agent.beacon.silence import Silence
+from trainer.agent.outcome import Outcome
+from trainer.agent.progress_file import Progress, Reports
+from trainer.agent.servers.probe import Prober
+from trainer.agent.task import EVALUATOR, Task
+from trainer.agent.usage import Usage
+from trainer.contract import endings
+
+FUNCTIONS_LOOK_S = 1.0
+
+
+@dataclass(frozen=True)
+class Functions:
+    """Of one start of a program: how many it has scheduled, and each worker finished, by name.
+
+    `joined` were scheduled before it waited for all of them, the last time.
+    """
+
+    scheduled: int = 0
+    joined: int = 0
+    finished: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, text: str) -> Functions:
+        """From what the program left in its mailbox; none of "" (no coordinator)."""
+        return cls(**json.loads(text)) if text else cls()
+
+    @property
+    def done(self) -> int:
+        """Finished by all workers together."""
+        return sum(self.finished.values())
+
+
+class Waited:
+    """Says what a program waits for: nothing as long as it goes on scheduling."""
+
+    def __init__(self) -> None:
+        self._scheduled = 0
+        self._said: tuple[int, int] | None = None
+
+    def look(self, now: Functions) -> tuple[int, int] | None:
+        """(done, of) if that is new and the program waits, or has waited; about once a second.
+
+        Counted from where the program has last waited for all of them.
+        """
+        goes_on, self._scheduled = now.scheduled != self._scheduled, now.scheduled
+        found = (now.done - now.joined, now.scheduled - now.joined)
+        if now.done >= now.scheduled:
+            waited, self._said = self._said is not None, None
+            return found if waited else None
+        if goes_on or found == self._said:
+            return None
+        self._said = found
+        return found
+
+
+def watch_functions(
+    progress: Progress, functions: Callable[[], Functions], over: threading.Event
+) -> None:
+    """Write down what the program waits for, until `over`."""
+    waited = Waited()
+    while not over.wait(FUNCTIONS_LOOK_S):
+        if (found := waited.look(functions())) is not None:
+            progress.write("functions", done=found[0], of=found[1])
+
+
+LEAST_S = 30.0
+TIMES = 20
+"""A program that reports steps has this many times their usual distance, and LEAST_S at least."""
+UNREPORTED_S = 300.0
+"""For programs that report nothing, before the first steps, and in phases without steps."""
+ENOUGH = 3
+RECOVERY_S = 120.0
+"""From when a task came until the next step: programs build their graphs anew, all at once."""
+BUSY_CORES = 0.03
+"""Of one task. An idle one, with its server and its signs of life, uses 0.005."""
+BUSY_BYTES_PER_S = 4_000
+"""For each task, on the average: their signs of life are 700 to 1,200."""
+TRAINING = "training"
+_CAME = ("start", "ready")
+_NO_PROGRESS = (
+    "failure", "devices", "silent", "heard", "unanswered", "waiting", "waited", "retry", "end",
+    "asked", "profiled",
+)  # fmt: skip
+_JOB = "job"
+
+
+class Progression:
+    """One attempt at the job's programs; `now` in seconds of a monotonic clock.
+
+    Time counts only while we run ourselves. `limit_s`: seconds without progress, None for the rules
+    above.
+    """
+
+    def __init__(self, limit_s: float | None, now: float) -> None:
+        self._limit_s = limit_s
+        self._silence = Silence(now)
+        self._silence.heard(_JOB)
+        self._distances: list[float] = []
+        self._steps: dict[str, object] = {}
+        self._phase = TRAINING
+        self._recovers = False
+        self._used: tuple[float, Mapping[str, Usage]] | None = None
+
+    @property
+    def limit_s(self) -> float:
+        """Seconds without progress that are too many now."""
+        if self._limit_s is not None:
+            return self._limit_s
+        if len(self._distances) < ENOUGH:
+            return UNREPORTED_S
+        least = RECOVERY_S if self._recovers else LEAST_S
+        reported = max(least, TIMES * statistics.median(self._distances))
+        return reported if self._phase == TRAINING else max(reported, UNREPORTED_S)
+
+    def look(self, now: float) -> None:
+        """Let time pass; about once a second."""
+        self._silence.look(now)
+
+    def reported(self, task: str, event: Mapping[str, Any]) -> None:
+        """One line of a task's progress file. A step that was reported before is no progress."""
+        kind = event.get("event")
+        if kind in _NO_PROGRESS:
+            return
+        if kind in _CAME:
+            self._recovers = True
+            self._silence.heard(_JOB)
+            return
+        if kind == "phase":
+            self._phase = str(event.get("name"))
+        if kind == "step":
+            if self._steps.get(task) == event.get("step"):
+                return
+            self._steps[task] = event.get("step")
+            self._recovers = False
+        distance = self._silence.heard(_JOB)
+        if kind in ("step", "epoch") and self._phase == TRAINING and distance:
+            self._distances.append(distance)
+
+    def wrote(self) -> None:
+        """A program wrote a file: a checkpoint, most likely."""
+        self._silence.heard(_JOB)
+
+    def used(self, now: float, by_task: Mapping[str, Usage]) -> None:
+        """What each task has used so far; it counts if nobody reports anything."""
+        before, self._used = self._used, (now, by_task)
+        if before is None or self._distances:
+            return
+        passed = now - before[0]
+        more = [
+            (used.cpu_s - was.cpu_s, used.bytes - was.bytes)
+            for task, used in by_task.items()
+            if (was := before[1].get(task))
+        ]
+        computes = any(cpu_s > BUSY_CORES * passed for cpu_s, _ in more)
+        sends = sum(count for _, count in more) > BUSY_BYTES_PER_S * passed * len(more)
+        if computes or sends:
+            self._silence.heard(_JOB)
+
+    def standing_s(self) -> float:
+        """For how many seconds there has been no progress, if they are too many; else 0."""
+        return self._silence.longer_than(self.limit_s).get(_JOB, 0.0)
+
+
+AFTER_S = 5.0
+UNDER_WAY_S = 2.0
+"""Programs report about once a second: a step that was made before the loss may be told later."""
+
+
+class Waits:
+    """Of the attempts at the leader's program; `now` in seconds of a monotonic clock."""
+
+    def __init__(self, progress: Progress, leader: str) -> None:
+        self._progress = progress
+        self._leader = leader
+        self.begin_attempt()
+
+    def begin_attempt(self) -> None:
+        """Forget everything: all tasks begin anew."""
+        self._lost: dict[str, float] = {}
+        self._told: set[str] = set()
+        self._steps: dict[str, object] = {}
+        self._phase = TRAINING
+
+    def heard(self, event: Heard, now: float) -> None:
+        """A task may have crashed, or be silent; nobody waits for an evaluator."""
+        lost = isinstance(event, Silent) or (isinstance(event, Left) and event.how != DONE)
+        if lost and not event.task.startswith(EVALUATOR):
+            self._lost.setdefault(event.task, now)
+
+    def reported(self, task: str, event: Mapping[str, Any], now: float) -> None:
+        """One line of a task's progress file; a step that was reported before is none."""
+        if event.get("event") == "phase":
+            self._phase = str(event.get("name"))
+        if event.get("event") != "step" or self._steps.get(task) == event.get("step"):
+            return
+        self._steps[task] = event.get("step")
+        over = [name for name, since in self._lost.items() if now > since + UNDER_WAY_S]
+        for name in over:
+            since = self._lost.pop(name)
+            if name in self._told:
+                self._told.discard(name)
+                seconds = round(now - since, 1)
+                self._progress.write("waited", of=name, seconds=seconds)
+                self._say(f"training goes on; it waited {seconds:.0f} s for {name}")
+
+    def look(self, now: float) -> None:
+        """Tell of what training has begun to wait for; about once a second."""
+        if self._phase != TRAINING:
+            return
+        for name, since in list(self._lost.items()):
+            if name not in self._told and now >= since + AFTER_S:
+                self._told.add(name)
+                self._progress.write("waiting", of=name, seconds=round(now - since, 1))
+                self._say(f"training waits for {name}, which was lost {now - since:.0f} s ago")
+
+    def _say(self, text: str) -> None:
+        print(f"{self._leader}: {text}", file=sys.stderr, flush=True)
+
+
+LOOK_S = 1.0
+ANSWER_S = 2.0
+FILES_EVERY = 5
+"""Looks at the output's files in every so manieth look: there may be many."""
+MOST_FILES = 5000
+NOT_LOOKED_AT = ("progress", "stacks")
+
+
+@dataclass(frozen=True)
+class Stalled:
+    """An attempt has made no progress for so many seconds."""
+
+    attempt: int
+    seconds: float
+
+
+def watch(
+    task: Task,
+    attempt: int,
+    usage: Callable[[], Mapping[str, Usage]],
+    waits: Waits,
+    then: Callable[[Stalled], None],
+    over: threading.Event,
+) -> None:
+    """Call `then` once if the attempt makes no progress; returns after that, or with `over`.
+
+    `waits` is told what is reported.
+    """
+    progression = Progression(task.stall_s, time.monotonic())
+    reports = Reports(task.progress_file.parent)
+    looks, files = 0, written(task.output)
+    while not over.wait(LOOK_S):
+        looks += 1
+        now = time.monotonic()
+        progression.look(now)
+        for name, event in reports.new():
+            progression.reported(name, event)
+            waits.reported(name, event, now)
+        waits.look(now)
+        if looks % FILES_EVERY == 0:
+            progression.used(now, usage())
+            before, files = files, written(task.output)
+            if files != before:
+                progression.wrote()
+        if (seconds := progression.standing_s()) and task.stall_s != 0:
+            then(Stalled(attempt, seconds))
+            return
+
+
+def written(folder: Path) -> frozenset[tuple[str, int, int]]:
+    """(path, size, time of its change) of the first MOST_FILES files, to be compared only.
+
+    The newest time would not do: somebody may set the clock back.
+    """
+    found: set[tuple[str, int, int]] = set()
+    for root, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name not in NOT_LOOKED_AT]
+        for name in files:
+            path = Path(root) / name
+            with contextlib.suppress(OSError):
+                status = path.stat()
+                found.add((str(path), status.st_size, status.st_mtime_ns))
+        if len(found) > MOST_FILES:
+            break
+    return frozenset(found)
+
+
+def ended(reason: str, tasks: tuple[str, ...], *, again: bool) -> Outcome:
+    """The outcome of a job that makes no progress."""
+    message = f"{reason}{' after it was started again' if again else ''}"
+    return outcome.because(
+        endings.STALL,
+        f"{message}; where each task stands is in {stacks.KEPT}/ of the output",
+        tasks,
+    )
+
+
+def keep_stacks(task: Task, stalled: Stalled, followers: BeaconServer | None) -> None:
+    """Everybody's, and whether each server answers, before anything is ended."""
+    if followers:
+        followers.ask_for_stacks()
+    answers = ""
+    if task.servers:
+        with Prober(task.servers) as prober:
+            answers = "".join(f"{answer}\n" for answer in prober.ask(ANSWER_S))
+    stacks.keep(task, f"no progress for {stalled.seconds:.0f} s", answers)

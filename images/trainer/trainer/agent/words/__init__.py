@@ -1,1 +1,0 @@
-"""What is told of a program's error."""
