@@ -219,7 +219,8 @@ def _run_one(host: Host, run: Run, workspace: Workspace, view: View, accuracy: f
         view.close()
     if outcome.exit_code == Interrupted.exit_code:
         raise Interrupted("the comparison was interrupted", "what was measured so far is shown")
-    entries = ProgressReader(RunDirectory(Path(outcome.run)).output).poll()
+    tasks = [task.name for task in outcome.tasks]
+    entries = ProgressReader(RunDirectory(Path(outcome.run)).output, tasks=tasks).poll()
     return result(run, outcome, entries, accuracy)
 
 

@@ -115,6 +115,8 @@ class Value:
     name: str
     labels: Mapping[str, str]
     value: float
+    reported: bool = False
+    """Whether a label is a program's word that no outcome has, where such words are masked."""
 
 
 def values_of(run: RunFacts, tallies: Mapping[str, Tally], now: float) -> Iterator[Value]:
@@ -136,6 +138,11 @@ def values_of(run: RunFacts, tallies: Mapping[str, Tally], now: float) -> Iterat
     labels = {"cluster": run.cluster, "run": run.run}
     for name, more, value in _of_run(run, tallies, now, up):
         yield Value(f"{PREFIX}run_{name}", {**labels, **more}, value)
+    judged = _numbers(run.outcome.get("metrics"))
+    reported = {name: value for tally in tallies.values() for name, value in tally.metrics.items()}
+    for name, value in {**reported, **judged}.items():
+        more = {**labels, "metric": name}
+        yield Value(f"{PREFIX}run_metric", more, value, reported=name not in judged)
 
 
 def _of_run(run: RunFacts, tallies: Mapping[str, Tally], now: float, up: bool) -> Iterator[Named]:
@@ -158,11 +165,6 @@ def _of_run(run: RunFacts, tallies: Mapping[str, Tally], now: float, up: bool) -
         named = _BY_STEP.fullmatch(name)
         step = int(named[1]) if named else leader.step_at(at) if leader else None
         yield from known(("checkpoint_time_seconds", at), ("checkpoint_step", step))
-    reported: dict[str, float] = {}
-    for tally in tallies.values():
-        reported |= tally.metrics
-    reported |= _numbers(outcome.get("metrics"))
-    yield from (("metric", {"metric": name}, value) for name, value in reported.items())
 
 
 def _ended(outcome: Mapping[str, Any]) -> Iterator[Named]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -115,8 +114,8 @@ class ProgressReader:
             return  # not there yet, removed by now, or no regular file
         try:
             about = os.fstat(file)
-            # A program can set the time of a file's change, but not that of its inode's.
-            latest = max(time.time(), about.st_ctime) + AHEAD_S
+            # Nothing was written later. A program can set that time, but not the inode's.
+            latest = about.st_ctime + AHEAD_S
             task = name.removesuffix(self._suffix)
             for line in self._lines(file, name, about.st_size):
                 entry = _parsed(task, line)

@@ -19,6 +19,8 @@ _RECENT = 40
 """Lines after which a traceback is old: the program went on, and ended for another reason."""
 _LAST_LINES, _LAST_TRACEBACKS = 5_000, 50
 """Of a log that are looked at: it may be nothing but tracebacks."""
+_LONGEST, _MOST = 1_000, 50_000
+"""Characters of a line, and of all lines, in which a common error is looked for."""
 _LATE_S = 5.0
 """What was said on stderr so many seconds before the end may be why it ended."""
 _NODE_TRACE = re.compile(r"Detected at node .* defined at \(most recent call last\):")
@@ -45,7 +47,7 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText], ...] = tuple(
     (re.compile(pattern, re.MULTILINE), advice)
     for pattern, advice in (
         (
-            r"/output/\S*(_temp|tempstate|\.tmp)\S*([;:].*No such file| did not exist)"
+            r"/output/[^\s;:]*(_temp|tempstate|\.tmp)[^\s;:]*+([;:].*No such file| did not exist)"
             r"|unable to lock file",
             "several tasks write the same files: let one task save (the chief, else worker 0), and "
             "give each of the others a directory of its own",
@@ -192,9 +194,15 @@ def _late(stderr: str, log: str) -> str:
 
 
 def _time(line: str) -> float:
-    """The Unix time that the engine has put before a line, 0 if it has not."""
+    """The Unix time that the engine has put before a line, 0 if it has not.
+
+    A program can begin a line with what only looks like one.
+    """
     stamp = _STAMP.match(line)
-    return datetime.fromisoformat(stamp[0].strip()).timestamp() if stamp else 0.0
+    try:
+        return datetime.fromisoformat(stamp[0].strip()).timestamp() if stamp else 0.0
+    except (ValueError, OverflowError):
+        return 0.0
 
 
 def _last_frames(frames: Sequence[str], room: int) -> list[str]:
@@ -289,6 +297,8 @@ def known_hint(words: str, mounts: Sequence[Mount] = (), caller: KeyStyle = TOML
         mounts: what is mounted there.
         caller: writes what to give the next run.
     """
+    lines = (line[:_LONGEST] for line in words[:_MOST].splitlines())
+    words = "\n".join(lines)  # the patterns take more than linear time
     if _MISSING_DATA.search(words) and not any(mount.target == "/data" for mount in mounts):
         return hint_text(("nothing is mounted at /data: run with ", DATA), caller)
     return next((hint_text(hint, caller) for pattern, hint in _HINTS if pattern.search(words)), "")

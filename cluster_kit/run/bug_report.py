@@ -111,7 +111,7 @@ def _write(
         for name, text in texts:
             names.append(name)
             content = mask(text).encode("utf-8", errors="replace")
-            entry = tarfile.TarInfo(f"{stem}/{name}")
+            entry = tarfile.TarInfo(f"{stem}/{mask(name)}")
             entry.size, entry.mtime = len(content), now
             made.addfile(entry, io.BytesIO(content))
     return names

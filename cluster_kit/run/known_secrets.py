@@ -55,10 +55,14 @@ def known_of(run: RunDirectory, connect: Connect = lambda: None) -> Known:
     containers = containers_of(run, engine)
     if containers and engine and record.cluster.sidecars:
         containers += _sidecars(engine, record)
-    found = frozenset(value for one in containers for value in one.secrets)
-    tasks = {task.name for task in record.cluster.tasks}
-    is_up = tasks <= {container.name for container in containers}
-    return Known(found | values_of(record.cluster, ()), is_up)
+    return known_by(record.cluster, containers)
+
+
+def known_by(cluster: Cluster, containers: Iterable[Container]) -> Known:
+    """What is known of a cluster's secrets by those of its containers that are there."""
+    there = list(containers)
+    are_up = {task.name for task in cluster.tasks} <= {container.name for container in there}
+    return Known(frozenset(values_of(cluster, there)), are_up or not any(_declared(cluster)))
 
 
 def containers_of(run: RunDirectory, engine: Engine | None) -> list[Container]:

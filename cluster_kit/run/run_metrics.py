@@ -57,10 +57,15 @@ def _values(run: RunDirectory, known: Known) -> Iterable[Value]:
 
 
 def masked_labels(values: Iterable[Value], known: Known) -> Iterator[Value]:
-    """Yields the values without secrets: programs choose names of metrics, which are labels."""
+    """Yields the values without secrets: programs choose names of metrics, which are labels.
+
+    If some secrets are not known any more, the names that a run's outcome has are told, which are
+    masked, and no others.
+    """
     mask = masker(known.values)
     for value in values:
-        yield replace(value, labels={key: mask(of) for key, of in value.labels.items()})
+        if known.are_all or not value.reported:
+            yield replace(value, labels={key: mask(of) for key, of in value.labels.items()})
 
 
 class RunMetrics:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from cluster_kit.errors import EngineError, HostError
-from cluster_kit.observe.progress import USAGE, Entry, ProgressReader
+from cluster_kit.observe.progress import USAGE, Entry, ProgressReader, without_values
 from cluster_kit.observe.reconcile import is_told
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import TaskView
@@ -23,11 +23,12 @@ from cluster_kit.report.curves import FIGURES, Curves, means
 from cluster_kit.report.evidence import Evidence, checkpoints_of
 from cluster_kit.report.facts import Traffic, facts_with, points_facts, traffic_facts
 from cluster_kit.resolved import Cluster
+from cluster_kit.run.known_secrets import Known, known_by
 from cluster_kit.run.outcome import metrics, task_outcome
 from cluster_kit.run.run_directory import Record, read_events
 from cluster_kit.run.run_report import text_of
 from cluster_kit.serve.site import Site
-from cluster_kit.util.masking import Mask, masked_facts, masker
+from cluster_kit.util.masking import masked_facts, masker
 from cluster_kit.version import __version__
 from cluster_kit.workspace import RunDirectory
 
@@ -279,6 +280,8 @@ class Happened:
 
 
 CHECKPOINTS_S = 5.0
+ASK_S = 1.0
+"""How often containers are asked for that are not there yet."""
 SHARE = 0.01
 """Of one core, for looking through everything that a run has written."""
 
@@ -296,13 +299,17 @@ class Reading:
         self._growing = Growing(
             record.cluster, About(run.path.name, text_of(run.manifest), __version__)
         )
-        self._mask = self._masker()
+        self._known, self._ask_at = Known(frozenset(), are_all=False), 0.0
         self._checkpoints_at = 0.0
 
     def read(self) -> None:
         """Read what is new."""
         self._happened.listen()
-        self._growing.add(self._happened.poll(), self._progress.poll(), self._usage.poll())
+        self._ask()
+        entries = self._progress.poll()
+        if not self._known.are_all:
+            entries = [without_values(entry, self._known.mask) for entry in entries]
+        self._growing.add(self._happened.poll(), entries, self._usage.poll())
         began = time.monotonic()
         if began >= self._checkpoints_at:
             with contextlib.suppress(OSError):  # a directory that is removed just now
@@ -323,14 +330,28 @@ class Reading:
 
     def as_text(self, facts: Facts) -> str:
         """JSON in which no value of a secret is."""
-        text = json.dumps(facts, separators=(",", ":"))
-        if self._mask(text) == text:
+        mask, text = masker(self._known.values), json.dumps(facts, separators=(",", ":"))
+        if mask(text) == text:
             return text
-        return json.dumps(masked_facts(facts, self._mask), separators=(",", ":"))
+        return json.dumps(masked_facts(facts, mask), separators=(",", ":"))
 
-    def _masker(self) -> Mask:
+    def _ask(self) -> None:
+        """Ask for the secrets of containers, which come one after the other, until all are there.
+
+        What tasks say until then is masked as a whole, if the cluster has secrets.
+        """
+        if time.monotonic() < self._ask_at:
+            return
+        cluster, id_ = self._record.cluster, self._record.id
         try:
-            containers = self._site.engine().containers(self._record.cluster.name, self._record.id)
+            engine = self._site.engine()
+            containers = [
+                *engine.containers(cluster.name, id_),
+                *engine.sidecars(cluster.name, id_),
+            ]
         except (EngineError, HostError):
             containers = []
-        return masker({value for one in containers for value in one.secrets})
+        found = known_by(cluster, containers)
+        self._known = Known(self._known.values | found.values, self._known.are_all or found.are_all)
+        lacks = {task.name for task in cluster.tasks} - {one.name for one in containers}
+        self._ask_at = time.monotonic() + ASK_S if lacks else math.inf

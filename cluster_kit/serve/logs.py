@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections import deque
@@ -21,6 +22,7 @@ MOST_LINES = 20_000
 MOST_SENT = 2_000
 IDLE_S = 30.0
 """After so long without a question nobody reads a log any more."""
+_NUMBER = re.compile("[0-9]{1,18}")
 FIRST_S = 0.3
 """How long the first question waits for what the engine has to say."""
 
@@ -114,7 +116,7 @@ class Logs:
 def _numbers(after: str) -> dict[str, int]:
     """Up to which line each container's log was told; {} for text that is none of ours."""
     pairs = (part.partition(":") for part in after.split(","))
-    return {id_: int(number) for id_, _, number in pairs if number.isdecimal()}
+    return {id_: int(number) for id_, _, number in pairs if _NUMBER.fullmatch(number)}
 
 
 def _chosen(names: Sequence[str], task: str, cluster: str) -> Sequence[str]:

@@ -272,7 +272,11 @@ class _Handler(BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
-        split = urlsplit(self.path)
+        try:
+            split = urlsplit(self.path)
+        except ValueError:  # `http://[`
+            self.send_error(400, "invalid URL")
+            return
         request = Request(
             self.command,
             unquote(split.path),

@@ -51,7 +51,9 @@ def read(reference: str, workspace: Workspace) -> Evidence:
     run = RunDirectory(kept)
     record = _record(run, outcome)
     since, sizes = (record.since, record.sizes) if record else (-math.inf, {})
-    entries = ProgressReader(run.output, since, sizes).poll()
+    tasks = record.cluster.tasks if record else outcome.tasks
+    names = [task.name for task in tasks] or None  # a job of Slurm's outcome lists none
+    entries = ProgressReader(run.output, since, sizes, tasks=names).poll()
     return Evidence(outcome, tuple(read_events(run, since)), tuple(entries))
 
 

@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from cluster_kit.util.terminal import harmless
+
 MASK = "***"
 LEFT_OUT = " [the rest is left out]"
 """The end of a text that was cut, which may be within a secret: masks hide its beginning, too."""
@@ -124,13 +126,23 @@ def _tells_nothing(value: str) -> bool:
 
 
 def masker(values: Iterable[str]) -> Mask:
-    """What masks these values and their parts in texts, in time linear in a text's length."""
+    """What masks these values and their parts in texts, in time linear in a text's length.
+
+    A value is also found if escape sequences divide it, or characters that nobody sees: programs
+    print in colours. The text is returned without these then.
+    """
     hidden = sorted({part for value in values for part in parts(value)}, key=len, reverse=True)
     if not hidden:
         return _unchanged
     starry = [part for part in hidden if "*" in part]
 
     def mask(text: str) -> str:
+        shown = hide(text)
+        if shown.isprintable() or (plain := harmless(shown)) == shown:
+            return shown
+        return shown if (found := hide(plain)) == plain else found
+
+    def hide(text: str) -> str:
         spans = [_spans(text, part) for part in hidden if part in text]
         if text.endswith(LEFT_OUT):
             spans.append(_begun(text, len(text) - len(LEFT_OUT), hidden))

@@ -26,7 +26,9 @@ def handlers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
         seen.append(signal.getsignal(signal.SIGTERM))
         signals.ignore()
         code = Interrupted.exit_code if len(seen) == 3 else 5
-        return SimpleNamespace(exit_code=code, success=False, blame="", message="x", run="/none")
+        return SimpleNamespace(
+            exit_code=code, success=False, blame="", message="x", run="/none", tasks=[]
+        )
 
     for module in (measure, speedup):
         monkeypatch.setattr(module, "launch", launch)

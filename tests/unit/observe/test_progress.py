@@ -256,3 +256,15 @@ def test_nothing_that_a_task_says_moves_a_terminal(output: Path) -> None:
     assert not {"\\x1b", "\\x07", "\\x9b", "\\r", "\\x08", "\\n"} & set(
         re.findall(r"\\x..|\\.", said)
     )
+
+
+def test_a_line_of_the_future_is_none_when_that_has_come(
+    output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time()
+    lines = line(now, "step", step=1) + line(now + 3600, "step", step=2)
+    (output / "progress" / "chief-0.jsonl").write_text(lines)
+    monkeypatch.setattr("time.time", lambda: now + 7200)
+    reader = ProgressReader(output, since=now - 10)
+    assert [entry.fields["step"] for entry in reader.poll()] == [1]
+    assert reader.left_out == 1

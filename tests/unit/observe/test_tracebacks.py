@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from cluster_kit.observe.tracebacks import known_hint, last_words, on_host, without_message
@@ -349,3 +351,19 @@ def test_paths_are_the_hosts_where_a_directory_is_mounted() -> None:
     for other in ("/opt/data/x", "x/data", "/database/x", "/data.txt", "./data/x"):
         assert on_host(other, mounts) == other
     assert on_host(PROBLEMS, ()) == PROBLEMS
+
+
+@pytest.mark.parametrize("separator", ["\r", "\n", "\u2028"])
+@pytest.mark.parametrize(
+    "stamp", ["2026-99-99T99:99:99Z", "0000-00-00T00:00:00Z", "2026-01-01T::Z"]
+)
+def test_what_only_looks_like_a_time_of_the_engine_is_none(separator: str, stamp: str) -> None:
+    log = f"2026-11-23T10:00:00.1Z ended{separator}{stamp} with this"
+    assert last_words(log, stderr=log).endswith("with this")
+
+
+@pytest.mark.parametrize("word", ["/output/_temp", "/output/x.tmp;", "GPU ", "/tmp//output/_temp"])
+def test_a_hint_is_looked_for_in_bounded_time(word: str) -> None:
+    began = time.process_time()
+    known_hint(word * 100_000)
+    assert time.process_time() - began < 5

@@ -13,6 +13,7 @@ import pytest
 from cluster_kit.serve import incremental, pages
 from cluster_kit.serve.pages import Feed
 from cluster_kit.util.untrusted import Folder
+from tests.make import cluster
 from tests.unit.serve.made_up import MadeUp
 
 
@@ -149,6 +150,25 @@ def test_no_value_of_a_secret_is_told(made: MadeUp) -> None:
     one = Feed(made.site, "demo")
     settled(one, made)
     assert b"hunter" not in one.whole() and b"with *** in it" in one.whole()
+
+
+def test_secrets_of_containers_that_came_after_the_page_are_not_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(incremental, "ASK_S", 0.0)
+    made = MadeUp(tmp_path, cluster(name="demo", worker=1, role={"worker": {"secrets": ["TOKEN"]}}))
+    made.begin()
+    everybody, made.states = made.states, {"chief-0": "created"}
+    one = Feed(made.site, "demo")
+    one.look()
+    made.say("chief-0", 1.0, "phase", name="early tok_0123456789")
+    one.look()
+    assert b"tok_" not in one.whole() and b"early" not in one.whole()
+    made.states, made.secrets = everybody, ("tok_0123456789",)
+    made.say("chief-0", 2.0, "phase", name="late tok_0123456789")
+    settled(one, made)
+    assert b"tok_" not in one.whole() and b"late ***" in one.whole()
+    made.finish()
 
 
 def test_a_cluster_that_was_started_without_the_kit_has_states_and_logs(made: MadeUp) -> None:

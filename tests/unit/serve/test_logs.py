@@ -98,3 +98,8 @@ def test_what_is_not_there(made: MadeUp, cluster: str, run: str, task: str, says
     with pytest.raises(UsageError) as error:
         Logs(made.site).read(cluster, run, task, "", "")
     assert error.value.message == says
+
+
+@pytest.mark.parametrize("after", ["id:" + "9" * 5000, "id:\u0663", "id:-1", "id:"])
+def test_a_number_that_is_none_of_ours_is_ignored(made: MadeUp, after: str) -> None:
+    assert len(Logs(made.site).read("demo", "", "chief-0", after, "")["lines"]) == 3

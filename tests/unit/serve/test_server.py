@@ -256,3 +256,13 @@ def test_the_url_has_brackets_where_the_address_needs_them() -> None:
         pytest.skip("this machine has no IPv6")
     assert url_of(one).startswith("http://[::1]:")
     one.server_close()
+
+
+@pytest.mark.parametrize("path", ["http://[", "http://[::bad/", "x://[a]b]/"])
+def test_a_url_that_is_none_is_refused_without_a_traceback(
+    server: Server, path: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_connection(("127.0.0.1", server.server_address[1]), 5) as asking:
+        asking.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+        assert asking.recv(100).startswith(b"HTTP/1.1 400 ")
+    assert capfd.readouterr().err == ""

@@ -27,7 +27,8 @@ def test_it_is_found_by_directory_file_cluster_and_as_the_newest(workspace: Work
         assert (evidence.outcome.blame, evidence.outcome.run) == ("chief-0", str(run))
         assert evidence.outcome.tasks == failed().tasks
         assert evidence.events == EVENTS
-        assert {entry.task for entry in evidence.entries} == {"chief-0", "evaluator-0"}
+        tasks = {task.name for task in evidence.outcome.tasks}
+        assert {entry.task for entry in evidence.entries} == {"chief-0"} & tasks, "and no others'"
 
 
 def test_what_up_printed_leads_to_the_run(workspace: Workspace, tmp_path: Path) -> None:
@@ -45,7 +46,11 @@ def test_of_a_resumed_run_its_own_part_is_told(
     run = saved(workspace.root, outcome(id="b"))
 
     def recorded(identity: str) -> None:
-        kept = SimpleNamespace(id=identity, since=103.5, sizes={"evaluator-0.jsonl": 10**6})
+        tasks = [SimpleNamespace(name=name) for name in ("chief-0", "evaluator-0")]
+        sizes = {"evaluator-0.jsonl": 10**6}
+        kept = SimpleNamespace(
+            id=identity, since=103.5, sizes=sizes, cluster=SimpleNamespace(tasks=tasks)
+        )
         monkeypatch.setattr(module, "read_record", lambda _run: kept)
 
     recorded("b")

@@ -133,6 +133,14 @@ def test_the_beginning_of_a_value_is_masked_where_a_text_was_cut(value: str) -> 
     assert masked(f"kept{LEFT_OUT}", {"abcdef", "xkept"}) == f"kept{LEFT_OUT}"
 
 
+@pytest.mark.parametrize("between", ["\x1b[1m", "\x1b[0m\x1b[36m", "\u200b", "\x00", "\u202e"])
+def test_a_value_is_masked_though_a_terminal_would_show_it_in_parts(between: str) -> None:
+    text = f"\x1b[1mtoken: tok_{between}0123456789\x1b[0m in use"
+    assert masked(text, ["tok_0123456789"]) == "token: *** in use"
+    other = f"\x1b[1mno{between}thing\x1b[0m"
+    assert masked(other, ["tok_0123456789"]) == other
+
+
 def test_masking_takes_time_linear_in_the_text() -> None:
     def seconds(count: int) -> float:
         text = ("aaaa-aaab " + "a" * 90) * count

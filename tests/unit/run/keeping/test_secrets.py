@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,10 @@ import yaml
 
 from cluster_kit.errors import HostError
 from cluster_kit.platforms.secret_values import without_secrets
+from cluster_kit.run.bug_report import archive
 from cluster_kit.run.doctor import check_secrets
 from cluster_kit.run.known_secrets import Known, known_of
+from cluster_kit.run.run_metrics import exposition
 from cluster_kit.run.run_report import write_report
 from tests.fakes.acting import Life, ends, prints, says
 from tests.fakes.stage import NAME, Stage
@@ -226,3 +229,28 @@ def test_render_warns_of_one_in_clear_and_refuses_it_in_a_portable_file(
     said = cli("render", "demo", "--portable", "--dry-run")
     assert (said.code, said.err) == (0, "")
     assert "      API_TOKEN:\n" in said.out
+
+
+NAMES_IT = Life(
+    (says(0.1, "metrics", **{f"of {CALLERS}": 1.5, "figure": 2.5}), ends(1.0, 1, "failed"))
+)
+
+
+def test_no_metric_has_it_in_its_name_when_it_is_not_known_any_more(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.up({"chief-0": [NAMES_IT]}, role=ROLE)
+    monkeypatch.delenv("MINE")
+    told = exposition([stage.directory])
+    assert CALLERS not in told and 'metric="of ***"' in told and 'metric="figure"' in told
+    stage.directory.outcome.unlink()
+    assert "run_metric{" not in exposition([stage.directory])
+
+
+def test_no_name_of_a_file_in_a_bug_report_has_it(stage: Stage, tmp_path: Path) -> None:
+    stage.up({"chief-0": [TELLS]}, role=ROLE, keep=True)
+    (stage.directory.progress / f"{CALLERS}.txt").touch()
+    archive(stage.host, stage.directory, tmp_path / "bug.tar.gz")
+    with tarfile.open(tmp_path / "bug.tar.gz") as made:
+        assert [name for name in made.getnames() if CALLERS in name] == []
+        assert any(name.endswith("progress/***.txt") for name in made.getnames())
