@@ -122,17 +122,25 @@ class Shape:
 
 
 def shape(sources: list[Source], loaded: Loaded) -> Shape:
-    """Returns the cluster's shape for a program that certainly trains by all-reduce alone.
+    """Returns the cluster's shape for a program that certainly trains by all-reduce alone, or that
+    is for TensorFlow 1.
 
-    Every task must run such a program, and TensorFlow waits for ever if the cluster spec has a ps.
-    A manifest that was written for another program, or does not name the key, is changed.
+    Every task must run such a program, and by all-reduce TensorFlow waits for ever if the cluster
+    spec has a ps. A manifest that was written for another program, or does not name the key, is
+    changed.
     """
     manifest, location = loaded.manifest, _certain_all_reduce(sources)
+    of_another = manifest.style == "coordinator" and not _chosen("style", loaded)
+    if manifest.tf1 and of_another:
+        what = f"every task runs a program for TensorFlow 1 ({TOML_STYLE.setting(ALL_TASKS, '')})"
+        return Shape({"style": ALL_TASKS.value}, (Hint("tf1", what),))
     if not location or manifest.tf1:
         return Shape()
     problems, changes = [], dict[str, Any]()
     reads = ("program", "style", "tf1")
-    if manifest.style == "coordinator":
+    if of_another:
+        changes["style"] = ALL_TASKS.value
+    elif manifest.style == "coordinator":
         rule = f"{ALL_REDUCE} ({location}) waits until every worker runs the program as well"
         problems.append(Problem("style", '"coordinator"', rule, ("write ", ALL_TASKS), reads))
     if (count := manifest.count(PS.name)) > 0:
@@ -143,7 +151,7 @@ def shape(sources: list[Source], loaded: Loaded) -> Shape:
             )
             problems.append(Problem(PS.name, str(count), rule, ("write ", none), reads))
         changes[PS.name] = 0
-    if manifest.style == "auto" and manifest.count(CHIEF.name) > 0:
+    if (manifest.style == "auto" or of_another) and manifest.count(CHIEF.name) > 0:
         chosen = _chosen(CHIEF.name, loaded)
         changes |= {"style": ALL_TASKS.value} if chosen else {CHIEF.name: 0}
     if problems or not changes:

@@ -54,6 +54,7 @@ def texts(found: Fitted) -> list[str]:
         ('program = "train.py"\n', {}, ("auto", 0, 0)),
         ('program = "train.py"\n', {"ps": 0}, ("auto", 0, 0)),
         ("", {"program": "train.py", "chief": 1}, ("all-tasks", 1, 0)),
+        ('style = "coordinator"\nps = 2\n', {"program": "train.py"}, ("all-tasks", 0, 0)),
         ('style = "all-tasks"\nps = 1\n', {"program": "train.py"}, ("all-tasks", 1, 0)),
     ],
 )
@@ -147,3 +148,16 @@ def test_a_server_of_the_programs_own_is_for_every_task(
         assert '`style = "all-tasks"`' in str(found[0]) or "--style all-tasks" in str(found[0])
     every = fitted(text, tmp_path, 'style = "all-tasks"\n', program="train.py").hints
     assert not [hint for hint in every if chief in hint.what]
+
+
+def test_the_style_of_another_program_does_not_keep_one_for_tensorflow_1_from_running(
+    tmp_path: Path,
+) -> None:
+    lines, old = 'style = "coordinator"\n', {"program": "train.py", "tf1": True}
+    found = fitted("", tmp_path, lines, **old)
+    assert style_of(found.loaded.manifest) == "all-tasks"
+    assert [str(hint) for hint in found.hints] == [
+        'tf1: every task runs a program for TensorFlow 1 (`style = "all-tasks"`)'
+    ]
+    for chosen in ({**old, "style": "coordinator"}, {"tf1": True}):
+        assert fitted("", tmp_path, lines, **chosen).loaded.manifest.style == "coordinator"
