@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -13,7 +14,7 @@ from cluster_kit.errors import Interrupted, TrainingFailed
 from cluster_kit.observe import heartbeats, lost_nodes, pending_requests, stragglers, task_files
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
-from cluster_kit.observe.task_view import State
+from cluster_kit.observe.task_view import State, is_work
 from cluster_kit.observe.tracebacks import on_host
 from cluster_kit.platforms.engine import SIDECAR, Container, Event
 from cluster_kit.resolved import Cluster
@@ -63,6 +64,11 @@ STOP_CODES = (0, EXIT_TERMINATED)
 SURVIVED_S = 30.0
 """A chief fails 2 s after a ps is lost, an all-reduce worker 9 s after another worker."""
 OUTPUT_LOST = "the output directory cannot be written any more"
+KILLED = 128 + signal.SIGKILL
+SOON_S, HEARD_S = 60.0, 2.0
+"""A program that took so long to run out of memory may have worked; its last word can be earlier
+than the engine's event."""
+_BEFORE = "before the job could begin"
 OUT_OF_MEMORY = " (out of memory: raise its `memory` limit)"
 
 
@@ -92,7 +98,7 @@ def judge(cluster: Cluster, seen: RunState, ending: Ending) -> Verdict:
     if ending == "sidecar":  # which one, `sidecars.blamed` says
         return Verdict(False, TrainingFailed.exit_code, Reason.FAILED, "", "a sidecar has crashed")
     if ending == "memory" and (name := starved(cluster, seen)):
-        return _judge_starved(cluster, name)
+        return _judge_starved(cluster, seen, name)
     if ending == "overdue":
         message = f"the run went past its deadlines ({cluster.deadlines.job:g} s for the job)"
         return Verdict(False, CODES[Reason.JOB_DEADLINE], Reason.JOB_DEADLINE, seen.leader, message)
@@ -108,10 +114,45 @@ def judge(cluster: Cluster, seen: RunState, ending: Ending) -> Verdict:
 
 
 def starved(cluster: Cluster, seen: RunState) -> str:
+    """The task that has run out of memory and would again with the same limit, "" if none has.
+
+    It is a server for which the leader waits, or a task whose program has run out of it twice.
+    """
+    return _starved_server(cluster, seen) or next(
+        (t.name for t in cluster.tasks if t.memory and _starved_twice(seen, t.name)), ""
+    )
+
+
+def _starved_twice(seen: RunState, task: str) -> bool:
+    """Whether the last two attempts of a task's program ended by its memory limit soon after their
+    start, and no task has made a step since the first of them."""
+    killed = [e.time for e in seen.events if (e.task, e.action) == (task, "oom")]
+    if len(killed) < 2:
+        return False
+    own = [e for e in seen.entries if e.task == task and e.event in ("start", "failure", "end")]
+    starts = [e.time for e in own if e.event == "start"][-2:]
+    if len(starts) < 2:
+        return False
+    for start, until in zip(starts, (starts[1], math.inf), strict=True):
+        ends = [
+            e.time
+            for e in own
+            if e.event != "start"
+            and start <= e.time < until
+            and e.fields.get("exit_code") == KILLED
+        ]
+        if not ends or ends[0] - start > SOON_S:
+            return False
+        if not any(start <= time <= ends[0] + HEARD_S for time in killed):
+            return False
+    return not any(is_work(entry) for entry in seen.entries if entry.time >= starts[0])
+
+
+def _starved_server(cluster: Cluster, seen: RunState) -> str:
     """The server that has run out of memory while the leader waits for it, "" if none has.
 
-    With the same limit it would run out again: waiting until the start deadline helps nobody. One
-    that was ready before may come back, as long as the engine starts it again.
+    Waiting until the start deadline helps nobody. One that was ready before may come back, as long
+    as the engine starts it again.
     """
     begun, ready = seen.last(seen.leader, "start"), seen.last(seen.leader, "ready")
     if ready is not None and (begun is None or begun.time <= ready.time):
@@ -124,10 +165,11 @@ def starved(cluster: Cluster, seen: RunState) -> str:
     return ""
 
 
-def _judge_starved(cluster: Cluster, name: str) -> Verdict:
+def _judge_starved(cluster: Cluster, seen: RunState, name: str) -> Verdict:
     limit, role = next((t.memory, t.role) for t in cluster.tasks if t.name == name)
     has = f": it has {limit / 2**20:.0f} MiB" if limit else ""
-    message = f"{name} ran out of memory before the job could begin{has}"
+    when = "twice, soon after its start" if _starved_twice(seen, name) else _BEFORE
+    message = f"{name} ran out of memory {when}{has}"
     hint = f"raise `memory` in [role.{role}] or [task.{name}], or remove it"
     return Verdict(False, TrainingFailed.exit_code, Reason.FAILED, name, message, hint)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -26,6 +26,16 @@ UNAVAILABLE = "UnavailableError: failed to connect to all addresses"
 TRAINING = (says(0.1, "start", attempt=1), says(0.4, "ready"), says(0.9, "step", step=1))
 AT = f"{datetime.fromtimestamp(BEGAN):%H:%M:%S}"
 ALL_TASKS = {"chief": 0, "ps": 0, "evaluator": 0, "style": "all-tasks"}
+
+
+STARTED = (says(0.1, "start", attempt=1), says(0.4, "ready"))
+STARVES = Life(
+    (
+        says(0.1, "start", attempt=1),
+        replace(ends(2.0, 137, "failed", "the program was killed by SIGKILL"), oom=True),
+    )
+)
+SMALL = {"role": {"worker": {"memory": "250m"}}}
 
 
 def leader(*steps: Step) -> Sequence[Life]:
@@ -160,6 +170,27 @@ STORIES = {
                            ends(3.0, 0, "finished"))},
         Reason.FINISHED, 0, None, restarts={"worker-1": 1},
         notes=["worker-1 ran out of memory (raise its `memory` limit), and was started again"],
+    ),
+    "a worker runs out of memory twice before anybody has made a step": Story(
+        {"worker-0": [Life((*STARTED, ends(60.0, 1, "failed", "worker-1 was lost (4 times)")))],
+         "worker-1": [STARVES]},
+        Reason.FAILED, 5, "worker-1", "worker-1 ran out of memory twice, soon after its start: it "
+        "has 250 MiB", restarts={"worker-1": 1}, overrides={**ALL_TASKS, **SMALL},
+    ),
+    "the leader's program runs out of memory twice before anybody has made a step": Story(
+        {"worker-0": [Life((*STARTED, Step(2.0, oom=True), says(2.1, "failure", exit_code=137),
+                            says(3.0, "start", attempt=2), Step(5.0, oom=True),
+                            says(5.1, "failure", exit_code=137), ends(60.0, 1, "failed")))],
+         "worker-1": [Life(STARTED)]},
+        Reason.FAILED, 5, "worker-0", "worker-0 ran out of memory twice, soon after its start",
+        overrides={**ALL_TASKS, **SMALL},
+    ),
+    "a worker runs out of memory twice, and others go on meanwhile": Story(
+        {"worker-0": [Life((*STARTED, says(3.0, "step", step=1), ends(12.0, 0, "finished")))],
+         "worker-1": [STARVES, STARVES, Life(TRAINING)]},
+        Reason.FINISHED, 0, None, restarts={"worker-1": 2},
+        notes=["worker-1 ran out of memory (raise its `memory` limit), and was started again"],
+        overrides={**ALL_TASKS, **SMALL},
     ),
     "the program never ends": Story(
         {"chief-0": leader(ends(50.0, 6, "job-deadline", "still running after 50 s"))},
