@@ -96,7 +96,7 @@ def _note_starts(run: Launch, cluster: Cluster) -> None:
 def _attend(run: Launch, start: Start, listener: Listener, *, leaves: bool = False) -> Outcome:
     cluster, now = run.cluster, run.host.clock.time()
     joined_at = now if listener.is_behind else None
-    watch = _watch(run, cluster, listener)
+    watch: Watch | None = None
     ending: Ending = "interrupted"
     try:
         cluster = start()
@@ -117,9 +117,14 @@ def _attend(run: Launch, start: Start, listener: Listener, *, leaves: bool = Fal
         ending = "superseded"
     except BaseException as error:
         run.host.interrupts.ignore()
-        fail(run, cluster, watch.seen, error)
+        fail(run, cluster, _seen(watch, cluster), error)
         raise
-    return conclude(run, cluster, watch.seen, ending)
+    return conclude(run, cluster, _seen(watch, cluster), ending)
+
+
+def _seen(watch: Watch | None, cluster: Cluster) -> RunState:
+    """The state so far; nothing has been seen of a cluster that did not start."""
+    return watch.seen if watch else RunState.of(cluster)
 
 
 def _published(cluster: Cluster) -> str:

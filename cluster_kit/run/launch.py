@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from cluster_kit.host import Host
+from cluster_kit.manifest.load import Loaded
 from cluster_kit.observe.logs import Followed
 from cluster_kit.observe.progress import sizes
 from cluster_kit.platforms.engine import Engine
@@ -21,7 +22,7 @@ from cluster_kit.run.claim import claim
 from cluster_kit.run.data_step import ensure_data
 from cluster_kit.run.doctor import refuse_if_unfit
 from cluster_kit.run.outcome import Outcome
-from cluster_kit.run.prepare import Prepared, engine_of, prepare_locked
+from cluster_kit.run.prepare import Prepared, prepare_locked, read
 from cluster_kit.run.request import Request
 from cluster_kit.run.run import NOBODY, Launch, Observer, Stopwatch
 from cluster_kit.run.start import refuse_if_not_shared
@@ -83,10 +84,11 @@ def _ready(
     """A run for which all is prepared, and how to start its containers; see `launch`."""
     timings = Stopwatch(host.clock)
     view.count_from(timings.began)
-    engine = _of_this_host(host, request, workspace)
+    loaded = read(request, workspace)
+    engine = _of_this_host(host, request, loaded)
     view.phase("planning")
     with timings.step("plan"):
-        prepared = prepare_locked(host, request, workspace, engine, view.phase)
+        prepared = prepare_locked(host, request, workspace, engine, view.phase, loaded)
     for hint in prepared.hints:
         view.warn(str(hint))
     check_arguments(host, cluster := prepared.cluster, request.caller)
@@ -127,13 +129,13 @@ def _ready(
         yield run, lambda: _started(run, prepared, text)
 
 
-def _of_this_host(host: Host, request: Request, workspace: Workspace) -> Engine | None:
+def _of_this_host(host: Host, request: Request, loaded: Loaded) -> Engine | None:
     """The engine of this host; None if there is none, and it does not run the job anyway.
 
     Raises:
         UsageError: the job runs where the kit starts nothing.
     """
-    platform = platform_of(engine_of(request, workspace))
+    platform = platform_of(loaded.manifest.engine)
     if error := platform.not_run(Path(request.manifest).stem):
         raise error
     return host.connect() if platform.by_docker else host.engine_or_none()

@@ -72,23 +72,24 @@ def prepare(
     engine: Engine | None,
     *,
     portable: bool = False,
+    loaded: Loaded | None = None,
 ) -> Prepared:
     """The cluster of a manifest on this host, and everything that it was planned from.
 
     Args:
         engine: None to plan without one (see `gather`).
+        loaded: the manifest, if it has been read already.
         portable: plan for no host in particular (see `plan.portable`).
     Raises:
         UsageError: the manifest was not found.
         ManifestError: it is invalid; the error has every problem.
         EngineError: the engine stopped answering.
     """
-    path = find(request.manifest, workspace.manifests)
-    root = workspace.root.resolve()
-    loaded = load(path, request.overrides, root, request.by_set, request.caller)
-    fitted = fit(resolve.program_file(loaded.manifest, path.parent), loaded)
+    loaded = loaded or read(request, workspace)
+    folder = loaded.path.parent
+    fitted = fit(resolve.program_file(loaded.manifest, folder), loaded)
     loaded = fitted.loaded
-    inputs = resolve.resolve(loaded.manifest, path.parent, workspace.fetched.resolve())
+    inputs = resolve.resolve(loaded.manifest, folder, workspace.fetched.resolve())
     images, unread = images_of(host, loaded.manifest, inputs, workspace)
     inputs = replace(inputs, problems=(*inputs.problems, *fitted.problems, *unread))
     if portable:
@@ -119,15 +120,21 @@ def _asked(cluster: Cluster, request: Request) -> Cluster:
 
 
 def prepare_locked(
-    host: Host, request: Request, workspace: Workspace, engine: Engine | None, say: Say
+    host: Host,
+    request: Request,
+    workspace: Workspace,
+    engine: Engine | None,
+    say: Say,
+    loaded: Loaded | None = None,
 ) -> Prepared:
     """The same, and the packages of another TensorFlow are resolved if nobody has done so.
 
-    Raises what `prepare` and `image.locked.ensure` raise.
+    Raises what `prepare` and `image.tensorflow_lock.ensure` raise.
     """
-    prepared = prepare(host, request, workspace, engine)
+    loaded = loaded or read(request, workspace)
+    prepared = prepare(host, request, workspace, engine, loaded=loaded)
     if tensorflow_lock.ensure(host, prepared.cluster, workspace.manifests, say):
-        return prepare(host, request, workspace, engine)
+        return prepare(host, request, workspace, engine, loaded=loaded)
     return prepared
 
 
@@ -162,12 +169,16 @@ def _portable(
     return Prepared(request, loaded, inputs, images, facts, cluster, hints)
 
 
-def engine_of(request: Request, workspace: Workspace) -> str:
-    """What a manifest's job runs on; raises what `prepare` raises."""
+def read(request: Request, workspace: Workspace) -> Loaded:
+    """The manifest that is asked for, with its overrides.
+
+    Raises:
+        UsageError: it was not found.
+        ManifestError: it cannot be read; other problems are in what is returned.
+    """
     path = find(request.manifest, workspace.manifests)
     root = workspace.root.resolve()
-    loaded = load(path, request.overrides, root, request.by_set, request.caller)
-    return loaded.manifest.engine
+    return load(path, request.overrides, root, request.by_set, request.caller)
 
 
 def prepare_again(host: Host, prepared: Prepared, engine: Engine) -> Prepared:

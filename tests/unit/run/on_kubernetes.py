@@ -41,6 +41,7 @@ def fake(root: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine) -> Itera
         monkeypatch.setattr(module, "POLL_S", 0.02)
     monkeypatch.setattr(kubernetes_watching, "SYNC_S", 0.0)
     machine.host = replace(machine.host, connect=only_kubernetes)
+    machine.locks_in(root)
     monkeypatch.setattr(remote_engine, "FOLLOW_S", 0.02)
     monkeypatch.setattr(kubernetes_start, "PATIENCE_S", 0.05)
     monkeypatch.setattr(kubernetes_start, "NODE_PATIENCE_S", 0.05)
