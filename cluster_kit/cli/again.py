@@ -20,7 +20,7 @@ from cluster_kit.workspace import here
 def restart(
     task: options.TaskName, name: options.OfCluster = None, json_: options.Json = False
 ) -> None:
-    """End a task and start it again, with its name and address; with the leader, all of them."""
+    """End a task and start it again, with its name and address; with the leader, all tasks."""
     engine = current_host().connect()
     container = task_named(engine, task, name, changes=True)
     done = lifecycle.restart(current_host(), engine, container)
@@ -34,12 +34,10 @@ def restart(
 @app.command()
 def stop(
     name: options.ClusterName = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Do not ask, as without a terminal.")
-    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     json_: options.Json = False,
 ) -> None:
-    """Stop a cluster's tasks until `start`; addresses and all that they have saved stay."""
+    """Stop a cluster's tasks until `start`; they keep their addresses and files."""
     engine, cluster = _named(name)
     if not yes and sys.stdin.isatty():
         _ask(engine, cluster)

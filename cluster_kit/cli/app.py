@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import json
 import os
 import re
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
-from typer.core import TyperArgument, TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 
+from cluster_kit.cli.verbs import GROUP_OF, VERBS
 from cluster_kit.errors import KitError, UsageError
 from cluster_kit.roles import ROLES
 from cluster_kit.run.request import USUAL, unnamed
+from cluster_kit.util import debug_log
 from cluster_kit.util.nearest import did_you_mean, proposal
 from cluster_kit.util.terminal import harmless, in_json
 from cluster_kit.workspace import here
@@ -29,21 +33,94 @@ if TYPE_CHECKING:
 PIPED_WIDTH = int(os.environ.get("COLUMNS") or 200)
 """The width of a table that is not printed on a terminal, so that nothing is cut off."""
 
+VERBOSE = "Print what is asked of the engine, and which programs are started, with times."
+
 _TASK = re.compile(rf"({'|'.join(ROLES)})-[0-9]+")
 
 
-class Verbs(TyperGroup):
-    """The verbs. Each takes the name of a cluster as its first word or by `--name`, alike."""
+class Group(TyperGroup):
+    """Verbs below a word, such as `runs list`; a mistyped one is answered with the nearest one."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The verb of a command line, and the words after it; raises UsageError if unknown."""
-        verb = args[0]
-        unknown = not verb.startswith("-") and self.get_command(ctx, verb) is None
+        known = self.list_commands(ctx)
+        unknown = not args[0].startswith("-") and args[0] not in known
         if unknown and not ctx.resilient_parsing:  # as a shell completes a line
-            hint = did_you_mean(verb, self.commands) + "`cluster-kit --help` lists all"
-            raise UsageError(f"no such verb: {verb}", hint)
+            hint = f"{did_you_mean(args[0], known)}`{ctx.command_path} --help` lists all"
+            raise UsageError(f"no such verb: {args[0]}", hint)
+        return super().resolve_command(ctx, args)
+
+
+class Verbs(Group):
+    """The verbs. Each takes the name of a cluster as its first word or by `--name`, alike.
+
+    A verb whose module is not imported has only its line of help (see `verbs`).
+    """
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of all verbs, in the order of help."""
+        return list(VERBS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The verb of this name, None if there is none."""
+        verb = VERBS.get(cmd_name)
+        if verb is None:
+            return None
+        command: Any = super().get_command(ctx, cmd_name) or TyperCommand(cmd_name)
+        command.short_help, command.hidden = verb.summary, verb.hidden
+        command.rich_help_panel = GROUP_OF[cmd_name]
+        return command
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The verb of a command line, and the words after it; raises UsageError if unknown."""
         name, command, words = super().resolve_command(ctx, args)
-        return name, command, _name_where_expected(command, words) if command else words
+        if not command:
+            return name, command, words
+        option = next(one for one in self.params if one.name == "verbose")
+        _accept_below(command, option)
+        return name, command, _name_where_expected(command, words)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The words after the options of all verbs; raises UsageError for an unknown option."""
+        with _options_are_proposed():
+            return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb; raises UsageError if it does not have an option that was given."""
+        with _options_are_proposed():
+            return super().invoke(ctx)
+
+
+@contextlib.contextmanager
+def _options_are_proposed() -> Iterator[None]:
+    """Turn typer's error about an unknown option into the kit's, with the nearest option."""
+    try:
+        yield
+    except Exception as error:
+        if type(error).__name__ != "NoSuchOption":
+            raise
+        wrong: Any = error
+        name, command = wrong.option_name, wrong.ctx.command_path
+        known = [option for one in wrong.ctx.command.params for option in one.opts]
+        near = did_you_mean(name, known)
+        if "--set" in known and not near:
+            near = f"`--set {name.lstrip('-')}=…` sets a key of the manifest; "
+        raise UsageError(f"no such option: {name}", f"{near}`{command} --help` lists all") from None
+
+
+def _show_requests(wanted: bool) -> None:
+    if wanted:
+        debug_log.show(say)
+
+
+def _accept_below(command: Any, option: Any) -> None:
+    """Have a verb, and the verbs below it, take an option of all verbs, as good as before it."""
+    if not any(one.name == option.name for one in command.params):
+        taken = copy.copy(option)
+        taken.expose_value = False
+        command.params.append(taken)
+    for below in getattr(command, "commands", {}).values():
+        _accept_below(below, option)
 
 
 def _name_where_expected(command: Any, words: list[str]) -> list[str]:
@@ -173,6 +250,9 @@ def root(
         callback=_print_version,
         is_eager=True,
         help="Print the versions of kit, engine, Compose and image.",
+    ),
+    verbose: bool = typer.Option(
+        False, "--verbose", "-v", callback=_show_requests, is_eager=True, help=VERBOSE
     ),
 ) -> None:
     """Local clusters for distributed TensorFlow: one container per task."""

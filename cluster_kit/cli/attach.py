@@ -22,7 +22,7 @@ def attach(
     exit_code: options.ExitCode = "kit",
     json_: options.Json = False,
 ) -> None:
-    """Go on with a cluster that nobody watches: watch, judge, save, remove, as `up` does."""
+    """Watch a cluster that runs unwatched to its end: judge, save, remove, as `up` does."""
     stdio.outlive_readers()
     host = current_host()
     engine = reach(host, name, here())
@@ -40,7 +40,7 @@ def wait(
     exit_code: options.ExitCode = "kit",
     json_: options.Json = False,
 ) -> None:
-    """Wait for the end of a cluster without a view; Ctrl-C leaves the cluster up."""
+    """Wait for the end of a cluster, without the live view; Ctrl-C leaves the cluster up."""
     stdio.outlive_readers()
     host = current_host()
     engine = reach(host, name, here())

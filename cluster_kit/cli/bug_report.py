@@ -25,10 +25,10 @@ def bug_report(
         ),
     ] = "",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The archive: FILE.tar.gz or FILE.tgz.")
+        Path | None, typer.Option("--output", "-o", help="Output file: FILE.tar.gz or FILE.tgz.")
     ] = None,
 ) -> None:
-    """Write one archive for a bug report: versions, doctor, manifest, logs, events."""
+    """Write one archive for a bug report: versions, doctor, manifest, logs, events, debug log."""
     found = run_named(run, here())
     default = Path(f"bug-report-{found.path.parent.name}-{found.path.name}.tar.gz")
     path = output or default
@@ -47,4 +47,4 @@ def bug_report(
             f"left out: {len(made.left_out)} files that tasks wrote themselves, below output/: the "
             "values of this run's secrets are known only while its containers are there (`--keep`)"
         )
-    say("look through it before you send it: what your program has printed is in its logs")
+    say("check it before you send it: its logs contain what your program printed")

@@ -21,11 +21,15 @@ from cluster_kit.workspace import here
 
 Only = Annotated[
     list[str] | None,
-    typer.Option("--only", help=f"Only these ways: {', '.join(v.key for v in VARIANTS)}."),
+    typer.Option(
+        "--only", help=f"Only these ways of training: {', '.join(v.key for v in VARIANTS)}."
+    ),
 ]
 In = Annotated[
     list[str] | None,
-    typer.Option("--scenario", help=f"Only these: {', '.join(s.key for s in SCENARIOS)}."),
+    typer.Option(
+        "--scenario", help=f"Only these scenarios: {', '.join(s.key for s in SCENARIOS)}."
+    ),
 ]
 Steps = Annotated[
     int, typer.Option("--steps", min=2, help="Updates of 32 images in an epoch; sync half as many.")

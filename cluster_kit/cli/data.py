@@ -8,24 +8,24 @@ from typing import Annotated
 import typer
 
 from cluster_kit.cli import options
-from cluster_kit.cli.app import app, current_host, out, print_json, say
+from cluster_kit.cli.app import Group, app, current_host, out, print_json, say
 from cluster_kit.image.convert import Conversion, convert
 from cluster_kit.machine.engine_install import ensure_engine
 
-data = typer.Typer(help="Data sets for the built-in programs.", no_args_is_help=True)
-converting = typer.Typer(help="Write detection's TFRecords and label map.", no_args_is_help=True)
+data = typer.Typer(cls=Group, help="Data sets for the built-in programs.", no_args_is_help=True)
+converting = typer.Typer(
+    cls=Group, help="Write detection's TFRecords and label map.", no_args_is_help=True
+)
 app.add_typer(data, name="data")
 data.add_typer(converting, name="convert")
 
 To = Annotated[Path, typer.Option("--to", help="The directory to write to.")]
-Name = Annotated[str, typer.Option("--name", help="The files' name: train, validate.")]
+Name = Annotated[str, typer.Option("--name", help="Name of the files: train, validate.")]
 Shards = Annotated[int, typer.Option("--shards", min=1, max=99999, help="Number of files.")]
 Labels = Annotated[
     Path | None, typer.Option("--label-map", help="Use the numbers of this label map.")
 ]
-SkipBad = Annotated[
-    bool, typer.Option("--skip-bad", help="Leave out images with a wrong annotation.")
-]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Skip images with invalid annotations.")]
 
 
 @converting.command("coco")
@@ -46,7 +46,7 @@ def coco(
 
 @converting.command("voc")
 def voc(
-    directory: Annotated[Path, typer.Argument(help="It has Annotations/ and JPEGImages/.")],
+    directory: Annotated[Path, typer.Argument(help="Directory with Annotations/ and JPEGImages/.")],
     to: To,
     split: Annotated[
         str, typer.Option("--split", help="Only the images of ImageSets/Main/SPLIT.txt.")

@@ -28,7 +28,7 @@ _MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "b
 @app.command()
 @perhaps_requested
 def doctor(request: Request, *, json_: options.Json = False) -> None:
-    """Check this host: engine, Compose, disk, memory, GPUs, subnet, proxy, each with its hint."""
+    """Check this host (engine, disk, memory, GPUs, network …), with a fix for each problem."""
     manifest = request.manifest
     if not manifest:
         _refuse_what_is_of_a_manifest(request)

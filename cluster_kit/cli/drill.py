@@ -29,15 +29,15 @@ from cluster_kit.workspace import here
 ScenarioFile = Annotated[
     str,
     typer.Argument(
-        help="A scenario's path, or its name in compose/drills/; the manifest's if absent."
+        help="A scenario's path or its name in compose/drills/. Default: the manifest's scenario."
     ),
 ]
 Seed = Annotated[
-    int | None, typer.Option("--seed", help="Repeats what was random in the drill of this seed.")
+    int | None, typer.Option("--seed", help="Repeat the random choices of an earlier drill.")
 ]
 Faults = Annotated[
     int | None,
-    typer.Option("--faults", min=1, help="So many random faults instead of a scenario's."),
+    typer.Option("--faults", min=1, help="Number of random faults, instead of a scenario."),
 ]
 SEEDS = 10**6
 PICTURE = "drill.png"
@@ -53,7 +53,7 @@ def drill(
     faults: Faults = None,
     json_: options.Json = False,
 ) -> None:
-    """Run a cluster, break its tasks as a scenario says, and judge what became of it."""
+    """Run a cluster, break its tasks as a scenario says, and judge the result."""
     if scenario and faults is not None:
         raise UsageError(f"--faults {faults} with the scenario {scenario}", "give one of them")
     stdio.outlive_readers()

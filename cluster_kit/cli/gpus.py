@@ -17,7 +17,7 @@ from cluster_kit.run.doctor import HANDS_OUT
 
 @app.command()
 def gpus(json_: options.Json = False) -> None:
-    """Show this host's GPUs: index, UUID, memory, MIG slices, and who has them."""
+    """Show this host's GPUs: index, UUID, memory, MIG slices, and which cluster has them."""
     facts = gather(current_host(), current_host().connect())
     present = devices(facts.gpus)
     if json_:

@@ -120,11 +120,13 @@ def _facts(task: TaskView) -> dict[str, Any]:
 def logs(
     name: options.ClusterName = None,
     tasks: options.Tasks = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until they end.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Continue until the tasks end.")
+    ] = False,
     on: options.OnEngine = None,
     json_: options.Json = False,
 ) -> None:
-    """Print what tasks said, merged by time, each line with its task's name."""
+    """Print the logs of tasks, merged by time, each line with its task's name."""
     engine = reach(current_host(), name, here(), on)
     up = engine.clusters()
     cluster = cluster_name(named(name, engine, up), here(), up)

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cluster_kit.cli import options
-from cluster_kit.cli.app import app, current_host, out, print_json, say
+from cluster_kit.cli.app import Group, app, current_host, out, print_json, say
 from cluster_kit.cli.requested import requested
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.image import dockerfile_image as own_build
@@ -32,23 +32,23 @@ from cluster_kit.run.prepare import prepare_locked
 from cluster_kit.run.request import Request
 from cluster_kit.workspace import here
 
-image = typer.Typer(help="The shared training image.", no_args_is_help=True)
+image = typer.Typer(cls=Group, help="The shared training image.", no_args_is_help=True)
 app.add_typer(image, name="image")
 
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing if nothing was done.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing if there was nothing to do.")]
 Variant = Annotated[Literal["cpu", "gpu"], typer.Option("--variant", help="cpu or gpu.")]
 
 
 @image.command("build")
 def build(
     manifest: Annotated[
-        str, typer.Argument(help="Build what this manifest runs on, its requirements included.")
+        str, typer.Argument(help="A manifest: build its image, with its requirements.")
     ] = "",
     variant: Variant = "cpu",
     quiet: Quiet = False,
     json_: options.Json = False,
 ) -> None:
-    """Build the shared image if it is absent or its inputs have changed."""
+    """Build the shared image if it is missing or its inputs have changed."""
     if manifest:
         workspace = here()
         prepared = prepare_locked(
@@ -78,7 +78,7 @@ def build(
 @image.command("tag")
 @requested
 def tag(request: Request, *, json_: options.Json = False) -> None:
-    """Print the name of the image that a manifest runs on: it changes with what is in the image."""
+    """Print the name of a manifest's image; it changes with the image's contents."""
     name = prepare_locked(
         current_host(), request, here(), current_host().engine_or_none(), say
     ).cluster.image
@@ -95,11 +95,14 @@ def push(
     *,
     to: Annotated[
         list[str],
-        typer.Option("--to", help="ssh://USER@NODE, unix://, tcp://, or a Docker context; repeat."),
+        typer.Option(
+            "--to",
+            help="Target: ssh://USER@NODE, unix://, tcp://, or a Docker context; can be repeated.",
+        ),
     ],
     json_: options.Json = False,
 ) -> None:
-    """Bring the image that a manifest runs on to other engines, without a registry."""
+    """Copy a manifest's image to other engines, without a registry."""
     pushing.check_targets(to)
     name = prepare_locked(
         current_host(), request, here(), current_host().engine_or_none(), say
@@ -114,7 +117,8 @@ def push(
 def check(
     variant: Variant = "cpu",
     gpu: Annotated[
-        bool, typer.Option("--gpu", help="The GPU variant, and a step on a GPU of this host.")
+        bool,
+        typer.Option("--gpu", help="Check the GPU variant, with one step on a GPU of this host."),
     ] = False,
     json_: options.Json = False,
 ) -> None:
@@ -133,7 +137,7 @@ def check(
 def sbom(
     variant: Variant = "cpu",
     licences: Annotated[
-        bool, typer.Option("--licences", help="A table of packages and their licences instead.")
+        bool, typer.Option("--licences", help="Print a table of packages and licences instead.")
     ] = False,
 ) -> None:
     """Print what is inside the image: a software bill of materials (CycloneDX, JSON)."""

@@ -21,7 +21,7 @@ Manifests = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[MANIFESTS]",
-        help=f"Manifests by path or name; if absent {', '.join(s.name for s in SYSTEMS)}.",
+        help=f"Manifests by path or name; the default is {', '.join(s.name for s in SYSTEMS)}.",
     ),
 ]
 Role = Annotated[list[str] | None, typer.Option("--role", help=f"Only these: {', '.join(PLACES)}.")]
@@ -29,7 +29,7 @@ OfFault = Annotated[
     list[str] | None,
     typer.Option("--fault", help=f"Only these: {', '.join(map(str, BREAKS))}; or a kind."),
 ]
-Again = Annotated[bool, typer.Option("--again", help="Those that have a result, too.")]
+Again = Annotated[bool, typer.Option("--again", help="Re-run cells that already have a result.")]
 
 
 @app.command()
@@ -40,7 +40,7 @@ def matrix(
     again: Again = False,
     json_: options.Json = False,
 ) -> None:
-    """Break each role of five systems in nine ways; an interrupted matrix goes on where it was."""
+    """Break each role of five systems in nine ways; continue an interrupted matrix where it was."""
     stdio.outlive_readers()
     workspace = here()
     by_name = {system.name: system for system in SYSTEMS}

@@ -23,20 +23,23 @@ def metrics(
     runs: Annotated[
         list[str] | None,
         typer.Argument(
-            help="A cluster's name for its newest run, or a run's directory; several are told "
-            "together. The newest run of all without one.",
+            help="A cluster's name for its newest run, or a run's directory; several are printed "
+            "together. Default: the newest run of all.",
             autocompletion=completion.runs,
         ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="A file for node_exporter: its name ends with .prom."),
+        typer.Option(
+            "--output", "-o", help="Output file for node_exporter; its name must end with .prom."
+        ),
     ] = None,
     dashboard: Annotated[
-        bool, typer.Option("--dashboard", help="Print a Grafana dashboard of these metrics, JSON.")
+        bool,
+        typer.Option("--dashboard", help="Print a Grafana dashboard for these metrics (JSON)."),
     ] = False,
 ) -> None:
-    """Print runs as Prometheus metrics, also while they go on; each leaves metrics.prom."""
+    """Print Prometheus metrics of past and running runs; each run also leaves metrics.prom."""
     if dashboard:
         if runs or output:
             raise UsageError(

@@ -28,30 +28,31 @@ from cluster_kit.workspace import Workspace, here
 def new(
     name: Annotated[
         str,
-        typer.Argument(help="The new cluster's name: a DNS label; made from the directory's name."),
+        typer.Argument(help="The new cluster's name, a DNS label. Default: the directory's name."),
     ] = "",
     style: Annotated[
         str,
         typer.Option(
             "--style",
-            help="Parameter servers under a chief, or all-reduce.",
+            help="How it trains: with parameter servers under a chief, or by all-reduce.",
             metavar="[coordinator|all-tasks]",
         ),
     ] = "coordinator",
     make: Annotated[
-        bool, typer.Option("--make", help="Also cluster-kit.mk, for your Makefile to include.")
+        bool,
+        typer.Option("--make", help="Also write cluster-kit.mk, to be included by your Makefile."),
     ] = False,
     ci: Annotated[
         str,
         typer.Option(
-            "--ci", help="Also the files by which CI runs it.", metavar=f"[{'|'.join(SYSTEMS)}]"
+            "--ci", help="Also write the files that run it in CI.", metavar=f"[{'|'.join(SYSTEMS)}]"
         ),
     ] = "",
     kit: Annotated[
         str,
         typer.Option(
             "--kit",
-            help="What CI installs the kit from: a wheel's path, or a requirement of pip's.",
+            help="What CI installs the kit from: a wheel's path or a pip requirement.",
         ),
     ] = "",
     json_: options.Json = False,

@@ -16,8 +16,8 @@ else:
 ClusterName = Annotated[
     str | None,
     typer.Argument(
-        help="A cluster's name, or its manifest's path, also by `--name`; without one the only "
-        "cluster of this directory that is up, else quickstart.",
+        help="A cluster's name or its manifest's path, also as `--name`. Default: the only cluster "
+        "of this directory that is up, else quickstart.",
         autocompletion=completion.clusters,
     ),
 ]
@@ -25,8 +25,8 @@ OfCluster = Annotated[
     str | None,
     typer.Option(
         "--name",
-        help="The cluster's name, or its manifest's path, also as the first word; without it the "
-        "only one of this directory that is up, else quickstart.",
+        help="The cluster's name or its manifest's path, also as the first word. Default: the only "
+        "cluster of this directory that is up, else quickstart.",
         autocompletion=completion.clusters,
     ),
 ]
@@ -34,13 +34,13 @@ OnEngine = Annotated[
     EngineName | None,
     typer.Option(
         "--engine",
-        help="What runs it: compose, swarm or kubernetes; without it this host and its swarm are "
-        "asked, or where the last run was started.",
+        help="Where to look: compose, swarm or kubernetes. Default: this host and its swarm, or "
+        "where the last run was started.",
     ),
 ]
 Tasks = Annotated[
     list[str] | None,
-    typer.Argument(help="Only these: chief-0 …", autocompletion=completion.tasks),
+    typer.Argument(help="Only these tasks: chief-0 …", autocompletion=completion.tasks),
 ]
 TaskName = Annotated[
     str, typer.Argument(help="A task: chief-0, worker-1 …", autocompletion=completion.tasks)
@@ -48,17 +48,17 @@ TaskName = Annotated[
 AnyCluster = Annotated[
     str,
     typer.Argument(
-        help="A cluster; all of them if none is given.", autocompletion=completion.clusters
+        help="A cluster's name. Default: all clusters.", autocompletion=completion.clusters
     ),
 ]
 Keep = Annotated[
-    bool, typer.Option("--keep", help="Leave the ended containers there, to be looked at.")
+    bool, typer.Option("--keep", help="Keep the containers after the end, to look into them.")
 ]
 ExitCode = Annotated[
     Literal["kit", "program"],
     typer.Option(
         "--exit-code",
-        help="Whose exit code is returned at the end: the kit's, which says why, or the program's.",
+        help="The exit code to return: the kit's, which tells why the run ended, or the program's.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print facts as JSON on stdout.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]

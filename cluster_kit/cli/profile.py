@@ -18,7 +18,7 @@ from cluster_kit.workspace import here
 def profile_(
     name: options.ClusterName = None,
     tasks: Annotated[
-        list[str] | None, typer.Argument(help="Only these: chief-0 …; all without one.")
+        list[str] | None, typer.Argument(help="Only these tasks: chief-0 … Default: all.")
     ] = None,
     seconds: Annotated[
         float, typer.Option("--seconds", help="How long to trace: more than 0, at most 60.")

@@ -49,11 +49,15 @@ def render(
     check: Annotated[
         bool,
         typer.Option(
-            "--check", help="Fail if the file is stale; say whether by manifest, kit or host."
+            "--check", help="Fail if the file is stale, and name the cause: manifest, kit or host."
         ),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print it, write nothing.")] = False,
-    diff: Annotated[bool, typer.Option("--diff", help="Show what would change.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the file instead of writing it.")
+    ] = False,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="Show the difference from the existing file.")
+    ] = False,
     json_: options.Json = False,
 ) -> None:
     """Write compose/<name>/compose.yaml, which runs with `docker compose up` alone.

@@ -25,12 +25,17 @@ def report(
         list[str] | None,
         typer.Argument(
             help="A run's directory, or a cluster's name for its newest run; several are shown "
-            "side by side. The newest run of all without one.",
+            "side by side. Default: the newest run of all.",
             autocompletion=completion.runs,
         ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The page; beside the run, else here.")
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Output file (default: in the run's directory; for several runs, here).",
+        ),
     ] = None,
 ) -> None:
     """Write report.html: lanes over time, curves, the cluster. One file that needs no network."""

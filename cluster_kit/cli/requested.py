@@ -20,19 +20,19 @@ from cluster_kit.run.request import USUAL, Request
 Reference = Annotated[
     str,
     typer.Argument(
-        help="A manifest's path, or its name in compose/.", autocompletion=completion.manifests
+        help="A manifest's path or its name in compose/.", autocompletion=completion.manifests
     ),
 ]
 Sets = Annotated[
     list[str] | None,
-    typer.Option(SET_OPTION, help="Any other key, as TOML: --set deadline.start=30"),
+    typer.Option(SET_OPTION, help="Set any other key, value in TOML: --set deadline.start=30"),
 ]
 
 
 Perhaps = Annotated[
     str,
     typer.Argument(
-        help="Also check what this manifest needs: its path, or its name.",
+        help="Also check what this manifest needs: its path or its name.",
         autocompletion=completion.manifests,
     ),
 ]

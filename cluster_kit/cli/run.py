@@ -33,23 +33,27 @@ def up(
     *,
     keep: options.Keep = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on in the last run's directory.")
+        bool,
+        typer.Option(
+            "--resume", help="Continue in the last run's directory, from its last checkpoint."
+        ),
     ] = False,
     detach: Annotated[
-        bool, typer.Option("--detach", help="Return once the containers have started.")
+        bool, typer.Option("--detach", help="Return as soon as the containers have started.")
     ] = False,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Run again when the program's files change.")
+        bool, typer.Option("--watch", help="Run again whenever the program's files change.")
     ] = False,
     serve: Annotated[
-        bool, typer.Option("--serve", help="Show it as a live page in a browser while it runs.")
+        bool, typer.Option("--serve", help="Show the run as a live page in a browser.")
     ] = False,
     debug: Annotated[
         str,
         typer.Option(
             "--debug",
             metavar="TASK[:PORT]",
-            help="Let a task's program wait for a debugger on 127.0.0.1, port 5678.",
+            help="Make a task's program wait for a debugger on 127.0.0.1, port 5678 "
+            "unless PORT is given.",
         ),
     ] = "",
     exit_code: options.ExitCode = "kit",

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cluster_kit.cli import completion, options
-from cluster_kit.cli.app import app, current_host, out, print_json, say, short
+from cluster_kit.cli.app import Group, app, current_host, out, print_json, say, short
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.run.history import (
     Change,
@@ -34,10 +34,10 @@ from cluster_kit.util.terminal import harmless
 from cluster_kit.util.untrusted import let_in
 from cluster_kit.workspace import here
 
-runs = typer.Typer(help="Past runs: list, compare, prune.", invoke_without_command=True)
+runs = typer.Typer(cls=Group, help="Past runs: list, compare, prune.", invoke_without_command=True)
 app.add_typer(runs, name="runs")
 
-Cluster = Annotated[str, typer.Argument(help="Only this cluster's.")]
+Cluster = Annotated[str, typer.Argument(help="Only the runs of this cluster.")]
 _SHOWN = ("test_accuracy", "validation_accuracy", "map_50", "loss", "updates")
 """The first of these that a run has is told in the list."""
 LEAST = 12
@@ -89,12 +89,16 @@ def _lines(found: list[Run], up: Mapping[str, str], width: int | None) -> Iterat
 def diff(
     first: Annotated[
         str,
-        typer.Argument(help="A run's directory, or CLUSTER/RUN.", autocompletion=completion.runs),
+        typer.Argument(
+            help="A run's directory, CLUSTER/RUN, or a cluster's name for its newest run.",
+            autocompletion=completion.runs,
+        ),
     ],
     second: Annotated[
         str,
         typer.Argument(
-            help="The same, or a cluster for its newest run.", autocompletion=completion.runs
+            help="A run's directory, CLUSTER/RUN, or a cluster's name for its newest run.",
+            autocompletion=completion.runs,
         ),
     ],
     json_: options.Json = False,
@@ -125,7 +129,9 @@ def diff(
 @runs.command("prune")
 def prune(
     cluster: Cluster = "",
-    keep: Annotated[int, typer.Option("--keep", min=1, help="So many of each cluster.")] = 10,
+    keep: Annotated[
+        int, typer.Option("--keep", min=1, help="Number of runs to keep per cluster.")
+    ] = 10,
     dry: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
 ) -> None:
     """Remove old runs with all that they left; each cluster's newest ones stay."""

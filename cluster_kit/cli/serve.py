@@ -24,14 +24,16 @@ from cluster_kit.workspace import Workspace, here
 def serve(
     name: Annotated[
         str | None,
-        typer.Argument(help="A cluster, or its manifest's path; all of them if none is given."),
+        typer.Argument(help="A cluster's name or its manifest's path. Default: all clusters."),
     ] = None,
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="A free one if 0.")] = 0,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Port (0: choose a free one).")
+    ] = 0,
     host: Annotated[
         str,
         typer.Option(
             "--host",
-            help="The address to listen on: others than 127.0.0.1 let "
+            help="Address to listen on; others than 127.0.0.1 let "
             "other machines in, who need the token.",
         ),
     ] = LOOPBACK,
@@ -39,12 +41,12 @@ def serve(
         Path | None,
         typer.Option(
             "--token-file",
-            help="Take the token from this file, which is made if it is not there: so it stays "
+            help="File with the token, created if it does not exist: the token then stays "
             "the same, as Prometheus needs for /metrics.",
         ),
     ] = None,
     allow_control: Annotated[
-        bool, typer.Option("--allow-control", help="Buttons that stop, kill and freeze tasks.")
+        bool, typer.Option("--allow-control", help="Show buttons that stop, kill and freeze tasks.")
     ] = False,
 ) -> None:
     """Show clusters and runs as live pages in a browser, until Ctrl-C."""

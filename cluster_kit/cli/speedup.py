@@ -25,11 +25,15 @@ from cluster_kit.util import stdio
 from cluster_kit.workspace import here
 
 Workers = Annotated[
-    list[int] | None, typer.Option("--workers", min=1, help="Numbers of workers; 1, 2, 3 and 4.")
+    list[int] | None,
+    typer.Option(
+        "--workers", min=1, help="A number of workers; can be repeated. Default: 1, 2, 3 and 4."
+    ),
 ]
-Steps = Annotated[int, typer.Option("--steps", min=2, help="Steps of each replica in a run.")]
+Steps = Annotated[int, typer.Option("--steps", min=2, help="Number of steps of each replica.")]
 Update = Annotated[
-    Literal["async", "sync"], typer.Option("--update", help="How gradients are applied.")
+    Literal["async", "sync"],
+    typer.Option("--update", help="Whether gradients are applied asynchronously or synchronously."),
 ]
 
 
@@ -40,7 +44,7 @@ def speedup(
     update: Update = "async",
     json_: options.Json = False,
 ) -> None:
-    """Train a detector on small machines with 1 to 4 workers: what each brings."""
+    """Train a detector on emulated machines with 1 to 4 workers, and compare their speed."""
     stdio.outlive_readers()
     counts, workspace = sorted(set(workers or (1, 2, 3, 4))), here()
     host = gather(current_host(), current_host().engine_or_none())

@@ -27,7 +27,7 @@ def stacks(
     tasks: options.Tasks = None,
     json_: options.Json = False,
 ) -> None:
-    """Print where each thread of each running task stands: its Python stack. Nothing is ended."""
+    """Print the Python stack of each thread of the running tasks, without stopping them."""
     engine = current_host().connect()
     up = engine.clusters()
     cluster = cluster_name(named(name, engine, up), here(), up)

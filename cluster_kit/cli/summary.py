@@ -30,14 +30,14 @@ def summary(
         ),
     ] = "",
     as_markdown: Annotated[
-        bool, typer.Option("--markdown", help="For a job summary of CI: with pictures.")
+        bool, typer.Option("--markdown", help="Print Markdown with pictures, for a CI job summary.")
     ] = False,
     as_values: Annotated[
-        bool, typer.Option("--values", help="Lines NAME=VALUE: success, exit_code, reason …")
+        bool, typer.Option("--values", help="Print lines NAME=VALUE: success, exit_code, reason …")
     ] = False,
     json_: options.Json = False,
 ) -> None:
-    """Tell how a run ended: verdict, error, tasks, metrics. It may also never have started."""
+    """Print how a run ended, also one that never started: verdict, error, tasks, metrics."""
     if as_markdown + as_values + json_ > 1:
         raise UsageError("--markdown, --values and --json exclude each other", "give one of them")
     evidence = read(run, here())

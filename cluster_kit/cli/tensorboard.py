@@ -26,10 +26,11 @@ def tensorboard(
         ),
     ] = None,
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="Of 127.0.0.1; a free one if 0.")
+        int,
+        typer.Option("--port", min=0, max=65535, help="Port on 127.0.0.1 (0: choose a free one)."),
     ] = 0,
 ) -> None:
-    """Show runs in TensorBoard until Ctrl-C, also while they train: nothing has to be installed."""
+    """Show runs in TensorBoard until Ctrl-C, also while they train; nothing has to be installed."""
     found = [run_named(run, here()) for run in runs or [""]]
     folders = {name_of(one): event_files(one.output) for one in found}
     user = f"{os.getuid()}:{os.getgid()}"

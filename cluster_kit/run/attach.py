@@ -13,12 +13,15 @@ from cluster_kit.platforms.engine import Engine
 from cluster_kit.platforms.registry import platform_of
 from cluster_kit.run.attend import join
 from cluster_kit.run.claim import Watched, claim
+from cluster_kit.run.known_secrets import values_of
 from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.reach import cluster_name, reach
 from cluster_kit.run.run import Launch
 from cluster_kit.run.run_directory import Record, read_outcome, read_record, run_of
 from cluster_kit.run.verdict import Reason
 from cluster_kit.show.view import View
+from cluster_kit.util.debug_log import Recording
+from cluster_kit.util.masking import masker
 from cluster_kit.workspace import RunDirectory, Workspace, newest_run_directory
 
 WAIT_POLL_S = 0.5
@@ -78,7 +81,7 @@ def _go_on(
     leaves: bool,
 ) -> Outcome:
     runs = _runs(engine, name, workspace)
-    with claim(host, engine, name, runs):
+    with Recording() as log, claim(host, engine, name, runs):
         containers = engine.containers(name)
         directory = run_of(containers) if containers else newest_run_directory(runs)
         record = read_record(directory) if directory else None
@@ -89,6 +92,7 @@ def _go_on(
         if directory is None or record is None or not containers:
             raise _nothing_there(name, directory)
         run = _launch(host, engine, workspace, view, directory, record, keep=keep)
+        log.keep_in(directory.path, masker(values_of(record.cluster, containers)))
         return join(replace(run, caller=caller), leaves=leaves)
 
 

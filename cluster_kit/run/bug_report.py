@@ -50,7 +50,7 @@ def _engine(host: Host) -> str:
         return error.message
 
 
-KEPT = (("", (".json", ".jsonl", ".toml", ".yaml")), ("logs", (".log",)))
+KEPT = (("", (".json", ".jsonl", ".toml", ".yaml", ".log")), ("logs", (".log",)))
 """Folders of a run, and how the names of the kit's files end that are taken of each."""
 OF_TASKS = (("output/progress", ("",)), ("output/stacks", ("",)),
             ("output", ("result.json", "evaluator.json")))  # fmt: skip

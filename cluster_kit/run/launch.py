@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
@@ -21,13 +22,18 @@ from cluster_kit.run.attend import Start, attend, begin
 from cluster_kit.run.claim import claim
 from cluster_kit.run.data_step import ensure_data
 from cluster_kit.run.doctor import refuse_if_unfit
+from cluster_kit.run.known_secrets import values_of
 from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.prepare import Prepared, prepare_locked, read
 from cluster_kit.run.request import Request
 from cluster_kit.run.run import NOBODY, Launch, Observer, Stopwatch
 from cluster_kit.run.start import refuse_if_not_shared
 from cluster_kit.show.view import View
+from cluster_kit.util.debug_log import Recording
+from cluster_kit.util.masking import masker
 from cluster_kit.workspace import RunDirectory, Workspace, last_run, new_id, new_run
+
+_LOG = logging.getLogger(__name__)
 
 
 def launch(
@@ -53,7 +59,13 @@ def launch(
         KitError: it failed before a verdict: an invalid manifest, an unfit host, a lost engine.
         KeyboardInterrupt: it was interrupted before anything was started.
     """
-    with _ready(host, request, workspace, view, observer, keep=keep, resume=resume) as (run, up):
+    with (
+        Recording() as log,
+        _ready(host, request, workspace, view, observer, log, keep=keep, resume=resume) as (
+            run,
+            up,
+        ),
+    ):
         return attend(run, up)
 
 
@@ -66,7 +78,13 @@ def launch_detached(
 
     Arguments and errors are those of `launch`; after an interrupt everything is removed.
     """
-    with _ready(host, request, workspace, view, NOBODY, keep=True, resume=resume) as (run, up):
+    with (
+        Recording() as log,
+        _ready(host, request, workspace, view, NOBODY, log, keep=True, resume=resume) as (
+            run,
+            up,
+        ),
+    ):
         return replace(run, cluster=begin(run, up))
 
 
@@ -77,6 +95,7 @@ def _ready(
     workspace: Workspace,
     view: View,
     observer: Observer,
+    log: Recording,
     *,
     keep: bool,
     resume: bool,
@@ -108,6 +127,8 @@ def _ready(
             companions.ensure(host, cluster, view.phase)
         observer.ready(engine, cluster)
         directory = _directory(host, runs, prepared, resume=resume)
+        log.keep_in(directory.path, masker(values_of(cluster, ())))
+        _LOG.debug("%s: %d tasks on %s", cluster.name, len(cluster.tasks), cluster.engine)
         run = Launch(
             host=host,
             cluster=cluster,

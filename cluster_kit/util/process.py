@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import logging
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -13,9 +15,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from cluster_kit.util import signals
+from cluster_kit.util import debug_log, signals
+from cluster_kit.util.masking import without_option_values
 
 PATIENCE_S = 4.0
 """Time for a command to end after SIGTERM, before SIGKILL."""
@@ -24,6 +28,9 @@ NOT_FOUND, CUT_OFF = 127, -signal.SIGTERM
 _LAST_LINES = 100
 _PASSED = 4 * 2**20
 DRAWN_S = 1.0
+_LOG = logging.getLogger(__name__)
+_P = ParamSpec("_P")
+_R = TypeVar("_R", "Completed", int)
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,27 @@ class Completed:
         return "\n".join(written[-lines:])
 
 
+def _logged(
+    function: Callable[Concatenate[Sequence[str], _P], _R],
+) -> Callable[Concatenate[Sequence[str], _P], _R]:
+    """The function with a line in the debug log: the command, its exit code, its time."""
+
+    @wraps(function)
+    def call(command: Sequence[str], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        with debug_log.timed(_LOG, _shown(command)) as result:
+            done = function(command, *args, **kwargs)
+            result(f"exit code {done.code if isinstance(done, Completed) else done}")
+            return done
+
+    return call
+
+
+def _shown(command: Sequence[str]) -> str:
+    """The command as a shell would take it, without values of options such as --api-token."""
+    return shlex.join(without_option_values(command))
+
+
+@_logged
 def run(
     command: Sequence[str],
     *,
@@ -100,6 +128,7 @@ def run(
     return Completed(tuple(command), child.returncode, output or "", errors or "".join(last))
 
 
+@_logged
 def stream(command: Sequence[str], each: Callable[[str], None]) -> Completed:
     """Run a command to its end, and pass on each line that it writes as soon as it is there.
 
@@ -147,6 +176,7 @@ def pass_on(
     if missing is not None:
         lacks = Completed(tuple(source), NOT_FOUND, "", f"{missing}: command not found")
         return lacks, lacks
+    _LOG.debug("%s | %s", _shown(source), _shown(sink))
     pipe, part, passed = subprocess.PIPE, b"", 0
     reader = subprocess.Popen(
         sink, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, start_new_session=True
@@ -205,6 +235,7 @@ def afterwards(command: Sequence[str]) -> Iterator[None]:
             child.wait()
 
 
+@_logged
 def hand_over(command: Sequence[str]) -> int:
     """Run a command on this terminal and its stdin to its end; its exit code.
 

@@ -20,6 +20,8 @@ from docs.blocks.table import table
 
 TARGET = re.compile(r"^([a-z][a-z-]*):.*\n((?:[\t#].*\n)+)", re.MULTILINE)
 VERB = re.compile(r"\$\(KIT\) ((?:image )?[a-z]+)")
+OF_ALL = ("--verbose",)
+"""Options of every verb, of which the page tells once."""
 OVERRIDING = {SET_OPTION, *(override.option for override in OVERRIDES)}
 
 
@@ -83,6 +85,7 @@ def usage(words: str, command: Any) -> str:
 
 def options(command: Any) -> list[str]:
     given = [p.opts[0] for p in command.params if isinstance(p, TyperOption)]
+    given = [option for option in given if option not in OF_ALL]
     overriding = SET_OPTION in given
     own = [f"`{o}`" for o in given if not (overriding and o in OVERRIDING)]
     return ["[overrides](#overrides)", *own] if overriding else own

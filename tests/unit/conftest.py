@@ -46,7 +46,7 @@ def no_docker_no_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "Popen", _refuse("starts a program"))
 
 
-verbs.load(())  # not by each process of tests: those of `make test-unit` are forked from this one
+verbs.load_all()  # not by each process of tests: those of `make test-unit` are forked from this one
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import docker
 from docker.context import ContextAPI
 from docker.errors import DockerException
 
 from cluster_kit.facts import EngineKind
+from cluster_kit.util import debug_log
+
+_LOG = logging.getLogger("cluster_kit.docker")
 
 
 def address() -> str:
@@ -30,7 +34,21 @@ def sdk(**options: Any) -> docker.DockerClient:
     """The SDK's client of the engine that `docker` would use; raises DockerException."""
     found = address()
     environment = {**os.environ, "DOCKER_HOST": found} if found else dict(os.environ)
-    return docker.from_env(environment=environment, **options)
+    client = docker.from_env(environment=environment, **options)
+    client.api.send = _logged(client.api.send)
+    return client
+
+
+def _logged(send: Callable[..., Any]) -> Callable[..., Any]:
+    """What sends a request, with a line in the debug log for each: path, status, time."""
+
+    def logged(request: Any, **options: Any) -> Any:
+        with debug_log.timed(_LOG, f"{request.method} {unquote(request.path_url)}") as result:
+            answer = send(request, **options)
+            result(answer.status_code)
+            return answer
+
+    return logged
 
 
 LIMITS = {"cpus": "CpuCfsQuota", "memory": "MemoryLimit"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
@@ -14,6 +15,7 @@ from cluster_kit.errors import EngineError, HostError, KitError
 from cluster_kit.platforms.docker.docker_errors import first_line
 from cluster_kit.platforms.engine import Container
 from cluster_kit.platforms.remote_engine import RemoteEngine
+from cluster_kit.util import debug_log
 
 
 class Unreachable(RemoteEngine):
@@ -44,6 +46,7 @@ class Unreachable(RemoteEngine):
 
 
 Object = dict[str, Any]
+_LOG = logging.getLogger("cluster_kit.kubernetes")
 TIMEOUT_S = (5.0, 30.0)
 """To connect, and between two parts of an answer."""
 INSTALL = "`pip install 'cluster-kit[kubernetes]'`"
@@ -183,8 +186,10 @@ class Api:
             auth_settings=["BearerToken"],
         )
         try:
-            answer = self._client.call_api(*request, _request_timeout=TIMEOUT_S)
-            data = bytes(answer.read() or b"")  # type: ignore[no-untyped-call]
+            with debug_log.timed(_LOG, f"{method} {path}") as result:
+                answer = self._client.call_api(*request, _request_timeout=TIMEOUT_S)
+                data = bytes(answer.read() or b"")  # type: ignore[no-untyped-call]
+                result(answer.status)
         except (urllib3.exceptions.HTTPError, OSError) as error:
             reason = getattr(error, "reason", None) or error
             raise EngineError(

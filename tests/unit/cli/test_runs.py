@@ -207,6 +207,7 @@ def test_an_archive_has_the_evidence_and_neither_results_nor_secrets(
 ) -> None:
     run = saved(root, 9)
     (run.logs / "chief-0.log").write_text("2026 token hunter22\n")
+    (run.path / "debug.log").write_text("12:00:00.000 docker: GET /_ping -> 200 (1 ms)\n")
     (run.output / "model").mkdir()
     (run.output / "model" / "weights.bin").write_text("x")
     (run.progress / "chief-0.jsonl").write_text("{}\n")
@@ -215,7 +216,7 @@ def test_an_archive_has_the_evidence_and_neither_results_nor_secrets(
     found = archived(cli, root, monkeypatch)
     assert set(found) == {
         "versions.txt", "outcome.json", "run.json", "manifest.toml", "logs/chief-0.log",
-        "output/progress/chief-0.jsonl",
+        "debug.log", "output/progress/chief-0.jsonl",
     }  # fmt: skip
     assert found["logs/chief-0.log"] == "2026 token ***\n"
 

@@ -1,9 +1,10 @@
-"""A command imports the module of its verb only."""
+"""A command imports the module of its verb only; help groups the verbs, and imports none."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import logging
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,8 @@ from typer.core import TyperGroup
 
 from cluster_kit.cli import verbs
 from cluster_kit.cli.app import app
+from cluster_kit.util import debug_log
+from tests.unit.command_line import Cli
 
 
 def modules_of(command: object) -> Iterator[str]:
@@ -23,25 +26,25 @@ def modules_of(command: object) -> Iterator[str]:
 
 
 def test_each_verb_is_in_the_module_that_is_named() -> None:
-    verbs.load(())
+    verbs.load_all()
     made = typer.main.get_command(app)
     assert isinstance(made, TyperGroup)
     found = {name: set(modules_of(command)) for name, command in made.commands.items()}
-    told = {verb: {f"cluster_kit.cli.{m}"} for m, all_ in verbs.VERBS.items() for verb in all_}
-    assert found == told
+    assert found == {name: {f"cluster_kit.cli.{v.module}"} for name, v in verbs.VERBS.items()}
 
 
 @pytest.mark.parametrize(
     ("words", "imported"),
     [
         (["up", "smoke"], ["run"]),
+        (["--verbose", "up", "smoke"], ["run"]),
         (["status"], ["look"]),
         (["runs", "list"], ["runs"]),
         (["init", "demo"], ["new"]),
-        (["pu"], list(verbs.VERBS)),
-        (["--help"], list(verbs.VERBS)),
+        (["pu"], []),
+        (["--help"], []),
         (["--version"], []),
-        ([], list(verbs.VERBS)),
+        ([], []),
     ],
 )
 def test_no_other_module_is_imported(
@@ -51,3 +54,51 @@ def test_no_other_module_is_imported(
     monkeypatch.setattr(importlib, "import_module", asked.append)
     verbs.load(words)
     assert asked == [f"cluster_kit.cli.{module}" for module in imported]
+
+
+def test_help_has_the_groups_of_a_day_the_most_used_first_and_no_twins(cli: Cli) -> None:
+    said = cli("--help").out
+    groups = [said.index(f"─ {group} ─") for group in verbs.GROUPS]
+    assert next(iter(verbs.GROUPS)) == "Run" and groups == sorted(groups)
+    listed = [line.split()[1] for line in said.splitlines() if line.startswith("│ ")]
+    named = [word for word in listed if word in verbs.VERBS]
+    assert named == [verb.name for verb in verbs.VERBS.values() if not verb.hidden]
+    assert {"ps", "init"}.isdisjoint(named)
+    assert all(cli(twin, "--help").code == 0 for twin in ("ps", "init"))
+
+
+@pytest.fixture
+def silent_afterwards() -> Iterator[None]:
+    """The log has no handlers but those that it had before."""
+    before = [*debug_log.KIT.handlers]
+    yield
+    debug_log.KIT.handlers[:] = before
+    debug_log.KIT.setLevel(logging.NOTSET)
+
+
+@pytest.mark.usefixtures("silent_afterwards")
+@pytest.mark.parametrize(
+    "words", [("--verbose", "schema"), ("schema", "-v"), ("runs", "list", "-v")]
+)
+def test_verbose_is_taken_before_and_after_a_verb(words: tuple[str, ...], cli: Cli) -> None:
+    assert not logging.getLogger("cluster_kit.docker").isEnabledFor(logging.DEBUG)
+    assert cli(*words).code == 0
+    assert logging.getLogger("cluster_kit.docker").isEnabledFor(logging.DEBUG)
+
+
+@pytest.mark.parametrize(
+    ("words", "wrong", "meant"),
+    [
+        (("up", "--wrokers", "3"), "option: --wrokers", "--workers"),
+        (("--verion",), "option: --verion", "--version"),
+        (("runs", "lst"), "verb: lst", "list"),
+        (("image", "build", "--quit"), "option: --quit", "--quiet"),
+        (("stauts",), "verb: stauts", "status"),
+    ],
+)
+def test_a_mistyped_verb_or_option_is_answered_with_the_nearest(
+    words: tuple[str, ...], wrong: str, meant: str, cli: Cli
+) -> None:
+    said = cli(*words)
+    assert said.code == 2
+    assert f"error: no such {wrong}\n  → did you mean `{meant}`?" in said.err

@@ -135,9 +135,9 @@ MISTAKES: dict[str, CommandLine] = {
     "a manifest that is no TOML": (
         ("render", "notes.txt"), "notes.txt", "not valid TOML", "mend the line",
     ),
-    "an unknown option": ((*RENDER, "--frobnicate"), "--frobnicate", "No such option", "--help"),
+    "an unknown option": ((*RENDER, "--frobnicate"), "--frobnicate", "no such option", "--help"),
     "the option of a manifest's key": (
-        (*RENDER, "--evaluator", "2"), "--evaluator", "No such option", "--help",
+        (*RENDER, "--evaluator", "2"), "--evaluator", "no such option", "`--set evaluator=…`",
     ),
     "half an address as a subnet": (
         (*RENDER, "--set", "subnet=10.1/16"), "--set subnet", "CIDR", "172.28.0.0/24",

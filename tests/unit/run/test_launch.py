@@ -42,6 +42,12 @@ def test_a_run_that_goes_well_is_shown_saved_and_removed(stage: Stage) -> None:
     assert stage.is_clean()
 
 
+def test_a_run_keeps_its_debug_log(stage: Stage) -> None:
+    stage.up()
+    text = (stage.directory.path / "debug.log").read_text(encoding="utf-8")
+    assert f"launch: {NAME}: 5 tasks on compose" in text
+
+
 def test_timings_are_of_this_run(stage: Stage) -> None:
     timings = stage.up().timings_s
     assert list(timings) == [

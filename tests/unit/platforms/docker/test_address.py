@@ -28,10 +28,21 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+class Sdk:
+    """Stands for the SDK: keeps with which variables it was made."""
+
+    def __init__(self, made: list[dict[str, str]]) -> None:
+        self._made, self.api, self.send = made, self, None
+
+    def __call__(self, environment: dict[str, str], **_options: object) -> Sdk:
+        self._made.append(environment)
+        return self
+
+
 def test_the_context_in_use_is_followed(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert address() == SOCKET
     asked: list[dict[str, str]] = []
-    monkeypatch.setattr(docker, "from_env", lambda environment, **_: asked.append(environment))
+    monkeypatch.setattr(docker, "from_env", Sdk(asked))
     sdk(timeout=1)
     assert asked[0]["DOCKER_HOST"] == SOCKET
 

@@ -123,6 +123,12 @@ def test_a_user_who_may_not_use_the_engine_is_told_how_to(
     assert "usermod -aG docker $USER" in told.value.hint and "log in again" in told.value.hint
 
 
+class Requests:
+    """Stands for the SDK's session: it sends nothing."""
+
+    send = None
+
+
 def test_an_engine_answers_or_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     engine, limits = connected(SimpleNamespace()), []
 
@@ -130,6 +136,6 @@ def test_an_engine_answers_or_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(docker, "from_env", lambda timeout, **_: limits.append(timeout) or sdk)
         return engine.answers()
 
-    assert asks(SimpleNamespace(ping=lambda: True, close=lambda: None))
-    assert not asks(SimpleNamespace(ping=Broken(LOST[0]).ping, close=lambda: None))
+    assert asks(SimpleNamespace(ping=lambda: True, close=lambda: None, api=Requests()))
+    assert not asks(SimpleNamespace(ping=Broken(LOST[0]).ping, close=lambda: None, api=Requests()))
     assert limits == [3, 3], "one that hangs is not waited for"

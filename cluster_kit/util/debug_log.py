@@ -1,0 +1,141 @@
+"""What the kit asks of engines and programs, with times: shown by `--verbose`, kept with each run.
+
+The loggers are those below `cluster_kit`. They are silent until a handler is added, here or by a
+program that uses the kit from Python.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+FILE, OLDER = "debug.log", "debug-1.log"
+"""The files in a run's directory; the second has what the first had before it was full."""
+LARGEST = 1 << 20
+"""Bytes of one file."""
+MOST_HELD = 1000
+"""Lines that are held until the run has a directory."""
+LONGEST = 500
+"""Characters of a line."""
+KIT = logging.getLogger("cluster_kit")
+KIT.propagate = False
+KIT.addHandler(logging.NullHandler())
+
+
+@contextlib.contextmanager
+def timed(logger: logging.Logger, what: str) -> Iterator[Callable[[object], None]]:
+    """Log how long the `with` block takes: what was asked, its result, the time.
+
+    The block may tell the result by calling what it is given; an exception's type is the result of
+    one that raises.
+    """
+    if not logger.isEnabledFor(logging.DEBUG):
+        yield _ignored
+        return
+    results: list[object] = []
+    began = time.monotonic()
+    try:
+        yield results.append
+    except BaseException as error:
+        results.append(type(error).__name__)
+        raise
+    finally:
+        took = (time.monotonic() - began) * 1000
+        result = f" -> {results[-1]}" if results else ""
+        logger.debug("%s%s (%.0f ms)", what[:LONGEST], result, took)
+
+
+def _ignored(_result: object) -> None:
+    pass
+
+
+def show(write: Callable[[str], None]) -> None:
+    """Pass each line to `write` from now on."""
+    _add(_Lines(write))
+
+
+class Recording(logging.Handler):
+    """Keeps the lines of one run: in memory at first, then in its directory; a context manager."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFormatter(_FORMAT)
+        self._held: deque[str] = deque(maxlen=MOST_HELD)
+        self._folder: Path | None = None
+        self._mask: Callable[[str], str] = str
+
+    def __enter__(self) -> Recording:
+        _add(self)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        _remove(self)
+
+    def keep_in(self, folder: Path, mask: Callable[[str], str]) -> None:
+        """Write what was held, and all further lines, into a run's directory.
+
+        Args:
+            mask: hides the values of the run's secrets.
+        """
+        with self.lock or contextlib.nullcontext():
+            self._folder, self._mask = folder, mask
+            for line in self._held:
+                self._write(line)
+            self._held.clear()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        line = self.format(record)
+        if self._folder is None:
+            self._held.append(line)
+        else:
+            self._write(line)
+
+    def _write(self, line: str) -> None:
+        """Append a line; a directory that is gone or a full disk does not end the run."""
+        assert self._folder is not None
+        file = self._folder / FILE
+        with contextlib.suppress(OSError):
+            with file.open("a", encoding="utf-8", errors="replace") as opened:
+                opened.write(f"{self._mask(line)}\n")
+                full = opened.tell() > LARGEST
+            if full:
+                file.replace(self._folder / OLDER)
+
+
+class _Lines(logging.Handler):
+    """Passes lines on to a function."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        super().__init__()
+        self.setFormatter(_FORMAT)
+        self._pass_on = write
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._pass_on(self.format(record))
+
+
+class _OneLine(logging.Formatter):
+    """`12:01:02.123 docker: GET /containers/json -> 200 (3 ms)`, whatever the text has."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = time.strftime("%H:%M:%S", time.localtime(record.created))
+        text = " ".join(record.getMessage().split())
+        return f"{moment}.{record.msecs:03.0f} {record.name.rpartition('.')[2]}: {text}"
+
+
+_FORMAT = _OneLine()
+
+
+def _add(handler: logging.Handler) -> None:
+    KIT.addHandler(handler)
+    KIT.setLevel(logging.DEBUG)
+
+
+def _remove(handler: logging.Handler) -> None:
+    KIT.removeHandler(handler)
+    if all(isinstance(one, logging.NullHandler) for one in KIT.handlers):
+        KIT.setLevel(logging.NOTSET)

@@ -1,0 +1,83 @@
+"""What the kit asks of engines and programs: shown if wanted, kept with a run, masked, bounded."""
+
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cluster_kit.platforms.docker.docker_address import _logged
+from cluster_kit.util import debug_log
+from cluster_kit.util.masking import masker
+from cluster_kit.util.process import Completed
+from cluster_kit.util.process import _logged as logged_command
+
+LOG = logging.getLogger("cluster_kit.test")
+LINE = re.compile(r"\d\d:\d\d:\d\d\.\d\d\d test: (.*)")
+
+
+def lines(folder: Path) -> list[str]:
+    """What the debug log of a run says, without the times at its lines' beginnings."""
+    text = (folder / debug_log.FILE).read_text(encoding="utf-8")
+    return [found[1] for line in text.splitlines() if (found := LINE.fullmatch(line))]
+
+
+def test_a_run_keeps_what_was_asked_before_and_after_it_had_a_directory(tmp_path: Path) -> None:
+    with debug_log.Recording() as recording:
+        with debug_log.timed(LOG, "GET /version") as result:
+            result(200)
+        recording.keep_in(tmp_path, masker(["hunter22"]))
+        with pytest.raises(OSError), debug_log.timed(LOG, "login hunter22"):
+            raise OSError
+    LOG.debug("after the run")
+    first, second = lines(tmp_path)
+    assert re.fullmatch(r"GET /version -> 200 \(\d+ ms\)", first)
+    assert re.fullmatch(r"login \*\*\* -> OSError \(\d+ ms\)", second)
+
+
+def test_nothing_is_measured_nor_passed_on_while_nobody_listens(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with debug_log.timed(LOG, "GET /version") as result:
+        result(200)
+    assert not LOG.isEnabledFor(logging.DEBUG) and not debug_log.KIT.propagate
+
+
+def test_a_log_is_bounded_and_its_newest_lines_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(debug_log, "LARGEST", 2000)
+    with debug_log.Recording() as recording:
+        recording.keep_in(tmp_path, str)
+        for number in range(200):
+            LOG.debug("line %d\nof a task", number)
+    sizes = [(tmp_path / name).stat().st_size for name in (debug_log.FILE, debug_log.OLDER)]
+    assert max(sizes) < 2100 and lines(tmp_path)[-1] == "line 199 of a task"
+
+
+def test_a_directory_that_is_gone_ends_no_run(tmp_path: Path) -> None:
+    with debug_log.Recording() as recording:
+        recording.keep_in(tmp_path / "gone", str)
+        LOG.debug("a line")
+    assert not (tmp_path / "gone").exists()
+
+
+def test_commands_and_requests_are_logged_with_their_results(tmp_path: Path) -> None:
+    def send(_request: Any) -> Any:
+        return SimpleNamespace(status_code=404)
+
+    def run(command: Any) -> Completed:
+        return Completed(tuple(command), 3, "", "")
+
+    request = SimpleNamespace(method="GET", path_url="/containers/json?all=1&filters=%7B%7D")
+    with debug_log.Recording() as recording:
+        recording.keep_in(tmp_path, str)
+        _logged(send)(request)
+        logged_command(run)(["tool", "--api-token", "s3cret-value", "a b"])
+    text = (tmp_path / debug_log.FILE).read_text(encoding="utf-8")
+    assert " docker: GET /containers/json?all=1&filters={} -> 404 (" in text
+    assert " process: tool --api-token '***' 'a b' -> exit code 3 (" in text
