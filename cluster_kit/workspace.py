@@ -55,8 +55,7 @@ class Workspace:
 
     def rendered(self) -> list[Path]:
         """The folders of clusters that have been rendered here."""
-        files = [*self.manifests.glob("*/*[eks].yaml"), *self.manifests.glob("*/sbatch.sh")]
-        return sorted({path.parent for path in files})
+        return sorted(path for path in self.manifests.glob("*/") if is_rendered(path))
 
     def latest_runs(self) -> dict[str, Path]:
         """The newest run of each cluster that has run here, by the cluster's name."""
@@ -94,6 +93,19 @@ def write_atomically(path: Path, text: str, mode: int | None = None) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def is_rendered(folder: Path) -> bool:
+    """Whether the kit has rendered a cluster into this directory: a file in it says so."""
+    for name in CLUSTER_FILES:
+        with contextlib.suppress(OSError), (folder / name).open("rb") as file:
+            if b"# cluster-kit " in file.read(HEAD):
+                return True
+    return False
+
+
+CLUSTER_FILES = ("compose.yaml", "stack.yaml", "kubernetes.yaml", "sbatch.sh")
+"""The names of a rendered cluster's file, of which each platform has one."""
+HEAD = 400
+"""Bytes of such a file in which it says that the kit wrote it."""
 RENDERED = ("compose.yaml", "secrets.yaml", "stack.yaml", "kubernetes.yaml", "cluster.json",
             "sbatch.sh", "sbatch.json", "output/", ".gitignore")  # fmt: skip
 """What the kit writes into a cluster's directory beside the manifests."""

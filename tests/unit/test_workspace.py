@@ -10,7 +10,7 @@ import pytest
 
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.util.kit_files import CLONE
-from cluster_kit.workspace import here, last_run, new_run, write_atomically
+from cluster_kit.workspace import Workspace, here, last_run, new_run, write_atomically
 
 NOW = datetime(2025, 3, 1, 10, 0, 0)
 
@@ -82,3 +82,22 @@ def test_the_workspace_is_here_where_there_are_manifests(
     (tmp_path / "compose").mkdir()
     assert here().root == tmp_path
     assert here().generated("demo") == tmp_path / "compose" / "demo" / "compose.yaml"
+
+
+def test_a_cluster_is_known_by_what_the_kit_wrote_and_by_nothing_else(tmp_path: Path) -> None:
+    header = "# cluster-kit 0.1.0 wrote this from compose/demo.toml. Do not edit:\n"
+    files = {
+        "a/compose.yaml": header,
+        "b/stack.yaml": header,
+        "c/kubernetes.yaml": header,
+        "d/sbatch.sh": f"#!/bin/bash\n{header}",
+        "mine/values.yaml": header,
+        "mine/books.yaml": "",
+        "hers/compose.yaml": "services: {}\n",
+        "empty/notes.txt": "",
+    }
+    for name, text in files.items():
+        file = tmp_path / "compose" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    assert Workspace(tmp_path).known() == ["a", "b", "c", "d"]

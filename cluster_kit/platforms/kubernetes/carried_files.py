@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -16,15 +15,13 @@ from cluster_kit.platforms.secret_values import refused_secrets, secret_of
 from cluster_kit.resolved import Cluster
 from cluster_kit.util.masking import looks_secret_file
 from cluster_kit.util.paths import seen_from
+from cluster_kit.workspace import is_rendered
 
 LARGEST = 700 * 1024
 """Bytes of all such files: a ConfigMap holds 1 MiB, in which bytes are written as base64."""
 MOST = 200
 DATA = "/data"
 SKIPPED = frozenset(("__pycache__", "runs", "fetched", "portable", "node_modules"))
-GENERATED = ("compose.yaml", "stack.yaml", "kubernetes.yaml", "sbatch.sh")
-HEAD = 400
-"""Bytes of such a file in which it says who wrote it."""
 SECRET_FILES = "cluster-kit.secret-files"
 """The annotation with the files of this host of which a Secret is made, as JSON."""
 Files = Mapping[str, bytes]
@@ -117,7 +114,7 @@ def _looked_through(source: Path, apart: Collection[Path]) -> tuple[dict[str, Pa
             if path.is_symlink():
                 links.append(path)
             elif path.is_dir():
-                if _is_generated(path) or path.resolve() in apart:
+                if is_rendered(path) or path.resolve() in apart:
                     left.append(f"{path}/")
                 else:
                     folders.append(path)
@@ -133,15 +130,6 @@ def _looked_through(source: Path, apart: Collection[Path]) -> tuple[dict[str, Pa
         else:
             left.append(str(link))
     return dict(sorted(found.items())), sorted(left)
-
-
-def _is_generated(folder: Path) -> bool:
-    """Whether the kit has rendered a cluster into this directory."""
-    for name in GENERATED:
-        with contextlib.suppress(OSError), (folder / name).open("rb") as file:
-            if b"# cluster-kit " in file.read(HEAD):
-                return True
-    return False
 
 
 def refuse_secrets(found: Iterable[Carried], sources: Mapping[str, str], cluster: Cluster) -> None:

@@ -41,7 +41,7 @@ def test_a_cluster_is_known_by_its_manifest_its_runs_and_its_compose_file(
 ) -> None:
     ran(root, "renamed", success=True)
     (root / "compose" / "rendered").mkdir()
-    (root / "compose" / "rendered" / "compose.yaml").write_text("")
+    (root / "compose" / "rendered" / "compose.yaml").write_text("# cluster-kit 0.2.0 wrote this")
     for name in ("demo", "compose/demo.toml", "renamed", "rendered"):
         assert cli("down", name).code == 0
         assert "nothing to remove" in cli("down", name).err
