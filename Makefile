@@ -44,7 +44,7 @@ DRAWN = $(call option,seed,SEED) $(call option,faults,FAULTS)
 CELLS = $(foreach role,$(ROLE),--role=$(call quoted,$(role))) $(call option,fault,FAULT) \
   $(if $(AGAIN),--again)
 
-# A variable that is mistyped would otherwise do nothing.
+# Reject unknown variables; Make ignores them silently.
 OF_ONE := CLUSTER $(foreach pair,$(PAIRS) $(SWITCHES),$(lastword $(halves))) SET
 KNOWN := $(OF_ONE) KEEP RESUME PORTABLE CHECK \
   SCENARIO SEED FAULTS ROLE FAULT AGAIN PICTURE \
@@ -111,23 +111,23 @@ serve: $(KIT) ## Show CLUSTER, or all clusters and runs, as live pages in a brow
 .PHONY: status logs down doctor gpus
 status: $(KIT) ## Show the tasks of all clusters that are up
 	@$(KIT) status
-logs: $(KIT) ## Print what CLUSTER's tasks said
+logs: $(KIT) ## Print the logs of CLUSTER's tasks
 	@$(KIT) logs $(ONE_NAMED)
 down: $(KIT) ## Remove CLUSTER's containers and network
 	@$(KIT) down $(ONE_NAMED)
 gpus: $(KIT) ## Show this host's GPUs, and which cluster has them
 	@$(KIT) gpus
-doctor: $(KIT) ## Check this host, with the cure for what is wrong
+doctor: $(KIT) ## Check this host, with a fix for each problem
 	@$(KIT) doctor
 
 ##@ Prepare
 .PHONY: engine
-engine: $(KIT) ## Install and start a Docker engine where none answers   [ENGINE=never]
+engine: $(KIT) ## Install and start a Docker engine if none answers   [ENGINE=never]
 	@$(KIT) engine --quiet
 
 # Tests of pages need one; where none can be installed they are skipped, and say so.
 .PHONY: browser
-browser: ## Install a headless Chromium where there is none, as root on Debian or Ubuntu
+browser: ## Install a headless Chromium if there is none, as root on Debian or Ubuntu
 	@command -v chromium chromium-browser google-chrome google-chrome-stable >/dev/null \
 	  || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "installing Chromium" \
 	    && apt-get update -q >/dev/null && apt-get install -y -q --no-install-recommends chromium >/dev/null; } \
@@ -135,7 +135,7 @@ browser: ## Install a headless Chromium where there is none, as root on Debian o
 
 # Unpacked, not installed: the package would start a service where there is an init.
 .PHONY: prometheus
-prometheus: ## Unpack Debian's Prometheus into build/ where there is none, for the tests of metrics
+prometheus: ## Unpack Debian's Prometheus into build/ if there is none, for the tests of metrics
 	@{ command -v prometheus && command -v promtool || command -v build/prometheus/usr/bin/promtool; } >/dev/null \
 	  || { command -v apt-get dpkg-deb >/dev/null && echo "unpacking Prometheus" && mkdir -p build/prometheus && cd build/prometheus \
 	    && { [ "$$(id -u)" != 0 ] || apt-get update -q >/dev/null; } && apt-get download -q prometheus >/dev/null \
@@ -145,7 +145,7 @@ prometheus: ## Unpack Debian's Prometheus into build/ where there is none, for t
 	  || echo "no Prometheus here: its tests are skipped"
 
 .PHONY: image
-image: $(KIT) engine ## Build the shared training image where it is absent or stale   [VARIANT=cpu|gpu]
+image: $(KIT) engine ## Build the shared training image if it is missing or stale   [VARIANT=cpu|gpu]
 	@$(KIT) image build --variant $(call quoted,$(VARIANT)) --quiet
 
 # The environment is made anew when the dependencies change.
@@ -175,20 +175,20 @@ test test-more test-unit fuzz: export PYTHONDONTWRITEBYTECODE :=
 WITHOUT_ENGINE := tests/unit tests/docs tests/golden tests/trainer tests/ci
 
 .PHONY: test
-test: $(DEV) engine image browser prometheus ## Run the tests, those on real containers too; says what it skipped and why   [JOBS]
+test: $(DEV) engine image browser prometheus ## Run the tests, including those on real containers; print what was skipped and why   [JOBS]
 	@.venv/bin/pytest --forks=$(UNIT_JOBS) $(WITHOUT_ENGINE); first=$$?; \
 	  .venv/bin/pytest --numprocesses=$(JOBS) --dist=loadgroup --durations=10 $(WITHOUT_ENGINE:%=--ignore=%) && exit $$first
 
 .PHONY: test-failed
-test-failed: $(DEV) engine image ## Run the tests that failed the last time once more, one after the other
+test-failed: $(DEV) engine image ## Run the tests that failed last time again, one at a time
 	@.venv/bin/pytest --last-failed --last-failed-no-failures=none --durations=10
 
 .PHONY: test-more
-test-more: $(DEV) engine image browser ## Run what `make test` leaves to CI: further ways to train, to break and to stop   [JOBS]
+test-more: $(DEV) engine image browser ## Run the tests that `make test` leaves to CI: further ways to train, to break and to stop   [JOBS]
 	@.venv/bin/pytest -m more --numprocesses=$(JOBS) --dist=loadgroup --durations=10 tests/e2e
 
 .PHONY: test-more-failed
-test-more-failed: $(DEV) engine image ## Run those of them that failed the last time once more, one after the other
+test-more-failed: $(DEV) engine image ## Run those that failed last time again, one at a time
 	@.venv/bin/pytest -m more --last-failed --last-failed-no-failures=none --durations=10 tests/e2e
 
 .PHONY: test-slow
@@ -200,16 +200,16 @@ test-versions: $(DEV) engine ## Run three systems on the oldest, a middle and th
 	@.venv/bin/python -m tests.versions
 
 .PHONY: test-unit
-test-unit: $(DEV) ## Only the tests that need no Docker, no TensorFlow and no processes of their own   [UNIT_JOBS]
+test-unit: $(DEV) ## Run only the tests that need no Docker, no TensorFlow and no processes of their own   [UNIT_JOBS]
 	@.venv/bin/pytest --forks=$(UNIT_JOBS) -m "not processes and not draws" $(WITHOUT_ENGINE)
 
 .PHONY: fuzz
-fuzz: $(DEV) ## What holds for any manifest, host and bytes, with a thousand new examples each: minutes
+fuzz: $(DEV) ## Test properties with a thousand random examples each (minutes)
 	@.venv/bin/pytest --numprocesses=$(JOBS) --dist=worksteal --hypothesis-profile=thorough \
 	  -m hypothesis tests/unit tests/hostile tests/trainer/agent/beacon
 
 .PHONY: check
-check: $(DEV) ## Lint, formatting, types, who imports whom, stale files, known vulnerabilities
+check: $(DEV) ## Check lint, formatting, types, import rules, generated files, known vulnerabilities
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy
@@ -221,11 +221,11 @@ check: $(DEV) ## Lint, formatting, types, who imports whom, stale files, known v
 	@.venv/bin/python -m tests.audit
 
 .PHONY: lock
-lock: $(DEV) ## Write versions and hashes of what image and .venv install, after a change of images/trainer/recipe/requirements-*.txt or pyproject.toml
+lock: $(DEV) ## Lock versions and hashes of what image and .venv install; run it after changing images/trainer/recipe/requirements-*.txt or pyproject.toml
 	@.venv/bin/python -m tests.lock
 
 .PHONY: docs
-docs: $(DEV) ## Write the parts of the documentation that are made from code and data
+docs: $(DEV) ## Regenerate the parts of the documentation made from code and data
 	@.venv/bin/python -m docs.generate
 
 .PHONY: pictures
@@ -245,7 +245,7 @@ compare: $(DEV) engine image ## Train one model by every way in turn: table, JSO
 	@$(KIT) compare $(ARGS)
 
 .PHONY: speedup
-speedup: engine image ## What further workers bring on machines of 2 vCPU, 8 GB, 100 Mbit/s: a table   [ARGS]
+speedup: engine image ## Measure what further workers bring on machines of 2 vCPU, 8 GB, 100 Mbit/s: a table   [ARGS]
 	@$(KIT) speedup $(ARGS)
 
 .PHONY: wheel

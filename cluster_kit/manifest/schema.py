@@ -42,7 +42,7 @@ class ContainerTable(Strict):
         4096,
         ge=0,
         le=4194304,
-        description="How many processes and threads it may have at a time; 0: no limit",
+        description="Maximum number of processes and threads; 0: no limit",
     )
     tmp_size: BytesOrNone = Field(
         4 << 30,
@@ -51,7 +51,7 @@ class ContainerTable(Strict):
     )
     log_size: BytesOrNone = Field(
         256 << 20,
-        description="How much the engine keeps of what it prints, the newest; 0: as the engine is "
+        description="How much of its output the engine keeps, the newest; 0: as the engine is "
         "configured, mostly all of it",
     )
 
@@ -65,7 +65,7 @@ class DataTable(Strict):
     )
     args: list[Text] = Field(default_factory=list, description="Its arguments")
     secrets: list[Text] = Field(
-        default_factory=list, description="Variables that it has from your environment"
+        default_factory=list, description="Names of variables of your environment that it gets"
     )
 
     def __str__(self) -> str:
@@ -185,7 +185,7 @@ class PlainMount(Strict):
     """One file or directory of this host that a container sees."""
 
     source: Text = Field(description="Path of a file or directory of this host")
-    target: Text = Field(description="Where containers see it, e.g. `/cache`")
+    target: Text = Field(description="Its path in the containers, e.g. `/cache`")
     read_only: bool = Field(True, description="Whether the program cannot write there")
 
 
@@ -193,7 +193,7 @@ class MountTable(PlainMount):
     """One that tasks see: all of them, or those of some roles."""
 
     roles: list[Text] = Field(
-        default_factory=list, description='Roles that have it, e.g. `["worker"]`; if empty, all'
+        default_factory=list, description='Roles that get it, e.g. `["worker"]`; if empty, all'
     )
 
 
@@ -232,13 +232,14 @@ class ProfileTable(Strict):
 class SecretTable(Strict):
     """Where the value of one secret comes from, and who has it."""
 
-    file: Text = Field("", description="Path of a file of this host that has the value")
+    file: Text = Field("", description="Path of a file of this host that contains the value")
     environment: Text = Field(
         "",
-        description="Name of a variable of your environment that has the value, in place of `file`",
+        description="Name of a variable of your environment that contains the value, instead of "
+        "`file`",
     )
     roles: list[Text] = Field(
-        default_factory=list, description='Roles that have it, e.g. `["chief"]`; if empty, all'
+        default_factory=list, description='Roles that get it, e.g. `["chief"]`; if empty, all'
     )
 
 
@@ -273,12 +274,12 @@ class SidecarTable(Strict):
     )
     secrets: list[Text] = Field(
         default_factory=list,
-        description="Names of variables that it has from your own environment at the start",
+        description="Names of variables of your own environment that it gets at the start",
     )
     mount: list[PlainMount] = Field(
         default_factory=list,
-        description="Files and directories of this host that it sees: `[[sidecar.NAME.mount]]` "
-        "with `source`, `target` and `read_only`",
+        description="Files and directories of this host that are mounted into it: "
+        "`[[sidecar.NAME.mount]]` with `source`, `target` and `read_only`",
     )
     ports: list[PortPair] = Field(
         default_factory=list,
@@ -342,7 +343,7 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
     )
     tf1: bool = Field(
         False,
-        description="Whether the program is written for TensorFlow 1: `import tensorflow` is then "
+        description="Set for a program written for TensorFlow 1: `import tensorflow` then gives "
         "its API",
     )
     requirements: Text = Field(
@@ -362,7 +363,7 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
         default_factory=list, description="Further files and directories of this host"
     )
     sidecar: dict[str, SidecarTable] = Field(
-        default_factory=dict, description="Services beside the tasks, at most eight"
+        default_factory=dict, description="Services that run with the tasks, at most eight"
     )
     image: Text = Field(
         OWN_IMAGE,
@@ -440,7 +441,7 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
         description="Restarts per task after a crash",
     )
     profile: ProfileTable | None = Field(
-        None, description="A trace of all tasks that the run takes of itself, `[profile]`"
+        None, description="A trace of all tasks, taken during the run: `[profile]`"
     )
     deadline: DeadlineTable = Field(DeadlineTable(), description="How long things may take")
     role: RoleTable = Field(RoleTable(), description="Limits and environment by role")
