@@ -219,7 +219,7 @@ class RunDirectory:
         return sorted(path for path in found if path.is_file() and not path.is_symlink())
 
     def give_to_owner(self) -> None:
-        """Give what root has written in another user's run to that user, who goes on with it."""
+        """Give what root has written in another user's run to that user, who continues it."""
         with contextlib.suppress(OSError):
             if os.geteuid() == 0:
                 about = self.path.stat()
@@ -279,7 +279,7 @@ def _prepared(path: Path) -> RunDirectory:
         run.progress.mkdir()
     if not is_directory(run.output, run.progress.name):
         raise HostError(
-            f"{run.progress} is no directory: a program of the run before has put something else "
+            f"{run.progress} is not a directory: a program of an earlier run put something else "
             "there",
             "remove it, or run without --resume",
         )

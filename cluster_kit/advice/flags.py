@@ -62,7 +62,7 @@ PLACES = {
 """Flags of programs from before TF_CONFIG, and the templates that fill them."""
 SURE = ({"ps_hosts", "worker_hosts"}, {"master", "task", "worker_replicas"})
 """A program that takes all of one of these sets is such a program."""
-NOT_TOLD = "no argument gives them, so no task is told its place in the cluster"
+NOT_TOLD = "no argument gives them, so no task knows its place in the cluster"
 HOSTS, SERVER = {"type", "index"}, {"master", "task"}
 """Names that mean this only beside the first set, or only beside the second."""
 

@@ -99,7 +99,7 @@ def files(program: Path) -> list[Path]:
 
 def _syntax_hint(fault: Fault, hint: str) -> Hint:
     rule = f"not valid Python: {fault.message}"
-    return Hint(fault.location, fault.line, rule, hint or "mend the line")
+    return Hint(fault.location, fault.line, rule, hint or "fix the line")
 
 
 def _version_hint(fault: Fault) -> Hint:

@@ -34,7 +34,7 @@ def check_tf_config(sources: list[Source]) -> Iterator[Hint]:
             yield Hint(
                 source.location(node),
                 "an evaluator among the training tasks, in a TF_CONFIG that the program writes",
-                "the strategy would wait for it for ever",
+                "the strategy would wait for it forever",
                 "leave TF_CONFIG as the cluster gave it, or give the evaluator a spec of its "
                 "own: {'cluster': {'evaluator': [...]}, ...}",
             )
@@ -125,7 +125,7 @@ def shape(sources: list[Source], loaded: Loaded) -> Shape:
     """Returns the cluster's shape for a program that certainly trains by all-reduce alone, or that
     is for TensorFlow 1.
 
-    Every task must run such a program, and by all-reduce TensorFlow waits for ever if the cluster
+    Every task must run such a program, and by all-reduce TensorFlow waits forever if the cluster
     spec has a ps. A manifest that was written for another program, or does not name the key, is
     changed.
     """
@@ -146,7 +146,7 @@ def shape(sources: list[Source], loaded: Loaded) -> Shape:
     if (count := manifest.count(PS.name)) > 0:
         if _chosen(PS.name, loaded):
             rule, none = (
-                f"{ALL_REDUCE} ({location}) waits for ever if there are ps",
+                f"{ALL_REDUCE} ({location}) waits forever if there are ps",
                 Setting(PS.name, 0),
             )
             problems.append(Problem(PS.name, str(count), rule, ("write ", none), reads))
@@ -211,7 +211,7 @@ def check_strategies(sources: list[Source], manifest: Manifest) -> Iterator[Hint
     if coordinated:
         what, rule = "only the chief runs the program", "it waits until every worker runs it, too"
     else:
-        what, rule = "there are ps", "it waits for ever if the cluster spec has a ps"
+        what, rule = "there are ps", "it waits forever if the cluster spec has a ps"
     yield Hint(
         source.location(node),
         f"{ALL_REDUCE}, but {what}",

@@ -38,11 +38,11 @@ def running_container(engine: Engine, run: Launch, task: str) -> Container:
     """The same, if its processes run; raises UsageError."""
     container = container_of(engine, run, task)
     if container.state == State.PAUSED:
-        raise UsageError(f"{task} is frozen", f'thaw("{task}") lets it go on')
+        raise UsageError(f"{task} is frozen", f'thaw("{task}") lets it continue')
     if container.state != State.RUNNING:
         raise UsageError(
             f"{task} does not run: it is {state_of(container)}",
-            f'logs("{task}") has what it said last',
+            f'logs("{task}") has its last lines',
         )
     return container
 

@@ -67,7 +67,7 @@ def _ask(engine: Engine, cluster: str) -> None:
         return
     tasks = f"{len(containers)} task{'s' if len(containers) > 1 else ''}"
     if not typer.confirm(f"Stop {cluster}, {tasks}, until `cluster-kit start`?", err=True):
-        say(f"{cluster} goes on: nothing was stopped")
+        say(f"{cluster} continues: nothing was stopped")
         raise typer.Exit(1)
 
 

@@ -49,8 +49,8 @@ def wait(
         outcome = going_on.wait(host, name, here(), QuietView(err), keep=keep)
     except KeyboardInterrupt:
         raise Interrupted(
-            "interrupted: nobody waits any more, and the cluster is left as it is",
-            f"`cluster-kit attach {name}` or `cluster-kit wait {name}` goes on, "
+            "interrupted: no command waits for the cluster any more, and it keeps running",
+            f"`cluster-kit attach {name}` or `cluster-kit wait {name}` continues, "
             f"`cluster-kit down {name}` ends it",
         ) from None
     end_with(outcome, keep=keep, as_json=json_, exit_code=exit_code)

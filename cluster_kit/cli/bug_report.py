@@ -35,7 +35,7 @@ def bug_report(
     try:
         made = archive(current_host(), found, path)
     except FileExistsError:
-        raise UsageError(f"{path} is there already", "name another: --output FILE.tar.gz") from None
+        raise UsageError(f"{path} exists already", "name another: --output FILE.tar.gz") from None
     except OSError as error:
         raise HostError(
             f"{path} cannot be written: {error.strerror}",

@@ -62,7 +62,7 @@ def _refuse_what_is_of_a_manifest(request: Request) -> None:
     on = request.overrides.get("engine", DEFAULT)
     if on not in PLATFORMS:
         hint = f"one of {', '.join(PLATFORMS)}"
-        raise UsageError(f"--engine {on}: there is no such engine", hint)
+        raise UsageError(f"--engine {on}: no such engine", hint)
 
 
 def _of_this_host(request: Request, platform: Platform) -> list[Check]:

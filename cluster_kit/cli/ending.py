@@ -94,9 +94,7 @@ def print_started(run: Launch, *, as_json: bool) -> None:
     if as_json:
         print_json({"cluster": name, "run": str(run.directory.path), "detached": True})
         return
-    say(
-        f"{name} has started, and nobody watches it; its run is {short(run.directory.path)}", to=out
-    )
+    say(f"{name} has started in the background; its run is {short(run.directory.path)}", to=out)
     for verb, what in (
         ("attach", "watch it to its end: judge, save, remove"),
         ("wait", "the same without the live view"),

@@ -52,7 +52,7 @@ def stacks(
 def stacks_of(engine: Engine, container: Container) -> str:
     """What a task says of its threads, or why it says nothing."""
     if container.state == State.PAUSED:
-        return "paused: its threads stand where they were (`docker unpause` lets it go on)\n"
+        return "paused: its threads stand where they were (`docker unpause` lets it continue)\n"
     if container.state != State.RUNNING:
         return f"{State.of_engine(container.state)}: nothing runs\n"
     return harmless(engine.ask(container.id, COMMAND, PATIENCE_S)) or "no answer in time\n"

@@ -60,7 +60,7 @@ def inject(engine: Engine, cluster: Cluster, container: Container, fault: Planne
         _BY_ENGINE[fault.kind](engine, cluster, container, fault)
 
 
-def mend(engine: Engine, cluster: Cluster, container: Container, fault: Planned) -> None:
+def undo(engine: Engine, cluster: Cluster, container: Container, fault: Planned) -> None:
     """End a fault whose time is over, if it is not over by itself; raises EngineError."""
     if program_of(fault):
         return
@@ -90,7 +90,7 @@ def _memory(engine: Engine, cluster: Cluster, container: Container, fault: Plann
     command = ("python3", "-ISc", EXHAUST.read_text(), str(limit))
     said = engine.ask(container.id, command, EXHAUST_S).strip()
     if said:
-        mend(engine, cluster, container, fault)
+        undo(engine, cluster, container, fault)
         raise EngineError(f"nothing was killed for its memory: {said.splitlines()[-1]}")
 
 
@@ -147,7 +147,7 @@ class Director:
         refuse_if_unable(engine, cluster, self.faults)
 
     def observe(self, engine: Engine, cluster: Cluster, seen: RunState) -> None:
-        """Inject what is due, and mend what has lasted long enough. Raises nothing."""
+        """Inject what is due, and undo what has lasted long enough. Raises nothing."""
         self.seen = seen
         if ended_at(seen) is not None and seen.tasks[seen.leader].state is State.ENDED:
             return
@@ -209,7 +209,7 @@ class Director:
     ) -> None:
         if container is not None:
             try:
-                mend(engine, cluster, container, injected.fault)
+                undo(engine, cluster, container, injected.fault)
             except EngineError as error:
                 self._say(f"drill: {injected.fault} could not be ended: {error.message}")
         self._to_mend.remove(injected)

@@ -66,7 +66,9 @@ def _tasks(panel: Any, lanes: Lanes) -> None:
     panel.set_yticks(list(rows.values()), list(rows))
     panel.set_ylim(-0.6, len(rows) - 0.2)
     panel.set_xlabel("seconds since every task answered", color=DARK)
-    title = "green: its container runs; orange: it is called silent; arrow: until training goes on"
+    title = (
+        "green: its container runs; orange: it is called silent; arrow: until training continues"
+    )
     panel.set_title(title, loc="left", fontsize=10, color=PALE)
 
 

@@ -131,9 +131,9 @@ def _of_the_end(expect: Expect, outcome: Outcome) -> Iterator[str]:
 def _of_a_fault(expect: Expect, result: Result) -> Iterator[str]:
     took, limit = result.going_on_after, expect.recovers_within
     if limit is not None and took is None:
-        yield f"{result.fault}: the training should go on within {limit:g} s; it never did"
+        yield f"{result.fault}: the training should continue within {limit:g} s; it never did"
     if limit is not None and took is not None and took > limit:
-        yield f"{result.fault}: the training should go on within {limit:g} s; it took {took:g} s"
+        yield f"{result.fault}: the training should continue within {limit:g} s; it took {took:g} s"
     lost, most = result.steps_lost, expect.loses_at_most
     if most is not None and lost is not None and lost > most:
         yield f"{result.fault}: at most {most} steps should be lost; {lost} were"

@@ -50,7 +50,7 @@ def convert(host: Host, wanted: Conversion, say: Say) -> str:
     wanted = wanted.absolute()
     for path in (*wanted.sources, *filter(None, [wanted.label_map])):
         if not path.exists():
-            raise UsageError(f"{path} was not found", "mend the path")
+            raise UsageError(f"{path} was not found", "fix the path")
     try:
         wanted.to.mkdir(parents=True, exist_ok=True)
     except OSError as problem:

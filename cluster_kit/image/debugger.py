@@ -71,9 +71,9 @@ def _installed(host: Host, folder: Path) -> Path:
     if lacks_pip and shutil.which("uv"):
         done = host.processes.run(["uv", "pip", "install", *common], timeout_s=TIMEOUT_S)
     if not done.ok:
-        mend = "mend what pip says (the index, the proxy: `pip config list`), and run it again"
+        fix = "fix what pip says (the index, the proxy: `pip config list`), and run it again"
         raise HostError(
             f"the debugger, debugpy {VERSION}, cannot be fetched:\n{done.tail(5)}",
-            f"`{sys.executable} -m ensurepip` installs pip" if lacks_pip else mend,
+            f"`{sys.executable} -m ensurepip` installs pip" if lacks_pip else fix,
         )
     return made

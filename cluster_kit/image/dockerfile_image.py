@@ -105,16 +105,16 @@ def _build(host: Host, cluster: Cluster, dockerfile: Dockerfile, each: Say) -> N
     said = _failure(done.tail(_SAID))
     if _NOT_THERE.search(said):
         rule = f"what it is built on is not on this engine, and no registry gave it:\n{said}"
-        hint = "mend its FROM, or bring that image there: `docker build -t NAME .`, `docker load`"
+        hint = "fix its FROM, or bring that image there: `docker build -t NAME .`, `docker load`"
         raise ManifestError(cluster.source, [_of_build(dockerfile, rule, hint)])
     if _NOT_VALID.search(said):
         rule = f"not a valid Dockerfile:\n{said}"
-        raise ManifestError(cluster.source, [_of_build(dockerfile, rule, f"mend {file}")])
-    mend = f"mend the step that failed in {file}"
+        raise ManifestError(cluster.source, [_of_build(dockerfile, rule, f"fix {file}")])
+    fix = f"fix the step that failed in {file}"
     if _SOLVED not in said:
-        mend = "see what differs on this engine: `cluster-kit doctor`"
+        fix = "see what differs on this engine: `cluster-kit doctor`"
     message = f"building {cluster.image} failed (exit {done.code}):\n{said}"
-    raise EngineError(message, disk_hint(said) or mend)
+    raise EngineError(message, disk_hint(said) or fix)
 
 
 def _failure(said: str) -> str:

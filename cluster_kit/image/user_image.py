@@ -140,7 +140,7 @@ def _pull(host: Host, cluster: Cluster, say: Say) -> None:
     done = host.processes.run(["docker", "pull", "--quiet", cluster.image])
     if not done.ok:
         rule = f"this engine does not have it, and no registry gave it:\n      {done.tail(3)}"
-        hint = "mend the name, or bring it there: `docker build -t NAME .`, `docker load`"
+        hint = "fix the name, or bring it there: `docker build -t NAME .`, `docker load`"
         raise ManifestError(cluster.source, [_of_image(cluster, rule, hint)])
 
 

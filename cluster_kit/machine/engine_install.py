@@ -227,7 +227,7 @@ def _start(host: Host) -> None:
     log = DAEMON_LOG.read_text(errors="replace").splitlines()[-8:] if DAEMON_LOG.exists() else []
     raise EngineError(
         "the Docker engine was started but does not answer:\n" + "\n".join(log),
-        f"read {DAEMON_LOG} (or `journalctl -u docker`), mend what it says, and run "
+        f"read {DAEMON_LOG} (or `journalctl -u docker`), fix what it says, and run "
         f"`{command('engine')}`",
     )
 

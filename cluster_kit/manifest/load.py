@@ -135,7 +135,7 @@ def _read(path: Path) -> dict[str, Any]:
     except RecursionError:
         rule, hint = "not valid TOML: nested too deeply", "a manifest has three levels at most"
     except ValueError as error:
-        rule, hint = f"not valid TOML: {error}", "mend the line it names"
+        rule, hint = f"not valid TOML: {error}", "fix the line it names"
     raise ManifestError(str(path), [Problem(path.name, "", rule, hint)])
 
 

@@ -70,7 +70,7 @@ _ROWS: tuple[tuple[str, Kind, str, tuple[str, ...]], ...] = (
     ("task_gpus", "gauge", "How many GPUs the task was given.", ()),
     ("task_gpu_busy_ratio", "gauge", "The share of time in which its GPUs compute, 0 to 1.", ()),
     ("task_gpu_memory_bytes", "gauge", "Memory in use on its GPUs, by whoever uses them.", ()),
-    ("task_steps_total", "counter", "Steps that the task told of; repeated ones count again.", ()),
+    ("task_steps_total", "counter", "Steps that the task reported; repeated ones count again.", ()),
     ("task_step", "gauge", "The global step that the task last reported.", ()),
     ("task_steps_per_second", "gauge", "The speed that the task last reported; absent while it "
      "does not run.", ()),

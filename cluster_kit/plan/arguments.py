@@ -77,7 +77,7 @@ def check_arguments(arguments: Iterable[str]) -> Iterator[Problem]:
         try:
             unknown = sorted(Text.parse(argument).names - NAMES.keys())
         except TextError as error:
-            yield Problem(key_path, value, f"invalid template: {error}", f"mend it; {LITERAL}")
+            yield Problem(key_path, value, f"invalid template: {error}", f"fix it; {LITERAL}")
             continue
         for name in unknown:
             yield Problem(key_path, value, f"no such name: `{name}`", proposal(name, NAMES))
@@ -115,7 +115,7 @@ def _filled(
         except TextError as error:
             key_path, rule = f"args.{number}", f"cannot be filled for {task.name}: {error}"
             problems.setdefault(
-                key_path, Problem(key_path, f'"{argument}"', rule, f"mend it; {LITERAL}")
+                key_path, Problem(key_path, f'"{argument}"', rule, f"fix it; {LITERAL}")
             )
     return replace(task, command=(*task.command[:2], *arguments))
 

@@ -110,7 +110,7 @@ def config_arguments(arguments: Sequence[str]) -> list[tuple[str, str]]:
 
 IN_CONTAINER = "/data"
 _HINT = (
-    "mend the path (in a manifest it is relative to the manifest's folder), or pass ",
+    "fix the path (in a manifest it is relative to the manifest's folder), or pass ",
     Setting("data", "DIR", for_once=True),
 )
 
@@ -161,7 +161,7 @@ def _check_folders(program: BuiltIn, name: str, path: Path) -> Iterator[Problem]
         yield Problem("data", f'"{name}"', rule, _HINT, ("program",))
 
 
-MEND = "mend the path; in a manifest it is relative to the manifest's folder"
+MEND = "fix the path; in a manifest it is relative to the manifest's folder"
 
 
 def find_fetch(table: DataTable, folder: Path, fetched: Path) -> tuple[Fetch, list[Problem]]:
@@ -180,7 +180,7 @@ def find_fetch(table: DataTable, folder: Path, fetched: Path) -> tuple[Fetch, li
     elif not is_zip(script) and (fault := syntax.fault(script)):
         rule = f"not valid Python: {fault.message}"
         problems.append(
-            Problem(fault.location, fault.line, rule, "mend the line, or the one before")
+            Problem(fault.location, fault.line, rule, "fix the line, or the one before")
         )
     for name in table.secrets:
         if RESERVED.fullmatch(name) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):

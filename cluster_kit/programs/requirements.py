@@ -44,7 +44,7 @@ def read(name: str, folder: Path) -> tuple[str, list[Problem]]:
     if not name:
         return "", []
     path, value = seen_from(folder, name), f'"{name}"'
-    hint = "mend the path; in a manifest it is relative to the manifest's folder"
+    hint = "fix the path; in a manifest it is relative to the manifest's folder"
     try:
         lines = lines_of(path.read_text(encoding="utf-8-sig"))
     except OSError as error:

@@ -35,7 +35,7 @@ def find_dockerfile(name: str, folder: Path) -> tuple[Dockerfile | None, list[Pr
     if is_file(file):
         return Dockerfile(name, str(file), str(file.parent)), []
     rule = f"neither a Dockerfile nor a directory that has one: {path} was not found"
-    hint = "mend the path; in a manifest it is relative to the manifest's folder"
+    hint = "fix the path; in a manifest it is relative to the manifest's folder"
     if is_directory(path):
         rule, hint = f"there is no {USUAL} in {path}", _others(name, path)
     return None, [Problem("build", to_toml(name), rule, hint)]
@@ -70,14 +70,12 @@ def find_mounts(
         mounts.append(Mount(str(path), table.target, table.read_only))
         if not table.source or not exists(path):
             rule = f"neither a file nor a directory at {path}"
-            hint = (
-                "make it, or mend the path; in a manifest it is relative to the manifest's folder"
-            )
+            hint = "make it, or fix the path; in a manifest it is relative to the manifest's folder"
             problems.append(Problem(f"{key_path}.source", to_toml(table.source), rule, hint))
     return tuple(mounts), problems
 
 
-MEND = "mend the path; in a manifest it is relative to the manifest's folder"
+MEND = "fix the path; in a manifest it is relative to the manifest's folder"
 VARIABLE = re.compile(r"^[ \t]*(?:export[ \t]+)?([A-Za-z_][\w.-]*)[ \t]*[=:]", re.MULTILINE)
 
 
@@ -232,8 +230,8 @@ def _program(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], 
     if name and is_directory(path):
         rule += ", which is a directory"
         return name, (), [Problem("program", f'"{name}"', rule, _file_in(name, path))]
-    mend = "mend the path; in a manifest it is relative to the manifest's folder"
-    hint = did_you_mean_or(path.name, PROGRAMS, mend)
+    fix = "fix the path; in a manifest it is relative to the manifest's folder"
+    hint = did_you_mean_or(path.name, PROGRAMS, fix)
     return name, (), [Problem("program", f'"{name}"', rule, hint)]
 
 
@@ -269,5 +267,5 @@ def _syntax_problems(program: Path) -> list[Problem]:
     rule = f"not valid Python: {fault.message}"
     line = f"`{fault.line}`" if fault.line else ""
     hint = syntax.hint(fault.message, syntax.content(program))
-    hint = hint or "mend the line, or the one before it"
+    hint = hint or "fix the line, or the one before it"
     return [Problem(fault.location, line, rule, hint, ("program", "image"))]

@@ -42,7 +42,7 @@ def source(given: str) -> Source:
     if given.endswith(".whl") and "://" not in given:
         wheel = Path(given).expanduser()
         if not wheel.is_file():
-            raise UsageError(f"--kit {given}: there is no such file", _HINT)
+            raise UsageError(f"--kit {given}: no such file", _HINT)
         return Source(wheel=wheel.resolve())
     if not given.isprintable() or Path(given).is_dir():
         raise UsageError(f"--kit {given!r} is neither a wheel nor a requirement for pip", _HINT)

@@ -84,7 +84,7 @@ def manifest(name: str, style: Style, workspace: Workspace) -> str:
 class Addition:
     """New files with their content and, by their paths, what each is; `next` are lines to tell.
 
-    A file that is there already, as it would be written, is not among them.
+    A file that exists already, as it would be written, is not among them.
     """
 
     files: Mapping[Path, str | bytes]
@@ -111,7 +111,7 @@ def make_part(name: str, workspace: Workspace) -> Addition:
     first = text.partition("\n")[0]
     run = f"`make cluster CLUSTER={name}` runs it"
     if path.is_file() and path.read_text(encoding="utf-8", errors="replace").startswith(first):
-        return Addition({}, {}, (f"{FILE} is there already: {run}",))
+        return Addition({}, {}, (f"{FILE} exists already: {run}",))
     makefile = "your Makefile" if (workspace.root / "Makefile").exists() else "a Makefile"
     line = f"write `include {FILE}` into {makefile}; then {run}"
     return Addition({path: text}, {path: "targets for make: cluster, cluster-logs …"}, (line,))

@@ -384,7 +384,7 @@ class Fault:
         return "\n".join([
             f"{self.title}, by the drill",
             "not noticed" if detected is None else f"noticed after {detected:g} s{by}",
-            "training did not go on" if on is None else f"training went on after {on:g} s",
+            "training did not continue" if on is None else f"training went on after {on:g} s",
             *([f"{self.steps_lost} steps lost"] if self.steps_lost else []),
         ])  # fmt: skip
 

@@ -43,7 +43,7 @@ def claim(host: Host, engine: Engine, name: str, runs: Path) -> Iterator[None]:
             raise Watched(
                 f"the cluster {name} is being started or watched by {locked.about or 'a process'}",
                 f"`cluster-kit wait {name}` waits for its end, `cluster-kit status {name}` shows "
-                f"it, `cluster-kit down {name}` ends it, `--name OTHER` runs one beside it",
+                f"it, `cluster-kit down {name}` ends it, `--name OTHER` runs a second one",
             ) from None
         except OSError as error:
             raise no_lock(error) from None

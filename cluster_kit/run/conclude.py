@@ -59,7 +59,7 @@ def answering(engine: Engine) -> Iterator[None]:
 
 
 _FULL = ("No space left on device", "Disk quota exceeded", "the disk of /output is full")
-_RESUME = "`--resume` goes on from the last checkpoint"
+_RESUME = "`--resume` continues from the last checkpoint"
 
 
 def explained(verdict: Verdict, said: str, run: RunDirectory) -> Verdict:

@@ -82,7 +82,7 @@ def _fetch(host: Host, cluster: Cluster, step: Fetch, directory: Path, view: Vie
             words = mask(done.tail())
             raise DataFailed(
                 f"{step.script} ended with exit code {done.code}; no data was kept:\n{words}",
-                "mend it, and run this again: it begins anew",
+                "fix it, and run this again: it starts from the beginning",
             )
         if not any(part.iterdir()):
             raise DataFailed(

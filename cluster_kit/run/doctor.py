@@ -218,7 +218,7 @@ def check_proxy(cluster: Cluster | None) -> Check:
             "proxy",
             "warn",
             f"{file} cannot be read: {error}",
-            "mend it: Docker's client takes registries' passwords and proxies from it",
+            "fix it: Docker's client takes registries' passwords and proxies from it",
         )
     local = {name: url for name, url in proxies.items() if _is_loopback(url)}
     if local:

@@ -74,7 +74,7 @@ def launch_detached(
 ) -> Launch:
     """Start a cluster, and return its run as soon as its containers have started.
 
-    `attach` goes on with it. The run has the cluster that was started, with its addresses.
+    `attach` continues it. The run has the cluster that was started, with its addresses.
 
     Arguments and errors are those of `launch`; after an interrupt everything is removed.
     """

@@ -120,9 +120,9 @@ def _refuse_ended(containers: Sequence[Container], what: str) -> None:
         name = leader.cluster
         how = f"{leader.name} with exit code {leader.exit_code}"
         raise HostError(
-            f"the job of {name} has ended ({how}): {what} is for one that goes on",
+            f"the job of {name} has ended ({how}): {what} needs one that still runs",
             f"`cluster-kit attach {name}` tells how it ended, `cluster-kit down {name}` removes "
-            f"it, and `cluster-kit up {name} --resume` then goes on from its last checkpoint",
+            f"it, and `cluster-kit up {name} --resume` then continues from its last checkpoint",
         )
 
 

@@ -182,7 +182,7 @@ class Absence:
         if self._away_since is None:
             self._away_since, self.lost_at = self._clock.monotonic(), self._clock.time()
             self._tell(
-                f"{self._title} does not answer; the containers go on without it, and it is "
+                f"{self._title} does not answer; the containers keep running without it, and it is "
                 f"waited for, up to {self._limit_s:g} s"
             )
         if self._clock.monotonic() - self._away_since >= self._limit_s:

@@ -111,7 +111,7 @@ def _with_settings(text: bytes) -> bytes:
 def _unreadable(run: RunDirectory, why: str) -> UsageError:
     return UsageError(
         f"{run.record} cannot be read: {why}",
-        "`cluster-kit logs NAME` shows what its tasks said, `cluster-kit down NAME` removes it",
+        "`cluster-kit logs NAME` shows the logs of its tasks, `cluster-kit down NAME` removes it",
     )
 
 

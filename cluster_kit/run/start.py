@@ -109,15 +109,15 @@ def make_room(engine: Engine, name: str, caller: Caller = Caller.SHELL) -> None:
         for container in containers
         if State.of_engine(container.state) not in (State.ENDED, State.CREATED)
     ]
-    other = f"`cluster-kit down {name}` removes it, {caller.setting(OTHER)} runs one beside it"
+    other = f"`cluster-kit down {name}` removes it, {caller.setting(OTHER)} runs a second one"
     if up:
-        offer = f"`cluster-kit attach {name}` goes on with it; " if is_recorded(containers) else ""
+        offer = f"`cluster-kit attach {name}` continues it; " if is_recorded(containers) else ""
         whose = f"; its run is {run_of(containers).path}" if offer else ""
         raise HostError(f"the cluster {name} is already up: {', '.join(up)}{whose}", offer + other)
     if lifecycle.is_stopped(containers):
         raise HostError(
             f"the cluster {name} is stopped: its run is {run_of(containers).path}",
-            f"`cluster-kit start {name}` goes on with it; {other}",
+            f"`cluster-kit start {name}` continues it; {other}",
         )
     if unjudged(containers):
         raise HostError(

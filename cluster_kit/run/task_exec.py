@@ -61,13 +61,13 @@ def refuse_idle(container: Container) -> None:
     if state is State.ENDED:
         raise HostError(
             f"{where} has ended (exit code {container.exit_code}): no command can be run in it",
-            f"`cluster-kit logs {container.cluster} {container.name}` shows what it said; "
+            f"`cluster-kit logs {container.cluster} {container.name}` shows its log; "
             f"`cluster-kit restart {container.name} --name {container.cluster}` starts it again",
         )
     if state is State.PAUSED:
         raise HostError(
             f"{where} is paused: no command can be run in it",
-            f"`docker unpause {container.cluster}-{container.name}` lets it go on",
+            f"`docker unpause {container.cluster}-{container.name}` lets it continue",
         )
     if state is not State.RUNNING:
         raise HostError(

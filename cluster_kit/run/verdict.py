@@ -203,7 +203,7 @@ def _judge_leader(seen: RunState) -> Verdict:
     if own and own[-1].fields.get("message"):
         message = f"{blame}: {own[-1].fields['message']}"
     elif not named and (blame != leader or not message):
-        ended = f"exit code {code}" if code is not None else "an exit code that nobody has heard"
+        ended = f"exit code {code}" if code is not None else "an unknown exit code"
         message = f"{blame} ended with {ended}{_meaning(seen, blame, code)}"
     elif out_of_memory(seen, blame):
         message += OUT_OF_MEMORY
@@ -318,7 +318,7 @@ def notes_of(cluster: Cluster, seen: RunState) -> list[str]:
     try:
         notes = all_notes(cluster, seen)
     except Exception as error:  # noqa: BLE001 a bug here must not cost the run its outcome
-        return [f"what there is to note of this run cannot be told: {repr(error)[:LONGEST]}"]
+        return [f"the notes on this run could not be written: {repr(error)[:LONGEST]}"]
     more = len(notes) - MOST
     return [*notes[:MOST], f"{more:,} more notes are left out"] if more > 0 else notes
 

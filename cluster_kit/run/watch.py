@@ -55,7 +55,7 @@ def refuse_if_taken_away(containers: Sequence[Container]) -> None:
         if one.leader and one.taken_away:
             raise EndedByEngine(
                 f"Kubernetes has ended {one.name} in the middle of the run: {one.taken_away}",
-                "run it again with `--resume`: it goes on from its last checkpoint. A pod with "
+                "run it again with `--resume`: it continues from its last checkpoint. A pod with "
                 "`memory` and `cpus` of its own is among the last that a node evicts",
             )
 
@@ -85,7 +85,7 @@ def refuse_if_ended_by_engine(
         return
     raise EndedByEngine(
         f"the Docker engine stopped in the middle of the run, and has ended {leader} with it",
-        "run it again with `--resume`: it goes on from its last checkpoint. An engine with "
+        "run it again with `--resume`: it continues from its last checkpoint. An engine with "
         "`live-restore` lets containers live on",
     )
 
@@ -126,7 +126,7 @@ def _beginning(one: Asked, seen: RunState) -> str:
     if one.what == user_requests.STOP:
         return (
             f"stopped by `cluster-kit stop` at {one.at}: the run is not over, `cluster-kit start` "
-            "goes on with it"
+            "continues it"
         )
     return pending_requests.words(one, seen)
 

@@ -32,7 +32,7 @@ def _freeze(host: Host, engine: Engine, container: Container) -> str:
         raise HostError(f"{container.name} is {container.state}: only one that runs can be frozen")
     _note(host, container, user_requests.FREEZE)
     engine.freeze(container.id)
-    return "frozen: `thaw` lets it go on"
+    return "frozen: `thaw` lets it continue"
 
 
 def _thaw(host: Host, engine: Engine, container: Container) -> str:

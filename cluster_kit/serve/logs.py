@@ -40,7 +40,7 @@ class Log:
     def _take(self, task: str, stamped: str) -> None:
         if time.monotonic() > self._asked + IDLE_S:
             self.over = True
-            raise EngineError("nobody reads this log any more")  # this ends the thread
+            raise EngineError("this log is not read any more")  # this ends the thread
         at, _, text = stamped.partition(" ")
         self._count += 1
         self._lines.append((self._count, Line(at, task, harmless(text))))

@@ -118,8 +118,8 @@ def refuse(request: Request, token: str, address: str, machine: str = "") -> Non
     if not _is_own(host, address, machine):
         raise Refused(
             403,
-            f"`Host: {host}` is no address of this server, as if another site had sent you here: "
-            "open the URL that was printed on the terminal",
+            f"`Host: {host}` is not an address of this server, as if another site had sent you "
+            "here: open the URL that was printed on the terminal",
         )
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
     bearer = given.strip() if scheme.lower() == "bearer" else ""
@@ -401,7 +401,7 @@ def bound(address: str, port: int, token: str, routes: Sequence[Route]) -> Serve
                 "name one from 1024 on, or none: --port N",
             ) from None
         raise HostError(
-            f"{address} is no address of this machine: {error.strerror}",
+            f"{address} is not an address of this machine: {error.strerror}",
             "leave --host out for 127.0.0.1; --host 0.0.0.0 is every address of this machine",
         ) from None
 

@@ -23,7 +23,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def did_you_mean_or(name: str, known: Iterable[str], otherwise: str) -> str:
-    """``did you mean `digits`? Or mend the path``; `otherwise` alone if no name is similar."""
+    """``did you mean `digits`? Or fix the path``; `otherwise` alone if no name is similar."""
     near = did_you_mean(name, known)
     return f"{near}Or {otherwise}" if near else otherwise
 

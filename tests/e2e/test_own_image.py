@@ -84,7 +84,7 @@ def test_a_dockerfile_is_built_when_it_has_changed(kit: Kit, own: str, tmp_path:
     file.write_text("FROM nosuch.invalid/image:1\n")
     done = kit.run(*command, *build)
     assert done.returncode == 2, done.stdout + done.stderr
-    assert "nosuch.invalid/image:1" in done.stderr and "mend its FROM" in done.stderr
+    assert "nosuch.invalid/image:1" in done.stderr and "fix its FROM" in done.stderr
 
 
 def test_an_image_without_tensorflow_is_told_before_anything_starts(kit: Kit) -> None:

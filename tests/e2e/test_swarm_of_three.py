@@ -88,7 +88,7 @@ def test_quickstart_goes_on_after_a_crash_and_after_a_node_has_died(three: Swarm
     assert dies.name in note and "worker-1" in note and "ps-1" in note
     assert all(task["ip"] for task in outcome["tasks"])
     resumed = [one["time"] for one in told_by(kit, "chief-0") if one["event"] == "start"]
-    assert len(resumed) == 2, "the chief's program goes on from its last checkpoint"
+    assert len(resumed) == 2, "the chief's program continues from its last checkpoint"
     later = [one for one in told_by(kit, "chief-0") if "epoch" in one and one["time"] > resumed[1]]
     assert later[0]["epoch"] > 1
     assert log(kit, "worker-0").count("TensorFlow server ready") == 2

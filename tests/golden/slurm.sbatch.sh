@@ -45,7 +45,7 @@ declare -A address listed
 hosts='' beacon=''
 
 check() { # before anything is started: whether all is there that the tasks need
-  [[ -r $image ]] || refuse 3 "the image $image cannot be read" 'build it, as the first lines of this script say, or mend [slurm] image'
+  [[ -r $image ]] || refuse 3 "the image $image cannot be read" 'build it, as the first lines of this script say, or fix [slurm] image'
   [[ -n ${WANDB_API_KEY+set} ]] || refuse 3 'WANDB_API_KEY is not set, which tasks are to have' 'export it before sbatch'
 }
 

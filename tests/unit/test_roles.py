@@ -116,7 +116,7 @@ def test_its_tasks_are_rendered(kit: Import, tmp_path: Path) -> None:
         ("reader = 9", "reader", "a cluster has at most 8 tasks of the role reader"),
         ('reader = "x"', "reader", "must be a whole number"),
         ("role.reader.gpus = [0]", "role.reader.gpus", "a reader never gets a GPU"),
-        ("task.reader-0.cpus = 1", "task.reader-0", "there is no such task: reader = 0"),
+        ("task.reader-0.cpus = 1", "task.reader-0", "no such task: reader = 0"),
         ('subnet = "172.28.0.0/26"\nreader = 1', "subnet", "too small for its tasks'"),
     ],
 )

@@ -52,7 +52,7 @@ def check_tasks_exist(manifest: Manifest) -> Iterator[Problem]:
             continue
         role, index, count = match[1], int(match[2]), manifest.count(match[1])
         if index >= count:
-            rule = f"there is no such task: {role} = {count}"
+            rule = f"no such task: {role} = {count}"
             hint = "take the table out"
             if ROLES[role].allows(index + 1):
                 hint = ("write ", Setting(role, index + 1), f", or {hint}")

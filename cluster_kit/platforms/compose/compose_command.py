@@ -149,7 +149,7 @@ def _refuse_if_broken(host: Host, file: Path, override: Path, variables: Mapping
             words = _errors(done.errors)
             if files == [file]:
                 raise EngineError(f"docker compose config failed:\n{words}", _hint(words))
-            raise UsageError(f"{override} cannot be merged:\n{words}", f"mend {override}")
+            raise UsageError(f"{override} cannot be merged:\n{words}", f"fix {override}")
         found.append(json.loads(done.output))
     if faults := broken(*found):
         lines = "\n".join(f"  {fault}" for fault in faults)
@@ -173,7 +173,7 @@ def _hint(errors: str) -> str:
     if hint := disk_hint(errors):
         return hint
     if re.search(r"pull access denied|manifest unknown|failed to resolve|lookup .* on ", errors):
-        return "`docker pull` or build the image that is named, or mend its name (`image`)"
+        return "`docker pull` or build the image that is named, or fix its name (`image`)"
     if "No such image" in errors:
         return "build or pull the image that the manifest names (`image`)"
     if "is already in use by container" in errors:
@@ -186,4 +186,4 @@ def _hint(errors: str) -> str:
         return "make it, or take it out of the manifest"
     if "Address already in use" in errors:
         return "something else has this address: choose another `subnet`"
-    return "mend what the engine says and run it again"
+    return "fix what the engine says and run it again"

@@ -211,7 +211,7 @@ def refused(status: int, data: bytes, what: str) -> Refused:
         words = str(json.loads(data)["message"])
     except (ValueError, KeyError, TypeError):
         words = data.decode("utf-8", errors="replace")[:300] or what
-    message, hint = f"Kubernetes refused: {words}", "mend what it says, and run it again"
+    message, hint = f"Kubernetes refused: {words}", "fix what it says, and run it again"
     if status == 401:
         message = f"Kubernetes does not know you: {words}"
         hint = "log in to the cluster again: its credentials have expired, or are another one's"
@@ -223,7 +223,7 @@ def refused(status: int, data: bytes, what: str) -> Refused:
         message = f"you may not do that in this namespace: {words}"
         hint = "ask for a Role with that right, or write your own namespace: `kubernetes.namespace`"
     elif status == 404 and "namespaces" in words:
-        hint = "`kubectl create namespace NAME`, or mend `kubernetes.namespace`"
+        hint = "`kubectl create namespace NAME`, or fix `kubernetes.namespace`"
     return Refused(status, words, message, hint)
 
 

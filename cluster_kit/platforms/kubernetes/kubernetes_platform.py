@@ -161,7 +161,7 @@ class Kubernetes(Platform):
             objects = for_run(found, run, output, os.environ)
         except OSError as error:
             raise HostError(
-                f"the secret {error.filename} cannot be read: {error.strerror}", "mend its path"
+                f"the secret {error.filename} cannot be read: {error.strerror}", "fix its path"
             ) from error
         make(engine.api, objects)
         wait_for_start(engine, file.parent.name, run)

@@ -110,7 +110,7 @@ def _table(manifest: Manifest) -> Iterator[Problem]:
     for key in ("namespace", "pull_secret", "storage_class", "queue"):
         if (value := getattr(table, key)) and not NAME.fullmatch(value):
             rule = "not a name of Kubernetes: a-z, 0-9, - and ."
-            yield Problem(f"kubernetes.{key}", to_toml(value), rule, "mend it")
+            yield Problem(f"kubernetes.{key}", to_toml(value), rule, "fix it")
     if table.registry and not REGISTRY.fullmatch(table.registry):
         hint: HintText = ("for example ", Setting("kubernetes.registry", "ghcr.io/me"))
         rule = "not the beginning of an image's name"

@@ -275,7 +275,7 @@ def _hint(said: str) -> str:
     if any(words in said for words in NOT_READY):
         return "`kubectl describe pods` says more: of volumes look at `kubectl get pvc,pv`"
     if "StartError" in said or "ContainerCannotRun" in said:
-        return "the node has the image, and cannot start it: mend what it says, or `nodes`"
+        return "the node has the image, and cannot start it: fix what it says, or `nodes`"
     if "Unschedulable" in said:
-        return "no node has room for it: lower `cpus`, `memory` or `gpus`, or mend `nodes`"
+        return "no node has room for it: lower `cpus`, `memory` or `gpus`, or fix `nodes`"
     return "`kubectl describe pods -l cluster-kit.cluster=NAME` says more"

@@ -68,7 +68,7 @@ class KubernetesSettings:
     """What Kubernetes is told besides the job, as `[kubernetes]` of the manifest says.
 
     `claim` is the claim at OUTPUT, "" for an emptyDir; `storage` are the bytes of one of the job's
-    own, None if it is there already. `claims` are (path in containers, claim, folder in it).
+    own, None if it exists already. `claims` are (path in containers, claim, folder in it).
     `jobset`: the Jobs are parts of one JobSet.
     """
 

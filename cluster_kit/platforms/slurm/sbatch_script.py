@@ -177,7 +177,7 @@ def _places(on: SlurmSettings) -> tuple[Pair, ...]:
 def _checks(on: SlurmSettings, secrets: Iterable[str]) -> Iterator[str]:
     """Yields lines that end the job before it starts anything if something is missing."""
     if on.image:
-        hint = "build it, as the first lines of this script say, or mend [slurm] image"
+        hint = "build it, as the first lines of this script say, or fix [slurm] image"
         yield f'[[ -r $image ]] || refuse 3 "the image $image cannot be read" {shlex.quote(hint)}'
     else:
         yield "[[ $trainer == /* ]] || trainer=$PWD/$trainer"
@@ -202,7 +202,7 @@ def _environment(cluster: Cluster, on: SlurmSettings, secrets: Iterable[str]) ->
     yield "[[ $trainer == /* ]] || trainer=$PWD/$trainer"
     yield (
         'command -v "$python" > /dev/null || refuse 3 "$python was not found on $SLURMD_NODENAME" '
-        "'mend [slurm] python, or make it available by [slurm] setup'"
+        "'fix [slurm] python, or make it available by [slurm] setup'"
     )
     yield "export PYTHONPATH=$trainer${PYTHONPATH:+:$PYTHONPATH}"
     for name, value in ENVIRONMENT.items():

@@ -129,7 +129,7 @@ def _table(table: SlurmTable) -> Iterator[Problem]:
     for key in ("partition", "account"):
         if (value := getattr(table, key)) and not NAME.fullmatch(value):
             rule = "not a name of Slurm: letters, digits, _, -, ., @ and commas"
-            yield Problem(f"slurm.{key}", to_toml(value), rule, "mend it")
+            yield Problem(f"slurm.{key}", to_toml(value), rule, "fix it")
     if table.time and not TIME.fullmatch(table.time):
         hint: HintText = ("for example ", Setting("slurm.time", "2:00:00"), " or `1-12`")
         rule = "not a time as Slurm writes it: minutes, H:M:S or DAYS-H:M:S"

@@ -66,7 +66,7 @@ def check_constraints(
         if chosen and not usable_for(chosen, records):
             tasks = [t.name for t in (cluster.tasks if cluster else ()) if t.nodes == chosen]
             found = f"no node for {', '.join(tasks)}: {', '.join(chosen)}"
-            hint = "`docker node update --label-add NAME=VALUE NODE`, or mend `nodes`"
+            hint = "`docker node update --label-add NAME=VALUE NODE`, or fix `nodes`"
             yield Check("nodes", "fail", found, hint)
 
 

@@ -50,7 +50,7 @@ def deploy(host: Host, file: Path, stack: str, output: Path, run_id: str) -> Non
         raise SubnetTaken(f"the subnet is taken: {errors}", "run it again")
     raise EngineError(
         f"docker stack deploy failed (exit {done.code}):\n{errors}",
-        "mend what the swarm says and run it again",
+        "fix what the swarm says and run it again",
     )
 
 
@@ -147,15 +147,13 @@ def _cure(said: str) -> str:
     if "Range of CPUs" in said:
         return "that node has fewer: lower `cpus`, or choose larger nodes with `nodes`"
     if "scheduling constraints" in said:
-        return (
-            "`docker node ls` and `docker node inspect NODE` show the nodes' labels; mend `nodes`"
-        )
+        return "`docker node ls` and `docker node inspect NODE` show the nodes' labels; fix `nodes`"
     if "insufficient resources" in said:
         return (
             "lower `cpus`, `memory` or the number of GPUs, or add a node; "
             "`cluster-kit doctor NAME` says which GPUs the nodes announce"
         )
-    return "mend what the swarm says and run it again: `docker node ls` shows its nodes"
+    return "fix what the swarm says and run it again: `docker node ls` shows its nodes"
 
 
 STACK = "stack.yaml"

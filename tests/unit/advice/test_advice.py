@@ -98,7 +98,7 @@ def test_an_evaluator_among_the_training_tasks_is_named(what: str, tmp_path: Pat
     (hint,) = hints(SPECS[what], tmp_path)
     line = SPECS[what].split('"evaluator"')[0].count("\n") + 1
     assert hint.location == f"train.py:{line}"
-    assert "wait for it for ever" in hint.rule
+    assert "wait for it forever" in hint.rule
 
 
 QUIET_SPECS = {

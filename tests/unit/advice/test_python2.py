@@ -70,8 +70,8 @@ OLD = '# coding: utf-8\n"print x"\nprint "one"\nif x: print \'two\', x\nprint >>
         ("exec 'x'\n", "train.py:1", "write exec(…), with parentheses"),
         ("try:\n    f()\nexcept IOError, e:\n    pass\n", "train.py:3", "write `except X as e:`"),
         ("os.mkdir(x, 0755)\n", "train.py:1", "write 0o644 for 0644"),
-        ("for x in\n", "train.py:1", "mend the line"),
-        ("x = 10_\n", "train.py:1", "mend the line"),
+        ("for x in\n", "train.py:1", "fix the line"),
+        ("x = 10_\n", "train.py:1", "fix the line"),
     ],
 )  # fmt: skip
 def test_a_program_that_does_not_parse_is_refused_with_every_print(

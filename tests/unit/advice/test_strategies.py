@@ -85,7 +85,7 @@ def test_a_cluster_that_fits_is_left_as_it_is(tmp_path: Path) -> None:
 def test_ps_that_were_asked_for_are_refused_with_the_option_that_works(tmp_path: Path) -> None:
     found = fitted(ALL_REDUCE, tmp_path, program="train.py", ps=2)
     (text,) = texts(found)
-    assert "--ps = 2: MultiWorkerMirroredStrategy (train.py:2) waits for ever" in text
+    assert "--ps = 2: MultiWorkerMirroredStrategy (train.py:2) waits forever" in text
     assert text.endswith("→ write `--ps 0`")
     (text,) = texts(fitted(ALL_REDUCE, tmp_path, 'program = "train.py"\nps = 1\n'))
     assert text.endswith("→ write `ps = 0`")

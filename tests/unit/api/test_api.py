@@ -135,7 +135,7 @@ def test_a_task_is_frozen_for_a_block_or_until_it_is_thawed(stage: Stage) -> Non
             assert states(cluster)["worker-1"] == "paused"
             with pytest.raises(ck.UsageError, match="worker-1 is frozen") as refused:
                 cluster.freeze("worker-1")
-            assert refused.value.hint == 'thaw("worker-1") lets it go on'
+            assert refused.value.hint == 'thaw("worker-1") lets it continue'
             with pytest.raises(ck.UsageError, match="worker-1 is frozen"):
                 cluster.exec("worker-1", "true")
         assert states(cluster)["worker-1"] == "running"

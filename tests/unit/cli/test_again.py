@@ -72,7 +72,7 @@ def test_stop_asks_once_in_a_terminal(
     monkeypatch.setattr(again.typer, "confirm", confirm)
     said = cli("stop", NAME)
     assert (said.code, asked) == (1, ["Stop demo, 5 tasks, until `cluster-kit start`?"])
-    assert "demo goes on: nothing was stopped" in said.err
+    assert "demo continues: nothing was stopped" in said.err
     assert "demo is stopped;" in cli("stop", NAME).err
     assert "demo is stopped already" in cli("stop", NAME).err
     cli("start", NAME)

@@ -29,13 +29,13 @@ def stage(
 def test_a_detached_up_says_how_to_go_on(cli: Cli, stage: Stage) -> None:
     said = cli("up", NAME, "--detach")
     assert said.code == 0
-    assert said.out.startswith("demo has started, and nobody watches it; its run is runs/demo/2")
+    assert said.out.startswith("demo has started in the background; its run is runs/demo/2")
     for verb in ("attach", "wait", "logs", "down"):
         assert f"cluster-kit {verb} demo  " in said.out
     assert len(stage.engine.boxes) == 5
     again = cli("up", NAME)
     assert again.code == 3
-    assert "`cluster-kit attach demo` goes on with it" in again.err
+    assert "`cluster-kit attach demo` continues it" in again.err
 
 
 def test_a_detached_up_prints_facts_as_json(cli: Cli, stage: Stage) -> None:
@@ -77,7 +77,7 @@ def test_a_wait_that_is_interrupted_leaves_the_cluster(cli: Cli, stage: Stage) -
     stage.clock.at(0.7, interrupt)
     said = cli("wait", NAME)
     assert said.code == 130
-    assert "the cluster is left as it is" in said.err
+    assert "it keeps running" in said.err
     assert "cluster-kit attach demo" in said.err
     assert len(stage.engine.boxes) == 5
 

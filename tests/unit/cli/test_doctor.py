@@ -65,7 +65,7 @@ def test_what_up_would_refuse_is_refused(cli: Cli, checked: list[Cluster | None]
          "--workers, --set port without a manifest: there is no"
          " cluster to check\n  → name one: `cluster-kit doctor quickstart …`"),
         (("--engine", "podman"),
-         "--engine podman: there is no such engine\n  → one of compose, swarm, kubernetes, slurm"),
+         "--engine podman: no such engine\n  → one of compose, swarm, kubernetes, slurm"),
     ],
     ids=["overrides", "engine"],
 )  # fmt: skip

@@ -57,7 +57,7 @@ def test_an_ended_cluster_is_known_though_its_manifest_is_broken_or_gone(
     manifest.unlink()
     assert cli("logs", "demo").code == 0
     (root / "compose" / "new.toml").write_text("format = = 1")
-    assert "mend the line" in cli("logs", "new").err
+    assert "fix the line" in cli("logs", "new").err
 
 
 @pytest.mark.parametrize(

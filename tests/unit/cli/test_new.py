@@ -68,7 +68,7 @@ def test_a_part_for_a_makefile_is_told_and_written_once(cli: Cli, root: Path) ->
     assert "write `include cluster-kit.mk` into your Makefile" in said.out
     assert "CLUSTER ?= one\n" in (root / "cluster-kit.mk").read_text()
     said = cli("new", "two", "--make")
-    assert "cluster-kit.mk is there already: `make cluster CLUSTER=two` runs it" in said.out
+    assert "cluster-kit.mk exists already: `make cluster CLUSTER=two` runs it" in said.out
     assert "CLUSTER ?= one\n" in (root / "cluster-kit.mk").read_text()
     assert (root / "Makefile").read_text() == "mine:\n"
 
@@ -122,7 +122,7 @@ def test_json_names_every_file(cli: Cli, root: Path, kit: str) -> None:
         (("--ci", "jenkins"), "", "there are: github, gitlab"),
         (("--ci", "githb"), "", "did you mean `github`?"),
         (("--kit", "x"), "", "--kit without --ci"),
-        (("--ci", "github", "--kit", "no.whl"), "", "there is no such file"),
+        (("--ci", "github", "--kit", "no.whl"), "", "no such file"),
         (("--ci", "github", "--kit", "x"), ".github/workflows/cluster-one.yml", "exists already"),
         (("--ci", "github", "--kit", "x"), ".github/actions/cluster-kit/action.yml",
          "is not what this version of the kit writes"),

@@ -189,7 +189,7 @@ def test_dry_run_removes_nothing(cli: Cli, root: Path) -> None:
         (("runs", "diff", "demo", "demo/20200101-000000"), "no run `demo/20200101-000000`"),
         (("runs", "prune", "--keep", "0"), "Invalid value for '--keep'"),
         (("bug-report", "nope"), "no run `nope`"),
-        (("bug-report", "demo", "-o", "demo.tar.gz"), "demo.tar.gz is there already"),
+        (("bug-report", "demo", "-o", "demo.tar.gz"), "demo.tar.gz exists already"),
         (("bug-report", "demo", "-o", "bug.zip"), "bug.zip does not end with .tar.gz"),
         (("bug-report", "demo", "-o", "no/where.tar.gz"), "cannot be written: No such file"),
     ],

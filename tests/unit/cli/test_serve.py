@@ -82,7 +82,7 @@ def test_a_port_that_is_taken_is_told(cli: Cli) -> None:
     [
         (("--port", "65536"), "Error"),
         (("--port", "x"), "Error"),
-        (("--host", "192.0.2.1"), "192.0.2.1 is no address of this machine"),
+        (("--host", "192.0.2.1"), "192.0.2.1 is not an address of this machine"),
     ],
 )
 def test_what_is_no_address_is_refused(words: tuple[str, ...], says: str, cli: Cli) -> None:

@@ -151,9 +151,9 @@ def test_it_is_built_with_the_hosts_access_as_secrets_and_says_all(
 @pytest.mark.parametrize(
     ("says", "error", "words", "hint"),
     [
-        (ABSENT, ManifestError, "FROM nosuch/thing:1", "mend its FROM"),
-        (INVALID, ManifestError, "unknown instruction: FRM", "mend /home/you/image/Dockerfile"),
-        (FAILED, EngineError, "0.263 hello", "mend the step that failed"),
+        (ABSENT, ManifestError, "FROM nosuch/thing:1", "fix its FROM"),
+        (INVALID, ManifestError, "unknown instruction: FRM", "fix /home/you/image/Dockerfile"),
+        (FAILED, EngineError, "0.263 hello", "fix the step that failed"),
         (LOST, EngineError, "Cannot connect", "cluster-kit doctor"),
         (FULL, EngineError, "no space left", "docker system df"),
     ],

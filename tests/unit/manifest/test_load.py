@@ -16,18 +16,18 @@ from cluster_kit.problem import Problem
 from tests.make import OWN, ROOT, gpus, host, inputs
 
 BROKEN = {
-    "a syntax error": (b'format = 1\nname = "demo"\nworker = = 2\n', "line 3", "mend the line"),
-    "a key twice": (b'format = 1\nname = "a"\nname = "b"\n', "Cannot overwrite", "mend the line"),
+    "a syntax error": (b'format = 1\nname = "demo"\nworker = = 2\n', "line 3", "fix the line"),
+    "a key twice": (b'format = 1\nname = "a"\nname = "b"\n', "Cannot overwrite", "fix the line"),
     "a task's table twice": (
         b"[task.worker-1]\ncpus = 1\n[task.worker-1]\ncpus = 2\n",
         "Cannot declare",
-        "mend the line",
+        "fix the line",
     ),
-    "an open text": (b'format = 1\nname = "demo', "at end of document", "mend the line"),
-    "YAML": (b"format: 1\n", "line 1", "mend the line"),
+    "an open text": (b'format = 1\nname = "demo', "at end of document", "fix the line"),
+    "YAML": (b"format: 1\n", "line 1", "fix the line"),
     "Latin-1": ('format = 1\nname = "Köln"\n'.encode("latin-1"), "utf-8", "save the file as UTF-8"),
     "UTF-16": ("format = 1".encode("utf-16"), "utf-8", "save the file as UTF-8"),
-    "a number without end": (b"port = " + b"9" * 5000, "limit", "mend the line"),
+    "a number without end": (b"port = " + b"9" * 5000, "limit", "fix the line"),
     "brackets without end": (b"args = " + b"[" * 100_000, "too deeply", "three levels"),
 }
 

@@ -98,7 +98,7 @@ MISTAKES: dict[str, CommandLine] = {
     ),
     "a list of no GPUs": ((*RENDER, "--gpus", ","), "--gpus", "an empty list", "--gpus none"),
     "a missing program": (
-        (*RENDER, "--program", "nosuch.py"), "--program", "nor a file at", "mend",
+        (*RENDER, "--program", "nosuch.py"), "--program", "nor a file at", "fix",
     ),
     "a misspelt program": (
         (*RENDER, "--program", "clasifier"), "--program", "neither a built-in",
@@ -110,17 +110,17 @@ MISTAKES: dict[str, CommandLine] = {
     ),
     "missing requirements": (
         (*RENDER, "--requirements", "nosuch.txt"), "--requirements",
-        "No such file", "mend the path",
+        "No such file", "fix the path",
     ),
     "a folder as requirements": (
-        (*RENDER, "--requirements", "compose"), "--requirements", "Is a directory", "mend the path",
+        (*RENDER, "--requirements", "compose"), "--requirements", "Is a directory", "fix the path",
     ),
     "missing data": (
         (*RENDER, "--data", "nosuch"), "--data", "nor a directory at", "`--data DIR`",
     ),
     "a file as data": (
         (*RENDER, "--data", "compose/demo.toml"), "--data", "nor a directory at",
-        "mend the path",
+        "fix the path",
     ),
     "an open quote": ((*RENDER, "--args", "'open"), '--args "\'open"', "No closing", "close the"),
     "half a template": (
@@ -133,7 +133,7 @@ MISTAKES: dict[str, CommandLine] = {
     "a misspelt manifest": (("render", "dmo"), "`dmo`", "no manifest", "did you mean `demo`?"),
     "a folder as a manifest": (("render", "compose"), "`compose`", "is a directory", "a file in"),
     "a manifest that is no TOML": (
-        ("render", "notes.txt"), "notes.txt", "not valid TOML", "mend the line",
+        ("render", "notes.txt"), "notes.txt", "not valid TOML", "fix the line",
     ),
     "an unknown option": ((*RENDER, "--frobnicate"), "--frobnicate", "no such option", "--help"),
     "the option of a manifest's key": (

@@ -12,7 +12,7 @@ Mistake = tuple[Files, str, str, str, str, str]
 TRAIN = 'program = "train.py"'
 WITH = f'{TRAIN}\nrequirements = "needs.txt"'
 PHOTOS = 'data = "photos"'
-MEND = "mend the line, or the one before it"
+MEND = "fix the line, or the one before it"
 PACKAGES = "write packages as `name` or `name==version`"
 CLASSES = "needs a folder of images for each class"
 
@@ -68,7 +68,7 @@ MISTAKES: dict[str, Mistake] = {
         {"job/": b""}, 'program = "job"', "program", '"job"', "is a directory", "there is none",
     ),
     "no requirements": (
-        {"train.py": b""}, WITH, "requirements", '"needs.txt"', "No such file", "mend the path",
+        {"train.py": b""}, WITH, "requirements", '"needs.txt"', "No such file", "fix the path",
     ),
     "requirements that are binary": needs(b"\xff\xfe\0", "not UTF-8", "save the file as UTF-8"),
     "requirements of nothing": needs(b"# later\n\n", "it names no package"),

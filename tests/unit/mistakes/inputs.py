@@ -18,15 +18,15 @@ MISTAKES = {
         'image = "My Image"', "image", '"My Image"', "not a valid name of an image", "trainer"
     ),
     "missing program": (
-        'program = "train.py"', "program", '"train.py"', "nor a file at", "mend the path"
+        'program = "train.py"', "program", '"train.py"', "nor a file at", "fix the path"
     ),
-    "no program": ('program = ""', "program", '""', "nor a file", "mend the path"),
+    "no program": ('program = ""', "program", '""', "nor a file", "fix the path"),
     "missing data": ('data = "images"', "data", '"images"', "nor a directory at", "--data DIR"),
     "no data": ('data = ""', "data", '""', "it is empty", "leave the key out"),
     "data without class folders": (
         'data = "."', "data", '"."', "there are 0 folders with .png or .jpg files", "--data DIR"
     ),
-    "user nobody has": ('data = "~no-such-user/x"', "data", '"~no-such-user/x"', "nor a", "mend"),
+    "user nobody has": ('data = "~no-such-user/x"', "data", '"~no-such-user/x"', "nor a", "fix"),
     "the kit's own variable": (
         '[role.worker.environment]\nTF_CONFIG = "{}"',
         "role.worker.environment.TF_CONFIG", "", "the kit's own", "take it out",

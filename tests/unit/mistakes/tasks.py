@@ -41,7 +41,7 @@ MISTAKES = {
         'program = "linear-regression"', "style", '"auto"', "every replica of", '"all-tasks"`'
     ),
     "override for a task that does not exist": (
-        "[task.worker-5]\ncpus = 1", "task.worker-5", "", "there is no such task: worker = 2",
+        "[task.worker-5]\ncpus = 1", "task.worker-5", "", "no such task: worker = 2",
         "write `worker = 6`, or take the table out",
     ),
     "override for a second chief": (

@@ -84,15 +84,15 @@ def test_jinja_computes_and_a_literal_brace_can_be_had() -> None:
 MISTAKES = {
     "an unknown name": ("{{ rank }}", "no such name: `rank`", "there are: role, index"),
     "a name that is nearly right": ("{{ worker_host }}", "`worker_host`", "mean `worker_hosts`?"),
-    "an open hole": ("--a={{ role", "invalid template:", "mend it; a literal {{ is written"),
-    "an open condition": ("{% if index %}x", "invalid template:", "mend it"),
-    "no expression": ("{{ }}", "invalid template:", "mend it"),
-    "an unknown filter": ("{{ role | shout }}", "No filter named 'shout'", "mend it"),
-    "an attribute that is not there": ("{{ role.x }}", "for chief-0: ", "mend it"),
-    "a division by zero": ("{{ 1 // index }}", "for chief-0: integer division", "mend it"),
-    "a way out of the sandbox": ("{{ role.__class__.__mro__ }}", "unsafe", "mend it"),
-    "endless work": ("{{ range(10 ** 9) | list }}", "Range too big", "mend it"),
-    "another file": ("{% include 'compose.yaml.j2' %}", "no loader", "mend it"),
+    "an open hole": ("--a={{ role", "invalid template:", "fix it; a literal {{ is written"),
+    "an open condition": ("{% if index %}x", "invalid template:", "fix it"),
+    "no expression": ("{{ }}", "invalid template:", "fix it"),
+    "an unknown filter": ("{{ role | shout }}", "No filter named 'shout'", "fix it"),
+    "an attribute that is not there": ("{{ role.x }}", "for chief-0: ", "fix it"),
+    "a division by zero": ("{{ 1 // index }}", "for chief-0: integer division", "fix it"),
+    "a way out of the sandbox": ("{{ role.__class__.__mro__ }}", "unsafe", "fix it"),
+    "endless work": ("{{ range(10 ** 9) | list }}", "Range too big", "fix it"),
+    "another file": ("{% include 'compose.yaml.j2' %}", "no loader", "fix it"),
 }
 
 

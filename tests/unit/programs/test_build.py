@@ -49,8 +49,8 @@ def test_none_is_named() -> None:
 @pytest.mark.parametrize(
     ("name", "rule", "hint"),
     [
-        ("../nowhere", "neither a Dockerfile nor a directory that has one", "mend the path"),
-        ("https://example.org/a.git", "neither a Dockerfile nor", "mend the path"),
+        ("../nowhere", "neither a Dockerfile nor a directory that has one", "fix the path"),
+        ("https://example.org/a.git", "neither a Dockerfile nor", "fix the path"),
         ("a\\u0000b", "cannot hold a NUL character", "path of a Dockerfile"),
         ("../empty", "there is no Dockerfile in ", "write one there"),
     ],

@@ -118,9 +118,9 @@ def test_a_name_that_is_nearly_right_is_proposed(
     key: str, written: str, meant: str, folder: Path
 ) -> None:
     (problem,) = resolve(manifest(**{key: written}), folder).problems
-    assert problem.hint_text().startswith(f"did you mean `{meant}`? Or mend the path")
+    assert problem.hint_text().startswith(f"did you mean `{meant}`? Or fix the path")
     (other,) = resolve(manifest(**{key: "../elsewhere"}), folder).problems
-    assert other.hint_text().startswith("mend the path")
+    assert other.hint_text().startswith("fix the path")
 
 
 def test_links_in_a_circle_are_not_followed_for_ever(folder: Path) -> None:

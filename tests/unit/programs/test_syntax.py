@@ -34,7 +34,7 @@ def test_a_program_that_is_no_python_is_a_problem(what: str, folder: Path) -> No
     assert problem.key_path == f"train.py:{line}"
     assert problem.value.endswith(value) and said in problem.rule
     python2 = "write print(…), with parentheses"
-    assert (python2 if "print" in what else "mend the line") in problem.hint_text()
+    assert (python2 if "print" in what else "fix the line") in problem.hint_text()
 
 
 PASSED_OVER = {

@@ -46,7 +46,7 @@ def test_a_fault_that_is_over_at_once_is_only_marked_and_one_without_end_lasts_t
     facts = facts_of(changed(faults=[crash, cut, Fault(3, "crash", "stranger-0", 4.0)]))
     assert task(facts, "worker-0")["over"] == []
     text = next(m["text"] for m in task(facts, "worker-0")["marks"] if m["kind"] == "drill")
-    assert "not noticed" in text and "training did not go on" in text
+    assert "not noticed" in text and "training did not continue" in text
     assert [(span["begin"], span["end"]) for span in task(facts, "worker-1")["over"]] == [(5, 10)]
 
 

@@ -45,7 +45,7 @@ def test_a_cluster_that_was_left_is_up_and_nobody_watches_it(stage: Stage) -> No
     assert stage.view.phases == ["planning", "starting 5 containers"]
     with pytest.raises(HostError, match="demo is already up") as refused:
         stage.up()
-    assert "`cluster-kit attach demo` goes on with it" in refused.value.hint
+    assert "`cluster-kit attach demo` continues it" in refused.value.hint
     assert stage.attach().success
     assert stage.up().success
 

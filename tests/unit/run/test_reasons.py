@@ -77,7 +77,7 @@ def test_an_error_of_the_kits_in_the_middle_of_a_run(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, reason: Reason
 ) -> None:
     kind, code = REFUSED[reason]
-    error = kind("demo.toml", []) if kind is ManifestError else kind("no more", "mend it")
+    error = kind("demo.toml", []) if kind is ManifestError else kind("no more", "fix it")
 
     def refuse(_seen: object) -> None:
         raise error

@@ -65,7 +65,7 @@ def test_a_stopped_cluster_is_neither_replaced_nor_judged_but_can_be_removed(sta
     lifecycle.stop(stage.host, stage.engine, NAME)
     with pytest.raises(HostError, match="the cluster demo is stopped") as refused:
         stage.up()
-    assert "`cluster-kit start demo` goes on with it" in refused.value.hint
+    assert "`cluster-kit start demo` continues it" in refused.value.hint
     assert not stage.directory.outcome.exists()
     assert take_down(stage.host, stage.engine, NAME) == 5
     assert (stage.saved()["reason"], stage.saved()["exit_code"]) == ("stopped", 7)

@@ -22,7 +22,7 @@ def made(tmp_path: Path) -> MadeUp:
 
 def test_each_verb_does_what_it_says(made: MadeUp) -> None:
     do = lambda verb: to_task(fake_host(), made, "demo", "worker-0", verb)  # type: ignore[arg-type]  # noqa: E731
-    assert do("freeze") == "worker-0: frozen: `thaw` lets it go on"
+    assert do("freeze") == "worker-0: frozen: `thaw` lets it continue"
     assert do("thaw") == "worker-0: goes on"
     assert do("kill") == "worker-0: killed, as if it had crashed"
     assert do("stop") == "worker-0: stopped: `restart` starts it again"
@@ -76,7 +76,7 @@ def test_without_leave_there_is_nothing_to_ask(made: MadeUp, path: str) -> None:
 def test_with_leave_it_is_asked_by_post_only(made: MadeUp) -> None:
     routes = routes_of(made.site)
     done = answer(routes, Request("POST", "/control/demo/worker-0/freeze"))
-    assert done.body == b"worker-0: frozen: `thaw` lets it go on"
+    assert done.body == b"worker-0: frozen: `thaw` lets it continue"
     with pytest.raises(Refused) as refused:
         answer(routes, Request("GET", "/control/demo/worker-0/freeze"))
     assert refused.value.status == 405

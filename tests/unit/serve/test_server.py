@@ -236,7 +236,7 @@ def test_a_port_that_is_taken_is_told() -> None:
 
 
 def test_an_address_of_another_machine_is_told() -> None:
-    with pytest.raises(HostError, match=r"192\.0\.2\.1 is no address of this machine"):
+    with pytest.raises(HostError, match=r"192\.0\.2\.1 is not an address of this machine"):
         bound("192.0.2.1", 0, "", ())
 
 

@@ -52,7 +52,7 @@ def failed(**other: Any) -> Outcome:
     """Of a run whose chief raised."""
     facts = {
         "success": False, "exit_code": 5, "reason": "failed", "blame": "chief-0", "metrics": {},
-        "message": "ValueError: no", "last_words": "File train.py, line 7", "cure": "mend it",
+        "message": "ValueError: no", "last_words": "File train.py, line 7", "cure": "fix it",
         "tasks": [task("chief-0", 1), task("ps-0", 137, oom=True, restarts=2)],
     }  # fmt: skip
     return outcome(**{**facts, **other})

@@ -32,7 +32,7 @@ def test_a_run_that_failed() -> None:
     page = markdown(Evidence(failed(), EVENTS))
     lines = page.splitlines()
     assert lines[0] == "## ❌ demo failed after 8.0 s"
-    assert "Blame: **chief-0**" in lines and "→ mend it" in lines
+    assert "Blame: **chief-0**" in lines and "→ fix it" in lines
     assert "```text\nValueError: no\n```" in page and "File train.py, line 7" in page
     assert "| **chief-0** | 10.0.0.2 | - | 1 | 0 | - | - | blame |" in lines
     assert "| ps-0 | 10.0.0.2 | - | 137 | 2 | - | - | out of memory |" in lines

@@ -103,7 +103,7 @@ BROKEN: dict[str, tuple[str, str, str, dict[str, Any]]] = {
         "proxy", "warn", "an address that containers reach",
         {"config": {"proxies": {"default": {"allProxy": "localhost:3128"}}}},
     ),
-    "a configuration that is no table": ("proxy", "warn", "mend it", {"config": ["a"]}),
+    "a configuration that is no table": ("proxy", "warn", "fix it", {"config": ["a"]}),
     "secrets that are not set": (
         "secrets", "fail", "export HUSH_HUSH=",
         {"of": cluster(role={"chief": {"secrets": ["HUSH_HUSH"]}})},
