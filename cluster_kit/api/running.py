@@ -15,7 +15,7 @@ from cluster_kit.errors import UsageError
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
 from cluster_kit.plan.tasks import tf_configs
-from cluster_kit.platforms.engine import CommandOutput, Container, Engine
+from cluster_kit.platforms.engine import CommandOutput, Container, Engine, reaching
 from cluster_kit.resolved import Cluster
 from cluster_kit.run import task_exec
 from cluster_kit.run.attach import wait
@@ -131,7 +131,9 @@ class RunningCluster:
         if not command:
             raise UsageError(f"no command for {task}", 'name one: exec("worker-0", "ls", "/data")')
         with self._engine() as engine:
-            return engine.ask(running_container(engine, self._run, task).id, command, within_s)
+            return reaching(engine).ask(
+                running_container(engine, self._run, task).id, command, within_s
+            )
 
     def kill(self, task: str) -> None:
         """End a task's processes at once, for good: the engine does not start it again."""
@@ -145,7 +147,7 @@ class RunningCluster:
             UsageError: the task has ended, or is frozen.
         """
         with self._engine() as engine:
-            engine.execute(running_container(engine, self._run, task).id, task_exec.CRASH)
+            reaching(engine).execute(running_container(engine, self._run, task).id, task_exec.CRASH)
 
     def freeze(self, task: str) -> None:
         """Stop a task's processes where they are, until `thaw`; its connections stay open.
@@ -156,7 +158,7 @@ class RunningCluster:
             UsageError: the task has ended, or is frozen already.
         """
         with self._engine() as engine:
-            engine.freeze(running_container(engine, self._run, task).id)
+            reaching(engine).freeze(running_container(engine, self._run, task).id)
 
     def thaw(self, task: str) -> None:
         """Let a frozen task go on; raises UsageError if it is not frozen."""
@@ -164,7 +166,7 @@ class RunningCluster:
             container = container_of(engine, self._run, task)
             if container.state != State.PAUSED:
                 raise UsageError(f"{task} is not frozen: it is {state_of(container)}")
-            engine.thaw(container.id)
+            reaching(engine).thaw(container.id)
 
     @contextlib.contextmanager
     def frozen(self, task: str) -> Iterator[None]:

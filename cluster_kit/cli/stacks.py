@@ -9,7 +9,7 @@ from cluster_kit.cli.app import app, chosen, current_host, named, out, print_jso
 from cluster_kit.errors import HostError
 from cluster_kit.observe.task_view import State
 from cluster_kit.platforms.container import START
-from cluster_kit.platforms.engine import Container, Engine
+from cluster_kit.platforms.engine import Container, Engine, reaching
 from cluster_kit.run.reach import cluster_name
 from cluster_kit.util.kit_files import command
 from cluster_kit.util.terminal import harmless
@@ -55,4 +55,6 @@ def stacks_of(engine: Engine, container: Container) -> str:
         return "paused: its threads stand where they were (`docker unpause` lets it continue)\n"
     if container.state != State.RUNNING:
         return f"{State.of_engine(container.state)}: nothing runs\n"
-    return harmless(engine.ask(container.id, COMMAND, PATIENCE_S)) or "no answer in time\n"
+    return (
+        harmless(reaching(engine).ask(container.id, COMMAND, PATIENCE_S)) or "no answer in time\n"
+    )

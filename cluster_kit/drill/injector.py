@@ -23,7 +23,7 @@ from cluster_kit.drill.triggers import ended_at, is_due, saved_at
 from cluster_kit.errors import EngineError
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
-from cluster_kit.platforms.engine import Container, Engine
+from cluster_kit.platforms.engine import Container, Engine, reaching
 from cluster_kit.resolved import Cluster, Task
 from cluster_kit.run.task_exec import KILL_ALL
 from cluster_kit.util.clock import Clock
@@ -51,11 +51,11 @@ def script(fault: Planned) -> str:
 def inject(engine: Engine, cluster: Cluster, container: Container, fault: Planned) -> None:
     """Break the container; raises EngineError."""
     if program_of(fault):
-        said = engine.start_helper(cluster.name, helper_of(cluster, container.id, fault))
+        said = reaching(engine).start_helper(cluster.name, helper_of(cluster, container.id, fault))
         if said != READY:
             raise EngineError(f"{fault.kind} is not possible: {said or 'its helper said nothing'}")
     elif words := script(fault):
-        engine.execute(container.id, ("sh", "-c", words))
+        reaching(engine).execute(container.id, ("sh", "-c", words))
     else:
         _BY_ENGINE[fault.kind](engine, cluster, container, fault)
 
@@ -66,29 +66,29 @@ def undo(engine: Engine, cluster: Cluster, container: Container, fault: Planned)
         return
     task = next(task for task in cluster.tasks if task.name == fault.task)
     if fault.kind == "cut" and not container.attached:
-        engine.attach(container.id, cluster.name, task.name, str(task.ip))
+        reaching(engine).attach(container.id, cluster.name, task.name, str(task.ip))
     if fault.kind == "slow":
-        engine.limit_cpus(container.id, _usual(engine, task))
+        reaching(engine).limit_cpus(container.id, _usual(engine, task))
     if fault.kind == "memory":
         memory = task.memory or int(engine.info()["MemTotal"])
-        engine.limit_memory(container.id, memory, swap=True)
+        reaching(engine).limit_memory(container.id, memory, swap=True)
 
 
 def _cut(engine: Engine, cluster: Cluster, container: Container, _fault: Planned) -> None:
-    engine.detach(container.id, cluster.name)
+    reaching(engine).detach(container.id, cluster.name)
 
 
 def _slow(engine: Engine, _cluster: Cluster, container: Container, fault: Planned) -> None:
-    engine.limit_cpus(container.id, fault.cpus)
+    reaching(engine).limit_cpus(container.id, fault.cpus)
 
 
 def _memory(engine: Engine, cluster: Cluster, container: Container, fault: Planned) -> None:
     """Returns when the program has been killed; the limit is still low then."""
-    limit = engine.memory_used(container.id) + SPARE_BYTES
+    limit = reaching(engine).memory_used(container.id) + SPARE_BYTES
     task = next(task for task in cluster.tasks if task.name == fault.task)
-    engine.limit_memory(container.id, min(limit, task.memory or limit), swap=False)
+    reaching(engine).limit_memory(container.id, min(limit, task.memory or limit), swap=False)
     command = ("python3", "-ISc", EXHAUST.read_text(), str(limit))
-    said = engine.ask(container.id, command, EXHAUST_S).strip()
+    said = reaching(engine).ask(container.id, command, EXHAUST_S).strip()
     if said:
         undo(engine, cluster, container, fault)
         raise EngineError(f"nothing was killed for its memory: {said.splitlines()[-1]}")

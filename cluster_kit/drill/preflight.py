@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from cluster_kit.drill.helpers import PROGRAMS, READY, program_of, trial_of
 from cluster_kit.drill.plan import Planned
 from cluster_kit.errors import EngineError, HostError
-from cluster_kit.platforms.engine import Engine
+from cluster_kit.platforms.engine import Engine, reaching
 from cluster_kit.resolved import Cluster
 
 LIMITS = {"memory": "MemoryLimit", "slow": "CpuCfsQuota"}
@@ -42,7 +42,7 @@ def _without_rights(
         if not kinds:
             continue
         try:
-            said = engine.start_helper(cluster.name, trial_of(program, cluster.image))
+            said = reaching(engine).start_helper(cluster.name, trial_of(program, cluster.image))
         except EngineError as error:
             said = error.message
         if said != READY:

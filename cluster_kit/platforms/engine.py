@@ -6,7 +6,9 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
+
+from cluster_kit.errors import EngineError
 
 SIDECAR = "sidecar"
 """The role of a container that is no task's."""
@@ -233,19 +235,48 @@ class Engine(Protocol):
         """Wait until an ended container runs again; False if it does not within these seconds."""
         ...
 
+    def kill(self, container_id: str) -> None:
+        """End a container's processes at once, frozen ones too. It is not started again by itself.
+
+        One that has ended by now stays so.
+        """
+        ...
+
+    def end(self, container_id: str) -> None:
+        """Stop a running container with its grace period. It is not started again by itself.
+
+        One that has ended by now stays so.
+        """
+        ...
+
+    def start_again(self, container_id: str) -> None:
+        """Start an ended container once more."""
+        ...
+
+    def stop(self, cluster: str, run: str = "") -> None:
+        """Stop all running containers of a cluster, or only of this run, in parallel."""
+        ...
+
+    def remove(self, cluster: str, run: str = "") -> int:
+        """Stop and remove all containers and networks of a cluster, or only of this run.
+
+        Returns the number of containers.
+        """
+        ...
+
+
+class Reaches(Protocol):
+    """What only an engine can do whose containers are on its own machine; see `reaching`.
+
+    Every method raises EngineError if the engine refuses or does not answer any more.
+    """
+
     def ask(self, container_id: str, command: Sequence[str], within_s: int) -> CommandOutput:
         """What a command that is run inside a running container prints, with its exit code."""
         ...
 
     def execute(self, container_id: str, command: Sequence[str]) -> None:
         """Start a command inside a running container, and do not wait for it."""
-        ...
-
-    def kill(self, container_id: str) -> None:
-        """End a container's processes at once, frozen ones too. It is not started again by itself.
-
-        One that has ended by now stays so.
-        """
         ...
 
     def attach(self, container_id: str, cluster: str, task: str, ip: str) -> None:
@@ -283,24 +314,20 @@ class Engine(Protocol):
         """Start a helper for a drill; the first line that it prints. It goes with its cluster."""
         ...
 
-    def end(self, container_id: str) -> None:
-        """Stop a running container with its grace period. It is not started again by itself.
 
-        One that has ended by now stays so.
-        """
-        ...
+class RemoteEngine:
+    """The base of an engine whose containers are on other machines, so that it is no `Reaches`."""
 
-    def start_again(self, container_id: str) -> None:
-        """Start an ended container once more."""
-        ...
+    out_of_reach: tuple[str, str]
+    """What cannot be done, and what to do instead."""
 
-    def stop(self, cluster: str, run: str = "") -> None:
-        """Stop all running containers of a cluster, or only of this run, in parallel."""
-        ...
 
-    def remove(self, cluster: str, run: str = "") -> int:
-        """Stop and remove all containers and networks of a cluster, or only of this run.
+def reaching(engine: Engine) -> Reaches:
+    """The engine as one that reaches into its containers.
 
-        Returns the number of containers.
-        """
-        ...
+    Raises:
+        EngineError: they are on other machines.
+    """
+    if isinstance(engine, RemoteEngine):
+        raise EngineError(*engine.out_of_reach)
+    return cast(Reaches, engine)

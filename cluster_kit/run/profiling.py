@@ -11,7 +11,7 @@ from typing import Any
 from cluster_kit.errors import EngineError, HostError, UsageError
 from cluster_kit.observe.task_view import State
 from cluster_kit.platforms.container import START
-from cluster_kit.platforms.engine import Container, Engine
+from cluster_kit.platforms.engine import Container, Engine, reaching
 from cluster_kit.report.profiles import checked
 from cluster_kit.roles import ROLES
 from cluster_kit.util.nearest import proposal
@@ -83,7 +83,7 @@ def profile(engine: Engine, cluster: str, seconds: float, tasks: Sequence[str]) 
     wanted = profiled_tasks(containers, cluster, tasks)
     asked = _who_is_asked(containers, cluster)
     command = (*COMMAND, f"{seconds:g}", *wanted)
-    said = engine.ask(asked.id, command, round(seconds) + SAVES_S)
+    said = reaching(engine).ask(asked.id, command, round(seconds) + SAVES_S)
     facts = _facts(said)
     if facts is None:
         raise _refusal(asked, said)

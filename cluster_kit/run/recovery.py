@@ -14,7 +14,7 @@ from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
 from cluster_kit.observe.timeline import Timeline
 from cluster_kit.platforms.docker.docker_errors import START_IT
-from cluster_kit.platforms.engine import Container
+from cluster_kit.platforms.engine import Container, reaching
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.run import Launch
 from cluster_kit.util.clock import Clock
@@ -78,7 +78,8 @@ class Recovery:
         self._engine.kill(container.id)
         if not container.attached:
             task = next(t for t in self._cluster.tasks if t.name == container.name)
-            self._engine.attach(container.id, self._cluster.name, task.name, str(task.ip))
+            engine = reaching(self._engine)
+            engine.attach(container.id, self._cluster.name, task.name, str(task.ip))
         if not leads:
             self._engine.start_again(container.id)
 

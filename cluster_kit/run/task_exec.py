@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from cluster_kit.errors import EngineError, HostError, Interrupted, UsageError
 from cluster_kit.host import Host
 from cluster_kit.observe.task_view import State
-from cluster_kit.platforms.engine import SIDECAR, Container, Engine
+from cluster_kit.platforms.engine import SIDECAR, Container, Engine, reaching
 from cluster_kit.resolved import OUTPUT
 from cluster_kit.util.nearest import proposal
 
@@ -98,5 +98,5 @@ def run_inside(
         return host.processes.hand_over(["docker", "exec", *options, container.id, *command])
     except KeyboardInterrupt:
         with contextlib.suppress(EngineError):
-            engine.ask(container.id, ("python3", "-ISc", INTERRUPT, mark), PATIENCE_S)
+            reaching(engine).ask(container.id, ("python3", "-ISc", INTERRUPT, mark), PATIENCE_S)
         raise Interrupted(f"interrupted: the command in {container.name}, too") from None

@@ -8,7 +8,7 @@ from cluster_kit.errors import HostError, UsageError
 from cluster_kit.host import Host
 from cluster_kit.observe import user_requests
 from cluster_kit.observe.task_view import State
-from cluster_kit.platforms.engine import Container, Engine
+from cluster_kit.platforms.engine import Container, Engine, reaching
 from cluster_kit.run import lifecycle
 from cluster_kit.run.task_exec import CRASH, refuse_idle, task_of
 from cluster_kit.util.nearest import proposal
@@ -23,7 +23,7 @@ def _stop(host: Host, engine: Engine, container: Container) -> str:
 def _kill(host: Host, engine: Engine, container: Container) -> str:
     refuse_idle(container)
     _note(host, container, user_requests.KILL)
-    engine.execute(container.id, CRASH)
+    reaching(engine).execute(container.id, CRASH)
     return "killed, as if it had crashed"
 
 
@@ -31,7 +31,7 @@ def _freeze(host: Host, engine: Engine, container: Container) -> str:
     if container.state != State.RUNNING:
         raise HostError(f"{container.name} is {container.state}: only one that runs can be frozen")
     _note(host, container, user_requests.FREEZE)
-    engine.freeze(container.id)
+    reaching(engine).freeze(container.id)
     return "frozen: `thaw` lets it continue"
 
 
@@ -39,7 +39,7 @@ def _thaw(host: Host, engine: Engine, container: Container) -> str:
     if container.state != State.PAUSED:
         raise HostError(f"{container.name} is not frozen")
     _note(host, container, user_requests.THAW)
-    engine.thaw(container.id)
+    reaching(engine).thaw(container.id)
     return "goes on"
 
 

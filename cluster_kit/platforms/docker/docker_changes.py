@@ -1,11 +1,11 @@
-"""What is changed of a container: its limits, its network, its end, its next start."""
+"""What is done to containers: reached into, stopped, removed, and helped by another one."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -13,9 +13,9 @@ from docker.errors import APIError, NotFound
 
 from cluster_kit import labels
 from cluster_kit.errors import EngineError
-from cluster_kit.platforms.docker.docker_containers import of_cluster
+from cluster_kit.platforms.docker.docker_containers import of_cluster, user_of
 from cluster_kit.platforms.docker.docker_errors import as_engine_errors, first_line
-from cluster_kit.platforms.engine import Helper
+from cluster_kit.platforms.engine import CommandOutput, Helper
 
 _PARALLEL = 8
 IN_PROGRESS = "is already in progress"
@@ -124,15 +124,38 @@ def _lines(stream: Any) -> Iterator[str]:
         yield rest.decode("utf-8", errors="replace")
 
 
-CONFLICT = 409
+MOST_ASKED = 16 << 20
+"""Bytes that are read of what a command prints; 16 MB."""
+FOR_EXIT_S = 3
+"""How much longer than its bound a command is waited for."""
 FREEZES, FREEZE_S = 3, 0.3
 """runc gives up freezing a container whose processes start threads at that moment."""
 
 
-class Adjustments:
-    """The part of the Docker engine that changes what runs; `engine.Engine` describes it."""
+class DockerReaches:
+    """The part of the Docker engine that reaches into containers; see `engine.Reaches`."""
 
     _client: Any
+
+    @as_engine_errors()
+    def ask(self, container_id: str, command: Sequence[str], within_s: int) -> CommandOutput:
+        bounded = ["timeout", str(within_s), *command]
+        container, api = self._client.containers.get(container_id), self._client.api
+        begun = api.exec_create(container.id, bounded, **_confined(container.attrs))["Id"]
+        printed: list[bytes] = []
+        blocks = api.exec_start(begun, stream=True)
+        reader = threading.Thread(
+            target=lambda: printed.append(_first(blocks, MOST_ASKED)), daemon=True
+        )
+        reader.start()
+        reader.join(within_s + FOR_EXIT_S)  # a program can stop `timeout`, too
+        code = api.exec_inspect(begun)["ExitCode"]
+        return CommandOutput(b"".join(printed).decode("utf-8", errors="replace"), code)
+
+    @as_engine_errors()
+    def execute(self, container_id: str, command: Sequence[str]) -> None:
+        container = self._client.containers.get(container_id)
+        container.exec_run(list(command), detach=True, **_confined(container.attrs))
 
     @as_engine_errors()
     def limit_cpus(self, container_id: str, cpus: float) -> None:
@@ -169,15 +192,6 @@ class Adjustments:
         return start_helper(self._client, cluster, chosen)
 
     @as_engine_errors()
-    def kill(self, container_id: str) -> None:
-        container = self._client.containers.get(container_id)
-        try:
-            container.kill()
-        except APIError as error:
-            if error.status_code != CONFLICT:  # it has ended
-                raise
-
-    @as_engine_errors()
     def attach(self, container_id: str, cluster: str, task: str, ip: str) -> None:
         for network in self._client.networks.list(filters=of_cluster(cluster)):
             network.connect(container_id, ipv4_address=ip, aliases=[task])
@@ -187,16 +201,23 @@ class Adjustments:
         for network in self._client.networks.list(filters=of_cluster(cluster)):
             network.disconnect(container_id)
 
-    @as_engine_errors()
-    def start_again(self, container_id: str) -> None:
-        self._client.containers.get(container_id).start()
-
-    @as_engine_errors()
-    def end(self, container_id: str) -> None:
-        stop_all([self._client.containers.get(container_id)])
-
     def _update(self, container_id: str, limits: Mapping[str, int]) -> None:
         # The SDK's `update` knows only quotas, which the engine refuses beside a limit in cores.
         api = self._client.api
         url = api._url("/containers/{0}/update", container_id)
         api._raise_for_status(api._post_json(url, data=dict(limits)))
+
+
+def _confined(attributes: Mapping[str, Any]) -> dict[str, str]:
+    """How a command is run in a container: as its task, and where the task can put no file."""
+    return {"user": user_of(attributes), "workdir": "/"}
+
+
+def _first(blocks: Iterator[bytes], most: int) -> bytes:
+    """Returns the first `most` bytes of a stream; the rest is not read."""
+    found = b""
+    for block in blocks:
+        found += block
+        if len(found) >= most:
+            break
+    return found[:most]

@@ -9,9 +9,8 @@ import contextlib
 import io
 import json
 import tarfile
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from docker import DockerClient
@@ -22,7 +21,7 @@ from cluster_kit import labels
 from cluster_kit.errors import EngineError
 from cluster_kit.platforms.docker import docker_changes
 from cluster_kit.platforms.docker.docker_address import address, caller, engine_kind, sdk
-from cluster_kit.platforms.docker.docker_changes import Adjustments, remove_all, stop_all
+from cluster_kit.platforms.docker.docker_changes import DockerReaches, remove_all, stop_all
 from cluster_kit.platforms.docker.docker_containers import (
     Filters,
     board_of,
@@ -34,12 +33,10 @@ from cluster_kit.platforms.docker.docker_containers import (
     reserved_gpus,
     secrets_of,
     summary_of,
-    user_of,
 )
 from cluster_kit.platforms.docker.docker_errors import as_engine_errors, first_line, no_engine
 from cluster_kit.platforms.engine import (
     SIDECAR,
-    CommandOutput,
     Container,
     ContainerSummary,
     Engine,
@@ -135,10 +132,9 @@ def _text(line: bytes) -> str:
 TIMEOUT_S, ANSWER_S = 60, 3
 CONNECTIONS = 32
 POLL_S = 0.2
+CONFLICT = 409
 LOG_BLOCK = 1 << 20
 """Bytes that are read of a log at once."""
-MOST_ASKED = 16 << 20
-"""Bytes that are read of what a command prints; 16 MB."""
 
 
 def connect() -> Engine:
@@ -150,8 +146,8 @@ def connect() -> Engine:
     return DockerEngine()
 
 
-class DockerEngine(Adjustments):
-    """The Docker engine; `engine.Engine` describes the methods.
+class DockerConnection:
+    """What a Docker engine and a swarm's manager are asked; `engine.Engine` describes the methods.
 
     Raises:
         HostError: no engine answers.
@@ -296,24 +292,21 @@ class DockerEngine(Adjustments):
         return False
 
     @as_engine_errors()
-    def ask(self, container_id: str, command: Sequence[str], within_s: int) -> CommandOutput:
-        bounded = ["timeout", str(within_s), *command]
-        container, api = self._client.containers.get(container_id), self._client.api
-        begun = api.exec_create(container.id, bounded, **_confined(container.attrs))["Id"]
-        printed: list[bytes] = []
-        blocks = api.exec_start(begun, stream=True)
-        reader = threading.Thread(
-            target=lambda: printed.append(_first(blocks, MOST_ASKED)), daemon=True
-        )
-        reader.start()
-        reader.join(within_s + ANSWER_S)  # a program can stop `timeout`, too
-        code = api.exec_inspect(begun)["ExitCode"]
-        return CommandOutput(b"".join(printed).decode("utf-8", errors="replace"), code)
+    def kill(self, container_id: str) -> None:
+        container = self._client.containers.get(container_id)
+        try:
+            container.kill()
+        except APIError as error:
+            if error.status_code != CONFLICT:  # it has ended
+                raise
 
     @as_engine_errors()
-    def execute(self, container_id: str, command: Sequence[str]) -> None:
-        container = self._client.containers.get(container_id)
-        container.exec_run(list(command), detach=True, **_confined(container.attrs))
+    def start_again(self, container_id: str) -> None:
+        self._client.containers.get(container_id).start()
+
+    @as_engine_errors()
+    def end(self, container_id: str) -> None:
+        stop_all([self._client.containers.get(container_id)])
 
     @as_engine_errors()
     def stop(self, cluster: str, run: str = "") -> None:
@@ -330,19 +323,8 @@ class DockerEngine(Adjustments):
         return len(containers)
 
 
-def _confined(attributes: Mapping[str, Any]) -> dict[str, str]:
-    """How a command is run in a container: as its task, and where the task can put no file."""
-    return {"user": user_of(attributes), "workdir": "/"}
-
-
-def _first(blocks: Iterator[bytes], most: int) -> bytes:
-    """Returns the first `most` bytes of a stream; the rest is not read."""
-    found = b""
-    for block in blocks:
-        found += block
-        if len(found) >= most:
-            break
-    return found[:most]
+class DockerEngine(DockerReaches, DockerConnection):
+    """The Docker engine of this machine, which reaches into its containers."""
 
 
 def _masked_lines(blocks: Iterable[bytes], attributes: Mapping[str, Any]) -> Iterator[str]:

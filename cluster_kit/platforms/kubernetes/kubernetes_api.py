@@ -13,15 +13,14 @@ import urllib3
 
 from cluster_kit.errors import EngineError, HostError, KitError
 from cluster_kit.platforms.docker.docker_errors import first_line
-from cluster_kit.platforms.engine import Container
-from cluster_kit.platforms.remote_engine import RemoteEngine
+from cluster_kit.platforms.engine import Container, RemoteEngine
 from cluster_kit.util import debug_log
 
 
 class Unreachable(RemoteEngine):
-    """Methods of an engine: those about this host find nothing, those inside a container raise."""
+    """Methods of an engine that are about this host: they find nothing."""
 
-    _refusal = (
+    out_of_reach = (
         "that cannot be done to a pod: the kit has no hand on its node",
         "`kubectl exec POD -- …` runs a command in it",
     )

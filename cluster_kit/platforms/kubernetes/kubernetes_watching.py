@@ -17,7 +17,7 @@ from cluster_kit.platforms.kubernetes.kubernetes_api import Api, Refused
 from cluster_kit.platforms.kubernetes.kubernetes_listing import Listing
 from cluster_kit.platforms.kubernetes.kubernetes_names import kubernetes_name
 from cluster_kit.platforms.kubernetes.pods import TASK, Record, Told, by_task, exit_code, is_over
-from cluster_kit.platforms.remote_engine import PolledLogs, said_after, stamped
+from cluster_kit.platforms.polled_logs import PolledLogs, said_after, stamped
 
 POLL_S = 1.0
 EACH_S = 0.01

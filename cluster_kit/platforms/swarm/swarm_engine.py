@@ -18,10 +18,10 @@ from cluster_kit.errors import EngineError, HostError
 from cluster_kit.parts import Mount
 from cluster_kit.platforms.docker.docker_changes import remove_all
 from cluster_kit.platforms.docker.docker_containers import board_of, of_cluster
-from cluster_kit.platforms.docker.docker_engine import DockerEngine
+from cluster_kit.platforms.docker.docker_engine import DockerConnection
 from cluster_kit.platforms.docker.docker_errors import as_engine_errors
 from cluster_kit.platforms.engine import ALL_TOLD, Container, Event, Subscription, seconds_of
-from cluster_kit.platforms.remote_engine import PolledLogs, said_after, stamped
+from cluster_kit.platforms.polled_logs import PolledLogs, said_after, stamped
 from cluster_kit.platforms.swarm.swarm_tasks import (
     ENDED,
     HELD,
@@ -179,7 +179,7 @@ PARALLEL = 8
 INIT = "`docker swarm init --advertise-addr ADDRESS` makes one (127.0.0.1 for this host alone)"
 
 
-class SwarmEngine(Unreachable, SwarmLogs, DockerEngine):
+class SwarmEngine(Unreachable, SwarmLogs, DockerConnection):
     """The swarm whose manager answers; `engine.Engine` describes the methods.
 
     A container's id is that of its service.

@@ -8,15 +8,14 @@ from typing import Any
 
 from cluster_kit import labels
 from cluster_kit.platforms.docker.docker_containers import secrets_of
-from cluster_kit.platforms.engine import Container, Event, seconds_of
-from cluster_kit.platforms.remote_engine import RemoteEngine
+from cluster_kit.platforms.engine import Container, Event, RemoteEngine, seconds_of
 from cluster_kit.resolved import OUTPUT
 
 
 class Unreachable(RemoteEngine):
     """Each of these methods of an engine raises EngineError: no API of a swarm reaches inside."""
 
-    _refusal = (
+    out_of_reach = (
         "that cannot be done to a task of a swarm: its container may be on another node",
         "`docker service ps SERVICE` says on which; `docker exec` works there",
     )

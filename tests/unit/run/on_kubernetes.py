@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.platforms import remote_engine
+from cluster_kit.platforms import polled_logs
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.platforms.kubernetes import (
     kubernetes_engine,
@@ -42,7 +42,7 @@ def fake(root: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine) -> Itera
     monkeypatch.setattr(kubernetes_watching, "SYNC_S", 0.0)
     machine.host = replace(machine.host, connect=only_kubernetes)
     machine.locks_in(root)
-    monkeypatch.setattr(remote_engine, "FOLLOW_S", 0.02)
+    monkeypatch.setattr(polled_logs, "FOLLOW_S", 0.02)
     monkeypatch.setattr(kubernetes_start, "PATIENCE_S", 0.05)
     monkeypatch.setattr(kubernetes_start, "NODE_PATIENCE_S", 0.05)
     monkeypatch.setattr(kubernetes_start, "MOUNT_PATIENCE_S", 0.05)

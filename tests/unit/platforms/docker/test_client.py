@@ -13,7 +13,8 @@ from docker.errors import APIError, NotFound
 from cluster_kit import labels
 from cluster_kit.errors import EngineError
 from cluster_kit.platforms.docker import docker_changes, docker_engine
-from cluster_kit.platforms.docker.docker_engine import MOST_ASKED, DockerEngine
+from cluster_kit.platforms.docker.docker_changes import MOST_ASKED
+from cluster_kit.platforms.docker.docker_engine import DockerEngine
 from tests.unit.platforms.docker.test_containers import inspected, told
 
 

@@ -1,28 +1,13 @@
-"""What engines have in common whose containers run on other machines."""
+"""Logs of containers on other machines, read by asking again and again."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any, NoReturn
 
-from cluster_kit.errors import EngineError
 from cluster_kit.platforms.engine import seconds_of
 
 FOLLOW_S = 1.0
-
-
-class RemoteEngine:
-    """Methods of an engine that reach into a container: each raises EngineError."""
-
-    _refusal: tuple[str, str]
-    """What cannot be done, and what to do instead."""
-
-    def _elsewhere(self, *_given: Any, **_named: Any) -> NoReturn:
-        raise EngineError(*self._refusal)
-
-    ask = execute = freeze = thaw = attach = detach = _elsewhere
-    limit_cpus = limit_memory = memory_used = start_helper = _elsewhere
 
 
 class PolledLogs:

@@ -1,0 +1,32 @@
+"""What only an engine of this machine can do is asked of its type."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from cluster_kit.errors import EngineError
+from cluster_kit.platforms.docker.docker_engine import DockerEngine
+from cluster_kit.platforms.engine import Engine, Reaches, reaching
+from cluster_kit.platforms.kubernetes.kubernetes_engine import KubernetesEngine
+from cluster_kit.platforms.swarm.swarm_engine import SwarmEngine
+
+
+def methods(protocol: type) -> set[str]:
+    return {name for name, _ in inspect.getmembers(protocol, inspect.isfunction) if name[0] != "_"}
+
+
+def test_docker_s_engine_does_all_of_it() -> None:
+    engine = DockerEngine.__new__(DockerEngine)
+    assert reaching(engine) is engine
+    assert methods(DockerEngine) >= methods(Engine) | methods(Reaches)
+
+
+@pytest.mark.parametrize("kind", [SwarmEngine, KubernetesEngine])
+def test_one_of_other_machines_has_none_of_it(kind: type[Engine]) -> None:
+    engine = kind.__new__(kind)
+    assert methods(kind) >= methods(Engine)
+    assert not methods(kind) & methods(Reaches)
+    with pytest.raises(EngineError, match=r"another node|pod"):
+        reaching(engine)
