@@ -36,7 +36,7 @@ class DataSet:
         seed: int | None = None,
     ) -> None:
         if reshape:
-            images = images.reshape(len(images), -1)
+            images = images.reshape(len(images), int(numpy.prod(images.shape[1:])))  # 0 images, too
         if numpy.dtype(getattr(dtype, "as_numpy_dtype", dtype)) == numpy.float32:
             images = images.astype(numpy.float32) / 255.0
         self.images, self.labels = images, labels
