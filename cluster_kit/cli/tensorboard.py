@@ -10,7 +10,7 @@ import typer
 
 from cluster_kit.cli import completion
 from cluster_kit.cli.app import app, current_host, say, short
-from cluster_kit.run.companions import event_files, name_of, serving
+from cluster_kit.run.companions import EventFiles, name_of, serving
 from cluster_kit.run.history import run_named
 from cluster_kit.workspace import here
 
@@ -32,7 +32,7 @@ def tensorboard(
 ) -> None:
     """Show runs in TensorBoard until Ctrl-C, also while they train; nothing has to be installed."""
     found = [run_named(run, here()) for run in runs or [""]]
-    folders = {name_of(one): event_files(one.output) for one in found}
+    folders = {name_of(one): EventFiles.of(one.output) for one in found}
     user = f"{os.getuid()}:{os.getgid()}"
     with serving(current_host(), folders, port, user, say) as url:
         for one in found:

@@ -6,6 +6,8 @@ import contextlib
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 
@@ -23,20 +25,36 @@ from cluster_kit.util.untrusted import is_directory
 from cluster_kit.workspace import RunDirectory
 
 INSIDE = 6006
-LOGS = "/logs"
+RUNS, LOGS = "/runs", "/tmp/logs"
 USUAL = "tensorboard"
+LINKS = (
+    f"mkdir {LOGS}; "
+    f'while [ "$1" != -- ]; do ln -s "$1" "{LOGS}/$2"; shift 2; done; shift; exec "$@"'
+)
+"""What a shell does in the container first: it names each run's event files."""
 PATIENCE_S = 60.0
 Say = Callable[[str], None]
 
 
-def event_files(output: Path) -> Path:
-    """The directory of a run's output that TensorBoard should look at."""
-    return output / USUAL if is_directory(output, USUAL) else output
+@dataclass(frozen=True)
+class EventFiles:
+    """A run's output, and the directory `below` it that TensorBoard looks at, "" for all of it.
+
+    A task may put a link there at any moment. So the output itself is mounted, and a link in it
+    leads nowhere but in the container.
+    """
+
+    output: Path
+    below: str = ""
+
+    @classmethod
+    def of(cls, output: Path) -> EventFiles:
+        return cls(output, USUAL if is_directory(output, USUAL) else "")
 
 
 @contextlib.contextmanager
 def serving(
-    host: Host, folders: Mapping[str, Path], port: int, user: str, say: Say
+    host: Host, folders: Mapping[str, EventFiles], port: int, user: str, say: Say
 ) -> Iterator[str]:
     """TensorBoard on 127.0.0.1 while the `with` block lasts; the URL.
 
@@ -76,7 +94,7 @@ def start(host: Host, starting: list[str], port: int = 0) -> str:
 
 
 def command(
-    folders: Mapping[str, Path],
+    folders: Mapping[str, EventFiles],
     port: int,
     user: str,
     image: str,
@@ -89,7 +107,9 @@ def command(
         own: further labels.
         name: the container's name; the engine chooses one without it.
     """
-    mounts = (f"{bind(folder, f'{LOGS}/{name}')},readonly" for name, folder in folders.items())
+    places = {run: f"{RUNS}/{number}" for number, run in enumerate(folders)}
+    mounts = (f"{bind(folders[run].output, place)},readonly" for run, place in places.items())
+    links = ((f"{place}/{folders[run].below}", run) for run, place in places.items())
     return [
         *("docker", "run", "--detach", "--init", "--pull=never", "--read-only"),
         *(*RIGHTLESS, "--workdir=/", TMP),
@@ -98,7 +118,8 @@ def command(
         *([f"--name={name}"] if name else []),
         f"--publish=127.0.0.1:{port or ''}:{INSIDE}",
         *mounts,
-        *("--entrypoint=python3", image, "-m", "tensorboard.main"),
+        *("--entrypoint=sh", image, "-c", LINKS, "sh", *chain.from_iterable(links), "--"),
+        *("python3", "-m", "tensorboard.main"),
         *(f"--logdir={LOGS}", "--host=0.0.0.0", f"--port={INSIDE}", "--reload_interval=5"),
     ]
 
@@ -197,7 +218,7 @@ def note_of(run: Launch, cluster: Cluster) -> list[str]:
 
 
 def _command(run: Launch, cluster: Cluster) -> list[str]:
-    shown = {name_of(run.directory): run.directory.output}
+    shown = {name_of(run.directory): EventFiles(run.directory.output)}
     own = {labels.BOARD_OF: cluster.name, labels.RUN: run.id}
     return command(shown, 0, cluster.user, _image(run.host, cluster), own)
 

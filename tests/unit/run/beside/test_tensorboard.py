@@ -9,22 +9,32 @@ import pytest
 
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.run import companions
+from cluster_kit.run.companions import EventFiles
 from cluster_kit.util.process import Completed
 from tests.fakes.hosts import Machine
 
 
 def test_it_reads_only_and_listens_on_this_host_only() -> None:
-    said = companions.command({"demo-1": Path("/runs/a, b")}, 0, "7:8", "image:1")
+    folders = {"demo-1": EventFiles(Path("/runs/a, b"), "tensorboard"), "b": EventFiles(Path("/c"))}
+    said = companions.command(folders, 0, "7:8", "image:1")
     assert "--publish=127.0.0.1::6006" in said and "--user=7:8" in said
-    assert '--mount=type=bind,"source=/runs/a, b","target=/logs/demo-1",readonly' in said
-    assert said[said.index("image:1") :][:3] == ["image:1", "-m", "tensorboard.main"]
+    assert '--mount=type=bind,"source=/runs/a, b","target=/runs/0",readonly' in said, "all of it"
+    shown = said[said.index("sh") + 1 :]
+    assert shown[: shown.index("--") + 1] == [
+        "/runs/0/tensorboard",
+        "demo-1",
+        "/runs/1/",
+        "b",
+        "--",
+    ]
+    assert shown[shown.index("--") + 1 :][:3] == ["python3", "-m", "tensorboard.main"]
     assert "--publish=127.0.0.1:7007:6006" in companions.command({}, 7007, "0:0", "i")
 
 
 def test_event_files_are_below_tensorboard_or_anywhere(tmp_path: Path) -> None:
-    assert companions.event_files(tmp_path) == tmp_path
+    assert EventFiles.of(tmp_path) == EventFiles(tmp_path)
     (tmp_path / "tensorboard").mkdir()
-    assert companions.event_files(tmp_path) == tmp_path / "tensorboard"
+    assert EventFiles.of(tmp_path) == EventFiles(tmp_path, "tensorboard")
 
 
 def answered(machine: Machine, **answers: Completed) -> list[str]:
