@@ -79,8 +79,6 @@ class Platform(ABC):
     """What a sentence calls it: "runs on ..."."""
     meaning: str
     """How the manifest's reference names it among the values of `engine`."""
-    how_to_run: str = ""
-    """What `render --help` says of its file."""
     one_host: bool = False
     """All tasks run on this host: what it has is planned with, and each has a fixed address."""
     by_docker: bool = True

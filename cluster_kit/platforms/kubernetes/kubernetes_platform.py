@@ -41,7 +41,6 @@ class Kubernetes(Platform):
     name = "kubernetes"
     title = "Kubernetes"
     meaning = '`"kubernetes"`'
-    how_to_run = "for Kubernetes kubernetes.yaml, for `kubectl apply`"
     by_docker = False
     pulls_images = True
     output_is_late = True

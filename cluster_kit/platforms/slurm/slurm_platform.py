@@ -45,7 +45,6 @@ class Slurm(Platform):
     name = "slurm"
     title = "Slurm"
     meaning = '`"slurm"`'
-    how_to_run = "for Slurm sbatch.sh, for `sbatch`"
     by_docker = False
     host_network = True
     not_portable = NOT_PORTABLE

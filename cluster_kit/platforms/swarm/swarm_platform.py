@@ -169,7 +169,6 @@ class Swarm(Platform):
     name = "swarm"
     title = "a swarm"
     meaning = 'Docker `"swarm"`'
-    how_to_run = "For a swarm it is stack.yaml, for `docker stack deploy`"
     not_portable = NOT_PORTABLE
 
     def refusals(self, manifest: Manifest) -> Iterator[Problem]:
